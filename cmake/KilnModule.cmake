@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# kiln_module(NAME [SOURCES ...] [USES modules...] [LIBRARIES targets...]): a static library kiln_NAME from src/NAME/*.cpp.
+# Its unit tests are tests/unit/NAME/*.cpp; they become the test program test_NAME.
+find_package(Threads REQUIRED)
+if(KILN_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+add_library(kiln_flags INTERFACE)
+target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Werror)
+target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/runtime/include)
+target_compile_definitions(kiln_flags INTERFACE KILN_VERSION_STRING="${KILN_VERSION}")
+target_link_libraries(kiln_flags INTERFACE Threads::Threads)
+if(KILN_SANITIZE)
+  target_compile_options(kiln_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+  target_link_options(kiln_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+function(kiln_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
+  if(NOT ARG_SOURCES)
+    file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  add_library(kiln_${name} STATIC ${ARG_SOURCES})
+  list(TRANSFORM ARG_USES PREPEND kiln_)
+  target_link_libraries(kiln_${name} PUBLIC kiln_flags ${ARG_USES} ${ARG_LIBRARIES})
+  kiln_unit_tests(${name} kiln_${name})
+endfunction()
+
+# kiln_unit_tests(NAME libraries...): tests/unit/NAME/*.cpp as test_NAME, one ctest entry.
+function(kiln_unit_tests name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/*.cpp)
+  if(NOT KILN_TESTS OR NOT sources)
+    return()
+  endif()
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE ${ARGN} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(test_${name} PRIVATE KILN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests")
+  add_test(NAME unit.${name} COMMAND test_${name})
+endfunction()

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What does the runtime inside an op library (or a program) ask of libkiln_engine.so? One exported symbol, kiln_engine(), and
+ * this table. The engine executes the PTX of a fat binary on the CPU.
+ *
+ * Every `int` result is a cudaError_t. After a failure last_message() of the same thread has the whole text: what, why,
+ * where (kernel, block, thread, source line). */
+#ifndef KILN_ENGINE_ABI_H
+#define KILN_ENGINE_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KILN_ENGINE_ABI_VERSION 1
+
+typedef struct KilnDim3 {
+  uint32_t x, y, z;
+} KilnDim3;
+
+/* Memory that a kernel may touch in this launch: a tensor that the op was given or made. */
+typedef struct KilnRegion {
+  const void* begin;
+  uint64_t bytes;
+  const char* name; /* "a", "out": for messages; may be "" */
+  uint32_t writable;
+} KilnRegion;
+
+enum { KILN_LAUNCH_COOPERATIVE = 1 };
+
+typedef struct KilnEngineLaunch {
+  uint32_t struct_bytes;
+  uint32_t flags;            /* KILN_LAUNCH_* */
+  const void* host_function; /* the address given to register_function */
+  KilnDim3 grid, block;
+  KilnDim3 cluster; /* 0,0,0: none asked for */
+  void** arguments; /* one pointer a kernel parameter, as cudaLaunchKernel takes them */
+  uint64_t dynamic_shared_bytes;
+  void* stream;
+  /* Where kernels may read and write, beside the engine's own allocations. check_memory 0: an op gave no list, every
+   * address that is mapped is allowed. */
+  const KilnRegion* regions;
+  uint32_t region_count;
+  uint32_t check_memory;
+} KilnEngineLaunch;
+
+enum { KILN_VARIABLE_CONSTANT = 1, KILN_VARIABLE_MANAGED = 2 };
+
+typedef struct KilnEngine {
+  uint32_t abi_version;
+  uint32_t struct_bytes;
+  const char* version; /* kiln's */
+
+  /* `wrapper` is what __cudaRegisterFatBinary gets: {u32 0x466243B1, u32 version, const void* container, void*}. Never fails:
+   * parsing waits for the first launch, and a fault is told there. */
+  void* (*register_image)(const void* wrapper);
+  void (*register_function)(void* image, const void* host_function, const char* device_name);
+  /* For a managed variable `host_variable` is the address of the pointer that the host code reads. */
+  void (*register_variable)(void* image, void* host_variable, const char* device_name, uint64_t bytes, uint32_t flags);
+  void (*unregister_image)(void* image);
+
+  /* Runs the kernel to its end (an op call) or in stream order (a program); an error of the kernel itself comes back from
+   * here when the launch is synchronous. */
+  int (*launch)(const KilnEngineLaunch*);
+
+  /* The function of that name with the ABI of the CUDA 13 runtime ("cudaMalloc", "cudaMemcpyAsync", ...), or null: the
+   * engine does not have it. */
+  void* (*runtime_function)(const char* name);
+
+  const char* (*last_message)(void);
+} KilnEngine;
+
+#define KILN_ENGINE_SYMBOL "kiln_engine"
+/* Null when the engine cannot serve the version wanted. */
+typedef const KilnEngine* (*KilnEngineFunction)(uint32_t abi_version_wanted);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
