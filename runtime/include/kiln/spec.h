@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the text given to KILN_OP fit the function? Decided while compiling, by one constexpr pass over the text.
+//
+//   spec    := params | name ['.' overload] '(' params ')' ['->' results]
+//   params  := [param {',' param}]          param := '*' | [type] name ['=' default]
+//   type    := 'Tensor' ['(' letter '!' ')'] | 'int' | 'SymInt' | 'float' | 'bool' | 'str' | 'ScalarType' | 'Device',
+//              then '[]' for a list, then '?' for an optional
+//   results := type | '(' [type {',' type}] ')'
+#pragma once
+
+#include <kiln/types.h>
+
+namespace kiln {
+namespace detail {
+
+// The numbers are KilnType's in kiln/abi.h; a parameter may add the two bits.
+enum Kind : uint8_t {
+  kTensor = 1,
+  kInt = 2,
+  kFloat = 3,
+  kBool = 4,
+  kStr = 5,
+  kDtype = 6,
+  kDevice = 7,
+  kTensorList = 8,
+  kIntList = 9,
+  kFloatList = 10,
+  kBaseMask = 0x3f,
+  kOptional = 0x40,
+  kMutable = 0x80
+};
+
+template <int... I>
+struct Index {};
+#ifdef __clang__
+template <class T, T... I>
+using IndexOf = Index<I...>;
+template <int N>
+using IndexUpTo = __make_integer_seq<IndexOf, int, N>;
+#else
+template <int N>
+using IndexUpTo = Index<__integer_pack(N)...>;
+#endif
+
+enum class Fit : int {
+  fits = 0,
+  too_few_names,
+  too_many_names,
+  syntax,
+  unknown_type,
+  result_count,
+  result_type,
+  type_of_parameter = 100
+};
+
+class SpecReader {
+ public:
+  constexpr explicit SpecReader(const char* text) : p_(text) {}
+
+  constexpr Fit check(const uint8_t* kinds, int count, const uint8_t* result_kinds, int result_count) {
+    const bool whole = is_whole();
+    if (whole) {
+      while (*p_ != '(') p_++;
+      p_++;
+    }
+    int seen = 0;
+    skip();
+    while (*p_ && *p_ != ')') {
+      if (*p_ == '*') {
+        p_++;
+      } else {
+        if (!is_letter(*p_)) return Fit::syntax;
+        const char* first = p_;
+        word();
+        int type = 0;
+        skip_type_marks(first, type);
+        skip();
+        if (is_letter(*p_)) {
+          if (type <= 0) return Fit::unknown_type;
+          word();
+          if (seen < count && !same(type, kinds[seen]))
+            return static_cast<Fit>(static_cast<int>(Fit::type_of_parameter) + seen);
+        } else if (marked_) {
+          return Fit::syntax;
+        }
+        skip();
+        if (*p_ == '=') skip_default();
+        seen++;
+      }
+      skip();
+      if (*p_ == ',') {
+        p_++;
+        skip();
+      } else if (*p_ && *p_ != ')') {
+        return Fit::syntax;
+      }
+    }
+    if (seen < count) return Fit::too_few_names;
+    if (seen > count) return Fit::too_many_names;
+    if (!whole) return *p_ ? Fit::syntax : Fit::fits;
+    if (*p_ != ')') return Fit::syntax;
+    p_++;
+    skip();
+    if (!*p_) return Fit::fits;
+    return check_results(result_kinds, result_count);
+  }
+
+ private:
+  static constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+  static constexpr bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+  static constexpr bool equal(const char* begin, const char* end, const char* text) {
+    for (; begin != end && *text; begin++, text++)
+      if (*begin != *text) return false;
+    return begin == end && !*text;
+  }
+
+  // "name(" or "name.overload(" begins a whole schema; "Tensor(a!) x" does not.
+  constexpr bool is_whole() const {
+    const char* q = p_;
+    while (*q == ' ') q++;
+    const char* begin = q;
+    while (is_word(*q)) q++;
+    if (q == begin || equal(begin, q, "Tensor")) return false;
+    return *q == '(' || *q == '.';
+  }
+  constexpr void skip() {
+    while (*p_ == ' ' || *p_ == '\n' || *p_ == '\t') p_++;
+  }
+  constexpr void word() {
+    while (is_word(*p_)) p_++;
+  }
+
+  // After a word that may be a type: its marks (a!), [], ?. `type` becomes the kind, or -1 when the word is no type.
+  constexpr void skip_type_marks(const char* first, int& type) {
+    const char* last = p_;
+    marked_ = false;
+    bool written = false, list = false, optional = false;
+    if (*p_ == '(') {
+      while (*p_ && *p_ != ')') written |= *p_++ == '!';
+      if (*p_) p_++;
+      marked_ = true;
+    } else if (*p_ == '!') {
+      written = marked_ = true;
+      p_++;
+    }
+    if (*p_ == '[') {
+      while (*p_ && *p_ != ']') p_++;
+      if (*p_) p_++;
+      list = marked_ = true;
+    }
+    if (*p_ == '?') {
+      p_++;
+      optional = marked_ = true;
+    }
+    int base = -1;
+    if (equal(first, last, "Tensor"))
+      base = list ? kTensorList : kTensor;
+    else if (equal(first, last, "int") || equal(first, last, "SymInt"))
+      base = list ? kIntList : kInt;
+    else if (equal(first, last, "float"))
+      base = list ? kFloatList : kFloat;
+    else if (equal(first, last, "bool"))
+      base = kBool;
+    else if (equal(first, last, "str"))
+      base = kStr;
+    else if (equal(first, last, "ScalarType"))
+      base = kDtype;
+    else if (equal(first, last, "Device"))
+      base = kDevice;
+    type = base < 0 ? -1 : base | (written ? kMutable : 0) | (optional ? kOptional : 0);
+  }
+  static constexpr bool same(int type, uint8_t kind) { return type == kind; }
+
+  constexpr void skip_default() {
+    int depth = 0;
+    char quote = 0;
+    for (p_++; *p_; p_++) {
+      if (quote) {
+        if (*p_ == quote) quote = 0;
+      } else if (*p_ == '\'' || *p_ == '"') {
+        quote = *p_;
+      } else if (*p_ == '[' || *p_ == '(') {
+        depth++;
+      } else if ((*p_ == ']' || *p_ == ')') && depth > 0) {
+        depth--;
+      } else if (depth == 0 && (*p_ == ',' || *p_ == ')')) {
+        return;
+      }
+    }
+  }
+
+  constexpr Fit check_results(const uint8_t* kinds, int count) {
+    if (p_[0] != '-' || p_[1] != '>') return Fit::syntax;
+    p_ += 2;
+    skip();
+    const bool several = *p_ == '(';
+    if (several) p_++;
+    int seen = 0;
+    skip();
+    while (is_letter(*p_)) {
+      const char* first = p_;
+      word();
+      int type = 0;
+      skip_type_marks(first, type);
+      if (type < 0) return Fit::unknown_type;
+      if (seen >= count) return Fit::result_count;
+      if (!same(type, kinds[seen])) return Fit::result_type;
+      seen++;
+      skip();
+      if (is_letter(*p_)) word();  // a name for the result
+      skip();
+      if (*p_ == ',') p_++;
+      skip();
+    }
+    if (several && *p_ == ')') p_++;
+    skip();
+    if (*p_) return Fit::syntax;
+    return seen == count ? Fit::fits : Fit::result_count;
+  }
+
+  const char* p_;
+  bool marked_ = false;
+};
+
+template <class F>
+constexpr Fit spec_fit(const char* spec) {
+  if (spec == nullptr || *spec == 0) return Fit::fits;  // names are made up: arg0, arg1, ...
+  return SpecReader(spec).check(F::parameter_kinds, F::parameter_count, F::result_kinds, F::result_count);
+}
+
+// Its arguments in the compiler's message say which parameter (counted from 1) has another type in C++ than in the
+// text.
+template <int Parameter, bool Fits>
+struct TypeOfParameterFits {
+  static_assert(Fits,
+                "KILN_OP: a type in the schema differs from the C++ parameter's (Parameter = its number, from 1)");
+  static constexpr bool value = Fits;
+};
+
+}  // namespace detail
+}  // namespace kiln
+
+#define KILN_SPEC_FITS(function, spec, name)                                                                       \
+  static constexpr ::kiln::detail::Fit name =                                                                      \
+      ::kiln::detail::spec_fit<::kiln::detail::Signature<decltype(&function)>>(spec);                              \
+  static_assert(name != ::kiln::detail::Fit::too_few_names,                                                        \
+                "KILN_OP(" #function "): the text names fewer parameters than the function has");                  \
+  static_assert(name != ::kiln::detail::Fit::too_many_names,                                                       \
+                "KILN_OP(" #function "): the text names more parameters than the function has");                   \
+  static_assert(name != ::kiln::detail::Fit::syntax, "KILN_OP(" #function                                          \
+                                                     "): cannot read the text; write \"a, b=1, *, c\" "            \
+                                                     "or a PyTorch schema \"name(Tensor a, int b=1) -> Tensor\""); \
+  static_assert(name != ::kiln::detail::Fit::unknown_type,                                                         \
+                "KILN_OP(" #function                                                                               \
+                "): a type in the schema is none of Tensor, int, SymInt, float, bool, str, ScalarType, "           \
+                "Device, their lists and optionals");                                                              \
+  static_assert(name != ::kiln::detail::Fit::result_count,                                                         \
+                "KILN_OP(" #function "): the schema has another number of results than the function");             \
+  static_assert(name != ::kiln::detail::Fit::result_type,                                                          \
+                "KILN_OP(" #function "): a result in the schema has another type than the function's");            \
+  static_assert(::kiln::detail::TypeOfParameterFits<static_cast<int>(name) - 99,                                   \
+                                                    (name < ::kiln::detail::Fit::type_of_parameter)>::value,       \
+                "KILN_OP(" #function "): a type in the schema differs from the C++ parameter's");
