@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What does a trampoline of the CUDA runtime tell the front about the function that was called? One entry, in writable memory,
+ * for each row of cudart.def that has a trampoline. The assembler writes the same layout: cudart_trampoline.S. */
+#ifndef KILN_FRONT_ENTRY_H
+#define KILN_FRONT_ENTRY_H
+
+/* What to do, by back end:
+ *   rule              libcudart 13             libcudart 12                                   engine
+ *   SAME              name_on_13               name_on_12 (the same)                          name_on_13
+ *   RENAMED           name_on_13               name_on_12                                     name_on_13
+ *   RENAMED_ELSE_SAME name_on_13               name_on_12, and if it lacks that, name         name_on_13
+ *   CONVERT           name_on_13               convert_on_12, after real_on_12 = name_on_12   name_on_13
+ *   ONLY_13           name_on_13               refuse: needs CUDA `since`                     name_on_13
+ *   REFUSE_ON_12      name_on_13               refuse: why                                    name_on_13
+ *   REFUSE            refuse: why              refuse: why                                    refuse: why
+ *   ONLY_12           name_on_13, null: refuse name_on_12                                     name_on_13, null: refuse
+ * A null name means "refuse" wherever it stands. A name that the library turns out not to export is refused with `since`. */
+#define KILN_FRONT_SAME 0
+#define KILN_FRONT_RENAMED 1
+#define KILN_FRONT_RENAMED_ELSE_SAME 2
+#define KILN_FRONT_CONVERT 3
+#define KILN_FRONT_ONLY_13 4
+#define KILN_FRONT_REFUSE_ON_12 5
+#define KILN_FRONT_REFUSE 6
+#define KILN_FRONT_ONLY_12 7
+
+#ifndef __ASSEMBLER__
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct KilnFrontEntry {
+  const char* name;       /* as the caller wrote it */
+  const char* name_on_12; /* null: nothing in libcudart 12 stands for it */
+  const char* name_on_13; /* of libcudart 13 and of the engine; null: nothing there stands for it */
+  const char* why;        /* why it is refused, for the REFUSE rules; else null */
+  void* convert_on_12;    /* has the ABI of 13 and calls real_on_12 */
+  void* real_on_12;       /* the front stores the address of name_on_12 here before it returns convert_on_12 */
+  void* target[2];        /* the front's cache: [0] of libcudart, [1] of the engine */
+  uint32_t rule;          /* KILN_FRONT_* */
+  uint32_t since;         /* as CUDART_VERSION: 12030 = 12.3 */
+} KilnFrontEntry;
+
+/* Called by every trampoline, on each call, with the caller's argument registers saved. Returns the function to jump to; never
+ * null. It may throw: the frames of the trampoline have unwind tables. To refuse a call it can return a function
+ * without parameters that yields a cudaError_t; that function learns which entry was refused from a thread-local that
+ * kiln_front_target sets. The front defines it. */
+__attribute__((visibility("hidden"))) void* kiln_front_target(KilnFrontEntry* entry);
+
+/* The address of an exported name of the libcudart in use, or null. The conversions ask for further functions through it.
+ * The front defines it. */
+__attribute__((visibility("hidden"))) void* kiln_front_symbol(const char* name);
+
+#ifdef __cplusplus
+}
+static_assert(sizeof(void*) == 8, "cudart_trampoline.S writes 8-byte pointers");
+static_assert(offsetof(KilnFrontEntry, target) == 48 && offsetof(KilnFrontEntry, rule) == 64 && sizeof(KilnFrontEntry) == 72,
+              "cudart_trampoline.S writes this layout");
+#endif
+#endif
+#endif
