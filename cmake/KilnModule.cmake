@@ -8,6 +8,10 @@ endif()
 
 add_library(kiln_flags INTERFACE)
 target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Werror)
+# GCC 12 warns of its own std::string operator+ (GCC PR 105329).
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(kiln_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
 target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/runtime/include)
 target_compile_definitions(kiln_flags INTERFACE KILN_VERSION_STRING="${KILN_VERSION}")
 target_link_libraries(kiln_flags INTERFACE Threads::Threads)

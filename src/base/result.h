@@ -26,9 +26,7 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
-  Result()
-    requires std::is_same_v<T, std::monostate>
-      : state_(std::in_place_index<0>) {}
+  Result() requires std::is_same_v<T, std::monostate> : state_(std::in_place_index<0>) {}
 
   explicit operator bool() const { return state_.index() == 0; }
   T& operator*() & { return *std::get_if<0>(&state_); }
@@ -56,7 +54,7 @@ using Status = Result<std::monostate>;
   if (!name) return std::move(name.error());     \
   declaration = std::move(*name)
 // CHECK_OK(f()): the caller returns f()'s error, if any.
-#define CHECK_OK(expression)                                            \
-  do {                                                                  \
+#define CHECK_OK(expression)                                                      \
+  do {                                                                            \
     if (auto status_ = (expression); !status_) return std::move(status_.error()); \
   } while (0)

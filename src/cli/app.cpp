@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a command line become one command's run, its output and an exit code?
+#include "cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/command.h"
+
+namespace kiln::cli {
+
+#define KILN_COMMAND(name) extern const Command name##_command;
+#include "cli/commands.def"
+#undef KILN_COMMAND
+
+std::span<const Command* const> commands() {
+  static constexpr const Command* kCommands[] = {
+#define KILN_COMMAND(name) &name##_command,
+#include "cli/commands.def"
+#undef KILN_COMMAND
+  };
+  return kCommands;
+}
+
+void Context::print(std::string_view text) const { sys::write_out(text); }
+void Context::print_json(const Json& value) const { sys::write_out(dump(value, 2) + "\n"); }
+void Context::note(std::string_view text) const { sys::write_err(std::string(text) + "\n"); }
+
+namespace {
+
+struct Globals {
+  bool json = false;
+  bool verbose = false;
+  sys::ColorChoice color = sys::ColorChoice::Auto;
+};
+
+void add_globals(CLI::App& app, Globals& globals) {
+  static const std::map<std::string, sys::ColorChoice> kColors = {
+      {"auto", sys::ColorChoice::Auto}, {"always", sys::ColorChoice::Always}, {"never", sys::ColorChoice::Never}};
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.set_version_flag("--version", "kiln " KILN_VERSION_STRING, "Print the version and exit");
+  app.add_flag("--json", globals.json, "Print the result as one JSON value on stdout");
+  app.add_flag("-v,--verbose", globals.verbose, "Say more: command lines, what was found where");
+  app.add_option("--color", globals.color, "auto, always or never")
+      ->transform(CLI::CheckedTransformer(kColors).description(""))
+      ->type_name("WHEN");
+}
+
+// A compiler's text goes first and unchanged, so that editors find file and line; kiln's form with its first line
+// follows.
+std::string for_people(Error error, bool color) {
+  std::string text;
+  if (size_t first_line = error.why.find('\n'); first_line != std::string::npos) {
+    text = error.why + (error.why.ends_with('\n') ? "" : "\n");
+    error.why.resize(first_line);
+  }
+  std::string form = format(error) + "\n";
+  if (color) form.replace(0, 6, "\x1b[1;31merror:\x1b[0m");
+  return text + form;
+}
+
+int report(const Error& error, bool json, bool color) {
+  if (json) sys::write_out(dump(to_json(error), 2) + "\n");
+  sys::write_err(for_people(error, color));
+  return static_cast<int>(error.fault);
+}
+
+// CLI11 knows what is wrong, we know whom to ask.
+Error usage_error(const CLI::ParseError& e, const CLI::App& app, const std::vector<std::string>& words) {
+  std::string command = "kiln";
+  for (const CLI::App* used : app.get_subcommands()) command += " " + used->get_name();
+  Error error{Fault::Usage, "cannot read the command line", e.what(), command + " --help"};
+  std::replace(error.why.begin(), error.why.end(), '\n', ' ');
+  if (command != "kiln" || words.empty() || words[0].starts_with('-')) return error;
+  std::vector<std::string> names;
+  for (const Command* row : commands()) names.emplace_back(row->name);
+  error.what = fmt::format("kiln has no command '{}'", words[0]);
+  error.why = "its commands are " + text::join(names, ", ");
+  if (auto meant = text::closest(words[0], names)) error.fix = "kiln " + *meant;
+  return error;
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  sys::Environment env = sys::Environment::of_this_process();
+  Globals globals;
+  // Known before parsing, for the errors of parsing itself.
+  auto end_of_options = std::find(words.begin(), words.end(), "--");
+  bool json_asked = std::find(words.begin(), end_of_options, "--json") != end_of_options;
+  try {
+    CLI::App app("From a .cu file to a PyTorch operator, and everything around it.", "kiln");
+    add_globals(app, globals);
+    app.require_subcommand(1);
+    app.get_formatter()->column_width(26);
+    app.footer(
+        "kiln COMMAND --help tells more. Exit codes: 0 done, 1 the work failed, 2 usage or kiln.toml,\n"
+        "3 environment, 4 a bug in kiln, 130 interrupted.");
+    std::map<const CLI::App*, Run> runs;
+    for (const Command* row : commands()) {
+      CLI::App* sub = app.add_subcommand(row->name, row->summary);
+      sub->fallthrough();
+      sub->get_formatter()->column_width(34);
+      runs[sub] = row->setup(*sub);
+    }
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& e) {
+      return app.exit(e);
+    } catch (const CLI::ParseError& e) {
+      return report(usage_error(e, app, words), json_asked, sys::look_at_terminal(env, globals.color).color_err);
+    }
+    Context context{.json = globals.json,
+                    .verbose = globals.verbose,
+                    .terminal = sys::look_at_terminal(env, globals.color),
+                    .directory = std::filesystem::current_path(),
+                    .env = std::move(env)};
+    Result<int> code = runs[app.get_subcommands().front()](context);
+    return code ? *code : report(code.error(), context.json, context.terminal.color_err);
+  } catch (const std::exception& e) {
+    return report({Fault::Bug, "kiln met a state it does not know", e.what(), "please report it with the command line"},
+                  json_asked, false);
+  }
+}
+
+}  // namespace kiln::cli

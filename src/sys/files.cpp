@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does kiln touch the disk?
+#include "sys/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace kiln::sys {
+
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  // close() reports what write() could not: a full network disk.
+  int close_now() { return ::close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+// Beside its goal, so that rename() stays within one file system.
+fs::path temporary_name(const fs::path& goal) {
+  static std::atomic<unsigned> counter{0};
+  return goal.parent_path() / fmt::format(".{}.{}.{}.tmp", goal.filename().string(), ::getpid(), counter++);
+}
+
+int write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+  return 0;
+}
+
+class RealFiles final : public Files {
+ public:
+  FileState state(const fs::path& path) const override {
+    struct stat s;
+    if (::stat(path.c_str(), &s) != 0) return {};
+    return {.exists = true,
+            .is_directory = S_ISDIR(s.st_mode),
+            .is_executable = (s.st_mode & 0111) != 0 && S_ISREG(s.st_mode),
+            .size_bytes = static_cast<uint64_t>(s.st_size),
+            .mtime_ns = int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec,
+            .inode = static_cast<uint64_t>(s.st_ino)};
+  }
+
+  Result<std::string> read(const fs::path& path) const override {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return disk_error("cannot read", path, errno);
+    struct stat s;
+    if (::fstat(file.get(), &s) != 0) return disk_error("cannot read", path, errno);
+    if (S_ISDIR(s.st_mode)) return disk_error("cannot read", path, EISDIR);
+    std::string content;
+    content.resize(static_cast<size_t>(std::max<off_t>(s.st_size, 0)));
+    size_t filled = 0;
+    for (;;) {  // files in /proc say that they have no size
+      if (filled == content.size()) content.resize(std::max<size_t>(4096, content.size() + content.size() / 2));
+      ssize_t count = ::read(file.get(), content.data() + filled, content.size() - filled);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return disk_error("cannot read", path, errno);
+      if (count == 0) break;
+      filled += static_cast<size_t>(count);
+    }
+    content.resize(filled);
+    return content;
+  }
+
+  std::vector<std::string> list(const fs::path& directory) const override {
+    std::vector<std::string> names;
+    DIR* stream = ::opendir(directory.c_str());
+    if (!stream) return names;
+    while (const dirent* entry = ::readdir(stream)) {
+      std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    ::closedir(stream);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  Result<fs::path> real_path(const fs::path& path) const override {
+    char* resolved = ::realpath(path.c_str(), nullptr);
+    if (!resolved) return disk_error("cannot find", path, errno);
+    fs::path out(resolved);
+    ::free(resolved);
+    return out;
+  }
+
+  Status write(const fs::path& path, std::string_view content) override {
+    CHECK_OK(make_directories(path.parent_path()));
+    fs::path temporary = temporary_name(path);
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.get() < 0) return disk_error("cannot write", path, errno);
+    int failed = write_all(file.get(), content);
+    if (!failed && ::fsync(file.get()) != 0) failed = errno;
+    if (!failed && file.close_now() != 0) failed = errno;
+    if (!failed && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
+    if (!failed) return {};
+    ::unlink(temporary.c_str());
+    return disk_error("cannot write", path, failed);
+  }
+
+  Status make_directories(const fs::path& directory) override {
+    if (directory.empty() || state(directory).is_directory) return {};
+    std::error_code error;
+    fs::create_directories(directory, error);
+    if (error && !state(directory).is_directory) return disk_error("cannot make the folder", directory, error.value());
+    return {};
+  }
+
+  Status publish(const fs::path& from, const fs::path& to) override {
+    CHECK_OK(make_directories(to.parent_path()));
+    fs::path temporary = temporary_name(to);
+    if (::link(from.c_str(), temporary.c_str()) != 0) return copy(from, to);
+    // rename() of two names of one inode does nothing and leaves both.
+    if (::rename(temporary.c_str(), to.c_str()) != 0) {
+      int failed = errno;
+      ::unlink(temporary.c_str());
+      return disk_error("cannot write", to, failed);
+    }
+    ::unlink(temporary.c_str());
+    return {};
+  }
+
+  Status copy(const fs::path& from, const fs::path& to) override {
+    TRY(std::string content, read(from));
+    bool executable = state(from).is_executable;
+    CHECK_OK(make_directories(to.parent_path()));
+    fs::path temporary = temporary_name(to);
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, executable ? 0777 : 0666));
+    if (file.get() < 0) return disk_error("cannot write", to, errno);
+    int failed = write_all(file.get(), content);
+    if (!failed && file.close_now() != 0) failed = errno;
+    if (!failed && ::rename(temporary.c_str(), to.c_str()) != 0) failed = errno;
+    if (!failed) return {};
+    ::unlink(temporary.c_str());
+    return disk_error("cannot write", to, failed);
+  }
+
+  Status point_link(const fs::path& link, const fs::path& target) override {
+    fs::path temporary = temporary_name(link);
+    if (::symlink(target.c_str(), temporary.c_str()) != 0) return disk_error("cannot write", link, errno);
+    if (::rename(temporary.c_str(), link.c_str()) == 0) return {};
+    int failed = errno;
+    ::unlink(temporary.c_str());
+    return disk_error("cannot write", link, failed);
+  }
+
+  Status remove(const fs::path& path) override {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) return disk_error("cannot remove", path, error.value());
+    return {};
+  }
+};
+
+}  // namespace
+
+Files& real_files() {
+  static RealFiles files;
+  return files;
+}
+
+Error disk_error(std::string_view what, const fs::path& path, int error_number) {
+  Error error{Fault::Environment, fmt::format("{} {}", what, path.string()), std::strerror(error_number), ""};
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      error.fix = "free some space there, or choose another place with --build-dir or XDG_CACHE_HOME";
+      break;
+    case EROFS:
+    case EACCES:
+    case EPERM:
+      error.fix = "make it writable, or choose another place with --build-dir or XDG_CACHE_HOME";
+      if (what == "cannot read") error.fix = "make it readable for you";
+      break;
+    case ENOENT:
+      error.why = "there is no such file or folder";
+      break;
+    case ENOTDIR:
+      error.why = "a part of the path is a file, not a folder";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
+Result<fs::path> own_executable() {
+  std::error_code error;
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
+  if (error) return disk_error("cannot read", "/proc/self/exe", error.value());
+  return path;
+}
+
+fs::path find_program(const Files& files, std::string_view name, std::string_view search_path) {
+  if (name.empty()) return {};
+  if (name.find('/') != std::string_view::npos) return files.state(name).is_executable ? fs::path(name) : fs::path();
+  for (std::string_view directory : text::split(search_path, ':')) {
+    if (directory.empty()) continue;
+    fs::path candidate = fs::path(directory) / name;
+    if (files.state(candidate).is_executable) return candidate;
+  }
+  return {};
+}
+
+}  // namespace kiln::sys

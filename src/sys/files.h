@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does kiln touch the disk? Through Files: the real one here, one in memory for tests in sys/fake_files.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace kiln::sys {
+
+namespace fs = std::filesystem;
+
+// What a look at a path shows, links followed. Two equal states mean the same content for every practical purpose:
+// inode and nanoseconds of the change both take part.
+struct FileState {
+  bool exists = false;
+  bool is_directory = false;
+  bool is_executable = false;
+  uint64_t size_bytes = 0;
+  int64_t mtime_ns = 0;
+  uint64_t inode = 0;
+
+  bool operator==(const FileState&) const = default;
+  bool is_file() const { return exists && !is_directory; }
+};
+
+class Files {
+ public:
+  virtual ~Files() = default;
+
+  virtual FileState state(const fs::path& path) const = 0;
+  virtual Result<std::string> read(const fs::path& path) const = 0;
+  // The names in a directory, sorted; none if it cannot be read.
+  virtual std::vector<std::string> list(const fs::path& directory) const = 0;
+  // Absolute, with no link and no "..".
+  virtual Result<fs::path> real_path(const fs::path& path) const = 0;
+
+  // The content appears under `path` whole, and is on the disk, or nothing changes. Makes the directories above it.
+  virtual Status write(const fs::path& path, std::string_view content) = 0;
+  virtual Status make_directories(const fs::path& directory) = 0;
+  // `to` becomes another name of `from` (a hard link; a copy where the file system has none), by rename.
+  virtual Status publish(const fs::path& from, const fs::path& to) = 0;
+  // `to` becomes a copy of `from`, by rename.
+  virtual Status copy(const fs::path& from, const fs::path& to) = 0;
+  // `link` points to `target`; swapped by rename if it was there.
+  virtual Status point_link(const fs::path& link, const fs::path& target) = 0;
+  // A file that is not there is no error.
+  virtual Status remove(const fs::path& path) = 0;
+};
+
+Files& real_files();
+
+// An Error for a failed call on `path`: errno's text as why, and a fix where the number tells one (read-only, no space,
+// no permission).
+Error disk_error(std::string_view what, const fs::path& path, int error_number);
+
+// The executable of this process, links resolved.
+Result<fs::path> own_executable();
+
+// What `PATH` gives for a name; a name with a slash is taken as it is.
+fs::path find_program(const Files& files, std::string_view name, std::string_view search_path);
+
+}  // namespace kiln::sys
