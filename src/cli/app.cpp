@@ -16,10 +16,6 @@
 
 namespace kiln::cli {
 
-#define KILN_COMMAND(name) extern const Command name##_command;
-#include "cli/commands.def"
-#undef KILN_COMMAND
-
 std::span<const Command* const> commands() {
   static constexpr const Command* kCommands[] = {
 #define KILN_COMMAND(name) &name##_command,

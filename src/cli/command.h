@@ -48,6 +48,10 @@ struct Command {
   Run (*setup)(CLI::App& app);
 };
 
+#define KILN_COMMAND(name) extern const Command name##_command;
+#include "cli/commands.def"
+#undef KILN_COMMAND
+
 // All commands, in the order of `kiln --help`.
 std::span<const Command* const> commands();
 
