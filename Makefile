@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.PHONY: help build demo test bars tidy format test-torch-versions clean distclean
+
+help:
+	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
+	@echo "make demo                 from nothing to a kernel called from PyTorch, each step timed"
+	@echo "make test                 all tests; ends with one line of counts"
+	@echo "make bars                 what a build, a load and a call cost, beside the alternatives"
+	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
+	@echo "make format               clang-format over the C++ sources"
+	@echo "make tidy                 clang-tidy over the C++ sources"
+	@echo "make clean                remove build/; distclean: .venv/ too"
+
+build:
+	@tools/bootstrap build
+	@tools/build release
+
+demo:
+	@tools/bootstrap all
+	@tools/build release
+	@tools/demo
+
+test:
+	@tools/bootstrap all
+	@tools/test
+
+test-torch-versions:
+	@tools/bootstrap all
+	@tools/build release
+	@tools/torch-matrix
+
+bars:
+	@tools/bootstrap all
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/bars.py $(BARS)
+
+format:
+	@tools/format --fix
+
+tidy:
+	@tools/bootstrap build
+	@tools/build release
+	@tools/tidy
+
+clean:
+	rm -rf build
+
+distclean: clean
+	rm -rf .venv

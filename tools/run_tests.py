@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests are there, and do they pass? Ends with one line of counts; exit status 1 if one failed.
+
+tools/test [WORD...]: only the steps whose name contains one of the words, and what they need.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from steps import Step, close, run_steps
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+JOBS = str(os.cpu_count() or 2)
+
+
+def ctest(preset: str, junit: Path, *options: str) -> list[str]:
+    return ["ctest", "--preset", preset, "-j", JOBS, "--output-junit", str(junit), "--no-tests=error", *options]
+
+
+def pytest(junit: Path, *paths: str) -> list[str]:
+    python = os.environ["KILN_PYTHON"]
+    return [python, "-m", "pytest", "-q", "-rfEs", "--durations=10", "-p", "no:cacheprovider", f"--junitxml={junit}", *paths]
+
+
+def all_steps() -> list[Step]:
+    release, asan = "build release", "build asan"
+    results = BUILD / "test-results"
+    results.mkdir(parents=True, exist_ok=True)
+    stage = BUILD / "release/stage"
+    staged = {"PYTHONPATH": str(stage), "KILN_BIN": str(stage / "kiln/bin/kiln")}
+    no_stage = "" if (ROOT / "python/CMakeLists.txt").exists() else "no Python package yet"
+
+    steps = [
+        Step("format", ["tools/format"], 120),
+        Step(release, ["tools/build", "release"], 1200),
+        Step("units, golden, layers, hygiene", ctest("release", results / "ctest.xml"), 900, results / "ctest.xml", [release]),
+    ]
+    for name, folder in (("python", "tests/python"), ("kernels", "kernels")):
+        if not any((ROOT / folder).rglob("test_*.py")):
+            continue
+        junit = results / f"{name}.xml"
+        steps.append(Step(name, pytest(junit, folder), 900, junit, [release], no_stage, staged))
+    steps += [
+        Step(asan, ["tools/build", "asan"], 1200),
+        # Leaks are reported by the units themselves; the fuzzers stop after their bound.
+        Step(
+            "units and fuzz under asan, ubsan",
+            ctest("asan", results / "asan.xml", "-R", "^(unit|fuzz)[.]"),
+            900,
+            results / "asan.xml",
+            [asan],
+        ),
+    ]
+    return steps
+
+
+def chosen(steps: list[Step], words: list[str]) -> list[Step]:
+    if not words:
+        return steps
+    wanted = {step.name for step in steps if any(word in step.name for word in words)}
+    wanted |= {need for step in steps if step.name in wanted for need in step.needs}
+    return [step for step in steps if step.name in wanted]
+
+
+def main() -> int:
+    os.chdir(ROOT)
+    steps = chosen(all_steps(), sys.argv[1:])
+    if not steps:
+        print(f"no step has {' or '.join(sys.argv[1:])} in its name", file=sys.stderr)
+        return 2
+    return close(run_steps(steps, BUILD / "logs"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How does a long check run? As steps: each with a limit and a log of its own, counted, the next one run whatever came before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TAIL_LINES = 80
+
+
+@dataclass
+class Step:
+    name: str
+    command: list[str]
+    limit_s: int
+    junit: Path | None = None  # where the command writes its results as JUnit XML; without it the step counts as one check
+    needs: list[str] = field(default_factory=list)  # names of steps that must have passed
+    skip: str = ""  # why it cannot run here; empty: it can
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Outcome:
+    step: Step
+    state: str  # "passed", "failed", "skipped"
+    seconds: float = 0.0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    note: str = ""
+
+
+def read_junit(path: Path) -> tuple[int, int, int]:
+    """Passed, failed, skipped."""
+    counts = [0, 0, 0]
+    for case in ElementTree.parse(path).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+            counts[1] += 1
+        elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+            counts[2] += 1
+        else:
+            counts[0] += 1
+    return counts[0], counts[1], counts[2]
+
+
+def run_limited(command: list[str], log: Path, limit_s: int, environment: dict[str, str]) -> int | None:
+    """The exit status, or None if it ran past its limit; then it is ended with all its children."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | environment,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # Also after Ctrl-C and after a normal end: nothing that the step started may outlive it.
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def run_step(step: Step, log: Path, states: dict[str, str]) -> Outcome:
+    if step.skip:
+        return Outcome(step, "skipped", note=step.skip)
+    for need in step.needs:
+        if states.get(need) != "passed":
+            return Outcome(step, "failed" if states.get(need) == "failed" else "skipped", note=f"needs '{need}'")
+    if step.junit:
+        step.junit.unlink(missing_ok=True)
+    start = time.monotonic()
+    status = run_limited(step.command, log, step.limit_s, step.environment)
+    outcome = Outcome(step, "passed" if status == 0 else "failed", time.monotonic() - start)
+    if status is None:
+        outcome.note = f"ran past its limit of {step.limit_s} s"
+    elif status != 0:
+        outcome.note = f"exit status {status}"
+    if step.junit and step.junit.exists():
+        outcome.passed, outcome.failed, outcome.skipped = read_junit(step.junit)
+        # A runner that crashed, or found no test at all, has not passed.
+        if outcome.passed + outcome.skipped == 0 and outcome.state == "passed":
+            outcome.state, outcome.note = "failed", "no test ran"
+        if outcome.state == "failed" and outcome.failed == 0:
+            outcome.failed = 1
+    else:
+        outcome.passed, outcome.failed = (1, 0) if outcome.state == "passed" else (0, 1)
+    return outcome
+
+
+def describe(outcome: Outcome) -> str:
+    counts = ""
+    if outcome.step.junit and outcome.state != "skipped":
+        counts = f"{outcome.passed} passed"
+        counts += f", {outcome.failed} failed" if outcome.failed else ""
+        counts += f", {outcome.skipped} skipped" if outcome.skipped else ""
+    notes = ", ".join(text for text in (counts, outcome.note) if text)
+    return f"{outcome.state:8s}{outcome.seconds:7.1f} s  {outcome.step.name:34s}{notes}".rstrip()
+
+
+def run_steps(steps: list[Step], logs: Path) -> list[Outcome]:
+    logs.mkdir(parents=True, exist_ok=True)
+    outcomes: list[Outcome] = []
+    states: dict[str, str] = {}
+    for step in steps:
+        log = logs / (step.name.replace(" ", "-").replace("/", "-") + ".log")
+        if sys.stdout.isatty():
+            print(f"running           {step.name} ...", end="\r", flush=True)
+        outcome = run_step(step, log, states)
+        states[step.name] = outcome.state
+        outcomes.append(outcome)
+        if outcome.state == "failed" and log.exists() and not outcome.note.startswith("needs"):
+            tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+            print("\n".join(["", f"---- {step.name}: the end of {log}", *tail, "----"]))
+        print(describe(outcome), flush=True)
+    return outcomes
+
+
+def close(outcomes: list[Outcome]) -> int:
+    """Prints the closing line; the exit status for the whole."""
+    passed = sum(o.passed for o in outcomes)
+    failed = sum(o.failed for o in outcomes) + sum(1 for o in outcomes if o.state == "failed" and not o.failed)
+    skipped = sum(o.skipped for o in outcomes) + sum(1 for o in outcomes if o.state == "skipped")
+    seconds = sum(o.seconds for o in outcomes)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped in {int(seconds) // 60} min {int(seconds) % 60} s")
+    return 1 if failed else 0
