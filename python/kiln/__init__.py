@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln: custom CUDA kernels for PyTorch, from a .cu file to torch.ops in about a second.
+
+    import torch, kiln
+    add = kiln.load("add.cu")
+    x = torch.randn(1 << 20, device=kiln.device())
+    add.my_add(x, x)
+
+Nothing heavy is imported before it is used: `import kiln` does not import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+from .errors import BuildError, KilnError, LoadError, Mismatch, RuleError, SetupError
+
+if TYPE_CHECKING:
+    from .inline import load_inline
+    from .loader import Module, load
+    from .op import Op
+    from .place import device
+    from .testing import Report, test
+
+_LAZY = {
+    "load": "loader",
+    "Module": "loader",
+    "load_inline": "inline",
+    "Op": "op",
+    "device": "place",
+    "test": "testing",
+    "Report": "testing",
+}
+
+__all__ = [
+    "BuildError",
+    "KilnError",
+    "LoadError",
+    "Mismatch",
+    "Module",
+    "Op",
+    "Report",
+    "RuleError",
+    "SetupError",
+    "__version__",
+    "device",
+    "load",
+    "load_inline",
+    "test",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'kiln' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

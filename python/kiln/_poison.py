@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is memory that an op gets for its results made to show what the op never wrote? It is filled before the op sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from typing import Any, Iterator
+
+from ._torch import torch_module
+
+# Switches of c10's CPU allocator. Junk is 0x7fedbeef: a NaN as f32, and as each second 16-bit float.
+_CPU_SWITCHES = {
+    "junk": "FLAGS_caffe2_cpu_allocator_do_junk_fill",
+    "zero": "FLAGS_caffe2_cpu_allocator_do_zero_fill",
+}
+
+
+@contextlib.contextmanager
+def poisoned(device: Any, pattern: str) -> Iterator[str]:
+    """New tensors are filled with `pattern` ("junk" or "zero") inside. Yields "" or why that cannot be had."""
+    if device is None:
+        yield "the op takes no tensor"
+    elif device.type == "cpu":
+        with _cpu(pattern) as why_not:
+            yield why_not
+    elif pattern == "zero":
+        yield ""  # the caching allocator has no such switch, and junk has been looked for already
+    else:
+        with _deterministic_fill():
+            yield ""
+
+
+@contextlib.contextmanager
+def _cpu(pattern: str) -> Iterator[str]:
+    # torch's deterministic fill does not reach CPU tensors that come through the C shim: it skips the dispatcher for them.
+    torch = torch_module()
+    try:
+        c10 = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
+        switch = ctypes.c_bool.in_dll(c10, _CPU_SWITCHES[pattern])
+    except (OSError, ValueError):
+        yield f"torch {torch.__version__} has no switch to fill new memory"
+        return
+    before = switch.value
+    switch.value = True
+    try:
+        yield ""
+    finally:
+        switch.value = before
+
+
+@contextlib.contextmanager
+def _deterministic_fill() -> Iterator[None]:
+    """torch fills what it allocates with NaN, or the largest integer, while its deterministic mode is on."""
+    torch = torch_module()
+    mode = torch.get_deterministic_debug_mode()
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    torch.set_deterministic_debug_mode("warn")
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+        torch.utils.deterministic.fill_uninitialized_memory = fill

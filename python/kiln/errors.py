@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How does the package say that it failed? By exceptions whose text has what, why and fix, as the command's has."""
+
+from __future__ import annotations
+
+
+def format_error(what: str, why: str = "", fix: str = "") -> str:
+    """The house's form: three lines, without those that are empty; a text of several lines stays under its label."""
+    lines = [f"error: {what}"]
+    lines += [f"  {label}: " + text.replace("\n", "\n       ") for label, text in (("why", why), ("fix", fix)) if text]
+    return "\n".join(lines)
+
+
+class KilnError(RuntimeError):
+    """Base of every error that kiln raises by itself; `what`, `why` and `fix` are kept apart for programs."""
+
+    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
+        self.what, self.why, self.fix = what, why, fix
+        super().__init__(format_error(what, why, fix))
+
+
+class BuildError(KilnError):
+    """`kiln build` did not make a library; `log` is what the compiler printed, `fault` the command's exit code."""
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, log: str = "", fault: int = 1) -> None:
+        super().__init__(what, why, fix)
+        self.log, self.fault = log, fault
+
+    def __str__(self) -> str:
+        text = format_error(self.what, self.why, self.fix)
+        log = self.log.strip()
+        return text if not log or log in text else f"{text}\n\n{log}"
+
+
+class LoadError(KilnError):
+    """A library was there and could not be loaded, or its ops could not be registered with torch."""
+
+
+class SetupError(KilnError):
+    """Something that kiln stands on is missing or of the wrong version: the command, or torch."""
+
+
+class RuleError(KilnError):
+    """A fake rule that does not parse, or that does not fit the op it belongs to."""
+
+
+class Mismatch(AssertionError):
+    """kiln.test found a difference; `report` has every variant."""
+
+    def __init__(self, text: str, report: object) -> None:
+        super().__init__(text)
+        self.report = report

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How does a string of CUDA become a module of ops? It is written to a file with what it lacks, and loaded as one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from .errors import BuildError
+from .loader import Module, StrPath, _flags, _identifier, _refuse, attach, refuse_torch_headers
+
+Text = Union[str, Sequence[str]]
+
+_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]kiln/op\.h[>"]', re.MULTILINE)
+_LITERAL = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+def load_inline(
+    name: str,
+    cpp_sources: Text,
+    cuda_sources: Optional[Text] = None,
+    functions: Union[None, str, Sequence[str], Mapping[str, str]] = None,
+    extra_cflags: Optional[Sequence[str]] = None,
+    extra_cuda_cflags: Optional[Sequence[str]] = None,
+    extra_ldflags: Optional[Sequence[str]] = None,
+    extra_include_paths: Any = None,
+    build_directory: Optional[StrPath] = None,
+    verbose: bool = False,
+    with_cuda: Optional[bool] = None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+    *,
+    arch: Union[None, str, Sequence[str]] = None,
+    defines: Optional[Mapping[str, Any]] = None,
+    sycl_sources: Any = None,
+    extra_sycl_cflags: Any = None,
+    with_sycl: Optional[bool] = None,
+) -> Any:
+    """torch.utils.cpp_extension.load_inline for sources written with kiln/op.h, which is included where they do not.
+
+    functions: names, or {name: text for help()}. Each that the source does not register with KILN_OP itself is
+    registered, with the parameter names of its declaration.
+    """
+    from .command import build
+
+    _refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
+    # with_pytorch_error_handling, use_pch, no_implicit_headers: errors always cross, and no header of torch is there.
+    _identifier(name)
+    source = compose(cpp_sources, cuda_sources, functions, name)
+    path = _write(source, name, build_directory)
+    flags = _flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines)
+    if build_directory is not None:
+        flags += ["--build-dir", os.fspath(build_directory)]
+    origin = Path("load_inline") / name
+
+    def again() -> Module:
+        built = build([str(path), "--name", name, *flags], verbose=verbose)
+        return attach(Path(built["library"]), origin, again, built.get("name", name))
+
+    module = again()
+    return module if is_python_module else None
+
+
+def compose(
+    cpp_sources: Text, cuda_sources: Optional[Text], functions: Union[None, str, Sequence[str], Mapping[str, str]], name: str
+) -> str:
+    """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations that are missing."""
+    pieces = [*_pieces(cpp_sources), *_pieces(cuda_sources)]
+    source = "\n".join(pieces)
+    refuse_torch_headers(source, f"load_inline('{name}')")
+    if not _HEADER.search(source):
+        source = f"#include <kiln/op.h>\n#line 1\n{source}"
+    registrations = []
+    for function, doc in _functions(functions).items():
+        if re.search(rf"\bKILN_OP\s*\(\s*{re.escape(function)}\s*[,)]", source):
+            continue
+        registrations.append(_registration(source, function, doc, name))
+    return "\n".join([source, *registrations, ""])
+
+
+def _registration(source: str, function: str, doc: str, name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*(::\w+)*", function):
+        raise BuildError(f"load_inline('{name}'): '{function}' is not the name of a function", fault=2)
+    spec = parameters_of(source, function)
+    if spec is None:
+        raise BuildError(
+            f"load_inline('{name}') cannot register {function}",
+            "the sources declare no function of that name",
+            "functions=[...] names functions of cpp_sources or cuda_sources",
+            fault=2,
+        )
+    quoted = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'KILN_OP({function}, "{spec}")' + (f'.doc("{quoted}")' if doc else "") + ";"
+
+
+def parameters_of(source: str, function: str) -> Optional[str]:
+    """The names (and literal defaults) of a function's parameters, as KILN_OP takes them; None: it is not declared."""
+    code = _without_comments(source)
+    for match in re.finditer(rf"(?<![\w.>]){re.escape(function.split('::')[-1])}\s*\(", code):
+        end = _closing(code, match.end() - 1)
+        # A declaration has a type before the name and ';' or '{' after it; a call has neither.
+        before = code[: match.start()].rstrip()
+        if end is None or not re.match(r"\s*(?:noexcept\s*)?[;{]", code[end + 1 :]):
+            continue
+        if not re.search(r"[\w>&*]$", before) or re.search(r"\b(?:return|else|case|throw|new|delete)$", before):
+            continue
+        names = [_parameter(text, index) for index, text in enumerate(_split(code[match.end() : end]))]
+        return ", ".join(names)
+    return None
+
+
+def _parameter(text: str, index: int) -> str:
+    declared, _, default = text.partition("=")
+    match = re.search(r"[\w>&*\s]\s*\b([A-Za-z_]\w*)\s*(?:\[\s*\])?$", declared.strip())
+    words = re.findall(r"[A-Za-z_]\w*", re.sub(r"<.*>", "", declared))
+    words = [word for word in words if word not in ("const", "volatile", "kiln", "std", "unsigned", "signed")]
+    # `int64_t` alone is a type: the parameter has no name.
+    name = match.group(1) if match and len(words) > 1 else f"arg{index}"
+    value = default.strip()
+    value = {"true": "True", "false": "False"}.get(value, value)
+    value = value.rstrip("fFlLuU") if re.match(r"-?[\d.]", value) else value
+    if value and (value in ("True", "False") or _LITERAL.fullmatch(value)):
+        return f"{name}={value}"
+    return name
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside of <>, (), [] and {}."""
+    parts, depth, start = [], 0, 0
+    for index, character in enumerate(text):
+        depth += (character in "<([{") - (character in ">)]}")
+        if character == "," and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return [part for part in (part.strip() for part in parts) if part and part != "void"]
+
+
+def _closing(text: str, opening: int) -> Optional[int]:
+    depth = 0
+    for index in range(opening, len(text)):
+        depth += (text[index] == "(") - (text[index] == ")")
+        if depth == 0:
+            return index
+    return None
+
+
+def _without_comments(source: str) -> str:
+    return re.sub(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', lambda match: match.group(1) or " ", source, flags=re.DOTALL)
+
+
+def _functions(functions: Union[None, str, Sequence[str], Mapping[str, str]]) -> dict[str, str]:
+    if functions is None:
+        return {}
+    if isinstance(functions, str):
+        return {functions: ""}
+    if isinstance(functions, Mapping):
+        return dict(functions)
+    return dict.fromkeys(functions, "")
+
+
+def _pieces(sources: Optional[Text]) -> list[str]:
+    if sources is None:
+        return []
+    return [sources] if isinstance(sources, str) else list(sources)
+
+
+def _write(source: str, name: str, build_directory: Optional[StrPath]) -> Path:
+    """The folder is named after the contents: two processes with one name and two sources do not meet."""
+    if build_directory is not None:
+        base = Path(build_directory)
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kiln" / "inline"
+    path = base / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}" / f"{name}.cu"
+    try:
+        if path.is_file() and path.read_text(encoding="utf-8") == source:
+            return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            file.write(source)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise BuildError(f"cannot write {path}", str(error), "set XDG_CACHE_HOME or build_directory", fault=3) from None
+    return path
