@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do two processes take turns?
+#include "sys/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "sys/process.h"
+
+namespace kiln::sys {
+
+Result<FileLock> FileLock::acquire(const fs::path& path, const std::function<void()>& on_busy) {
+  // Children must not inherit it: a compiler's server process would hold it for ever.
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return disk_error("cannot write", path, errno);
+  FileLock lock(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) {
+    if (on_busy) on_busy();
+    InterruptScope scope;
+    while (::flock(fd, LOCK_EX) != 0) {
+      if (errno != EINTR) return disk_error("cannot lock", path, errno);
+      if (pending_interrupt()) return interrupted_error();
+    }
+    return lock;
+  }
+  return disk_error("cannot lock", path, errno);
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace kiln::sys

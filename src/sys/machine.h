@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many processors and how much memory may this process use? Limits of control groups count.
+#pragma once
+
+#include <cstdint>
+
+#include "sys/files.h"
+
+namespace kiln::sys {
+
+// The processors this process may run on, no more than its control group's quota.
+int usable_cores(const Files& files);
+// What can be allocated without pushing others out: MemAvailable, or less where a control group says so.
+uint64_t available_memory_bytes(const Files& files);
+
+}  // namespace kiln::sys
