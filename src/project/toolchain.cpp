@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which compilers make the code, and are they the same as last time?
+#include "project/toolchain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "project/arch.h"
+
+namespace kiln::project {
+
+namespace {
+
+using sys::fs::path;
+
+// What nvcc starts: an update can replace one and keep nvcc itself.
+constexpr const char* kNvccParts[] = {"nvcc", "cudafe++", "ptxas", "fatbinary", "nvcc.profile", "../nvvm/bin/cicc"};
+
+std::string identity_of(const sys::Files& files, const path& program) {
+  sys::FileState state = files.state(program);
+  if (!state.exists) return "";
+  return fmt::format("{} {} {}\n", program.string(), state.size_bytes, state.mtime_ns);
+}
+
+std::string search_path(const sys::Environment& env) {
+  return env.get("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+}
+
+// The first words may be a launcher (ccache, sccache, distcc): each is looked up, the last one is the compiler.
+Result<Compiler> from_words(const sys::Files& files, const sys::Environment& env, const std::string& variable,
+                            const std::string& value) {
+  Compiler compiler;
+  std::vector<std::string> words = text::shell_split(value);
+  if (words.empty())
+    return Error{Fault::Environment, variable + " names no program", "it is empty", "unset " + variable};
+  size_t last_program = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    path found = words[i].starts_with('-') ? path() : sys::find_program(files, words[i], search_path(env));
+    if (!found.empty()) last_program = i;
+    if (i == 0 && found.empty())
+      return Error{Fault::Environment, fmt::format("cannot find '{}'", words[0]),
+                   fmt::format("{} is set to '{}'", variable, value), fmt::format("correct or unset {}", variable)};
+    compiler.command.push_back(found.empty() ? words[i] : found.string());
+  }
+  TRY(compiler.path, files.real_path(compiler.command[last_program]));
+  for (size_t i = 0; i < last_program; ++i) compiler.identity += identity_of(files, compiler.command[i]);
+  return compiler;
+}
+
+Result<Compiler> from_path(const sys::Files& files, const path& program) {
+  Compiler compiler;
+  compiler.command = {program.string()};
+  TRY(compiler.path, files.real_path(program));
+  return compiler;
+}
+
+Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& env) {
+  if (auto nvcc = env.get("NVCC")) return from_words(files, env, "NVCC", *nvcc);
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    auto home = env.get(variable);
+    if (home && files.state(path(*home) / "bin/nvcc").is_executable) return from_path(files, path(*home) / "bin/nvcc");
+  }
+  if (path found = sys::find_program(files, "nvcc", search_path(env)); !found.empty()) return from_path(files, found);
+  if (files.state("/usr/local/cuda/bin/nvcc").is_executable) return from_path(files, "/usr/local/cuda/bin/nvcc");
+  return Error{Fault::Environment, "cannot find nvcc, the CUDA compiler",
+               "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin",
+               "install the CUDA toolkit (apt install cuda-nvcc-13-0 cuda-cudart-dev-13-0, or conda install -c nvidia "
+               "cuda-nvcc), or set CUDA_HOME to where it is"};
+}
+
+}  // namespace
+
+Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env) {
+  TRY(Compiler compiler, locate_nvcc(files, env));
+  for (const char* part : kNvccParts) compiler.identity += identity_of(files, compiler.path.parent_path() / part);
+  return compiler;
+}
+
+Result<HostCompiler> find_host_compiler(const sys::Files& files, const sys::Environment& env) {
+  HostCompiler host;
+  auto named = env.get("CXX");
+  host.chosen = named.has_value();
+  if (!named) named = env.get("NVCC_CCBIN");
+  if (named) {
+    TRY(static_cast<Compiler&>(host), from_words(files, env, host.chosen ? "CXX" : "NVCC_CCBIN", *named));
+  } else {
+    path found;
+    for (const char* name : {"g++", "c++"})
+      if (found.empty()) found = sys::find_program(files, name, search_path(env));
+    if (found.empty())
+      return Error{Fault::Environment, "cannot find a C++ compiler",
+                   "neither g++ nor c++ is on PATH, and CXX is not set", "apt install g++, or set CXX"};
+    TRY(static_cast<Compiler&>(host), from_path(files, found));
+  }
+  host.identity += identity_of(files, host.path);
+  // nvcc calls `gcc` of PATH when nobody chose for it.
+  if (!host.chosen)
+    if (path gcc = sys::find_program(files, "gcc", search_path(env)); !gcc.empty())
+      if (auto real = files.real_path(gcc)) host.identity += identity_of(files, *real);
+  return host;
+}
+
+Result<path> find_ninja(const sys::Files& files, const sys::Environment& env) {
+  path found = sys::find_program(files, "ninja", search_path(env));
+  if (!found.empty()) return found;
+  return Error{Fault::Environment, "cannot find ninja, which runs the build", "it is not on PATH",
+               "apt install ninja-build, or pip install ninja"};
+}
+
+std::string supported_archs(const Compiler& nvcc, sys::Processes& processes) {
+  sys::ProcessSpec spec;
+  spec.arguments = {nvcc.path.string(), "--list-gpu-code"};
+  auto result = processes.run(spec);
+  std::vector<std::string> names;
+  if (result && result->exit_code == 0)
+    for (std::string_view word : text::split_any(result->out, " \n"))
+      if (auto list = parse_arch_list(word); list && word.starts_with("sm_")) names.push_back(list->sass[0].text());
+  return text::join(names, ", ");
+}
+
+}  // namespace kiln::project

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which compilers make the code, and are they the same as last time?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sys/env.h"
+#include "sys/files.h"
+#include "sys/process.h"
+
+namespace kiln::project {
+
+struct Compiler {
+  std::vector<std::string> command;  // {"ccache", "/usr/local/cuda/bin/nvcc"}
+  sys::fs::path path;                // of the compiler itself, links resolved
+  std::string identity;  // path, size and time of each program that takes part; changes when one of them does
+};
+
+// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda.
+Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env);
+
+struct HostCompiler : Compiler {
+  bool chosen = false;  // by CXX: nvcc must be told; else nvcc finds its own (NVCC_CCBIN, PATH)
+};
+
+// CXX, NVCC_CCBIN, then g++ and c++ of PATH.
+Result<HostCompiler> find_host_compiler(const sys::Files& files, const sys::Environment& env);
+
+Result<sys::fs::path> find_ninja(const sys::Files& files, const sys::Environment& env);
+
+// "5.0, 5.2, ..., 12.1": what `nvcc --list-gpu-code` prints. Starts nvcc: for error messages only.
+std::string supported_archs(const Compiler& nvcc, sys::Processes& processes);
+
+}  // namespace kiln::project
