@@ -20,7 +20,7 @@ struct Manifest {
   std::vector<std::string> include;     // folders, relative to kiln.toml
   std::vector<std::string> defines;     // "K=V" or "K"
   std::vector<std::string> cuda_flags;  // for nvcc
-  std::vector<std::string> cflags;      // for the host compiler, alone and under nvcc
+  std::vector<std::string> cflags;      // for the host compiler on C++ sources
   std::vector<std::string> ldflags;
   bool fast_math = false;
   Json tune = Json::object();   // kept as written, for `kiln tune`

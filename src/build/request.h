@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can one ask of a build, and what comes back?
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "project/arch.h"
+#include "sys/env.h"
+#include "sys/files.h"
+#include "sys/process.h"
+
+namespace kiln::build {
+
+namespace fs = std::filesystem;
+
+// The options of `kiln build`, as typed. Paths may be relative to `directory`.
+struct Request {
+  std::vector<std::string> targets;  // sources, or one project folder; none: the project in `directory`
+  fs::path directory;                // the working directory of who asks
+  bool program = false;              // an executable (the sources define main) instead of an op library
+  std::string name;                  // the namespace of the ops
+  std::string arch;                  // a list as project::parse_arch_list reads it, or "native"
+  std::vector<std::string> defines;  // "K=V" or "K"
+  std::vector<std::string> cuda_flags, cflags, ldflags, includes;
+  bool fast_math = false;
+  std::string build_dir;
+  std::string output;  // also copy the result there
+};
+
+// The outside world.
+struct World {
+  sys::Files& files;
+  sys::Processes& processes;
+  const sys::Environment& env;
+  // A line for a person who waits: what is going on. May be empty.
+  std::function<void(const std::string&)> on_progress;
+  // A line that should stay: why it waits, a compiler's warnings. May be empty.
+  std::function<void(const std::string&)> on_note;
+};
+
+struct Step {
+  std::string what;  // "compile add.cu"
+  double seconds = 0;
+};
+
+struct Outcome {
+  bool program = false;
+  fs::path file;  // the library under a name of its own for its content, or the program
+  fs::path link;  // lib<name>.so, which points to the newest library; empty for a program
+  std::string name;
+  bool rebuilt = false;
+  std::vector<Step> steps;
+  double seconds = 0;
+  project::ArchList arch;
+  fs::path build_dir;
+};
+
+Json to_json(const Outcome& outcome);
+
+}  // namespace kiln::build
