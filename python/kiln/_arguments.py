@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """In which forms can the same arguments reach an op? Other strides, another alignment, expanded views, other sizes.
 
-Values are kept where the sizes are, so one reference result serves several forms; where they are not, the reference runs
-on the same new arguments.
+The reference runs on the same changed arguments as the op.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Optional
 
 from ._torch import torch_module
 
-# Sizes that a dimension is shrunk to, beside the one given: nothing, a single element, and one that no vector width divides.
+# Distinct sizes of which dimensions are shrunk; each costs three runs.
 _MOST_SIZES = 3
 
 
@@ -80,13 +80,13 @@ class Call:
         return [_whole_storage(tensor).clone() for tensor in self.tensors()]
 
     def check_bytes(self, before: list[Any]) -> None:
-        """Raises when a byte changed that the op was not given to write: of an input, or between the elements of an output."""
+        """Raises when a byte changed that the op was not given to write: in an input, or between elements of an output."""
         torch = torch_module()
         written = {id(tensor) for tensor in self.written()}
         for index, (tensor, old) in enumerate(zip(self.tensors(), before)):
             now = _whole_storage(tensor)
             if id(tensor) in written:
-                # The elements of the argument itself may change; put them into the old bytes, what is left must be equal.
+                # The elements themselves may change: put them into the old bytes, and what is left must be equal.
                 view = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
                 view.set_(old.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
                 view.copy_(tensor.detach())

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence
+from typing import Any, Optional
 
 from ._torch import torch_module
 
@@ -21,7 +22,7 @@ class Tolerance:
     atol: Optional[float] = None
 
     def of(self, dtype: Any, scale: float) -> tuple[float, float]:
-        """(rtol, atol). Cancellation leaves an error of the size of the operands, so atol follows the result's scale."""
+        """(rtol, atol). Cancellation leaves an error of the operands' size, so atol follows the scale of the result."""
         default = _RTOL.get(str(dtype).replace("torch.", ""), 0.0)
         rtol = default if self.rtol is None else self.rtol
         return rtol, (rtol * scale if self.atol is None else self.atol)
@@ -71,15 +72,21 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
         finite = torch.isfinite(b)
         scale = b[finite].abs().square().mean().sqrt().item() if finite.any() else 0.0
         rtol, atol = tolerance.of(seen.dtype, scale)
-        error = torch.where(torch.isfinite(a) & finite, (a - b).abs(), torch.zeros((), dtype=torch.float64, device=a.device))
-        same = (a == b) | (torch.isnan(a) & torch.isnan(b)) | (torch.isfinite(a) & finite & (error <= atol + rtol * b.abs()))
+        error = torch.where(
+            torch.isfinite(a) & finite, (a - b).abs(), torch.zeros((), dtype=torch.float64, device=a.device)
+        )
+        same = (
+            (a == b)
+            | (torch.isnan(a) & torch.isnan(b))
+            | (torch.isfinite(a) & finite & (error <= atol + rtol * b.abs()))
+        )
         wrong, bound = ~same, f" (rtol {rtol:.3g}, atol {atol:.3g})"
     if wrong.any():
         count = int(wrong.sum().item())
         place = tuple(int(i) for i in wrong.nonzero()[0].tolist())
         raise AssertionError(
-            f"{name} differs at {list(place)}: {seen[place].item()!r} is seen, {wanted[place].item()!r} is wanted{bound}; "
-            f"{count} of {seen.numel()} elements differ"
+            f"{name} differs at {list(place)}: {seen[place].item()!r} is seen, "
+            f"{wanted[place].item()!r} is wanted{bound}; {count} of {seen.numel()} elements differ"
         )
     return 0.0 if error is None else float(error.max().item())
 

@@ -24,6 +24,7 @@ from ._fake_syntax import (
     fault,
     parse,
 )
+from ._layout import elementwise_strides
 from .errors import RuleError
 
 _KINDS = {
@@ -82,7 +83,7 @@ def compile_rule(rule: str, schema: Any) -> Callable[..., Any]:
 
 
 def default_fake(schema: Any) -> Optional[Callable[..., Any]]:
-    """What an op without a rule can only return: nothing, or the tensors it was given to write. None: cannot be known."""
+    """What an op without a rule must return: nothing, or tensors that it was given to write. None: it has others."""
     names = [argument.name for argument in schema.arguments]
     written = {
         frozenset(argument.alias_info.before_set): argument.name
@@ -203,14 +204,12 @@ class _Evaluation:
 
     def broadcast(self, result: Result, tensors: list[Any], device: Any) -> Any:
         import torch
-        from torch._prims_common import compute_elementwise_output_strides
 
         if not tensors:
             raise fault(self.rule, result.at, "every tensor of broadcast() was left out of this call")
         dtype = self.dtype(result.dtype, promoted(tensors))
         shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
-        expanded = [tensor.expand(shape) for tensor in tensors]
-        strides = compute_elementwise_output_strides(*expanded)
+        strides = elementwise_strides(tensors, shape)
         # A CPU scalar takes part in an operation of CUDA tensors; the result is where the others are.
         placed = next((tensor for tensor in tensors if tensor.ndim > 0), tensors[0])
         return torch.empty_strided(shape, strides, dtype=dtype, device=device or placed.device)
@@ -240,7 +239,8 @@ class _Evaluation:
                 raise fault(self.rule, dtype.at, f"'{dtype.name}' was left out of this call and the rule needs it")
             return default if given is None else _as_dtype(given)
         operands = [
-            self.dtype(operand, None) if isinstance(operand, Dtype) else self.value(operand) for operand in dtype.operands
+            self.dtype(operand, None) if isinstance(operand, Dtype) else self.value(operand)
+            for operand in dtype.operands
         ]
         if dtype.kind == "promote":
             return promoted(operands)
@@ -278,7 +278,9 @@ class _Evaluation:
         index = self.expr(size.index)
         if not -tensor.ndim <= index < tensor.ndim:
             name = size.tensor.name
-            raise fault(self.rule, size.at, f"'{name}' has {tensor.ndim} dimensions and the rule asks for {name}.shape[{index}]")
+            raise fault(
+                self.rule, size.at, f"'{name}' has {tensor.ndim} dimensions and the rule asks for {name}.shape[{index}]"
+            )
         return tensor.shape[index]
 
     def arithmetic(self, expr: Arithmetic, values: list[Any]) -> Any:
@@ -306,8 +308,8 @@ class _Evaluation:
 
 
 def promoted(operands: list[Any]) -> Any:
-    """The dtype that torch gives to an elementwise operation of these tensors (a tensor of no dimension yields to others of
-    its category) and dtypes."""
+    """The dtype that torch gives to an elementwise operation of these tensors and dtypes. Among tensors, one of no
+    dimension yields to others of its category."""
     import torch
 
     if all(hasattr(operand, "shape") for operand in operands):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does a fake rule say? Its text becomes tokens, then a tree. Nothing here knows torch.
 
-The grammar is in docs/reference/fake-rules.md. Positions are kept in every node, so that a fault found later (an unknown
+The grammar is in docs/reference/fake-rules.md. Every node keeps its position, so that a fault found later (an unknown
 name, a rank that does not fit) can still point into the text.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn, Optional, Union
+from typing import Any, Callable, NoReturn, Optional, Union
 
 from .errors import RuleError
 
@@ -203,7 +203,7 @@ class _Parser:
         self.expect(")")
         return tuple(tensors), dtype
 
-    def sequence(self, end: str, item):
+    def sequence(self, end: str, item: Callable[[], Any]) -> tuple[Any, ...]:
         items = []
         while not self.peek(end):
             items.append(item())
@@ -224,16 +224,17 @@ class _Parser:
 
     def device(self) -> Name:
         name = self.parameter()
-        if self.accept("."):
-            if self.expect_name("'device'").text != "device":
-                self.fail("only '.device' can follow here", self.tokens[self.next - 1].at)
+        if self.accept(".") and self.expect_name("'device'").text != "device":
+            self.fail("only '.device' can follow here", self.tokens[self.next - 1].at)
         return name
 
     # dtype = "f32" ... | parameter ".dtype" | parameter | "promote" "(" ... ")" | "float_of" "(" dtype ")"
     def dtype(self) -> Dtype:
         token = self.token
         if token.kind != "name":
-            self.fail(f"a result (like, broadcast, or a dtype and its sizes) was expected here and {self.shown()} stands there")
+            self.fail(
+                f"a result was expected here (like, broadcast, or a dtype and sizes) and {self.shown()} stands there"
+            )
         if token.text in ("promote", "float_of") and self.peek("(", 1):
             self.next += 2
             operands = self.sequence(")", self.dtype_operand)
@@ -299,7 +300,7 @@ class _Parser:
     def expr(self) -> Expr:
         return self.binary(("+", "-"), lambda: self.binary(("*", "//", "%"), self.factor))
 
-    def binary(self, operators: tuple[str, ...], operand) -> Expr:
+    def binary(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
         left = operand()
         while self.token.kind == "mark" and self.token.text in operators:
             operator = self.token

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is memory that an op gets for its results made to show what the op never wrote? It is filled before the op sees it."""
+"""How does new memory show what an op never wrote? It is filled before the op gets it."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from ._torch import torch_module
 
@@ -34,7 +35,7 @@ def poisoned(device: Any, pattern: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _cpu(pattern: str) -> Iterator[str]:
-    # torch's deterministic fill does not reach CPU tensors that come through the C shim: it skips the dispatcher for them.
+    # torch's deterministic fill does not reach CPU tensors of the C shim, which skips the dispatcher for them.
     torch = torch_module()
     try:
         c10 = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))

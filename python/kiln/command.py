@@ -10,8 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from ._version import __version__
 from .errors import BuildError, SetupError
@@ -23,8 +24,10 @@ def find_command() -> Path:
     """KILN_BIN, then the command inside this package, then PATH."""
     named = os.environ.get("KILN_BIN")
     if named:
-        if not os.access(named, os.X_OK) or os.path.isdir(named):
-            raise SetupError(f"cannot run {named}", "KILN_BIN names it and it is not a program", "unset KILN_BIN or correct it")
+        if not os.access(named, os.X_OK) or Path(named).is_dir():
+            raise SetupError(
+                f"cannot run {named}", "KILN_BIN names it and it is not a program", "unset KILN_BIN or correct it"
+            )
         return Path(named)
     own = PACKAGE / "bin" / "kiln"
     if os.access(own, os.X_OK):

@@ -7,8 +7,9 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Optional, Union
 
 from .errors import BuildError
 from .loader import Module, StrPath, _flags, _identifier, _refuse, attach, refuse_torch_headers
@@ -23,7 +24,7 @@ def load_inline(
     name: str,
     cpp_sources: Text,
     cuda_sources: Optional[Text] = None,
-    functions: Union[None, str, Sequence[str], Mapping[str, str]] = None,
+    functions: Union[str, Sequence[str], Mapping[str, str], None] = None,
     extra_cflags: Optional[Sequence[str]] = None,
     extra_cuda_cflags: Optional[Sequence[str]] = None,
     extra_ldflags: Optional[Sequence[str]] = None,
@@ -37,7 +38,7 @@ def load_inline(
     use_pch: bool = False,
     no_implicit_headers: bool = False,
     *,
-    arch: Union[None, str, Sequence[str]] = None,
+    arch: Union[str, Sequence[str], None] = None,
     defines: Optional[Mapping[str, Any]] = None,
     sycl_sources: Any = None,
     extra_sycl_cflags: Any = None,
@@ -69,7 +70,10 @@ def load_inline(
 
 
 def compose(
-    cpp_sources: Text, cuda_sources: Optional[Text], functions: Union[None, str, Sequence[str], Mapping[str, str]], name: str
+    cpp_sources: Text,
+    cuda_sources: Optional[Text],
+    functions: Union[str, Sequence[str], Mapping[str, str], None],
+    name: str,
 ) -> str:
     """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations that are missing."""
     pieces = [*_pieces(cpp_sources), *_pieces(cuda_sources)]
@@ -153,10 +157,12 @@ def _closing(text: str, opening: int) -> Optional[int]:
 
 
 def _without_comments(source: str) -> str:
-    return re.sub(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', lambda match: match.group(1) or " ", source, flags=re.DOTALL)
+    return re.sub(
+        r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', lambda match: match.group(1) or " ", source, flags=re.DOTALL
+    )
 
 
-def _functions(functions: Union[None, str, Sequence[str], Mapping[str, str]]) -> dict[str, str]:
+def _functions(functions: Union[str, Sequence[str], Mapping[str, str], None]) -> dict[str, str]:
     if functions is None:
         return {}
     if isinstance(functions, str):
@@ -185,7 +191,7 @@ def _write(source: str, name: str, build_directory: Optional[StrPath]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             file.write(source)
-        os.replace(file.name, path)
+        Path(file.name).replace(path)
     except OSError as error:
         raise BuildError(f"cannot write {path}", str(error), "set XDG_CACHE_HOME or build_directory", fault=3) from None
     return path

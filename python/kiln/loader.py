@@ -10,8 +10,9 @@ import shutil
 import tempfile
 import threading
 import types
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Union
 
 from ._torch import torch_module
 from .abi import Library
@@ -63,7 +64,7 @@ def load(
     is_standalone: bool = False,
     keep_intermediates: bool = True,
     *,
-    arch: Union[None, str, Sequence[str]] = None,
+    arch: Union[str, Sequence[str], None] = None,
     defines: Optional[Mapping[str, Any]] = None,
     extra_sycl_cflags: Optional[Sequence[str]] = None,
     with_sycl: Optional[bool] = None,
@@ -85,7 +86,9 @@ def load(
     ready = _ready_library(name, sources)
     if ready is not None:
         if flags:
-            raise KilnError(f"cannot load {ready}", f"it is built already, and {flags[0]} is for a build", "leave it out")
+            raise KilnError(
+                f"cannot load {ready}", f"it is built already, and {flags[0]} is for a build", "leave it out"
+            )
         inputs, origin = [], ready
     elif sources is None:
         inputs, origin = [os.fspath(name)], Path(name).resolve()
@@ -236,7 +239,7 @@ def _flags(
     ldflags: Optional[Sequence[str]],
     include_paths: Optional[Sources],
     build_directory: Optional[StrPath],
-    arch: Union[None, str, Sequence[str]],
+    arch: Union[str, Sequence[str], None],
     defines: Optional[Mapping[str, Any]],
 ) -> list[str]:
     """The arguments of torch's load as flags of `kiln build`. A flag is one word with '=', so that its value may begin
@@ -249,7 +252,9 @@ def _flags(
     for path in _paths(include_paths or ()):
         found += ["-I", str(path)]
     for key, value in (defines or {}).items():
-        found.append(f"-D{key}" if value is None or value is True else f"-D{key}={int(value) if value is False else value}")
+        found.append(
+            f"-D{key}" if value is None or value is True else f"-D{key}={int(value) if value is False else value}"
+        )
     if arch is not None:
         found += ["--arch", arch if isinstance(arch, str) else ",".join(arch)]
     if build_directory is not None:

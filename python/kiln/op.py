@@ -8,7 +8,8 @@ torch.ops. So torch.compile, torch.export and opcheck see nothing special.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
 
 from torch._ops import OpOverload, OpOverloadPacket
 
@@ -24,8 +25,8 @@ _OWN_NAMES = ("backward", "fake", "reference", "reference_function", "schema", "
 class Op(OpOverloadPacket):
     """One op with its overloads. Call it; `help(op)` shows schema, text and source."""
 
-    # tp_call finds this slot's descriptor and calls what it holds, the C++ function, with no Python frame between. Measured
-    # on 16-element CPU tensors: torch.add 1.60 us, this 1.95 us, torch's own packet 2.25 us.
+    # tp_call finds this slot's descriptor and calls what it holds, the C++ function, with no Python frame between.
+    # On 16-element CPU tensors: torch.add 1.60 us, this 1.95 us, torch's own packet 2.25 us (torch 2.11, aarch64).
     __slots__ = ("__call__",)
 
     def __init__(self, packet: OpOverloadPacket) -> None:

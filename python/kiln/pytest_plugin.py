@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a test of an op need from pytest? The device, a loader that builds each source once, and a marker for GPU tests.
+"""What does a test of an op need from pytest? The device, a loader that builds once, a marker for GPU tests.
 
 Use it with `pytest_plugins = ["kiln.pytest_plugin"]` in conftest.py; the installed package registers it by itself.
 """
@@ -31,7 +31,7 @@ def kiln_device() -> str:
 
 @pytest.fixture(scope="session")
 def kiln_load(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """kiln.load with paths relative to the root of the tests; the same arguments are built and loaded once a session."""
+    """kiln.load with paths relative to the root of the tests; the same arguments are loaded once a session."""
     loaded: dict[Any, Any] = {}
 
     def load(path: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does an op do what its reference does? kiln.test runs both over the forms that arguments take in practice.
 
-A row of the report is one variant: the arguments as given, or the same values in another layout, at another alignment, or
-at other sizes. Each run also looks for bytes that the op had no right to change.
+A row of the report is one variant: the arguments as given, or in another layout, at another alignment, or at other
+sizes. Each run also looks for bytes that the op had no right to change.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, Optional, Sequence
+from typing import Any, Callable, Optional
 
 from ._arguments import Call, Variant, variants_of
 from ._compare import Tolerance, compare
@@ -98,9 +99,7 @@ test.__test__ = False  # type: ignore[attr-defined]
 
 
 class _Runner:
-    def __init__(
-        self, op: Any, reference: Callable[..., Any], tolerance: Tolerance, seed: int, refusals: bool
-    ) -> None:
+    def __init__(self, op: Any, reference: Callable[..., Any], tolerance: Tolerance, seed: int, refusals: bool) -> None:
         self.op, self.reference, self.tolerance = op, reference, tolerance
         self.seed, self.refusals = seed, refusals
 
@@ -180,7 +179,7 @@ class _Runner:
         return Row("repeated", PASSED, "bit for bit")
 
     def other_stream_row(self, call: Call, wanted: Sequence[Any]) -> Row:
-        """The arguments get their values late, on a side stream: an op that ignores the current stream reads too early."""
+        """The arguments get their values late, on a side stream: an op on another stream reads too early."""
         name = "other stream"
         if call.device is None or call.device.type != "cuda":
             return Row(name, SKIPPED, "no GPU")
