@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What does a trampoline of the CUDA runtime tell the front about the function that was called? One entry, in writable memory,
- * for each row of cudart.def that has a trampoline. The assembler writes the same layout: cudart_trampoline.S. */
+ * What does a trampoline of the CUDA runtime tell the front about the function that was called? One entry, in writable
+ * memory, for each row of cudart.def that has a trampoline. The assembler writes the same layout: cudart_trampoline.S.
+ */
 #ifndef KILN_FRONT_ENTRY_H
 #define KILN_FRONT_ENTRY_H
 
@@ -15,7 +16,8 @@
  *   REFUSE_ON_12      name_on_13               refuse: why                                    name_on_13
  *   REFUSE            refuse: why              refuse: why                                    refuse: why
  *   ONLY_12           name_on_13, null: refuse name_on_12                                     name_on_13, null: refuse
- * A null name means "refuse" wherever it stands. A name that the library turns out not to export is refused with `since`. */
+ * A null name means "refuse" wherever it stands. A name that the library turns out not to export is refused with
+ * `since`. */
 #define KILN_FRONT_SAME 0
 #define KILN_FRONT_RENAMED 1
 #define KILN_FRONT_RENAMED_ELSE_SAME 2
@@ -45,20 +47,21 @@ typedef struct KilnFrontEntry {
   uint32_t since;         /* as CUDART_VERSION: 12030 = 12.3 */
 } KilnFrontEntry;
 
-/* Called by every trampoline, on each call, with the caller's argument registers saved. Returns the function to jump to; never
- * null. It may throw: the frames of the trampoline have unwind tables. To refuse a call it can return a function
- * without parameters that yields a cudaError_t; that function learns which entry was refused from a thread-local that
- * kiln_front_target sets. The front defines it. */
+/* Called by every trampoline, on each call, with the caller's argument registers saved. Returns the function to jump
+ * to; never null. It may throw: the frames of the trampoline have unwind tables. To refuse a call it can return a
+ * function without parameters that yields a cudaError_t; that function learns which entry was refused from a
+ * thread-local that kiln_front_target sets. The front defines it. */
 __attribute__((visibility("hidden"))) void* kiln_front_target(KilnFrontEntry* entry);
 
-/* The address of an exported name of the libcudart in use, or null. The conversions ask for further functions through it.
- * The front defines it. */
+/* The address of an exported name of the libcudart in use, or null. The conversions ask for further functions through
+ * it. The front defines it. */
 __attribute__((visibility("hidden"))) void* kiln_front_symbol(const char* name);
 
 #ifdef __cplusplus
 }
 static_assert(sizeof(void*) == 8, "cudart_trampoline.S writes 8-byte pointers");
-static_assert(offsetof(KilnFrontEntry, target) == 48 && offsetof(KilnFrontEntry, rule) == 64 && sizeof(KilnFrontEntry) == 72,
+static_assert(offsetof(KilnFrontEntry, target) == 48 && offsetof(KilnFrontEntry, rule) == 64 &&
+                  sizeof(KilnFrontEntry) == 72,
               "cudart_trampoline.S writes this layout");
 #endif
 #endif

@@ -25,7 +25,8 @@ enum {
 };
 
 /* A tensor as it crosses this interface. As an argument it is borrowed for the length of the call. As a result it is the
- * caller's: call release(t) once when done, which frees the memory and the struct. */
+ * caller's: call release(t) once when done, which frees the memory and the struct. (The array of a TENSOR_LIST result is
+ * the caller's too: free() it.) */
 typedef struct KilnTensor {
   void* data; /* the first element; host memory for CPU, device memory for CUDA */
   const int64_t* sizes;

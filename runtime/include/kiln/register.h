@@ -66,7 +66,7 @@ struct Slot {
   Tensor tensor;
   bool present = true;  // false: an optional left out
   union {
-    int64_t i = 0;
+    int64_t i;
     double f;
     Device device;
     struct {
@@ -75,6 +75,7 @@ struct Slot {
     } list;  // of a string too
   };
   TensorVec* tensors = nullptr;  // a result Tensor[]; the receiver deletes it
+  Slot() : i(0) {}
 };
 
 [[noreturn]] void out_of_range(int64_t value, int bytes, bool is_signed);

@@ -12,7 +12,7 @@ namespace kiln {
   asm volatile("// kiln.bounds %0, %1, %2;" ::"l"(static_cast<long long>(index)), "l"(static_cast<long long>(size)), \
                "n"(dimension))
 #else
-#define KILN_BOUNDS(index, size, dimension)
+#define KILN_BOUNDS(index, size, dimension) static_cast<void>(0)
 #endif
 
 template <class T, int N>

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in an object; this file and
+// cudart_trampoline.S define them, hidden, and choose a back end for each call: the real libcudart, or the engine.
+//
+// The kernel handles that nvcc's stubs cache are ours (the address of the host stub), so both back ends can serve one library.
+// Registration with a back end waits for the first use: nothing touches the driver while a library loads.
+#include "front.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <exception>
+
+#include "dynamic.h"
+#include "front_entry.h"
+
+namespace kiln::detail {
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kErrorInvalidConfiguration = 9;
+constexpr int kErrorNoDevice = 100;
+constexpr int kErrorNotSupported = 801;
+
+// ---- What was registered, kept until a back end is used
+
+struct Function {
+  const void* host;
+  char* device;
+  const char* name;
+  int thread_limit;
+  Function* next;
+};
+struct Variable {
+  void* host;
+  char* device;
+  const char* name;
+  int external;
+  size_t bytes;
+  int constant;
+  int global;
+  bool managed;
+  Variable* next;
+};
+struct Image {
+  void* wrapper;
+  Function* functions;
+  Variable* variables;
+  void* handles[2];  // by back end
+  bool has_managed;
+  Image* next;
+};
+
+pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+Image* g_images = nullptr;
+int g_image_count = 0;
+int g_ready[2] = {};  // how many images each back end has been given
+
+struct Lock {
+  Lock() { pthread_mutex_lock(&g_mutex); }
+  ~Lock() { pthread_mutex_unlock(&g_mutex); }
+};
+
+template <class T>
+T* make() {
+  return static_cast<T*>(calloc(1, sizeof(T)));
+}
+
+Image* image_of(void** handle) { return reinterpret_cast<Image*>(handle); }
+
+template <class... A>
+auto real(const char* name) {
+  return reinterpret_cast<void (*)(A...)>(real_function(name));
+}
+
+void give_to_real(Image* image) {
+  auto start = reinterpret_cast<void** (*)(void*)>(real_function("__cudaRegisterFatBinary"));
+  void** handle = start(image->wrapper);
+  image->handles[0] = handle;
+  auto function = real<void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*>("__cudaRegisterFunction");
+  for (const Function* f = image->functions; f; f = f->next)
+    function(handle, static_cast<const char*>(f->host), f->device, f->name, f->thread_limit, nullptr, nullptr, nullptr, nullptr, nullptr);
+  using Register = void (*)(void**, char*, char*, const char*, int, size_t, int, int);
+  using RegisterManaged = void (*)(void**, void**, char*, const char*, int, size_t, int, int);
+  for (const Variable* v = image->variables; v; v = v->next) {
+    if (v->managed)
+      reinterpret_cast<RegisterManaged>(real_function("__cudaRegisterManagedVar"))(
+          handle, static_cast<void**>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
+    else
+      reinterpret_cast<Register>(real_function("__cudaRegisterVar"))(handle, static_cast<char*>(v->host), v->device, v->name,
+                                                                      v->external, v->bytes, v->constant, v->global);
+  }
+  real<void**>("__cudaRegisterFatBinaryEnd")(handle);
+}
+
+void give_to_engine(const KilnEngine* engine, Image* image) {
+  void* handle = engine->register_image(image->wrapper);
+  image->handles[1] = handle;
+  for (const Function* f = image->functions; f; f = f->next) engine->register_function(handle, f->host, f->name);
+  for (const Variable* v = image->variables; v; v = v->next)
+    engine->register_variable(handle, v->host, v->name, v->bytes,
+                              static_cast<uint32_t>((v->constant ? KILN_VARIABLE_CONSTANT : 0) | (v->managed ? KILN_VARIABLE_MANAGED : 0)));
+}
+
+// Throws when the back end is not there.
+void make_ready(Backend backend) {
+  const int b = static_cast<int>(backend);
+  if (__atomic_load_n(&g_ready[b], __ATOMIC_ACQUIRE) == __atomic_load_n(&g_image_count, __ATOMIC_ACQUIRE)) return;
+  const KilnEngine* engine = nullptr;
+  if (backend == Backend::engine) {
+    Text why;
+    engine = find_engine(&why);
+    if (!engine) throw_text(static_cast<Text&&>(why));
+  }
+  Lock lock;
+  for (Image* image = g_images; image; image = image->next)
+    if (!image->handles[b]) engine ? give_to_engine(engine, image) : give_to_real(image);
+  __atomic_store_n(&g_ready[b], g_image_count, __ATOMIC_RELEASE);
+}
+
+Backend current_backend() {
+  const Call* call = current_call();
+  return call ? call->backend : default_backend();
+}
+
+const char* kernel_name(const void* host) {
+  for (const Image* image = g_images; image; image = image->next)
+    for (const Function* f = image->functions; f; f = f->next)
+      if (f->host == host) return f->name;
+  return "a kernel that is not of this library";
+}
+
+// ---- Faults
+
+// In an op the fault is raised when the op returns. A program has nobody who reads the text: it goes to the terminal, and the
+// code to the program.
+void note_fault(const char* text) {
+  if (Call* call = current_call()) {
+    if (!call->failed) snprintf(call->fault, sizeof call->fault, "%s", text);
+    call->failed = true;
+  } else {
+    fprintf(stderr, "%s\n", text);
+  }
+}
+
+// ---- Launches
+
+struct LaunchDim {
+  unsigned x, y, z;
+};
+static_assert(sizeof(LaunchDim) == 12, "passed as dim3 is");
+
+int launch_real(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream, bool per_thread) {
+  using Function = int (*)(const void*, LaunchDim, LaunchDim, void**, size_t, void*);
+  static const Function plain = reinterpret_cast<Function>(real_function("cudaLaunchKernel"));
+  if (!per_thread) return plain(host, grid, block, arguments, shared, stream);
+  return reinterpret_cast<Function>(real_function("cudaLaunchKernel_ptsz"))(host, grid, block, arguments, shared, stream);
+}
+
+// The bytes from the first to the last element that the strides reach.
+KilnRegion region_of(const Rep* rep) {
+  int64_t span = rep->numel ? 1 : 0;
+  for (int d = 0; d < rep->ndim && span; d++) span += (rep->sizes[d] - 1) * rep->strides[d];
+  return {rep->data, static_cast<uint64_t>(span * element_bytes(rep->dtype)), *rep->name ? rep->name : "a tensor made by the op",
+          rep->writable};
+}
+
+int launch_engine(KilnEngineLaunch& launch) {
+  Call* call = current_call();
+  if (call && call->failed) return kSuccess;  // as after a fault on a GPU: nothing more runs, the first fault is told
+  uint32_t count = 0;
+  for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) count++;
+  KilnRegion few[16];
+  auto* regions = count <= 16 ? few : static_cast<KilnRegion*>(malloc(count * sizeof(KilnRegion)));
+  uint32_t i = 0;
+  for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) regions[i++] = region_of(rep);
+  launch.struct_bytes = sizeof launch;
+  launch.regions = regions;
+  launch.region_count = count;
+  launch.check_memory = 1;
+  const KilnEngine* engine = find_engine(nullptr);
+  const int code = engine->launch(&launch);
+  if (regions != few) free(regions);
+  if (code) note_fault(engine->last_message());
+  return code;
+}
+
+void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t shared, int code) {
+  Text text;
+  text.add("error: cannot launch ").add(kernel_name(host));
+  text.addf("<<<(%u, %u, %u), (%u, %u, %u), %zu>>>\n  why: ", grid.x, grid.y, grid.z, block.x, block.y, block.z, shared);
+  add_cuda_error(text, code);
+  if (code == kErrorInvalidConfiguration)
+    text.add("\n  fix: at most 1024 threads a block, 2^31 - 1 x 65535 x 65535 blocks, none of them 0");
+  if (code == 209) text.add("\n  fix: this library has neither SASS nor PTX for this GPU: kiln build --arch native");
+  if (shared > 48 * 1024) text.add("\n  fix: kiln::launch raises the limit of shared memory; <<<>>> does not");
+  if (current_call()) note_fault(text.c_str());
+}
+
+int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream, bool per_thread) {
+  const Backend backend = current_backend();
+  make_ready(backend);
+  if (backend == Backend::real) {
+    const int code = launch_real(host, grid, block, arguments, shared, stream, per_thread);
+    if (code) note_launch_error(host, grid, block, shared, code);
+    return code;
+  }
+  KilnEngineLaunch launch = {};
+  launch.host_function = host;
+  launch.grid = {grid.x, grid.y, grid.z};
+  launch.block = {block.x, block.y, block.z};
+  launch.arguments = arguments;
+  launch.dynamic_shared_bytes = shared;
+  launch.stream = stream;
+  return launch_engine(launch);
+}
+
+// As driver_types.h lays them out; the same in CUDA 12 and 13.
+struct LaunchAttribute {
+  int id;
+  int pad;
+  union {
+    char whole[64];
+    int flag;
+    LaunchDim cluster;
+  };
+};
+struct LaunchConfig {
+  LaunchDim grid;
+  LaunchDim block;
+  size_t shared;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+constexpr int kAttributeCooperative = 2, kAttributeCluster = 4, kAttributeProgrammatic = 6;
+
+int launch_extended(const LaunchConfig* config, const void* host, void** arguments, bool per_thread) {
+  const Backend backend = current_backend();
+  make_ready(backend);
+  if (backend == Backend::real) {
+    using Function = int (*)(const LaunchConfig*, const void*, void**);
+    return reinterpret_cast<Function>(real_function(per_thread ? "cudaLaunchKernelExC_ptsz" : "cudaLaunchKernelExC"))(config, host, arguments);
+  }
+  KilnEngineLaunch launch = {};
+  launch.host_function = host;
+  launch.grid = {config->grid.x, config->grid.y, config->grid.z};
+  launch.block = {config->block.x, config->block.y, config->block.z};
+  launch.arguments = arguments;
+  launch.dynamic_shared_bytes = config->shared;
+  launch.stream = config->stream;
+  for (unsigned i = 0; i < config->attribute_count; i++) {
+    const LaunchAttribute& a = config->attributes[i];
+    if (a.id == kAttributeCooperative && a.flag) launch.flags |= KILN_LAUNCH_COOPERATIVE;
+    if (a.id == kAttributeCluster) launch.cluster = {a.cluster.x, a.cluster.y, a.cluster.z};
+  }
+  return launch_engine(launch);
+}
+
+// A stub of nvcc's is noexcept in effect: it drops what a launch returns, and no exception may pass a program's own C frames. In
+// an op it may.
+template <class F>
+int contained(F&& f) {
+  if (current_call()) return f();
+  try {
+    return f();
+  } catch (const std::exception& e) {
+    static bool told = false;
+    if (!told) fprintf(stderr, "%s\n", e.what());
+    told = true;
+    return kErrorNoDevice;
+  }
+}
+
+// ---- The functions behind the trampolines
+
+thread_local const KilnFrontEntry* t_refused = nullptr;
+thread_local int t_refused_code = kErrorNotSupported;
+
+int refuse() { return t_refused_code; }
+
+void* refused(const KilnFrontEntry* entry, const char* why) {
+  t_refused = entry;
+  t_refused_code = kErrorNotSupported;
+  Text what;
+  what.addf("%s is not available", entry->name);
+  Text text;
+  add_error(text, what.c_str(), why, "");
+  note_fault(text.c_str());
+  return reinterpret_cast<void*>(&refuse);
+}
+
+void* target_of_engine(KilnFrontEntry* entry) {
+  if (entry->rule == KILN_FRONT_REFUSE) return refused(entry, entry->why);
+  void* function = entry->name_on_13 ? find_engine(nullptr)->runtime_function(entry->name_on_13) : nullptr;
+  if (!function) return refused(entry, "kiln's engine, which runs kernels on the CPU, does not have it");
+  return entry->target[1] = function;
+}
+
+void* target_of_real(KilnFrontEntry* entry) {
+  const int major = real_major(nullptr);
+  if (entry->rule == KILN_FRONT_REFUSE || (major == 12 && entry->rule == KILN_FRONT_REFUSE_ON_12)) return refused(entry, entry->why);
+  const char* name = major == 12 ? entry->name_on_12 : entry->name_on_13;
+  void* function = name ? kiln_front_symbol(name) : nullptr;
+  if (!function && major == 12 && entry->rule == KILN_FRONT_RENAMED_ELSE_SAME) function = kiln_front_symbol(entry->name);
+  if (!function) {
+    Text why;
+    why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u", major, entry->since / 1000,
+             entry->since % 1000 / 10);
+    return refused(entry, why.c_str());
+  }
+  if (major == 12 && entry->rule == KILN_FRONT_CONVERT) {
+    entry->real_on_12 = function;
+    function = entry->convert_on_12;
+  }
+  return entry->target[0] = function;
+}
+
+}  // namespace
+
+void launch(const void* kernel, const Launch& how, void** arguments) {
+  const Backend backend = current_backend();
+  make_ready(backend);
+  if (how.shared_bytes > 48 * 1024) {
+    constexpr int kMaxDynamicShared = 8;  // cudaFuncAttributeMaxDynamicSharedMemorySize
+    void* function = backend == Backend::real ? real_function("cudaFuncSetAttribute")
+                                              : find_engine(nullptr)->runtime_function("cudaFuncSetAttribute");
+    const int code = function ? reinterpret_cast<int (*)(const void*, int, int)>(function)(kernel, kMaxDynamicShared,
+                                                                                            static_cast<int>(how.shared_bytes))
+                              : kErrorNotSupported;
+    if (code) {
+      Text text;
+      text.add("error: cannot launch ").add(kernel_name(kernel));
+      text.addf("\n  why: %lld bytes of shared memory a block are more than this device allows\n  fix: a smaller tile, or fewer stages",
+                static_cast<long long>(how.shared_bytes));
+      throw_text(static_cast<Text&&>(text));
+    }
+  }
+  const LaunchDim grid{how.grid.x, how.grid.y, how.grid.z}, block{how.block.x, how.block.y, how.block.z};
+  const size_t shared = static_cast<size_t>(how.shared_bytes);
+  LaunchAttribute attributes[3] = {};
+  unsigned count = 0;
+  if (how.cluster.x) {
+    attributes[count].id = kAttributeCluster;
+    attributes[count++].cluster = {how.cluster.x, how.cluster.y, how.cluster.z};
+  }
+  if (how.cooperative) {
+    attributes[count].id = kAttributeCooperative;
+    attributes[count++].flag = 1;
+  }
+  if (how.overlap_previous) {
+    attributes[count].id = kAttributeProgrammatic;
+    attributes[count++].flag = 1;
+  }
+  int code;
+  if (count) {
+    const LaunchConfig config{grid, block, shared, how.stream, attributes, count};
+    code = launch_extended(&config, kernel, arguments, false);
+    if (code && backend == Backend::real) note_launch_error(kernel, grid, block, shared, code);
+  } else {
+    code = launch_plain(kernel, grid, block, arguments, shared, how.stream, false);
+  }
+  if (Call* call = current_call()) {
+    if (call->failed) call->finish();  // throws
+  } else if (code) {
+    Text text;
+    text.addf("error: cannot launch %s: CUDA error %d", kernel_name(kernel), code);
+    throw_text(static_cast<Text&&>(text));
+  }
+}
+
+}  // namespace kiln::detail
+
+using namespace kiln::detail;
+
+#pragma GCC visibility push(hidden)
+extern "C" {
+
+void* kiln_front_symbol(const char* name) { return real_symbol(name); }
+
+void* kiln_front_target(KilnFrontEntry* entry) {
+  const Backend backend = current_backend();
+  const auto find = [&]() -> void* {
+    make_ready(backend);
+    if (void* known = entry->target[static_cast<int>(backend)]) return known;
+    return backend == Backend::real ? target_of_real(entry) : target_of_engine(entry);
+  };
+  if (current_call()) return find();
+  try {
+    return find();
+  } catch (const std::exception& e) {
+    static bool told = false;
+    if (!told) fprintf(stderr, "%s\n", e.what());
+    told = true;
+    t_refused = entry;
+    t_refused_code = kErrorNoDevice;
+    return reinterpret_cast<void*>(&refuse);
+  }
+}
+
+void** __cudaRegisterFatBinary(void* wrapper) {
+  Image* image = make<Image>();
+  image->wrapper = wrapper;
+  Lock lock;
+  Image** end = &g_images;
+  while (*end) end = &(*end)->next;
+  *end = image;
+  __atomic_add_fetch(&g_image_count, 1, __ATOMIC_RELEASE);
+  return reinterpret_cast<void**>(image);
+}
+
+void __cudaRegisterFatBinaryEnd(void**) {}
+
+// Op libraries and programs are never unmapped before the process ends (-z nodelete), and then the back end may be gone already.
+void __cudaUnregisterFatBinary(void**) {}
+
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int thread_limit, void*, void*, void*,
+                            void*, int*) {
+  Function* f = make<Function>();
+  *f = {host, device, name, thread_limit, image_of(handle)->functions};
+  image_of(handle)->functions = f;
+}
+
+void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external, size_t bytes, int constant, int global) {
+  Variable* v = make<Variable>();
+  *v = {host, device, name, external, bytes, constant, global, false, image_of(handle)->variables};
+  image_of(handle)->variables = v;
+}
+
+void __cudaRegisterManagedVar(void** handle, void** host, char* device, const char* name, int external, size_t bytes, int constant,
+                              int global) {
+  Variable* v = make<Variable>();
+  *v = {host, device, name, external, bytes, constant, global, true, image_of(handle)->variables};
+  image_of(handle)->variables = v;
+  image_of(handle)->has_managed = true;
+}
+
+void __cudaRegisterHostVar(void**, const char*, char*, size_t) {}
+
+// Code that reads a managed variable on the host calls this first: the variable's memory must be there.
+char __cudaInitModule(void** handle) {
+  return static_cast<char>(contained([&] {
+    const Backend backend = current_backend();
+    make_ready(backend);
+    if (backend == Backend::real && image_of(handle)->has_managed)
+      return static_cast<int>(reinterpret_cast<char (*)(void**)>(real_function("__cudaInitModule"))(
+          static_cast<void**>(image_of(handle)->handles[0])));
+    return 0;
+  }));
+}
+
+namespace {
+struct Configuration {
+  LaunchDim grid, block;
+  size_t shared;
+  void* stream;
+};
+constexpr int kMostConfigurations = 16;  // nested when an argument of a launch launches
+thread_local Configuration t_configurations[kMostConfigurations];
+thread_local int t_depth = 0;
+}  // namespace
+
+unsigned __cudaPushCallConfiguration(LaunchDim grid, LaunchDim block, size_t shared, void* stream) {
+  if (t_depth == kMostConfigurations) return 1;  // the stub is then not called
+  t_configurations[t_depth++] = {grid, block, shared, stream};
+  return 0;
+}
+
+int __cudaPopCallConfiguration(LaunchDim* grid, LaunchDim* block, size_t* shared, void* stream) {
+  if (t_depth == 0) return 52;  // cudaErrorMissingConfiguration
+  const Configuration& c = t_configurations[--t_depth];
+  *grid = c.grid;
+  *block = c.block;
+  *shared = c.shared;
+  *static_cast<void**>(stream) = c.stream;
+  return kSuccess;
+}
+
+int __cudaGetKernel(const void** kernel, const void* host) {
+  *kernel = host;
+  return kSuccess;
+}
+
+int cudaGetKernel(const void** kernel, const void* host) {
+  return contained([&] {
+    const Backend backend = current_backend();
+    make_ready(backend);
+    if (backend == Backend::real)
+      return reinterpret_cast<int (*)(const void**, const void*)>(real_function("cudaGetKernel"))(kernel, host);
+    *kernel = host;
+    return kSuccess;
+  });
+}
+
+#define LAUNCH(name, per_thread)                                                                                            \
+  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) {              \
+    return contained([&] { return launch_plain(host, grid, block, arguments, shared, stream, per_thread); });               \
+  }
+LAUNCH(__cudaLaunchKernel, false)
+LAUNCH(__cudaLaunchKernel_ptsz, true)
+LAUNCH(cudaLaunchKernel, false)
+LAUNCH(cudaLaunchKernel_ptsz, true)
+#undef LAUNCH
+
+int cudaLaunchKernelExC(const LaunchConfig* config, const void* host, void** arguments) {
+  return contained([&] { return launch_extended(config, host, arguments, false); });
+}
+int cudaLaunchKernelExC_ptsz(const LaunchConfig* config, const void* host, void** arguments) {
+  return contained([&] { return launch_extended(config, host, arguments, true); });
+}
+
+#define LAUNCH_COOPERATIVE(name, per_thread)                                                                                \
+  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) {              \
+    LaunchAttribute cooperative = {};                                                                                       \
+    cooperative.id = kAttributeCooperative;                                                                                 \
+    cooperative.flag = 1;                                                                                                   \
+    const LaunchConfig config{grid, block, shared, stream, &cooperative, 1};                                                \
+    return contained([&] { return launch_extended(&config, host, arguments, per_thread); });                                \
+  }
+LAUNCH_COOPERATIVE(cudaLaunchCooperativeKernel, false)
+LAUNCH_COOPERATIVE(cudaLaunchCooperativeKernel_ptsz, true)
+#undef LAUNCH_COOPERATIVE
+
+}  // extern "C"
+#pragma GCC visibility pop

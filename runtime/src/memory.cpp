@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "front.h"
+#include "text.h"
+
+namespace kiln::detail {
+namespace {
+
+constexpr int kCopyDefault = 4;  // cudaMemcpyDefault: the addresses tell the direction
+
+void require(int code, const char* what) {
+  if (code == 0) return;
+  Text text;
+  text.addf("error: %s\n  why: ", what);
+  add_cuda_error(text, code);
+  throw_text(static_cast<Text&&>(text));
+}
+
+template <class... A>
+int cuda(const char* name, A... arguments) {
+  auto function = reinterpret_cast<int (*)(A...)>(real_function(name));
+  return function(arguments...);
+}
+
+}  // namespace
+
+void* memory_allocate(Device device, size_t bytes) {
+  void* data = nullptr;
+  if (device.type == DeviceType::cpu) {
+    data = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (data) return data;
+    Text text;
+    text.addf("error: cannot allocate %zu bytes\n  why: the host has no more memory", bytes);
+    throw_text(static_cast<Text&&>(text));
+  }
+  require(cuda("cudaMalloc", &data, bytes), "cannot allocate memory on the GPU");
+  return data;
+}
+
+void memory_free(Device device, void* data) {
+  if (device.type == DeviceType::cpu)
+    free(data);
+  else
+    cuda("cudaFree", data);  // waits for kernels that still use it
+}
+
+void memory_copy(void* to, DeviceType to_type, const void* from, DeviceType from_type, size_t bytes) {
+  if (bytes == 0) return;
+  if (to_type == DeviceType::cpu && from_type == DeviceType::cpu)
+    memcpy(to, from, bytes);
+  else
+    require(cuda("cudaMemcpy", to, from, bytes, kCopyDefault), "cannot copy between host and GPU");
+}
+
+void memory_zero(Device device, void* data, size_t bytes, cudaStream_t stream) {
+  if (device.type == DeviceType::cpu)
+    memset(data, 0, bytes);
+  else
+    require(cuda("cudaMemsetAsync", data, 0, bytes, stream), "cannot set memory on the GPU");
+}
+
+void memory_synchronize(Device device) {
+  if (device.type == DeviceType::cuda) require(cuda("cudaDeviceSynchronize"), "the GPU reports an error");
+}
+
+}  // namespace kiln::detail

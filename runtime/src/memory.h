@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gives memory on a device where there is no torch? The CUDA runtime for a GPU; for the CPU the host, aligned to 256 bytes.
+#pragma once
+
+#include <stddef.h>
+
+#include "kiln/tensor.h"
+
+namespace kiln::detail {
+
+void* memory_allocate(Device device, size_t bytes);  // throws when there is none
+void memory_free(Device device, void* data);
+void memory_copy(void* to, DeviceType to_type, const void* from, DeviceType from_type, size_t bytes);
+void memory_zero(Device device, void* data, size_t bytes, cudaStream_t stream);
+void memory_synchronize(Device device);
+
+}  // namespace kiln::detail

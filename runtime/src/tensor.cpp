@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where do an op's tensors live? In torch when torch called, else in memory of the device.
+#include "kiln/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <new>
+
+#include "call.h"
+#include "memory.h"
+#include "torch.h"
+
+namespace kiln::detail {
+
+Rep* new_rep(Rep::Memory memory, int ndim) {
+  // The sizes and strides of memory that is ours stand behind the struct; torch's are torch's.
+  const size_t extra = memory == Rep::Memory::of_torch ? 0 : 2 * static_cast<size_t>(ndim) * sizeof(int64_t);
+  Rep* rep = static_cast<Rep*>(calloc(1, sizeof(Rep) + extra));
+  if (!rep) throw std::bad_alloc();
+  rep->memory = memory;
+  rep->ndim = ndim;
+  rep->references = 1;
+  rep->name = "";
+  rep->writable = true;
+  if (extra) {
+    rep->sizes = reinterpret_cast<int64_t*>(rep + 1);
+    rep->strides = rep->sizes + ndim;
+  }
+  if (Call* call = current_call()) {
+    rep->call = call;
+    rep->next = call->first;
+    if (call->first) call->first->previous = rep;
+    call->first = rep;
+  }
+  return rep;
+}
+
+void retain(TensorRep* rep) { __atomic_add_fetch(&rep->references, 1, __ATOMIC_RELAXED); }
+
+void release(TensorRep* base) {
+  if (__atomic_sub_fetch(&base->references, 1, __ATOMIC_ACQ_REL) != 0) return;
+  Rep* rep = static_cast<Rep*>(base);
+  if (rep->call) {
+    if (rep->previous) rep->previous->next = rep->next;
+    else rep->call->first = rep->next;
+    if (rep->next) rep->next->previous = rep->previous;
+  }
+  if (rep->memory == Rep::Memory::of_torch && rep->handle) torch_delete(rep->handle);
+  if (rep->memory == Rep::Memory::own && rep->allocation) memory_free(rep->device, rep->allocation);
+  free(rep);
+}
+
+bool is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim) {
+  int64_t expected = 1;
+  bool fits = true;
+  for (int d = ndim - 1; d >= 0; d--) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] != 1) {
+      fits &= strides[d] == expected;
+      expected *= sizes[d];
+    }
+  }
+  return fits;
+}
+
+void set_metadata(Rep* rep) {
+  rep->numel = 1;
+  for (int d = 0; d < rep->ndim; d++) rep->numel *= rep->sizes[d];
+  rep->contiguous = is_contiguous(rep->sizes, rep->strides, rep->ndim);
+}
+
+namespace {
+
+void check_sizes(const Sizes& sizes, Dtype dtype) {
+  int64_t bytes = element_bytes(dtype);
+  KILN_CHECK(bytes > 0, "empty: not a dtype: ", static_cast<int>(dtype));
+  for (int d = 0; d < sizes.size(); d++) {
+    KILN_CHECK(sizes[d] >= 0, "empty: a negative size in ", sizes);
+    KILN_CHECK(!__builtin_mul_overflow(bytes, sizes[d], &bytes), "empty: more than 2^63 bytes in ", sizes);
+  }
+}
+
+Tensor allocate(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
+  const Call* call = current_call();
+  if (call && call->from_torch) return Tensor::adopt(torch_empty(sizes, strides, dtype, device));
+  Rep* rep = new_rep(Rep::Memory::own, sizes.size());
+  Tensor tensor = Tensor::adopt(rep);
+  for (int d = 0; d < sizes.size(); d++) {
+    const_cast<int64_t*>(rep->sizes)[d] = sizes[d];
+    const_cast<int64_t*>(rep->strides)[d] = strides[d];
+  }
+  rep->dtype = dtype;
+  rep->device = device;
+  set_metadata(rep);
+  int64_t span = rep->numel ? 1 : 0;  // elements from the first to the last
+  for (int d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
+  if (span) rep->data = rep->allocation = memory_allocate(device, static_cast<size_t>(span * element_bytes(dtype)));
+  return tensor;
+}
+
+Sizes dense_strides(const Sizes& sizes) {
+  Sizes strides = sizes;
+  int64_t next = 1;
+  for (int d = sizes.size() - 1; d >= 0; d--) {
+    strides[d] = next;
+    next *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return strides;
+}
+
+// torch's rule for empty_like on a tensor that is not contiguous: without holes or overlap it keeps its strides; any other gets
+// dense strides in the order of its own. The order is found as TensorIterator does, where a stride of 0 compares with nothing.
+Sizes like_strides(const Tensor& like) {
+  const int n = like.ndim();
+  int order[Sizes::kMost];  // innermost first
+  for (int d = 0; d < n; d++) order[d] = n - 1 - d;
+  const auto compare = [&](int a, int b) {
+    const int64_t sa = like.stride(a), sb = like.stride(b);
+    if (sa == 0 || sb == 0) return 0;
+    if (sa != sb) return sa < sb ? -1 : 1;
+    return like.size(a) > like.size(b) ? 1 : 0;
+  };
+  for (int i = 1; i < n; i++)
+    for (int at = i, below = i - 1; below >= 0; below--) {
+      const int result = compare(order[below], order[at]);
+      if (result < 0) break;
+      if (result > 0) {
+        const int swapped = order[below];
+        order[below] = order[at];
+        order[at] = swapped;
+        at = below;
+      }
+    }
+  bool dense = true;
+  Sizes strides(like.sizes());
+  int64_t next = 1;
+  for (int i = 0; i < n; i++) {
+    const int d = order[i];
+    dense &= like.size(d) == 1 || like.stride(d) == next;
+    strides[d] = next;
+    next *= like.size(d) > 1 ? like.size(d) : 1;
+  }
+  return dense ? Sizes(like.strides()) : strides;
+}
+
+}  // namespace
+}  // namespace kiln::detail
+
+namespace kiln {
+
+Tensor empty_strided(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
+  detail::check_sizes(sizes, dtype);
+  KILN_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(), " strides");
+  for (int d = 0; d < strides.size(); d++) KILN_CHECK(strides[d] >= 0, "empty_strided: a negative stride in ", strides);
+  return detail::allocate(sizes, strides, dtype, device);
+}
+
+Tensor empty(const Sizes& sizes, Dtype dtype, Device device) {
+  detail::check_sizes(sizes, dtype);
+  return detail::allocate(sizes, detail::dense_strides(sizes), dtype, device);
+}
+
+Tensor empty_like(const Tensor& like, Dtype dtype) {
+  KILN_CHECK(like.ndim() <= Sizes::kMost, "empty_like: a tensor of more than 16 dimensions");
+  const Sizes sizes(like.sizes());
+  if (like.is_contiguous()) return detail::allocate(sizes, Sizes(like.strides()), dtype, like.device());
+  return detail::allocate(sizes, detail::like_strides(like), dtype, like.device());
+}
+
+Tensor empty_like(const Tensor& like) { return empty_like(like, like.dtype()); }
+
+Tensor zeros(const Sizes& sizes, Dtype dtype, Device device) {
+  Tensor tensor = empty(sizes, dtype, device);
+  if (tensor.numel() > 0)
+    detail::memory_zero(device, tensor.raw(), static_cast<size_t>(tensor.nbytes()), stream(tensor));
+  return tensor;
+}
+
+cudaStream_t stream(const Tensor& like) {
+  const detail::Call* call = detail::current_call();
+  if (!call || !call->from_torch || !like.is_cuda()) return nullptr;
+  return static_cast<cudaStream_t>(detail::torch_current_stream(like.device().index));
+}
+
+}  // namespace kiln
