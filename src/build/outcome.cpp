@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is a build's outcome told to a program?
+#include "build/request.h"
+
+namespace kiln::build {
+
+Json to_json(const Outcome& outcome) {
+  Json steps = Json::array();
+  for (const Step& step : outcome.steps) steps.push_back({{"what", step.what}, {"seconds", step.seconds}});
+  Json arch = Json::array();
+  for (const project::Arch& one : outcome.arch.sass) arch.push_back(one.text());
+  Json out;
+  out[outcome.program ? "program" : "library"] = outcome.file.string();
+  if (!outcome.program) out["link"] = outcome.link.string();
+  out["name"] = outcome.name;
+  out["rebuilt"] = outcome.rebuilt;
+  out["steps"] = std::move(steps);
+  out["seconds"] = outcome.seconds;
+  out["arch"] = std::move(arch);
+  out["ptx"] = outcome.arch.ptx.back().text();
+  out["build_dir"] = outcome.build_dir.string();
+  return out;
+}
+
+}  // namespace kiln::build
