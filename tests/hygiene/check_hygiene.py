@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is every tracked file fit to be read by others? Prints each fault as file:line, exits 1 if there is one.
 
-A fault: no SPDX line in a source; a path of one developer's machine; a note to oneself (TODO and the like); a file name that
+A fault: no SPDX line in a source; a path of one developer's machine; a note to oneself; a file name that
 says nothing (util, helper, ...); a space at the end of a line; a conflict marker; a missing last newline; a source over the
 longest length. Sources over the length to aim for are listed and are no fault.
 """
