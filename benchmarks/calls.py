@@ -47,34 +47,28 @@ def load(library: str) -> dict[str, list[float]]:
 
 def host(library: str) -> dict[str, list[float]]:
     os.environ["KILN_DEVICE"] = "engine"  # where there is a GPU, CPU tensors are served only then
-    import torch
-
-    import kiln
-
-    torch.set_num_threads(1)
-    module = kiln.load(library)
-    a, b = torch.randn(16), torch.randn(16)
-    ways = {"torch.add": torch.add, "torch.ops": torch_op(module.noop), "kiln": module.noop}
-    return in_turns(ways, a, b, lambda: None)
+    return beside_torch_add(library, "noop", "cpu", lambda: None)
 
 
 def gpu(library: str) -> dict[str, list[float]]:
     import torch
 
-    import kiln
-
-    module = kiln.load(library)
-    a, b = torch.randn(16, device="cuda"), torch.randn(16, device="cuda")
-    ways = {"torch.add": torch.add, "torch.ops": torch_op(module.add), "kiln": module.add}
-    return in_turns(ways, a, b, torch.cuda.synchronize)
+    return beside_torch_add(library, "add", "cuda", torch.cuda.synchronize)
 
 
-def torch_op(op):
-    """torch's own callable, torch.ops.NAMESPACE.NAME, behind kiln's."""
+def beside_torch_add(library: str, name: str, device: str, wait) -> dict[str, list[float]]:
+    """torch.add; the op as torch alone gives it; the op as kiln gives it."""
     import torch
 
-    namespace, name = op.name.split("::")
-    return getattr(getattr(torch.ops, namespace), name)
+    import kiln
+
+    torch.set_num_threads(1)
+    torch.ops.load_library(library)
+    namespace = os.path.basename(library).removeprefix("lib").split(".")[0]
+    alone = getattr(getattr(torch.ops, namespace), name)
+    module = kiln.load(library)
+    a, b = torch.randn(16, device=device), torch.randn(16, device=device)
+    return in_turns({"torch.add": torch.add, "torch.ops": alone, "kiln": getattr(module, name)}, a, b, wait)
 
 
 if __name__ == "__main__":
