@@ -80,7 +80,7 @@ class Call:
         return [_whole_storage(tensor).clone() for tensor in self.tensors()]
 
     def check_bytes(self, before: list[Any]) -> None:
-        """Raises when a byte changed that the op was not given to write: in an input, or between elements of an output."""
+        """Raises when a byte changed that the op was not to write: of an input, or between elements of an output."""
         torch = torch_module()
         written = {id(tensor) for tensor in self.written()}
         for index, (tensor, old) in enumerate(zip(self.tensors(), before)):

@@ -2,7 +2,8 @@
 """Which strides does torch give to the result of an elementwise operation? Those of TensorIterator, step by step.
 
 torch._prims_common has such a function; it differs from TensorIterator for size-1 dimensions and for ties. A test
-compares this one with torch.add over 2148 pairs of layouts. Comparisons of symbolic strides become guards, as in torch's own fakes.
+compares this one with torch.add over 2148 pairs of layouts. Comparisons of symbolic strides become guards, as in
+torch's own fakes.
 """
 
 from __future__ import annotations

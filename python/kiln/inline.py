@@ -78,7 +78,8 @@ def compose(
     """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations that are missing."""
     pieces = [*_pieces(cpp_sources), *_pieces(cuda_sources)]
     source = "\n".join(pieces)
-    refuse_torch_headers(source, f"load_inline('{name}')")
+    for piece in pieces:
+        refuse_torch_headers(piece, f"load_inline('{name}')")
     if not _HEADER.search(source):
         source = f"#include <kiln/op.h>\n#line 1\n{source}"
     registrations = []

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which package do these tests test? The staged one: KILN_STAGE_DIR, else build/release/stage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGE = Path(os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage").resolve()
+SOURCES = Path(__file__).parent / "sources"
+
+if not (STAGE / "kiln" / "__init__.py").is_file():
+    raise pytest.UsageError(f"no staged package in {STAGE}: run `make build`, or set KILN_STAGE_DIR")
+sys.path.insert(0, str(STAGE))
+os.environ.pop("KILN_BIN", None)
+pytest_plugins = ["kiln.pytest_plugin"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Builds of the tests meet no cache of the user's and leave none."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def command():
+    """The staged command; what needs it is skipped by name where the stage has Python alone."""
+    path = STAGE / "kiln" / "bin" / "kiln"
+    if not path.is_file():
+        pytest.skip(f"the stage has no command ({path})")
+    return path
+
+
+@pytest.fixture(scope="session")
+def kinds(command):
+    """One library with an op for each kind of argument and result."""
+    import kiln
+
+    return kiln.load(SOURCES / "kinds.cu")
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Copies a source of these tests to a folder of the test's own: source("add.cu", TEXT_TO_REPLACE=...)."""
+
+    def copy(name: str, to: str | None = None, **replacements: str) -> Path:
+        path = tmp_path / (to or name)
+        if replacements:
+            text = (SOURCES / name).read_text()
+            for old, new in replacements.items():
+                assert old in text
+                text = text.replace(old, new)
+            path.write_text(text)
+        else:
+            shutil.copyfile(SOURCES / name, path)
+        return path
+
+    return copy
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Runs a script in a process of its own, which has the staged package; returns what it printed."""
+
+    def run(script: str, *, env: dict[str, str] | None = None, code: int = 0) -> str:
+        merged = {**os.environ, "PYTHONPATH": str(STAGE), **(env or {})}
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=merged, cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run
