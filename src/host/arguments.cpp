@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "host/argument_value.h"
+#include "host/library.h"
+
+namespace kiln::host {
+namespace {
+
+struct Candidate {
+  BoundCall call;
+  int cost = 0;
+};
+
+std::span<const KilnParameter> parameters_of(const KilnOpInfo& op) { return {op.parameters, op.parameter_count}; }
+
+// Where a text of the form NAME=VALUE ends its name; npos when it has no such form.
+size_t keyword_end(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || !text::is_identifier(text.substr(0, equals))) return std::string_view::npos;
+  return equals;
+}
+
+const KilnParameter* find_parameter(const KilnOpInfo& op, std::string_view name) {
+  for (const KilnParameter& parameter : parameters_of(op))
+    if (name == parameter.name) return &parameter;
+  return nullptr;
+}
+
+Error unfit(std::string why, std::string fix = {}) { return {Fault::Usage, {}, std::move(why), std::move(fix)}; }
+
+// "valu=3" was likely meant as a keyword.
+std::string keyword_hint(const KilnOpInfo& op, std::string_view text) {
+  const size_t end = keyword_end(text);
+  if (end == std::string_view::npos || looks_like_tensor(text)) return {};
+  std::vector<std::string> names;
+  for (const KilnParameter& parameter : parameters_of(op)) names.emplace_back(parameter.name);
+  const auto near = text::closest(text.substr(0, end), names);
+  return fmt::format("there is no parameter '{}'{}", text.substr(0, end),
+                     near ? "; did you mean '" + *near + "'?" : "");
+}
+
+// Which text goes to which parameter: an index into texts and where its value begins, by parameter.
+struct Place {
+  size_t text = 0;
+  size_t value_begin = 0;
+};
+
+Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op, std::span<const std::string> texts) {
+  std::vector<std::optional<Place>> places(op.parameter_count);
+  size_t positional = 0, positional_count = 0;
+  for (const KilnParameter& parameter : parameters_of(op))
+    positional_count += !(parameter.flags & KILN_PARAMETER_KEYWORD_ONLY);
+  bool keyword_seen = false;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const size_t end = keyword_end(texts[i]);
+    const KilnParameter* named =
+        end == std::string::npos ? nullptr : find_parameter(op, std::string_view(texts[i]).substr(0, end));
+    if (named) {
+      std::optional<Place>& place = places[static_cast<size_t>(named - op.parameters)];
+      if (place) return unfit(fmt::format("'{}' is given twice", named->name));
+      place = Place{i, end + 1};
+      keyword_seen = true;
+      continue;
+    }
+    if (keyword_seen)
+      return unfit(fmt::format("'{}' has no name and stands after one that has", texts[i]), keyword_hint(op, texts[i]));
+    // Keyword-only parameters come last in a schema.
+    if (positional >= positional_count)
+      return unfit(fmt::format("it takes {} argument{} by position; '{}' is one more", positional_count,
+                               positional_count == 1 ? "" : "s", texts[i]),
+                   keyword_hint(op, texts[i]));
+    places[positional++] = Place{i, 0};
+  }
+  return places;
+}
+
+Result<Candidate> fit_op(const KilnOpInfo& op, std::span<const std::string> texts) {
+  TRY(const auto places, place_texts(op, texts));
+  Candidate candidate;
+  for (size_t i = 0; i < op.parameter_count; ++i) {
+    const KilnParameter& parameter = op.parameters[i];
+    Argument argument;
+    if (places[i]) {
+      const std::string_view text = texts[places[i]->text];
+      Result<Fit> fit = parse_value(text.substr(places[i]->value_begin), parameter);
+      if (!fit) {
+        Error error = std::move(fit.error());
+        if (!error.what.empty()) error.why = error.what + ": " + error.why;  // of the tensor's own grammar
+        if (const std::string hint = keyword_hint(op, text); places[i]->value_begin == 0 && !hint.empty())
+          error.fix = hint;
+        return error;
+      }
+      argument = std::move(fit->argument);
+      candidate.cost += fit->cost;
+    } else if (parameter.flags & KILN_PARAMETER_HAS_DEFAULT) {
+      argument.is_default = true;
+      argument.scalar.type = parameter.default_value.type;
+    } else {
+      return unfit(fmt::format("'{}' is missing; it wants {}", parameter.name, type_name(parameter)),
+                   parameter.flags & KILN_PARAMETER_OPTIONAL
+                       ? fmt::format("write {}=none to leave it out", parameter.name)
+                       : "");
+    }
+    candidate.call.arguments.push_back(std::move(argument));
+  }
+  return candidate;
+}
+
+Error unknown_op(std::span<const KilnOpInfo> ops, std::string_view name) {
+  std::vector<std::string> names;
+  for (const KilnOpInfo& op : ops) names.push_back(full_name(op));
+  const auto near = text::closest(name, names);
+  return {Fault::Usage, fmt::format("no op '{}' in the library", name),
+          names.empty() ? "it has none" : "it has " + text::join(names, ", "),
+          near ? "did you mean " + *near + "?" : ""};
+}
+
+bool is_named(const KilnOpInfo& op, std::string_view name) {
+  return name == op.name || (*op.overload && name == full_name(op));
+}
+
+}  // namespace
+
+Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view name,
+                            std::span<const std::string> texts) {
+  std::vector<uint32_t> named;
+  for (uint32_t i = 0; i < ops.size(); ++i)
+    if (is_named(ops[i], name)) named.push_back(i);
+  if (named.empty()) return unknown_op(ops, name);
+
+  std::optional<Candidate> best;
+  std::vector<std::string> refusals, equals;
+  std::optional<Error> last;
+  for (uint32_t index : named) {
+    Result<Candidate> candidate = fit_op(ops[index], texts);
+    if (!candidate) {
+      last = std::move(candidate.error());
+      refusals.push_back(fmt::format("{}: {}", ops[index].schema, last->why));
+      continue;
+    }
+    candidate->call.op = index;
+    if (!best || candidate->cost < best->cost) {
+      equals.clear();
+      best = std::move(*candidate);
+      equals.push_back(full_name(ops[index]));
+    } else if (candidate->cost == best->cost) {
+      equals.push_back(full_name(ops[index]));
+    }
+  }
+  if (best && equals.size() == 1) return std::move(best->call);
+  if (best)
+    return Error{Fault::Usage, fmt::format("several overloads of {} fit", name), text::join(equals, ", "),
+                 "write the one that is meant: " + equals.front()};
+  if (named.size() == 1) {
+    last->what = fmt::format("cannot call {}", ops[named[0]].schema);
+    return std::move(*last);
+  }
+  return Error{Fault::Usage, fmt::format("no overload of {} fits", name), text::join(refusals, "\n       "), ""};
+}
+
+std::string type_name(const KilnParameter& parameter) {
+  static constexpr const char* kNames[] = {"None",  "Tensor", "int",      "float", "bool",   "str",
+                                           "dtype", "Device", "Tensor[]", "int[]", "float[]"};
+  std::string name = parameter.type < std::size(kNames) ? kNames[parameter.type] : "?";
+  if (parameter.flags & KILN_PARAMETER_OPTIONAL) name += "?";
+  return name;
+}
+
+std::string scalar_text(const Scalar& scalar) {
+  switch (scalar.type) {
+    case KILN_TYPE_NONE:
+      return "none";
+    case KILN_TYPE_INT:
+      return std::to_string(scalar.integer);
+    case KILN_TYPE_FLOAT:
+      return number_text(scalar.number, 0);
+    case KILN_TYPE_BOOL:
+      return scalar.integer ? "true" : "false";
+    case KILN_TYPE_STR:
+      return "\"" + scalar.string + "\"";
+    case KILN_TYPE_DTYPE:
+      return dtype_name(static_cast<int32_t>(scalar.integer));
+    case KILN_TYPE_DEVICE:
+      return device_text(scalar.device);
+    case KILN_TYPE_INT_LIST:
+      return fmt::format("[{}]", fmt::join(scalar.integers, ", "));
+    case KILN_TYPE_FLOAT_LIST: {
+      std::vector<std::string> parts;
+      for (double number : scalar.numbers) parts.push_back(number_text(number, 0));
+      return "[" + text::join(parts, ", ") + "]";
+    }
+    default:
+      return fmt::format("a value of type number {}", scalar.type);
+  }
+}
+
+}  // namespace kiln::host
