@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens around the author's function? The device is chosen and made current, launches are watched, and the first fault is
-// raised when the function has returned.
+// What happens around the author's function? The device is chosen and made current, launches are watched, and the first
+// fault is raised when the function has returned.
 #include "call.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the runtime know while an op runs? Which op, on which back end and device, and every tensor that it was given or
-// made: the engine checks addresses against them.
+// What does the runtime know while an op runs? Which op, on which back end and device, and every tensor that it was
+// given or made: the engine checks addresses against them.
 #pragma once
 
 #include "kiln/register.h"
@@ -15,8 +15,9 @@ struct Call;
 
 // A TensorRep with what only the runtime needs.
 struct Rep : TensorRep {
-  enum class Memory { borrowed, of_torch, own } memory;
-  void* handle;      // torch's, when memory is of_torch
+  // A tensor that torch gave has its sizes in torch; one that the op asked torch for has them behind this struct.
+  enum class Memory { borrowed, of_torch, of_torch_made_here, own } memory;
+  void* handle;      // torch's, or null
   void* allocation;  // what to free, when memory is own
   const char* name;  // of the parameter; "" for a tensor made by the op
   bool writable;
@@ -32,8 +33,8 @@ struct Call {
   bool from_torch;
   Call* outer;  // an op that calls another library's op through torch
   Rep* first;
-  bool failed;        // a launch or runtime call of this op failed
-  char fault[2048];   // its text
+  bool failed;       // a launch or runtime call of this op failed
+  char fault[2048];  // its text
 
   Call(const OpRecord* op, bool from_torch);
   ~Call();

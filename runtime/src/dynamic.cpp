@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -59,33 +58,69 @@ bool path_of_symbol(const void* address, char (&path)[4096]) {
 
 namespace {
 
-constexpr int kMostNames = 1024;
-struct Names {
-  char* names[kMostNames];
-  int count = 0;
+struct Found {
+  Sibling* siblings;
+  int most;
+  int count;
 };
 
-int keep_name(dl_phdr_info* object, size_t, void* context) {
-  auto* names = static_cast<Names*>(context);
-  if (object->dlpi_name && *object->dlpi_name && names->count < kMostNames) names->names[names->count++] = strdup(object->dlpi_name);
+// The desc of a note is the distance from itself to a Sibling.
+const Sibling* read_note(const char* note, size_t size) {
+  constexpr size_t kHeader = 12;
+  while (size >= kHeader) {
+    uint32_t field[3];  // size of the name, size of the desc, type
+    memcpy(field, note, kHeader);
+    const size_t name = (field[0] + 3u) / 4 * 4, desc = (field[1] + 3u) / 4 * 4;
+    if (name > size - kHeader || desc > size - kHeader - name) return nullptr;
+    const char* at = note + kHeader + name;
+    if (field[0] == 5 && field[1] == 4 && field[2] == 1 && !memcmp(note + kHeader, "kiln", 5)) {
+      int32_t distance;
+      memcpy(&distance, at, 4);
+      return reinterpret_cast<const Sibling*>(at + distance);
+    }
+    note = at + desc;
+    size -= kHeader + name + desc;
+  }
+  return nullptr;
+}
+
+int look_at(dl_phdr_info* object, size_t, void* context) {
+  auto* found = static_cast<Found*>(context);
+  for (int i = 0; i < object->dlpi_phnum && found->count < found->most; i++) {
+    const ElfW(Phdr)& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_NOTE) continue;
+    const auto* note = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
+    if (const Sibling* sibling = read_note(note, part.p_memsz)) found->siblings[found->count++] = *sibling;
+  }
   return 0;
 }
 
 }  // namespace
 
-void each_exporter(const char* symbol, void (*f)(void*, void*), void* context) {
-  // Names first: the loader must not be called from inside dl_iterate_phdr.
-  Names names;
-  dl_iterate_phdr(keep_name, &names);
-  for (int i = 0; i < names.count; i++) {
-    void* handle = open_mapped(names.names[i]);
-    free(names.names[i]);
-    if (!handle) continue;
-    void* address = kiln_dlsym(handle, symbol);
-    // dlsym looks into dependencies too; only the object's own definition counts, and each object once: f compares.
-    if (address) f(address, context);
-    kiln_dlclose(handle);
-  }
+int find_siblings(Sibling* siblings, int most) {
+  Found found{siblings, most, 0};
+  dl_iterate_phdr(look_at, &found);
+  return found.count;
 }
 
 }  // namespace kiln::detail
+
+// The mark by which op libraries know each other in a process: asking the loader for a symbol of each of a hundred
+// libraries would cost a millisecond at every load.
+extern "C" {
+extern const KilnLibrary* kiln_library(void);
+extern int kiln_unregister_torch(void);
+__attribute__((visibility("hidden"))) extern const kiln::detail::Sibling kiln_this_library;
+__attribute__((used))
+const kiln::detail::Sibling kiln_this_library = {KILN_ABI_VERSION, kiln_library, kiln_unregister_torch};
+}
+__asm__(
+    ".pushsection .note.kiln,\"a\",%note\n"
+    ".balign 4\n"
+    ".long 5\n"
+    ".long 4\n"
+    ".long 1\n"
+    ".asciz \"kiln\"\n"
+    ".balign 4\n"
+    ".long kiln_this_library - .\n"
+    ".popsection\n");

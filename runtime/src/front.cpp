@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in an object; this file and
-// cudart_trampoline.S define them, hidden, and choose a back end for each call: the real libcudart, or the engine.
+// Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in an object; this file
+// and cudart_trampoline.S define them, hidden, and choose a back end for each call: the real libcudart, or the engine.
 //
-// The kernel handles that nvcc's stubs cache are ours (the address of the host stub), so both back ends can serve one library.
-// Registration with a back end waits for the first use: nothing touches the driver while a library loads.
+// The kernel handles that nvcc's stubs cache are ours (the address of the host stub), so both back ends can serve one
+// library. Registration with a back end waits for the first use: nothing touches the driver while a library loads.
 #include "front.h"
 
 #include <pthread.h>
@@ -79,9 +79,11 @@ void give_to_real(Image* image) {
   auto start = reinterpret_cast<void** (*)(void*)>(real_function("__cudaRegisterFatBinary"));
   void** handle = start(image->wrapper);
   image->handles[0] = handle;
-  auto function = real<void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*>("__cudaRegisterFunction");
+  auto function =
+      real<void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*>("__cudaRegisterFunction");
   for (const Function* f = image->functions; f; f = f->next)
-    function(handle, static_cast<const char*>(f->host), f->device, f->name, f->thread_limit, nullptr, nullptr, nullptr, nullptr, nullptr);
+    function(handle, static_cast<const char*>(f->host), f->device, f->name, f->thread_limit, nullptr, nullptr, nullptr,
+             nullptr, nullptr);
   using Register = void (*)(void**, char*, char*, const char*, int, size_t, int, int);
   using RegisterManaged = void (*)(void**, void**, char*, const char*, int, size_t, int, int);
   for (const Variable* v = image->variables; v; v = v->next) {
@@ -89,8 +91,8 @@ void give_to_real(Image* image) {
       reinterpret_cast<RegisterManaged>(real_function("__cudaRegisterManagedVar"))(
           handle, static_cast<void**>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
     else
-      reinterpret_cast<Register>(real_function("__cudaRegisterVar"))(handle, static_cast<char*>(v->host), v->device, v->name,
-                                                                      v->external, v->bytes, v->constant, v->global);
+      reinterpret_cast<Register>(real_function("__cudaRegisterVar"))(
+          handle, static_cast<char*>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
   }
   real<void**>("__cudaRegisterFatBinaryEnd")(handle);
 }
@@ -100,8 +102,9 @@ void give_to_engine(const KilnEngine* engine, Image* image) {
   image->handles[1] = handle;
   for (const Function* f = image->functions; f; f = f->next) engine->register_function(handle, f->host, f->name);
   for (const Variable* v = image->variables; v; v = v->next)
-    engine->register_variable(handle, v->host, v->name, v->bytes,
-                              static_cast<uint32_t>((v->constant ? KILN_VARIABLE_CONSTANT : 0) | (v->managed ? KILN_VARIABLE_MANAGED : 0)));
+    engine->register_variable(
+        handle, v->host, v->name, v->bytes,
+        static_cast<uint32_t>((v->constant ? KILN_VARIABLE_CONSTANT : 0) | (v->managed ? KILN_VARIABLE_MANAGED : 0)));
 }
 
 // Throws when the back end is not there.
@@ -134,8 +137,8 @@ const char* kernel_name(const void* host) {
 
 // ---- Faults
 
-// In an op the fault is raised when the op returns. A program has nobody who reads the text: it goes to the terminal, and the
-// code to the program.
+// In an op the fault is raised when the op returns. A program has nobody who reads the text: it goes to the terminal,
+// and the code to the program.
 void note_fault(const char* text) {
   if (Call* call = current_call()) {
     if (!call->failed) snprintf(call->fault, sizeof call->fault, "%s", text);
@@ -152,19 +155,21 @@ struct LaunchDim {
 };
 static_assert(sizeof(LaunchDim) == 12, "passed as dim3 is");
 
-int launch_real(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream, bool per_thread) {
+int launch_real(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
+                bool per_thread) {
   using Function = int (*)(const void*, LaunchDim, LaunchDim, void**, size_t, void*);
   static const Function plain = reinterpret_cast<Function>(real_function("cudaLaunchKernel"));
   if (!per_thread) return plain(host, grid, block, arguments, shared, stream);
-  return reinterpret_cast<Function>(real_function("cudaLaunchKernel_ptsz"))(host, grid, block, arguments, shared, stream);
+  return reinterpret_cast<Function>(real_function("cudaLaunchKernel_ptsz"))(host, grid, block, arguments, shared,
+                                                                            stream);
 }
 
 // The bytes from the first to the last element that the strides reach.
 KilnRegion region_of(const Rep* rep) {
   int64_t span = rep->numel ? 1 : 0;
   for (int d = 0; d < rep->ndim && span; d++) span += (rep->sizes[d] - 1) * rep->strides[d];
-  return {rep->data, static_cast<uint64_t>(span * element_bytes(rep->dtype)), *rep->name ? rep->name : "a tensor made by the op",
-          rep->writable};
+  return {rep->data, static_cast<uint64_t>(span * element_bytes(rep->dtype)),
+          *rep->name ? rep->name : "a tensor made by the op", rep->writable};
 }
 
 int launch_engine(KilnEngineLaunch& launch) {
@@ -190,7 +195,8 @@ int launch_engine(KilnEngineLaunch& launch) {
 void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t shared, int code) {
   Text text;
   text.add("error: cannot launch ").add(kernel_name(host));
-  text.addf("<<<(%u, %u, %u), (%u, %u, %u), %zu>>>\n  why: ", grid.x, grid.y, grid.z, block.x, block.y, block.z, shared);
+  text.addf("<<<(%u, %u, %u), (%u, %u, %u), %zu>>>\n  why: ", grid.x, grid.y, grid.z, block.x, block.y, block.z,
+            shared);
   add_cuda_error(text, code);
   if (code == kErrorInvalidConfiguration)
     text.add("\n  fix: at most 1024 threads a block, 2^31 - 1 x 65535 x 65535 blocks, none of them 0");
@@ -199,7 +205,8 @@ void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t
   if (current_call()) note_fault(text.c_str());
 }
 
-int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream, bool per_thread) {
+int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
+                 bool per_thread) {
   const Backend backend = current_backend();
   make_ready(backend);
   if (backend == Backend::real) {
@@ -243,7 +250,8 @@ int launch_extended(const LaunchConfig* config, const void* host, void** argumen
   make_ready(backend);
   if (backend == Backend::real) {
     using Function = int (*)(const LaunchConfig*, const void*, void**);
-    return reinterpret_cast<Function>(real_function(per_thread ? "cudaLaunchKernelExC_ptsz" : "cudaLaunchKernelExC"))(config, host, arguments);
+    return reinterpret_cast<Function>(real_function(per_thread ? "cudaLaunchKernelExC_ptsz" : "cudaLaunchKernelExC"))(
+        config, host, arguments);
   }
   KilnEngineLaunch launch = {};
   launch.host_function = host;
@@ -260,8 +268,8 @@ int launch_extended(const LaunchConfig* config, const void* host, void** argumen
   return launch_engine(launch);
 }
 
-// A stub of nvcc's is noexcept in effect: it drops what a launch returns, and no exception may pass a program's own C frames. In
-// an op it may.
+// A stub of nvcc's is noexcept in effect: it drops what a launch returns, and no exception may pass a program's own C
+// frames. In an op it may.
 template <class F>
 int contained(F&& f) {
   if (current_call()) return f();
@@ -302,14 +310,16 @@ void* target_of_engine(KilnFrontEntry* entry) {
 
 void* target_of_real(KilnFrontEntry* entry) {
   const int major = real_major(nullptr);
-  if (entry->rule == KILN_FRONT_REFUSE || (major == 12 && entry->rule == KILN_FRONT_REFUSE_ON_12)) return refused(entry, entry->why);
+  if (entry->rule == KILN_FRONT_REFUSE || (major == 12 && entry->rule == KILN_FRONT_REFUSE_ON_12))
+    return refused(entry, entry->why);
   const char* name = major == 12 ? entry->name_on_12 : entry->name_on_13;
   void* function = name ? kiln_front_symbol(name) : nullptr;
-  if (!function && major == 12 && entry->rule == KILN_FRONT_RENAMED_ELSE_SAME) function = kiln_front_symbol(entry->name);
+  if (!function && major == 12 && entry->rule == KILN_FRONT_RENAMED_ELSE_SAME)
+    function = kiln_front_symbol(entry->name);
   if (!function) {
     Text why;
-    why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u", major, entry->since / 1000,
-             entry->since % 1000 / 10);
+    why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u", major,
+             entry->since / 1000, entry->since % 1000 / 10);
     return refused(entry, why.c_str());
   }
   if (major == 12 && entry->rule == KILN_FRONT_CONVERT) {
@@ -328,14 +338,16 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
     constexpr int kMaxDynamicShared = 8;  // cudaFuncAttributeMaxDynamicSharedMemorySize
     void* function = backend == Backend::real ? real_function("cudaFuncSetAttribute")
                                               : find_engine(nullptr)->runtime_function("cudaFuncSetAttribute");
-    const int code = function ? reinterpret_cast<int (*)(const void*, int, int)>(function)(kernel, kMaxDynamicShared,
-                                                                                            static_cast<int>(how.shared_bytes))
+    const int code = function ? reinterpret_cast<int (*)(const void*, int, int)>(function)(
+                                    kernel, kMaxDynamicShared, static_cast<int>(how.shared_bytes))
                               : kErrorNotSupported;
     if (code) {
       Text text;
       text.add("error: cannot launch ").add(kernel_name(kernel));
-      text.addf("\n  why: %lld bytes of shared memory a block are more than this device allows\n  fix: a smaller tile, or fewer stages",
-                static_cast<long long>(how.shared_bytes));
+      text.addf(
+          "\n  why: %lld bytes of shared memory a block are more than this device allows\n  fix: a smaller tile, or "
+          "fewer stages",
+          static_cast<long long>(how.shared_bytes));
       throw_text(static_cast<Text&&>(text));
     }
   }
@@ -414,24 +426,26 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 
-// Op libraries and programs are never unmapped before the process ends (-z nodelete), and then the back end may be gone already.
+// Op libraries and programs are never unmapped before the process ends (-z nodelete), and then the back end may be gone
+// already.
 void __cudaUnregisterFatBinary(void**) {}
 
-void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int thread_limit, void*, void*, void*,
-                            void*, int*) {
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int thread_limit, void*,
+                            void*, void*, void*, int*) {
   Function* f = make<Function>();
   *f = {host, device, name, thread_limit, image_of(handle)->functions};
   image_of(handle)->functions = f;
 }
 
-void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external, size_t bytes, int constant, int global) {
+void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external, size_t bytes,
+                       int constant, int global) {
   Variable* v = make<Variable>();
   *v = {host, device, name, external, bytes, constant, global, false, image_of(handle)->variables};
   image_of(handle)->variables = v;
 }
 
-void __cudaRegisterManagedVar(void** handle, void** host, char* device, const char* name, int external, size_t bytes, int constant,
-                              int global) {
+void __cudaRegisterManagedVar(void** handle, void** host, char* device, const char* name, int external, size_t bytes,
+                              int constant, int global) {
   Variable* v = make<Variable>();
   *v = {host, device, name, external, bytes, constant, global, true, image_of(handle)->variables};
   image_of(handle)->variables = v;
@@ -495,9 +509,9 @@ int cudaGetKernel(const void** kernel, const void* host) {
   });
 }
 
-#define LAUNCH(name, per_thread)                                                                                            \
-  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) {              \
-    return contained([&] { return launch_plain(host, grid, block, arguments, shared, stream, per_thread); });               \
+#define LAUNCH(name, per_thread)                                                                               \
+  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) { \
+    return contained([&] { return launch_plain(host, grid, block, arguments, shared, stream, per_thread); });  \
   }
 LAUNCH(__cudaLaunchKernel, false)
 LAUNCH(__cudaLaunchKernel_ptsz, true)
@@ -512,13 +526,13 @@ int cudaLaunchKernelExC_ptsz(const LaunchConfig* config, const void* host, void*
   return contained([&] { return launch_extended(config, host, arguments, true); });
 }
 
-#define LAUNCH_COOPERATIVE(name, per_thread)                                                                                \
-  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) {              \
-    LaunchAttribute cooperative = {};                                                                                       \
-    cooperative.id = kAttributeCooperative;                                                                                 \
-    cooperative.flag = 1;                                                                                                   \
-    const LaunchConfig config{grid, block, shared, stream, &cooperative, 1};                                                \
-    return contained([&] { return launch_extended(&config, host, arguments, per_thread); });                                \
+#define LAUNCH_COOPERATIVE(name, per_thread)                                                                   \
+  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) { \
+    LaunchAttribute cooperative = {};                                                                          \
+    cooperative.id = kAttributeCooperative;                                                                    \
+    cooperative.flag = 1;                                                                                      \
+    const LaunchConfig config{grid, block, shared, stream, &cooperative, 1};                                   \
+    return contained([&] { return launch_extended(&config, host, arguments, per_thread); });                   \
   }
 LAUNCH_COOPERATIVE(cudaLaunchCooperativeKernel, false)
 LAUNCH_COOPERATIVE(cudaLaunchCooperativeKernel_ptsz, true)

@@ -73,8 +73,15 @@ KilnTensor* give(Tensor tensor) {
   auto* given = new Given;
   given->tensor = static_cast<Tensor&&>(tensor);
   const TensorRep* rep = given->tensor.rep();
-  given->c = {rep->data, rep->sizes, rep->strides, rep->ndim, static_cast<int32_t>(rep->dtype),
-              static_cast<int32_t>(rep->device.type), rep->device.index, release_given, nullptr};
+  given->c = {rep->data,
+              rep->sizes,
+              rep->strides,
+              rep->ndim,
+              static_cast<int32_t>(rep->dtype),
+              static_cast<int32_t>(rep->device.type),
+              rep->device.index,
+              release_given,
+              nullptr};
   return &given->c;
 }
 
@@ -117,23 +124,37 @@ class HostCall {
     }
     if (value.type != p.type) {
       Text text;
-      text.addf("error: argument %s of %s has the wrong type\n  why: it wants KilnType %u and got %u", p.name, op_->state->info.name,
-                p.type, value.type);
+      text.addf("error: argument %s of %s has the wrong type\n  why: it wants KilnType %u and got %u", p.name,
+                op_->state->info.name, p.type, value.type);
       throw_text(static_cast<Text&&>(text));
     }
     switch (value.type) {
-      case KILN_TYPE_TENSOR: slot.tensor = borrow(value.as.tensor, p.name, p.flags & KILN_PARAMETER_MUTABLE); break;
-      case KILN_TYPE_FLOAT: slot.f = value.as.f; break;
-      case KILN_TYPE_DEVICE: slot.device = {static_cast<DeviceType>(value.as.device.type), value.as.device.index}; break;
-      case KILN_TYPE_STR: slot.list = {value.as.s, value.count}; break;
-      case KILN_TYPE_INT_LIST: slot.list = {value.as.ints, value.count}; break;
-      case KILN_TYPE_FLOAT_LIST: slot.list = {value.as.floats, value.count}; break;
+      case KILN_TYPE_TENSOR:
+        slot.tensor = borrow(value.as.tensor, p.name, p.flags & KILN_PARAMETER_MUTABLE);
+        break;
+      case KILN_TYPE_FLOAT:
+        slot.f = value.as.f;
+        break;
+      case KILN_TYPE_DEVICE:
+        slot.device = {static_cast<DeviceType>(value.as.device.type), value.as.device.index};
+        break;
+      case KILN_TYPE_STR:
+        slot.list = {value.as.s, value.count};
+        break;
+      case KILN_TYPE_INT_LIST:
+        slot.list = {value.as.ints, value.count};
+        break;
+      case KILN_TYPE_FLOAT_LIST:
+        slot.list = {value.as.floats, value.count};
+        break;
       case KILN_TYPE_TENSOR_LIST:
         lists_[i] = new Tensor[value.count + 1];
         for (uint32_t k = 0; k < value.count; k++) lists_[i][k] = borrow(value.as.tensors[k], p.name, false);
         slot.list = {lists_[i], value.count};
         break;
-      default: slot.i = value.as.i; break;
+      default:
+        slot.i = value.as.i;
+        break;
     }
   }
 
@@ -142,8 +163,12 @@ class HostCall {
     value.type = op_->result_kinds[i] & kBaseMask;
     value.count = 0;
     switch (value.type) {
-      case KILN_TYPE_TENSOR: value.as.tensor = give(static_cast<Tensor&&>(slot.tensor)); break;
-      case KILN_TYPE_FLOAT: value.as.f = slot.f; break;
+      case KILN_TYPE_TENSOR:
+        value.as.tensor = give(static_cast<Tensor&&>(slot.tensor));
+        break;
+      case KILN_TYPE_FLOAT:
+        value.as.f = slot.f;
+        break;
       case KILN_TYPE_TENSOR_LIST: {
         value.count = static_cast<uint32_t>(slot.tensors->size());
         auto** tensors = static_cast<KilnTensor**>(malloc((value.count + 1) * sizeof(KilnTensor*)));
@@ -151,7 +176,9 @@ class HostCall {
         value.as.tensors = tensors;
         break;
       }
-      default: value.as.i = slot.i; break;
+      default:
+        value.as.i = slot.i;
+        break;
     }
   }
 
@@ -185,7 +212,8 @@ int deallocate(int32_t type, int32_t index, void* data) {
   return guarded([&] { memory_free(device_of(type, index), data); });
 }
 int copy(void* to, int32_t to_type, const void* from, int32_t from_type, size_t bytes) {
-  return guarded([&] { memory_copy(to, static_cast<DeviceType>(to_type), from, static_cast<DeviceType>(from_type), bytes); });
+  return guarded(
+      [&] { memory_copy(to, static_cast<DeviceType>(to_type), from, static_cast<DeviceType>(from_type), bytes); });
 }
 int synchronize(int32_t type, int32_t index) {
   return guarded([&] { memory_synchronize(device_of(type, index)); });

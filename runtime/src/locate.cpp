@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are the real libcudart, the engine, and a GPU? Looked for once, when first needed; nothing here touches the driver.
+// Where are the real libcudart, the engine, and a GPU? Looked for once, when first needed; nothing here touches the
+// driver.
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -79,7 +80,8 @@ void look_for_cudart(Cudart& found) {
     }
   }
   add_error(found.why, "cannot find the CUDA runtime",
-            "neither libcudart.so.13 nor libcudart.so.12 is loaded, in torch's folder, in CUDA_HOME or where the loader looks",
+            "neither libcudart.so.13 nor libcudart.so.12 is loaded, in torch's folder, in CUDA_HOME or where the "
+            "loader looks",
             "import torch first, set CUDA_HOME, or pip install nvidia-cuda-runtime");
 }
 
@@ -110,7 +112,9 @@ bool open_engine(EngineFound& found, const char* path, const char* how) {
   }
   auto function = reinterpret_cast<KilnEngineFunction>(find_symbol(handle, KILN_ENGINE_SYMBOL));
   found.engine = function ? function(KILN_ENGINE_ABI_VERSION) : nullptr;
-  if (!found.engine) found.why.addf("\n       %s: %s is of another version of kiln (this library is of " KILN_VERSION_STRING ")", how, path);
+  if (!found.engine)
+    found.why.addf("\n       %s: %s is of another version of kiln (this library is of " KILN_VERSION_STRING ")", how,
+                   path);
   return found.engine != nullptr;
 }
 
@@ -183,7 +187,8 @@ void* real_function(const char* name) {
   void* function = find_symbol(found.handle, name);
   if (!function) {
     Text text;
-    text.addf("error: the CUDA runtime has no %s\n  why: libcudart.so.%d in this process does not export it", name, found.major);
+    text.addf("error: the CUDA runtime has no %s\n  why: libcudart.so.%d in this process does not export it", name,
+              found.major);
     throw_text(static_cast<Text&&>(text));
   }
   return function;
@@ -213,7 +218,7 @@ bool machine_has_gpu() {
   static const bool has = [] {
     const char* visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible && (!*visible || !strcmp(visible, "-1") || !strcmp(visible, "NoDevFiles"))) return false;
-    if (access("/dev/dxg", F_OK) == 0) return true;  // WSL
+    if (access("/dev/dxg", F_OK) == 0) return true;                                        // WSL
     if (access("/dev/nvidiactl", F_OK) != 0) return access("/dev/nvhost-gpu", F_OK) == 0;  // Jetson
     DIR* dir = opendir("/dev");
     if (!dir) return true;

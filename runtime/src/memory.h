@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gives memory on a device where there is no torch? The CUDA runtime for a GPU; for the CPU the host, aligned to 256 bytes.
+// Who gives memory on a device where there is no torch? The CUDA runtime for a GPU; for the CPU the host, aligned to
+// 256 bytes.
 #pragma once
 
 #include <stddef.h>

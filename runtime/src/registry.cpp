@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do a C++ signature and the text of KILN_OP become a schema and the C ABI's description? The types of the text were
-// compared with the signature while compiling (kiln/spec.h); here names, defaults and marks are read.
+// How do a C++ signature and the text of KILN_OP become a schema and the C ABI's description? The types of the text
+// were compared with the signature while compiling (kiln/spec.h); here names, defaults and marks are read.
 #include "registry.h"
 
 #include <stdlib.h>
@@ -94,22 +94,43 @@ class Describer {
     KilnParameter& p = parameters_[i];
     p.name = name;
     p.type = kind & kBaseMask;
-    p.flags = flags | static_cast<uint32_t>(((kind & kOptional) ? KILN_PARAMETER_OPTIONAL : 0) | ((kind & kMutable) ? KILN_PARAMETER_MUTABLE : 0));
+    p.flags = flags | static_cast<uint32_t>(((kind & kOptional) ? KILN_PARAMETER_OPTIONAL : 0) |
+                                            ((kind & kMutable) ? KILN_PARAMETER_MUTABLE : 0));
   }
 
   // As PyTorch writes types. SymInt, so that torch.compile keeps an integer symbolic.
   void add_type(Text& to, uint8_t kind) {
     switch (kind & kBaseMask) {
-      case kTensor: to.add("Tensor"); break;
-      case kInt: to.add("SymInt"); break;
-      case kFloat: to.add("float"); break;
-      case kBool: to.add("bool"); break;
-      case kStr: to.add("str"); break;
-      case kDtype: to.add("ScalarType"); break;
-      case kDevice: to.add("Device"); break;
-      case kTensorList: to.add("Tensor[]"); break;
-      case kIntList: to.add("SymInt[]"); break;
-      case kFloatList: to.add("float[]"); break;
+      case kTensor:
+        to.add("Tensor");
+        break;
+      case kInt:
+        to.add("SymInt");
+        break;
+      case kFloat:
+        to.add("float");
+        break;
+      case kBool:
+        to.add("bool");
+        break;
+      case kStr:
+        to.add("str");
+        break;
+      case kDtype:
+        to.add("ScalarType");
+        break;
+      case kDevice:
+        to.add("Device");
+        break;
+      case kTensorList:
+        to.add("Tensor[]");
+        break;
+      case kIntList:
+        to.add("SymInt[]");
+        break;
+      case kFloatList:
+        to.add("float[]");
+        break;
     }
     if (kind & kMutable) to.addf("(%c!)", 'a' + mutable_count_++);
     if (kind & kOptional) to.add("?");
@@ -142,8 +163,10 @@ class Describer {
     while (is_word(*p_)) p_++;
     const char* end = p_;
     while (*p_ == '(' || *p_ == '[' || *p_ == '!' || *p_ == '?') {  // the marks of a type; a name has none
-      if (*p_ == '(') while (*p_ && *p_ != ')') p_++;
-      if (*p_ == '[') while (*p_ && *p_ != ']') p_++;
+      if (*p_ == '(')
+        while (*p_ && *p_ != ')') p_++;
+      if (*p_ == '[')
+        while (*p_ && *p_ != ']') p_++;
       if (*p_) p_++;
       end = p_;
     }
@@ -198,7 +221,8 @@ class Describer {
     KilnValue& v = p.default_value;
     schema_.add("=");
     if (!strcmp(text, "None") || !strcmp(text, "none")) {
-      if (!(p.flags & KILN_PARAMETER_OPTIONAL)) return unreadable("None as the default of a parameter that is no Optional");
+      if (!(p.flags & KILN_PARAMETER_OPTIONAL))
+        return unreadable("None as the default of a parameter that is no Optional");
       schema_.add("None");
       return true;
     }
@@ -219,20 +243,24 @@ class Describer {
         return true;
       case KILN_TYPE_BOOL:
         v.as.i = !strcmp(text, "True") || !strcmp(text, "true");
-        if (!v.as.i && strcmp(text, "False") && strcmp(text, "false")) return unreadable("a default that is neither True nor False");
+        if (!v.as.i && strcmp(text, "False") && strcmp(text, "false"))
+          return unreadable("a default that is neither True nor False");
         schema_.add(v.as.i ? "True" : "False");
         return true;
       case KILN_TYPE_STR: {
         const size_t size = strlen(text);
-        if (size < 2 || (text[0] != '\'' && text[0] != '"') || text[size - 1] != text[0]) return unreadable("a default that is no quoted string");
+        if (size < 2 || (text[0] != '\'' && text[0] != '"') || text[size - 1] != text[0])
+          return unreadable("a default that is no quoted string");
         v.as.s = copy(text + 1, size - 2);
         v.count = static_cast<uint32_t>(size - 2);
         schema_.add("\"").add(v.as.s).add("\"");
         return true;
       }
       case KILN_TYPE_INT_LIST:
-      case KILN_TYPE_FLOAT_LIST: return set_default_list(v, text);
-      default: return unreadable("a default for a type that takes none (only None for an Optional)");
+      case KILN_TYPE_FLOAT_LIST:
+        return set_default_list(v, text);
+      default:
+        return unreadable("a default for a type that takes none (only None for an Optional)");
     }
   }
 
@@ -243,14 +271,18 @@ class Describer {
     const char* q = text + 1;
     while (*q && *q != ']') {
       char* rest = nullptr;
-      if (ints) static_cast<int64_t*>(values)[v.count++] = strtoll(q, &rest, 10);
-      else static_cast<double*>(values)[v.count++] = strtod(q, &rest);
+      if (ints)
+        static_cast<int64_t*>(values)[v.count++] = strtoll(q, &rest, 10);
+      else
+        static_cast<double*>(values)[v.count++] = strtod(q, &rest);
       if (rest == q) return unreadable("a default list with something that is no number");
       q = rest;
       while (*q == ' ' || *q == ',') q++;
     }
-    if (ints) v.as.ints = static_cast<int64_t*>(values);
-    else v.as.floats = static_cast<double*>(values);
+    if (ints)
+      v.as.ints = static_cast<int64_t*>(values);
+    else
+      v.as.floats = static_cast<double*>(values);
     schema_.add(text);
     return true;
   }
@@ -275,7 +307,8 @@ class Describer {
       state->has_tensor |= type == KILN_TYPE_TENSOR || type == KILN_TYPE_TENSOR_LIST;
       state->needs_torch_2_10 |= type == KILN_TYPE_STR || type >= KILN_TYPE_TENSOR_LIST;
     }
-    for (int i = 0; i < record_->result_count; i++) state->needs_torch_2_10 |= results_[i].type >= KILN_TYPE_TENSOR_LIST;
+    for (int i = 0; i < record_->result_count; i++)
+      state->needs_torch_2_10 |= results_[i].type >= KILN_TYPE_TENSOR_LIST;
     KilnOpInfo& info = state->info;
     info.name = name_;
     info.overload = overload_;
@@ -337,12 +370,14 @@ void describe_all(Registry& all) {
       break;
     }
     for (uint32_t k = 0; k < i; k++)
-      if (!strcmp(infos[k].name, record->state->info.name) && !strcmp(infos[k].overload, record->state->info.overload)) {
+      if (!strcmp(infos[k].name, record->state->info.name) &&
+          !strcmp(infos[k].overload, record->state->info.overload)) {
         Text what;
         what.addf("two ops are named %s%s%s", infos[k].name, *infos[k].overload ? "." : "", infos[k].overload);
         Text why;
         why.addf("at %s:%d and %s:%d", infos[k].file, infos[k].line, record->file, record->line);
-        add_error(all.fault, what.c_str(), why.c_str(), "give one of them an overload name: KILN_OP(f, \"name.overload(a, b)\")");
+        add_error(all.fault, what.c_str(), why.c_str(),
+                  "give one of them an overload name: KILN_OP(f, \"name.overload(a, b)\")");
         all.count = 0;
       }
     infos[i] = record->state->info;

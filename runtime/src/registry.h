@@ -11,12 +11,12 @@ namespace kiln::detail {
 // The part of an op that is made when the library is loaded.
 struct OpState {
   KilnOpInfo info;
-  bool has_tensor;       // some argument is a tensor or a list of them
-  bool needs_torch_2_10; // lists and strings cannot cross the shim of an older torch
+  bool has_tensor;        // some argument is a tensor or a list of them
+  bool needs_torch_2_10;  // lists and strings cannot cross the shim of an older torch
 };
 
-// The ops in the order of their definition; described on the first call. A text that cannot be read (a bad default) is told in
-// `registry().fault` and leaves no ops.
+// The ops in the order of their definition; described on the first call. A text that cannot be read (a bad default) is
+// told in `registry().fault` and leaves no ops.
 struct Registry {
   OpRecord* first = nullptr;
   uint32_t count = 0;

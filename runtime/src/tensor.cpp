@@ -16,8 +16,9 @@ namespace kiln::detail {
 Rep* new_rep(Rep::Memory memory, int ndim) {
   // The sizes and strides of memory that is ours stand behind the struct; torch's are torch's.
   const size_t extra = memory == Rep::Memory::of_torch ? 0 : 2 * static_cast<size_t>(ndim) * sizeof(int64_t);
-  Rep* rep = static_cast<Rep*>(calloc(1, sizeof(Rep) + extra));
-  if (!rep) throw std::bad_alloc();
+  void* room = malloc(sizeof(Rep) + extra);
+  if (!room) throw std::bad_alloc();
+  Rep* rep = new (room) Rep{};
   rep->memory = memory;
   rep->ndim = ndim;
   rep->references = 1;
@@ -42,11 +43,13 @@ void release(TensorRep* base) {
   if (__atomic_sub_fetch(&base->references, 1, __ATOMIC_ACQ_REL) != 0) return;
   Rep* rep = static_cast<Rep*>(base);
   if (rep->call) {
-    if (rep->previous) rep->previous->next = rep->next;
-    else rep->call->first = rep->next;
+    if (rep->previous)
+      rep->previous->next = rep->next;
+    else
+      rep->call->first = rep->next;
     if (rep->next) rep->next->previous = rep->previous;
   }
-  if (rep->memory == Rep::Memory::of_torch && rep->handle) torch_delete(rep->handle);
+  if (rep->handle) torch_delete(rep->handle);
   if (rep->memory == Rep::Memory::own && rep->allocation) memory_free(rep->device, rep->allocation);
   free(rep);
 }
@@ -109,8 +112,9 @@ Sizes dense_strides(const Sizes& sizes) {
   return strides;
 }
 
-// torch's rule for empty_like on a tensor that is not contiguous: without holes or overlap it keeps its strides; any other gets
-// dense strides in the order of its own. The order is found as TensorIterator does, where a stride of 0 compares with nothing.
+// torch's rule for empty_like on a tensor that is not contiguous: without holes or overlap it keeps its strides; any
+// other gets dense strides in the order of its own. The order is found as TensorIterator does, where a stride of 0
+// compares with nothing.
 Sizes like_strides(const Tensor& like) {
   const int n = like.ndim();
   int order[Sizes::kMost];  // innermost first
@@ -151,7 +155,8 @@ namespace kiln {
 
 Tensor empty_strided(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
   detail::check_sizes(sizes, dtype);
-  KILN_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(), " strides");
+  KILN_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
+             " strides");
   for (int d = 0; d < strides.size(); d++) KILN_CHECK(strides[d] >= 0, "empty_strided: a negative stride in ", strides);
   return detail::allocate(sizes, strides, dtype, device);
 }

@@ -8,9 +8,9 @@
 
 #include <exception>
 
+#include "call.h"
 #include "kiln/check.h"
 #include "kiln/tensor.h"
-#include "call.h"
 
 namespace kiln::detail {
 
@@ -76,24 +76,42 @@ char* Text::take() {
 
 const char* dtype_name(Dtype dtype) {
   switch (dtype) {
-    case Dtype::u8: return "u8";
-    case Dtype::i8: return "i8";
-    case Dtype::i16: return "i16";
-    case Dtype::i32: return "i32";
-    case Dtype::i64: return "i64";
-    case Dtype::f16: return "f16";
-    case Dtype::f32: return "f32";
-    case Dtype::f64: return "f64";
-    case Dtype::c32: return "c32";
-    case Dtype::c64: return "c64";
-    case Dtype::c128: return "c128";
-    case Dtype::bool8: return "bool";
-    case Dtype::bf16: return "bf16";
-    case Dtype::f8e5m2: return "f8e5m2";
-    case Dtype::f8e4m3: return "f8e4m3";
-    case Dtype::u16: return "u16";
-    case Dtype::u32: return "u32";
-    case Dtype::u64: return "u64";
+    case Dtype::u8:
+      return "u8";
+    case Dtype::i8:
+      return "i8";
+    case Dtype::i16:
+      return "i16";
+    case Dtype::i32:
+      return "i32";
+    case Dtype::i64:
+      return "i64";
+    case Dtype::f16:
+      return "f16";
+    case Dtype::f32:
+      return "f32";
+    case Dtype::f64:
+      return "f64";
+    case Dtype::c32:
+      return "c32";
+    case Dtype::c64:
+      return "c64";
+    case Dtype::c128:
+      return "c128";
+    case Dtype::bool8:
+      return "bool";
+    case Dtype::bf16:
+      return "bf16";
+    case Dtype::f8e5m2:
+      return "f8e5m2";
+    case Dtype::f8e4m3:
+      return "f8e4m3";
+    case Dtype::u16:
+      return "u16";
+    case Dtype::u32:
+      return "u32";
+    case Dtype::u64:
+      return "u64";
   }
   return "a dtype that kiln does not know";
 }
@@ -115,7 +133,8 @@ void add_error(Text& text, const char* what, const char* why, const char* fix) {
 
 namespace {
 
-// Derived from std::exception alone: its what() is all that torch reads, and runtime_error would need a newer libstdc++.
+// Derived from std::exception alone: its what() is all that torch reads, and runtime_error would need a newer
+// libstdc++.
 class OpError final : public std::exception {
  public:
   explicit OpError(char* text) : text_(text) {}
@@ -130,12 +149,24 @@ class OpError final : public std::exception {
 
 void add_piece(Text& text, const Piece& piece) {
   switch (piece.kind) {
-    case Piece::text: text.add(static_cast<const char*>(piece.p), piece.count); break;
-    case Piece::integer: text.addf("%lld", piece.i); break;
-    case Piece::real: text.addf("%g", piece.f); break;
-    case Piece::boolean: text.add(piece.i ? "true" : "false"); break;
-    case Piece::sizes: text.add_sizes(static_cast<const int64_t*>(piece.p), piece.count); break;
-    case Piece::dtype: text.add(dtype_name(static_cast<Dtype>(piece.i))); break;
+    case Piece::text:
+      text.add(static_cast<const char*>(piece.p), piece.count);
+      break;
+    case Piece::integer:
+      text.addf("%lld", piece.i);
+      break;
+    case Piece::real:
+      text.addf("%g", piece.f);
+      break;
+    case Piece::boolean:
+      text.add(piece.i ? "true" : "false");
+      break;
+    case Piece::sizes:
+      text.add_sizes(static_cast<const int64_t*>(piece.p), piece.count);
+      break;
+    case Piece::dtype:
+      text.add(dtype_name(static_cast<Dtype>(piece.i)));
+      break;
     case Piece::device:
       add_device(text, {static_cast<DeviceType>(piece.i >> 32), static_cast<int32_t>(piece.i)});
       break;
@@ -191,8 +222,8 @@ void no_value(int64_t seen, const int64_t* known, size_t count) {
 void out_of_range(int64_t value, int bytes, bool is_signed) {
   Text text;
   add_op_name(text);
-  text.addf("the argument %lld does not fit\n  why: the C++ parameter is a %d-bit %s integer", static_cast<long long>(value),
-            8 * bytes, is_signed ? "signed" : "unsigned");
+  text.addf("the argument %lld does not fit\n  why: the C++ parameter is a %d-bit %s integer",
+            static_cast<long long>(value), 8 * bytes, is_signed ? "signed" : "unsigned");
   throw_text(static_cast<Text&&>(text));
 }
 
@@ -202,11 +233,14 @@ void bad_access(const TensorRep* rep, const char* method, Dtype wanted, int want
   const char* name = tensor_name(rep);
   text.addf("%s%s%s<%s>() ", *name ? name : "", *name ? "." : "", method, dtype_name(wanted));
   if (rep->dtype != wanted) {
-    text.addf("on a tensor of %s\n  why: the C++ type must be the tensor's dtype\n  fix: choose the type with kiln::dispatch, or "
-              "convert the tensor before the call",
-              dtype_name(rep->dtype));
+    text.addf(
+        "on a tensor of %s\n  why: the C++ type must be the tensor's dtype\n  fix: choose the type with "
+        "kiln::dispatch, or "
+        "convert the tensor before the call",
+        dtype_name(rep->dtype));
   } else if (wanted_ndim >= 0 && rep->ndim != wanted_ndim) {
-    text.addf("with %d dimensions on a tensor of sizes ", wanted_ndim).add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
+    text.addf("with %d dimensions on a tensor of sizes ", wanted_ndim)
+        .add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
   } else {
     text.add("on a tensor that is not contiguous: sizes ").add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
     text.add(", strides ").add_sizes(rep->strides, static_cast<size_t>(rep->ndim));

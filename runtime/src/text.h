@@ -31,9 +31,9 @@ class Text {
   size_t room_ = 0;
 };
 
-const char* dtype_name(Dtype);                     // "f32"; "dtype 99" for a number that is none
-void add_device(Text&, Device);                    // "cuda:0", "cpu"
-[[noreturn]] void throw_text(Text&& text);         // as the exception that crosses into torch
+const char* dtype_name(Dtype);              // "f32"; "dtype 99" for a number that is none
+void add_device(Text&, Device);             // "cuda:0", "cpu"
+[[noreturn]] void throw_text(Text&& text);  // as the exception that crosses into torch
 // "error: WHAT\n  why: WHY\n  fix: FIX"
 void add_error(Text&, const char* what, const char* why, const char* fix);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an op become torch.ops.<library>.<op>? libtorch exports a C shim (torch/csrc/inductor/aoti_torch/c/shim.h and
-// torch/csrc/stable/c/shim.h). Nothing in it was removed from 2.5 to 2.15; what came later than our floor, 2.7, is optional here.
+// How does an op become torch.ops.<library>.<op>? libtorch exports a C shim (torch/csrc/inductor/aoti_torch/c/shim.h
+// and torch/csrc/stable/c/shim.h). Nothing in it was removed from 2.5 to 2.15; what came later than our floor, 2.7, is
+// optional here.
 #include "torch.h"
 
 #include <stdio.h>
@@ -18,38 +19,38 @@ extern "C" __attribute__((visibility("default"))) const KilnLibrary* kiln_librar
 namespace kiln::detail {
 namespace {
 
-constexpr uint64_t kShim210 = (2ull << 56) | (10ull << 48);  // the conventions that this file follows, as torch encodes versions
+constexpr uint64_t kShim210 =
+    (2ull << 56) | (10ull << 48);  // the conventions that this file follows, as torch encodes versions
 
 using Boxed = void (*)(uint64_t*, uint64_t, uint64_t);
 
 // X(member, symbol, type): every function of the shim that is used. REQUIRED ones are in torch 2.7.
-#define SHIM_REQUIRED(X)                                                                                                  \
-  X(data_ptr, "aoti_torch_get_data_ptr", int (*)(void*, void**))                                                          \
-  X(dim, "aoti_torch_get_dim", int (*)(void*, int64_t*))                                                                  \
-  X(numel, "aoti_torch_get_numel", int (*)(void*, int64_t*))                                                              \
-  X(sizes, "aoti_torch_get_sizes", int (*)(void*, int64_t**))                                                             \
-  X(strides, "aoti_torch_get_strides", int (*)(void*, int64_t**))                                                         \
-  X(dtype, "aoti_torch_get_dtype", int (*)(void*, int32_t*))                                                              \
-  X(device_type, "aoti_torch_get_device_type", int (*)(void*, int32_t*))                                                  \
-  X(device_index, "aoti_torch_get_device_index", int (*)(void*, int32_t*))                                                \
-  X(delete_tensor, "aoti_torch_delete_tensor_object", int (*)(void*))                                                     \
-  X(new_handle, "aoti_torch_new_tensor_handle", int (*)(void*, void**))                                                   \
-  X(empty_strided, "aoti_torch_empty_strided",                                                                            \
-    int (*)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**))                                  \
-  X(init_fragment, "aoti_torch_library_init_fragment", int (*)(const char*, const char*, uint32_t, void**))               \
-  X(init_impl, "aoti_torch_library_init_impl", int (*)(const char*, const char*, const char*, uint32_t, void**))          \
-  X(define, "aoti_torch_library_def", int (*)(void*, const char*))                                                        \
-  X(implement, "aoti_torch_library_impl", int (*)(void*, const char*, Boxed))                                             \
+#define SHIM_REQUIRED(X)                                                                                         \
+  X(data_ptr, "aoti_torch_get_data_ptr", int (*)(void*, void**))                                                 \
+  X(dim, "aoti_torch_get_dim", int (*)(void*, int64_t*))                                                         \
+  X(sizes, "aoti_torch_get_sizes", int (*)(void*, int64_t**))                                                    \
+  X(strides, "aoti_torch_get_strides", int (*)(void*, int64_t**))                                                \
+  X(dtype, "aoti_torch_get_dtype", int (*)(void*, int32_t*))                                                     \
+  X(device_type, "aoti_torch_get_device_type", int (*)(void*, int32_t*))                                         \
+  X(device_index, "aoti_torch_get_device_index", int (*)(void*, int32_t*))                                       \
+  X(delete_tensor, "aoti_torch_delete_tensor_object", int (*)(void*))                                            \
+  X(new_handle, "aoti_torch_new_tensor_handle", int (*)(void*, void**))                                          \
+  X(empty_strided, "aoti_torch_empty_strided",                                                                   \
+    int (*)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**))                         \
+  X(init_fragment, "aoti_torch_library_init_fragment", int (*)(const char*, const char*, uint32_t, void**))      \
+  X(init_impl, "aoti_torch_library_init_impl", int (*)(const char*, const char*, const char*, uint32_t, void**)) \
+  X(define, "aoti_torch_library_def", int (*)(void*, const char*))                                               \
+  X(implement, "aoti_torch_library_impl", int (*)(void*, const char*, Boxed))                                    \
   X(delete_library, "aoti_torch_delete_library_object", int (*)(void*))
-#define SHIM_SINCE_2_10(X)                                                                                                \
-  X(implement_2_10, "torch_library_impl", int (*)(void*, const char*, Boxed, uint64_t))                                   \
-  X(new_list, "torch_new_list_reserve_size", int (*)(size_t, void**))                                                     \
-  X(list_size, "torch_list_size", int (*)(void*, size_t*))                                                                \
-  X(list_get, "torch_list_get_item", int (*)(void*, size_t, uint64_t*))                                                   \
-  X(list_push, "torch_list_push_back", int (*)(void*, uint64_t))                                                          \
-  X(delete_list, "torch_delete_list", int (*)(void*))                                                                     \
-  X(string_length, "torch_string_length", int (*)(void*, size_t*))                                                        \
-  X(string_text, "torch_string_c_str", int (*)(void*, const char**))                                                      \
+#define SHIM_SINCE_2_10(X)                                                              \
+  X(implement_2_10, "torch_library_impl", int (*)(void*, const char*, Boxed, uint64_t)) \
+  X(new_list, "torch_new_list_reserve_size", int (*)(size_t, void**))                   \
+  X(list_size, "torch_list_size", int (*)(void*, size_t*))                              \
+  X(list_get, "torch_list_get_item", int (*)(void*, size_t, uint64_t*))                 \
+  X(list_push, "torch_list_push_back", int (*)(void*, uint64_t))                        \
+  X(delete_list, "torch_delete_list", int (*)(void*))                                   \
+  X(string_length, "torch_string_length", int (*)(void*, size_t*))                      \
+  X(string_text, "torch_string_c_str", int (*)(void*, const char**))                    \
   X(delete_string, "torch_delete_string", int (*)(void*))
 
 struct Shim {
@@ -78,8 +79,8 @@ bool load_shim(Shim& shim, Text& why) {
     return false;
   }
   const char* missing = nullptr;
-#define X(member, symbol, ...)                                                         \
-  shim.member = reinterpret_cast<decltype(shim.member)>(find_symbol(cpu, symbol));     \
+#define X(member, symbol, ...)                                                     \
+  shim.member = reinterpret_cast<decltype(shim.member)>(find_symbol(cpu, symbol)); \
   if (!shim.member && !missing) missing = symbol;
   SHIM_REQUIRED(X)
 #undef X
@@ -100,6 +101,8 @@ bool load_shim(Shim& shim, Text& why) {
   throw_text(static_cast<Text&&>(text));
 }
 
+// Each question to torch costs some nanoseconds, and a call asks them of every tensor: no more than needed, numel is
+// computed.
 Rep* adopt(void* handle) {
   const Shim& t = bridge().shim;
   int64_t ndim = 0;
@@ -107,16 +110,17 @@ Rep* adopt(void* handle) {
   Rep* rep = new_rep(Rep::Memory::of_torch, static_cast<int>(ndim));
   rep->handle = handle;
   int32_t dtype = 0, type = 0, index = 0;
-  const int failed = t.data_ptr(handle, &rep->data) | t.sizes(handle, const_cast<int64_t**>(&rep->sizes)) |
-                     t.strides(handle, const_cast<int64_t**>(&rep->strides)) | t.numel(handle, &rep->numel) |
-                     t.dtype(handle, &dtype) | t.device_type(handle, &type) | t.device_index(handle, &index);
+  int failed = t.data_ptr(handle, &rep->data) | t.sizes(handle, const_cast<int64_t**>(&rep->sizes)) |
+               t.strides(handle, const_cast<int64_t**>(&rep->strides)) | t.dtype(handle, &dtype) |
+               t.device_type(handle, &type);
+  if (type != static_cast<int32_t>(DeviceType::cpu)) failed |= t.device_index(handle, &index);
   rep->dtype = static_cast<Dtype>(dtype);
-  rep->device = {static_cast<DeviceType>(type), index < 0 ? 0 : index};
+  rep->device = {static_cast<DeviceType>(type), index};
   if (failed) {
     release(rep);
     shim_failed("describe a tensor (is it a dense one?)");
   }
-  rep->contiguous = is_contiguous(rep->sizes, rep->strides, rep->ndim);
+  set_metadata(rep);
   return rep;
 }
 
@@ -169,18 +173,32 @@ class Arguments {
   void take_one(int i, uint8_t kind, uint64_t raw) {
     Slot& slot = slots_[i];
     switch (kind) {
-      case kTensor: slot.tensor = Tensor::adopt(adopt(reinterpret_cast<void*>(raw))); break;
-      case kInt: slot.i = static_cast<int64_t>(raw); break;
-      case kBool: slot.i = static_cast<uint8_t>(raw) != 0; break;
-      case kDtype: slot.i = static_cast<int32_t>(raw); break;
-      case kFloat: memcpy(&slot.f, &raw, sizeof raw); break;
+      case kTensor:
+        slot.tensor = Tensor::adopt(adopt(reinterpret_cast<void*>(raw)));
+        break;
+      case kInt:
+        slot.i = static_cast<int64_t>(raw);
+        break;
+      case kBool:
+        slot.i = static_cast<uint8_t>(raw) != 0;
+        break;
+      case kDtype:
+        slot.i = static_cast<int32_t>(raw);
+        break;
+      case kFloat:
+        memcpy(&slot.f, &raw, sizeof raw);
+        break;
       case kDevice: {
         const int32_t index = static_cast<int32_t>(raw);
         slot.device = {static_cast<DeviceType>(raw >> 32), index < 0 ? 0 : index};
         break;
       }
-      case kStr: take_string(i, reinterpret_cast<void*>(raw)); break;
-      default: take_list(i, kind, reinterpret_cast<void*>(raw)); break;
+      case kStr:
+        take_string(i, reinterpret_cast<void*>(raw));
+        break;
+      default:
+        take_list(i, kind, reinterpret_cast<void*>(raw));
+        break;
     }
   }
 
@@ -240,10 +258,15 @@ uint64_t give(Slot& slot, uint8_t kind, const OpRecord* op, int index) {
   const Shim& t = bridge().shim;
   uint64_t raw = 0;
   switch (kind) {
-    case kTensor: return give_tensor(slot.tensor, op, index);
-    case kInt: return static_cast<uint64_t>(slot.i);
-    case kBool: return slot.i != 0;
-    case kFloat: memcpy(&raw, &slot.f, sizeof raw); return raw;
+    case kTensor:
+      return give_tensor(slot.tensor, op, index);
+    case kInt:
+      return static_cast<uint64_t>(slot.i);
+    case kBool:
+      return slot.i != 0;
+    case kFloat:
+      memcpy(&raw, &slot.f, sizeof raw);
+      return raw;
     case kTensorList: {
       void* list = nullptr;
       if (t.new_list(slot.tensors->size(), &list)) shim_failed("make a list");
@@ -288,15 +311,30 @@ void call_from_torch(OpRecord* op, uint64_t* stack) {
 TensorRep* torch_empty(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
   const Span<const int64_t> s = sizes, t = strides;
   void* handle = nullptr;
-  if (bridge().shim.empty_strided(sizes.size(), s.data(), t.data(), static_cast<int32_t>(dtype), static_cast<int32_t>(device.type),
-                                  device.type == DeviceType::cpu ? -1 : device.index, &handle)) {
+  if (bridge().shim.empty_strided(sizes.size(), s.data(), t.data(), static_cast<int32_t>(dtype),
+                                  static_cast<int32_t>(device.type), device.type == DeviceType::cpu ? -1 : device.index,
+                                  &handle)) {
     Text text;
     if (current_op_name()) text.add(current_op_name()).add(": ");
     text.addf("torch could not allocate %s", dtype_name(dtype)).add_sizes(s.data(), s.size()).add(" on ");
     add_device(text, device);
     throw_text(static_cast<Text&&>(text));
   }
-  return adopt(handle);
+  // What was asked for is known; only the address is torch's to tell.
+  Rep* rep = new_rep(Rep::Memory::of_torch_made_here, sizes.size());
+  rep->handle = handle;
+  rep->dtype = dtype;
+  rep->device = device;
+  for (int d = 0; d < sizes.size(); d++) {
+    const_cast<int64_t*>(rep->sizes)[d] = sizes[d];
+    const_cast<int64_t*>(rep->strides)[d] = strides[d];
+  }
+  set_metadata(rep);
+  if (bridge().shim.data_ptr(handle, &rep->data)) {
+    release(rep);
+    shim_failed("tell a tensor's address");
+  }
+  return rep;
 }
 
 void torch_delete(void* handle) { bridge().shim.delete_tensor(handle); }
@@ -306,7 +344,8 @@ void* torch_current_stream(int32_t device_index) {
   if (!t.current_cuda_stream) {
     void* cuda = open_mapped("libtorch_cuda.so");
     if (cuda)
-      t.current_cuda_stream = reinterpret_cast<decltype(t.current_cuda_stream)>(find_symbol(cuda, "aoti_torch_get_current_cuda_stream"));
+      t.current_cuda_stream =
+          reinterpret_cast<decltype(t.current_cuda_stream)>(find_symbol(cuda, "aoti_torch_get_current_cuda_stream"));
     if (!t.current_cuda_stream) shim_failed("tell the current CUDA stream (is this a CUDA build of torch?)");
   }
   void* stream = nullptr;
@@ -320,15 +359,23 @@ namespace {
 struct Earlier {
   const Registry* mine;
   const char** defined;  // schemas that need no definition any more
-  uint32_t defined_count;
   Text* why;
   bool fits;
 };
 
-bool same_name(const KilnOpInfo& a, const KilnOpInfo& b) { return !strcmp(a.name, b.name) && !strcmp(a.overload, b.overload); }
+bool same_name(const KilnOpInfo& a, const KilnOpInfo& b) {
+  return !strcmp(a.name, b.name) && !strcmp(a.overload, b.overload);
+}
+
+constexpr int kMostSiblings = 256;
+
+bool is_earlier(const Sibling& other, const Registry& mine) {
+  return other.abi_version == KILN_ABI_VERSION && other.library != &kiln_library &&
+         !strcmp(other.library()->name, mine.library) &&
+         strncmp(other.library()->torch_status(), "error:", 6);  // one that was refused has defined nothing
+}
 
 void compare_with(const KilnLibrary* other, Earlier& earlier) {
-  if (other->abi_version != KILN_ABI_VERSION || strcmp(other->name, earlier.mine->library)) return;
   for (uint32_t i = 0; i < earlier.mine->count; i++)
     for (uint32_t k = 0; k < other->op_count; k++) {
       const KilnOpInfo &mine = earlier.mine->infos[i], &theirs = other->ops[k];
@@ -337,35 +384,15 @@ void compare_with(const KilnLibrary* other, Earlier& earlier) {
         Text what;
         what.addf("%s::%s has another schema than before in this process", earlier.mine->library, mine.name);
         Text reason;
-        reason.addf("it was %s and is %s; torch keeps the first as long as the process lives", theirs.schema, mine.schema);
-        add_error(*earlier.why, what.c_str(), reason.c_str(), "give the op or the library a new name, or start a new process");
+        reason.addf("it was %s and is %s; torch keeps the first as long as the process lives", theirs.schema,
+                    mine.schema);
+        add_error(*earlier.why, what.c_str(), reason.c_str(),
+                  "give the op or the library a new name, or start a new process");
         earlier.fits = false;
         return;
       }
       earlier.defined[i] = mine.schema;
-      earlier.defined_count++;
     }
-}
-
-struct Visit {
-  Earlier* earlier;
-  bool take_over;
-};
-
-void visit_library(void* address, void* context) {
-  auto function = reinterpret_cast<KilnLibraryFunction>(address);
-  auto* visit = static_cast<Visit*>(context);
-  if (function == &kiln_library || !visit->earlier->fits) return;
-  const KilnLibrary* other = function();
-  if (!visit->take_over) {
-    compare_with(other, *visit->earlier);
-    return;
-  }
-  if (strcmp(other->name, visit->earlier->mine->library)) return;
-  char path[4096];
-  if (!path_of_symbol(address, path)) return;
-  if (void* handle = open_mapped(path))
-    if (auto drop = reinterpret_cast<int (*)()>(find_symbol(handle, "kiln_unregister_torch"))) drop();
 }
 
 int implement(const Shim& t, void* library, const char* name, Boxed boxed) {
@@ -384,7 +411,8 @@ bool register_all(Bridge& b, const char* const* defined, Text& why) {
   const Registry& all = registry();
   const Shim& t = b.shim;
   static const char* const kKeys[3] = {"CPU", "CUDA", "CompositeExplicitAutograd"};
-  if (!b.definitions && t.init_fragment(all.library, "kiln", 0, &b.definitions)) return refused(why, "open the namespace", "");
+  if (!b.definitions && t.init_fragment(all.library, "kiln", 0, &b.definitions))
+    return refused(why, "open the namespace", "");
   for (uint32_t i = 0; i < all.count; i++)
     if (!defined[i] && t.define(b.definitions, all.infos[i].schema)) return refused(why, "define", all.infos[i].name);
   for (uint32_t i = 0; i < all.count; i++) {
@@ -396,7 +424,8 @@ bool register_all(Bridge& b, const char* const* defined, Text& why) {
     const int from = state->has_tensor ? 0 : 2, to = state->has_tensor ? 2 : 3;
     for (int key = from; key < to; key++) {
       void*& library = b.implementations[key];
-      if (!library && t.init_impl(all.library, kKeys[key], "kiln", 0, &library)) return refused(why, "open", kKeys[key]);
+      if (!library && t.init_impl(all.library, kKeys[key], "kiln", 0, &library))
+        return refused(why, "open", kKeys[key]);
       if (implement(t, library, name.c_str(), all.records[i]->boxed)) return refused(why, "implement", name.c_str());
     }
   }
@@ -418,15 +447,17 @@ bool torch_register(Text& why) {
   if (!load_shim(b.shim, why)) return false;
   if (all.count == 0) return b.registered = true;
   auto* defined = static_cast<const char**>(calloc(all.count, sizeof(char*)));
-  Earlier earlier{&all, defined, 0, &why, true};
-  Visit visit{&earlier, false};
-  each_exporter(KILN_LIBRARY_SYMBOL, visit_library, &visit);
+  Earlier earlier{&all, defined, &why, true};
+  Sibling siblings[kMostSiblings];
+  const int count = find_siblings(siblings, kMostSiblings);
+  for (int i = 0; i < count; i++)
+    if (earlier.fits && is_earlier(siblings[i], all)) compare_with(siblings[i].library(), earlier);
   bool good = earlier.fits;
   if (good && b.definitions)  // taken back by a later build and asked for again: our own definitions stand
     for (uint32_t i = 0; i < all.count; i++) defined[i] = all.infos[i].schema;
   if (good) {
-    visit.take_over = true;
-    each_exporter(KILN_LIBRARY_SYMBOL, visit_library, &visit);
+    for (int i = 0; i < count; i++)
+      if (is_earlier(siblings[i], all)) siblings[i].unregister_torch();
     good = register_all(b, defined, why);
   }
   free(defined);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the runtime use of torch? Its C shim, found in the process at run time: no torch header, no link, no Python.
+// What does the runtime use of torch? Its C shim, found in the process at run time: no torch header, no link, no
+// Python.
 #pragma once
 
 #include "call.h"
@@ -8,7 +9,8 @@ namespace kiln::detail {
 
 // Registers the ops with the torch in this process. False: `why` has the message. Done once; repeating is free.
 bool torch_register(Text& why);
-void torch_unregister();  // takes the kernels away and leaves the definitions: a cached torch.ops object must stay valid
+void torch_unregister();  // takes the kernels away and leaves the definitions: a cached torch.ops object must stay
+                          // valid
 bool torch_is_registered();
 
 TensorRep* torch_empty(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device);

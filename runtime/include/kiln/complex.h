@@ -48,6 +48,12 @@ struct alignas(2 * sizeof(T)) complex {
   friend KILN_BOTH constexpr bool operator!=(complex a, complex b) { return !(a == b); }
 };
 
+// Two halves as they lie in memory; kernels compute with complex<float> (kiln/element.h).
+template <>
+struct alignas(4) complex<half> {
+  uint16_t re_bits, im_bits;
+};
+
 template <class T>
 KILN_BOTH constexpr complex<T> conj(complex<T> a) {
   return {a.re, -a.im};
