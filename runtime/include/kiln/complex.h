@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a kernel compute with complex numbers? kiln::complex<T>: torch's layout (real, then imaginary, aligned as
-// one), the arithmetic of torch's c10::complex, abs and sqrt; on the host and on the device, with no header of libstdc++.
+// one), the arithmetic of torch's c10::complex, abs and sqrt; on the host and on the device, with no header of
+// libstdc++.
 #pragma once
 
 #include <kiln/types.h>

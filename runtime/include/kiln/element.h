@@ -23,9 +23,7 @@ __device__ __forceinline__ uint16_t to_f16(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 }
-__device__ __forceinline__ float from_bf16(uint16_t bits) {
-  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
-}
+__device__ __forceinline__ float from_bf16(uint16_t bits) { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
 __device__ __forceinline__ uint16_t to_bf16(float value) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   uint16_t bits;
@@ -118,7 +116,8 @@ __device__ __forceinline__ To converted(const From& v) {
 }
 
 // An element of a dtype known at run time, first as bits (so that several loads are under way before one is used),
-// then as the Value of T. Only conversions upwards (bool, integer, real, complex) are compiled: the host refuses others.
+// then as the Value of T. Only conversions upwards (bool, integer, real, complex) are compiled: the host refuses
+// others.
 struct RawBits {
   uint64_t low, high;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an author apply a function to every element of tensors? kiln::elementwise<Out, In...>(out, f, inputs...): any strides, any
-// alignment, any size, broadcasting; inputs of another dtype than In are converted while they are read.
+// How does an author apply a function to every element of tensors? kiln::elementwise<Out, In...>(out, f, inputs...):
+// any strides, any alignment, any size, broadcasting; inputs of another dtype than In are converted while they are
+// read.
 //
 //   struct Multiply {
 //     template <class T>
@@ -121,11 +122,12 @@ class ElementwiseLaunch {
     plan.chunks_per_row = Divider(per_row);
     plan.chunks = static_cast<uint32_t>(chunks);
     fill_outer(plan.outer, loop, 1);
-    rows_kernel<F, Out, In...>
-        <<<block_count(chunks, kThreads * KILN_ELEMENTWISE_ROW_VECTORS), kThreads, 0, stream_>>>(f_, pointers(loop), plan);
+    rows_kernel<F, Out, In...><<<block_count(chunks, kThreads * KILN_ELEMENTWISE_ROW_VECTORS), kThreads, 0, stream_>>>(
+        f_, pointers(loop), plan);
   }
 
-  // The dimension along which an input is contiguous while the output is along dimension 0; 0 if there is none worth a tile.
+  // The dimension along which an input is contiguous while the output is along dimension 0; 0 if there is none worth a
+  // tile.
   static int turned_dimension(const Loop& loop) {
     if (loop.strides[0][0] != 1 || loop.sizes[0] < kTileSide / 2) return 0;
     for (int d = 1; d < loop.ndim; d++)
@@ -148,8 +150,8 @@ class ElementwiseLaunch {
     }
     for (int k = 0; k < K; k++) plan.turned[k] = loop.strides[k][other] == 1 && loop.strides[k][0] > 1;
     fill_outer(plan.outer, loop, 1u | 1u << other);
-    tiles_kernel<F, Out, In...><<<static_cast<unsigned>(blocks), dim3(kTileSide, kTileRows), 0, stream_>>>(
-        f_, pointers(loop), plan);
+    tiles_kernel<F, Out, In...>
+        <<<static_cast<unsigned>(blocks), dim3(kTileSide, kTileRows), 0, stream_>>>(f_, pointers(loop), plan);
   }
 
   template <bool kConvert>
@@ -163,7 +165,7 @@ class ElementwiseLaunch {
     }
     strided_kernel<kConvert, F, Out, In...>
         <<<block_count(plan.elements, kThreads * KILN_ELEMENTWISE_STRIDED), kThreads, 0, stream_>>>(f_, pointers(loop),
-                                                                                                   plan);
+                                                                                                    plan);
   }
 
   const F& f_;

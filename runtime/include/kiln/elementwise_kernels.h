@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels run an elementwise loop? Five, from the fastest to the most general: contiguous, rows, tiles, strided and strided with
-// conversion. kiln/elementwise.h chooses among them.
+// Which kernels run an elementwise loop? Five, from the fastest to the most general: contiguous, rows, tiles, strided
+// and strided with conversion. kiln/elementwise.h chooses among them.
 //
-// All load every operand of all their elements before the first use, so that many bytes are under way. None assumes that the output
-// and an input are apart: an input may be the output itself.
+// All load every operand of all their elements before the first use, so that many bytes are under way. None assumes
+// that the output and an input are apart: an input may be the output itself.
 #pragma once
 
 #include <kiln/element.h>
 #include <kiln/layout.h>
 #include <kiln/spec.h>
 
-// Threads of a block, 16-byte vectors of each operand a thread has under way in the contiguous and in the rows kernel, elements
-// a thread in the strided kernels. The defaults were the best on an H200 (benchmarks/kernels.py --sweep).
+// Threads of a block, 16-byte vectors of each operand a thread has under way in the contiguous and in the rows kernel,
+// elements a thread in the strided kernels. The defaults were the best on an H200 (benchmarks/kernels.py --sweep).
 #ifndef KILN_ELEMENTWISE_THREADS
 #define KILN_ELEMENTWISE_THREADS 256
 #endif
@@ -150,8 +150,7 @@ __global__ void __launch_bounds__(kThreads) contiguous_kernel(F f, Pointers<1 + 
   }
   Chunks<kElements, In...> in[kVectors];
 #pragma unroll
-  for (int v = 0; v < kVectors; v++)
-    load_vectors(in[v], p, first + (v * kThreads + threadIdx.x) * kElements, kInputs);
+  for (int v = 0; v < kVectors; v++) load_vectors(in[v], p, first + (v * kThreads + threadIdx.x) * kElements, kInputs);
 #pragma unroll
   for (int v = 0; v < kVectors; v++) {
     Chunk<Out, kElements> result;
@@ -166,18 +165,19 @@ __global__ void __launch_bounds__(kThreads) contiguous_kernel(F f, Pointers<1 + 
 
 template <int K>
 struct RowsPlan {
-  uint32_t chunks;         // of all rows
+  uint32_t chunks;  // of all rows
   Divider chunks_per_row;
   int row_elements;
-  bool has_heads;          // some row of the output does not start on a vector boundary
-  bool spread[K];          // operand k is one value along the row
-  const char* begin[K];    // operand k's memory: loads stay inside
+  bool has_heads;        // some row of the output does not start on a vector boundary
+  bool spread[K];        // operand k is one value along the row
+  const char* begin[K];  // operand k's memory: loads stay inside
   const char* end[K];
   Outer<K> outer;
 };
 
-// N elements from any address. Where they make 16 bytes: the aligned vector below and, if needed, the one above, both inside the
-// operand's memory, then shifted into place; else one by one. load() and align() are apart so that all loads come first.
+// N elements from any address. Where they make 16 bytes: the aligned vector below and, if needed, the one above, both
+// inside the operand's memory, then shifted into place; else one by one. load() and align() are apart so that all loads
+// come first.
 template <class T, int N>
 struct Gathered {
   uint32_t words[8];
@@ -220,8 +220,8 @@ struct Gathered {
       if (sizeof(BitsOf<T>) <= 2 && (shift_bytes & 3)) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-          words[i] = static_cast<uint32_t>((static_cast<uint64_t>(words[i + 1]) << 32 | words[i]) >>
-                                           (8 * (shift_bytes & 3)));
+          words[i] =
+              static_cast<uint32_t>((static_cast<uint64_t>(words[i + 1]) << 32 | words[i]) >> (8 * (shift_bytes & 3)));
       }
       __builtin_memcpy(&chunk, words, 16);
     }
@@ -324,14 +324,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// ---- tiles: an input is contiguous along another dimension than the output; both are walked in order through shared memory ----
+// ---- tiles: an input is contiguous along another dimension than the output; both are walked in order through shared
+// memory ----
 
 template <int K>
 struct TilesPlan {
-  int sizes[2];             // of the output's innermost dimension and of that input's
-  Divider tiles[2];         // along each
+  int sizes[2];      // of the output's innermost dimension and of that input's
+  Divider tiles[2];  // along each
   uint32_t strides[2][K];
-  bool turned[K];           // operand k is walked along the second dimension
+  bool turned[K];  // operand k is walked along the second dimension
   Outer<K> outer;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order, and with which strides, does an elementwise loop run? Host code: broadcast shapes, the output layout that torch's
-// TensorIterator would choose, and the loop itself with its dimensions sorted and merged.
+// In which order, and with which strides, does an elementwise loop run? Host code: broadcast shapes, the output layout
+// that torch's TensorIterator would choose, and the loop itself with its dimensions sorted and merged.
 #pragma once
 
 #include <kiln/tensor.h>
@@ -172,7 +172,8 @@ struct Loop {
   }
 };
 
-// Sorts the dimensions by the output's strides, drops those of size 1, merges neighbours that every operand steps through as one.
+// Sorts the dimensions by the output's strides, drops those of size 1, merges neighbours that every operand steps
+// through as one.
 inline Loop make_loop(const Tensor& out, const Tensor* const* inputs, int count) {
   Loop loop;
   loop.operands = count + 1;
@@ -194,8 +195,7 @@ inline Loop make_loop(const Tensor& out, const Tensor* const* inputs, int count)
     const int d = order[i], last = loop.ndim - 1;
     if (shape[d] == 1) continue;
     bool merges = last >= 0;
-    for (int k = 0; k <= count && merges; k++)
-      merges = strides[k][d] == loop.sizes[last] * loop.strides[k][last];
+    for (int k = 0; k <= count && merges; k++) merges = strides[k][d] == loop.sizes[last] * loop.strides[k][last];
     if (merges) {
       loop.sizes[last] *= shape[d];
       continue;
@@ -219,7 +219,8 @@ inline bool fits_31_bits(const Loop& loop) {
   return true;
 }
 
-// Halves the dimension through which the operands step furthest: the first half stays in `loop`, the second is returned.
+// Halves the dimension through which the operands step furthest: the first half stays in `loop`, the second is
+// returned.
 inline Loop split_off_half(Loop& loop) {
   int widest = -1;
   int64_t most = -1;
@@ -241,8 +242,8 @@ inline Loop split_off_half(Loop& loop) {
 
 }  // namespace detail
 
-// A new tensor for the result of an elementwise operation on these tensors: their common shape, on their device, with the strides
-// that torch would give it. (In a fake rule: broadcast(a, b).)
+// A new tensor for the result of an elementwise operation on these tensors: their common shape, on their device, with
+// the strides that torch would give it. (In a fake rule: broadcast(a, b).)
 template <class... T>
 Tensor empty_broadcast(Dtype dtype, const T&... inputs) {
   const Tensor* const all[] = {&inputs...};

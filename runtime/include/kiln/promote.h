@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which dtype does a sum have? torch's own rules: promote_types for a pair, and result_dtype for tensors and scalars, in
-// which a tensor without dimensions, and then a plain number, count only when their category is higher.
+// Which dtype does a sum have? torch's own rules: promote_types for a pair, and result_dtype for tensors and scalars,
+// in which a tensor without dimensions, and then a plain number, count only when their category is higher.
 #pragma once
 
 #include <kiln/tensor.h>
@@ -75,8 +75,8 @@ inline Dtype promote_types(Dtype a, Dtype b) {
 
 namespace detail {
 
-// An operand of a higher rank (tensors with dimensions over those without, those over plain numbers) keeps its dtype unless the
-// lower rank brings a higher category. -1: no operand of that rank.
+// An operand of a higher rank (tensors with dimensions over those without, those over plain numbers) keeps its dtype
+// unless the lower rank brings a higher category. -1: no operand of that rank.
 inline int combine_ranks(int higher, int lower) {
   if (higher < 0 || lower < 0) return higher < 0 ? lower : higher;
   const Dtype high = static_cast<Dtype>(higher), low = static_cast<Dtype>(lower);
@@ -105,7 +105,8 @@ struct Ranks {
 
 }  // namespace detail
 
-// The dtype of an elementwise operation on tensors and plain numbers (bool, integers, float, double), as torch.result_type.
+// The dtype of an elementwise operation on tensors and plain numbers (bool, integers, float, double), as
+// torch.result_type.
 template <class... A>
 Dtype result_dtype(const A&... operands) {
   detail::Ranks ranks;
@@ -115,8 +116,6 @@ Dtype result_dtype(const A&... operands) {
 }
 
 // The dtype of a function such as sqrt: of integers and bool it is float32.
-inline Dtype float_dtype(Dtype dtype) {
-  return category_of(dtype) < Category::real ? Dtype::f32 : dtype;
-}
+inline Dtype float_dtype(Dtype dtype) { return category_of(dtype) < Category::real ? Dtype::f32 : dtype; }
 
 }  // namespace kiln
