@@ -132,24 +132,21 @@ def attach(path: Path, origin: Path, again: Callable[[], Module], namespace: Opt
 def _replace(before: Optional[Module], path: Path, origin: Path, again: Callable[[], Module]) -> Module:
     from .op import op_named
 
-    old: Optional[Library] = None if before is None else before._kiln_library
     seen = (path, _stamp(path))
     if before is not None and before._kiln_seen[0] == path:
         path = _copy_of(path)
-    # The kernels of the old library go first: torch takes two for one op as an accident and warns.
-    if old is not None:
-        old.unregister_torch()
-    library = None
+    # Mapped after torch, the library registers itself, and takes the place of an earlier build if the schemas agree.
+    library = Library(path)
+    owner = _modules.get(library.namespace)
     try:
-        library = Library(path)
-        _check_owner(_modules.get(library.namespace), origin)
+        _check_owner(owner, origin)
         library.register_torch()
         ops = _describe(library, op_named)
     except BaseException:
-        if library is not None:
-            library.unregister_torch()
-        if old is not None:
-            old.register_torch()
+        library.unregister_torch()
+        if owner is not None:
+            owner._kiln_library.register_torch()
+            _describe(owner._kiln_library, op_named)
         raise
     module = before or Module(library.namespace)
     for gone in set(module._kiln_ops) - set(ops):

@@ -35,6 +35,7 @@ class Op(OpOverloadPacket):
         self.__module__ = packet.__module__
         self._kiln_records: tuple[OpRecord, ...] = ()
         self._kiln_reference: Optional[Callable[..., Any]] = None
+        self._kiln_own_fakes: set[str] = set()
         self._kiln_backward: dict[str, Callable[..., Any]] = {}
         self._kiln_setup: dict[str, Callable[..., Any]] = {}
         # (what, overload) -> the torch.library.Library whose end takes the registration back.
@@ -64,10 +65,11 @@ class Op(OpOverloadPacket):
         return function
 
     def fake(self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None) -> Any:
-        """Decorator: a function that replaces the fake rule, for one overload or for all."""
+        """Decorator: a function that replaces the fake rule, for one overload or for all; a reload keeps it."""
         if function is None:
             return lambda given: self.fake(given, overload=overload)
         for one in self._kiln_overloads(overload):
+            self._kiln_own_fakes.add(one._overloadname)
             self._kiln_register_fake(one, function)
         return function
 
@@ -120,11 +122,14 @@ class Op(OpOverloadPacket):
                 raise RuleError(
                     f"the fake rule of {self} is not valid ({record.file}:{record.line})", error.why, error.fix
                 ) from None
-            if fake is not None:
+            if overload._overloadname not in self._kiln_own_fakes:
                 self._kiln_register_fake(overload, fake)
 
-    def _kiln_register_fake(self, overload: OpOverload, function: Callable[..., Any]) -> None:
+    def _kiln_register_fake(self, overload: OpOverload, function: Optional[Callable[..., Any]]) -> None:
+        """None: the op has no fake any more."""
         library = self._kiln_replace("fake", overload)
+        if function is None:
+            return
         torch_module().library.register_fake(overload._name, function, lib=library)
 
     def _kiln_register_autograd(self, overload: OpOverload) -> None:
