@@ -33,13 +33,6 @@ struct __nv_fp8_e5m2;
 
 namespace kiln {
 
-using half = ::__half;
-using bf16 = ::__nv_bfloat16;
-using f8e4m3 = ::__nv_fp8_e4m3;
-using f8e5m2 = ::__nv_fp8_e5m2;
-template <class T>
-struct complex;  // complete after <kiln/complex.h>
-
 // The numbers are those of KILN_U8 ... in kiln/abi.h, which are torch's.
 enum class Dtype : int32_t {
   u8 = 0,
@@ -61,6 +54,13 @@ enum class Dtype : int32_t {
   u32 = 28,
   u64 = 29
 };
+
+using half = ::__half;
+using bf16 = ::__nv_bfloat16;
+using f8e4m3 = ::__nv_fp8_e4m3;
+using f8e5m2 = ::__nv_fp8_e5m2;
+template <class T>
+struct complex;  // complete after <kiln/complex.h>
 
 template <class T>
 struct DtypeOf;  // no dtype for this C++ type
