@@ -6,8 +6,8 @@
 
 namespace kiln::build {
 
-// Returns at once if nothing changed. Two at a time on one build folder take turns; one that was killed leaves nothing that
-// hinders the next.
+// Returns at once if nothing changed. Two at a time on one build folder take turns; one that was killed leaves nothing
+// that hinders the next.
 Result<Outcome> build(const Request& request, const World& world);
 
 }  // namespace kiln::build

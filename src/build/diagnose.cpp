@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a compiler's log say went wrong, in kiln's form?
+#include "build/diagnose.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace kiln::build {
+
+namespace {
+
+struct Remedy {
+  std::string_view sign;  // in the log
+  Fault fault;
+  std::string_view fix;
+};
+
+constexpr Remedy kRemedies[] = {
+    {"No space left on device", Fault::Environment,
+     "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+    {"Disk quota exceeded", Fault::Environment,
+     "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+    {"Read-only file system", Fault::Environment, "choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+    {"Killed", Fault::Environment, "the system ended the compiler, most likely for memory: set MAX_JOBS=1"},
+    {"out of memory", Fault::Environment, "set MAX_JOBS=1, or compile for fewer architectures"},
+    {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
+    {"requires --extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
+    {"requires --expt-extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
+};
+
+// nvcc: `op.h(12): error: static assertion failed with "kiln: TEXT"`; gcc: `error: static assertion failed: kiln:
+// TEXT`.
+std::string own_assertion(std::string_view log) {
+  for (std::string_view sign : {"static assertion failed with \"kiln: ", "static assertion failed: kiln: "}) {
+    size_t at = log.find(sign);
+    if (at == std::string_view::npos) continue;
+    std::string_view rest = log.substr(at + sign.size());
+    return std::string(rest.substr(0, rest.find_first_of("\"\n")));
+  }
+  return "";
+}
+
+// "add.cu(14): " of the first line that names a place in the user's source: cudafe says "at line 14 of add.cu".
+std::string place_in_source(std::string_view log, const std::string& shown) {
+  for (std::string_view line : text::lines(log)) {
+    std::string_view trimmed = text::trim(line);
+    if (trimmed.starts_with(shown + "(") || trimmed.starts_with(shown + ":"))
+      return std::string(trimmed.substr(0, trimmed.find_first_of(" ", shown.size())));
+    size_t at = trimmed.find("at line ");
+    if (at == std::string_view::npos || trimmed.find(" of " + shown) == std::string_view::npos) continue;
+    std::string_view number = trimmed.substr(at + 8);
+    return fmt::format("{}({}):", shown, number.substr(0, number.find(' ')));
+  }
+  return shown + ":";
+}
+
+// The lines before the first error are warnings and notes about files; the error's own line goes first.
+std::string error_first(std::string_view log) {
+  auto lines = text::lines(log);
+  size_t first = 0;
+  while (first < lines.size() && lines[first].find("error") == std::string_view::npos &&
+         lines[first].find("fatal") == std::string_view::npos &&
+         lines[first].find("undefined reference") == std::string_view::npos)
+    ++first;
+  if (first == 0 || first == lines.size()) return std::string(text::trim(log));
+  // gcc writes "In file included from" before its error; they belong together.
+  while (first > 0 && (lines[first - 1].starts_with("In file included") || lines[first - 1].starts_with("   ")))
+    --first;
+  if (first == 0) return std::string(text::trim(log));
+  size_t offset = static_cast<size_t>(lines[first].data() - log.data());
+  return std::string(text::trim(log.substr(offset))) + "\n" + std::string(text::trim(log.substr(0, offset)));
+}
+
+}  // namespace
+
+bool names_unknown_arch(std::string_view log) {
+  return log.find("Unsupported gpu architecture") != std::string_view::npos ||
+         (log.find("is not defined for option 'gpu-") != std::string_view::npos);
+}
+
+Error diagnose(const Edge& edge, std::string_view log, std::string_view supported_archs) {
+  std::string text(log);
+  std::string shown;
+  if (edge.source) {
+    shown = edge.source->shown;
+    text = text::replace_all(text, edge.source->file.string(), shown);
+  }
+  Error error{Fault::Work, fmt::format("cannot {}", edge.what), error_first(text), ""};
+  if (error.why.empty()) error.why = "the command printed nothing";
+  if (names_unknown_arch(text)) {
+    error.fault = Fault::Usage;
+    if (!supported_archs.empty()) error.fix = fmt::format("--arch with what this nvcc supports: {}", supported_archs);
+    return error;
+  }
+  if (std::string assertion = own_assertion(text); !assertion.empty()) {
+    error.why = fmt::format("{} error: {}\n{}", place_in_source(text, shown), assertion, error.why);
+    return error;
+  }
+  for (const Remedy& remedy : kRemedies) {
+    if (text.find(remedy.sign) == std::string::npos) continue;
+    error.fault = remedy.fault;
+    error.fix = remedy.fix;
+    return error;
+  }
+  return error;
+}
+
+}  // namespace kiln::build

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exactly is to be built, from what, with what, and where?
+#include "build/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "project/gpu.h"
+#include "project/manifest.h"
+
+namespace kiln::build {
+
+namespace {
+
+constexpr std::array kCudaEndings = {".cu"};
+constexpr std::array kHostEndings = {".cpp", ".cc", ".cxx", ".c++"};
+
+// Read by nvcc, gcc and ld themselves.
+constexpr std::array kCompilerVariables = {
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",  "NVCC_CCBIN",       "CPATH",
+    "C_INCLUDE_PATH",     "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",     "GCC_EXEC_PREFIX",
+    "COMPILER_PATH",      "GCC_COMPARE_DEBUG",  "SOURCE_DATE_EPOCH"};
+
+constexpr size_t kHashDigits = 12;
+
+// The request with a project's kiln.toml folded in.
+struct Wanted {
+  Request request;
+  fs::path root;         // what relative sources are relative to
+  fs::path project_dir;  // empty: no project
+  std::vector<std::string> sources;
+};
+
+template <class List>
+bool is_one_of(const std::string& ending, const List& list) {
+  return std::find(list.begin(), list.end(), ending) != list.end();
+}
+
+fs::path absolute(const fs::path& path, const fs::path& base) {
+  return (path.is_absolute() ? path : base / path).lexically_normal();
+}
+
+Status add_project(Wanted& wanted, const World& world) {
+  fs::path path = wanted.project_dir / project::kManifestName;
+  TRY(project::Manifest manifest, project::read_manifest(world.files, path));
+  Request& request = wanted.request;
+  auto in_project = [&](const std::string& folder) { return absolute(folder, wanted.project_dir).string(); };
+  auto put_first = [](std::vector<std::string>& list, std::vector<std::string> front) {
+    list.insert(list.begin(), front.begin(), front.end());
+  };
+  for (std::string& folder : manifest.include) folder = in_project(folder);
+  put_first(request.includes, manifest.include);
+  put_first(request.defines, manifest.defines);
+  put_first(request.cuda_flags, manifest.cuda_flags);
+  put_first(request.cflags, manifest.cflags);
+  put_first(request.ldflags, manifest.ldflags);
+  request.fast_math |= manifest.fast_math;
+  if (request.name.empty()) request.name = manifest.name;
+  if (request.arch.empty()) request.arch = manifest.arch;
+  if (wanted.sources.empty()) {
+    wanted.root = wanted.project_dir;
+    wanted.sources = manifest.sources;
+  }
+  return {};
+}
+
+Result<Wanted> resolve_targets(const Request& request, const World& world) {
+  Wanted wanted{request, request.directory, {}, {}};
+  std::vector<std::string> targets = request.targets;
+  if (targets.empty()) targets.emplace_back(".");
+  for (const std::string& target : targets) {
+    fs::path path = absolute(target, request.directory);
+    sys::FileState state = world.files.state(path);
+    if (!state.exists)
+      return Error{Fault::Usage, fmt::format("cannot build '{}'", target), "there is no such file or folder",
+                   "kiln new NAME makes a project, kiln new --minimal NAME a single .cu"};
+    bool is_manifest = path.filename() == project::kManifestName;
+    if (!state.is_directory && !is_manifest) {
+      wanted.sources.push_back(target);
+      continue;
+    }
+    if (targets.size() > 1)
+      return Error{Fault::Usage, "cannot build several targets when one is a project",
+                   fmt::format("'{}' is a folder", target), "build it alone"};
+    wanted.project_dir = is_manifest ? path.parent_path() : path;
+    if (!world.files.state(wanted.project_dir / project::kManifestName).is_file())
+      return Error{Fault::Usage,
+                   request.targets.empty() ? "there is nothing to build" : fmt::format("'{}' is no project", target),
+                   fmt::format("there is no {} in {}", project::kManifestName, wanted.project_dir.string()),
+                   "name a .cu file, or make a project with kiln new NAME"};
+  }
+  // A debug program belongs to the project it lies in: the same defines, folders and flags.
+  fs::path beside = wanted.sources.empty() ? fs::path() : absolute(wanted.sources[0], request.directory).parent_path();
+  if (request.program && !beside.empty() && world.files.state(beside / project::kManifestName).is_file())
+    wanted.project_dir = beside;
+  if (!wanted.project_dir.empty()) CHECK_OK(add_project(wanted, world));
+  return wanted;
+}
+
+Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& world,
+                                            const std::vector<fs::path>& include_folders) {
+  std::vector<Source> sources;
+  std::set<std::string> keys;
+  for (const std::string& name : wanted.sources) {
+    Source source;
+    fs::path path = absolute(name, wanted.root);
+    if (!world.files.state(path).is_file())
+      return Error{Fault::Usage, fmt::format("cannot build '{}'", name), "there is no such file",
+                   fmt::format("correct 'sources' in {}", (wanted.project_dir / project::kManifestName).string())};
+    TRY(source.file, world.files.real_path(path));
+    source.shown =
+        wanted.root == wanted.request.directory ? name : source.file.lexically_proximate(wanted.request.directory).string();
+    std::string ending = text::lower(path.extension().string());
+    source.cuda = is_one_of(ending, kCudaEndings);
+    if (!source.cuda && !is_one_of(ending, kHostEndings))
+      return Error{Fault::Usage, fmt::format("cannot build '{}'", name),
+                   "a source ends in .cu, .cpp, .cc, .cxx or .c++", "rename it, or leave it out"};
+    std::string base = text::replace_all(path.filename().string(), " ", "_");
+    source.key = base;
+    for (int i = 2; !keys.insert(source.key).second; ++i) source.key = fmt::format("{}.{}", base, i);
+    source.facts = scan_source(world.files, source.file, include_folders);
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+Result<project::ArchList> resolve_arch(const std::string& asked, const World& world) {
+  std::string list = asked;
+  if (list.empty()) list = world.env.get("TORCH_CUDA_ARCH_LIST").value_or("");
+  if (!list.empty() && list != "native") return project::parse_arch_list(list);
+  std::vector<project::Arch> present = project::gpu_archs(world.files, world.processes, world.env);
+  if (present.empty() && list == "native")
+    return Error{Fault::Environment, "cannot build for the native architecture", "this machine has no GPU",
+                 "name one: kiln build --arch 9.0"};
+  if (present.empty()) return project::only(project::kPortableArch);
+  std::string text;
+  for (const project::Arch& arch : present) text += arch.text() + ";";
+  return project::parse_arch_list(text);
+}
+
+Status check_options(const Request& request) {
+  if (!request.name.empty() && !text::is_identifier(request.name))
+    return Error{Fault::Usage, fmt::format("'{}' cannot be a name of ops", request.name),
+                 "it becomes torch.ops.<name> and a C++ name",
+                 fmt::format("--name {}", text::to_identifier(request.name))};
+  for (const std::string& define : request.defines) {
+    std::string key = define.substr(0, define.find('='));
+    key = key.substr(0, key.find('('));
+    bool plain =
+        !key.empty() && !(key[0] >= '0' && key[0] <= '9') &&
+        key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+    if (!plain)
+      return Error{Fault::Usage, fmt::format("'{}' is no define", define), "a define is NAME or NAME=VALUE",
+                   "-D BLOCK=128"};
+  }
+  return {};
+}
+
+// What tells two builds of one lone file apart that should both stay: tuning goes back and forth between them.
+std::string flags_hash(const Plan& plan, const Request& request) {
+  Hasher hasher;
+  hasher.add_field(plan.name).add_field(plan.program ? "program" : "library").add_field(project::describe(plan.arch));
+  for (const auto* list : {&plan.defines, &plan.cuda_flags, &plan.cflags, &plan.ldflags}) {
+    hasher.add_field(std::to_string(list->size()));
+    for (const std::string& flag : *list) hasher.add_field(flag);
+  }
+  for (const fs::path& folder : plan.includes) hasher.add_field(folder.string());
+  hasher.add_field(request.fast_math ? "fast" : "");
+  return hasher.hex().substr(0, kHashDigits);
+}
+
+Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const World& world) {
+  const Request& request = wanted.request;
+  if (!request.build_dir.empty()) return absolute(request.build_dir, request.directory);
+  std::string stem = plan.sources[0].file.stem().string();
+  if (!wanted.project_dir.empty()) {
+    fs::path folder = wanted.project_dir / "build" / "kiln";
+    return plan.program ? folder / ("program-" + stem) : folder;
+  }
+  TRY(fs::path cache, project::cache_folder(world.env));
+  Hasher paths;
+  for (const Source& source : plan.sources) paths.add_field(source.file.string());
+  return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kHashDigits)) / flags_hash(plan, request);
+}
+
+Status find_tools(Plan& plan, const World& world) {
+  TRY(plan.home, project::find_home(world.env));
+  if (!world.files.state(plan.home.runtime_archive()).is_file())
+    return Error{Fault::Environment, "this kiln is not whole",
+                 fmt::format("there is no {}", plan.home.runtime_archive().string()),
+                 "install it again, or set KILN_HOME to its package folder"};
+  bool any_cuda = std::any_of(plan.sources.begin(), plan.sources.end(), [](const Source& s) { return s.cuda; });
+  if (any_cuda) {
+    TRY(plan.nvcc, project::find_nvcc(world.files, world.env));
+  }
+  TRY(plan.host, project::find_host_compiler(world.files, world.env));
+  TRY(plan.ninja, project::find_ninja(world.files, world.env));
+  plan.circumstances = "kiln " KILN_VERSION_STRING "\n" + (plan.nvcc ? plan.nvcc->identity : "") + plan.host.identity;
+  for (const char* name : kCompilerVariables)
+    if (auto value = world.env.get(name)) plan.circumstances += fmt::format("{}={}\n", name, *value);
+  return {};
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const Request& request, const World& world) {
+  CHECK_OK(check_options(request));
+  TRY(Wanted wanted, resolve_targets(request, world));
+  CHECK_OK(check_options(wanted.request));
+  Plan plan;
+  for (const std::string& folder : wanted.request.includes)
+    plan.includes.push_back(absolute(folder, request.directory));
+  TRY(plan.sources, resolve_sources(wanted, world, plan.includes));
+  plan.name = wanted.request.name;
+  if (plan.name.empty()) plan.name = text::to_identifier(plan.sources[0].file.stem().string());
+  plan.program = request.program;
+  plan.defines = wanted.request.defines;
+  plan.cuda_flags = wanted.request.cuda_flags;
+  plan.cflags = wanted.request.cflags;
+  plan.ldflags = wanted.request.ldflags;
+  plan.fast_math = wanted.request.fast_math;
+  if (!request.output.empty()) plan.output = absolute(request.output, request.directory);
+  TRY(plan.arch, resolve_arch(wanted.request.arch, world));
+  TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
+  CHECK_OK(find_tools(plan, world));
+  return plan;
+}
+
+}  // namespace kiln::build

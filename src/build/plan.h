@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exactly is to be built, from what, with what, and where? Every default and every relative path of a request
+// resolved.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "build/request.h"
+#include "build/source_scan.h"
+#include "project/arch.h"
+#include "project/home.h"
+#include "project/toolchain.h"
+
+namespace kiln::build {
+
+struct Source {
+  fs::path file;      // absolute, links resolved
+  std::string shown;  // as the user wrote it
+  std::string key;    // its name among the objects: "add.cu"
+  bool cuda = false;
+  SourceFacts facts;
+};
+
+struct Plan {
+  std::string name;
+  bool program = false;
+  std::vector<Source> sources;
+  project::ArchList arch;
+  std::vector<std::string> defines, cuda_flags, cflags, ldflags;
+  std::vector<fs::path> includes;
+  bool fast_math = false;
+  fs::path build_dir;
+  fs::path output;  // empty: none asked for
+
+  project::Home home;
+  std::optional<project::Compiler> nvcc;  // none where there is no .cu
+  project::HostCompiler host;
+  fs::path ninja;
+  // Everything outside the command lines that changes what the compilers make: who they are, what their environment
+  // says.
+  std::string circumstances;
+};
+
+Result<Plan> make_plan(const Request& request, const World& world);
+
+}  // namespace kiln::build

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be told from a source's text before it is compiled?
+#include "build/source_scan.h"
+
+#include <set>
+#include <string>
+
+#include "base/text.h"
+
+namespace kiln::build {
+
+namespace {
+
+using sys::fs::path;
+
+constexpr size_t kMostFiles = 256;
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Comments and string literals become one blank, so that prose is not taken for code. Raw strings keep their text: it
+// can only cause a false alarm.
+std::string without_comments(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "//") {
+      while (i < text.size() && text[i] != '\n') ++i;
+      out += '\n';
+    } else if (text.substr(i, 2) == "/*") {
+      size_t end = text.find("*/", i + 2);
+      i = end == std::string_view::npos ? text.size() : end + 1;
+      out += ' ';
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// The last character before `at` that is neither blank nor part of mutable, constexpr, noexcept or another mark.
+char before_marks(std::string_view text, size_t at) {
+  for (;;) {
+    while (at > 0 && is_blank(text[at - 1])) --at;
+    size_t end = at;
+    while (at > 0 && is_word(text[at - 1])) --at;
+    std::string_view word = text.substr(at, end - at);
+    bool is_mark = word == "mutable" || word == "constexpr" || word == "noexcept" || word == "static" ||
+                   word == "__host__" || word == "__device__" || word == "__forceinline__" || word == "inline";
+    if (!is_mark) return end > 0 ? text[end - 1] : '\0';
+  }
+}
+
+bool has_extended_lambda(std::string_view code) {
+  for (std::string_view mark : {"__device__", "__host__"}) {
+    for (size_t at = code.find(mark); at != std::string_view::npos; at = code.find(mark, at + 1)) {
+      // `[..] __device__ (..)`, or `[..](..) __device__`, or a template lambda's `[..]<..>`.
+      char before = before_marks(code, at);
+      if (before == ']' || before == ')') return true;
+      if (before == '>' && code.substr(0, at).find("]<") != std::string_view::npos) return true;
+      if (before == '>' && code.substr(0, at).find("] <") != std::string_view::npos) return true;
+    }
+  }
+  return false;
+}
+
+// `word` followed by '(', as a word of its own.
+bool calls(std::string_view code, std::string_view word) {
+  for (size_t at = code.find(word); at != std::string_view::npos; at = code.find(word, at + 1)) {
+    if (at > 0 && is_word(code[at - 1])) continue;
+    size_t end = at + word.size();
+    while (end < code.size() && is_blank(code[end])) ++end;
+    if (end < code.size() && code[end] == '(') return true;
+  }
+  return false;
+}
+
+bool defines_main(std::string_view code) {
+  for (size_t at = code.find("main"); at != std::string_view::npos; at = code.find("main", at + 1)) {
+    size_t end = at + 4;
+    while (end < code.size() && is_blank(code[end])) ++end;
+    bool opens = end < code.size() && code[end] == '(';
+    size_t type = code.substr(0, at).find_last_not_of(" \t\r\n");
+    bool typed = type != std::string_view::npos && type >= 2 && type + 1 < at && code.substr(type - 2, 3) == "int" &&
+                 (type == 2 || !is_word(code[type - 3]));
+    if (opens && typed) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> included_names(std::string_view code) {
+  std::vector<std::string> names;
+  for (std::string_view line : text::lines(code)) {
+    std::string_view rest = text::trim(line);
+    if (!rest.starts_with('#')) continue;
+    rest = text::trim(rest.substr(1));
+    if (!rest.starts_with("include")) continue;
+    rest = text::trim(rest.substr(7));
+    if (rest.size() < 3 || (rest[0] != '"' && rest[0] != '<')) continue;
+    size_t end = rest.find(rest[0] == '<' ? '>' : '"', 1);
+    if (end != std::string_view::npos) names.emplace_back(rest.substr(1, end - 1));
+  }
+  return names;
+}
+
+}  // namespace
+
+SourceFacts scan_text(std::string_view text) {
+  std::string code = without_comments(text);
+  return {.extended_lambda = has_extended_lambda(code),
+          .defines_op = calls(code, "KILN_OP"),
+          .defines_main = defines_main(code)};
+}
+
+SourceFacts scan_source(const sys::Files& files, const path& source, const std::vector<path>& include_folders) {
+  SourceFacts facts;
+  std::set<path> seen;
+  std::vector<path> waiting = {source};
+  while (!waiting.empty() && seen.size() < kMostFiles) {
+    path file = waiting.back().lexically_normal();
+    waiting.pop_back();
+    if (!seen.insert(file).second) continue;
+    auto content = files.read(file);
+    if (!content) continue;
+    SourceFacts own = scan_text(*content);
+    facts.extended_lambda |= own.extended_lambda;
+    facts.defines_op |= own.defines_op;
+    facts.defines_main |= own.defines_main;
+    for (const std::string& name : included_names(*content)) {
+      std::vector<path> folders = {file.parent_path()};
+      folders.insert(folders.end(), include_folders.begin(), include_folders.end());
+      for (const path& folder : folders) {
+        if (!files.state(folder / name).is_file()) continue;
+        waiting.push_back(folder / name);
+        break;
+      }
+    }
+  }
+  // More than was looked at: take the safe side.
+  if (!waiting.empty()) facts.extended_lambda = true;
+  return facts;
+}
+
+}  // namespace kiln::build

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which options do all commands share that build something first?
+#include "cli/build_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+#include "build/build.h"
+
+namespace kiln::cli {
+
+namespace {
+
+// A list that takes one value each time it is named, so that a target may follow.
+void add_list(CLI::App& app, const char* names, std::vector<std::string>& to, const char* type, const char* text) {
+  app.add_option(names, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_build_options(CLI::App& app, build::Request& request) {
+  app.add_option("--name", request.name,
+                 "Namespace of the ops, torch.ops.NAME (default: kiln.toml, or the file's stem)")
+      ->type_name("NAME");
+  app.add_option(
+         "--arch", request.arch,
+         "GPU architectures: 9.0, 9.0a, '8.0;9.0+PTX', sm_90, native (default: kiln.toml, TORCH_CUDA_ARCH_LIST, "
+         "the GPU present, 8.0)")
+      ->type_name("LIST");
+  add_list(app, "-D,--define", request.defines, "K=V", "Define a macro (repeatable)");
+  add_list(app, "-I,--include", request.includes, "DIR", "Search headers there (repeatable)");
+  add_list(app, "--cuda-flag", request.cuda_flags, "FLAG", "A flag for nvcc, as --cuda-flag=-Xptxas=-v (repeatable)");
+  add_list(app, "--cflag", request.cflags, "FLAG", "A flag for the host compiler on C++ sources (repeatable)");
+  add_list(app, "--ldflag", request.ldflags, "FLAG", "A flag for the linker, as --ldflag=-lcublas (repeatable)");
+  app.add_flag("--fast-math", request.fast_math, "Trade exactness for speed: nvcc --use_fast_math");
+  app.add_option("--build-dir", request.build_dir,
+                 "Keep objects and results there (default: build/kiln of a project, the cache folder for a lone file)")
+      ->type_name("DIR");
+}
+
+Result<build::Outcome> build_for(Context& context, build::Request request) {
+  request.directory = context.directory;
+  bool progress_shown = false;
+  auto clear_line = [&] {
+    if (std::exchange(progress_shown, false)) sys::write_err("\r\x1b[K");
+  };
+  build::World world{sys::real_files(), sys::real_processes(), context.env, {}, {}};
+  if (context.terminal.err_is_terminal && !context.json)
+    world.on_progress = [&](const std::string& line) {
+      clear_line();
+      if (line.empty()) return;
+      sys::write_err(line.substr(0, static_cast<size_t>(context.terminal.columns) - 1));
+      progress_shown = true;
+    };
+  world.on_note = [&](const std::string& line) {
+    clear_line();
+    context.note(line);
+  };
+  auto outcome = build::build(request, world);
+  clear_line();
+  return outcome;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which options do all commands share that build something first?
+#pragma once
+
+#include "build/request.h"
+#include "cli/command.h"
+
+namespace kiln::cli {
+
+// --name, --arch, -D, -I, --cuda-flag, --cflag, --ldflag, --fast-math, --build-dir, into `request`.
+void add_build_options(CLI::App& app, build::Request& request);
+
+// Builds with progress on a terminal and the compiler's warnings on stderr. Sets request.directory.
+Result<build::Outcome> build_for(Context& context, build::Request request);
+
+}  // namespace kiln::cli
