@@ -180,6 +180,8 @@ KILN_BOTH constexpr int64_t element_bytes(Dtype dtype) {
   return 0;
 }
 
+#ifndef __CUDACC_RTC__  // what follows is of the host
+
 enum class DeviceType : int32_t { cpu = 0, cuda = 1 };
 
 struct Device {
@@ -280,5 +282,7 @@ class Optional {
   T value_{};
   bool present_ = false;
 };
+
+#endif  // __CUDACC_RTC__
 
 }  // namespace kiln
