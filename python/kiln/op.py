@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional
 from torch._ops import OpOverload, OpOverloadPacket
 
 from ._fake_rules import compile_rule, default_fake
+from ._overloads import chooser
 from ._torch import torch_module
 from .abi import OpRecord
 from .errors import KilnError, LoadError, RuleError
@@ -107,7 +108,9 @@ class Op(OpOverloadPacket):
                 f"choose another name than {', '.join(_OWN_NAMES)}",
             )
         packet = _packet(self._qualified_op_name)
-        self._op, self._overload_names, self.__call__ = packet._op, packet._overload_names, packet._op
+        self._op, self._overload_names = packet._op, packet._overload_names
+        chosen = chooser(self._kiln_overloads(), packet._op) if len(packet._overload_names) > 1 else None
+        self.__call__ = chosen or packet._op
         self._kiln_records = tuple(records)
         self.__doc__ = _doc(self, records)
         self.__signature__ = signature_of(self._kiln_overloads())

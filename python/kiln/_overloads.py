@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which overload does a call mean? torch tries each in turn and throws for each that does not fit: 17 us for the second,
+on a CPU tensor of 16 elements (torch 2.11, aarch64). Where overloads differ in the type of one number, that type tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+from ._fake_rules import parameters_of
+
+_TYPES = {"int": int, "float": float, "str": str}
+
+
+def chooser(overloads: Sequence[Any], otherwise: Callable[..., Any]) -> Optional[Callable[..., Any]]:
+    """A function that calls the overload meant, or `otherwise` (torch's own search) when the type does not tell; None if
+    the overloads are not of that kind."""
+    parameters = [parameters_of(overload._schema) for overload in overloads]
+    if len({len(one) for one in parameters}) != 1:
+        return None
+    differing = [index for index, kinds in enumerate(zip(*parameters)) if len({one.kind for one in kinds}) > 1]
+    if len(differing) != 1:
+        return None
+    position = differing[0]
+    if any(one[position].kind not in _TYPES or one[position].optional for one in parameters):
+        return None
+    names = {one[position].name for one in parameters}
+    keyword_only = any(overload._schema.arguments[position].kwarg_only for overload in overloads)
+    if len(names) != 1 or keyword_only:
+        return None
+    by_type = {_TYPES[one[position].kind]: overload._op for one, overload in zip(parameters, overloads)}
+    if len(by_type) != len(overloads):
+        return None
+    name = names.pop()
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value = args[position] if len(args) > position else kwargs.get(name)
+        return by_type.get(type(value), otherwise)(*args, **kwargs)
+
+    return call
