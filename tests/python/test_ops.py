@@ -31,7 +31,7 @@ def test_numbers_defaults_and_keywords(kinds, x):
     same(kinds.scale(x, 3), x * 3)
     same(kinds.scale(x, factor=0.5, offset=7), x * 0.5 + 7)
     same(kinds.scale(x, negate=True), x * -2)
-    with pytest.raises(RuntimeError, match="keyword|positional"):
+    with pytest.raises(RuntimeError, match=r"keyword|positional"):
         kinds.scale(x, 1.0, 2)
 
 
