@@ -135,9 +135,37 @@ int driver_function(const KilnFrontEntry& entry, const char* by_version_name, un
 
 constexpr unsigned long long kLegacyStream = 1, kPerThreadStream = 2;  // CU_GET_PROC_ADDRESS_*
 
+// The codes that the front itself gives when there is nothing to ask.
+struct OwnError {
+  int code;
+  const char* name;
+  const char* text;
+};
+constexpr OwnError kOwnErrors[] = {
+    {0, "cudaSuccess", "no error"},
+    {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {801, "cudaErrorNotSupported", "operation not supported"},
+};
+constexpr OwnError kOtherError = {-1, "unrecognized error code", "unrecognized error code"};
+
+const OwnError& own_error(int code) {
+  for (const OwnError& each : kOwnErrors) {
+    if (each.code == code) return each;
+  }
+  return kOtherError;
+}
+
 }  // namespace
 
 extern "C" {
+
+const char* kiln_refuse_cudaGetErrorName(int error) { return own_error(error).name; }
+const char* kiln_refuse_cudaGetErrorString(int error) { return own_error(error).text; }
+
+// All that the real one does.
+KilnChannelFormatDesc kiln_refuse_cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
+  return {x, y, z, w, kind};
+}
 
 int kiln_convert_cudaGetDeviceProperties(DeviceProp13* prop, int device) {
   auto get = real<int (*)(DeviceProp12*, int)>(kiln_front_entry_cudaGetDeviceProperties);

@@ -94,4 +94,16 @@ KILN_CONVERT kiln_convert_cudaGetDriverEntryPointByVersion_ptsz(const char* symb
                                                                 unsigned long long flags, int* status);
 #undef KILN_CONVERT
 
+// Answer a call that no back end can take, for the CUDART_RETURNS rows: programs print cudaGetErrorString(code) just
+// then.
+struct KilnChannelFormatDesc {
+  int x, y, z, w, kind;
+};
+extern "C" {
+__attribute__((visibility("hidden"))) const char* kiln_refuse_cudaGetErrorName(int error);
+__attribute__((visibility("hidden"))) const char* kiln_refuse_cudaGetErrorString(int error);
+__attribute__((visibility("hidden"))) KilnChannelFormatDesc kiln_refuse_cudaCreateChannelDesc(int x, int y, int z,
+                                                                                              int w, int kind);
+}
+
 #endif

@@ -28,13 +28,13 @@
   .asciz "\text"
 .endm
 
-.macro kiln_front_row name, on_12, on_13, why, convert, rule, since
+.macro kiln_front_row name, on_12, on_13, why, convert, rule, since, when_refused=0
   .section .data.rel.kiln_front.\name, "aw", %progbits
   .balign 8
   .globl kiln_front_entry_\name
   .hidden kiln_front_entry_\name
   .type kiln_front_entry_\name, %object
-  .size kiln_front_entry_\name, 72
+  .size kiln_front_entry_\name, 80
 kiln_front_entry_\name:
   .quad .Lname.\name
   .quad \on_12
@@ -43,6 +43,7 @@ kiln_front_entry_\name:
   .quad \convert
   .quad 0
   .quad 0, 0
+  .quad \when_refused
   .long \rule, \since
 
   .section .text.kiln_front.\name, "ax", %progbits
@@ -60,6 +61,12 @@ kiln_front_entry_\name:
 .macro kiln_front_same name, rule, since
   kiln_front_begin \name
   kiln_front_row \name, .Lname.\name, .Lname.\name, 0, 0, \rule, \since
+.endm
+
+.macro kiln_front_returns name, since
+  .hidden kiln_refuse_\name
+  kiln_front_begin \name
+  kiln_front_row \name, .Lname.\name, .Lname.\name, 0, 0, KILN_FRONT_SAME, \since, kiln_refuse_\name
 .endm
 
 .macro kiln_front_renamed name, on_12, rule, since
@@ -104,6 +111,7 @@ kiln_front_entry_\name:
 .endm
 
 #define CUDART_SAME(name, since) kiln_front_same name, KILN_FRONT_SAME, since
+#define CUDART_RETURNS(name, since) kiln_front_returns name, since
 #define CUDART_RENAMED(name, since, on_12) kiln_front_renamed name, on_12, KILN_FRONT_RENAMED, since
 #define CUDART_RENAMED_ELSE_SAME(name, since, on_12) kiln_front_renamed name, on_12, KILN_FRONT_RENAMED_ELSE_SAME, since
 #define CUDART_CONVERT(name, since, on_12) kiln_front_convert name, on_12, since

@@ -43,14 +43,15 @@ typedef struct KilnFrontEntry {
   void* convert_on_12;    /* has the ABI of 13 and calls real_on_12 */
   void* real_on_12;       /* the front stores the address of name_on_12 here before it returns convert_on_12 */
   void* target[2];        /* the front's cache: [0] of libcudart, [1] of the engine */
+  void* when_refused;     /* what to return for a refused call; null: a function that yields a cudaError_t */
   uint32_t rule;          /* KILN_FRONT_* */
   uint32_t since;         /* as CUDART_VERSION: 12030 = 12.3 */
 } KilnFrontEntry;
 
 /* Called by every trampoline, on each call, with the caller's argument registers saved. Returns the function to jump
- * to; never null. It may throw: the frames of the trampoline have unwind tables. To refuse a call it can return a
- * function without parameters that yields a cudaError_t; that function learns which entry was refused from a
- * thread-local that kiln_front_target sets. The front defines it. */
+ * to; never null. It may throw: the frames of the trampoline have unwind tables. To refuse a call it returns
+ * entry->when_refused, and where that is null a function without parameters that yields a cudaError_t. The front
+ * defines it. */
 __attribute__((visibility("hidden"))) void* kiln_front_target(KilnFrontEntry* entry);
 
 /* The address of an exported name of the libcudart in use, or null. The conversions ask for further functions through
@@ -60,8 +61,8 @@ __attribute__((visibility("hidden"))) void* kiln_front_symbol(const char* name);
 #ifdef __cplusplus
 }
 static_assert(sizeof(void*) == 8, "cudart_trampoline.S writes 8-byte pointers");
-static_assert(offsetof(KilnFrontEntry, target) == 48 && offsetof(KilnFrontEntry, rule) == 64 &&
-                  sizeof(KilnFrontEntry) == 72,
+static_assert(offsetof(KilnFrontEntry, target) == 48 && offsetof(KilnFrontEntry, rule) == 72 &&
+                  sizeof(KilnFrontEntry) == 80,
               "cudart_trampoline.S writes this layout");
 #endif
 #endif

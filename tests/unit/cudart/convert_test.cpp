@@ -240,6 +240,13 @@ TEST_F(Convert, BatchCopiesGetAPlaceForTheFailedIndex) {
   }
 }
 
+TEST(Refuse, ErrorTextsExistWithoutABackEnd) {
+  EXPECT_STREQ(kiln_refuse_cudaGetErrorName(100), "cudaErrorNoDevice");
+  EXPECT_STREQ(kiln_refuse_cudaGetErrorString(801), "operation not supported");
+  EXPECT_STREQ(kiln_refuse_cudaGetErrorString(12345), "unrecognized error code");
+  EXPECT_EQ(kiln_refuse_cudaCreateChannelDesc(1, 2, 3, 4, 5).w, 4);
+}
+
 namespace {
 struct DriverQuery {
   std::string symbol;

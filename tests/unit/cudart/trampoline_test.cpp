@@ -20,6 +20,7 @@ extern "C" void* kiln_front_symbol(const char* name) { return fake_runtime_12::s
 // Every row's entry and trampoline, by name.
 #define ROW(name) extern "C" __attribute__((visibility("hidden"))) KilnFrontEntry kiln_front_entry_##name;
 #define CUDART_SAME(name, since) ROW(name)
+#define CUDART_RETURNS(name, since) ROW(name)
 #define CUDART_RENAMED(name, since, on_12) ROW(name)
 #define CUDART_RENAMED_ELSE_SAME(name, since, on_12) ROW(name)
 #define CUDART_CONVERT(name, since, on_12) ROW(name)
@@ -32,6 +33,7 @@ extern "C" void* kiln_front_symbol(const char* name) { return fake_runtime_12::s
 #include "cudart.def"
 #undef ROW
 #undef CUDART_SAME
+#undef CUDART_RETURNS
 #undef CUDART_RENAMED
 #undef CUDART_RENAMED_ELSE_SAME
 #undef CUDART_CONVERT
@@ -57,6 +59,7 @@ struct Row {
 
 const Row kRows[] = {
 #define CUDART_SAME(name, since) {#name, #name, #name, "", false, KILN_FRONT_SAME, since, &kiln_front_entry_##name},
+#define CUDART_RETURNS(name, since) CUDART_SAME(name, since)
 #define CUDART_RENAMED(name, since, on_12) \
   {#name, #on_12, #name, "", false, KILN_FRONT_RENAMED, since, &kiln_front_entry_##name},
 #define CUDART_RENAMED_ELSE_SAME(name, since, on_12) \
@@ -91,6 +94,14 @@ TEST(Table, EveryTrampolineCarriesTheEntryOfItsRow) {
     EXPECT_EQ(row.entry->target[0], nullptr) << row.name;
     EXPECT_EQ(row.entry->target[1], nullptr) << row.name;
   }
+}
+
+TEST(Table, RefusedCallsYieldAnErrorCodeSaveThoseThatReturnSomethingElse) {
+  std::set<std::string> others;
+  for (const Row& row : kRows) {
+    if (row.entry && row.entry->when_refused) others.insert(row.name);
+  }
+  EXPECT_EQ(others, (std::set<std::string>{"cudaCreateChannelDesc", "cudaGetErrorName", "cudaGetErrorString"}));
 }
 
 TEST(Table, NamesAreUnique) {
