@@ -16,7 +16,8 @@
 // The functor sees half and bf16 as float (kiln/element.h). Out may be one of the inputs, of the same strides.
 #pragma once
 
-#include <kiln/elementwise_kernels.h>
+#include <kiln/elementwise_rows.h>
+#include <kiln/elementwise_strided.h>
 #include <kiln/launch.h>
 #include <kiln/layout.h>
 #include <kiln/promote.h>
@@ -40,7 +41,7 @@ inline unsigned block_count(int64_t elements, int64_t per_block) {
 }
 
 // One loop with the types of its functor.
-template <class F, class Out, class... In>
+template <bool kMayConvert, class F, class Out, class... In>
 class ElementwiseLaunch {
  public:
   static constexpr int K = 1 + sizeof...(In);
@@ -49,29 +50,36 @@ class ElementwiseLaunch {
   ElementwiseLaunch(const F& f, const Dtype (&dtypes)[K], bool converts, cudaStream_t stream)
       : f_(f), dtypes_(dtypes), converts_(converts), stream_(stream) {}
 
+  template <bool kShifted>
   void contiguous(const Pointers<K>& p, int64_t n) const {
     constexpr int kTile = kThreads * KILN_ELEMENTWISE_VECTORS * N;
-    contiguous_kernel<F, Out, In...><<<block_count(n, kTile), kThreads, 0, stream_>>>(f_, p, n);
+    contiguous_kernel<kShifted, F, Out, In...><<<block_count(n, kTile), kThreads, 0, stream_>>>(f_, p, n);
   }
 
-  static bool is_aligned(const Pointers<K>& p) {
+  // Of the first `operands`: 1 asks for the output alone.
+  static bool is_aligned(const Pointers<K>& p, int operands = K) {
     constexpr size_t bytes[K] = {sizeof(BitsOf<Out>), sizeof(BitsOf<In>)...};
-    for (int k = 0; k < K; k++)
+    for (int k = 0; k < operands; k++)
       if (reinterpret_cast<uintptr_t>(p.at[k]) % (N * bytes[k])) return false;
     return true;
   }
 
   void run(Loop& loop) const {
-    if (!converts_ && loop.ndim == 1 && steps_by_one(loop) && is_aligned(pointers(loop)))
-      return contiguous(pointers(loop), loop.sizes[0]);
+    if (!converts_ && loop.ndim == 1 && steps_by_one(loop)) {
+      if (is_aligned(pointers(loop))) return contiguous<false>(pointers(loop), loop.sizes[0]);
+      if (is_aligned(pointers(loop), 1)) return contiguous<true>(pointers(loop), loop.sizes[0]);
+    }
     if (!fits_31_bits(loop)) {
       Loop rest = split_off_half(loop);
       run(loop);
       return run(rest);
     }
-    if (converts_) return strided<true>(loop);
+    if constexpr (kMayConvert) {
+      if (converts_) return strided<true>(loop);
+    }
     if (suits_rows(loop)) return rows(loop);
-    if constexpr (sizeof(TileMemory<In...>) <= 48 * 1024) {
+    // One input and an output made for it are in the same order; two inputs may be turned against each other.
+    if constexpr (sizeof...(In) > 1 && sizeof(TileMemory<In...>) <= 48 * 1024) {
       const int other = turned_dimension(loop);
       if (other > 0) return tiles(loop, other);
     }
@@ -176,9 +184,10 @@ class ElementwiseLaunch {
 
 }  // namespace detail
 
-template <class Out, class... In, class F, class... T>
-void elementwise(Tensor& out, const F& f, const T&... inputs) {
-  using namespace detail;
+namespace detail {
+
+template <bool kMayConvert, class Out, class... In, class F, class... T>
+void run_elementwise(Tensor& out, const F& f, const T&... inputs) {
   static_assert(sizeof...(In) == sizeof...(T), "elementwise<Out, In...>: one In for each input tensor");
   static_assert(1 + sizeof...(In) <= kMostOperands, "elementwise: at most 7 inputs");
   constexpr int K = 1 + sizeof...(In);
@@ -188,15 +197,29 @@ void elementwise(Tensor& out, const F& f, const T&... inputs) {
   if (out.numel() == 0) return;
   const Dtype dtypes[K] = {out.dtype(), inputs.dtype()...};
   const bool converts = !(same_bits(inputs.dtype(), dtype_of<In>) && ...);
-  const ElementwiseLaunch<F, Out, In...> launch(f, dtypes, converts, stream(out));
+  KILN_CHECK(kMayConvert || !converts, "an input has another dtype than the function takes; convert it with .to()");
+  const ElementwiseLaunch<kMayConvert, F, Out, In...> launch(f, dtypes, converts, stream(out));
   // The common case, decided in a few comparisons: a small op is paid for by its host code.
   const Pointers<K> p{{static_cast<char*>(out.raw()), static_cast<char*>(const_cast<void*>(inputs.raw()))...}};
   if (!converts && out.is_contiguous() && (inputs.is_contiguous() && ...) && ((inputs.sizes() == out.sizes()) && ...) &&
       launch.is_aligned(p))
-    return launch.contiguous(p, out.numel());
+    return launch.template contiguous<false>(p, out.numel());
   const Tensor* const all[] = {&inputs...};
   Loop loop = make_loop(out, all, sizeof...(T));
   launch.run(loop);
+}
+
+}  // namespace detail
+
+template <class Out, class... In, class F, class... T>
+void elementwise(Tensor& out, const F& f, const T&... inputs) {
+  detail::run_elementwise<true, Out, In...>(out, f, inputs...);
+}
+
+// The same for inputs whose dtypes are In already; one kernel less to compile.
+template <class Out, class... In, class F, class... T>
+void elementwise_exact(Tensor& out, const F& f, const T&... inputs) {
+  detail::run_elementwise<false, Out, In...>(out, f, inputs...);
 }
 
 }  // namespace kiln

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the kernels of an elementwise loop share? Vectors of operands, offsets over many dimensions, and the functor applied.
+// What do the kernels of an elementwise loop share? Vectors of operands, offsets over many dimensions, and the functor
+// applied.
 //
-// Every kernel loads all operands of all its elements before the first use, so that many bytes are under way. None assumes that the output
-// and an input are apart: an input may be the output itself.
+// Every kernel loads all operands of all its elements before the first use, so that many bytes are under way. None
+// assumes that the output and an input are apart: an input may be the output itself.
 #pragma once
 
 #include <kiln/element.h>
@@ -110,6 +111,12 @@ struct Chunks<N, Head, Tail...> {
 template <class T>
 __device__ __forceinline__ BitsOf<T>& element(const char* base, int64_t index) {
   return reinterpret_cast<BitsOf<T>*>(const_cast<char*>(base))[index];
+}
+
+// By how many bytes an address misses the alignment of a vector of N elements.
+template <class T, int N>
+__device__ __forceinline__ uint32_t misalignment(const void* at) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at)) % (N * static_cast<uint32_t>(sizeof(BitsOf<T>)));
 }
 
 template <class Out, class R>

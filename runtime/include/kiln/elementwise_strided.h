@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is an elementwise loop run when the innermost dimension is not contiguous in every operand? Through tiles in shared memory where an
-// input is contiguous along another dimension (a transposed one); element by element otherwise, with or without conversion.
+// How is an elementwise loop run when the innermost dimension is not contiguous in every operand? Through tiles in
+// shared memory where an input is contiguous along another dimension (a transposed one); element by element otherwise,
+// with or without conversion.
 #pragma once
 
 #include <kiln/elementwise_parts.h>
