@@ -113,8 +113,9 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
       return Error{Fault::Usage, fmt::format("cannot build '{}'", name), "there is no such file",
                    fmt::format("correct 'sources' in {}", (wanted.project_dir / project::kManifestName).string())};
     TRY(source.file, world.files.real_path(path));
-    source.shown =
-        wanted.root == wanted.request.directory ? name : source.file.lexically_proximate(wanted.request.directory).string();
+    source.shown = wanted.root == wanted.request.directory
+                       ? name
+                       : source.file.lexically_proximate(wanted.request.directory).string();
     std::string ending = text::lower(path.extension().string());
     source.cuda = is_one_of(ending, kCudaEndings);
     if (!source.cuda && !is_one_of(ending, kHostEndings))
