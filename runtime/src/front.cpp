@@ -285,20 +285,23 @@ int contained(F&& f) {
 
 // ---- The functions behind the trampolines
 
-thread_local const KilnFrontEntry* t_refused = nullptr;
 thread_local int t_refused_code = kErrorNotSupported;
 
 int refuse() { return t_refused_code; }
 
+// What a refused call jumps to: a few functions return no cudaError_t and have an answer of their own.
+void* refusal(const KilnFrontEntry* entry, int code) {
+  t_refused_code = code;
+  return entry->when_refused ? entry->when_refused : reinterpret_cast<void*>(&refuse);
+}
+
 void* refused(const KilnFrontEntry* entry, const char* why) {
-  t_refused = entry;
-  t_refused_code = kErrorNotSupported;
   Text what;
   what.addf("%s is not available", entry->name);
   Text text;
   add_error(text, what.c_str(), why, "");
   note_fault(text.c_str());
-  return reinterpret_cast<void*>(&refuse);
+  return refusal(entry, kErrorNotSupported);
 }
 
 void* target_of_engine(KilnFrontEntry* entry) {
@@ -318,8 +321,11 @@ void* target_of_real(KilnFrontEntry* entry) {
     function = kiln_front_symbol(entry->name);
   if (!function) {
     Text why;
-    why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u", major,
-             entry->since / 1000, entry->since % 1000 / 10);
+    if (major >= 13 && entry->rule == KILN_FRONT_ONLY_12)
+      why.add("CUDA 13 removed it, and the CUDA runtime in this process is of version 13");
+    else
+      why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u", major,
+               entry->since / 1000, entry->since % 1000 / 10);
     return refused(entry, why.c_str());
   }
   if (major == 12 && entry->rule == KILN_FRONT_CONVERT) {
@@ -407,9 +413,7 @@ void* kiln_front_target(KilnFrontEntry* entry) {
     static bool told = false;
     if (!told) fprintf(stderr, "%s\n", e.what());
     told = true;
-    t_refused = entry;
-    t_refused_code = kErrorNoDevice;
-    return reinterpret_cast<void*>(&refuse);
+    return refusal(entry, kErrorNoDevice);
   }
 }
 

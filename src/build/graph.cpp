@@ -96,6 +96,8 @@ Edge link_edge(const Plan& plan, const std::vector<Edge>& objects) {
   add(edge.arguments, edge.inputs);
   // -x drops the names of local symbols: 14 of 91 KB for one float op.
   add(edge.arguments, {archive, "-Wl,--gc-sections", "-Wl,-x", "-Wl,-z,relro", "-Wl,--as-needed"});
+  // The runtime keeps what a library registered until the process ends.
+  if (!plan.program) edge.arguments.emplace_back("-Wl,-z,nodelete");
   add(edge.arguments, plan.ldflags);
   add(edge.arguments, {"-ldl", "-lpthread"});
   return edge;
