@@ -162,7 +162,7 @@ Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view na
     last->what = fmt::format("cannot call {}", ops[named[0]].schema);
     return std::move(*last);
   }
-  return Error{Fault::Usage, fmt::format("no overload of {} fits", name), text::join(refusals, "\n       "), ""};
+  return Error{Fault::Usage, fmt::format("no overload of {} fits", name), text::join(refusals, "; "), ""};
 }
 
 std::string type_name(const KilnParameter& parameter) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/text.h"
 #include "sys/files.h"
 
 namespace kiln::host {
@@ -122,7 +123,28 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
 
 Error OpLibrary::last_error(std::string what) const {
   const char* text = table_->last_error();
-  return {Fault::Work, std::move(what), text && *text ? text : "the library gave no reason", ""};
+  return parse_error(text && *text ? text : "the library gave no reason", std::move(what));
+}
+
+Error parse_error(std::string_view text, std::string what) {
+  Error error{Fault::Work, std::move(what), {}, {}};
+  std::string* part = &error.why;
+  for (std::string_view line : text::split(text, '\n')) {
+    bool first = false;
+    const auto begins = [&](std::string_view label, std::string& to) {
+      if (!line.starts_with(label)) return;
+      line.remove_prefix(label.size());
+      part = &to;
+      first = true;
+    };
+    begins("error: ", error.what);
+    begins("  why: ", error.why);
+    begins("  fix: ", error.fix);
+    if (first) part->clear();
+    if (!part->empty()) *part += '\n';
+    *part += line;
+  }
+  return error;
 }
 
 Result<Device> OpLibrary::default_device() const {

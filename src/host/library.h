@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "host/tensor_spec.h"
@@ -38,6 +39,10 @@ class OpLibrary {
 
 // "cust_add.int", or "cust_add" without overload.
 std::string full_name(const KilnOpInfo& op);
+
+// The runtime writes its errors as kiln does ("error: ...", "  why: ...", "  fix: ..."): back into their parts. A text
+// without that form is the why of `what`.
+Error parse_error(std::string_view text, std::string what);
 
 // "x86-64", "AArch64", "machine 22": the e_machine field of an ELF file.
 std::string architecture_name(uint16_t machine);

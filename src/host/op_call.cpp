@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "host/generate.h"
 #include "host/random.h"
 
 namespace kiln::host {
 namespace {
+
+// Of larger arguments no copy is kept to compare with: it would cost seconds, and memory that may not be there.
+constexpr size_t kMostBytesKept = size_t{64} << 20;
 
 KilnValue value_of(const Scalar& scalar) {
   KilnValue value{};
@@ -86,6 +90,7 @@ Result<OpCall> OpCall::prepare(const OpLibrary& library, const BoundCall& bound,
 Status OpCall::add_tensor(std::string name, bool writable, const TensorSpec& spec, Device device, uint64_t seed) {
   TRY(Array array, make_array(spec, seed_for_argument(seed, tensors_.size())));
   TRY(DeviceTensor tensor, DeviceTensor::upload(library_, array, spec.device.value_or(device)));
+  if (writable || array.storage.size() > kMostBytesKept) array.storage = {};
   tensors_.push_back({std::move(name), writable, std::move(array.storage), std::move(tensor)});
   return {};
 }
@@ -121,8 +126,10 @@ OpCall::~OpCall() { release_results(); }
 void OpCall::release_results() {
   for (KilnValue& value : results_) {
     if (value.type == KILN_TYPE_TENSOR) release(value.as.tensor);
-    if (value.type == KILN_TYPE_TENSOR_LIST)
+    if (value.type == KILN_TYPE_TENSOR_LIST) {
       for (uint32_t i = 0; i < value.count; ++i) release(value.as.tensors[i]);
+      std::free(const_cast<KilnTensor**>(value.as.tensors));
+    }
     value = KilnValue{};
   }
 }
@@ -191,7 +198,7 @@ Result<std::vector<Output>> OpCall::outputs() const {
 Result<std::vector<std::string>> OpCall::overwritten_inputs() const {
   std::vector<std::string> names;
   for (const Tensor& argument : tensors_) {
-    if (argument.writable) continue;
+    if (argument.sent.empty()) continue;
     TRY(const Array now, argument.tensor.download());
     if (now.storage != argument.sent) names.push_back(argument.name);
   }

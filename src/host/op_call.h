@@ -39,7 +39,7 @@ class OpCall {
   // Copies of the results of the last call, then of the arguments that the op writes to and did not return.
   Result<std::vector<Output>> outputs() const;
   // Names of the tensor arguments that the op must not write to and whose memory, poison around the elements included,
-  // is not as it was.
+  // is not as it was. Those above 64 MiB are not looked at.
   Result<std::vector<std::string>> overwritten_inputs() const;
 
   const KilnOpInfo& op() const { return library_.ops()[index_]; }
@@ -52,7 +52,7 @@ class OpCall {
   struct Tensor {
     std::string name;
     bool writable = false;
-    std::vector<uint8_t> sent;  // what was uploaded, for overwritten_inputs()
+    std::vector<uint8_t> sent;  // what was uploaded; empty where it is not to be compared
     DeviceTensor tensor;
   };
 

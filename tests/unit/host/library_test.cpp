@@ -109,6 +109,14 @@ TEST_F(LibraryFile, OfAnotherCpuNamesBoth) {
   EXPECT_THAT(refusal(path_), HasSubstr("it is for machine 31354"));
 }
 
+TEST(OpLibrary, AnErrorInKilnsFormKeepsItsParts) {
+  const Error parts = parse_error("error: add failed\n  why: shapes differ\nhere\n  fix: reshape", "unused");
+  EXPECT_EQ(parts.what, "add failed");
+  EXPECT_EQ(parts.why, "shapes differ\nhere");
+  EXPECT_EQ(parts.fix, "reshape");
+  EXPECT_EQ(format(parse_error("out of memory", "add failed")), "error: add failed\n  why: out of memory");
+}
+
 TEST(OpLibrary, NoDeviceIsOfTheEnvironment) {
   const Result<OpLibrary> library = OpLibrary::open(FAKE_GOOD_LIBRARY);
   ASSERT_TRUE(library);

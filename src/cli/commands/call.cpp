@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln call`: what does an op give for these arguments, without Python and without torch?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "build/source_scan.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/commands/call_report.h"
+#include "host/arguments.h"
+#include "host/compare.h"
+#include "host/generate.h"
+#include "host/library.h"
+#include "host/npy.h"
+#include "host/op_call.h"
+#include "sys/clock.h"
+#include "sys/files.h"
+
+namespace kiln::cli {
+
+namespace {
+
+constexpr int kMostArguments = 1 << 20;
+
+struct Options {
+  build::Request request;
+  std::string target, op;
+  std::vector<std::string> arguments, save, expect;
+  std::optional<double> rtol, atol;
+  std::string device;
+  uint64_t repeat = 0, print = 3;
+  uint64_t seed = 0;
+};
+
+// What the call came to.
+struct CallOutcome {
+  std::vector<host::Output> outputs;
+  std::vector<Expectation> expectations;
+  CallTimes times;
+};
+
+bool is_library(const std::filesystem::path& target) {
+  const std::string name = target.filename().string();
+  return name.ends_with(".so") || name.find(".so.") != std::string::npos;
+}
+
+// A program has no op to call; nvcc would only say so after it was built.
+Status check_not_a_program(const std::filesystem::path& source) {
+  const sys::FileState state = sys::real_files().state(source);
+  if (!state.is_file()) return {};
+  const build::SourceFacts facts = build::scan_source(sys::real_files(), source, {});
+  if (!facts.defines_main || facts.defines_op) return {};
+  return Error{Fault::Usage, fmt::format("cannot call into {}", source.string()), "it defines main and no op",
+               "kiln run " + source.string()};
+}
+
+Result<host::OpLibrary> open_target(const Options& options, Context& context) {
+  std::filesystem::path target = options.target;
+  if (!is_library(target)) {
+    CHECK_OK(check_not_a_program(context.directory / target));
+    build::Request request = options.request;
+    request.targets = {options.target};
+    TRY(const build::Outcome outcome, build_for(context, request));
+    if (outcome.rebuilt) context.note(fmt::format("built {} in {}", outcome.name, time_text(outcome.seconds)));
+    target = outcome.file;
+  }
+  // Both are read by the runtime inside the library.
+  host::point_to_own_engine(context.env);
+  if (!options.device.empty()) setenv("KILN_DEVICE", options.device.c_str(), 1);
+  return host::OpLibrary::open(target);
+}
+
+// Wrong words are told before anything is built.
+Result<std::vector<host::TensorSpec>> parse_expectations(const Options& options) {
+  std::vector<host::TensorSpec> specs;
+  for (const std::string& text : options.expect) {
+    TRY(host::TensorSpec spec, host::parse_tensor_spec(text));
+    specs.push_back(std::move(spec));
+  }
+  for (const std::string& path : options.save)
+    if (!path.ends_with(".npy"))
+      return Error{Fault::Usage, "cannot save to " + path, "results are saved as .npy files", "end the name in .npy"};
+  return specs;
+}
+
+// The n-th --save and the n-th --expect belong to the n-th tensor that came out.
+Result<std::vector<const host::Output*>> tensors_for(const Options& options, const std::vector<host::Output>& outputs) {
+  std::vector<const host::Output*> tensors;
+  for (const host::Output& output : outputs)
+    if (output.array) tensors.push_back(&output);
+  const auto check = [&](const char* option, size_t count) -> Status {
+    if (count <= tensors.size()) return {};
+    return Error{Fault::Usage, fmt::format("{} is given {} times", option, count),
+                 fmt::format("{} gave {} tensor{}", options.op, tensors.size(), tensors.size() == 1 ? "" : "s"),
+                 "give it at most once for each of them"};
+  };
+  CHECK_OK(check("--save", options.save.size()));
+  CHECK_OK(check("--expect", options.expect.size()));
+  return tensors;
+}
+
+Result<CallTimes> make_calls(host::OpCall& call, uint64_t repeat, std::vector<host::Output>& outputs) {
+  CallTimes times;
+  const auto timed = [&]() -> Result<double> {
+    const double begin = sys::now_seconds();
+    CHECK_OK(call.call());
+    CHECK_OK(call.synchronize());
+    return sys::now_seconds() - begin;
+  };
+  TRY(times.first_seconds, timed());
+  // Before the repetitions: an op that works in place changes its input each time.
+  TRY(outputs, call.outputs());
+  TRY(const std::vector<std::string> overwritten, call.overwritten_inputs());
+  if (!overwritten.empty())
+    return Error{Fault::Work,
+                 fmt::format("{} wrote to its input '{}'", host::full_name(call.op()), overwritten.front()),
+                 fmt::format("{} does not say that it does", call.op().schema),
+                 "take the argument as Tensor& instead of const Tensor&, or write to a new tensor"};
+  for (uint64_t i = 0; i < repeat; ++i) {
+    TRY(const double seconds, timed());
+    times.later_seconds.push_back(seconds);
+  }
+  return times;
+}
+
+Result<CallOutcome> call_op(const Options& options, const std::vector<host::TensorSpec>& expected, host::OpCall& call) {
+  CallOutcome outcome;
+  TRY(outcome.times, make_calls(call, options.repeat, outcome.outputs));
+  TRY(const std::vector<const host::Output*> tensors, tensors_for(options, outcome.outputs));
+  for (size_t i = 0; i < options.save.size(); ++i) CHECK_OK(host::write_npy(options.save[i], *tensors[i]->array));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    TRY(const host::Array wanted, host::make_array(expected[i], options.seed));
+    const host::Array& seen = *tensors[i]->array;
+    Expectation expectation{expected[i].text, tensors[i]->name, {}, {}};
+    expectation.tolerance = host::tolerance_for(seen.type(), wanted.type(), options.rtol, options.atol);
+    expectation.comparison = host::compare(seen, wanted, expectation.tolerance);
+    outcome.expectations.push_back(std::move(expectation));
+  }
+  return outcome;
+}
+
+void print_people(const Options& options, const host::OpCall& call, const CallOutcome& outcome, Context& context) {
+  std::string out = call_text(call, outcome.times);
+  for (const host::Output& output : outcome.outputs) out += output_text(output, static_cast<int64_t>(options.print));
+  for (const Expectation& expectation : outcome.expectations) {
+    if (!expectation.comparison.note.empty())
+      out += fmt::format("{}: {}\n", expectation.output, expectation.comparison.note);
+    if (expectation.comparison.equal)
+      out += fmt::format("{}: as expected ({}; greatest error {} absolute, {} relative)\n", expectation.output,
+                         expectation.source, host::number_text(expectation.comparison.max_absolute, 3),
+                         host::number_text(expectation.comparison.max_relative, 3));
+  }
+  context.print(out);
+  size_t saved = 0;
+  for (const host::Output& output : outcome.outputs) {
+    if (!output.array || saved >= options.save.size()) continue;
+    context.note(fmt::format("saved {}", options.save[saved++]));
+    if (const std::string note = host::npy_note(output.array->dtype); !note.empty()) context.note(note);
+  }
+}
+
+void print_program(const Options& options, const host::OpCall& call, const CallOutcome& outcome, Context& context) {
+  Json devices = Json::array(), outputs = Json::array(), expectations = Json::array();
+  for (host::Device device : call.devices()) devices.push_back(device_label(device));
+  for (const host::Output& output : outcome.outputs) outputs.push_back(output_json(output));
+  for (const Expectation& expectation : outcome.expectations) expectations.push_back(expectation_json(expectation));
+  Json json{{"op", host::full_name(call.op())},
+            {"schema", call.op().schema},
+            {"devices", devices},
+            {"seconds", {{"first", outcome.times.first_seconds}, {"later", outcome.times.later_seconds}}},
+            {"outputs", outputs},
+            {"saved", options.save}};
+  if (!outcome.expectations.empty()) json["expectations"] = expectations;
+  context.print_json(json);
+}
+
+Result<int> run(const Options& options, Context& context) {
+  TRY(const std::vector<host::TensorSpec> expected, parse_expectations(options));
+  TRY(const host::OpLibrary library, open_target(options, context));
+  if (options.op.empty()) {
+    context.json ? context.print_json(ops_json(library)) : context.print(ops_text(library));
+    return 0;
+  }
+  TRY(const host::BoundCall bound, host::bind_call(library.ops(), options.op, options.arguments));
+  TRY(const host::Device device, library.default_device());
+  TRY(host::OpCall call, host::OpCall::prepare(library, bound, device, options.seed));
+  TRY(const CallOutcome outcome, call_op(options, expected, call));
+  context.json ? print_program(options, call, outcome, context) : print_people(options, call, outcome, context);
+  for (const Expectation& expectation : outcome.expectations) {
+    if (expectation.comparison.equal) continue;
+    Error error{Fault::Work, fmt::format("{} is not {}", expectation.output, expectation.source),
+                mismatch_text(expectation), ""};
+    if (!context.json) return error;
+    context.note(format(error));  // stdout has its one value already
+    return static_cast<int>(Fault::Work);
+  }
+  return 0;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TARGET", options->target, "A .cu file, a project folder, or a library that kiln build made")
+      ->required()
+      ->option_text(" ");
+  app.add_option("OP", options->op, "The op, or OP.OVERLOAD; without it the ops are listed")->option_text(" ");
+  // Not a list of CLI11's own: that would take [1,2,3] apart.
+  app.add_option("ARGS", options->arguments, "Its arguments, by position or as NAME=VALUE; see below")
+      ->take_all()
+      ->expected(kMostArguments, -1)
+      ->allow_extra_args(false)
+      ->option_text(" ");
+  auto add_list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
+    app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+  };
+  add_list("--save", options->save, "FILE.npy", "Save the next tensor result there (repeatable)");
+  add_list("--expect", options->expect, "TENSOR", "Compare the next tensor result with this; exit 1 if it differs");
+  app.add_option("--rtol", options->rtol, "Relative tolerance of --expect (default: by dtype)")->type_name("NUMBER");
+  app.add_option("--atol", options->atol, "Absolute tolerance of --expect (default: by dtype)")->type_name("NUMBER");
+  app.add_option("--repeat", options->repeat, "Call it N more times and tell the times")->type_name("N");
+  app.add_option("--seed", options->seed, "Seed of the random tensors (default: 0)")->type_name("N");
+  app.add_option("--print", options->print, "Elements shown at each end of a dimension; 0 shows none (default: 3)")
+      ->type_name("N");
+  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
+      ->type_name("WHERE")
+      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+  add_build_options(app, options->request);
+  app.footer(
+      "Tensors: KIND:DTYPE:SHAPE, as randn:f32:1024x1024, arange:i64:5, ones:bf16:2^20, full=3:f32:8,\n"
+      "randint=0,10:i32:4x4; kinds zeros ones eye rand randn empty full arange randint; options :seed=N :t\n"
+      ":strides=N,N :offset=N @cuda:N; or a .npy file. Others: 3, 2.5, true, none, [1,2,3], f32, cuda:0, text.\n"
+      "A negative number that does not begin with a digit is written NAME=-inf.");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command call_command = {"call", "Call an op without Python and without torch", setup};
+
+}  // namespace kiln::cli
