@@ -6,8 +6,7 @@ namespace {
 
 kiln::Tensor fused_abs(const kiln::Tensor& x) {
   const kiln::Dtype dtype = x.dtype();
-  KILN_CHECK(!kiln::detail::is_float8(dtype) && !kiln::detail::is_wide_unsigned(dtype), "no square of ", dtype,
-             ", as in torch.mul; convert it with .to()");
+  KILN_CHECK(!kiln::detail::is_float8(dtype), "no square of ", dtype, ", as in torch.mul; convert it with .to()");
   kiln::Tensor out = kiln::empty_broadcast(kiln::float_dtype(dtype), x);
   if (kiln::category_of(dtype) < kiln::Category::real) {
     kernels::fused_abs_integers(out, x);

@@ -13,13 +13,17 @@ struct RootOfSquare {
   using Value = typename kiln::Element<T>::Value;
 
   __device__ __forceinline__ auto operator()(Value x) const {
-    const Value square = kiln::rounded_to<T>(static_cast<Value>(x * x));
-    if constexpr (kiln::detail::IsComplex<Value>::value)
-      return kiln::sqrt(square);
-    else if constexpr (kiln::dtype_of<Value> == kiln::Dtype::f64)
-      return ::sqrt(square);
-    else
-      return ::sqrtf(static_cast<float>(square));
+    if constexpr (kiln::detail::IsComplex<Value>::value) {
+      return kiln::sqrt(kiln::rounded_to<T>(x * x));
+    } else if constexpr (kiln::dtype_of<Value> == kiln::Dtype::f64) {
+      return ::sqrt(x * x);
+    } else if constexpr (kiln::dtype_of<Value> == kiln::Dtype::f32) {
+      return ::sqrtf(kiln::rounded_to<T>(x * x));
+    } else {
+      // Without sign, so that the overflow wraps.
+      const uint64_t bits = static_cast<uint64_t>(x);
+      return ::sqrtf(static_cast<float>(static_cast<Value>(bits * bits)));
+    }
   }
 };
 

@@ -84,7 +84,7 @@ inline int combine_ranks(int higher, int lower) {
   if (of_high == Category::complex_number) return higher;
   if (of_high == Category::real)
     return of_low == Category::complex_number ? static_cast<int>(complex_of(high)) : higher;
-  if (of_high == Category::boolean || of_low >= Category::real) return static_cast<int>(promote_types(high, low));
+  if (of_high == Category::boolean || of_low >= Category::real) return lower;
   return higher;
 }
 
