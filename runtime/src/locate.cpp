@@ -48,7 +48,28 @@ bool open_beside_torch(Cudart& found) {
   return false;
 }
 
+// KILN_CUDART names one file and ends the search, for whoever has several.
+bool open_wished(Cudart& found) {
+  const char* path = getenv("KILN_CUDART");
+  if (!path || !*path) return false;
+  Text loader;
+  void* handle = open_library(path, &loader);
+  auto version = handle ? reinterpret_cast<int (*)(int*)>(find_symbol(handle, "cudaRuntimeGetVersion")) : nullptr;
+  int number = 0;
+  if (version && version(&number) == 0 && number >= 12000 && number < 14000) {
+    found.handle = handle;
+    found.major = number / 1000;
+    return true;
+  }
+  Text what;
+  what.addf("cannot use the CUDA runtime %s", path);
+  if (handle) loader.addf("it is of version %d.%d; kiln works with 12 and 13", number / 1000, number % 1000 / 10);
+  add_error(found.why, what.c_str(), loader.c_str(), "set KILN_CUDART to a libcudart.so.12 or .13, or leave it out");
+  return true;
+}
+
 void look_for_cudart(Cudart& found) {
+  if (open_wished(found)) return;
   // One that is mapped already is the one whose context and streams the process uses.
   static const struct {
     int major;
