@@ -28,8 +28,12 @@ class BuildError(KilnError):
 
     def __str__(self) -> str:
         text = format_error(self.what, self.why, self.fix)
-        log = self.log.strip()
-        return text if not log or log in text else f"{text}\n\n{log}"
+        told = {line.strip() for line in text.splitlines()} | {""}
+        for line in self.why.splitlines():
+            told.add(line.strip())
+        if all(line.strip() in told for line in self.log.splitlines()):
+            return text
+        return f"{text}\n\n{self.log.strip()}"
 
 
 class LoadError(KilnError):

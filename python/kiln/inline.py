@@ -76,12 +76,14 @@ def compose(
     name: str,
 ) -> str:
     """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations that are missing."""
-    pieces = [*_pieces(cpp_sources), *_pieces(cuda_sources)]
-    source = "\n".join(pieces)
-    for piece in pieces:
-        refuse_torch_headers(piece, f"load_inline('{name}')")
+    pieces = [(f"{name}.cpp_sources", piece) for piece in _pieces(cpp_sources)]
+    pieces += [(f"{name}.cuda_sources", piece) for piece in _pieces(cuda_sources)]
+    for origin, piece in pieces:
+        refuse_torch_headers(piece, f"load_inline: {origin}")
+    # The compiler's line numbers are those of the caller's strings.
+    source = "\n".join(f'#line 1 "{origin}"\n{piece}' for origin, piece in pieces)
     if not _HEADER.search(source):
-        source = f"#include <kiln/op.h>\n#line 1\n{source}"
+        source = f"#include <kiln/op.h>\n{source}"
     registrations = []
     for function, doc in _functions(functions).items():
         if re.search(rf"\bKILN_OP\s*\(\s*{re.escape(function)}\s*[,)]", source):
@@ -176,7 +178,7 @@ def _functions(functions: Union[str, Sequence[str], Mapping[str, str], None]) ->
 def _pieces(sources: Optional[Text]) -> list[str]:
     if sources is None:
         return []
-    return [sources] if isinstance(sources, str) else list(sources)
+    return [piece for piece in ([sources] if isinstance(sources, str) else sources) if piece.strip()]
 
 
 def _write(source: str, name: str, build_directory: Optional[StrPath]) -> Path:

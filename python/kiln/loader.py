@@ -74,7 +74,7 @@ def load(
     kiln.load("add.cu"), kiln.load("folder"), kiln.load("libadd.so"), or the arguments of
     torch.utils.cpp_extension.load: kiln.load("add", ["add.cu"], extra_cuda_cflags=["-O3"]).
 
-    arch: "9.0", "8.0,9.0a" or a list; else kiln.toml, TORCH_CUDA_ARCH_LIST, the GPU present, or the portable default.
+    arch: "9.0", "8.0;9.0a" or a list; else kiln.toml, TORCH_CUDA_ARCH_LIST, the GPU present, or the portable default.
     defines: {"BLOCK": 128} becomes -DBLOCK=128. With is_python_module=False the ops are only registered, as torch.ops.
 
     Loading again after an edit puts the new code in the place of the old, for every holder of the module.
@@ -253,7 +253,7 @@ def _flags(
             f"-D{key}" if value is None or value is True else f"-D{key}={int(value) if value is False else value}"
         )
     if arch is not None:
-        found += ["--arch", arch if isinstance(arch, str) else ",".join(arch)]
+        found += ["--arch", arch if isinstance(arch, str) else ";".join(arch)]
     if build_directory is not None:
         found += ["--build-dir", os.fspath(build_directory)]
     return found

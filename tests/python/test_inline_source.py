@@ -30,14 +30,16 @@ def test_names_come_from_the_declaration(declaration, spec):
 
 def test_missing_parts_are_added():
     text = compose("Tensor f(Tensor a);", ["__global__ void k() {}", "Tensor g(Tensor b) { }"], {"f": 'a "doc"'}, "x")
-    assert text.startswith("#include <kiln/op.h>\n#line 1\nTensor f(Tensor a);\n__global__")
+    assert text.startswith(
+        '#include <kiln/op.h>\n#line 1 "x.cpp_sources"\nTensor f(Tensor a);\n#line 1 "x.cuda_sources"\n'
+    )
     assert text.rstrip().endswith('KILN_OP(f, "a").doc("a \\"doc\\"");')
     assert "KILN_OP(g" not in text
 
 
 def test_what_is_there_is_not_added():
     source = '#include "kiln/op.h"\nTensor f(Tensor a);\nKILN_OP(f, "a");'
-    assert compose(source, None, ["f"], "x").strip() == source
+    assert compose(source, None, ["f"], "x").strip() == f'#line 1 "x.cpp_sources"\n{source}'
 
 
 def test_a_function_that_is_not_there():
