@@ -42,14 +42,16 @@ def at_most(bar: Bar, value: float, limit: float) -> Bar:
     return bar
 
 
-def milliseconds(seconds: float) -> str:
+def readable(seconds: float) -> str:
+    if seconds < 1e-4:
+        return f"{seconds * 1e6:.2f} us"
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def compared(what: str, limit: float, samples: dict[str, list[float]], of: str, to: str) -> Bar:
     """`of` takes at most `limit` times of `to`."""
     value = ratio(samples[of], samples[to])
-    bar = Bar(what, f"at most {limit}x", f"{milliseconds(median(samples[of]))}: {value:.2f}x", milliseconds(median(samples[to])))
+    bar = Bar(what, f"at most {limit}x", f"{readable(median(samples[of]))}: {value:.2f}x", readable(median(samples[to])))
     bar.samples = {of: samples[of], to: samples[to]}
     return at_most(bar, value, limit)
 
@@ -57,8 +59,8 @@ def compared(what: str, limit: float, samples: dict[str, list[float]], of: str, 
 def faster(what: str, times: float, samples: dict[str, list[float]], of: str, to: str) -> Bar:
     """`of` is at least `times` as fast as `to`."""
     value = ratio(samples[to], samples[of])
-    bar = Bar(what, f"at least {times}x faster", f"{milliseconds(median(samples[of]))}: {value:.1f}x faster",
-              milliseconds(median(samples[to])))  # fmt: skip
+    bar = Bar(what, f"at least {times}x faster", f"{readable(median(samples[of]))}: {value:.1f}x faster",
+              readable(median(samples[to])))  # fmt: skip
     bar.samples = {of: samples[of], to: samples[to]}
     bar.value, bar.met = value, value >= times
     return bar
@@ -148,15 +150,15 @@ def command_bars(builds: Builds, repetitions: int) -> list[Bar]:
     bars = []
     for what, name, limit_ms in (("`kiln build` with nothing changed", "no change", 40), ("`kiln --help`", "help", 10)):
         seconds = median(samples[name])
-        bar = Bar(what, f"under {limit_ms} ms", milliseconds(seconds), f"{milliseconds(median(samples['true']))} for /bin/true")
+        bar = Bar(what, f"under {limit_ms} ms", readable(seconds), f"{readable(median(samples['true']))} for /bin/true")
         bar.samples = {name: samples[name]}
         bars.append(at_most(bar, seconds * 1e3, limit_ms))
     return bars
 
 
-def run_calls(mode: str, library: Path) -> dict[str, list[float]]:
+def run_calls(mode: str, library: tuple[str, str]) -> dict[str, list[float]]:
     done = subprocess.run(
-        [sys.executable, str(SOURCES.parent / "calls.py"), mode, str(library)], capture_output=True, text=True, timeout=300
+        [sys.executable, str(SOURCES.parent / "calls.py"), mode, *library], capture_output=True, text=True, timeout=300
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
@@ -167,11 +169,11 @@ def library_bars(builds: Builds, repetitions: int, has_gpu: bool) -> list[Bar]:
     cache = builds.scratch / "warm"
     add = builds.kiln_build(SOURCES / "add_kiln.cu", cache)
     noop = builds.kiln_build(SOURCES / "noop.cu", cache)
-    size = add.stat().st_size
+    size = Path(add[0]).stat().st_size
     bars = [at_most(Bar("library with one float add op, one arch and PTX", "under 80 KB", f"{size / 1000:.1f} KB"), size, 80_000)]
 
     loads = [run_calls("load", add)["load"][0] for _ in range(repetitions)]
-    bar = Bar("`torch.ops.load_library`, in a fresh process", "under 1.5 ms", milliseconds(median(loads)), samples={"load": loads})
+    bar = Bar("`torch.ops.load_library`, in a fresh process", "under 1.5 ms", readable(median(loads)), samples={"load": loads})
     bars.append(at_most(bar, median(loads) * 1e3, 1.5))
 
     calls = run_calls("host", noop)

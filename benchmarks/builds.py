@@ -42,14 +42,15 @@ class Builds:
         clean = {k: v for k, v in os.environ.items() if k not in ("TORCH_CUDA_ARCH_LIST", "MAX_JOBS", "KILN_CACHE_DIR")}
         return clean | {"XDG_CACHE_HOME": str(cache)}
 
-    def kiln_build(self, source: Path, cache: Path) -> Path:
-        """The library, built into a cache folder that may be warm."""
+    def kiln_build(self, source: Path, cache: Path) -> tuple[str, str]:
+        """The library and the namespace of its ops, built into a cache folder that may be warm."""
         done = subprocess.run(
             [self.kiln, "build", source, "--arch", ARCH, "--json"], env=self.environment(cache), capture_output=True, text=True
         )
         if done.returncode != 0:
             raise RuntimeError(f"kiln build {source}: {done.stdout}{done.stderr}")
-        return Path(json.loads(done.stdout)["library"])
+        told = json.loads(done.stdout)
+        return told["library"], told["name"]
 
     def cold_kiln(self) -> float:
         with empty_folder(self.scratch) as folder:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does a load, and a call, of a ready library cost beside torch? Prints JSON.
 
-calls.py load LIBRARY         seconds of torch.ops.load_library in a process that has torch and nothing of kiln yet
-calls.py host NOOP            seconds of a call on 16-element CPU tensors: torch.add, and an op that does all but launch
-calls.py gpu ADD              seconds of a call on 16-element CUDA tensors: torch.add, and an op that adds
+calls.py load LIBRARY NAME    seconds of torch.ops.load_library in a process that has torch and nothing of kiln yet
+calls.py host NOOP NAME       seconds of a call on 16-element CPU tensors: torch.add, and an op that does all but launch
+calls.py gpu ADD NAME         seconds of a call on 16-element CUDA tensors: torch.add, and an op that adds
+
+NAME is the namespace of the library's ops.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def in_turns(ways, a, b, wait) -> dict[str, list[float]]:
     return seconds
 
 
-def load(library: str) -> dict[str, list[float]]:
+def load(library: str, _namespace: str) -> dict[str, list[float]]:
     import torch
 
     start = time.perf_counter()
@@ -45,18 +47,18 @@ def load(library: str) -> dict[str, list[float]]:
     return {"load": [time.perf_counter() - start]}
 
 
-def host(library: str) -> dict[str, list[float]]:
+def host(library: str, namespace: str) -> dict[str, list[float]]:
     os.environ["KILN_DEVICE"] = "engine"  # where there is a GPU, CPU tensors are served only then
-    return beside_torch_add(library, "noop", "cpu", lambda: None)
+    return beside_torch_add(library, namespace, "noop", "cpu", lambda: None)
 
 
-def gpu(library: str) -> dict[str, list[float]]:
+def gpu(library: str, namespace: str) -> dict[str, list[float]]:
     import torch
 
-    return beside_torch_add(library, "add", "cuda", torch.cuda.synchronize)
+    return beside_torch_add(library, namespace, "add", "cuda", torch.cuda.synchronize)
 
 
-def beside_torch_add(library: str, name: str, device: str, wait) -> dict[str, list[float]]:
+def beside_torch_add(library: str, namespace: str, name: str, device: str, wait) -> dict[str, list[float]]:
     """torch.add; the op as torch alone gives it; the op as kiln gives it."""
     import torch
 
@@ -64,7 +66,6 @@ def beside_torch_add(library: str, name: str, device: str, wait) -> dict[str, li
 
     torch.set_num_threads(1)
     torch.ops.load_library(library)
-    namespace = os.path.basename(library).removeprefix("lib").split(".")[0]
     alone = getattr(getattr(torch.ops, namespace), name)
     module = kiln.load(library)
     a, b = torch.randn(16, device=device), torch.randn(16, device=device)
@@ -72,4 +73,4 @@ def beside_torch_add(library: str, name: str, device: str, wait) -> dict[str, li
 
 
 if __name__ == "__main__":
-    print(json.dumps({"load": load, "host": host, "gpu": gpu}[sys.argv[1]](sys.argv[2])))
+    print(json.dumps({"load": load, "host": host, "gpu": gpu}[sys.argv[1]](*sys.argv[2:])))
