@@ -6,6 +6,7 @@ The reference runs on the same changed arguments as the op.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
@@ -26,7 +27,7 @@ class Call:
     @classmethod
     def of(cls, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         overload = _overload_for(op, args, kwargs)
-        written = set()
+        written: set[Any] = set()
         for index, argument in enumerate([] if overload is None else overload._schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 written.update((index, argument.name))
@@ -159,10 +160,10 @@ def _resized(call: Call) -> Iterator[Variant]:
         yield Variant("other sizes", None, "no dimension is larger than 1")
     for size in list(sizes)[:_MOST_SIZES]:
         for smaller in dict.fromkeys((0, 1, size - 1)):
-            yield Variant(f"size {size} -> {smaller}", call.map(lambda t, _w, a=size, b=smaller: _shrunk(t, a, b)))
+            yield Variant(f"size {size} -> {smaller}", call.map(functools.partial(_shrunk, size, smaller)))
 
 
-def _shrunk(tensor: Any, size: int, smaller: int) -> Any:
+def _shrunk(size: int, smaller: int, tensor: Any, _written: bool) -> Any:
     view = tensor.detach()
     for dimension, length in enumerate(tensor.shape):
         if length == size:

@@ -74,6 +74,9 @@ def compile_rule(rule: str, schema: Any) -> Callable[..., Any]:
         # torch leaves out arguments that equal their defaults.
         values = {parameter.name: parameter.default for parameter in parameters}
         values.update(zip(values, args), **kwargs)
+        for parameter in parameters:
+            if parameter.kind == "dtype":
+                values[parameter.name] = _as_dtype(values[parameter.name])
         made = [_Evaluation(rule, values).result(result) for result in results]
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
@@ -143,7 +146,11 @@ class _Check:
     def dtype(self, dtype: Dtype) -> None:
         for operand in dtype.operands:
             if isinstance(operand, Dtype):
-                self.dtype(operand)
+                numbers = ("int", "float", "bool") if dtype.kind == "promote" else ()
+                if operand.kind == "operand":
+                    self.need(operand.operands[0], "tensor", "dtype", *numbers)
+                else:
+                    self.dtype(operand)
             elif dtype.kind == "parameter":
                 self.need(operand, "dtype")
             else:
@@ -167,7 +174,10 @@ class _Check:
                 self.expr(expr.index)
         elif isinstance(expr, Arithmetic):
             for operand in expr.operands:
-                self.need(operand, "tensors", "ints") if expr.operator == "len" else self.expr(operand)
+                if expr.operator == "len" and isinstance(operand, Name):
+                    self.need(operand, "tensors", "ints")
+                else:
+                    self.expr(operand)
 
 
 class _Evaluation:
@@ -238,16 +248,19 @@ class _Evaluation:
             if given is None and default is None:
                 raise fault(self.rule, dtype.at, f"'{dtype.name}' was left out of this call and the rule needs it")
             return default if given is None else _as_dtype(given)
-        operands = [
-            self.dtype(operand, None) if isinstance(operand, Dtype) else self.value(operand)
-            for operand in dtype.operands
-        ]
+        operands = [self.operand(operand) for operand in dtype.operands]
         if dtype.kind == "promote":
             return promoted(operands)
         found = operands[0] if isinstance(operands[0], torch.dtype) else getattr(operands[0], "dtype", operands[0])
         if dtype.kind == "float_of" and not (found.is_floating_point or found.is_complex):
             return torch.get_default_dtype()
         return _as_dtype(found)
+
+    def operand(self, operand: Union[Name, Dtype]) -> Any:
+        """A tensor, a number or a dtype."""
+        if isinstance(operand, Name):
+            return self.value(operand)
+        return self.value(operand.operands[0]) if operand.kind == "operand" else self.dtype(operand, None)
 
     def splat(self, splat: Splat) -> Any:
         source = self.value(splat.source)
@@ -308,13 +321,16 @@ class _Evaluation:
 
 
 def promoted(operands: list[Any]) -> Any:
-    """The dtype that torch gives to an elementwise operation of these tensors and dtypes. Among tensors, one of no
-    dimension yields to others of its category."""
+    """The dtype that torch gives to an elementwise operation of these tensors, numbers and dtypes. A tensor of no
+    dimension yields to others of its category, and a number to any tensor of its category."""
     import torch
 
-    if all(hasattr(operand, "shape") for operand in operands):
+    if not any(isinstance(operand, torch.dtype) for operand in operands):
         from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
+        # A symbolic number has the category of its kind; its value does not matter.
+        kinds = ((torch.SymInt, 1), (torch.SymFloat, 1.0), (torch.SymBool, True))
+        operands = [next((plain for kind, plain in kinds if isinstance(o, kind)), o) for o in operands]
         return elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
     dtypes = [_as_dtype(getattr(operand, "dtype", operand)) for operand in operands]
     total = dtypes[0]

@@ -86,7 +86,7 @@ class Splat:
 
 @dataclass(frozen=True)
 class Dtype:
-    kind: str  # "fixed", "of" (a.dtype), "parameter", "promote", "float_of"
+    kind: str  # "fixed", "of" (a.dtype), "operand" (a), "parameter", "promote", "float_of"
     name: str
     operands: tuple[Union[Name, Dtype], ...]
     at: int
@@ -108,7 +108,8 @@ def fault(rule: str, at: int, why: str, fix: str = "") -> RuleError:
 
 
 def tokenize(rule: str) -> list[Token]:
-    tokens, at = [], 0
+    tokens: list[Token] = []
+    at = 0
     while True:
         match = _TOKEN.match(rule, at)
         if match is None:
@@ -176,7 +177,8 @@ class _Parser:
     # result = ( like | broadcast | dtype "[" dims "]" ) [ "@" tensor "." "device" | "@" device-parameter ]
     def result(self) -> Result:
         at = self.token.at
-        kind, tensors, dims = "shape", (), ()
+        kind, dims = "shape", ()
+        tensors: tuple[Name, ...] = ()
         dtype: Optional[Dtype] = None
         if self.peek("like") and self.peek("(", 1):
             kind, (tensors, dtype) = "like", self.shaped_by(1)
@@ -262,7 +264,7 @@ class _Parser:
             if self.expect_name("'dtype'").text != "dtype":
                 self.fail("only '.dtype' can follow here", self.tokens[self.next - 1].at)
             return Dtype("of", "", (operand,), name.at)
-        return Dtype("parameter" if of_parameter else "of", name.text, (operand,), name.at)
+        return Dtype("parameter" if of_parameter else "operand", name.text, (operand,), name.at)
 
     def bracket_precedes_dot(self) -> bool:
         """Tells `xs[0].dtype[n]` (an element of a list) from `dtype[n]` (a dtype parameter and a size)."""

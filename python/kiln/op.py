@@ -32,7 +32,7 @@ class Op(OpOverloadPacket):
 
     def __init__(self, packet: OpOverloadPacket) -> None:
         super().__init__(packet._qualified_op_name, packet.__name__, packet._op, packet._overload_names)
-        self.__call__ = packet._op
+        self.__call__ = packet._op  # type: ignore[method-assign]
         self.__module__ = packet.__module__
         self._kiln_records: tuple[OpRecord, ...] = ()
         self._kiln_reference: Optional[Callable[..., Any]] = None
@@ -110,7 +110,7 @@ class Op(OpOverloadPacket):
         packet = _packet(self._qualified_op_name)
         self._op, self._overload_names = packet._op, packet._overload_names
         chosen = chooser(self._kiln_overloads(), packet._op) if len(packet._overload_names) > 1 else None
-        self.__call__ = chosen or packet._op
+        self.__call__ = chosen or packet._op  # type: ignore[method-assign]
         self._kiln_records = tuple(records)
         self.__doc__ = _doc(self, records)
         self.__signature__ = signature_of(self._kiln_overloads())
