@@ -207,7 +207,7 @@ def test_syntax_faults_point_at_their_place(rule, at, why):
         ("f32[*n]", 5, "'n' is of kind int"),
         ("n[2]", 0, "'n' is of kind int"),
         ("f32[2] @ n", 9, "'n' is of kind int"),
-        ("promote(a, n)[2]", 11, "'n' is of kind int"),
+        ("float_of(n)[2]", 9, "'n' is of kind int"),
     ],
 )
 def test_a_rule_is_checked_against_the_schema(rule, at, why):
@@ -244,3 +244,12 @@ def test_without_a_rule_only_what_is_written_is_known():
     assert default_fake(schema("Tensor(a!)", "Tensor(a!) x"))(a) is a
     assert default_fake(schema("Tensor", "Tensor(a!) x")) is None
     assert default_fake(schema("Tensor", "Tensor x")) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64, torch.float16, torch.complex64])
+@pytest.mark.parametrize(("kind", "value"), [("SymInt", 3), ("float", 2.5), ("bool", True)])
+def test_numbers_promote_as_in_torch(dtype, kind, value):
+    schema = torch._C.parse_schema(f"f(Tensor x, {kind} value) -> Tensor")
+    fake = compile_rule("like(x, dtype=promote(x, value))", schema)
+    for x in (torch.ones(3, dtype=dtype), torch.ones((), dtype=dtype)):
+        assert fake(x, value).dtype == (x + value).dtype
