@@ -146,9 +146,10 @@ class _Check:
     def dtype(self, dtype: Dtype) -> None:
         for operand in dtype.operands:
             if isinstance(operand, Dtype):
-                numbers = ("int", "float", "bool") if dtype.kind == "promote" else ()
-                if operand.kind == "operand":
-                    self.need(operand.operands[0], "tensor", "dtype", *numbers)
+                bare = operand.operands[0] if operand.kind == "operand" else None
+                if isinstance(bare, Name):
+                    numbers = ("int", "float", "bool") if dtype.kind == "promote" else ()
+                    self.need(bare, "tensor", "dtype", *numbers)
                 else:
                     self.dtype(operand)
             elif dtype.kind == "parameter":
@@ -258,9 +259,8 @@ class _Evaluation:
 
     def operand(self, operand: Union[Name, Dtype]) -> Any:
         """A tensor, a number or a dtype."""
-        if isinstance(operand, Name):
-            return self.value(operand)
-        return self.value(operand.operands[0]) if operand.kind == "operand" else self.dtype(operand, None)
+        name = operand.operands[0] if isinstance(operand, Dtype) and operand.kind == "operand" else operand
+        return self.value(name) if isinstance(name, Name) else self.dtype(name, None)
 
     def splat(self, splat: Splat) -> Any:
         source = self.value(splat.source)
@@ -324,19 +324,13 @@ def promoted(operands: list[Any]) -> Any:
     """The dtype that torch gives to an elementwise operation of these tensors, numbers and dtypes. A tensor of no
     dimension yields to others of its category, and a number to any tensor of its category."""
     import torch
+    from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
-    if not any(isinstance(operand, torch.dtype) for operand in operands):
-        from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
-
-        # A symbolic number has the category of its kind; its value does not matter.
-        kinds = ((torch.SymInt, 1), (torch.SymFloat, 1.0), (torch.SymBool, True))
-        operands = [next((plain for kind, plain in kinds if isinstance(o, kind)), o) for o in operands]
-        return elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
-    dtypes = [_as_dtype(getattr(operand, "dtype", operand)) for operand in operands]
-    total = dtypes[0]
-    for dtype in dtypes[1:]:
-        total = torch.promote_types(total, dtype)
-    return total
+    # A symbolic number has the category of its kind, whatever its value; a dtype counts as a tensor with a dimension.
+    kinds = ((torch.SymInt, 1), (torch.SymFloat, 1.0), (torch.SymBool, True))
+    plain = [next((value for kind, value in kinds if isinstance(o, kind)), o) for o in operands]
+    plain = [torch.empty(1, dtype=o, device="meta") if isinstance(o, torch.dtype) else o for o in plain]
+    return elementwise_dtypes(*plain, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
 
 
 def _as_dtype(value: Any) -> Any:
