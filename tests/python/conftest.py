@@ -38,6 +38,11 @@ def command():
 
 
 @pytest.fixture(scope="session")
+def sources() -> Path:
+    return SOURCES
+
+
+@pytest.fixture(scope="session")
 def kinds(command):
     """One library with an op for each kind of argument and result."""
     import kiln

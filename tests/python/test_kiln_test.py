@@ -14,10 +14,8 @@ def add_one_in_place(x):
 
 
 @pytest.fixture(scope="session")
-def faulty(command):
-    from conftest import SOURCES
-
-    module = kiln.load(SOURCES / "faulty.cu")
+def faulty(command, sources):
+    module = kiln.load(sources / "faulty.cu")
     for name in dir(module):
         op = getattr(module, name)
         if isinstance(op, kiln.Op):

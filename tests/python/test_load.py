@@ -20,12 +20,10 @@ def x(kiln_device):
 
 
 @pytest.fixture(scope="session")
-def plus(command, tmp_path_factory):
+def plus(command, sources, tmp_path_factory):
     """A built library, and the folder with its source."""
-    from conftest import SOURCES
-
     folder = tmp_path_factory.mktemp("plus")
-    shutil.copyfile(SOURCES / "plus.cu", folder / "ready.cu")
+    shutil.copyfile(sources / "plus.cu", folder / "ready.cu")
     return kiln.load(folder / "ready.cu"), folder
 
 

@@ -11,11 +11,9 @@ def test_device_is_one_that_ops_run_on(kiln_device):
     assert kiln_device == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def test_sources_are_loaded_once(command, kiln_load):
-    from conftest import SOURCES
-
-    first = kiln_load(SOURCES / "kinds.cu")
-    assert kiln_load(SOURCES / "kinds.cu") is first
+def test_sources_are_loaded_once(command, sources, kiln_load):
+    first = kiln_load(sources / "kinds.cu")
+    assert kiln_load(sources / "kinds.cu") is first
 
 
 def test_seed_is_the_tests_own(kiln_seed):
