@@ -101,6 +101,17 @@ Error failure(const Work& work, const sys::ProcessResult& ninja) {
   return error;
 }
 
+bool ran_now(const Work& work, const Edge& edge) {
+  return work.world.files.state(work.in_build_dir("obj/" + edge.key + ".log")).mtime_ns >= work.started_ns;
+}
+
+void show_commands(const Work& work) {
+  if (!work.world.on_command) return;
+  for (const Edge& edge : work.graph.edges)
+    if (ran_now(work, edge) || work.world.files.state(work.staging / (edge.key + ".log")).is_file())
+      work.world.on_command(shown_command(edge, "obj"));
+}
+
 Status run_ninja(const Work& work) {
   TRY(int jobs, job_limit(work.world.env.get("MAX_JOBS"), sys::usable_cores(work.world.files),
                           sys::available_memory_bytes(work.world.files)));
@@ -121,12 +132,9 @@ Status run_ninja(const Work& work) {
   auto result = work.world.processes.run(spec);
   if (work.world.on_progress) work.world.on_progress("");
   if (!result) return std::move(result.error());
+  show_commands(work);
   if (result->exit_code != 0) return failure(work, *result);
   return {};
-}
-
-bool ran_now(const Work& work, const Edge& edge) {
-  return work.world.files.state(work.in_build_dir("obj/" + edge.key + ".log")).mtime_ns >= work.started_ns;
 }
 
 std::vector<Step> steps_taken(const Work& work) {

@@ -25,30 +25,36 @@ constexpr Remedy kRemedies[] = {
     {"Killed", Fault::Environment, "the system ended the compiler, most likely for memory: set MAX_JOBS=1"},
     {"out of memory", Fault::Environment, "set MAX_JOBS=1, or compile for fewer architectures"},
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
+    {"undefined reference to `main'", Fault::Work,
+     "a program needs main; for ops: kiln build without --program, and kiln call"},
     {"requires --extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
     {"requires --expt-extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
 };
 
-// nvcc: `op.h(12): error: static assertion failed with "kiln: TEXT"`; gcc: `error: static assertion failed: kiln:
-// TEXT`.
-std::string own_assertion(std::string_view log) {
-  for (std::string_view sign : {"static assertion failed with \"kiln: ", "static assertion failed: kiln: "}) {
-    size_t at = log.find(sign);
-    if (at == std::string_view::npos) continue;
-    std::string_view rest = log.substr(at + sign.size());
-    return std::string(rest.substr(0, rest.find_first_of("\"\n")));
+// An assertion in one of kiln's headers is about the user's line, not the header's. nvcc: `op.h(12): error: static
+// assertion failed with "TEXT"`; gcc: `op.h:12:3: error: static assertion failed: TEXT`.
+std::string assertion_in_own_header(std::string_view log) {
+  for (std::string_view line : text::lines(log)) {
+    size_t failed = line.find("static assertion failed");
+    if (failed == std::string_view::npos || line.substr(0, failed).find("/include/kiln/") == std::string_view::npos)
+      continue;
+    std::string_view message = text::trim(line.substr(failed + std::string_view("static assertion failed").size()));
+    for (std::string_view lead : {"with", ":", "\""})
+      if (message.starts_with(lead)) message = text::trim(message.substr(lead.size()));
+    if (message.ends_with('"')) message.remove_suffix(1);
+    return std::string(message);
   }
   return "";
 }
 
-// "add.cu(14): " of the first line that names a place in the user's source: cudafe says "at line 14 of add.cu".
+// "add.cu(14):", the first place in the user's source that is named after the assertion: cudafe says "at line 14 of add.cu".
 std::string place_in_source(std::string_view log, const std::string& shown) {
-  for (std::string_view line : text::lines(log)) {
+  for (std::string_view line : text::lines(log.substr(log.find("static assertion failed")))) {
     std::string_view trimmed = text::trim(line);
     if (trimmed.starts_with(shown + "(") || trimmed.starts_with(shown + ":"))
       return std::string(trimmed.substr(0, trimmed.find_first_of(" ", shown.size())));
     size_t at = trimmed.find("at line ");
-    if (at == std::string_view::npos || trimmed.find(" of " + shown) == std::string_view::npos) continue;
+    if (at == std::string_view::npos || trimmed.find(shown, at) == std::string_view::npos) continue;
     std::string_view number = trimmed.substr(at + 8);
     return fmt::format("{}({}):", shown, number.substr(0, number.find(' ')));
   }
@@ -93,7 +99,7 @@ Error diagnose(const Edge& edge, std::string_view log, std::string_view supporte
     if (!supported_archs.empty()) error.fix = fmt::format("--arch with what this nvcc supports: {}", supported_archs);
     return error;
   }
-  if (std::string assertion = own_assertion(text); !assertion.empty()) {
+  if (std::string assertion = assertion_in_own_header(text); !assertion.empty()) {
     error.why = fmt::format("{} error: {}\n{}", place_in_source(text, shown), assertion, error.why);
     return error;
   }

@@ -40,6 +40,8 @@ struct World {
   std::function<void(const std::string&)> on_progress;
   // A line that should stay: why it waits, a compiler's warnings. May be empty.
   std::function<void(const std::string&)> on_note;
+  // Each command line that ran, as a person would type it. May be empty.
+  std::function<void(const std::string&)> on_command;
 };
 
 struct Step {

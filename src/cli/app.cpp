@@ -74,12 +74,13 @@ Error usage_error(const CLI::ParseError& e, const CLI::App& app, const std::vect
   for (const CLI::App* used : app.get_subcommands()) command += " " + used->get_name();
   Error error{Fault::Usage, "cannot read the command line", e.what(), command + " --help"};
   std::replace(error.why.begin(), error.why.end(), '\n', ' ');
-  if (command != "kiln" || words.empty() || words[0].starts_with('-')) return error;
+  auto word = std::find_if(words.begin(), words.end(), [](const std::string& w) { return !w.starts_with('-'); });
+  if (command != "kiln" || word == words.end()) return error;
   std::vector<std::string> names;
   for (const Command* row : commands()) names.emplace_back(row->name);
-  error.what = fmt::format("kiln has no command '{}'", words[0]);
+  error.what = fmt::format("kiln has no command '{}'", *word);
   error.why = "its commands are " + text::join(names, ", ");
-  if (auto meant = text::closest(words[0], names)) error.fix = "kiln " + *meant;
+  if (auto meant = text::closest(*word, names)) error.fix = "kiln " + *meant;
   return error;
 }
 

@@ -46,7 +46,7 @@ Result<build::Outcome> build_for(Context& context, build::Request request) {
   auto clear_line = [&] {
     if (std::exchange(progress_shown, false)) sys::write_err("\r\x1b[K");
   };
-  build::World world{sys::real_files(), sys::real_processes(), context.env, {}, {}};
+  build::World world{sys::real_files(), sys::real_processes(), context.env, {}, {}, {}};
   if (context.terminal.err_is_terminal && !context.json)
     world.on_progress = [&](const std::string& line) {
       clear_line();
@@ -58,6 +58,11 @@ Result<build::Outcome> build_for(Context& context, build::Request request) {
     clear_line();
     context.note(line);
   };
+  if (context.verbose)
+    world.on_command = [&](const std::string& line) {
+      clear_line();
+      context.note("+ " + line);
+    };
   auto outcome = build::build(request, world);
   clear_line();
   return outcome;

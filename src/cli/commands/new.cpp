@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln new`: how does a kernel begin?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "project/home.h"
+#include "project/scaffold.h"
+
+namespace kiln::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string name;
+  bool minimal = false;
+  bool force = false;
+};
+
+Result<int> run(const Options& options, Context& context) {
+  fs::path goal = fs::path(options.name).lexically_normal();
+  if (goal.filename().empty()) goal = goal.parent_path();
+  std::string name = goal.filename().string();
+  if (options.minimal && name.ends_with(".cu")) name = goal.stem().string();
+  if (!text::is_identifier(name))
+    return Error{Fault::Usage, fmt::format("'{}' cannot be a name of ops", name),
+                 "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
+                 fmt::format("kiln new {}", (goal.parent_path() / text::to_identifier(name)).string())};
+  TRY(project::Home home, project::find_home(context.env));
+  sys::Files& files = sys::real_files();
+  fs::path folder = context.directory / (options.minimal ? goal.parent_path() : goal);
+  TRY(auto scaffold, project::read_scaffold(files, home.templates() / (options.minimal ? "minimal" : "project"), name));
+  CHECK_OK(project::write_scaffold(files, folder, scaffold, options.force));
+
+  Json written = Json::array();
+  std::string list;
+  for (const project::ScaffoldFile& file : scaffold) {
+    fs::path path = (folder / file.path).lexically_normal();
+    written.push_back(path.string());
+    list += path.lexically_proximate(context.directory).string() + "\n";
+  }
+  if (context.json) {
+    context.print_json({{"name", name}, {"folder", folder.lexically_normal().string()}, {"files", written}});
+    return 0;
+  }
+  context.print(list);
+  std::string shown = options.minimal ? name + ".cu" : goal.string();
+  context.note(options.minimal ? fmt::format("next: kiln build {}", shown)
+                               : fmt::format("next: cd {} && kiln build && kiln test", shown));
+  return 0;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("NAME", options->name, "Name of the ops, and of the folder that is made")->required();
+  app.add_flag("--minimal", options->minimal, "One NAME.cu with one op, nothing else");
+  app.add_flag("--force", options->force, "Overwrite files that are there");
+  app.footer(
+      "Without --minimal: kiln.toml, the op (NAME.cu), a debug program without torch (main.cu), tests, a benchmark.");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command new_command = {"new", "Start a kernel: one .cu, or a project with tests", setup};
+
+}  // namespace kiln::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln run`: how is a CUDA program built and run in one step, with no torch and no Python?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "build/source_scan.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/programs.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct Options {
+  build::Request request;
+  std::string program;
+  std::vector<std::string> arguments;
+};
+
+Status check_kind(const Options& options, const Context& context) {
+  std::filesystem::path path = context.directory / options.program;
+  if (!sys::real_files().state(path).is_file()) return {};  // the build says it better
+  build::SourceFacts facts = build::scan_source(sys::real_files(), path, {});
+  if (facts.defines_main || !facts.defines_op) return {};
+  return Error{Fault::Usage, fmt::format("cannot run {}", options.program), "this file defines ops, not main",
+               fmt::format("kiln call {} OP ARGUMENTS", options.program)};
+}
+
+Result<int> run(Options& options, Context& context) {
+  CHECK_OK(check_kind(options, context));
+  options.request.targets = {options.program};
+  options.request.program = true;
+  TRY(build::Outcome outcome, build_for(context, options.request));
+  TRY(sys::Environment env, program_environment(context.env));
+  std::vector<std::string> words = {outcome.file.string()};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  // The program takes this process's place: its exit code, signals and debugger need no go-between.
+  return sys::replace_process(words, env);
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")->required();
+  add_build_options(app, options->request);
+  app.add_option("ARGUMENTS", options->arguments, "For the program, after --");
+  app.footer("Beside a kiln.toml its flags, defines and folders hold for the program too.");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command run_command = {"run", "Build a program (main) and run it, without torch", setup};
+
+}  // namespace kiln::cli

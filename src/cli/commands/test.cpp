@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln test`: does a project's code do what it should? It builds, its program ends with 0, its Python tests pass.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/programs.h"
+#include "project/home.h"
+#include "project/manifest.h"
+#include "sys/clock.h"
+
+namespace kiln::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Part {
+  std::string name;
+  std::string state;  // passed, failed, skipped
+  std::string why;    // of the latter two
+  double seconds = 0;
+};
+
+struct Session {
+  Context& context;
+  fs::path folder;
+  build::Request request;
+  std::vector<Part> parts;
+
+  // `check` gives "" for passed, "skipped: WHY", or why it failed.
+  template <class Check>
+  void add(std::string name, Check check) {
+    double begun = sys::now_seconds();
+    std::string said = check();
+    Part part{std::move(name), said.empty() ? "passed" : "failed", said, 0};
+    if (said.starts_with("skipped: ")) part = {part.name, "skipped", said.substr(9), 0};
+    part.seconds = sys::now_seconds() - begun;
+    context.note(fmt::format("{:8} {}{}{}", part.state, part.name, part.why.empty() ? "" : ": ", part.why));
+    parts.push_back(std::move(part));
+  }
+};
+
+// Its words go to stderr with --json, where stdout is for one JSON value.
+Result<int> run_child(Session& session, std::vector<std::string> words, const sys::Environment& env) {
+  sys::ProcessSpec spec;
+  spec.arguments = std::move(words);
+  spec.directory = session.folder;
+  spec.env = env;
+  spec.capture = session.context.json;
+  TRY(sys::ProcessResult result, sys::real_processes().run(spec));
+  if (session.context.json) session.context.note(text::trim(result.out));
+  return result.exit_code;
+}
+
+std::string first_line(const Error& error) { return error.what + ": " + error.why.substr(0, error.why.find('\n')); }
+
+std::string run_program(Session& session, const fs::path& program, const sys::Environment& env) {
+  auto code = run_child(session, {program.string()}, env);
+  if (!code) return first_line(code.error());
+  return *code == 0 ? "" : fmt::format("exit code {}", *code);
+}
+
+std::string run_pytest(Session& session, const project::Home& home, sys::Environment env) {
+  std::string search = env.get("PATH").value_or("/usr/bin:/bin");
+  fs::path python = sys::find_program(sys::real_files(), "python3", search);
+  if (python.empty()) return "skipped: there is no python3 on PATH";
+  // Looked for and not imported: torch takes seconds.
+  sys::ProcessSpec look;
+  look.arguments = {python.string(), "-c",
+                    "import importlib.util as u; print(*[n for n in ('torch', 'pytest') if u.find_spec(n) is None])"};
+  look.env = env;
+  auto missing = sys::real_processes().run(look);
+  if (!missing) return first_line(missing.error());
+  if (std::string names(text::trim(missing->out)); missing->exit_code != 0 || !names.empty())
+    return fmt::format("skipped: {} has no {}", python.string(), text::replace_all(names, " ", " and no "));
+  std::string package_parent = home.root.parent_path().string();
+  auto former = env.get("PYTHONPATH");
+  env.set("PYTHONPATH", former ? package_parent + ":" + *former : package_parent);
+  auto code = run_child(session, {python.string(), "-m", "pytest", "-q", "tests"}, env);
+  if (!code) return first_line(code.error());
+  return *code == 0 ? "" : fmt::format("pytest ended with {}", *code);
+}
+
+Result<int> run(build::Request request, const std::string& target, Context& context) {
+  fs::path folder = (context.directory / target).lexically_normal();
+  const sys::Files& files = sys::real_files();
+  if (!files.state(folder / project::kManifestName).is_file())
+    return Error{Fault::Usage, fmt::format("cannot test {}", target),
+                 fmt::format("there is no {} in it", project::kManifestName),
+                 "kiln new NAME makes a project with tests"};
+  TRY(project::Home home, project::find_home(context.env));
+  TRY(sys::Environment env, program_environment(context.env));
+  Session session{context, folder, std::move(request), {}};
+
+  session.request.targets = {folder.string()};
+  TRY(build::Outcome library, build_for(context, session.request));
+  session.add("build " + library.name, [] { return std::string(); });
+  session.parts.back().seconds = library.seconds;
+  if (files.state(folder / "main.cu").is_file()) {
+    build::Request program = session.request;
+    program.targets = {(folder / "main.cu").string()};
+    program.program = true;
+    TRY(build::Outcome built, build_for(context, program));
+    session.add("main.cu", [&] { return run_program(session, built.file, env); });
+  }
+  if (files.state(folder / "tests").is_directory) session.add("tests", [&] { return run_pytest(session, home, env); });
+
+  if (sys::pending_interrupt()) return sys::interrupted_error();
+  bool failed = false;
+  Json parts = Json::array();
+  for (const Part& part : session.parts) {
+    failed |= part.state == "failed";
+    parts.push_back({{"name", part.name}, {"state", part.state}, {"why", part.why}, {"seconds", part.seconds}});
+  }
+  if (context.json) context.print_json({{"passed", !failed}, {"parts", parts}});
+  return failed ? 1 : 0;
+}
+
+Run setup(CLI::App& app) {
+  struct Options {
+    build::Request request;
+    std::string target = ".";
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)");
+  add_build_options(app, options->request);
+  app.footer("Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is skipped by name.");
+  return [options](Context& context) { return run(options->request, options->target, context); };
+}
+
+}  // namespace
+
+const Command test_command = {"test", "Build a project and run its tests", setup};
+
+}  // namespace kiln::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel without torch and without Python, to debug it:   kiln run main.cu -- 1000
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "NAME.cu"
+
+#define CUDA(call)                                                                                    \
+  do {                                                                                                \
+    if (cudaError_t status = (call); status != cudaSuccess) {                                         \
+      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status)); \
+      std::exit(1);                                                                                   \
+    }                                                                                                 \
+  } while (0)
+
+int main(int argc, char** argv) {
+  const int64_t n = argc > 1 ? std::atoll(argv[1]) : 1000;
+  const float alpha = 2.5f;
+  std::vector<float> x(n), y(n), out(n);
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] = static_cast<float>(i);
+    y[i] = static_cast<float>(i % 7);
+  }
+
+  float *device_x, *device_y, *device_out;
+  const size_t bytes = n * sizeof(float);
+  CUDA(cudaMalloc(&device_x, bytes));
+  CUDA(cudaMalloc(&device_y, bytes));
+  CUDA(cudaMalloc(&device_out, bytes));
+  CUDA(cudaMemcpy(device_x, x.data(), bytes, cudaMemcpyHostToDevice));
+  CUDA(cudaMemcpy(device_y, y.data(), bytes, cudaMemcpyHostToDevice));
+  NAME_kernel<float><<<kiln::blocks_for(n, 256), 256>>>({device_x, {n}, {1}}, {device_y, {n}, {1}}, alpha,
+                                                        {device_out, {n}, {1}});
+  CUDA(cudaGetLastError());
+  CUDA(cudaMemcpy(out.data(), device_out, bytes, cudaMemcpyDeviceToHost));
+
+  for (int64_t i = 0; i < n; ++i) {
+    const float wanted = x[i] + alpha * y[i];
+    if (out[i] == wanted) continue;
+    std::fprintf(stderr, "out[%lld] is %g, it should be %g\n", static_cast<long long>(i), out[i], wanted);
+    return 1;
+  }
+  std::printf("%lld elements, all right\n", static_cast<long long>(n));
+  CUDA(cudaFree(device_x));
+  CUDA(cudaFree(device_y));
+  CUDA(cudaFree(device_out));
+  return 0;
+}

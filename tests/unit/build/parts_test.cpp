@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do the small parts of a build hold: job limits, dependency files, source scans, the record of the last build?
+#include <gmock/gmock.h>
+
+#include "build/depfile.h"
+#include "build/jobs.h"
+#include "build/ninja_file.h"
+#include "build/source_scan.h"
+#include "build/state.h"
+#include "sys/fake_files.h"
+
+namespace kiln::build {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kGB = 1'000'000'000;
+
+TEST(Jobs, AreBoundedByCoresAndMemory) {
+  EXPECT_EQ(*job_limit({}, 16, 100 * kGB), 16);
+  EXPECT_EQ(*job_limit({}, 16, 6 * kGB), 4);
+  EXPECT_EQ(*job_limit({}, 16, 0), 1);
+  EXPECT_EQ(*job_limit("3", 16, 100 * kGB), 3);
+  EXPECT_EQ(*job_limit("64", 2, kGB), 64) << "MAX_JOBS is the user's word";
+}
+
+TEST(Jobs, AMaxJobsThatIsNoNumberIsAnError) {
+  for (const char* text : {"0", "-1", "many", "4x"}) EXPECT_FALSE(job_limit(text, 4, kGB)) << text;
+}
+
+TEST(Depfile, ReadsContinuationsAndEscapes) {
+  EXPECT_THAT(parse_depfile("obj/a.o : a.cu \\\n    /x/b.h \\\n  /with\\ blank/c.h d$$.h\n"),
+              ElementsAre("a.cu", "/x/b.h", "/with blank/c.h", "d$.h"));
+}
+
+TEST(Depfile, ReadsSeveralRulesAndColonsInNames) {
+  EXPECT_THAT(parse_depfile("a.o: a.cu x:y.h\n\nx.h:\n"), ElementsAre("a.cu", "x:y.h"));
+  EXPECT_TRUE(parse_depfile("").empty());
+}
+
+TEST(Scan, FindsEveryFormOfAnExtendedLambda) {
+  for (const char* text : {
+           "f([=] __device__ (int i) { return i; });",
+           "auto g = [=]__host__ __device__(int i) {};",
+           "auto g = [a, b](int i) __device__ { return a; };",
+           "auto g = [] (int i) mutable __device__ {};",
+           "#define LAMBDA [=] __device__\n",
+           "auto g = []<class T> __device__ (T t) {};",
+       })
+    EXPECT_TRUE(scan_text(text).extended_lambda) << text;
+}
+
+TEST(Scan, OrdinaryDeviceCodeNeedsNoFlag) {
+  for (const char* text : {
+           "__device__ int f(int a) { return a; }",
+           "template <class T> __device__ T f(T a);",
+           "struct S { __host__ __device__ S(); };",
+           "// a lambda: [=] __device__ (int i)\nint x;",
+           "/* f([=] __device__ () {}) */",
+           "int a[3]; __device__ int b;",
+           "kiln::dispatch<float>(t, [&](auto t) { k<<<1, 2>>>(); });",
+       })
+    EXPECT_FALSE(scan_text(text).extended_lambda) << text;
+}
+
+TEST(Scan, TellsOpsFromPrograms) {
+  EXPECT_TRUE(scan_text("KILN_OP(my_add, \"a\");").defines_op);
+  EXPECT_FALSE(scan_text("// KILN_OP(x)").defines_op);
+  EXPECT_TRUE(scan_text("int main() {}").defines_main);
+  EXPECT_TRUE(scan_text("int\nmain (int argc, char** argv)").defines_main);
+  EXPECT_FALSE(scan_text("print main(); domain(3); int mainly();").defines_main);
+}
+
+TEST(Scan, FollowsIncludesThatItFinds) {
+  sys::FakeFiles files;
+  files.add("/p/a.cu", "#include \"b.h\"\n#  include <c/d.h>\n#include <vector>\n")
+      .add("/p/b.h", "#include \"a.cu\"\n");
+  files.add("/i/c/d.h", "auto f = [=] __device__ () {};");
+  EXPECT_FALSE(scan_source(files, "/p/a.cu", {}).extended_lambda);
+  EXPECT_TRUE(scan_source(files, "/p/a.cu", {"/i"}).extended_lambda);
+}
+
+TEST(State, IsReadAsItWasWritten) {
+  BuildState state{"key", "/b/libadd.so", {{"/p/with blank.cu", {true, false, false, 10, -5, 1ull << 63}}}};
+  auto again = parse_state(write_state(state));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->key, "key");
+  EXPECT_EQ(again->result, "/b/libadd.so");
+  ASSERT_EQ(again->files.size(), 1u);
+  EXPECT_EQ(again->files[0].path, "/p/with blank.cu");
+  EXPECT_EQ(again->files[0].state.mtime_ns, -5);
+  EXPECT_EQ(again->files[0].state.inode, 1ull << 63);
+}
+
+TEST(State, DamageMakesItWorthless) {
+  std::string text = write_state({"key", "/r", {{"/a", {}}, {"/b", {}}}});
+  for (size_t length = 0; length + 1 < text.size(); ++length) {
+    auto state = parse_state(text.substr(0, length));
+    // A cut within the last path cannot be seen; such a file then differs on the disk.
+    if (state) EXPECT_NE(state->files.back().path, "/b") << length;
+  }
+  EXPECT_FALSE(parse_state("kiln-state 0 0\nk\nr\n"));
+}
+
+TEST(State, AnyChangeOfAnyFileIsSeen) {
+  sys::FakeFiles files;
+  files.add("/a", "1").add("/b", "2");
+  BuildState state{"", "", {{"/a", files.state("/a")}, {"/b", files.state("/b")}}};
+  EXPECT_FALSE(first_change(files, state));
+  files.add("/b", "3");
+  EXPECT_EQ(first_change(files, state), "/b");
+  ASSERT_TRUE(files.remove("/a"));
+  EXPECT_EQ(first_change(files, state), "/a");
+}
+
+TEST(NinjaLog, GivesTheLastTimeOfEachOutput) {
+  auto seconds = parse_ninja_log("# ninja log v5\n0\t500\t1\tobj/a.o\tff\n10\t1260\t1\tobj/a.o\tff\nbroken\n");
+  EXPECT_DOUBLE_EQ(seconds["obj/a.o"], 1.25);
+  EXPECT_EQ(seconds.size(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::build

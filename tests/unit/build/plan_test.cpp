@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a request become the right plan, and the plan the right commands? On a disk in memory, without a compiler.
+#include "build/plan.h"
+
+#include <gmock/gmock.h>
+
+#include "build/diagnose.h"
+#include "build/graph.h"
+#include "build/ninja_file.h"
+#include "sys/fake_files.h"
+#include "sys/fake_processes.h"
+
+namespace kiln::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class PlanTest : public ::testing::Test {
+ protected:
+  PlanTest() {
+    files.add("/cuda/bin/nvcc", "", true).add("/bin/g++", "", true).add("/bin/ninja", "", true);
+    files.add("/home/lib/libkiln_runtime.a").add("/w/add.cu", "KILN_OP(my_add)").add("/w/sub/extra.cpp");
+    request.directory = "/w";
+    request.targets = {"add.cu"};
+  }
+  Result<Plan> plan() { return make_plan(request, {files, processes, env, {}, {}, {}}); }
+  Error error() {
+    auto result = plan();
+    EXPECT_FALSE(result);
+    return result ? Error{} : result.error();
+  }
+  std::string command(size_t edge = 0) { return shown_command(make_graph(*plan()).edges[edge], "obj"); }
+
+  sys::FakeFiles files;
+  sys::FakeProcesses processes;
+  sys::Environment env{{"PATH", "/bin"}, {"CUDA_HOME", "/cuda"}, {"KILN_HOME", "/home"}, {"XDG_CACHE_HOME", "/cache"}};
+  Request request;
+};
+
+TEST_F(PlanTest, ALoneFileIsNamedByItsStemAndBuiltInTheCache) {
+  auto made = plan();
+  ASSERT_TRUE(made) << format(made.error());
+  EXPECT_EQ(made->name, "add");
+  EXPECT_THAT(made->build_dir.string(), HasSubstr("/cache/kiln/lone/add-"));
+  EXPECT_EQ(project::describe(made->arch), "sm_80 + PTX compute_80");
+}
+
+TEST_F(PlanTest, OtherFlagsAreAnotherFolderAndOtherPathsToo) {
+  fs::path first = plan()->build_dir;
+  EXPECT_EQ(plan()->build_dir, first);
+  request.defines = {"BLOCK=64"};
+  EXPECT_NE(plan()->build_dir, first);
+  EXPECT_EQ(plan()->build_dir.parent_path(), first.parent_path());
+  files.add("/v/add.cu");
+  request.targets = {"/v/add.cu"};
+  EXPECT_NE(plan()->build_dir.parent_path(), first.parent_path());
+}
+
+TEST_F(PlanTest, TheArchComesFromTheOptionThenTheManifestThenTorchsVariable) {
+  env.set("TORCH_CUDA_ARCH_LIST", "8.6");
+  EXPECT_EQ(plan()->arch.sass[0].text(), "8.6");
+  files.add("/w/kiln.toml", "name = 'ops'\nsources = ['add.cu']\narch = '8.9'\n");
+  request.targets = {};
+  EXPECT_EQ(plan()->arch.sass[0].text(), "8.9");
+  request.arch = "9.0a";
+  EXPECT_EQ(plan()->arch.sass[0].text(), "9.0a");
+  request.arch = "native";
+  EXPECT_THAT(error().why, HasSubstr("no GPU"));
+}
+
+TEST_F(PlanTest, AProjectGivesNameSourcesAndFolders) {
+  files.add("/w/kiln.toml",
+            "name = 'ops'\nsources = ['add.cu', 'sub/extra.cpp']\ninclude = ['inc']\ndefines = ['A=1']\n");
+  request.targets = {"/w"};
+  request.directory = "/";
+  request.defines = {"B=2"};
+  auto made = plan();
+  ASSERT_TRUE(made) << format(made.error());
+  EXPECT_EQ(made->name, "ops");
+  EXPECT_EQ(made->sources.size(), 2u);
+  EXPECT_EQ(made->sources[0].shown, "w/add.cu");
+  EXPECT_EQ(made->build_dir, "/w/build/kiln");
+  EXPECT_THAT(made->includes, Contains(fs::path("/w/inc")));
+  EXPECT_THAT(made->defines, ::testing::ElementsAre("A=1", "B=2"));
+}
+
+TEST_F(PlanTest, AProgramBesideAManifestTakesItsFlags) {
+  files.add("/w/kiln.toml", "name = 'ops'\nsources = ['add.cu']\ndefines = ['A=1']\n")
+      .add("/w/main.cu", "int main() {}");
+  request.targets = {"main.cu"};
+  request.program = true;
+  auto made = plan();
+  ASSERT_TRUE(made);
+  EXPECT_THAT(made->defines, Contains("A=1"));
+  EXPECT_EQ(made->sources.size(), 1u);
+  EXPECT_EQ(made->build_dir, "/w/build/kiln/program-main");
+}
+
+TEST_F(PlanTest, SaysWhatIsWrongWithATarget) {
+  request.targets = {"none.cu"};
+  EXPECT_THAT(error().why, HasSubstr("no such file"));
+  request.targets = {"sub"};
+  EXPECT_THAT(error().what, HasSubstr("'sub' is no project"));
+  request.targets = {};
+  EXPECT_THAT(error().what, HasSubstr("nothing to build"));
+  files.add("/w/a.txt");
+  request.targets = {"a.txt"};
+  EXPECT_THAT(error().why, HasSubstr("ends in .cu"));
+  request.targets = {"add.cu", "sub"};
+  EXPECT_EQ(error().fault, Fault::Usage);
+}
+
+TEST_F(PlanTest, RefusesNamesAndDefinesThatCannotBe) {
+  request.name = "my-ops";
+  EXPECT_EQ(error().fix, "--name my_ops");
+  request.name = "";
+  request.defines = {"1x=2"};
+  EXPECT_THAT(error().what, HasSubstr("is no define"));
+}
+
+TEST_F(PlanTest, ABrokenInstallationIsToldAsOne) {
+  ASSERT_TRUE(files.remove("/home/lib/libkiln_runtime.a"));
+  EXPECT_EQ(error().fault, Fault::Environment);
+}
+
+TEST_F(PlanTest, AHostSourceAloneNeedsNoNvcc) {
+  request.targets = {"sub/extra.cpp"};
+  ASSERT_TRUE(files.remove("/cuda/bin/nvcc"));
+  ASSERT_TRUE(plan());
+  EXPECT_THAT(command(), HasSubstr("/bin/g++ -c"));
+}
+
+TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
+  request.arch = "9.0";
+  request.defines = {"MESSAGE=\"a b\""};
+  request.cuda_flags = {"-Xptxas=-v"};
+  request.fast_math = true;
+  std::string line = command();
+  for (const char* part : {"/cuda/bin/nvcc -c -std=c++20 -O3 -lineinfo --expt-relaxed-constexpr",
+                           "'-gencode=arch=compute_90,code=[sm_90,compute_90]'", "-fvisibility=hidden,-fno-gnu-unique",
+                           "-DKILN_NAMESPACE=add", "'-DMESSAGE=\"a b\"'", "-Xptxas=-v", "--use_fast_math",
+                           "-I/home/include", "-MD -MT obj/add.cu.o -MF obj/add.cu.d -o obj/add.cu.o /w/add.cu"})
+    EXPECT_THAT(line, HasSubstr(part));
+  EXPECT_THAT(line, Not(HasSubstr("extended-lambda")));
+  files.add("/w/add.cu", "auto f = [=] __device__ () {};");
+  EXPECT_THAT(command(), HasSubstr("--expt-extended-lambda"));
+}
+
+TEST_F(PlanTest, TheLinkLineHasNoCudaAndNoTorch) {
+  request.ldflags = {"-lm"};
+  std::string line = command(1);
+  EXPECT_THAT(line, HasSubstr("/bin/g++ -shared -o obj/libadd.so obj/add.cu.o /home/lib/libkiln_runtime.a"));
+  EXPECT_THAT(line, HasSubstr("-lm"));
+  EXPECT_THAT(line, Not(HasSubstr("cudart")));
+  request.program = true;
+  EXPECT_THAT(command(1), Not(HasSubstr("-shared")));
+}
+
+TEST_F(PlanTest, TwoSourcesOfOneNameHaveTwoObjects) {
+  files.add("/w/sub/add.cu");
+  request.targets = {"add.cu", "sub/add.cu"};
+  Graph graph = make_graph(*plan());
+  EXPECT_NE(graph.edges[0].output, graph.edges[1].output);
+}
+
+TEST_F(PlanTest, TheNinjaFileEscapesItsText) {
+  files.add("/w/a b$.cu");
+  request.targets = {"a b$.cu"};
+  Plan made = *plan();
+  std::string text = ninja_file(make_graph(made));
+  EXPECT_THAT(text, HasSubstr("build obj/a_b$$.cu.o: run /w/a$ b$$.cu | circumstances.txt\n"));
+  EXPECT_THAT(text, HasSubstr("'/w/a b$$.cu'"));
+  EXPECT_THAT(text, HasSubstr("mv -f \"$$KILN_STAGING\"/"));
+}
+
+class DiagnoseTest : public PlanTest {
+ protected:
+  Error diagnosis(std::string_view log, std::string_view archs = "") {
+    Plan made = *plan();
+    return diagnose(make_graph(made).edges[0], log, archs);
+  }
+};
+
+TEST_F(DiagnoseTest, TheTextIsNvccsWithTheErrorFirst) {
+  Error error = diagnosis(
+      "/w/add.cu(2): warning #177-D: x\n\n/w/add.cu(7): error: identifier \"foo\" is undefined\n    foo();\n");
+  EXPECT_EQ(error.fault, Fault::Work);
+  EXPECT_EQ(error.what, "cannot compile add.cu");
+  EXPECT_EQ(error.why.find("add.cu(7): error: identifier \"foo\" is undefined\n    foo();"), 0u);
+  EXPECT_THAT(error.why, HasSubstr("warning #177-D"));
+}
+
+TEST_F(DiagnoseTest, AnUnknownArchListsTheKnownOnes) {
+  std::string_view log = "nvcc fatal   : Unsupported gpu architecture 'compute_55'\n";
+  EXPECT_TRUE(names_unknown_arch(log));
+  Error error = diagnosis(log, "7.5, 8.0");
+  EXPECT_EQ(error.fault, Fault::Usage);
+  EXPECT_THAT(error.fix, HasSubstr("7.5, 8.0"));
+}
+
+TEST_F(DiagnoseTest, AnAssertionOfKilnsHeadersIsToldAtTheUsersLine) {
+  Error error = diagnosis(
+      "/home/include/kiln/spec.h(235): error: static assertion failed with \"KILN_OP: a type differs\"\n"
+      "      static_assert(Fits,\n      ^\n"
+      "          detected during instantiation of class \"X\" at line 19 of /w/add.cu\n");
+  EXPECT_EQ(error.why.find("add.cu(19): error: KILN_OP: a type differs\n"), 0u) << error.why;
+}
+
+TEST_F(DiagnoseTest, AFullDiskIsNotTheUsersFault) {
+  Error error = diagnosis("/tmp/x.o: No space left on device\n");
+  EXPECT_EQ(error.fault, Fault::Environment);
+  EXPECT_THAT(error.fix, HasSubstr("free some space"));
+  EXPECT_EQ(diagnosis("").why, "the command printed nothing");
+}
+
+}  // namespace
+}  // namespace kiln::build
