@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a block run? Its warps take turns on one thread; barriers count threads.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+
+#include "engine/fault.h"
+#include "engine/warp.h"
+
+namespace kiln::engine {
+
+ThreadId thread_of(const Warp& warp, uint32_t lane) {
+  const KilnDim3& dim = warp.block->grid->block_dim;
+  uint32_t linear = warp.index * kWarpSize + lane;
+  return {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
+}
+
+namespace {
+
+uint32_t lane_special(const Warp& warp, Special special, uint32_t lane) {
+  switch (special) {
+    case Special::TidX:
+      return thread_of(warp, lane).x;
+    case Special::TidY:
+      return thread_of(warp, lane).y;
+    case Special::TidZ:
+      return thread_of(warp, lane).z;
+    case Special::LaneId:
+      return lane;
+    case Special::LanemaskEq:
+      return 1u << lane;
+    case Special::LanemaskLe:
+      return (2u << lane) - 1;
+    case Special::LanemaskLt:
+      return (1u << lane) - 1;
+    case Special::LanemaskGe:
+      return ~((1u << lane) - 1);
+    case Special::LanemaskGt:
+      return ~((2u << lane) - 1);
+    default:
+      return 0;
+  }
+}
+
+uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
+  const Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const KilnDim3& cluster = grid.cluster_dim;
+  switch (special) {
+    case Special::NtidX:
+      return grid.block_dim.x;
+    case Special::NtidY:
+      return grid.block_dim.y;
+    case Special::NtidZ:
+      return grid.block_dim.z;
+    case Special::CtaidX:
+      return block.x;
+    case Special::CtaidY:
+      return block.y;
+    case Special::CtaidZ:
+      return block.z;
+    case Special::NctaidX:
+      return grid.grid_dim.x;
+    case Special::NctaidY:
+      return grid.grid_dim.y;
+    case Special::NctaidZ:
+      return grid.grid_dim.z;
+    case Special::WarpId:
+      return warp.index;
+    case Special::NwarpId:
+      return 64;
+    case Special::SmId:
+      return (block.x + block.y + block.z) % 16;
+    case Special::NsmId:
+      return 16;
+    case Special::GridId:
+      return grid.epoch;
+    case Special::DynamicSharedBytes:
+      return grid.dynamic_shared_bytes;
+    case Special::TotalSharedBytes:
+      return grid.shared_bytes;
+    case Special::ClusterIdX:
+      return block.x / cluster.x;
+    case Special::ClusterIdY:
+      return block.y / cluster.y;
+    case Special::ClusterIdZ:
+      return block.z / cluster.z;
+    case Special::NclusterIdX:
+      return grid.grid_dim.x / cluster.x;
+    case Special::NclusterIdY:
+      return grid.grid_dim.y / cluster.y;
+    case Special::NclusterIdZ:
+      return grid.grid_dim.z / cluster.z;
+    case Special::ClusterCtaidX:
+      return block.x % cluster.x;
+    case Special::ClusterCtaidY:
+      return block.y % cluster.y;
+    case Special::ClusterCtaidZ:
+      return block.z % cluster.z;
+    case Special::ClusterNctaidX:
+      return cluster.x;
+    case Special::ClusterNctaidY:
+      return cluster.y;
+    case Special::ClusterNctaidZ:
+      return cluster.z;
+    case Special::ClusterCtarank:
+      return block.x % cluster.x + cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
+    case Special::ClusterNctarank:
+      return uint64_t{cluster.x} * cluster.y * cluster.z;
+    case Special::IsExplicitCluster:
+      return 0;
+    case Special::ParamBase:
+      return reinterpret_cast<uint64_t>(grid.parameters.data());
+    case Special::SharedDynamicBase:
+      return grid.shared_bytes - grid.dynamic_shared_bytes;
+    case Special::LocalBase:
+      return frame.local_offset;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void fill_specials(Warp& warp, Frame& frame) {
+  for (const SpecialSlot& slot : frame.program->specials) {
+    std::byte* to = frame.data() + slot.offset;
+    if (!slot.lanes) {
+      uint64_t value = warp_special(warp, frame, slot.special);
+      std::memcpy(to, &value, 8);
+      continue;
+    }
+    uint32_t* lanes = reinterpret_cast<uint32_t*>(to);
+    const KilnDim3& dim = warp.block->grid->block_dim;
+    if (slot.special == Special::TidX && dim.y == 1 && dim.z == 1) {
+      for (uint32_t i = 0; i < kWarpSize; ++i) lanes[i] = warp.index * kWarpSize + i;
+    } else {
+      for (uint32_t i = 0; i < kWarpSize; ++i) lanes[i] = lane_special(warp, slot.special, i);
+    }
+  }
+}
+
+void Block::start(Grid& of, Worker& by, uint64_t index) {
+  grid = &of;
+  worker = &by;
+  x = static_cast<uint32_t>(index % of.grid_dim.x);
+  y = static_cast<uint32_t>(index / of.grid_dim.x % of.grid_dim.y);
+  z = static_cast<uint32_t>(index / of.grid_dim.x / of.grid_dim.y);
+  live_threads = of.threads_per_block;
+  shared_bytes = of.shared_bytes;
+  // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
+  if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
+  shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
+  for (Barrier& barrier : barriers) barrier = {};
+  warp_count = (of.threads_per_block + kWarpSize - 1) / kWarpSize;
+  while (warps.size() < warp_count) warps.push_back(std::make_unique<Warp>());
+  finished.assign(warp_count, 0);
+  finished_count = 0;
+  started = 0;
+}
+
+namespace {
+
+void start_warp(Block& block, uint32_t index) {
+  Warp& warp = *block.warps[index];
+  Grid& grid = *block.grid;
+  warp.block = &block;
+  warp.worker = block.worker;
+  warp.index = index;
+  uint32_t first = index * kWarpSize;
+  uint32_t count = grid.threads_per_block - first;
+  warp.alive = count >= kWarpSize ? kFullMask : (1u << count) - 1;
+  warp.carry = 0;
+  warp.steps = 0;
+  warp.penalties = 0;
+  warp.splits.clear();
+  warp.copies.clear();
+  warp.groups.clear();
+  Frame* frame = block.worker->acquire(*grid.program, grid);
+  frame->parent = nullptr;
+  frame->depth = 0;
+  frame->users = 1;
+  frame->local_offset = 0;
+  warp.kernel_frame = frame;
+  if (grid.program->local_bytes) warp.grow_local(grid.program->local_bytes);
+  fill_specials(warp, *frame);
+  warp.splits.push_back({grid.program->ops.data(), warp.alive, frame, Wait::None, 0, 0, 0, false});
+}
+
+// Frames of callees are left behind when a launch stops in the middle.
+void release_frames(Warp& warp) {
+  for (const Split& split : warp.splits) {
+    --split.frame->users;
+    for (Frame* f = split.frame; f->users == 0 && f->parent;) {
+      Frame* parent = f->parent;
+      warp.worker->release(f);
+      --parent->users;
+      f = parent;
+    }
+  }
+  warp.splits.clear();
+  if (warp.kernel_frame) warp.worker->release(warp.kernel_frame);
+  warp.kernel_frame = nullptr;
+}
+
+}  // namespace
+
+Outcome Block::run() {
+  bool progress = false;
+  for (uint32_t i = 0; i < warp_count; ++i) {
+    if (finished[i]) continue;
+    Warp& warp = *warps[i];
+    if (i >= started) {
+      start_warp(*this, i);
+      started = i + 1;
+    }
+    Outcome outcome = warp.run();
+    if (outcome == Outcome::Finished) {
+      finished[i] = 1;
+      ++finished_count;
+      release_frames(warp);
+      progress = true;
+    } else if (outcome == Outcome::Faulted || grid->stop.load(std::memory_order_relaxed)) {
+      abandon();
+      return Outcome::Faulted;
+    }
+  }
+  if (finished_count == warp_count) return Outcome::Finished;
+  bool runnable = false;
+  for (uint32_t i = 0; i < warp_count && !runnable; ++i) {
+    if (finished[i]) continue;
+    for (const Split& split : warps[i]->splits) runnable |= split.wait == Wait::None;
+  }
+  if (!runnable && !progress) {
+    grid->report(kLaunchFailure, describe_deadlock());
+    abandon();
+    return Outcome::Faulted;
+  }
+  return Outcome::Yielded;
+}
+
+void Block::abandon() {
+  for (uint32_t i = 0; i < started; ++i) {
+    if (!finished[i]) release_frames(*warps[i]);
+    finished[i] = 1;
+  }
+  started = 0;
+}
+
+void Block::arrive(uint8_t id, uint32_t threads, uint32_t wanted) {
+  Barrier& barrier = barriers[id];
+  barrier.arrived += threads;
+  barrier.wanted = wanted;
+  release_if_complete(id);
+}
+
+void Block::release_if_complete(uint8_t id) {
+  Barrier& barrier = barriers[id];
+  uint32_t wanted = barrier.wanted ? barrier.wanted : live_threads;
+  if (barrier.arrived == 0 || barrier.arrived < wanted) return;
+  barrier.arrived = 0;
+  barrier.wanted = 0;
+  barrier.result_true = barrier.votes_true;
+  barrier.result_voters = barrier.voters;
+  barrier.votes_true = barrier.voters = 0;
+  for (uint32_t i = 0; i < started; ++i) {
+    for (Split& split : warps[i]->splits) {
+      if (split.wait == Wait::Barrier && split.barrier == id) split.wait = Wait::None;
+    }
+  }
+}
+
+void Block::threads_exited(uint32_t count) {
+  live_threads -= std::min(count, live_threads);
+  for (uint8_t id = 0; id < kBarrierCount; ++id) {
+    if (barriers[id].arrived && !barriers[id].wanted) release_if_complete(id);
+  }
+}
+
+std::string Block::describe_deadlock() const {
+  std::map<std::string, uint32_t> waiting;
+  for (uint32_t i = 0; i < started; ++i) {
+    for (const Split& split : warps[i]->splits) {
+      const Op* at = split.wait == Wait::Barrier ? split.at - 1 : split.at;
+      std::string what = split.wait == Wait::Barrier ? fmt::format("barrier {}", split.barrier) : "a warp-wide *.sync";
+      waiting[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))] +=
+          static_cast<uint32_t>(std::popcount(split.mask));
+    }
+  }
+  std::string text = fmt::format(
+      "Barrier deadlock: no thread of the block can go on\n  at {}\n  in block ({},{},{}), {} of {} threads have not "
+      "ended",
+      demangled(grid->program->name), x, y, z, live_threads, grid->threads_per_block);
+  for (const auto& [place, threads] : waiting) text += fmt::format("\n  {} threads wait at {}", threads, place);
+  return text;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a kernel's fault read? In compute-sanitizer's words: what, where in the source, which thread, which address.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/warp.h"
+
+namespace kiln::engine {
+
+// Numbers of cudaError_t that the engine gives.
+enum CudaError : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kMemoryAllocation = 2,
+  kInvalidConfiguration = 9,
+  kInvalidPitchValue = 12,
+  kInvalidSymbol = 13,
+  kInvalidDevicePointer = 17,
+  kInvalidMemcpyDirection = 21,
+  kInvalidDeviceFunction = 98,
+  kInvalidDevice = 101,
+  kInvalidKernelImage = 200,
+  kNoKernelImageForDevice = 209,
+  kInvalidPtx = 218,
+  kInvalidResourceHandle = 400,
+  kSymbolNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kLaunchOutOfResources = 701,
+  kLaunchTimeout = 702,
+  kAssert = 710,
+  kIllegalInstruction = 715,
+  kMisalignedAddress = 716,
+  kInvalidAddressSpace = 717,
+  kLaunchFailure = 719,
+  kCooperativeLaunchTooLarge = 720,
+  kNotPermitted = 800,
+  kNotSupported = 801,
+  kUnknown = 999
+};
+
+std::string demangled(const std::string& name);
+// "f.cu:53", or "PTX line 12" when the library was compiled without -lineinfo.
+std::string place_of(const Program& program, const Op& op);
+// "at k(float *) in f.cu:53\n  by thread (232,0,0) in block (3,0,0)"
+std::string where(const Warp& warp, const Op& op, uint32_t lane);
+
+enum class Access : uint8_t { Read, Write, Atomic };
+
+const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
+                        uint32_t bytes);
+const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
+                     uint32_t bytes);
+
+}  // namespace kiln::engine

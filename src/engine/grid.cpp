@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do threads take blocks? The caller works too; the others come from a pool that is made when first needed, and
+// made anew in the child of a fork.
+#include "engine/grid.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "engine/environment.h"
+
+namespace kiln::engine {
+
+void Grid::report(int code, std::string text) {
+  std::lock_guard lock(fault_mutex);
+  if (fault_code == 0) {
+    fault_code = code;
+    fault_text = std::move(text);
+  }
+  stop.store(true);
+}
+
+Worker::~Worker() {
+  for (Pool& pool : pools_) {
+    for (Frame* frame : pool.free) {
+      frame->~Frame();
+      ::operator delete (frame, std::align_val_t{64});
+    }
+  }
+}
+
+Frame* Worker::acquire(const Program& program, Grid& grid) {
+  Pool* pool = nullptr;
+  for (Pool& candidate : pools_) {
+    if (candidate.program == &program && candidate.serial == program.serial) pool = &candidate;
+  }
+  if (!pool) {
+    // Programs go away with their image; a pool of one that is gone is found by its serial and dropped when there are
+    // many.
+    if (pools_.size() >= 64) {
+      for (Pool& old : pools_) {
+        for (Frame* frame : old.free) {
+          frame->~Frame();
+          ::operator delete (frame, std::align_val_t{64});
+        }
+        old.free.clear();
+      }
+      pools_.clear();
+    }
+    pools_.push_back({&program, program.serial, {}});
+    pool = &pools_.back();
+  }
+  Frame* frame = nullptr;
+  if (pool->free.empty()) {
+    size_t bytes = sizeof(Frame) + program.frame_bytes;
+    void* memory = ::operator new (bytes, std::align_val_t{64});
+    std::memset(memory, 0, bytes);
+    frame = new (memory) Frame;
+    frame->program = &program;
+    std::memcpy(frame->data(), program.image.data(), program.image.size());
+  } else {
+    frame = pool->free.back();
+    pool->free.pop_back();
+  }
+  if (frame->epoch != grid.epoch) {
+    frame->epoch = grid.epoch;
+    if (&program == grid.program) {
+      for (const ParameterSlot& slot : program.parameters) {
+        uint64_t value = 0;
+        std::memcpy(&value, grid.parameters.data() + slot.parameter_offset, slot.bytes);
+        if (slot.sign_extend && slot.bytes < 8) {
+          int shift = 64 - slot.bytes * 8;
+          value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
+        }
+        std::memcpy(frame->data() + slot.offset, &value, 8);
+      }
+    }
+  }
+  return frame;
+}
+
+void Worker::release(Frame* frame) {
+  for (Pool& pool : pools_) {
+    if (pool.program == frame->program && pool.serial == frame->program->serial) {
+      pool.free.push_back(frame);
+      return;
+    }
+  }
+  frame->~Frame();
+  ::operator delete (frame, std::align_val_t{64});
+}
+
+void Worker::run_blocks(Grid& grid) {
+  for (CachedRegion& region : cache_) region = {};
+  std::vector<std::unique_ptr<Block>> active;
+  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
+  // more; a cooperative launch has all its blocks resident.
+  const size_t most = grid.cooperative ? ~size_t{0} : 64;
+  auto open_next = [&] {
+    uint64_t index = grid.next_block.fetch_add(1, std::memory_order_relaxed);
+    if (index >= grid.block_count) return false;
+    std::unique_ptr<Block> block;
+    if (spare_blocks_.empty()) {
+      block = std::make_unique<Block>();
+    } else {
+      block = std::move(spare_blocks_.back());
+      spare_blocks_.pop_back();
+    }
+    block->start(grid, *this, index);
+    active.push_back(std::move(block));
+    return true;
+  };
+  while (!grid.stop.load(std::memory_order_relaxed)) {
+    if (active.empty() && !open_next()) break;
+    for (size_t i = 0; i < active.size() && !grid.stop.load(std::memory_order_relaxed);) {
+      Outcome outcome = active[i]->run();
+      if (outcome == Outcome::Yielded) {
+        ++i;
+        continue;
+      }
+      if (spare_blocks_.size() < 4) spare_blocks_.push_back(std::move(active[i]));
+      active.erase(active.begin() + static_cast<long>(i));
+    }
+    if (!active.empty() && active.size() < most) open_next();
+    if (!active.empty()) std::this_thread::yield();
+  }
+  for (auto& block : active) block->abandon();
+}
+
+namespace {
+
+// Threads that wait for grids. Only one grid at a time is shared out; a second launch from another thread runs alone.
+class Pool {
+ public:
+  explicit Pool(uint32_t helpers) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // Ctrl-C belongs to the program's own threads
+    for (uint32_t i = 0; i < helpers; ++i) std::thread([this] { help(); }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    helpers_ = helpers;
+  }
+
+  uint32_t helpers() const { return helpers_; }
+
+  bool share(Grid& grid, Worker& own) {
+    if (!in_use_.try_lock()) return false;
+    {
+      std::lock_guard lock(mutex_);
+      grid_ = &grid;
+      ++serial_;
+    }
+    wake_.notify_all();
+    own.run_blocks(grid);
+    {
+      std::unique_lock lock(mutex_);
+      grid_ = nullptr;
+      idle_.wait(lock, [&] { return busy_ == 0; });
+    }
+    in_use_.unlock();
+    return true;
+  }
+
+ private:
+  void help() {
+    Worker worker;
+    uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return grid_ && serial_ != seen; });
+      Grid* grid = grid_;
+      seen = serial_;
+      ++busy_;
+      lock.unlock();
+      worker.run_blocks(*grid);
+      lock.lock();
+      if (--busy_ == 0) idle_.notify_all();
+    }
+  }
+
+  std::mutex in_use_;
+  std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  Grid* grid_ = nullptr;
+  uint64_t serial_ = 0;
+  uint32_t busy_ = 0;
+  uint32_t helpers_ = 0;
+};
+
+// Never freed: its threads run until the process ends, and the child of a fork, which has none of them, makes another.
+std::atomic<Pool*> pool_of_process{nullptr};
+std::mutex pool_mutex;
+
+void forget_pool_in_child() {
+  pool_of_process.store(nullptr);
+  new (&pool_mutex) std::mutex;
+}
+
+Pool* pool() {
+  Pool* existing = pool_of_process.load(std::memory_order_acquire);
+  if (existing) return existing;
+  std::lock_guard lock(pool_mutex);
+  if (!pool_of_process.load()) {
+    static bool registered = pthread_atfork(nullptr, nullptr, forget_pool_in_child) == 0;
+    (void)registered;
+    pool_of_process.store(new Pool(worker_limit() - 1), std::memory_order_release);
+  }
+  return pool_of_process.load();
+}
+
+}  // namespace
+
+uint32_t worker_limit() {
+  if (auto wanted = environment().threads; wanted > 0) return std::min(wanted, 1024u);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return static_cast<uint32_t>(std::max(count, 1));
+}
+
+void run_grid(Grid& grid) {
+  thread_local Worker own;
+  // Waking the pool costs some microseconds: not worth it for little.
+  bool small = grid.block_count == 1 || grid.block_count * grid.threads_per_block <= 1024;
+  if (!small && worker_limit() > 1 && pool()->share(grid, own)) return;
+  own.run_blocks(grid);
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does PTX text become memory and programs?
+#include "engine/image.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "engine/lowering.h"
+#include "ptx/parser.h"
+
+namespace kiln::engine {
+
+Image::~Image() {
+  for (auto& [name, variable] : variables_) heap_.release(variable.at);
+}
+
+Status Image::load(std::string text) {
+  text_ = std::move(text);
+  TRY(module_, ptx::parse_module(text_));
+  uint64_t shared = 0;
+  std::vector<const ptx::Variable*> filled;
+  for (const ptx::Variable& v : module_.variables) {
+    if (v.space == ptx::Space::Shared) {
+      shared_[v.name] = &v;
+      if (v.unsized || v.is_extern) {
+        dynamic_shared_alignment_ = std::max(dynamic_shared_alignment_, v.align);
+        continue;
+      }
+      shared = (shared + v.align - 1) / v.align * v.align;
+      shared_offsets_[v.name] = shared;
+      shared += v.bytes();
+      continue;
+    }
+    if (v.is_extern && !v.unsized && v.init.empty() && variables_.count(v.name)) continue;
+    TRY(uint64_t address, declare_variable(v));
+    (void)address;
+    filled.push_back(&v);
+  }
+  common_shared_bytes_ = shared;
+  // Values may name variables that come later: all have their memory by now.
+  for (const ptx::Variable* v : filled) CHECK_OK(fill(*v, variables_[v->name].at));
+  loaded_ = true;
+  return {};
+}
+
+Result<uint64_t> Image::declare_variable(const ptx::Variable& v) {
+  auto found = variables_.find(v.name);
+  if (found == variables_.end()) {
+    void* memory = heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name));
+    if (!memory) {
+      return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
+                   fmt::format("no memory for {} bytes", v.bytes()), ""};
+    }
+    std::memset(memory, 0, v.bytes());
+    found = variables_.emplace(v.name, VariableMemory{memory, v.bytes()}).first;
+    if (loaded_) CHECK_OK(fill(v, memory));
+  }
+  return reinterpret_cast<uint64_t>(found->second.at);
+}
+
+Status Image::fill(const ptx::Variable& v, void* memory) {
+  uint32_t bytes = ptx::bytes_of(v.type);
+  auto* to = static_cast<std::byte*>(memory);
+  if (v.init.size() * bytes > v.bytes()) {
+    return Error{Fault::Work, fmt::format("cannot load the variable {}", v.name), "more values than room", ""};
+  }
+  for (const ptx::InitialValue& value : v.init) {
+    uint64_t bits = value.bits;
+    if (!value.symbol.empty()) {
+      TRY(uint64_t address, symbol_address(value.symbol));
+      bits += address;
+    }
+    std::memcpy(to, &bits, std::min<uint32_t>(bytes, 8));
+    to += bytes;
+  }
+  return {};
+}
+
+const Image::VariableMemory* Image::variable(std::string_view name) const {
+  auto found = variables_.find(name);
+  return found == variables_.end() ? nullptr : &found->second;
+}
+
+const ptx::Variable* Image::shared_variable(std::string_view name) const {
+  auto found = shared_.find(name);
+  return found == shared_.end() ? nullptr : found->second;
+}
+
+uint64_t Image::shared_variable_offset(std::string_view name) const { return shared_offsets_.at(name); }
+
+Result<uint64_t> Image::symbol_address(std::string_view name) {
+  if (const VariableMemory* variable = this->variable(name)) return reinterpret_cast<uint64_t>(variable->at);
+  if (const ptx::Function* function = module_.find(name); function && !function->body_text.empty()) {
+    TRY(const Program* program, this->program(*function));
+    uint64_t pointer = reinterpret_cast<uint64_t>(program);
+    by_pointer_[pointer] = program;
+    return pointer;
+  }
+  return Error{Fault::Work, "cannot find a symbol", fmt::format("the symbol '{}' is not defined", name), ""};
+}
+
+const Program* Image::program_at(uint64_t pointer) const {
+  auto found = by_pointer_.find(pointer);
+  return found == by_pointer_.end() ? nullptr : found->second;
+}
+
+Result<const Program*> Image::program(const ptx::Function& function) {
+  Decoded& decoded = programs_[function.name];
+  if (decoded.error) return *decoded.error;
+  if (decoded.program) return static_cast<const Program*>(decoded.program.get());
+  decoded.program = std::make_unique<Program>();
+  Program& program = *decoded.program;
+  Status status = Lowering(*this, module_, function, program).run();
+  Decoded& kept = programs_[function.name];  // decoding callees may have moved the table
+  kept.complete = true;
+  if (!status) {
+    kept.error = std::make_unique<Error>(status.error());
+    return status.error();
+  }
+  return static_cast<const Program*>(&program);
+}
+
+Result<const Program*> Image::kernel(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  const ptx::Function* function = module_.find(name);
+  if (!function || !function->is_entry || function->body_text.empty()) {
+    return Error{Fault::Work, fmt::format("cannot launch {}", name), "no kernel of this name is in the library's PTX",
+                 ""};
+  }
+  return program(*function);
+}
+
+uint64_t Image::static_shared_bytes(const Program& kernel) const {
+  uint64_t most = 0;
+  std::set<const Program*> seen;
+  std::vector<const Program*> open{&kernel};
+  while (!open.empty()) {
+    const Program* program = open.back();
+    open.pop_back();
+    if (!seen.insert(program).second) continue;
+    most = std::max(most, program->shared_bytes);
+    open.insert(open.end(), program->callees.begin(), program->callees.end());
+  }
+  return most;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has the engine loaded of one library? Its PTX, its variables in memory, and the functions decoded so far.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "engine/memory.h"
+#include "engine/program.h"
+#include "ptx/module.h"
+
+namespace kiln::engine {
+
+class Image {
+ public:
+  explicit Image(Heap& heap) : heap_(heap) {}
+  ~Image();
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  // Reads the text, gives every variable its memory and its first value.
+  Status load(std::string text);
+  bool loaded() const { return loaded_; }
+
+  // The kernel and all it calls, decoded. Errors are kept: a kernel that cannot run stays so.
+  Result<const Program*> kernel(std::string_view name);
+  // What a kernel needs of static shared memory, with all it calls.
+  uint64_t static_shared_bytes(const Program& program) const;
+  uint32_t dynamic_shared_alignment() const { return dynamic_shared_alignment_; }
+
+  struct VariableMemory {
+    void* at = nullptr;
+    uint64_t bytes = 0;
+  };
+  // Null: no such variable.
+  const VariableMemory* variable(std::string_view name) const;
+
+  // For the decoder.
+  Result<const Program*> program(const ptx::Function& function);
+  const Program* program_at(uint64_t pointer) const;
+  Result<uint64_t> symbol_address(std::string_view name);
+  Result<uint64_t> declare_variable(const ptx::Variable& variable);
+  const ptx::Variable* shared_variable(std::string_view name) const;
+  uint64_t shared_variable_offset(std::string_view name) const;
+  uint64_t common_shared_bytes() const { return common_shared_bytes_; }
+  const ptx::Module& module() const { return module_; }
+
+ private:
+  Status fill(const ptx::Variable& variable, void* memory);
+
+  Heap& heap_;
+  bool loaded_ = false;
+  std::string text_;
+  ptx::Module module_;
+  std::mutex mutex_;
+  std::unordered_map<std::string_view, VariableMemory> variables_;
+  std::unordered_map<std::string_view, const ptx::Variable*> shared_;
+  std::unordered_map<std::string_view, uint64_t> shared_offsets_;
+  uint64_t common_shared_bytes_ = 0;
+  uint32_t dynamic_shared_alignment_ = 16;
+  struct Decoded {
+    std::unique_ptr<Program> program;
+    std::unique_ptr<Error> error;
+    bool complete = false;
+  };
+  std::unordered_map<std::string_view, Decoded> programs_;
+  std::unordered_map<uint64_t, const Program*> by_pointer_;
+};
+
+}  // namespace kiln::engine

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do the floating-point instructions compute? (PTX ISA 9.7.3 to 9.7.5) IEEE operations are exact; .approx ones are
+// computed more precisely than the manual asks.
+#include <cfenv>
+#include <cmath>
+
+#include "engine/lanes.h"
+#include "engine/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+// f16 and bf16 by way of f32: 24 bits are enough for +, -, *, / and sqrt of 11 to round once (24 >= 2 * 11 + 2).
+template <SmallFloat T, class Operation>
+T through_float(T a, T b, Operation operation) {
+  return T::from(operation(static_cast<float>(a), static_cast<float>(b)));
+}
+template <SmallFloat T, class Operation>
+T through_float(T a, Operation operation) {
+  return T::from(operation(static_cast<float>(a)));
+}
+
+constexpr uint16_t kSmallSign = 0x8000;
+
+template <NativeFloat T>
+bool is_nan(T value) {
+  return value != value;
+}
+
+// -0 is less than +0 for min and max.
+template <NativeFloat T>
+T smaller(T a, T b) {
+  return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+template <NativeFloat T>
+T larger(T a, T b) {
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
+
+}  // namespace
+
+#define KILN_FLOAT_BINARY(Name, expression)                                                                 \
+  struct Name {                                                                                             \
+    template <NativeFloat T>                                                                                \
+    static T f(T a, T b) {                                                                                  \
+      return canonical(static_cast<T>(expression));                                                         \
+    }                                                                                                       \
+    template <SmallFloat T>                                                                                 \
+    static T f(T x, T y) {                                                                                  \
+      return through_float(x, y, [](float a, float b) -> float { return static_cast<float>(expression); }); \
+    }                                                                                                       \
+  };
+KILN_FLOAT_BINARY(FloatAdd, a + b)
+KILN_FLOAT_BINARY(FloatSub, a - b)
+KILN_FLOAT_BINARY(FloatMul, a* b)
+KILN_FLOAT_BINARY(FloatDiv, a / b)
+KILN_FLOAT_BINARY(FloatMin, is_nan(a) ? b : is_nan(b) ? a : smaller(a, b))
+KILN_FLOAT_BINARY(FloatMax, is_nan(a) ? b : is_nan(b) ? a : larger(a, b))
+KILN_FLOAT_BINARY(MinNan, is_nan(a) || is_nan(b) ? a + b : smaller(a, b))
+KILN_FLOAT_BINARY(MaxNan, is_nan(a) || is_nan(b) ? a + b : larger(a, b))
+#undef KILN_FLOAT_BINARY
+
+struct Fma {
+  template <NativeFloat T>
+  static T f(T a, T b, T c) {
+    return canonical(std::fma(a, b, c));
+  }
+  template <SmallFloat T>
+  static T f(T a, T b, T c) {
+    // The product is exact in f64; the sum is rounded to odd so that the last rounding is the only one.
+    double product = static_cast<double>(static_cast<float>(a)) * static_cast<double>(static_cast<float>(b));
+    return T::from(narrow_to_odd(add_to_odd(product, static_cast<double>(static_cast<float>(c)))));
+  }
+};
+
+struct FloatAbs {
+  static float f(float a) { return as_float(as_bits(a) & 0x7fffffffu); }
+  static double f(double a) { return std::fabs(a); }
+  template <SmallFloat T>
+  static T f(T a) {
+    return {static_cast<uint16_t>(a.bits & ~kSmallSign)};
+  }
+};
+struct FloatNeg {
+  static float f(float a) { return as_float(as_bits(a) ^ 0x80000000u); }
+  static double f(double a) { return -a; }
+  template <SmallFloat T>
+  static T f(T a) {
+    return {static_cast<uint16_t>(a.bits ^ kSmallSign)};
+  }
+};
+
+#define KILN_FLOAT_UNARY(Name, expression)                                                      \
+  struct Name {                                                                                 \
+    template <NativeFloat T>                                                                    \
+    static T f(T a) {                                                                           \
+      return canonical(static_cast<T>(expression));                                             \
+    }                                                                                           \
+    template <SmallFloat T>                                                                     \
+    static T f(T x) {                                                                           \
+      return through_float(x, [](float a) -> float { return static_cast<float>(expression); }); \
+    }                                                                                           \
+  };
+KILN_FLOAT_UNARY(Reciprocal, 1 / a)
+KILN_FLOAT_UNARY(SquareRoot, std::sqrt(a))
+KILN_FLOAT_UNARY(ReciprocalRoot, 1 / std::sqrt(static_cast<double>(a)))
+KILN_FLOAT_UNARY(Sine, std::sin(a))
+KILN_FLOAT_UNARY(Cosine, std::cos(a))
+KILN_FLOAT_UNARY(Log2, std::log2(a))
+KILN_FLOAT_UNARY(Exp2, std::exp2(a))
+KILN_FLOAT_UNARY(Tanh, std::tanh(a))
+#undef KILN_FLOAT_UNARY
+
+namespace {
+
+template <class T>
+T saturate(T value) {
+  if constexpr (SmallFloat<T>) {
+    return T::from(saturate(static_cast<float>(value)));
+  } else {
+    return value > 0 ? (value < 1 ? value : T{1}) : T{0};  // a NaN becomes +0
+  }
+}
+template <class T>
+T relu(T value) {
+  if constexpr (SmallFloat<T>) {
+    float wide = value;
+    return wide != wide ? T{T::kNan} : wide > 0 ? value : T{0};
+  } else {
+    return value != value ? canonical(value) : value > 0 ? value : T{0};
+  }
+}
+
+// F with what .ftz, .sat and .relu add, on single values and on pairs.
+template <class F, bool kFlush, bool kSaturate, bool kRelu = false>
+struct With {
+  template <AnyFloat T>
+  static T finish(T value) {
+    if constexpr (kFlush) value = flush(value);
+    if constexpr (kSaturate) value = saturate(value);
+    if constexpr (kRelu) value = relu(value);
+    return value;
+  }
+  template <AnyFloat T>
+  static T ready(T value) {
+    return kFlush ? flush(value) : value;
+  }
+  template <AnyFloat T>
+  requires UnaryOn<F, T>
+  static T f(T a) { return finish(F::f(ready(a))); }
+  template <AnyFloat T>
+  requires BinaryOn<F, T>
+  static T f(T a, T b) { return finish(F::f(ready(a), ready(b))); }
+  template <AnyFloat T>
+  requires TernaryOn<F, T>
+  static T f(T a, T b, T c) { return finish(F::f(ready(a), ready(b), ready(c))); }
+  template <SmallFloat T>
+  requires UnaryOn<F, T>
+  static Pair<T> f(Pair<T> a) { return {f(a.low), f(a.high)}; }
+  template <SmallFloat T>
+  requires BinaryOn<F, T>
+  static Pair<T> f(Pair<T> a, Pair<T> b) { return {f(a.low, b.low), f(a.high, b.high)}; }
+  template <SmallFloat T>
+  requires TernaryOn<F, T>
+  static Pair<T> f(Pair<T> a, Pair<T> b, Pair<T> c) { return {f(a.low, b.low, c.low), f(a.high, b.high, c.high)}; }
+};
+
+int rounding_of(Lowering& l) {
+  return l.has("rz") ? FE_TOWARDZERO : l.has("rm") ? FE_DOWNWARD : l.has("rp") ? FE_UPWARD : FE_TONEAREST;
+}
+
+// The rare directed roundings: the FPU does them. `volatile` keeps the compiler from computing on another side of
+// fesetround.
+template <class T, class Operation>
+const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
+  T result[kWarpSize];
+  const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b), *c = warp.lanes<T>(op->c);
+  std::fesetround(static_cast<int>(op->imm));
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    volatile T x = op->x ? flush(a[i]) : a[i], y = op->x ? flush(b[i]) : b[i], z = op->x ? flush(c[i]) : c[i];
+    volatile T r = operation(x, y, z);
+    result[i] = r;
+  }
+  std::fesetround(FE_TONEAREST);
+  for (T& r : result) {
+    r = canonical(r);
+    if (op->x) r = flush(r);
+    if (op->y) r = saturate(r);
+  }
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+template <class T>
+Handler rounded_handler(std::string_view mnemonic) {
+  if (mnemonic == "add")
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a + b; }); };
+  if (mnemonic == "sub")
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a - b; }); };
+  if (mnemonic == "mul")
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a * b; }); };
+  if (mnemonic == "div")
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a / b; }); };
+  if (mnemonic == "rcp")
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return T{1} / a; }); };
+  if (mnemonic == "sqrt") {
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return std::sqrt(a); }); };
+  }
+  if (mnemonic == "fma" || mnemonic == "mad") {
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T c) { return std::fma(a, b, c); }); };
+  }
+  return nullptr;
+}
+
+bool lower_rounded(Lowering& l, int rounding) {
+  Handler handler = l.type() == ptx::Type::f32   ? rounded_handler<float>(l.ins().mnemonic)
+                    : l.type() == ptx::Type::f64 ? rounded_handler<double>(l.ins().mnemonic)
+                                                 : nullptr;
+  if (!handler) return l.refuse("this rounding is not known for this type");
+  uint32_t slots[3] = {0, 0, 0};
+  size_t sources = l.ins().operands.size() - 1;
+  for (size_t i = 0; i < sources; ++i) {
+    if (!l.lanes(l.operand(i + 1), l.type(), &slots[i])) return false;
+  }
+  for (size_t i = sources; i < 3; ++i) slots[i] = slots[0];
+  Dest d;
+  if (!l.dest(l.operand(0), ptx::bytes_of(l.type()), false, &d)) return false;
+  Op& op = l.emit(handler);
+  op.a = slots[0];
+  op.b = slots[1];
+  op.c = slots[2];
+  op.d = d.offset;
+  op.imm = rounding;
+  op.x = l.has("ftz");
+  op.y = l.has("sat");
+  return true;
+}
+
+}  // namespace
+
+template <class F>
+bool unary_float(Lowering& l) {
+  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
+  return l.has("ftz") ? lower_unary_as<With<F, true, false>>(l) : lower_unary_as<With<F, false, false>>(l);
+}
+
+template <class F>
+bool binary_float(Lowering& l) {
+  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
+  if (l.has("sat"))
+    return l.has("ftz") ? lower_binary_as<With<F, true, true>>(l) : lower_binary_as<With<F, false, true>>(l);
+  return l.has("ftz") ? lower_binary_as<With<F, true, false>>(l) : lower_binary_as<With<F, false, false>>(l);
+}
+
+template <class F>
+bool ternary_float(Lowering& l) {
+  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
+  if (l.has("relu")) {
+    return l.has("ftz") ? lower_ternary_as<With<F, true, false, true>>(l)
+                        : lower_ternary_as<With<F, false, false, true>>(l);
+  }
+  if (l.has("sat"))
+    return l.has("ftz") ? lower_ternary_as<With<F, true, true>>(l) : lower_ternary_as<With<F, false, true>>(l);
+  return l.has("ftz") ? lower_ternary_as<With<F, true, false>>(l) : lower_ternary_as<With<F, false, false>>(l);
+}
+
+namespace {
+
+struct CopySign {
+  // copysign d, a, b: the magnitude of b with the sign of a.
+  static float f(float a, float b) { return as_float((as_bits(a) & 0x80000000u) | (as_bits(b) & 0x7fffffffu)); }
+  static double f(double a, double b) { return std::copysign(b, a); }
+};
+
+template <class T>
+const Op* run_test_property(Warp& warp, const Op* op) {
+  const T* a = warp.lanes<T>(op->a);
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    int kind = std::fpclassify(a[i]);
+    bool holds = false;
+    switch (op->x) {
+      case 0:
+        holds = kind != FP_NAN && kind != FP_INFINITE;
+        break;
+      case 1:
+        holds = kind == FP_INFINITE;
+        break;
+      case 2:
+        holds = kind != FP_NAN;
+        break;
+      case 3:
+        holds = kind == FP_NAN;
+        break;
+      case 4:
+        holds = kind == FP_NORMAL;
+        break;
+      case 5:
+        holds = kind == FP_SUBNORMAL;
+        break;
+    }
+    result |= static_cast<uint32_t>(holds) << i;
+  }
+  warp.set_predicate(op->d, result);
+  return op + 1;
+}
+
+}  // namespace
+
+bool copy_sign(Lowering& l) { return lower_binary_as<CopySign>(l); }
+
+bool test_property(Lowering& l) {
+  constexpr std::string_view kProperties[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  uint32_t a, d;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.dest_predicate(l.operand(0), &d)) return false;
+  Op& op = l.emit(l.type() == ptx::Type::f64 ? &run_test_property<double> : &run_test_property<float>);
+  op.a = a;
+  op.d = d;
+  for (uint8_t i = 0; i < std::size(kProperties); ++i) {
+    if (l.has(kProperties[i])) op.x = i;
+  }
+  return true;
+}
+
+template bool unary_float<FloatAbs>(Lowering&);
+template bool unary_float<FloatNeg>(Lowering&);
+template bool unary_float<Reciprocal>(Lowering&);
+template bool unary_float<SquareRoot>(Lowering&);
+template bool unary_float<ReciprocalRoot>(Lowering&);
+template bool unary_float<Sine>(Lowering&);
+template bool unary_float<Cosine>(Lowering&);
+template bool unary_float<Log2>(Lowering&);
+template bool unary_float<Exp2>(Lowering&);
+template bool unary_float<Tanh>(Lowering&);
+template bool binary_float<FloatAdd>(Lowering&);
+template bool binary_float<FloatSub>(Lowering&);
+template bool binary_float<FloatMul>(Lowering&);
+template bool binary_float<FloatDiv>(Lowering&);
+template bool binary_float<FloatMin>(Lowering&);
+template bool binary_float<FloatMax>(Lowering&);
+template bool binary_float<MinNan>(Lowering&);
+template bool binary_float<MaxNan>(Lowering&);
+template bool ternary_float<Fma>(Lowering&);
+
+}  // namespace kiln::engine

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do loads and stores run? (PTX ISA 9.7.9.8 to 9.7.9.12) The bytes of a lane are found and checked by access.h.
+#include <atomic>
+#include <cstring>
+
+#include "engine/access.h"
+#include "engine/lanes.h"
+#include "engine/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kMostElements = 8;
+
+// The registers of ld.v4 or st.v4.
+struct Elements {
+  uint32_t count = 1;
+  uint32_t slots[kMostElements] = {};
+  bool uniform[kMostElements] = {};
+};
+
+// M is what memory holds, R the register's lanes: a narrow value is extended by M's own sign.
+template <class M, class R>
+R widen(const std::byte* from) {
+  M value;
+  std::memcpy(&value, from, sizeof(M));
+  return static_cast<R>(value);
+}
+
+template <class M, class R>
+const Op* run_load(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  R* d = warp.lanes<R>(op->d);
+  switch (shape) {
+    case Shape::Fault:
+      return nullptr;
+    case Shape::Contiguous:
+      if constexpr (sizeof(M) == sizeof(R)) {
+        std::memcpy(d, pointer[0], sizeof(R) * kWarpSize);
+      } else {
+        const M* from = reinterpret_cast<const M*>(pointer[0]);
+#pragma GCC ivdep
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = static_cast<R>(from[i]);
+      }
+      break;
+    case Shape::Uniform: {
+      R value = widen<M, R>(pointer[0]);
+      for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (warp.mask >> i & 1) ? value : d[i];
+      break;
+    }
+    case Shape::Scattered:
+      if (warp.mask == kFullMask) {
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = widen<M, R>(pointer[i]);
+      } else {
+        for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+          uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+          d[i] = widen<M, R>(pointer[i]);
+        }
+      }
+  }
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_load_vector(Warp& warp, const Op* op) {
+  const Elements& elements = *static_cast<const Elements*>(op->data);
+  std::byte* pointer[kWarpSize];
+  const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
+  Shape shape = locate(warp, op, bytes, Access::Read, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  if (shape == Shape::Contiguous && elements.count == 4) {
+    const M* from = reinterpret_cast<const M*>(pointer[0]);
+    R *d0 = warp.lanes<R>(elements.slots[0]), *d1 = warp.lanes<R>(elements.slots[1]),
+      *d2 = warp.lanes<R>(elements.slots[2]), *d3 = warp.lanes<R>(elements.slots[3]);
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      d0[i] = static_cast<R>(from[4 * i]);
+      d1[i] = static_cast<R>(from[4 * i + 1]);
+      d2[i] = static_cast<R>(from[4 * i + 2]);
+      d3[i] = static_cast<R>(from[4 * i + 3]);
+    }
+    return op + 1;
+  }
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    R* d = warp.lanes<R>(elements.slots[e]);
+    const size_t skip = e * sizeof(M);
+    if (shape == Shape::Contiguous) {
+      for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = widen<M, R>(pointer[0] + size_t{i} * bytes + skip);
+    } else {
+      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+        uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+        d[i] = widen<M, R>(pointer[shape == Shape::Uniform ? 0 : i] + skip);
+      }
+    }
+  }
+  return op + 1;
+}
+
+template <class M, class R>
+void narrow(std::byte* to, R value) {
+  M kept = static_cast<M>(value);
+  std::memcpy(to, &kept, sizeof(M));
+}
+
+template <class M, class R>
+const Op* run_store(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate(warp, op, sizeof(M), Access::Write, pointer);
+  const R* b = warp.lanes<R>(op->b);
+  const uint32_t step = op->y ? 0 : 1;
+  switch (shape) {
+    case Shape::Fault:
+      return nullptr;
+    case Shape::Contiguous:
+      if (sizeof(M) == sizeof(R) && step) {
+        std::memcpy(pointer[0], b, sizeof(R) * kWarpSize);
+      } else {
+        M* to = reinterpret_cast<M*>(pointer[0]);
+        for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = static_cast<M>(b[i * step]);
+      }
+      break;
+    case Shape::Uniform: {
+      // Which lane's value stays is not defined; the last one's, as the hardware tends to do.
+      uint32_t last = 31u - static_cast<uint32_t>(__builtin_clz(warp.mask));
+      narrow<M, R>(pointer[0], b[last * step]);
+      break;
+    }
+    case Shape::Scattered:
+      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+        uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+        narrow<M, R>(pointer[i], b[i * step]);
+      }
+  }
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_store_vector(Warp& warp, const Op* op) {
+  const Elements& elements = *static_cast<const Elements*>(op->data);
+  std::byte* pointer[kWarpSize];
+  const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
+  Shape shape = locate(warp, op, bytes, Access::Write, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  if (shape == Shape::Contiguous && elements.count == 4 && !elements.uniform[0] && !elements.uniform[1] &&
+      !elements.uniform[2] && !elements.uniform[3]) {
+    M* to = reinterpret_cast<M*>(pointer[0]);
+    const R *b0 = warp.lanes<R>(elements.slots[0]), *b1 = warp.lanes<R>(elements.slots[1]),
+            *b2 = warp.lanes<R>(elements.slots[2]), *b3 = warp.lanes<R>(elements.slots[3]);
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      to[4 * i] = static_cast<M>(b0[i]);
+      to[4 * i + 1] = static_cast<M>(b1[i]);
+      to[4 * i + 2] = static_cast<M>(b2[i]);
+      to[4 * i + 3] = static_cast<M>(b3[i]);
+    }
+    return op + 1;
+  }
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    const R* b = warp.lanes<R>(elements.slots[e]);
+    const uint32_t step = elements.uniform[e] ? 0 : 1;
+    const size_t skip = e * sizeof(M);
+    for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+      uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+      std::byte* to = shape == Shape::Contiguous ? pointer[0] + size_t{i} * bytes
+                      : shape == Shape::Uniform  ? pointer[0]
+                                                 : pointer[i];
+      narrow<M, R>(to + skip, b[i * step]);
+    }
+  }
+  return op + 1;
+}
+
+// `.param` memory of calls: in the frame, one lane after the other. op->c: bytes of a lane; op->imm: offset inside.
+template <class M, class R>
+const Op* run_load_passed(Warp& warp, const Op* op) {
+  const std::byte* from = warp.lanes<std::byte>(op->a) + op->imm;
+  R result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = widen<M, R>(from + size_t{i} * op->c);
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_store_passed(Warp& warp, const Op* op) {
+  std::byte* to = warp.lanes<std::byte>(op->a) + op->imm;
+  const R* b = warp.lanes<R>(op->b);
+  const uint32_t step = op->y ? 0 : 1;
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+    narrow<M, R>(to + size_t{i} * op->c, b[i * step]);
+  }
+  return op + 1;
+}
+
+// Calls `then` with values of the memory's and of the register's type; refuses registers narrower than the memory.
+template <class Then>
+bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
+  return with_type(l.type(), [&](auto m) {
+    using Declared = decltype(m);
+    if constexpr (Integer<Declared> || NativeFloat<Declared>) {
+      using M = std::conditional_t<std::is_same_v<Declared, float>, uint32_t,
+                                   std::conditional_t<std::is_same_v<Declared, double>, uint64_t, Declared>>;
+      auto as = [&](auto r) {
+        using R = decltype(r);
+        if constexpr (sizeof(R) >= sizeof(M)) {
+          return then(M{}, R{});
+        } else {
+          return l.refuse("the register is narrower than the value");
+        }
+      };
+      switch (register_bytes) {
+        case 1:
+          return as(uint8_t{});
+        case 2:
+          return as(uint16_t{});
+        case 4:
+          return as(uint32_t{});
+        case 8:
+          return as(uint64_t{});
+        default:
+          return l.refuse("a register of this width is not known here");
+      }
+    } else {
+      return l.refuse("no such type for this instruction");
+    }
+  });
+}
+
+ptx::Space space_of(Lowering& l) {
+  if (l.has("global")) return ptx::Space::Global;
+  if (l.has("shared") || l.has("shared::cta")) return ptx::Space::Shared;
+  if (l.has("local")) return ptx::Space::Local;
+  if (l.has("const")) return ptx::Space::Const;
+  if (l.has("param") || l.has("param::entry") || l.has("param::func")) return ptx::Space::Param;
+  return l.ins().mnemonic == "ldu" ? ptx::Space::Global : ptx::Space::Generic;
+}
+
+const Op* run_fence_memory(Warp&, const Op* op) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return op + 1;
+}
+
+bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space space) {
+  Source base;
+  uint32_t base_bytes = 8;
+  if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
+  op->a = base.offset;
+  op->x = static_cast<uint8_t>((base.uniform ? kAddressUniform : 0) | (base_bytes == 4 ? kAddress32 : 0));
+  op->z = static_cast<uint8_t>(space);
+  return true;
+}
+
+// The operands of a vector, or the one operand.
+std::vector<const ptx::Operand*> elements_of(const ptx::Operand& operand) {
+  std::vector<const ptx::Operand*> out;
+  if (operand.kind == ptx::OperandKind::Vector) {
+    for (const ptx::Operand& e : operand.elements) out.push_back(&e);
+  } else {
+    out.push_back(&operand);
+  }
+  return out;
+}
+
+bool check_count(Lowering& l, size_t count) {
+  size_t wanted = l.has("v8") ? 8 : l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
+  return count == wanted || l.refuse("the number of registers is not that of the vector");
+}
+
+bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand& to, int64_t skip) {
+  ptx::Operand at = address;
+  at.offset += skip;
+  Source from;
+  if (!l.parameter(at, l.type(), &from)) return false;
+  if (to.kind == ptx::OperandKind::Sink) return true;
+  if (l.register_bytes(to) < ptx::bytes_of(l.type())) return l.refuse("the register is narrower than the value");
+  if (l.alias(to, from, address)) return true;
+  struct Same {
+    static uint64_t f(uint64_t a) { return a; }
+  };
+  // Scalars have 8 bytes, whatever the register's width.
+  l.emit_value(to, l.register_bytes(to), true, &run_unary<Same, uint64_t, uint64_t, false>, from);
+  return true;
+}
+
+bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed, const ptx::Operand& to,
+                 int64_t skip) {
+  uint32_t bytes = ptx::bytes_of(l.type());
+  int64_t at = address.offset + skip;
+  if (at < 0 || at + bytes > passed.bytes) return l.refuse("a read beyond the argument");
+  if (to.kind == ptx::OperandKind::Sink) return true;
+  uint32_t register_bytes = l.register_bytes(to);
+  return with_memory_types(l, register_bytes, [&](auto m, auto r) {
+    Dest d;
+    if (!l.dest(to, register_bytes, false, &d)) return false;
+    Op& op = l.emit(&run_load_passed<decltype(m), decltype(r)>);
+    op.a = passed.offset;
+    op.c = passed.bytes;
+    op.imm = at;
+    op.d = d.offset;
+    return true;
+  });
+}
+
+}  // namespace
+
+bool load(Lowering& l) {
+  const ptx::Operand& address = l.operand(1);
+  auto targets = elements_of(l.operand(0));
+  if (!check_count(l, targets.size())) return false;
+  uint32_t bytes = ptx::bytes_of(l.type());
+  ptx::Space space = space_of(l);
+  if (space == ptx::Space::Param && !address.base_is_register) {
+    const Lowering::Passed* passed = l.passed(address.name);
+    for (size_t e = 0; e < targets.size(); ++e) {
+      int64_t skip = static_cast<int64_t>(e * bytes);
+      bool done =
+          passed ? load_passed(l, address, *passed, *targets[e], skip) : load_parameter(l, address, *targets[e], skip);
+      if (!done) return l.refuse("no parameter of this name");
+    }
+    return true;
+  }
+  uint32_t register_bytes = bytes;
+  for (const ptx::Operand* t : targets) {
+    if (t->kind == ptx::OperandKind::Register) register_bytes = l.register_bytes(*t);
+  }
+  Op prepared;
+  if (!set_address(l, &prepared, address, space)) return false;
+  Elements elements;
+  elements.count = static_cast<uint32_t>(targets.size());
+  for (size_t e = 0; e < targets.size(); ++e) {
+    Dest d;
+    if (!l.dest(*targets[e], register_bytes, false, &d)) return false;
+    elements.slots[e] = d.offset;
+  }
+  bool acquires = l.has("acquire");
+  bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
+    using M = decltype(m);
+    using R = decltype(r);
+    Op& op = l.emit(elements.count == 1 ? &run_load<M, R> : &run_load_vector<M, R>);
+    prepared.run = op.run;
+    prepared.site = op.site;
+    op = prepared;
+    op.d = elements.slots[0];
+    if (elements.count > 1) op.data = l.own(elements);
+    return true;
+  });
+  if (done && acquires) l.emit(&run_fence_memory);
+  return done;
+}
+
+bool store(Lowering& l) {
+  const ptx::Operand& address = l.operand(0);
+  auto sources = elements_of(l.operand(1));
+  if (!check_count(l, sources.size())) return false;
+  uint32_t bytes = ptx::bytes_of(l.type());
+  uint32_t register_bytes = bytes;
+  for (const ptx::Operand* s : sources) {
+    if (s->kind == ptx::OperandKind::Register) register_bytes = l.register_bytes(*s);
+  }
+  ptx::Type register_type = register_bytes == 8   ? ptx::Type::b64
+                            : register_bytes == 4 ? ptx::Type::b32
+                            : register_bytes == 2 ? ptx::Type::b16
+                                                  : ptx::Type::b8;
+  if (ptx::bytes_of(l.type()) == register_bytes) register_type = l.type();
+  Elements elements;
+  elements.count = static_cast<uint32_t>(sources.size());
+  for (size_t e = 0; e < sources.size(); ++e) {
+    Source source;
+    if (!l.source(*sources[e], register_type, &source)) return false;
+    elements.slots[e] = source.offset;
+    elements.uniform[e] = source.uniform;
+  }
+  ptx::Space space = space_of(l);
+  if (space == ptx::Space::Param && !address.base_is_register) {
+    const Lowering::Passed* passed = l.passed(address.name);
+    if (!passed) return l.refuse("no argument of this name");
+    for (size_t e = 0; e < sources.size(); ++e) {
+      int64_t at = address.offset + static_cast<int64_t>(e * bytes);
+      if (at < 0 || at + bytes > passed->bytes) return l.refuse("a write beyond the argument");
+      bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
+        Op& op = l.emit(&run_store_passed<decltype(m), decltype(r)>);
+        op.a = passed->offset;
+        op.c = passed->bytes;
+        op.imm = at;
+        op.b = elements.slots[e];
+        op.y = elements.uniform[e];
+        return true;
+      });
+      if (!done) return false;
+    }
+    return true;
+  }
+  Op prepared;
+  if (!set_address(l, &prepared, address, space)) return false;
+  if (l.has("release")) l.emit(&run_fence_memory);
+  return with_memory_types(l, register_bytes, [&](auto m, auto r) {
+    using M = decltype(m);
+    using R = decltype(r);
+    Op& op = l.emit(elements.count == 1 ? &run_store<M, R> : &run_store_vector<M, R>);
+    prepared.run = op.run;
+    prepared.site = op.site;
+    op = prepared;
+    op.b = elements.slots[0];
+    op.y = elements.uniform[0];
+    if (elements.count > 1) op.data = l.own(elements);
+    return true;
+  });
+}
+
+bool nothing(Lowering&) { return true; }
+
+}  // namespace kiln::engine

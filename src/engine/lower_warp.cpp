@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do the lanes of a warp exchange values? (PTX ISA 9.7.9.6, 9.7.13.9 to 9.7.13.12) Each *.sync waits until its
+// members have arrived.
+#include <bit>
+
+#include "engine/lanes.h"
+#include "engine/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
+uint32_t members_of(Warp& warp, uint32_t offset) { return warp.lanes<uint32_t>(offset)[first_lane(warp.mask)]; }
+
+enum Direction : uint8_t { kUp, kDown, kButterfly, kIndex };
+
+struct Shuffle {
+  uint32_t value, by, clamp, members, predicate;
+  Direction direction;
+};
+
+const Op* run_shuffle(Warp& warp, const Op* op) {
+  const Shuffle& s = *static_cast<const Shuffle*>(op->data);
+  if (!warp.converged(op, members_of(warp, s.members))) return nullptr;
+  const uint32_t *value = warp.lanes<uint32_t>(s.value), *by = warp.lanes<uint32_t>(s.by),
+                 *clamp = warp.lanes<uint32_t>(s.clamp);
+  uint32_t result[kWarpSize];
+  uint32_t in_range = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    uint32_t b = by[lane] & 31, c = clamp[lane] & 31, segment = clamp[lane] >> 8 & 31;
+    uint32_t most = (lane & segment) | (c & ~segment), least = lane & segment;
+    int64_t from = lane;
+    bool good = true;
+    switch (s.direction) {
+      case kUp:
+        from = int64_t{lane} - b;
+        good = from >= int64_t{most};
+        break;
+      case kDown:
+        from = lane + b;
+        good = from <= int64_t{most};
+        break;
+      case kButterfly:
+        from = lane ^ b;
+        good = from <= int64_t{most};
+        break;
+      case kIndex:
+        from = least | (b & ~segment);
+        good = from <= int64_t{most};
+        break;
+    }
+    if (!good) from = lane;
+    result[lane] = value[from & 31];
+    in_range |= good ? 1u << lane : 0;
+  }
+  warp.put(op->d, result);
+  warp.set_predicate(s.predicate, in_range);
+  return op + 1;
+}
+
+// op->x: 0 all, 1 any, 2 uni.
+const Op* run_vote(Warp& warp, const Op* op) {
+  uint32_t members = members_of(warp, op->b);
+  if (!warp.converged(op, members)) return nullptr;
+  uint32_t voters = members & warp.mask, yes = warp.predicate(op->a) & voters;
+  bool holds = op->x == 0 ? yes == voters : op->x == 1 ? yes != 0 : (yes == 0 || yes == voters);
+  warp.set_predicate(op->d, holds ? kFullMask : 0);
+  return op + 1;
+}
+
+const Op* run_ballot(Warp& warp, const Op* op) {
+  uint32_t members = members_of(warp, op->b);
+  if (!warp.converged(op, members)) return nullptr;
+  uint32_t yes = warp.predicate(op->a) & members & warp.mask;
+  uint32_t result[kWarpSize];
+  for (uint32_t& r : result) r = yes;
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+template <class T>
+const Op* run_match_any(Warp& warp, const Op* op) {
+  uint32_t members = members_of(warp, op->b);
+  if (!warp.converged(op, members)) return nullptr;
+  const T* value = warp.lanes<T>(op->a);
+  uint32_t active = members & warp.mask;
+  uint32_t result[kWarpSize] = {};
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    for (uint32_t j = 0; j < kWarpSize; ++j) result[i] |= (active >> j & 1) && value[i] == value[j] ? 1u << j : 0;
+  }
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+template <class T>
+const Op* run_match_all(Warp& warp, const Op* op) {
+  uint32_t members = members_of(warp, op->b);
+  if (!warp.converged(op, members)) return nullptr;
+  const T* value = warp.lanes<T>(op->a);
+  uint32_t active = members & warp.mask;
+  bool same = true;
+  for (uint32_t i = 0; i < kWarpSize; ++i) same &= !(active >> i & 1) || value[i] == value[first_lane(active)];
+  uint32_t result[kWarpSize];
+  for (uint32_t& r : result) r = same ? active : 0;
+  warp.put(op->d, result);
+  warp.set_predicate(op->c, same ? kFullMask : 0);
+  return op + 1;
+}
+
+const Op* run_active_mask(Warp& warp, const Op* op) {
+  uint32_t result[kWarpSize];
+  for (uint32_t& r : result) r = warp.mask;
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+enum Reduction : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
+
+template <class T>
+const Op* run_reduce(Warp& warp, const Op* op) {
+  uint32_t members = members_of(warp, op->b);
+  if (!warp.converged(op, members)) return nullptr;
+  const T* value = warp.lanes<T>(op->a);
+  uint32_t rest = members & warp.mask;
+  uint32_t total = static_cast<uint32_t>(value[first_lane(rest)]);
+  for (rest &= rest - 1; rest; rest &= rest - 1) {
+    T v = value[first_lane(rest)];
+    T t = static_cast<T>(total);
+    switch (op->x) {
+      case kAdd:
+        total += static_cast<uint32_t>(v);
+        break;
+      case kMin:
+        total = static_cast<uint32_t>(v < t ? v : t);
+        break;
+      case kMax:
+        total = static_cast<uint32_t>(v > t ? v : t);
+        break;
+      case kAnd:
+        total &= static_cast<uint32_t>(v);
+        break;
+      case kOr:
+        total |= static_cast<uint32_t>(v);
+        break;
+      default:
+        total ^= static_cast<uint32_t>(v);
+    }
+  }
+  uint32_t result[kWarpSize];
+  for (uint32_t& r : result) r = total;
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+const Op* run_elect(Warp& warp, const Op* op) {
+  uint32_t members = members_of(warp, op->b);
+  if (!warp.converged(op, members)) return nullptr;
+  uint32_t leader = first_lane(members & warp.mask);
+  uint32_t result[kWarpSize];
+  for (uint32_t& r : result) r = leader;
+  warp.put(op->d, result);
+  warp.set_predicate(op->c, 1u << leader);
+  return op + 1;
+}
+
+}  // namespace
+
+bool shuffle(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  bool tells = operands.size() == 6;
+  size_t first = tells ? 2 : 1;
+  if (operands.size() < first + 4) return l.refuse("it needs four operands to read");
+  Shuffle s;
+  Dest d;
+  if (!l.lanes(operands[first], ptx::Type::b32, &s.value) || !l.lanes(operands[first + 1], ptx::Type::b32, &s.by) ||
+      !l.lanes(operands[first + 2], ptx::Type::b32, &s.clamp) ||
+      !l.lanes(operands[first + 3], ptx::Type::b32, &s.members)) {
+    return false;
+  }
+  s.predicate = l.temporary_predicate();
+  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &s.predicate))) return false;
+  s.direction = l.has("up") ? kUp : l.has("down") ? kDown : l.has("bfly") ? kButterfly : kIndex;
+  Op& op = l.emit(&run_shuffle);
+  op.d = d.offset;
+  op.data = l.own(s);
+  return true;
+}
+
+bool vote(Lowering& l) {
+  uint32_t p, members, d;
+  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest_predicate(l.operand(0), &d)) return false;
+  Op& op = l.emit(&run_vote);
+  op.a = p;
+  op.b = members;
+  op.d = d;
+  op.x = l.has("all") ? 0 : l.has("any") ? 1 : 2;
+  return true;
+}
+
+bool vote_ballot(Lowering& l) {
+  uint32_t p, members;
+  Dest d;
+  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(&run_ballot);
+  op.a = p;
+  op.b = members;
+  op.d = d.offset;
+  return true;
+}
+
+bool match_any(Lowering& l) {
+  uint32_t a, members;
+  Dest d;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_any<uint64_t> : &run_match_any<uint32_t>);
+  op.a = a;
+  op.b = members;
+  op.d = d.offset;
+  return true;
+}
+
+bool match_all(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  bool tells = operands.size() == 4;
+  size_t first = tells ? 2 : 1;
+  uint32_t a, members, p = l.temporary_predicate();
+  Dest d;
+  if (!l.lanes(operands[first], l.type(), &a) || !l.lanes(operands[first + 1], ptx::Type::b32, &members)) return false;
+  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &p))) return false;
+  Op& op = l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_all<uint64_t> : &run_match_all<uint32_t>);
+  op.a = a;
+  op.b = members;
+  op.c = p;
+  op.d = d.offset;
+  return true;
+}
+
+bool active_mask(Lowering& l) {
+  Dest d;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  l.emit(&run_active_mask).d = d.offset;
+  return true;
+}
+
+bool reduce_lanes(Lowering& l) {
+  uint32_t a, members;
+  Dest d;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(ptx::is_signed(l.type()) ? &run_reduce<int32_t> : &run_reduce<uint32_t>);
+  op.a = a;
+  op.b = members;
+  op.d = d.offset;
+  op.x = l.has("add")   ? kAdd
+         : l.has("min") ? kMin
+         : l.has("max") ? kMax
+         : l.has("and") ? kAnd
+         : l.has("or")  ? kOr
+                        : kXor;
+  return true;
+}
+
+bool elect_lane(Lowering& l) {
+  uint32_t members, p;
+  Dest d;
+  if (!l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d) || !l.dest_predicate(l.operand(1), &p)) return false;
+  Op& op = l.emit(&run_elect);
+  op.b = members;
+  op.c = p;
+  op.d = d.offset;
+  return true;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which number types do lanes hold, and how do the small floats convert? Bit for bit as a GPU does it.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace kiln::engine {
+
+inline float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
+inline uint32_t as_bits(float value) { return std::bit_cast<uint32_t>(value); }
+
+// f16 to f32: exact.
+inline float half_to_float(uint16_t h) {
+#if defined(__aarch64__)
+  return static_cast<float>(std::bit_cast<__fp16>(h));
+#else
+  uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  uint32_t rest = static_cast<uint32_t>(h & 0x7fffu) << 13;
+  uint32_t exponent = rest & 0x0f800000u;
+  uint32_t normal = rest + 0x38000000u;
+  uint32_t special = rest + 0x70000000u;  // infinity and NaN
+  uint32_t subnormal = as_bits(as_float(rest + 0x38800000u) - as_float(0x38800000u));
+  uint32_t bits = exponent == 0x0f800000u ? special : exponent == 0 ? subnormal : normal;
+  return as_float(sign | bits);
+#endif
+}
+
+// The NaN that conversions to small floats give on NVIDIA GPUs.
+constexpr uint16_t kHalfNan = 0x7fff;
+constexpr uint32_t kFloatNan = 0x7fffffff;
+
+// Rounds to nearest even.
+inline uint16_t float_to_half(float value) {
+  uint32_t bits = as_bits(value);
+  uint32_t magnitude = bits & 0x7fffffffu;
+  uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  if (magnitude > 0x7f800000u) return kHalfNan;
+#if defined(__aarch64__)
+  (void)sign;
+  return std::bit_cast<uint16_t>(static_cast<__fp16>(value));
+#else
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above
+  if (magnitude < 0x38800000u) {                        // below the smallest normal
+    // Adding 0.5 leaves the mantissa of the result, rounded by the FPU, in the low bits.
+    uint32_t rounded = as_bits(as_float(magnitude) + 0.5f) - 0x3f000000u;
+    return sign | static_cast<uint16_t>(rounded);
+  }
+  uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u;
+  return sign | static_cast<uint16_t>(rounded >> 13);
+#endif
+}
+
+inline float bf16_to_float(uint16_t b) { return as_float(static_cast<uint32_t>(b) << 16); }
+
+inline uint16_t float_to_bf16(float value) {
+  uint32_t bits = as_bits(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return kHalfNan;
+  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// A sum of doubles rounded to odd: a second rounding, to a format of at most 51 bits, is then as if there were but one.
+inline double add_to_odd(double a, double b) {
+  double sum = a + b;
+  if (!(std::fabs(sum) < std::numeric_limits<double>::infinity())) return sum;
+  double b_seen = sum - a;
+  double error = (a - (sum - b_seen)) + (b - b_seen);
+  uint64_t bits = std::bit_cast<uint64_t>(sum);
+  if (error != 0 && (bits & 1) == 0) {
+    bool away = (error > 0) == (sum > 0);
+    bits += away ? 1 : static_cast<uint64_t>(-1);
+  }
+  return std::bit_cast<double>(bits);
+}
+
+// double to f32 rounded to odd, so that the step to 16 bits rounds once.
+inline float narrow_to_odd(double value) {
+  float narrow = static_cast<float>(value);
+  double back = narrow;
+  if (back == value || value != value) return narrow;
+  uint32_t bits = as_bits(narrow);
+  if ((narrow - narrow) != 0)
+    return as_float((bits & 0x80000000u) | 0x7f7fffffu);  // overflow: the largest, which is odd
+  if ((bits & 1) == 0) {
+    bool too_small = std::fabs(back) < std::fabs(value);
+    bits += too_small ? 1 : static_cast<uint32_t>(-1);
+    if (back == 0) bits = (std::signbit(value) ? 0x80000000u : 0u) | 1u;
+  }
+  return as_float(bits);
+}
+
+struct Half {
+  uint16_t bits;
+  operator float() const { return half_to_float(bits); }
+  static Half from(float value) { return {float_to_half(value)}; }
+  static constexpr uint16_t kNan = kHalfNan;
+};
+
+struct Bf16 {
+  uint16_t bits;
+  operator float() const { return bf16_to_float(bits); }
+  static Bf16 from(float value) { return {float_to_bf16(value)}; }
+  static constexpr uint16_t kNan = kHalfNan;
+};
+
+// f16x2 and bf16x2: `low` is in the low half of the register.
+template <class T>
+struct Pair {
+  T low, high;
+};
+using HalfPair = Pair<Half>;
+using Bf16Pair = Pair<Bf16>;
+using U16Pair = Pair<uint16_t>;
+using S16Pair = Pair<int16_t>;
+
+template <class T>
+concept SmallFloat = std::is_same_v<T, Half> || std::is_same_v<T, Bf16>;
+template <class T>
+concept NativeFloat = std::is_same_v<T, float> || std::is_same_v<T, double>;
+template <class T>
+concept AnyFloat = SmallFloat<T> || NativeFloat<T>;
+template <class T>
+concept Packed = requires(T p) {
+  p.low;
+  p.high;
+};
+template <class T>
+concept Integer = std::is_integral_v<T>;
+
+inline float flush(float value) {
+  uint32_t bits = as_bits(value);
+  return (bits & 0x7f800000u) == 0 ? as_float(bits & 0x80000000u) : value;
+}
+inline double flush(double value) { return value; }
+inline Half flush(Half value) {
+  return (value.bits & 0x7c00u) == 0 ? Half{static_cast<uint16_t>(value.bits & 0x8000u)} : value;
+}
+inline Bf16 flush(Bf16 value) { return value; }
+
+// A NaN that arithmetic makes is always this one on NVIDIA GPUs (f32); f64 keeps the payload of its operand.
+inline float canonical(float value) { return value != value ? as_float(kFloatNan) : value; }
+inline double canonical(double value) { return value; }
+
+}  // namespace kiln::engine

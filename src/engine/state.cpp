@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are images, kernels and variables found, each made ready when it is first used?
+#include "engine/state.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "binary/fatbin.h"
+#include "engine/fault.h"
+
+namespace kiln::engine {
+
+State& state() {
+  static State* kept = new State;
+  return *kept;
+}
+
+ThreadErrors& thread_errors() {
+  thread_local ThreadErrors errors;
+  return errors;
+}
+
+int fail(int code, std::string message) {
+  ThreadErrors& errors = thread_errors();
+  errors.last = code;
+  errors.message = std::move(message);
+  return code;
+}
+
+namespace {
+
+constexpr uint32_t kDeviceArch = 90;
+
+void load_image(RegisteredImage& registered) {
+  auto texts = binary::ptx_in_wrapper(registered.wrapper);
+  if (!texts) {
+    registered.load_code = kInvalidKernelImage;
+    registered.load_error = format(texts.error());
+    return;
+  }
+  // The newest that the virtual device can run; else the oldest of those that are too new, which the engine reads all
+  // the same.
+  const binary::PtxText* best = nullptr;
+  for (const binary::PtxText& text : *texts) {
+    bool fits = text.arch <= kDeviceArch;
+    bool best_fits = best && best->arch <= kDeviceArch;
+    if (!best || (fits && (!best_fits || text.arch > best->arch)) || (!fits && !best_fits && text.arch < best->arch))
+      best = &text;
+  }
+  if (!best) {
+    registered.load_code = kNoKernelImageForDevice;
+    registered.load_error =
+        format(Error{Fault::Work, "cannot run this library on the engine", "its fat binary holds no PTX",
+                     "compile with -gencode arch=compute_90,code=compute_90, or build it with kiln"});
+    return;
+  }
+  auto image = std::make_unique<Image>(state().heap);
+  if (auto status = image->load(best->text); !status) {
+    registered.load_code = kInvalidPtx;
+    registered.load_error = format(status.error());
+    return;
+  }
+  registered.image = std::move(image);
+  // The host reads a managed variable through a pointer of its own.
+  for (const auto& pending : registered.variables) {
+    if (!(pending.flags & KILN_VARIABLE_MANAGED)) continue;
+    if (const auto* memory = registered.image->variable(pending.name)) *static_cast<void**>(pending.host) = memory->at;
+  }
+}
+
+}  // namespace
+
+Image* loaded(RegisteredImage& registered, int* code, std::string* text) {
+  std::lock_guard lock(registered.mutex);
+  if (!registered.image && registered.load_code == 0) load_image(registered);
+  if (!registered.image) {
+    *code = registered.load_code;
+    *text = registered.load_error;
+  }
+  return registered.image.get();
+}
+
+RegisteredFunction* resolved_function(const void* host_function, int* code, std::string* text) {
+  RegisteredFunction* function = nullptr;
+  {
+    std::lock_guard lock(state().mutex);
+    auto found = state().functions.find(host_function);
+    if (found != state().functions.end()) function = found->second.get();
+  }
+  if (!function) {
+    *code = kInvalidDeviceFunction;
+    *text = fmt::format("cannot launch the function at {}: no library has registered it as a kernel",
+                        fmt::ptr(host_function));
+    return nullptr;
+  }
+  std::lock_guard lock(function->image->mutex);
+  if (!function->resolved) {
+    if (!function->image->image && function->image->load_code == 0) load_image(*function->image);
+    if (!function->image->image) {
+      function->error_code = function->image->load_code;
+      function->error = function->image->load_error;
+    } else {
+      auto program = function->image->image->kernel(function->name);
+      if (program) {
+        function->facts.program = *program;
+        function->facts.static_shared_bytes = function->image->image->static_shared_bytes(**program);
+        function->facts.shared_limit =
+            std::max(kDefaultSharedBytes, function->max_dynamic_shared + function->facts.static_shared_bytes);
+      } else {
+        const ptx::Function* known = function->image->image->module().find(function->name);
+        function->error_code = known ? kNotSupported : kInvalidDeviceFunction;
+        function->error = format(program.error());
+      }
+    }
+    function->resolved = true;
+  }
+  if (function->error_code) {
+    *code = function->error_code;
+    *text = function->error;
+    return nullptr;
+  }
+  return function;
+}
+
+const Image::VariableMemory* resolved_variable(const void* host_variable, int* code, std::string* text) {
+  RegisteredVariable variable;
+  {
+    std::lock_guard lock(state().mutex);
+    auto found = state().variables.find(host_variable);
+    if (found != state().variables.end()) variable = found->second;
+  }
+  if (!variable.image) {
+    *code = kInvalidSymbol;
+    *text = fmt::format("no library has registered a device variable at {}", fmt::ptr(host_variable));
+    return nullptr;
+  }
+  Image* image = loaded(*variable.image, code, text);
+  if (!image) return nullptr;
+  const Image::VariableMemory* memory = image->variable(variable.name);
+  if (!memory) {
+    *code = kInvalidSymbol;
+    *text = fmt::format("the variable '{}' is not in the library's PTX", variable.name);
+  }
+  return memory;
+}
+
+int launch_now(const KilnEngineLaunch& launch) {
+  int code = 0;
+  std::string text;
+  RegisteredFunction* function = resolved_function(launch.host_function, &code, &text);
+  if (!function) return fail(code, std::move(text));
+  LaunchOutcome outcome = launch_kernel(*function->image->image, state().heap, function->facts, launch);
+  if (outcome.code) return fail(outcome.code, std::move(outcome.text));
+  return kSuccess;
+}
+
+}  // namespace kiln::engine

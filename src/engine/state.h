@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the engine know in this process? Images, the host addresses that stand for kernels and variables, memory,
+// last errors.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/image.h"
+#include "engine/launch.h"
+#include "engine/memory.h"
+
+namespace kiln::engine {
+
+struct RegisteredImage {
+  const void* wrapper = nullptr;
+  std::unique_ptr<Image> image;  // made when first needed
+  std::string load_error;
+  int load_code = 0;
+  struct PendingVariable {
+    void* host;
+    std::string name;
+    uint64_t bytes;
+    uint32_t flags;
+  };
+  std::vector<PendingVariable> variables;
+  std::mutex mutex;
+};
+
+struct RegisteredFunction {
+  RegisteredImage* image = nullptr;
+  std::string name;
+  KernelFacts facts;
+  std::string error;
+  int error_code = 0;
+  bool resolved = false;
+  uint64_t max_dynamic_shared = 0;
+};
+
+struct RegisteredVariable {
+  RegisteredImage* image = nullptr;
+  std::string name;
+};
+
+struct State {
+  Heap heap;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<RegisteredImage>> images;
+  std::unordered_map<const void*, std::unique_ptr<RegisteredFunction>> functions;
+  std::unordered_map<const void*, RegisteredVariable> variables;
+};
+
+// Never destroyed: kernels may be launched by destructors of the program.
+State& state();
+
+// Errors of the calling thread.
+struct ThreadErrors {
+  int last = 0;  // cudaGetLastError
+  std::string message;
+  int device = 0;
+};
+ThreadErrors& thread_errors();
+int fail(int code, std::string message);
+
+// The image with its PTX read; null and an error in `code` and `text` when that failed.
+Image* loaded(RegisteredImage& registered, int* code, std::string* text);
+// The kernel behind a host address, decoded; null: `code` and `text` say why.
+RegisteredFunction* resolved_function(const void* host_function, int* code, std::string* text);
+// The memory of a variable behind a host address.
+const Image::VariableMemory* resolved_variable(const void* host_variable, int* code, std::string* text);
+
+int launch_now(const KilnEngineLaunch& launch);
+// Looks up a CUDA runtime function by name; null: not there.
+void* runtime_function(const char* name);
+
+}  // namespace kiln::engine

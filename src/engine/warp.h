@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is the state of a running kernel? A grid has blocks, a block has warps, a warp has splits: groups of lanes that
+// stand at the same Op of the same frame. All splits of a warp can go on independently of each other, as CUDA promises
+// since Volta.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/memory.h"
+#include "engine/program.h"
+
+namespace kiln::engine {
+
+struct Block;
+struct Grid;
+class Worker;
+
+// The registers of one function for the 32 lanes of a warp. `data()` follows the header.
+struct alignas(64) Frame {
+  Frame* parent = nullptr;
+  const Program* program = nullptr;
+  const Op* return_to = nullptr;
+  const void* call = nullptr;  // the CallSite that made it
+  uint32_t depth = 0;
+  uint32_t users = 0;         // splits that stand in it, and frames that it called
+  uint32_t local_offset = 0;  // of this function's local variables, in each lane's local memory
+  uint64_t epoch = 0;         // of the launch whose parameters it holds
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+enum class Wait : uint8_t { None, Barrier, Sync };
+
+struct Split {
+  const Op* at = nullptr;
+  uint32_t mask = 0;
+  Frame* frame = nullptr;
+  Wait wait = Wait::None;
+  uint8_t barrier = 0;
+  uint32_t sync_mask = 0;
+  uint64_t penalty = 0;  // rises each time it used up its turn in a loop; the lowest goes first
+  bool pass = false;     // has waited for the members of its *.sync and may go through
+};
+
+enum class Event : uint8_t { None, Yield, Fault };
+enum class Outcome : uint8_t { Finished, Blocked, Yielded, Faulted };
+
+// A copy that cp.async has begun and that no wait has finished yet.
+struct AsyncCopy {
+  std::byte* to;
+  uint8_t bytes;
+  uint8_t value[16];
+};
+
+struct Warp {
+  // Hot: what handlers touch.
+  std::byte* registers = nullptr;  // of the current frame
+  uint32_t mask = 0;               // lanes of the current split
+  uint32_t alive = 0;
+  int32_t turn = 0;  // backward branches left before the warp yields
+  Event event = Event::None;
+  Frame* frame = nullptr;
+  Frame* kernel_frame = nullptr;
+  Block* block = nullptr;
+  Worker* worker = nullptr;
+  uint32_t carry = 0;  // condition code of each lane
+  uint32_t index = 0;
+  uint64_t current_penalty = 0;
+  bool pass_sync = false;      // the split has waited for its members and may go through
+  const Op* resume = nullptr;  // where the picked split stands
+  std::vector<Split> splits;   // all but the current one
+  uint64_t penalties = 0;
+  uint64_t steps = 0;
+  std::vector<std::byte> local;  // lane after lane
+  uint32_t local_stride = 0;
+  std::vector<AsyncCopy> copies;               // begun, not committed
+  std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
+
+  template <class T>
+  T* lanes(uint32_t offset) {
+    return reinterpret_cast<T*>(registers + offset);
+  }
+  uint32_t& predicate(uint32_t offset) { return *lanes<uint32_t>(offset); }
+  void set_predicate(uint32_t offset, uint32_t value) {
+    uint32_t& p = predicate(offset);
+    p = (p & ~mask) | (value & mask);
+  }
+  // Writes the active lanes.
+  template <class T>
+  void put(uint32_t offset, const T* values) {
+    T* to = lanes<T>(offset);
+    for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = (mask >> i & 1) ? values[i] : to[i];
+  }
+
+  Outcome run();
+  // Handlers of control flow call these and return what they return.
+  const Op* diverge(const Op* taken, uint32_t taken_mask, const Op* other);
+  const Op* jump_back(const Op* from, const Op* to);
+  const Op* park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mask);
+  const Op* yield(const Op* next);
+  const Op* exit_lanes();
+  const Op* fault(const Op* op, int code, uint32_t lane, const std::string& what);
+  // True when all lanes of `members` that live are here; else the split has been parked and the handler must return
+  // null.
+  bool converged(const Op* op, uint32_t members);
+  bool grow_local(uint32_t bytes_per_lane);
+  // One Op under a mask that is not full.
+  const Op* step_masked(const Op* op);
+
+ private:
+  bool pick();
+  void run_alone(const Op* op);
+  void run_divergent(const Op* op);
+};
+
+struct Barrier {
+  uint32_t arrived = 0;
+  uint32_t wanted = 0;  // threads; 0: all that live
+  uint32_t votes_true = 0;
+  uint32_t voters = 0;
+  uint32_t result_true = 0;
+  uint32_t result_voters = 0;
+};
+
+constexpr uint32_t kBarrierCount = 16;
+
+struct Block {
+  Grid* grid = nullptr;
+  Worker* worker = nullptr;
+  uint32_t x = 0, y = 0, z = 0;
+  uint32_t live_threads = 0;
+  std::vector<std::byte> shared_storage;
+  std::byte* shared = nullptr;
+  uint64_t shared_bytes = 0;
+  Barrier barriers[kBarrierCount];
+  std::vector<std::unique_ptr<Warp>> warps;
+  uint32_t warp_count = 0;
+  std::vector<uint8_t> finished;  // by warp
+  uint32_t finished_count = 0;
+  uint32_t started = 0;  // warps that have a frame
+
+  void start(Grid& grid, Worker& worker, uint64_t index);
+  // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something outside of it.
+  Outcome run();
+  void arrive(uint8_t barrier, uint32_t threads, uint32_t wanted);
+  void release_if_complete(uint8_t barrier);
+  void threads_exited(uint32_t count);
+  // Gives back the frames of warps that will not run on.
+  void abandon();
+
+ private:
+  std::string describe_deadlock() const;
+};
+
+struct Grid {
+  const Program* program = nullptr;
+  KilnDim3 grid_dim{1, 1, 1}, block_dim{1, 1, 1}, cluster_dim{1, 1, 1};
+  uint64_t block_count = 1;
+  uint32_t threads_per_block = 1;
+  uint64_t shared_bytes = 0;  // static and dynamic
+  uint64_t dynamic_shared_bytes = 0;
+  bool cooperative = false;
+  std::vector<std::byte> parameters;
+  MemoryMap memory;
+  uint64_t epoch = 0;
+  uint64_t step_limit = 0;  // 0: none
+  std::atomic<uint64_t> next_block{0};
+  std::atomic<bool> stop{false};
+  std::mutex fault_mutex;
+  int fault_code = 0;
+  std::string fault_text;
+
+  void report(int code, std::string text);
+};
+
+// What one thread keeps for the blocks it runs: frames to reuse, and which region each site touched last.
+class Worker {
+ public:
+  ~Worker();
+  Frame* acquire(const Program& program, Grid& grid);
+  void release(Frame* frame);
+  void run_blocks(Grid& grid);
+
+  struct CachedRegion {
+    uint64_t begin = 1, end = 0;
+    bool writable = false;
+  };
+  CachedRegion& cached(const Op* op) {
+    return cache_[(reinterpret_cast<uintptr_t>(op) / sizeof(Op)) % std::size(cache_)];
+  }
+
+ private:
+  struct Pool {
+    const Program* program;
+    uint64_t serial;
+    std::vector<Frame*> free;
+  };
+  CachedRegion cache_[256];
+  std::vector<Pool> pools_;
+  std::vector<std::unique_ptr<Block>> spare_blocks_;
+};
+
+struct ThreadId {
+  uint32_t x, y, z;
+};
+ThreadId thread_of(const Warp& warp, uint32_t lane);
+
+void fill_specials(Warp& warp, Frame& frame);
+
+}  // namespace kiln::engine
