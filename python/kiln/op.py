@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional
 from torch._ops import OpOverload, OpOverloadPacket
 
 from ._fake_rules import compile_rule, default_fake
-from ._overloads import chooser
+from ._overloads import callable_of
 from ._torch import torch_module
 from .abi import OpRecord
 from .errors import KilnError, LoadError, RuleError
@@ -109,8 +109,7 @@ class Op(OpOverloadPacket):
             )
         packet = _packet(self._qualified_op_name)
         self._op, self._overload_names = packet._op, packet._overload_names
-        chosen = chooser(self._kiln_overloads(), packet._op) if len(packet._overload_names) > 1 else None
-        self.__call__ = chosen or packet._op  # type: ignore[method-assign]
+        self.__call__ = callable_of(self._kiln_overloads(), packet._op)  # type: ignore[method-assign]
         self._kiln_records = tuple(records)
         self.__doc__ = _doc(self, records)
         self.__signature__ = signature_of(self._kiln_overloads())
@@ -153,6 +152,8 @@ class Op(OpOverloadPacket):
 
     def _kiln_replace(self, what: str, overload: OpOverload) -> Any:
         """A fresh torch.library.Library for one registration, after the end of the one it replaces."""
+        # What the overload remembers of earlier dispatches: a graph traced before knows of no autograd, for one.
+        overload._dispatch_cache.clear()
         key = (what, overload._overloadname)
         if key in self._kiln_registered:
             self._kiln_registered.pop(key)._destroy()

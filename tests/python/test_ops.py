@@ -110,6 +110,17 @@ def test_in_place(kinds, x):
     assert x._version > version, "autograd must see the write"
 
 
+def test_a_write_to_a_saved_tensor_is_seen_by_autograd(kinds, x):
+    leaf = x.clone().requires_grad_()
+    middle = leaf * 1
+    result = middle.square().sum()
+    kinds.fill_(middle.detach(), value=1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.backward()
+    with torch.inference_mode():
+        kinds.fill_(torch.ones(2, device=x.device), 2.0)
+
+
 def test_overloads_are_chosen_by_type(kinds, x):
     same(kinds.shift(x, 2), x + 2)
     same(kinds.shift(x, 2.5), x + 2.5)
