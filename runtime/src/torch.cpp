@@ -189,8 +189,10 @@ class Arguments {
         memcpy(&slot.f, &raw, sizeof raw);
         break;
       case kDevice: {
-        const int32_t index = static_cast<int32_t>(raw);
-        slot.device = {static_cast<DeviceType>(raw >> 32), index < 0 ? 0 : index};
+        // Before 2.10 a c10::Device as it lies in memory, {int8 type, int8 index}, and garbage above it.
+        const bool packed = bridge().shim.implement_2_10 != nullptr;
+        const int32_t index = packed ? static_cast<int32_t>(raw) : static_cast<int8_t>(raw >> 8);
+        slot.device = {static_cast<DeviceType>(packed ? raw >> 32 : raw & 0xff), index < 0 ? 0 : index};
         break;
       }
       case kStr:
