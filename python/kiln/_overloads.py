@@ -11,12 +11,18 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from ._fake_rules import parameters_of
+from ._torch import OLDEST_WITH_LISTS, torch_module, version_of
+from .errors import KilnError
 
 _TYPES = {"int": int, "float": float, "str": str}
 
 
 def callable_of(overloads: Sequence[Any], packet_function: Callable[..., Any]) -> Callable[..., Any]:
     """What stands behind op(...): torch's own function of the packet wherever nothing has to be added."""
+    if version_of(torch_module().__version__) < OLDEST_WITH_LISTS:
+        for overload in overloads:
+            if any(_needs_lists(value) for value in (*overload._schema.arguments, *overload._schema.returns)):
+                return refusing(overload)
     call = (chooser(overloads, packet_function) if len(overloads) > 1 else None) or packet_function
     written = {
         (position, parameter.name)
@@ -25,6 +31,24 @@ def callable_of(overloads: Sequence[Any], packet_function: Callable[..., Any]) -
         if parameter.written
     }
     return counting(call, tuple(sorted(written))) if written else call
+
+
+def refusing(overload: Any) -> Callable[..., Any]:
+    """torch's own error would speak of the conversion of an IValue."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise KilnError(
+            f"cannot call {overload}",
+            f"lists and strings cross between torch and an op since torch 2.10; this is {torch_module().__version__}",
+            "pip install 'torch>=2.10', or write the op without them",
+        )
+
+    return refuse
+
+
+def _needs_lists(value: Any) -> bool:
+    kind = str(value.real_type)
+    return "List[" in kind or "str" in kind
 
 
 def counting(call: Callable[..., Any], written: tuple[tuple[int, str], ...]) -> Callable[..., Any]:

@@ -12,6 +12,8 @@ from typing import Any
 from .errors import SetupError
 
 OLDEST = (2, 7)
+# Before this one, libtorch's C shim hands over neither lists nor strings.
+OLDEST_WITH_LISTS = (2, 10)
 
 
 def torch_module() -> Any:
@@ -27,8 +29,7 @@ def torch_module() -> Any:
 
 
 def check_version(version: str) -> None:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if match is not None and (int(match.group(1)), int(match.group(2))) >= OLDEST:
+    if version_of(version) >= OLDEST:
         return
     oldest = ".".join(map(str, OLDEST))
     raise SetupError(
@@ -36,3 +37,8 @@ def check_version(version: str) -> None:
         f"op libraries register through functions that libtorch has since {oldest}",
         f"pip install 'torch>={oldest}'",
     )
+
+
+def version_of(version: str) -> tuple[int, int]:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (0, 0) if match is None else (int(match.group(1)), int(match.group(2)))
