@@ -13,13 +13,13 @@
 // Threads of a block, 16-byte vectors of each operand a thread has under way in the contiguous and in the rows kernel,
 // elements a thread in the strided kernels. The defaults were the best on an H200 (benchmarks/kernels.py --sweep).
 #ifndef KILN_ELEMENTWISE_THREADS
-#define KILN_ELEMENTWISE_THREADS 256
+#define KILN_ELEMENTWISE_THREADS 128
 #endif
 #ifndef KILN_ELEMENTWISE_VECTORS
-#define KILN_ELEMENTWISE_VECTORS 2
+#define KILN_ELEMENTWISE_VECTORS 1
 #endif
 #ifndef KILN_ELEMENTWISE_ROW_VECTORS
-#define KILN_ELEMENTWISE_ROW_VECTORS 2
+#define KILN_ELEMENTWISE_ROW_VECTORS 1
 #endif
 #ifndef KILN_ELEMENTWISE_STRIDED
 #define KILN_ELEMENTWISE_STRIDED 4
