@@ -31,6 +31,23 @@ def values(shape: tuple[int, ...], dtype: torch.dtype, device: str, seed: int) -
     return wide.to(torch.int64).to(dtype).to(device)
 
 
+def bits_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The values as integers, with every "not a number" alike: its bits are not part of a sum's contract."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)
+    tensor = tensor.contiguous()
+    if not tensor.is_floating_point():
+        return tensor
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
+    return torch.where(torch.isnan(tensor), torch.full((), -1, dtype=integers, device=tensor.device), tensor.view(integers))
+
+
+def strides_of_sum(a: torch.Tensor, b: torch.Tensor) -> tuple[int, ...]:
+    """Of torch.add without copies. (On the CPU torch copies an operand that it must convert, and looks at the copy's strides.)"""
+    a, b = (torch.empty_strided(x.shape, x.stride(), dtype=torch.uint8) for x in (a, b))
+    return torch.add(a, b).stride()
+
+
 Make = Callable[..., torch.Tensor]
 
 
