@@ -3,17 +3,18 @@
 """Does the kiln command print what it should? Each case is one file: input files, command lines, expected output.
 
     # What this case shows.
-    # needs: nvcc            (nvcc, pytest or torch; skipped by name where it is missing)
+    # needs: nvcc            (nvcc, torch, device or a program; skipped by name where it is missing)
     === file add.cu          a file of the input
     === run                  a shell script, run in a folder of its own
     === exit 1               what is expected of it; left out when 0
     === stdout               left out when empty
     === stderr
 
-    run.py --kiln BINARY [--update] [CASE...]     --update writes what was seen into the cases
+    run.py --kiln BINARY [--update] [--set NAME=VALUE] [CASE...]     --update writes what was seen into the cases
 
-Before it is compared, output has {dir} for the folder of the case, {kiln} for kiln's package, {time} and {hash} for times and
-hashes. The environment is empty but for PATH, HOME, XDG_CACHE_HOME and the CUDA compiler's place.
+A script has what --set gives as $NAME. Before it is compared, output has {NAME} for its value, {dir} for the folder of the
+case, {kiln} for kiln's package, {time} and {hash} for times and hashes. The environment is empty but for PATH, HOME,
+XDG_CACHE_HOME and the CUDA compiler's place.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 120
 REPLACED = [
-    (re.compile(r'("seconds": )[0-9.e+-]+'), r"\1{time}"),
-    (re.compile(r"\b\d+(\.\d+)? (ms|s)\b"), "{time}"),
+    (re.compile(r'("(?:seconds|first)": )[0-9.e+-]+'), r"\1{time}"),
+    (re.compile(r"\b\d+(\.\d+)? (us|ms|s)(?![\w=])"), "{time}"),
     (re.compile(r"(?<=[-/])[0-9a-f]{12}\b"), "{hash}"),
 ]
 
@@ -97,13 +98,13 @@ def text_of(case: Case) -> str:
     return out
 
 
-def environment(folder: Path, kiln: Path) -> dict[str, str]:
+def environment(folder: Path, kiln: Path, values: dict[str, str]) -> dict[str, str]:
     paths = [str(kiln.parent), "/usr/local/bin", "/usr/bin", "/bin"]
     nvcc = shutil.which("nvcc")
     if nvcc:
         paths.insert(1, str(Path(nvcc).resolve().parent))
     paths.insert(1, str(Path(sys.executable).parent))  # the python3 that has torch and pytest, if any has
-    return {
+    return values | {
         "PATH": ":".join(paths),
         "HOME": str(folder / "home"),
         "XDG_CACHE_HOME": str(folder / "cache"),
@@ -112,7 +113,9 @@ def environment(folder: Path, kiln: Path) -> dict[str, str]:
     }
 
 
-def normal(text: str, folder: Path, kiln: Path) -> str:
+def normal(text: str, folder: Path, kiln: Path, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(value, "{" + name + "}")
     text = text.replace(str(folder / "here"), "{dir}").replace(str(folder), "{top}")
     text = text.replace(str(kiln.parents[1]), "{kiln}")
     for pattern, by in REPLACED:
@@ -122,7 +125,7 @@ def normal(text: str, folder: Path, kiln: Path) -> str:
     return text
 
 
-def run(case: Case, kiln: Path) -> list[Step]:
+def run(case: Case, kiln: Path, values: dict[str, str]) -> list[Step]:
     with tempfile.TemporaryDirectory(prefix="kiln-golden-") as top:
         folder = Path(top).resolve()
         for name in ("here", "home", "tmp"):
@@ -136,16 +139,15 @@ def run(case: Case, kiln: Path) -> list[Step]:
             done = subprocess.run(
                 ["/bin/sh", "-c", step.script],
                 cwd=folder / "here",
-                env=environment(folder, kiln),
+                env=environment(folder, kiln, values),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors="replace",
                 timeout=LIMIT_S,
             )
-            seen.append(
-                Step(step.script, done.returncode, normal(done.stdout, folder, kiln), normal(done.stderr, folder, kiln))
-            )
+            streams = [normal(text, folder, kiln, values) for text in (done.stdout, done.stderr)]
+            seen.append(Step(step.script, done.returncode, *streams))
         return seen
 
 
@@ -162,7 +164,9 @@ def difference(wanted: Step, seen: Step) -> str:
     return f"  $ {wanted.script.strip()}\n{out}" if out else ""
 
 
-def missing(need: str) -> bool:
+def missing(need: str, kiln: Path) -> bool:
+    if need == "device":  # where a kernel can run: a GPU, or the engine
+        return not Path("/dev/nvidiactl").exists() and not (kiln.parents[1] / "lib/libkiln_engine.so").exists()
     if need == "nvcc":
         return shutil.which("nvcc") is None
     if need == "torch":
@@ -177,20 +181,22 @@ def main() -> int:
     arguments.add_argument("--kiln", required=True, type=Path)
     arguments.add_argument("--update", action="store_true")
     arguments.add_argument("--command", help="only the cases of this folder")
+    arguments.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     arguments.add_argument("cases", nargs="*", type=Path)
     given = arguments.parse_args()
     kiln = given.kiln.resolve()
+    values = dict(pair.split("=", 1) for pair in given.set)
     paths = given.cases or sorted((HERE / (given.command or ".")).rglob("*.test"))
     counts = {"passed": 0, "failed": 0, "updated": 0, "skipped": 0}
     for path in paths:
         case = parse(path.resolve())
-        lacking = [need for need in case.needs if missing(need)]
+        lacking = [need for need in case.needs if missing(need, kiln)]
         begun = time.monotonic()
         state, told = "passed", ""
         if lacking:
             state, told = "skipped", "  no " + ", no ".join(lacking) + "\n"
         else:
-            seen = run(case, kiln)
+            seen = run(case, kiln, values)
             told = "".join(difference(wanted, one) for wanted, one in zip(case.steps, seen))
             if told and given.update:
                 case.steps = seen

@@ -31,7 +31,7 @@ struct Options {
   std::vector<std::string> arguments, save, expect;
   std::optional<double> rtol, atol;
   std::string device;
-  uint64_t repeat = 0, print = 3;
+  int64_t repeat = 0, print = 3;
   uint64_t seed = 0;
 };
 
@@ -49,8 +49,7 @@ bool is_library(const std::filesystem::path& target) {
 
 // A program has no op to call; nvcc would only say so after it was built.
 Status check_not_a_program(const std::filesystem::path& source) {
-  const sys::FileState state = sys::real_files().state(source);
-  if (!state.is_file()) return {};
+  if (!sys::real_files().state(source).is_file()) return {};
   const build::SourceFacts facts = build::scan_source(sys::real_files(), source, {});
   if (!facts.defines_main || facts.defines_op) return {};
   return Error{Fault::Usage, fmt::format("cannot call into {}", source.string()), "it defines main and no op",
@@ -60,7 +59,7 @@ Status check_not_a_program(const std::filesystem::path& source) {
 Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   std::filesystem::path target = options.target;
   if (!is_library(target)) {
-    CHECK_OK(check_not_a_program(context.directory / target));
+    CHECK_OK(check_not_a_program(target));
     build::Request request = options.request;
     request.targets = {options.target};
     TRY(const build::Outcome outcome, build_for(context, request));
@@ -102,7 +101,7 @@ Result<std::vector<const host::Output*>> tensors_for(const Options& options, con
   return tensors;
 }
 
-Result<CallTimes> make_calls(host::OpCall& call, uint64_t repeat, std::vector<host::Output>& outputs) {
+Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat, std::vector<host::Output>& outputs) {
   CallTimes times;
   const auto timed = [&]() -> Result<double> {
     const double begin = sys::now_seconds();
@@ -119,7 +118,7 @@ Result<CallTimes> make_calls(host::OpCall& call, uint64_t repeat, std::vector<ho
                  fmt::format("{} wrote to its input '{}'", host::full_name(call.op()), overwritten.front()),
                  fmt::format("{} does not say that it does", call.op().schema),
                  "take the argument as Tensor& instead of const Tensor&, or write to a new tensor"};
-  for (uint64_t i = 0; i < repeat; ++i) {
+  for (int64_t i = 0; i < repeat; ++i) {
     TRY(const double seconds, timed());
     times.later_seconds.push_back(seconds);
   }
@@ -144,7 +143,7 @@ Result<CallOutcome> call_op(const Options& options, const std::vector<host::Tens
 
 void print_people(const Options& options, const host::OpCall& call, const CallOutcome& outcome, Context& context) {
   std::string out = call_text(call, outcome.times);
-  for (const host::Output& output : outcome.outputs) out += output_text(output, static_cast<int64_t>(options.print));
+  for (const host::Output& output : outcome.outputs) out += output_text(output, options.print);
   for (const Expectation& expectation : outcome.expectations) {
     if (!expectation.comparison.note.empty())
       out += fmt::format("{}: {}\n", expectation.output, expectation.comparison.note);
@@ -215,14 +214,21 @@ Run setup(CLI::App& app) {
   auto add_list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
     app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
   };
+  const CLI::Validator count(
+      [](std::string& text) {
+        const std::optional<int64_t> number = host::parse_integer(text);
+        return number && *number >= 0 ? std::string() : "'" + text + "' is not a count";
+      },
+      "");
   add_list("--save", options->save, "FILE.npy", "Save the next tensor result there (repeatable)");
   add_list("--expect", options->expect, "TENSOR", "Compare the next tensor result with this; exit 1 if it differs");
   app.add_option("--rtol", options->rtol, "Relative tolerance of --expect (default: by dtype)")->type_name("NUMBER");
   app.add_option("--atol", options->atol, "Absolute tolerance of --expect (default: by dtype)")->type_name("NUMBER");
-  app.add_option("--repeat", options->repeat, "Call it N more times and tell the times")->type_name("N");
+  app.add_option("--repeat", options->repeat, "Call it N more times and tell the times")->type_name("N")->check(count);
   app.add_option("--seed", options->seed, "Seed of the random tensors (default: 0)")->type_name("N");
   app.add_option("--print", options->print, "Elements shown at each end of a dimension; 0 shows none (default: 3)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(count);
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));

@@ -20,20 +20,23 @@ std::string strides_note(const host::Layout& layout) {
   return fmt::format(" strides ({})", fmt::join(layout.strides, ", "));
 }
 
+bool has_mean(const host::Summary& summary) { return summary.nan_count + summary.infinite_count < summary.count; }
+
 std::string range_text(const host::DType& type, const host::Summary& summary) {
-  std::string line;
-  if (summary.has_range)
-    line = fmt::format("min {}  max {}", element_text(type, summary.least, type.print_digits),
-                       element_text(type, summary.greatest, type.print_digits));
-  if (summary.nan_count + summary.infinite_count < summary.count) {
+  std::vector<std::string> parts;
+  if (summary.has_range) {
+    parts.push_back("min " + element_text(type, summary.least, type.print_digits));
+    parts.push_back("max " + element_text(type, summary.greatest, type.print_digits));
+  }
+  if (has_mean(summary)) {
     std::string mean = number_text(summary.mean.real(), 6);
     if (type.kind == host::Kind::Complex)
       mean += (summary.mean.imag() < 0 ? "" : "+") + number_text(summary.mean.imag(), 6) + "j";
-    line += (line.empty() ? "mean " : "  mean ") + mean;
+    parts.push_back("mean " + mean);
   }
-  if (summary.nan_count) line += fmt::format("  nan {}", summary.nan_count);
-  if (summary.infinite_count) line += fmt::format("  inf {}", summary.infinite_count);
-  return line;
+  if (summary.nan_count) parts.push_back(fmt::format("nan {}", summary.nan_count));
+  if (summary.infinite_count) parts.push_back(fmt::format("inf {}", summary.infinite_count));
+  return text::join(parts, "  ");
 }
 
 Json scalar_json(const host::Scalar& scalar) {
@@ -158,8 +161,11 @@ Json output_json(const host::Output& output) {
   json["inf"] = summary.infinite_count;
   json["min"] = summary.has_range ? element_json(type, summary.least) : Json();
   json["max"] = summary.has_range ? element_json(type, summary.greatest) : Json();
-  json["mean"] = type.kind == host::Kind::Complex ? Json{{"real", summary.mean.real()}, {"imag", summary.mean.imag()}}
-                                                  : Json(summary.mean.real());
+  json["mean"] = nullptr;
+  if (has_mean(summary) && type.kind == host::Kind::Complex)
+    json["mean"] = {{"real", summary.mean.real()}, {"imag", summary.mean.imag()}};
+  else if (has_mean(summary))
+    json["mean"] = summary.mean.real();
   return json;
 }
 
