@@ -32,9 +32,11 @@ def values(shape: tuple[int, ...], dtype: torch.dtype, device: str, seed: int) -
 
 
 def bits_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The values as integers, with every "not a number" alike: its bits are not part of a sum's contract."""
+    """The values as integers, with every "not a number" alike: its bits are not part of a sum's contract. So is every infinite
+    complex number: on a GPU torch multiplies by alpha = 1, and in that product inf + 0j becomes inf + nan j."""
     if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
+        parts = torch.view_as_real(tensor)
+        tensor = torch.where(torch.isfinite(parts).all(-1, keepdim=True), parts, torch.full_like(parts, torch.nan))
     tensor = tensor.contiguous()
     if not tensor.is_floating_point():
         return tensor

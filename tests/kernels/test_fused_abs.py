@@ -15,6 +15,8 @@ def expected_of(x: torch.Tensor) -> torch.Tensor:
     if x.dtype == torch.complex32:  # torch has no such product and root on the CPU
         wide = x.to(torch.complex64)
         return torch.sqrt((wide * wide).to(x.dtype).to(torch.complex64)).to(x.dtype)
+    if x.dtype in samples.UNSIGNED:  # nor of these on a GPU
+        return torch.sqrt(x.cpu() * x.cpu()).to(x.device)
     return torch.sqrt(x * x)
 
 

@@ -9,6 +9,7 @@ import kiln
 pytestmark = pytest.mark.skipif(kiln.device() != "cuda", reason="skipped, no GPU")
 
 MANY = (1 << 31) + 3
+WIDE = (1 << 16, 32769)  # more still
 
 
 def equal(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -21,7 +22,7 @@ def equal(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 @pytest.fixture(scope="module")
 def many():
-    x = torch.empty(MANY + 1, dtype=torch.uint8, device="cuda")
+    x = torch.empty(WIDE[0] * WIDE[1], dtype=torch.uint8, device="cuda")
     for piece in x.split(1 << 28):
         piece.random_()
     yield x
@@ -31,7 +32,7 @@ def many():
 
 @pytest.mark.parametrize("op", ["my_add", "my_fast_add"])
 def test_contiguous(kernels, many, op):
-    a, b = many[:MANY], many[1:]
+    a, b = many[:MANY], many[1 : MANY + 1]
     assert equal(getattr(kernels, op)(a, a), a + a)
     assert equal(getattr(kernels, op)(a, b), a + b)
 
@@ -39,11 +40,11 @@ def test_contiguous(kernels, many, op):
 @pytest.mark.parametrize("op", ["my_add", "my_fast_add"])
 def test_strided_broadcast_and_transposed(kernels, many, op):
     f = getattr(kernels, op)
-    wide = many[: (1 << 16) * 32769].view(1 << 16, 32769)
-    row = many[:32769]
+    wide = many.view(WIDE)
+    row = many[: WIDE[1]]
     assert equal(f(wide, row), wide + row)
     assert equal(f(wide, wide[:, :1]), wide + wide[:, :1])
-    turned = many[: (1 << 16) * 32769].view(32769, 1 << 16).t()
+    turned = many.view(WIDE[::-1]).t()
     assert equal(f(wide, turned), wide + turned)
     every_second = many[::2]
     assert equal(f(every_second, every_second), every_second + every_second)
