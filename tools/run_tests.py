@@ -45,6 +45,7 @@ def all_steps() -> list[Step]:
         junit = results / f"{name}.xml"
         steps.append(Step(name, pytest(junit, folder), 900, junit, [release], no_stage, staged))
     steps += [
+        Step("one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]),
         Step(asan, ["tools/build", "asan"], 1200),
         # Leaks are reported by the units themselves; the fuzzers stop after their bound.
         Step(
