@@ -4,7 +4,7 @@
 
 A fault: no SPDX line in a source; a path of one developer's machine; a note to oneself; a file name that
 says nothing (util, helper, ...); a space at the end of a line; a conflict marker; a missing last newline; a source over the
-longest length. Sources over the length to aim for are listed and are no fault.
+longest length; a Markdown link to a file that is not there. Sources over the length to aim for are listed and are no fault.
 """
 
 from __future__ import annotations
@@ -65,6 +65,16 @@ def faults_of(name: str, content: bytes) -> list[str]:
     return found
 
 
+def broken_links(root: Path, name: str, text: str) -> list[str]:
+    """Links of a Markdown page to files of this repository that do not exist."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", line):
+            if "://" not in target and not (root / name).parent.joinpath(target).exists():
+                found.append(f"{name}:{number}: links to {target}, which is not there")
+    return found
+
+
 def main() -> int:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
     found = []
@@ -72,6 +82,8 @@ def main() -> int:
     for name in tracked_files(root):
         content = (root / name).read_bytes()
         found += faults_of(name, content)
+        if name.endswith(".md"):
+            found += broken_links(root, name, content.decode("utf-8", "replace"))
         lines = content.count(b"\n")
         if SOURCE.search(name) and lines > AIM_LINES:
             long_sources.append((lines, name))

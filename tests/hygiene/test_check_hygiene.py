@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the check of hygiene see each fault, and leave clean files alone?"""
 
+import tempfile
 import unittest
+from pathlib import Path
 
-from check_hygiene import LONGEST_LINES, SPDX, faults_of
+from check_hygiene import LONGEST_LINES, SPDX, broken_links, faults_of
 
 HEAD = f"// {SPDX}\n// Which question?\n"
 
@@ -43,6 +45,14 @@ class CheckHygiene(unittest.TestCase):
 
     def test_refuses_a_source_that_is_too_long(self):
         self.assertIn("lines", self.only_fault("a.cpp", HEAD + "int x;\n" * LONGEST_LINES))
+
+    def test_refuses_a_link_to_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "docs").mkdir()
+            (root / "docs/there.md").write_text("")
+            page = "[a](there.md#part) [b](https://example.org/x) [c](gone.md) [d](../docs/there.md)"
+            self.assertEqual(broken_links(root, "docs/page.md", page), ["docs/page.md:1: links to gone.md, which is not there"])
 
 
 if __name__ == "__main__":
