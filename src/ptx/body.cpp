@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <unordered_set>
 
 #include "ptx/cursor.h"
 #include "ptx/parser.h"
@@ -38,7 +39,10 @@ class BodyReader {
   }
 
  private:
-  using Scope = std::unordered_map<std::string_view, RegisterRange>;
+  struct Scope {
+    std::unordered_map<std::string_view, RegisterRange> registers;
+    std::unordered_map<std::string_view, std::string_view> renamed;  // variables whose name an earlier scope has taken
+  };
 
   bool statement() {
     const Token& token = cursor_.peek();
@@ -97,6 +101,7 @@ class BodyReader {
         Variable variable;
         variable.space = *space;
         if (!cursor_.declarator(&variable) || !cursor_.initializer(&variable)) return false;
+        declare_variable(&variable);
         body_.variables.push_back(std::move(variable));
       } while (cursor_.accept(','));
       return cursor_.expect(';');
@@ -127,12 +132,29 @@ class BodyReader {
     return cursor_.expect(';');
   }
 
+  // Every call has its own `param0` in braces of its own: the second and later ones get a name of their own.
+  void declare_variable(Variable* variable) {
+    if (variable_names_.insert(variable->name).second) return;
+    std::string name = fmt::format("{}@{}", variable->name, body_.names.size());
+    body_.names.push_back(std::make_unique<std::string>(std::move(name)));
+    scopes_.back().renamed[variable->name] = *body_.names.back();
+    variable->name = *body_.names.back();
+  }
+
+  std::string_view variable_name(std::string_view name) const {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      auto found = scope->renamed.find(name);
+      if (found != scope->renamed.end()) return found->second;
+    }
+    return name;
+  }
+
   bool declare_register(std::string_view name, uint64_t count, Type type, const Token& at) {
     if (count > kMaxRegisters || body_.registers.size() + count > kMaxRegisters) {
       return cursor_.fail_at(at, fmt::format("more than {} registers", kMaxRegisters));
     }
     RegisterRange range{static_cast<uint32_t>(body_.registers.size()), static_cast<uint32_t>(count), type};
-    scopes_.back()[name] = range;
+    scopes_.back().registers[name] = range;
     for (uint32_t i = 0; i < std::max<uint64_t>(count, 1); ++i) {
       body_.registers.push_back({name, count ? static_cast<int32_t>(i) : -1, type});
     }
@@ -147,12 +169,13 @@ class BodyReader {
     bool numbered = digits < name.size() && digits > 0 &&
                     std::from_chars(name.data() + digits, name.data() + name.size(), index).ec == std::errc();
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      if (auto whole = scope->find(name); whole != scope->end() && whole->second.count == 0) {
+      const auto& registers = scope->registers;
+      if (auto whole = registers.find(name); whole != registers.end() && whole->second.count == 0) {
         *out = whole->second.first;
         return true;
       }
       if (!numbered) continue;
-      if (auto range = scope->find(stem); range != scope->end() && index < range->second.count) {
+      if (auto range = registers.find(stem); range != registers.end() && index < range->second.count) {
         *out = range->second.first + index;
         return true;
       }
@@ -260,7 +283,7 @@ class BodyReader {
       return true;
     }
     out->kind = OperandKind::Symbol;
-    out->name = name.text;
+    out->name = variable_name(name.text);
     return offset(&out->offset);
   }
 
@@ -305,7 +328,7 @@ class BodyReader {
         out->base_is_register = true;
       } else {
         if (name[0] == '%') return cursor_.fail_at(at, "this register is not declared");
-        out->name = name;
+        out->name = variable_name(name);
       }
       if (!offset(&out->offset)) return false;
     }
@@ -333,6 +356,7 @@ class BodyReader {
   Cursor cursor_;
   Body body_;
   std::vector<Scope> scopes_;
+  std::unordered_set<std::string_view> variable_names_;
   SourceLine source_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -104,6 +105,7 @@ struct Prototype {
 };
 
 struct Body {
+  std::vector<std::unique_ptr<std::string>> names;  // of variables that had to be renamed
   std::vector<Register> registers;
   std::vector<Variable> variables;  // .shared, .local, .param, .global, .const declared inside
   std::vector<Instruction> instructions;
