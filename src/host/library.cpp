@@ -97,9 +97,12 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
   CHECK_OK(check_elf(path));
   // A name without a slash would be looked for in the library path.
   Result<sys::Library> library = sys::Library::open(std::filesystem::absolute(path));
-  if (!library)
+  if (!library) {
+    const bool undefined = library.error().why.find("undefined symbol") != std::string::npos;
     return cannot_load(path, Fault::Environment, library.error().why,
-                       "see what it needs: ldd " + path.string() + "; or build it again with kiln build");
+                       undefined ? "give the build what defines it: every source (a project), or --ldflag=-lNAME"
+                                 : "see what it needs: ldd " + path.string());
+  }
   const auto function = reinterpret_cast<KilnLibraryFunction>(library->find(KILN_LIBRARY_SYMBOL));
   if (!function)
     return cannot_load(path, Fault::Usage, "not a kiln op library: it has no symbol " KILN_LIBRARY_SYMBOL,

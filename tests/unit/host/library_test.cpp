@@ -69,7 +69,8 @@ TEST(OpLibrary, ShortTable) { EXPECT_THAT(refusal(FAKE_SHORT_TABLE_LIBRARY), Has
 TEST(OpLibrary, NullTable) { EXPECT_THAT(refusal(FAKE_NULL_TABLE_LIBRARY), HasSubstr("gave nothing")); }
 
 TEST(OpLibrary, LoaderFailureInTheLoadersWords) {
-  EXPECT_THAT(refusal(FAKE_UNRESOLVED_LIBRARY), HasSubstr("a_function_that_nobody_has"));
+  EXPECT_THAT(refusal(FAKE_UNRESOLVED_LIBRARY),
+              AllOf(HasSubstr("a_function_that_nobody_has"), HasSubstr("fix: give the build what defines it")));
 }
 
 TEST(OpLibrary, Directory) { EXPECT_THAT(refusal("/"), HasSubstr("it is a directory")); }
