@@ -7,6 +7,7 @@ sizes. Each run also looks for bytes that the op had no right to change.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any, Callable, Optional
 
 from ._arguments import Call, Variant, variants_of
 from ._compare import Tolerance, compare
+from ._fake_check import check_fake
 from ._poison import poisoned
 from ._torch import torch_module
 from .errors import KilnError, Mismatch
@@ -82,10 +84,12 @@ def test(
     report = Report(str(op))
     report.rows.append(runner.row(Variant("as given", call)))
     if report.passed:
-        report.rows += [runner.row(variant) for variant in variants_of(call)]
+        variants = list(variants_of(call))
+        report.rows += [runner.row(variant) for variant in variants]
         report.rows += runner.whole_call_rows(call)
         if opcheck:
-            report.rows.append(_opcheck_row(op, call))
+            passed = {row.variant for row in report.rows if row.outcome == PASSED}
+            report.rows += _opcheck_rows(op, call, [variant for variant in variants if variant.name in passed])
     failed = [row for row in report.rows if row.outcome == FAILED]
     if failed:
         raise Mismatch(f"{op}, {failed[0].variant}: {failed[0].detail}\n\n{report}", report)
@@ -128,11 +132,15 @@ class _Runner:
         call = call.copy()
         return _results(self.seeded(self.reference, call), call)
 
-    def checked(self, call: Call, wanted: Sequence[Any]) -> str:
-        """Runs the op once; raises AssertionError for a difference; returns the largest error as text."""
+    def checked(self, call: Call, wanted: Sequence[Any], filled: bool = False) -> str:
+        """Runs the op once; raises AssertionError for a difference; returns the largest error as text.
+
+        filled: the caller has seen to it that new memory is filled."""
         call = call.copy()
         before = call.bytes()
-        seen = _results(self.seeded(self.op, call), call)
+        # Else memory of an earlier run may hold the right values where the op writes none.
+        with contextlib.nullcontext() if filled else poisoned(call.device, "junk"):
+            seen = _results(self.seeded(self.op, call), call)
         call.check_bytes(before)
         return compare(seen, wanted, self.tolerance)
 
@@ -156,7 +164,7 @@ class _Runner:
                 if why_not:
                     return Row(name, SKIPPED, why_not)
                 try:
-                    self.checked(call, wanted)
+                    self.checked(call, wanted, filled=True)
                 except AssertionError as error:
                     return Row(name, FAILED, f"new memory was filled with {pattern}: {error}")
         return Row(name, PASSED)
@@ -206,19 +214,32 @@ def _results(returned: Any, call: Call) -> list[Any]:
     return found + call.written()
 
 
-def _opcheck_row(op: Any, call: Call) -> Row:
-    torch = torch_module()
+def _opcheck_rows(op: Any, call: Call, variants: Sequence[Variant]) -> Iterator[Row]:
+    """All of opcheck on the arguments given; on their variants, whether the fake tells sizes and strides rightly."""
     overload = call.overload
     if overload is None:
-        return Row("opcheck", SKIPPED, f"{op} is not an op of torch.ops")
+        yield Row("opcheck", SKIPPED, f"{op} is not an op of torch.ops")
+        return
     if not _has_fake(overload):
-        return Row("opcheck", SKIPPED, 'the op has no fake: add .fake("...") to its KILN_OP, or @op.fake')
-    try:
-        call = call.copy()
-        torch.library.opcheck(overload, call.args, call.kwargs)
-    except Exception as error:
-        return Row("opcheck", FAILED, str(error))
-    return Row("opcheck", PASSED)
+        yield Row("opcheck", SKIPPED, 'the op has no fake: add .fake("...") to its KILN_OP, or @op.fake')
+        return
+    yield _checked_row("opcheck", [Variant("as given", call)], lambda one: _opcheck(overload, one))
+    yield _checked_row("fake of every form", variants, lambda one: check_fake(overload, one))
+
+
+def _opcheck(overload: Any, call: Call) -> None:
+    call = call.copy()
+    torch_module().library.opcheck(overload, call.args, call.kwargs)
+
+
+def _checked_row(name: str, variants: Sequence[Variant], check: Callable[[Call], None]) -> Row:
+    for variant in variants:
+        assert variant.call is not None
+        try:
+            check(variant.call)
+        except Exception as error:
+            return Row(name, FAILED, f"{variant.name}: {error}")
+    return Row(name, PASSED)
 
 
 def _has_fake(overload: Any) -> bool:

@@ -76,7 +76,16 @@ def test_results_that_change_from_call_to_call(faulty, x):
 
 def test_a_fake_that_lies(faulty, x):
     error = fails(faulty.lies, x)
-    assert [row.variant for row in error.report.rows if row.outcome == "FAILED"] == ["opcheck"]
+    assert [row.variant for row in error.report.rows if row.outcome == "FAILED"] == ["opcheck", "fake of every form"]
+
+
+def test_a_fake_that_is_right_for_contiguous_tensors_alone(kinds, x):
+    """empty_like keeps the order of dimensions; the rule says contiguous."""
+    op = kinds.copied
+    error = fails(op, x, reference=lambda x: x.clone())
+    assert error.report.outcome("opcheck") == "passed"
+    assert error.report.outcome("fake of every form") == "FAILED"
+    assert "transposed" in str(error)
 
 
 def test_in_place(faulty, x):

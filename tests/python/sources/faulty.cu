@@ -55,11 +55,13 @@ __global__ void add_in_place(float* x, int64_t n) {
 }
 void overruns_(kiln::Tensor& x) {
   KILN_CHECK(x.is_contiguous(), "x must be contiguous");
-  if (x.numel() > 0) add_in_place<<<kiln::blocks_for(x.numel() + 1, 64), 64, 0, kiln::stream(x)>>>(x.data<float>(), x.numel() + 1);
+  if (x.numel() > 0)
+    add_in_place<<<kiln::blocks_for(x.numel() + 1, 64), 64, 0, kiln::stream(x)>>>(x.data<float>(), x.numel() + 1);
 }
 KILN_OP(overruns_, "x");
 
 void adds_(kiln::Tensor& x) {
-  if (x.numel() > 0) add_in_place<<<kiln::blocks_for(x.numel(), 64), 64, 0, kiln::stream(x)>>>(x.data<float>(), x.numel());
+  if (x.numel() > 0)
+    add_in_place<<<kiln::blocks_for(x.numel(), 64), 64, 0, kiln::stream(x)>>>(x.data<float>(), x.numel());
 }
 KILN_OP(adds_, "x");
