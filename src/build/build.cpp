@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -24,6 +25,7 @@ namespace kiln::build {
 
 namespace {
 
+constexpr uint64_t kFullDiskBytes = 64 * 1024;
 constexpr std::string_view kStagingFolder = "staging";
 
 struct Work {
@@ -42,7 +44,7 @@ void write_if_changed(const Work& work, std::string_view name, const std::string
   if (!status) return;
   auto former = work.world.files.read(work.in_build_dir(name));
   if (former && *former == content) return;
-  status = work.world.files.write(work.in_build_dir(name), content);
+  status = work.world.files.write(work.in_build_dir(name), content, sys::Durable::No);
 }
 
 Outcome outcome_of(const Work& work) {
@@ -90,6 +92,9 @@ Error failure(const Work& work, const sys::ProcessResult& ninja) {
     if (!work.world.files.state(path).is_file()) continue;
     auto log = work.world.files.read(path);
     if (!log) return log.error();
+    // A full disk has no room for the compiler's complaint either.
+    if (work.world.files.free_bytes(work.plan.build_dir) < kFullDiskBytes)
+      return sys::disk_error(fmt::format("cannot {} in", edge.what), work.plan.build_dir, ENOSPC);
     std::string archs;
     if (edge.source && work.plan.nvcc && names_unknown_arch(*log))
       archs = project::supported_archs(*work.plan.nvcc, work.world.processes);
@@ -184,7 +189,7 @@ Status remember(const Work& work, const fs::path& result) {
                                 [](const SeenFile& a, const SeenFile& b) { return a.path == b.path; }),
                     state.files.end());
   if (changed_meanwhile) return files.remove(work.in_build_dir(kStateFile));
-  return files.write(work.in_build_dir(kStateFile), write_state(state));
+  return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::No);
 }
 
 Result<Outcome> rebuild(Work& work) {

@@ -47,7 +47,8 @@ std::string assertion_in_own_header(std::string_view log) {
   return "";
 }
 
-// "add.cu(14):", the first place in the user's source that is named after the assertion: cudafe says "at line 14 of add.cu".
+// "add.cu(14):", the first place in the user's source that is named after the assertion: cudafe says "at line 14 of
+// add.cu".
 std::string place_in_source(std::string_view log, const std::string& shown) {
   for (std::string_view line : text::lines(log.substr(log.find("static assertion failed")))) {
     std::string_view trimmed = text::trim(line);

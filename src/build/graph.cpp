@@ -40,12 +40,19 @@ void add_files(const Source& source, Words& words) {
       {"-MD", "-MT", "obj/" + source.key + ".o", "-MF", staged + ".d", "-o", staged + ".o", source.file.string()});
 }
 
+// CXX may be "ccache g++ -m64": the word that names the compiler is the last before the flags.
+std::string compiler_word(const Words& command) {
+  auto flag =
+      std::find_if(command.begin() + 1, command.end(), [](const std::string& word) { return word.starts_with('-'); });
+  return *(flag - 1);
+}
+
 Words nvcc_command(const Plan& plan, const Source& source) {
   Words words = plan.nvcc->command;
   add(words, {"-c", "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr"});
   if (source.facts.extended_lambda) words.emplace_back("--expt-extended-lambda");
   if (plan.fast_math) words.emplace_back("--use_fast_math");
-  if (plan.host.chosen) add(words, {"-ccbin", plan.host.command.back()});
+  if (plan.host.chosen) add(words, {"-ccbin", compiler_word(plan.host.command)});
   add(words, project::gencode_flags(plan.arch));
   size_t archs = plan.arch.sass.size();
   if (archs > 1) words.push_back(fmt::format("--threads={}", std::min<size_t>(archs, 4)));

@@ -42,7 +42,8 @@ bool is_one_of(const std::string& ending, const List& list) {
 }
 
 fs::path absolute(const fs::path& path, const fs::path& base) {
-  return (path.is_absolute() ? path : base / path).lexically_normal();
+  fs::path out = (path.is_absolute() ? path : base / path).lexically_normal();
+  return out.has_filename() || !out.has_relative_path() ? out : out.parent_path();  // "/a/." becomes "/a/", then "/a"
 }
 
 Status add_project(Wanted& wanted, const World& world) {

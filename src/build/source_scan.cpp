@@ -51,14 +51,23 @@ char before_marks(std::string_view text, size_t at) {
   }
 }
 
+// Does the last '>' close the list of a template lambda, `[..]<class T>`?
+bool closes_lambda_template(std::string_view code) {
+  size_t at = code.rfind('>');
+  for (int depth = 0; at != std::string_view::npos; at = at ? at - 1 : std::string_view::npos) {
+    if (code[at] == '>') ++depth;
+    if (code[at] == '<' && --depth == 0) return before_marks(code, at) == ']';
+  }
+  return false;
+}
+
 bool has_extended_lambda(std::string_view code) {
   for (std::string_view mark : {"__device__", "__host__"}) {
     for (size_t at = code.find(mark); at != std::string_view::npos; at = code.find(mark, at + 1)) {
       // `[..] __device__ (..)`, or `[..](..) __device__`, or a template lambda's `[..]<..>`.
       char before = before_marks(code, at);
       if (before == ']' || before == ')') return true;
-      if (before == '>' && code.substr(0, at).find("]<") != std::string_view::npos) return true;
-      if (before == '>' && code.substr(0, at).find("] <") != std::string_view::npos) return true;
+      if (before == '>' && closes_lambda_template(code.substr(0, at))) return true;
     }
   }
   return false;

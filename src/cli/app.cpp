@@ -37,15 +37,21 @@ struct Globals {
   sys::ColorChoice color = sys::ColorChoice::Auto;
 };
 
+sys::ColorChoice color_choice(const std::string& when) {
+  if (when == "always") return sys::ColorChoice::Always;
+  if (when == "never") return sys::ColorChoice::Never;
+  if (when != "auto") throw CLI::ValidationError("--color", "'" + when + "' is none of auto, always, never");
+  return sys::ColorChoice::Auto;
+}
+
 void add_globals(CLI::App& app, Globals& globals) {
-  static const std::map<std::string, sys::ColorChoice> kColors = {
-      {"auto", sys::ColorChoice::Auto}, {"always", sys::ColorChoice::Always}, {"never", sys::ColorChoice::Never}};
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.set_version_flag("--version", "kiln " KILN_VERSION_STRING, "Print the version and exit");
   app.add_flag("--json", globals.json, "Print the result as one JSON value on stdout");
   app.add_flag("-v,--verbose", globals.verbose, "Say more: command lines, what was found where");
-  app.add_option("--color", globals.color, "auto, always or never")
-      ->transform(CLI::CheckedTransformer(kColors).description(""))
+  app.add_option_function<std::string>(
+         "--color", [&globals](const std::string& when) { globals.color = color_choice(when); },
+         "auto, always or never")
       ->type_name("WHEN");
 }
 
@@ -115,10 +121,16 @@ int run_command_line(int argc, const char* const* argv) {
     } catch (const CLI::ParseError& e) {
       return report(usage_error(e, app, words), json_asked, sys::look_at_terminal(env, globals.color).color_err);
     }
+    std::error_code no_folder;
+    std::filesystem::path directory = std::filesystem::current_path(no_folder);
+    if (no_folder)
+      return report(
+          {Fault::Environment, "cannot tell the working folder", no_folder.message(), "cd to one that exists"},
+          json_asked, false);
     Context context{.json = globals.json,
                     .verbose = globals.verbose,
                     .terminal = sys::look_at_terminal(env, globals.color),
-                    .directory = std::filesystem::current_path(),
+                    .directory = std::move(directory),
                     .env = std::move(env)};
     Result<int> code = runs[app.get_subcommands().front()](context);
     return code ? *code : report(code.error(), context.json, context.terminal.color_err);

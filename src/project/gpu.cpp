@@ -65,7 +65,7 @@ std::vector<Arch> gpu_archs(sys::Files& files, sys::Processes& processes, const 
   }
   std::string answer = ask(files, processes, env);
   // A folder that cannot be written costs the next build a second, no more.
-  if (cache && !answer.empty()) (void)files.write(memory, key + "\n" + answer);
+  if (cache && !answer.empty()) (void)files.write(memory, key + "\n" + answer, sys::Durable::No);
   return parse(answer);
 }
 

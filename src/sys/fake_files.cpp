@@ -54,8 +54,10 @@ Result<std::string> FakeFiles::read(const fs::path& path) const {
 
 std::vector<std::string> FakeFiles::list(const fs::path& directory) const {
   std::vector<std::string> names;
+  fs::path folder = directory.lexically_normal();
+  if (!folder.has_filename() && folder.has_relative_path()) folder = folder.parent_path();  // "/a/" is "/a"
   for (const auto& [path, entry] : entries_)
-    if (fs::path(path).parent_path() == directory.lexically_normal()) names.push_back(fs::path(path).filename());
+    if (fs::path(path).parent_path() == folder) names.push_back(fs::path(path).filename());
   return names;
 }
 
@@ -64,7 +66,7 @@ Result<fs::path> FakeFiles::real_path(const fs::path& path) const {
   return path.lexically_normal();
 }
 
-Status FakeFiles::write(const fs::path& path, std::string_view content) {
+Status FakeFiles::write(const fs::path& path, std::string_view content, Durable) {
   accesses.push_back("write " + path.string());
   if (auto failure = failures_.extract(path.string())) return disk_error("cannot write", path, failure.mapped());
   put(path).content = content;

@@ -23,7 +23,8 @@ class FakeFiles final : public Files {
   Result<std::string> read(const fs::path& path) const override;
   std::vector<std::string> list(const fs::path& directory) const override;
   Result<fs::path> real_path(const fs::path& path) const override;
-  Status write(const fs::path& path, std::string_view content) override;
+  uint64_t free_bytes(const fs::path&) const override { return free; }
+  Status write(const fs::path& path, std::string_view content, Durable durable = Durable::Yes) override;
   Status make_directories(const fs::path& directory) override;
   Status publish(const fs::path& from, const fs::path& to) override;
   Status copy(const fs::path& from, const fs::path& to) override;
@@ -32,6 +33,7 @@ class FakeFiles final : public Files {
 
   // "read /a", "write /b", in order.
   mutable std::vector<std::string> accesses;
+  uint64_t free = 1ull << 40;
 
  private:
   struct Entry {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,13 +107,19 @@ class RealFiles final : public Files {
     return out;
   }
 
-  Status write(const fs::path& path, std::string_view content) override {
+  uint64_t free_bytes(const fs::path& path) const override {
+    struct statvfs disk;
+    if (::statvfs(path.c_str(), &disk) != 0) return 0;
+    return static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
+  }
+
+  Status write(const fs::path& path, std::string_view content, Durable durable) override {
     CHECK_OK(make_directories(path.parent_path()));
     fs::path temporary = temporary_name(path);
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.get() < 0) return disk_error("cannot write", path, errno);
     int failed = write_all(file.get(), content);
-    if (!failed && ::fsync(file.get()) != 0) failed = errno;
+    if (!failed && durable == Durable::Yes && ::fsync(file.get()) != 0) failed = errno;
     if (!failed && file.close_now() != 0) failed = errno;
     if (!failed && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
     if (!failed) return {};

@@ -28,6 +28,9 @@ struct FileState {
   bool is_file() const { return exists && !is_directory; }
 };
 
+// Yes: on the disk before its name is. No: for what the next run can make anew; fsync takes milliseconds.
+enum class Durable { Yes, No };
+
 class Files {
  public:
   virtual ~Files() = default;
@@ -38,9 +41,11 @@ class Files {
   virtual std::vector<std::string> list(const fs::path& directory) const = 0;
   // Absolute, with no link and no "..".
   virtual Result<fs::path> real_path(const fs::path& path) const = 0;
+  // What this user can still write to the disk that holds the path.
+  virtual uint64_t free_bytes(const fs::path& path) const = 0;
 
-  // The content appears under `path` whole, and is on the disk, or nothing changes. Makes the directories above it.
-  virtual Status write(const fs::path& path, std::string_view content) = 0;
+  // The content appears under `path` whole, or nothing changes. Makes the directories above it.
+  virtual Status write(const fs::path& path, std::string_view content, Durable durable = Durable::Yes) = 0;
   virtual Status make_directories(const fs::path& directory) = 0;
   // `to` becomes another name of `from` (a hard link; a copy where the file system has none), by rename.
   virtual Status publish(const fs::path& from, const fs::path& to) = 0;

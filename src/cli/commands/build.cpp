@@ -31,7 +31,8 @@ Run setup(CLI::App& app) {
   auto request = std::make_shared<build::Request>();
   app.add_option("TARGET", request->targets,
                  "Sources (.cu, .cpp; the first names the library) or a folder with kiln.toml "
-                 "(default: the project in this folder)");
+                 "(default: the project in this folder)")
+      ->type_name("");
   add_build_options(app, *request);
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
   app.add_option("-o,--output", request->output, "Also copy the result there")->type_name("FILE");

@@ -94,7 +94,10 @@ compdef _kiln kiln
 
 Run setup(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("SHELL", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}).description(""));
+  app.add_option("SHELL", *shell, "bash or zsh")
+      ->required()
+      ->type_name("")
+      ->check(CLI::IsMember({"bash", "zsh"}).description(""));
   return [shell](Context& context) -> Result<int> {
     std::string script = *shell == "bash" ? bash_script() : zsh_script();
     if (context.json)

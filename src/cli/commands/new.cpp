@@ -57,7 +57,7 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("NAME", options->name, "Name of the ops, and of the folder that is made")->required();
+  app.add_option("NAME", options->name, "Name of the ops, and of the folder that is made")->required()->type_name("");
   app.add_flag("--minimal", options->minimal, "One NAME.cu with one op, nothing else");
   app.add_flag("--force", options->force, "Overwrite files that are there");
   app.footer(

@@ -43,9 +43,9 @@ Result<int> run(Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")->required();
+  app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")->required()->type_name("");
   add_build_options(app, options->request);
-  app.add_option("ARGUMENTS", options->arguments, "For the program, after --");
+  app.add_option("ARGUMENTS", options->arguments, "For the program, after --")->type_name("");
   app.footer("Beside a kiln.toml its flags, defines and folders hold for the program too.");
   return [options](Context& context) { return run(*options, context); };
 }

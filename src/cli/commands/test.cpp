@@ -127,7 +127,7 @@ Run setup(CLI::App& app) {
     std::string target = ".";
   };
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)");
+  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")->type_name("");
   add_build_options(app, options->request);
   app.footer("Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is skipped by name.");
   return [options](Context& context) { return run(options->request, options->target, context); };

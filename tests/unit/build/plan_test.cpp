@@ -21,7 +21,7 @@ class PlanTest : public ::testing::Test {
  protected:
   PlanTest() {
     files.add("/cuda/bin/nvcc", "", true).add("/bin/g++", "", true).add("/bin/ninja", "", true);
-    files.add("/home/lib/libkiln_runtime.a").add("/w/add.cu", "KILN_OP(my_add)").add("/w/sub/extra.cpp");
+    files.add("/kiln/lib/libkiln_runtime.a").add("/w/add.cu", "KILN_OP(my_add)").add("/w/sub/extra.cpp");
     request.directory = "/w";
     request.targets = {"add.cu"};
   }
@@ -35,7 +35,7 @@ class PlanTest : public ::testing::Test {
 
   sys::FakeFiles files;
   sys::FakeProcesses processes;
-  sys::Environment env{{"PATH", "/bin"}, {"CUDA_HOME", "/cuda"}, {"KILN_HOME", "/home"}, {"XDG_CACHE_HOME", "/cache"}};
+  sys::Environment env{{"PATH", "/bin"}, {"CUDA_HOME", "/cuda"}, {"KILN_HOME", "/kiln"}, {"XDG_CACHE_HOME", "/cache"}};
   Request request;
 };
 
@@ -121,7 +121,7 @@ TEST_F(PlanTest, RefusesNamesAndDefinesThatCannotBe) {
 }
 
 TEST_F(PlanTest, ABrokenInstallationIsToldAsOne) {
-  ASSERT_TRUE(files.remove("/home/lib/libkiln_runtime.a"));
+  ASSERT_TRUE(files.remove("/kiln/lib/libkiln_runtime.a"));
   EXPECT_EQ(error().fault, Fault::Environment);
 }
 
@@ -141,7 +141,7 @@ TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
   for (const char* part : {"/cuda/bin/nvcc -c -std=c++20 -O3 -lineinfo --expt-relaxed-constexpr",
                            "'-gencode=arch=compute_90,code=[sm_90,compute_90]'", "-fvisibility=hidden,-fno-gnu-unique",
                            "-DKILN_NAMESPACE=add", "'-DMESSAGE=\"a b\"'", "-Xptxas=-v", "--use_fast_math",
-                           "-I/home/include", "-MD -MT obj/add.cu.o -MF obj/add.cu.d -o obj/add.cu.o /w/add.cu"})
+                           "-I/kiln/include", "-MD -MT obj/add.cu.o -MF obj/add.cu.d -o obj/add.cu.o /w/add.cu"})
     EXPECT_THAT(line, HasSubstr(part));
   EXPECT_THAT(line, Not(HasSubstr("extended-lambda")));
   files.add("/w/add.cu", "auto f = [=] __device__ () {};");
@@ -151,7 +151,7 @@ TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
 TEST_F(PlanTest, TheLinkLineHasNoCudaAndNoTorch) {
   request.ldflags = {"-lm"};
   std::string line = command(1);
-  EXPECT_THAT(line, HasSubstr("/bin/g++ -shared -o obj/libadd.so obj/add.cu.o /home/lib/libkiln_runtime.a"));
+  EXPECT_THAT(line, HasSubstr("/bin/g++ -shared -o obj/libadd.so obj/add.cu.o /kiln/lib/libkiln_runtime.a"));
   EXPECT_THAT(line, HasSubstr("-lm"));
   EXPECT_THAT(line, Not(HasSubstr("cudart")));
   request.program = true;
@@ -202,7 +202,7 @@ TEST_F(DiagnoseTest, AnUnknownArchListsTheKnownOnes) {
 
 TEST_F(DiagnoseTest, AnAssertionOfKilnsHeadersIsToldAtTheUsersLine) {
   Error error = diagnosis(
-      "/home/include/kiln/spec.h(235): error: static assertion failed with \"KILN_OP: a type differs\"\n"
+      "/kiln/include/kiln/spec.h(235): error: static assertion failed with \"KILN_OP: a type differs\"\n"
       "      static_assert(Fits,\n      ^\n"
       "          detected during instantiation of class \"X\" at line 19 of /w/add.cu\n");
   EXPECT_EQ(error.why.find("add.cu(19): error: KILN_OP: a type differs\n"), 0u) << error.why;
