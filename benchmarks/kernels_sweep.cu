@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of kernels/ that benchmarks/kernels.py --sweep builds many times: float and bf16 alone, beside kernels/add.cu.
+// What does benchmarks/kernels.py --sweep build many times? The general sum of float and bf16, beside kernels/add.cu.
 #include "../kernels/add.h"
 
 namespace kernels {

@@ -32,8 +32,10 @@ def values(shape: tuple[int, ...], dtype: torch.dtype, device: str, seed: int) -
 
 
 def bits_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The values as integers, with every "not a number" alike: its bits are not part of a sum's contract. So is every infinite
-    complex number: on a GPU torch multiplies by alpha = 1, and in that product inf + 0j becomes inf + nan j."""
+    """The values as integers, with every "not a number" alike: its bits are not part of a sum's contract.
+
+    So is every complex number that is not finite: torch.add multiplies by alpha = 1 + 0j, which makes NaN of inf * 0.
+    """
     if tensor.is_complex():
         parts = torch.view_as_real(tensor)
         tensor = torch.where(torch.isfinite(parts).all(-1, keepdim=True), parts, torch.full_like(parts, torch.nan))
@@ -41,11 +43,11 @@ def bits_of(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.is_floating_point():
         return tensor
     integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
-    return torch.where(torch.isnan(tensor), torch.full((), -1, dtype=integers, device=tensor.device), tensor.view(integers))
+    return tensor.view(integers).masked_fill(torch.isnan(tensor), -1)
 
 
 def strides_of_sum(a: torch.Tensor, b: torch.Tensor) -> tuple[int, ...]:
-    """Of torch.add without copies. (On the CPU torch copies an operand that it must convert, and looks at the copy's strides.)"""
+    """Of torch.add without copies. (On the CPU torch copies an operand that it must convert, and takes the copy's.)"""
     a, b = (torch.empty_strided(x.shape, x.stride(), dtype=torch.uint8) for x in (a, b))
     return torch.add(a, b).stride()
 
@@ -86,7 +88,10 @@ def pairs(make: Make) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
             make(2, 3, 5, 7, seed=1).to(memory_format=torch.channels_last),
             make(2, 3, 5, 7, seed=2).to(memory_format=torch.channels_last),
         ),
-        "channels last and not": (make(2, 3, 5, 7, seed=1).to(memory_format=torch.channels_last), make(2, 3, 5, 7, seed=2)),
+        "channels last and not": (
+            make(2, 3, 5, 7, seed=1).to(memory_format=torch.channels_last),
+            make(2, 3, 5, 7, seed=2),
+        ),
         "every second": (make(401, seed=1)[::2], make(201, seed=2)),
         "every second row": (make(20, 100, seed=1)[::2], make(10, 100, seed=2)),
         "columns cut out": (make(11, 100, seed=1)[:, 3:90], make(11, 100, seed=2)[:, 5:92]),

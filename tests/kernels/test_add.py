@@ -2,14 +2,11 @@
 """Is my_add, and is my_fast_add, torch.add to the bit: dtype, shape, strides and values?"""
 
 import random
-import warnings
 
 import pytest
+import samples
 import torch
 
-import samples
-
-warnings.filterwarnings("ignore", message="ComplexHalf support is experimental")
 OPS = ["my_add", "my_fast_add"]
 NAMES = list(samples.pairs(lambda *shape, seed: torch.zeros(shape)))
 

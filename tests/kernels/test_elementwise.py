@@ -2,9 +2,8 @@
 """Does kiln/elementwise.h keep its word to an author: three inputs, mixed sizes, outputs in place and of any layout?"""
 
 import pytest
-import torch
-
 import samples
+import torch
 
 
 def floats(*shape, device, seed=1, dtype=torch.float32):
@@ -13,7 +12,13 @@ def floats(*shape, device, seed=1, dtype=torch.float32):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_three_inputs(author, device, dtype):
-    for shapes in (((700,), (700,), (700,)), ((9, 40), (40,), (9, 1)), ((), (33,), (2, 33)), ((3, 1, 40), (5, 1), (40,))):
+    plain, rows, scalar, mixed = (
+        [(700,)] * 3,
+        [(9, 40), (40,), (9, 1)],
+        [(), (33,), (2, 33)],
+        [(3, 1, 40), (5, 1), (40,)],
+    )
+    for shapes in (plain, rows, scalar, mixed):
         a, b, c = (floats(*shape, device=device, seed=s, dtype=dtype) for s, shape in enumerate(shapes))
         expected = a.double() * b.double() + c.double()
         got = author.multiply_add(a, b, c)
@@ -23,7 +28,7 @@ def test_three_inputs(author, device, dtype):
 
 
 def test_operands_of_different_sizes(author, device):
-    """8-byte, 4-byte and 1-byte operands in one loop; the narrow ones from any alignment; converted where they differ."""
+    """8-byte, 4-byte and 1-byte operands in one loop, from any alignment; converted where they differ."""
     for cut in range(4):
         a = floats(5000 + cut, device=device, dtype=torch.float64)[cut:]
         b = floats(5001 + cut, device=device, seed=2)[1 + cut :]
@@ -61,8 +66,9 @@ def test_output_of_any_layout_and_nothing_beside_it(author, device):
         ):
             whole = torch.full(shape, -1.0, device=device)
             out = whole[cut]
-            for x in (floats(*out.shape, device=device), floats(*out.shape[::-1], device=device).permute(*reversed(range(out.ndim))),
-                      floats(device=device).expand(out.shape)):  # fmt: skip
+            plain = floats(*out.shape, device=device)
+            turned = floats(*out.shape[::-1], device=device).permute(*reversed(range(out.ndim)))
+            for x in (plain, turned, floats(device=device).expand(out.shape)):
                 whole.fill_(-1.0)
                 op(out, x, 0.5)
                 expected = torch.full(shape, -1.0, device=device)

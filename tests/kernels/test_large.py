@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the kernels serve more than 2^31 elements? On a GPU only: the engine would take hours."""
 
+import kiln
 import pytest
 import torch
-
-import kiln
 
 pytestmark = pytest.mark.skipif(kiln.device() != "cuda", reason="skipped, no GPU")
 

@@ -93,7 +93,8 @@ __device__ __forceinline__ void load_single(Chunks<N, In...>& to, int j, const P
 template <class Out, class... In, class F, int K>
 __device__ __forceinline__ void compute_edge(const F& f, const Pointers<K>& p, int64_t first, int count) {
   constexpr IndexUpTo<sizeof...(In)> kInputs{};
-  constexpr int kBatch = vector_elements<Out, In...>() >= 4 ? 8 : 4;
+  constexpr int kPerThread = KILN_ELEMENTWISE_VECTORS * vector_elements<Out, In...>(),
+                kBatch = kPerThread < 8 ? kPerThread : 8;
 #pragma unroll 1
   for (int start = static_cast<int>(threadIdx.x); start < count; start += kBatch * kThreads) {
     Chunks<kBatch, In...> in;
