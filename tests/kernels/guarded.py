@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds tensors that fill memory up to a page that may not be touched. Prints "done", or dies. Run by test_whole.py."""
+"""Adds tensors that fill memory up to a page that may not be touched. Prints "done", or dies. guarded.py LIBRARY"""
 
 import ctypes
 import mmap
-from pathlib import Path
+import sys
 
 import kiln
 import torch
@@ -31,7 +31,7 @@ class Guarded:
 
 
 def main() -> None:
-    kernels = kiln.load(Path(__file__).resolve().parents[2] / "kernels")
+    kernels = kiln.load(sys.argv[1])
     memory = [Guarded(2 * 65536 // PAGE + 2) for _ in range(2)]
     for dtype in (torch.uint8, torch.bfloat16, torch.float32, torch.float64):
         for count in (1, 7, 9, 2049, 8197, 12301):

@@ -31,8 +31,9 @@ def test_of_kiln(kernels, device, name, dtype):
 
 
 @pytest.mark.skipif(kiln.device() != "cpu", reason="for the engine, whose memory is the host's")
-def test_no_access_beside_the_tensor():
+def test_no_access_beside_the_tensor(kernels):
     """Tensors that end where a page without access begins: an access behind them ends the process."""
-    done = subprocess.run([sys.executable, HERE / "guarded.py"], capture_output=True, text=True, check=False)
+    command = [sys.executable, HERE / "guarded.py", kernels.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
     assert done.stdout.split()[-1] == "done"
