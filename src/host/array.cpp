@@ -2,6 +2,7 @@
 #include "host/array.h"
 
 #include <kiln/abi.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cmath>
@@ -85,6 +86,10 @@ uint64_t sign_extended(uint64_t value, size_t size) {
   return static_cast<uint64_t>(static_cast<int64_t>(value << unused) >> unused);
 }
 
+size_t physical_memory_bytes() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 Error too_big(const Dims& sizes) {
   return {Fault::Usage, "cannot make a tensor of shape " + shape_text(sizes), "it has too many elements for any memory",
           "take smaller sizes"};
@@ -151,12 +156,15 @@ Result<Array> make_array(int32_t dtype, Layout layout) {
   if (elements < 0) return too_big(layout.sizes);
   Array array{dtype, std::move(layout), {}};
   const size_t bytes = static_cast<size_t>(elements) * array.type().bytes;
+  const Error too_little{Fault::Environment, "cannot make a tensor of shape " + shape_text(array.layout.sizes),
+                         "it takes " + std::to_string(bytes) + " bytes, more than this machine gives",
+                         "take smaller sizes"};
+  // More than the machine has would be granted and then end the process when it is filled.
+  if (bytes > physical_memory_bytes()) return too_little;
   try {
     array.storage.resize(bytes);
   } catch (const std::exception&) {  // bad_alloc, length_error
-    return Error{Fault::Environment, "cannot make a tensor of shape " + shape_text(array.layout.sizes),
-                 "it takes " + std::to_string(bytes) + " bytes, which this machine does not give",
-                 "take smaller sizes"};
+    return too_little;
   }
   return array;
 }
