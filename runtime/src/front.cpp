@@ -348,6 +348,8 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
                                     kernel, kMaxDynamicShared, static_cast<int>(how.shared_bytes))
                               : kErrorNotSupported;
     if (code) {
+      if (backend == Backend::real)
+        reinterpret_cast<int (*)()>(real_function("cudaGetLastError"))();  // it is told here
       Text text;
       text.add("error: cannot launch ").add(kernel_name(kernel));
       text.addf(

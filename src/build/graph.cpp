@@ -106,6 +106,8 @@ Edge link_edge(const Plan& plan, const std::vector<Edge>& objects) {
   // The runtime keeps what a library registered until the process ends.
   if (!plan.program) edge.arguments.emplace_back("-Wl,-z,nodelete");
   add(edge.arguments, plan.ldflags);
+  // A machine may have libstdc++.a alone beside g++; copied in, it would bring 100 KB and a newer glibc.
+  if (!is_clang(plan.host)) edge.arguments.emplace_back("-l:libstdc++.so.6");
   add(edge.arguments, {"-ldl", "-lpthread"});
   return edge;
 }
