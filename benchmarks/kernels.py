@@ -118,7 +118,7 @@ class Gpu:
 
     def samples(self, calls: list[Callable], bytes_moved: int) -> list[list[float]]:
         """Milliseconds of each call of `calls`."""
-        rounds = 40 if bytes_moved > 1 << 29 else 100 if bytes_moved > 1 << 26 else 200
+        rounds = 60 if bytes_moved > 1 << 29 else 600
         for call in calls:
             for _ in range(3):
                 call()
