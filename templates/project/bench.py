@@ -41,8 +41,8 @@ def main():
     torchs = seconds(lambda: torch.add(x, y, alpha=2.5), device)
     where = "the engine, which runs the kernel on the CPU" if device == "cpu" else torch.cuda.get_device_name()
     print(f"{elements} elements of float32 on {where}")
-    print(f"NAME.NAME   {own * 1e6:10.1f} us   {3 * x.nbytes / own / 1e9:8.1f} GB/s")
-    print(f"torch.add   {torchs * 1e6:10.1f} us   {3 * x.nbytes / torchs / 1e9:8.1f} GB/s")
+    print(f"{'NAME.NAME':24} {own * 1e6:10.1f} us   {3 * x.nbytes / own / 1e9:8.1f} GB/s")
+    print(f"{'torch.add':24} {torchs * 1e6:10.1f} us   {3 * x.nbytes / torchs / 1e9:8.1f} GB/s")
 
 
 if __name__ == "__main__":
