@@ -19,14 +19,13 @@ from .errors import BuildError, KilnError, LoadError, Mismatch, RuleError, Setup
 
 if TYPE_CHECKING:
     from .inline import load_inline
-    from .loader import Module, load
+    from .loader import load
     from .op import Op
     from .place import device
     from .testing import Report, test
 
 _LAZY = {
     "load": "loader",
-    "Module": "loader",
     "load_inline": "inline",
     "Op": "op",
     "device": "place",
@@ -39,7 +38,6 @@ __all__ = [
     "KilnError",
     "LoadError",
     "Mismatch",
-    "Module",
     "Op",
     "Report",
     "RuleError",

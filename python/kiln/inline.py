@@ -7,12 +7,14 @@ import hashlib
 import os
 import re
 import tempfile
+import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from .errors import BuildError
-from .loader import Module, StrPath, _flags, _identifier, _refuse, attach, refuse_torch_headers
+from .loader import StrPath, _flags, _identifier, _refuse, refuse_torch_headers
+from .modules import attach
 
 Text = Union[str, Sequence[str]]
 
@@ -61,7 +63,7 @@ def load_inline(
         flags += ["--build-dir", os.fspath(build_directory)]
     origin = Path("load_inline") / name
 
-    def again() -> Module:
+    def again() -> types.ModuleType:
         built = build([str(path), "--name", name, *flags], verbose=verbose)
         return attach(Path(built["library"]), origin, again, built.get("name", name))
 

@@ -1,53 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a source, a project or a library become a module of ops? Build it, map it, register it, describe it."""
+"""How does a source, a project or a library become a module of ops? `kiln build` makes a library, which is attached."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
-import tempfile
-import threading
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
-from ._torch import torch_module
-from .abi import Library
-from .command import PACKAGE, build
-from .errors import BuildError, KilnError, LoadError
+from .command import build
+from .errors import BuildError, KilnError
+from .modules import attach
 
 StrPath = Union[str, "os.PathLike[str]"]
 Sources = Union[StrPath, Sequence[StrPath]]
 
 # Headers whose presence means a source for torch.utils.cpp_extension.
 _TORCH_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|ATen|c10|pybind11)/[^>"]+)[>"]', re.MULTILINE)
-
-_lock = threading.RLock()
-_modules: dict[str, Module] = {}
-
-
-class Module(types.ModuleType):
-    """The ops of one library as attributes. One object a namespace: a reload changes it in place."""
-
-    def __init__(self, namespace: str) -> None:
-        super().__init__(namespace, f"The ops of torch.ops.{namespace}.")
-        self.__dict__.update(_kiln_ops=(), _kiln_library=None, _kiln_origin=None, _kiln_again=None, _kiln_seen=None)
-
-    def reload(self) -> Module:
-        """Builds again what this module was loaded from, and takes the new code if anything changed."""
-        again: Optional[Callable[[], Module]] = self.__dict__["_kiln_again"]
-        if again is None:
-            raise KilnError(f"cannot reload {self.__name__}", "nothing was loaded yet")
-        return again()
-
-    def __repr__(self) -> str:
-        return f"<kiln module {self.__name__} from {self.__dict__.get('__file__')}>"
-
-    def __dir__(self) -> list[str]:
-        return [*self.__dict__["_kiln_ops"], "reload"]
 
 
 def load(
@@ -100,7 +71,7 @@ def load(
         inputs = [*map(str, files), "--name", _identifier(os.fspath(name))]
         origin = files[0].resolve()
 
-    def again() -> Module:
+    def again() -> types.ModuleType:
         if ready is not None:
             return attach(ready, origin, again)
         built = build([*inputs, *flags], verbose=verbose)
@@ -108,98 +79,6 @@ def load(
 
     module = again()
     return module if is_python_module else None
-
-
-def attach(path: Path, origin: Path, again: Callable[[], Module], namespace: Optional[str] = None) -> Module:
-    """Maps the library at `path` and gives its ops to torch; the module of its namespace has them afterwards.
-
-    origin: what it was made from; a second origin may not take the namespace of the first.
-    """
-    with _lock:
-        torch_module()
-        _name_engine()
-        if namespace is None:
-            before = next((module for module in _modules.values() if module._kiln_origin == origin), None)
-        else:
-            before = _modules.get(namespace)
-            _check_owner(before, origin)
-        if before is not None and before._kiln_seen == (path, _stamp(path)):
-            before.__dict__["_kiln_again"] = again
-            return before
-        return _replace(before, path, origin, again)
-
-
-def _replace(before: Optional[Module], path: Path, origin: Path, again: Callable[[], Module]) -> Module:
-    from .op import op_named
-
-    seen = (path, _stamp(path))
-    if before is not None and before._kiln_seen[0] == path:
-        path = _copy_of(path)
-    # Mapped after torch, the library registers itself, and takes the place of an earlier build if the schemas agree.
-    library = Library(path)
-    owner = _modules.get(library.namespace)
-    try:
-        _check_owner(owner, origin)
-        library.register_torch()
-        ops = _describe(library, op_named)
-    except BaseException:
-        library.unregister_torch()
-        if owner is not None:
-            owner._kiln_library.register_torch()
-            _describe(owner._kiln_library, op_named)
-        raise
-    module = before or Module(library.namespace)
-    for gone in set(module._kiln_ops) - set(ops):
-        module.__dict__.pop(gone, None)
-    module.__dict__.update(
-        ops, __file__=str(path), _kiln_ops=tuple(ops), _kiln_library=library, _kiln_origin=origin, _kiln_again=again,
-        _kiln_seen=seen,
-    )  # fmt: skip
-    _modules[library.namespace] = module
-    return module
-
-
-def _describe(library: Library, op_named: Callable[[str, str], Any]) -> dict[str, Any]:
-    names = list(dict.fromkeys(record.name for record in library.ops))
-    ops = {name: op_named(library.namespace, name) for name in names}
-    for name, op in ops.items():
-        op._kiln_describe([record for record in library.ops if record.name == name])
-    return ops
-
-
-def _check_owner(owner: Optional[Module], origin: Path) -> None:
-    """Two sources with one namespace would take each other's ops away without a word."""
-    if owner is None or owner._kiln_origin == origin:
-        return
-    raise LoadError(
-        f"cannot load {origin}",
-        f"the namespace '{owner.__name__}' belongs to {owner._kiln_origin} in this process",
-        'give one of them another name, kiln.load("other_name", ["file.cu"]), or start a new process',
-    )
-
-
-def _stamp(path: Path) -> Optional[tuple[int, int, int]]:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-
-def _copy_of(path: Path) -> Path:
-    """dlopen gives the old library for a path it has seen: a library replaced in place is mapped under another name."""
-    handle, name = tempfile.mkstemp(prefix=path.stem + "-", suffix=".so")
-    os.close(handle)
-    shutil.copyfile(path, name)
-    atexit.register(lambda: Path(name).unlink(missing_ok=True))
-    return Path(name)
-
-
-def _name_engine() -> None:
-    """Op libraries look for the engine here when their tensors are on the CPU."""
-    engine = PACKAGE / "lib" / "libkiln_engine.so"
-    if engine.is_file():
-        os.environ.setdefault("KILN_ENGINE", str(engine))
 
 
 def _ready_library(name: StrPath, sources: Optional[Sources]) -> Optional[Path]:

@@ -39,6 +39,7 @@ def test_a_module_knows_its_file_and_ops(plus):
     assert module.__name__ == "ready"
     assert module.__file__.endswith(".so")
     assert dir(module) == ["plus", "reload"]
+    assert repr(module) == f"<module 'ready' from '{module.__file__}'>"
     with pytest.raises(AttributeError):
         _ = module.nothing
 
@@ -143,11 +144,23 @@ def test_a_ready_library(plus, python, kiln_device):
     assert python(textwrap.dedent(script)).startswith("[2.0, 2.0, 2.0] True")
 
 
+def test_a_library_that_was_replaced_in_place(command, source, tmp_path, x):
+    from kiln.command import build
+
+    path, ready = source("plus.cu"), tmp_path / "libswapped.so"
+    for step in ("1.0f", "6.0f"):
+        built = build([str(path), "--name", "swapped", f"-DSTEP={step}"])["library"]
+        shutil.copyfile(built, tmp_path / "new.so")
+        (tmp_path / "new.so").replace(ready)
+        module = kiln.load(ready)
+        assert torch.equal(module.plus(x), x + float(step[:-1]))
+
+
 def test_torchs_own_loader_is_enough_for_eager_calls(plus, python, kiln_device):
     module, _ = plus
     script = f"""
-        import os, torch, kiln.loader
-        kiln.loader._name_engine()
+        import os, torch, kiln.modules
+        kiln.modules.name_engine()
         torch.ops.load_library({module.__file__!r})
         print(torch.ops.ready.plus(torch.ones(2, device={kiln_device!r})).tolist())
     """
