@@ -112,6 +112,8 @@ def violations(root: Path, layers: Layers) -> list[str]:
         if folder.is_dir() and any(folder.rglob("*.*")) and f"src/{folder.name}" not in known:
             found.append(f"src/{folder.name}: docs/design/layers.md has no row for it")
     for row in layers.rows.values():
+        if not (root / row.folder).is_dir():
+            found.append(f"docs/design/layers.md: a row for {row.folder}, which is not there")
         for file in sorted((root / row.folder).rglob("*")):
             if file.suffix not in SOURCE_SUFFIXES or not file.is_file():
                 continue

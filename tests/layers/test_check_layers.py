@@ -30,7 +30,8 @@ class CheckLayers(unittest.TestCase):
     def found(self, files: dict[str, str]) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            (root / "src").mkdir()
+            for row in parse_layers(TABLE).rows.values():
+                (root / row.folder).mkdir(parents=True)
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
@@ -78,6 +79,13 @@ class CheckLayers(unittest.TestCase):
     def test_refuses_a_module_without_a_row(self):
         found = self.found({"src/magic/spell.cpp": "", "src/base/a.cpp": '#include "magic/spell.h"\n'})
         self.assertEqual(len(found), 2)
+
+    def test_refuses_a_row_without_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "src/base").mkdir(parents=True)
+            found = violations(Path(folder), parse_layers(TABLE))
+        self.assertEqual(len(found), 5)
+        self.assertIn("a row for src/sys, which is not there", found[0])
 
     def test_refuses_a_table_that_points_upward(self):
         with self.assertRaises(SystemExit):
