@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "engine/affine.h"
+
 namespace kiln::engine {
 namespace {
 
@@ -63,39 +65,70 @@ std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space
   return nullptr;
 }
 
+// What the 32 addresses have in common; one pass that the compiler turns into vector code.
 template <class A>
-bool contiguous(const A* address, uint32_t bytes) {
+struct Pattern {
+  bool contiguous, same;
+  A least, most;
+  A low_bits;  // all addresses or-ed: tells their alignment
+};
+
+template <class A>
+Pattern<A> pattern_of(const A* address, uint32_t bytes) {
   const A base = address[0];
-  A difference = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i)
-    difference |= address[i] ^ (base + static_cast<A>(i) * static_cast<A>(bytes));
-  return difference == 0;
+  A steps = 0, differs = 0, low = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    steps |= address[i] ^ (base + static_cast<A>(i) * static_cast<A>(bytes));
+    differs |= address[i] ^ base;
+    low |= address[i];
+  }
+  if (steps == 0 || differs == 0) return {steps == 0, differs == 0, base, base, low};
+  A least = base, most = base;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    least = address[i] < least ? address[i] : least;
+    most = address[i] > most ? address[i] : most;
+  }
+  return {false, false, least, most, low};
 }
 
 template <class A>
 Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]) {
-  const A* address = warp.lanes<A>(op->a);
   const auto space = static_cast<ptx::Space>(op->z);
   const uint64_t offset = static_cast<uint64_t>(op->imm);
-  if (warp.mask == kFullMask && contiguous(address, bytes)) {
-    uint64_t begin = address[0] + offset, all = uint64_t{bytes} * kWarpSize;
-    if (sizeof(A) == 4) begin &= 0xffffffffu;
-    bool is_aligned = (begin & (bytes - 1)) == 0;
+  const A* address = warp.lanes<A>(op->x & kAddressAffine ? op->a + kAffineLanes : op->a);
+  A filled[kWarpSize];
+  if (warp.mask != kFullMask) {  // lanes that are not active take the address of one that is
+    const A any = address[first_lane(warp.mask)];
+    for (uint32_t i = 0; i < kWarpSize; ++i) filled[i] = (warp.mask >> i & 1) ? address[i] : any;
+    address = filled;
+  }
+  const Pattern<A> pattern = pattern_of(address, bytes);
+  const uint64_t wrap = sizeof(A) == 4 ? 0xffffffffu : ~uint64_t{0};
+  const uint64_t first = (pattern.least + offset) & wrap;
+  const uint64_t all =
+      pattern.contiguous ? uint64_t{bytes} * kWarpSize : uint64_t{pattern.most} - pattern.least + bytes;
+  const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;
+  // The whole range at once: inside of shared memory, or inside of one region.
+  std::byte* base = nullptr;
+  if (is_aligned && first + (all - 1) <= wrap && first + (all - 1) >= first) {
     if (space == ptx::Space::Shared) {
-      if (is_aligned && begin <= warp.block->shared_bytes && warp.block->shared_bytes - begin >= all) {
-        pointer[0] = warp.block->shared + begin;
-        return Shape::Contiguous;
-      }
-    } else if (space != ptx::Space::Local && (begin >> 56) == 0 && is_aligned &&
-               allowed(warp, op, begin, all, access != Access::Read)) {
-      pointer[0] = reinterpret_cast<std::byte*>(begin);
-      return Shape::Contiguous;
+      if (first <= warp.block->shared_bytes && warp.block->shared_bytes - first >= all)
+        base = warp.block->shared + first;
+    } else if (space != ptx::Space::Local && (first >> 56) == 0 && ((first + all) >> 56) == 0 &&
+               allowed(warp, op, first, all, access != Access::Read)) {
+      base = reinterpret_cast<std::byte*>(first);
     }
+  }
+  if (base) {
+    pointer[0] = base;
+    if (pattern.same) return Shape::Uniform;
+    if (pattern.contiguous && warp.mask == kFullMask) return Shape::Contiguous;
+    for (uint32_t i = 0; i < kWarpSize; ++i) pointer[i] = base + (address[i] - pattern.least);
+    return Shape::Scattered;
   }
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
     uint32_t lane = first_lane(rest);
-    uint64_t at = address[lane] + offset;
-    if (sizeof(A) == 4) at &= 0xffffffffu;
+    uint64_t at = (address[lane] + offset) & wrap;
     pointer[lane] = locate_lane(warp, op, lane, space, at, bytes, access);
     if (!pointer[lane]) return Shape::Fault;
   }
@@ -104,7 +137,41 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access, std:
 
 }  // namespace
 
+namespace {
+
+// Base and step say it all: neighbours in memory, or one place. Anything else goes by lanes.
+bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize],
+                   Shape* shape) {
+  const Affine& value = affine_at(warp, op->a);
+  if (value.state == AffineState::Lanes || warp.mask != kFullMask) return false;
+  const bool narrow = op->x & kAddress32;
+  const uint64_t step = narrow ? static_cast<uint32_t>(value.step) : value.step;
+  if (step != bytes && step != 0) return false;
+  uint64_t first = value.base + static_cast<uint64_t>(op->imm);
+  if (narrow) first &= 0xffffffffu;
+  const uint64_t all = step ? uint64_t{bytes} * kWarpSize : bytes;
+  if (first & (bytes - 1)) return false;
+  const auto space = static_cast<ptx::Space>(op->z);
+  if (space == ptx::Space::Shared) {
+    if (first > warp.block->shared_bytes || warp.block->shared_bytes - first < all) return false;
+    pointer[0] = warp.block->shared + first;
+  } else {
+    if (space == ptx::Space::Local || (first >> 56) || ((first + all) >> 56)) return false;
+    if (!allowed(warp, op, first, all, access != Access::Read)) return false;
+    pointer[0] = reinterpret_cast<std::byte*>(first);
+  }
+  *shape = step ? Shape::Contiguous : Shape::Uniform;
+  return true;
+}
+
+}  // namespace
+
 Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]) {
+  if (op->x & kAddressAffine) {
+    Shape shape;
+    if (locate_affine(warp, op, bytes, access, pointer, &shape)) return shape;
+    materialize(warp, op->a);
+  }
   if (op->x & kAddressUniform) {
     uint64_t at = *warp.lanes<uint64_t>(op->a);
     if (op->x & kAddress32) at = *warp.lanes<uint32_t>(op->a);

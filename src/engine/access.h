@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/affine.h"
 #include "engine/fault.h"
 #include "engine/warp.h"
 
@@ -14,6 +15,12 @@ namespace kiln::engine {
 // Bits of Op::x for Ops with an address in `a` and `imm`.
 constexpr uint8_t kAddressUniform = 1;
 constexpr uint8_t kAddress32 = 2;
+constexpr uint8_t kAddressAffine = 4;  // `a` is a header of affine.h
+
+inline uint8_t address_flags(bool uniform, bool affine, uint32_t bytes) {
+  return static_cast<uint8_t>((uniform ? kAddressUniform : 0) | (bytes == 4 ? kAddress32 : 0) |
+                              (affine ? kAddressAffine : 0));
+}
 
 enum class Shape : uint8_t {
   Fault,
@@ -24,6 +31,41 @@ enum class Shape : uint8_t {
 
 // Where the bytes of each active lane are. `space` is in Op::z.
 Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]);
+
+// The common cases without a call: all lanes active, and the address a scalar or of base and step. Fault here means
+// only that locate() has to look.
+inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes, bool write, std::byte** pointer) {
+  if (warp.mask != kFullMask || !(op->x & (kAddressUniform | kAddressAffine))) return Shape::Fault;
+  const auto space = static_cast<ptx::Space>(op->z);
+  uint64_t first, step = 0;
+  if (op->x & kAddressAffine) {
+    const Affine& value = affine_at(warp, op->a);
+    if (value.state == AffineState::Lanes) return Shape::Fault;
+    first = value.base;
+    step = value.step;
+  } else {
+    first = *warp.lanes<uint64_t>(op->a);
+  }
+  if (step != 0 && step != bytes) return Shape::Fault;
+  const uint64_t all = step ? uint64_t{bytes} * kWarpSize : bytes;
+  first += static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) first &= 0xffffffffu;
+  if (first & (bytes - 1)) return Shape::Fault;
+  if (space == ptx::Space::Shared) {
+    const uint64_t limit = warp.block->shared_bytes;
+    if (first > limit || limit - first < all) return Shape::Fault;
+    *pointer = warp.block->shared + first;
+  } else {
+    // A region never reaches into the tagged windows: what it holds is global memory.
+    const Worker::CachedRegion& cached = warp.worker->cached(op);
+    if (space == ptx::Space::Local || first < cached.begin || first >= cached.end || cached.end - first < all ||
+        (write && !cached.writable)) {
+      return Shape::Fault;
+    }
+    *pointer = reinterpret_cast<std::byte*>(first);
+  }
+  return step ? Shape::Contiguous : Shape::Uniform;
+}
 
 // One lane at a generic address. Null: a fault was reported.
 std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes, Access access);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "engine/affine.h"
 #include "engine/fault.h"
 #include "engine/warp.h"
 
@@ -49,6 +50,10 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
   const Grid& grid = *block.grid;
   const KilnDim3& cluster = grid.cluster_dim;
   switch (special) {
+    case Special::TidY:  // of a warp that lies in one row
+      return thread_of(warp, 0).y;
+    case Special::TidZ:
+      return thread_of(warp, 0).z;
     case Special::NtidX:
       return grid.block_dim.x;
     case Special::NtidY:
@@ -130,6 +135,12 @@ void fill_specials(Warp& warp, Frame& frame) {
     if (!slot.lanes) {
       uint64_t value = warp_special(warp, frame, slot.special);
       std::memcpy(to, &value, 8);
+      continue;
+    }
+    if (slot.affine) {
+      auto* value = reinterpret_cast<Affine*>(to);
+      uint32_t first = warp.index * kWarpSize;
+      *value = {slot.special == Special::TidX ? first % warp.block->grid->block_dim.x : 0, 1, AffineState::Steps, 4};
       continue;
     }
     uint32_t* lanes = reinterpret_cast<uint32_t*>(to);
@@ -274,6 +285,7 @@ void Block::release_if_complete(uint8_t id) {
 
 void Block::threads_exited(uint32_t count) {
   live_threads -= std::min(count, live_threads);
+  if (!grid->has_barriers) return;
   for (uint8_t id = 0; id < kBarrierCount; ++id) {
     if (barriers[id].arrived && !barriers[id].wanted) release_if_complete(id);
   }

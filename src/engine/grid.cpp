@@ -37,8 +37,14 @@ Worker::~Worker() {
 
 Frame* Worker::acquire(const Program& program, Grid& grid) {
   Pool* pool = nullptr;
-  for (Pool& candidate : pools_) {
-    if (candidate.program == &program && candidate.serial == program.serial) pool = &candidate;
+  if (last_pool_ < pools_.size() && pools_[last_pool_].program == &program &&
+      pools_[last_pool_].serial == program.serial) {
+    pool = &pools_[last_pool_];
+  }
+  for (size_t i = 0; i < pools_.size() && !pool; ++i) {
+    if (pools_[i].program != &program || pools_[i].serial != program.serial) continue;
+    pool = &pools_[i];
+    last_pool_ = i;
   }
   if (!pool) {
     // Programs go away with their image; a pool of one that is gone is found by its serial and dropped when there are
@@ -86,6 +92,10 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
 }
 
 void Worker::release(Frame* frame) {
+  if (last_pool_ < pools_.size() && pools_[last_pool_].program == frame->program) {
+    pools_[last_pool_].free.push_back(frame);
+    return;
+  }
   for (Pool& pool : pools_) {
     if (pool.program == frame->program && pool.serial == frame->program->serial) {
       pool.free.push_back(frame);

@@ -94,7 +94,7 @@ uint64_t Image::shared_variable_offset(std::string_view name) const { return sha
 Result<uint64_t> Image::symbol_address(std::string_view name) {
   if (const VariableMemory* variable = this->variable(name)) return reinterpret_cast<uint64_t>(variable->at);
   if (const ptx::Function* function = module_.find(name); function && !function->body_text.empty()) {
-    TRY(const Program* program, this->program(*function));
+    TRY(const Program* program, this->program(*function, false));
     uint64_t pointer = reinterpret_cast<uint64_t>(program);
     by_pointer_[pointer] = program;
     return pointer;
@@ -107,14 +107,14 @@ const Program* Image::program_at(uint64_t pointer) const {
   return found == by_pointer_.end() ? nullptr : found->second;
 }
 
-Result<const Program*> Image::program(const ptx::Function& function) {
-  Decoded& decoded = programs_[function.name];
+Result<const Program*> Image::program(const ptx::Function& function, bool rows_fill_warps) {
+  Decoded& decoded = programs_[rows_fill_warps][function.name];
   if (decoded.error) return *decoded.error;
   if (decoded.program) return static_cast<const Program*>(decoded.program.get());
   decoded.program = std::make_unique<Program>();
   Program& program = *decoded.program;
-  Status status = Lowering(*this, module_, function, program).run();
-  Decoded& kept = programs_[function.name];  // decoding callees may have moved the table
+  Status status = Lowering(*this, module_, function, rows_fill_warps, program).run();
+  Decoded& kept = programs_[rows_fill_warps][function.name];  // decoding callees may have moved the table
   kept.complete = true;
   if (!status) {
     kept.error = std::make_unique<Error>(status.error());
@@ -123,14 +123,14 @@ Result<const Program*> Image::program(const ptx::Function& function) {
   return static_cast<const Program*>(&program);
 }
 
-Result<const Program*> Image::kernel(std::string_view name) {
+Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps) {
   std::lock_guard lock(mutex_);
   const ptx::Function* function = module_.find(name);
   if (!function || !function->is_entry || function->body_text.empty()) {
     return Error{Fault::Work, fmt::format("cannot launch {}", name), "no kernel of this name is in the library's PTX",
                  ""};
   }
-  return program(*function);
+  return program(*function, rows_fill_warps);
 }
 
 uint64_t Image::static_shared_bytes(const Program& kernel) const {

@@ -26,7 +26,8 @@ class Image {
   bool loaded() const { return loaded_; }
 
   // The kernel and all it calls, decoded. Errors are kept: a kernel that cannot run stays so.
-  Result<const Program*> kernel(std::string_view name);
+  // `rows_fill_warps`: see Lowering; such a program runs only with blocks for which that holds.
+  Result<const Program*> kernel(std::string_view name, bool rows_fill_warps = false);
   // What a kernel needs of static shared memory, with all it calls.
   uint64_t static_shared_bytes(const Program& program) const;
   uint32_t dynamic_shared_alignment() const { return dynamic_shared_alignment_; }
@@ -39,7 +40,7 @@ class Image {
   const VariableMemory* variable(std::string_view name) const;
 
   // For the decoder.
-  Result<const Program*> program(const ptx::Function& function);
+  Result<const Program*> program(const ptx::Function& function, bool rows_fill_warps);
   const Program* program_at(uint64_t pointer) const;
   Result<uint64_t> symbol_address(std::string_view name);
   Result<uint64_t> declare_variable(const ptx::Variable& variable);
@@ -66,7 +67,7 @@ class Image {
     std::unique_ptr<Error> error;
     bool complete = false;
   };
-  std::unordered_map<std::string_view, Decoded> programs_;
+  std::unordered_map<std::string_view, Decoded> programs_[2];  // the second: rows fill warps
   std::unordered_map<uint64_t, const Program*> by_pointer_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -73,7 +74,10 @@ uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads, uint64_t d
 }
 
 LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
-  const Program& program = *kernel.program;
+  const Program* chosen = kernel.program;
+  bool rows_fill_warps = launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1);
+  if (rows_fill_warps && kernel.program_for_rows) chosen = kernel.program_for_rows;
+  const Program& program = *chosen;
   uint64_t align = image.dynamic_shared_alignment();
   uint64_t static_bytes = (kernel.static_shared_bytes + align - 1) / align * align;
   // The alignment is not the user's: only what was asked for counts against the limit.
@@ -91,6 +95,7 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   grid.threads_per_block = launch.block.x * launch.block.y * launch.block.z;
   grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   grid.shared_bytes = static_bytes + launch.dynamic_shared_bytes;
+  grid.has_barriers = program.has_barrier || program.has_calls;
   grid.cooperative = launch.flags & KILN_LAUNCH_COOPERATIVE;
   if (grid.cooperative) {
     uint64_t most =

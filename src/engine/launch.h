@@ -26,6 +26,7 @@ struct LaunchOutcome {
 
 struct KernelFacts {
   const Program* program = nullptr;
+  const Program* program_for_rows = nullptr;  // the same, decoded for blocks whose rows fill warps; may be null
   uint64_t static_shared_bytes = 0;
   uint64_t shared_limit = kDefaultSharedBytes;  // static and dynamic together
 };

@@ -168,7 +168,7 @@ bool call(Lowering& l) {
     op.imm = builtin;
     return true;
   }
-  auto callee = l.image().program(*function);
+  auto callee = l.image().program(*function, l.rows_fill_warps());
   if (!callee) return l.refuse(callee.error().why);
   site.callee = *callee;
   l.program().callees.push_back(*callee);

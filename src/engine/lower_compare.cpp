@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do comparisons make predicates, and how do predicates select? (PTX ISA 9.7.6, 9.7.7)
+#include "engine/affine.h"
 #include "engine/control.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
@@ -10,9 +11,10 @@ namespace {
 // X(name, unordered, expression): `unordered` is the result when an operand is NaN.
 #define KILN_COMPARISONS(X)                                                                                  \
   X(eq, false, a == b)                                                                                       \
-  X(ne, false, a != b) X(lt, false, a < b) X(le, false, a <= b) X(gt, false, a > b) X(ge, false, a >= b)     \
-      X(equ, true, a == b) X(neu, true, a != b) X(ltu, true, a < b) X(leu, true, a <= b) X(gtu, true, a > b) \
-          X(geu, true, a >= b) X(num, false, true) X(nan, true, false)
+  X(ne, false, a != b)                                                                                       \
+  X(lt, false, a < b) X(le, false, a <= b) X(gt, false, a > b) X(ge, false, a >= b) X(equ, true, a == b)     \
+      X(neu, true, a != b) X(ltu, true, a < b) X(leu, true, a <= b) X(gtu, true, a > b) X(geu, true, a >= b) \
+          X(num, false, true) X(nan, true, false)
 
 #define KILN_COMPARISON(name, unordered, expression)                                                 \
   struct Compare_##name {                                                                            \
@@ -88,7 +90,72 @@ std::string_view plain_name(std::string_view name) {
   return name == "lo" ? "lt" : name == "ls" ? "le" : name == "hi" ? "gt" : name == "hs" ? "ge" : name;
 }
 
+// A value of base and step against a scalar: when the first and the last lane agree, all lanes do.
+struct AffineCompare {
+  AffineTerm a, b;
+  Op on_lanes;
+};
+
+template <class F, class T>
+const Op* run_compare_affine(Warp& warp, const Op* op) {
+  const AffineCompare& how = *static_cast<const AffineCompare*>(op->data);
+  T a_first, a_last, b_first, b_last;
+  auto ends = [&](const AffineTerm& term, T* first, T* last) {
+    if (term.affine) return affine_ends<T>(affine_at(warp, term.offset), first, last);
+    *first = *last = *warp.lanes<T>(term.offset);
+    return true;
+  };
+  if (ends(how.a, &a_first, &a_last) && ends(how.b, &b_first, &b_last)) {
+    bool first = F::f(a_first, b_first);
+    if (first == F::f(a_last, b_last)) {
+      warp.set_predicate(op->d, first ? kFullMask : 0);
+      return op + 1;
+    }
+  }
+  if (how.a.affine) materialize(warp, how.a.offset);
+  if (how.b.affine) materialize(warp, how.b.offset);
+  how.on_lanes.run(warp, &how.on_lanes);
+  return op + 1;
+}
+
+template <class T>
+Handler compare_affine_named(std::string_view name) {
+  if (name == "lt") return &run_compare_affine<Compare_lt, T>;
+  if (name == "le") return &run_compare_affine<Compare_le, T>;
+  if (name == "gt") return &run_compare_affine<Compare_gt, T>;
+  if (name == "ge") return &run_compare_affine<Compare_ge, T>;
+  return nullptr;
+}
+
+bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand, uint32_t to) {
+  AffineCompare how;
+  Source a, b;
+  if (!l.rows_fill_warps() || !l.affine_term(a_operand, l.type(), &how.a, &a) ||
+      !l.affine_term(b_operand, l.type(), &how.b, &b)) {
+    return false;
+  }
+  if (how.a.affine == how.b.affine) return false;
+  return with_type(l.type(), [&](auto t) {
+    using T = decltype(t);
+    if constexpr (Integer<T> && sizeof(T) >= 4) {
+      std::string_view name = plain_name(l.ins().modifiers[0]);
+      Handler handler = compare_affine_named<T>(name);
+      if (!handler) return false;
+      how.on_lanes.run = compare_named<T>(name, false, a, b);
+      how.on_lanes.a = a.offset;
+      how.on_lanes.b = b.offset;
+      how.on_lanes.d = to;
+      Op& op = l.emit(handler);
+      op.d = to;
+      op.data = l.own(how);
+      return true;
+    }
+    return false;
+  });
+}
+
 bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand, uint32_t to) {
+  if (emit_compare_affine(l, a_operand, b_operand, to)) return true;
   Source a, b;
   bool flushes = l.has("ftz");
   if (flushes) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <vector>
 
+#include "engine/affine.h"
 #include "engine/control.h"
 #include "engine/fault.h"
 #include "engine/lanes.h"
@@ -267,8 +268,35 @@ bool warp_barrier(Lowering& l) {
   return true;
 }
 
+namespace {
+
+// The index rises from lane to lane: inside when its ends are.
+const Op* run_check_bounds_affine(Warp& warp, const Op* op) {
+  int64_t first, last, size = *warp.lanes<int64_t>(op->b);
+  if (affine_ends<int64_t>(affine_at(warp, op->a), &first, &last) && first >= 0 && last >= 0 && first < size &&
+      last < size) {
+    return op + 1;
+  }
+  materialize(warp, op->a);
+  Op on_lanes = *op;
+  on_lanes.a += kAffineLanes;
+  return run_check_bounds(warp, &on_lanes) ? op + 1 : nullptr;
+}
+
+}  // namespace
+
 bool check_bounds(Lowering& l) {
   Source index, size;
+  AffineTerm index_term, size_term;
+  if (l.affine_term(l.operand(0), ptx::Type::s64, &index_term, &index) && index_term.affine &&
+      l.affine_term(l.operand(1), ptx::Type::s64, &size_term, &size) && !size_term.affine) {
+    Op& op = l.emit(&run_check_bounds_affine);
+    op.a = index_term.offset;
+    op.b = size.offset;
+    op.y = 1;
+    op.imm = static_cast<int64_t>(l.operand(2).bits);
+    return true;
+  }
   if (!l.source(l.operand(0), ptx::Type::s64, &index) || !l.source(l.operand(1), ptx::Type::s64, &size)) return false;
   Op& op = l.emit(&run_check_bounds);
   op.a = index.offset;

@@ -247,6 +247,24 @@ bool convert(Lowering& l) {
   bool integral = l.has("rni") || l.has("rzi") || l.has("rmi") || l.has("rpi");
   bool plain = rounding == Rounding::Near && !integral && !l.has("sat") && !l.has("ftz") &&
                to_register == ptx::bytes_of(to) && (from_register == 0 || from_register == ptx::bytes_of(from));
+  bool widens =
+      ptx::bytes_of(to) == 8 && (from == ptx::Type::s32 || from == ptx::Type::u32) && ptx::class_of(to) != 'f';
+  bool narrows =
+      ptx::bytes_of(to) == 4 && ptx::bytes_of(from) == 8 && ptx::class_of(to) != 'f' && ptx::class_of(from) != 'f';
+  if (plain && (widens || narrows) && l.affine_dest(l.operand(0), to_register)) {
+    AffineTerm terms[3];
+    Source lane_sources[3];
+    if (l.affine_term(source_operand, from, &terms[0], &lane_sources[0]) && terms[0].affine) {
+      const Source& lanes = lane_sources[0];
+      Handler on_lanes = narrows                  ? unary_handler<To<uint32_t>, uint32_t, uint64_t>(lanes)
+                         : from == ptx::Type::s32 ? unary_handler<To<int64_t>, int64_t, int32_t>(lanes)
+                                                  : unary_handler<To<uint64_t>, uint64_t, uint32_t>(lanes);
+      AffineKind kind = narrows                  ? AffineKind::Narrow
+                        : from == ptx::Type::s32 ? AffineKind::WidenSigned
+                                                 : AffineKind::WidenUnsigned;
+      return l.emit_affine(kind, narrows ? 8 : 4, to_register, terms, on_lanes, lane_sources);
+    }
+  }
   if (plain && from != to) {
     Source a;
     if (!l.source(source_operand, from, &a)) return false;

@@ -234,16 +234,70 @@ struct ShiftRight {
   }
 };
 
+namespace {
+
+// Sources that are scalars or of base and step; at least one is the latter, and products have a scalar factor.
+struct AffineOperands {
+  AffineTerm terms[3];
+  Source lanes[3];
+};
+
+bool affine_operands(Lowering& l, const ptx::Type* types, size_t count, uint32_t result_bytes, bool multiplies,
+                     AffineOperands* out) {
+  if (!l.affine_dest(l.operand(0), result_bytes)) return false;
+  bool any = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (ptx::bytes_of(types[i]) < 4) return false;
+    if (!l.affine_term(l.operand(i + 1), types[i], &out->terms[i], &out->lanes[i])) return false;
+    any |= out->terms[i].affine;
+  }
+  if (multiplies && out->terms[0].affine && out->terms[1].affine) return false;
+  return any;
+}
+
+template <class F>
+constexpr bool kStaysAffine = std::is_same_v<F, Add> || std::is_same_v<F, Sub> || std::is_same_v<F, MulLow>;
+
+}  // namespace
+
 template <class F>
 bool unary(Lowering& l) {
   return lower_unary_as<F>(l);
 }
+
 template <class F>
 bool binary(Lowering& l) {
+  if constexpr (kStaysAffine<F>) {
+    AffineOperands operands;
+    ptx::Type types[] = {l.type(), l.type()};
+    uint32_t bytes = ptx::bytes_of(l.type());
+    bool packed = ptx::class_of(l.type()) == 'x';
+    if (!packed && affine_operands(l, types, 2, bytes, std::is_same_v<F, MulLow>, &operands)) {
+      const Source &a = operands.lanes[0], &b = operands.lanes[1];
+      Handler on_lanes = bytes == 8 ? binary_handler<F, uint64_t, uint64_t, uint64_t>(a, b)
+                                    : binary_handler<F, uint32_t, uint32_t, uint32_t>(a, b);
+      AffineKind kind = std::is_same_v<F, Add>   ? AffineKind::Add
+                        : std::is_same_v<F, Sub> ? AffineKind::Sub
+                                                 : AffineKind::Mul;
+      return l.emit_affine(kind, bytes, bytes, operands.terms, on_lanes, operands.lanes);
+    }
+  }
   return lower_binary_as<F>(l);
 }
+
 template <class F>
 bool ternary(Lowering& l) {
+  if constexpr (std::is_same_v<F, MadLow>) {
+    AffineOperands operands;
+    ptx::Type types[] = {l.type(), l.type(), l.type()};
+    uint32_t bytes = ptx::bytes_of(l.type());
+    if (affine_operands(l, types, 3, bytes, true, &operands)) {
+      const Source &a = operands.lanes[0], &b = operands.lanes[1], &c = operands.lanes[2];
+      Handler on_lanes = bytes == 8 ? ternary_handler<F, uint64_t, uint64_t, uint64_t>(a, b, c)
+                                    : ternary_handler<F, uint32_t, uint32_t, uint32_t>(a, b, c);
+      return l.emit_affine(AffineKind::Mad, bytes, bytes, operands.terms, on_lanes, operands.lanes);
+    }
+  }
   return lower_ternary_as<F>(l);
 }
 
@@ -263,6 +317,17 @@ bool count(Lowering& l) {
 
 template <class F>
 bool shift(Lowering& l) {
+  if constexpr (std::is_same_v<F, ShiftLeft>) {
+    AffineOperands operands;
+    ptx::Type types[] = {l.type(), ptx::Type::u32};
+    uint32_t bytes = ptx::bytes_of(l.type());
+    if (affine_operands(l, types, 2, bytes, true, &operands) && !operands.terms[1].affine) {
+      const Source &value = operands.lanes[0], &count = operands.lanes[1];
+      Handler on_lanes = bytes == 8 ? binary_handler<F, uint64_t, uint64_t, uint32_t>(value, count)
+                                    : binary_handler<F, uint32_t, uint32_t, uint32_t>(value, count);
+      return l.emit_affine(AffineKind::ShiftLeft, bytes, bytes, operands.terms, on_lanes, operands.lanes);
+    }
+  }
   Source a, by;
   if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), ptx::Type::u32, &by)) return false;
   return with_type(l.type(), [&](auto t) {
@@ -276,6 +341,16 @@ bool shift(Lowering& l) {
 }
 
 bool mul_wide(Lowering& l) {
+  AffineOperands operands;
+  ptx::Type types[] = {l.type(), l.type()};
+  if (affine_operands(l, types, 2, 8, true, &operands)) {
+    const Source &x = operands.lanes[0], &y = operands.lanes[1];
+    bool is_signed_type = ptx::is_signed(l.type());
+    Handler on_lanes = is_signed_type ? binary_handler<MulWide, int64_t, int32_t, int32_t>(x, y)
+                                      : binary_handler<MulWide, uint64_t, uint32_t, uint32_t>(x, y);
+    return l.emit_affine(is_signed_type ? AffineKind::MulWideSigned : AffineKind::MulWideUnsigned, 4, 8, operands.terms,
+                         on_lanes, operands.lanes);
+  }
   Source a, b;
   if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
   return with_type(l.type(), [&](auto t) {
@@ -292,6 +367,16 @@ bool mul_wide(Lowering& l) {
 bool mad_wide(Lowering& l) {
   Source a, b, c;
   ptx::Type wide = ptx::bytes_of(l.type()) == 2 ? ptx::Type::b32 : ptx::Type::b64;
+  AffineOperands operands;
+  ptx::Type types[] = {l.type(), l.type(), wide};
+  if (affine_operands(l, types, 3, 8, true, &operands)) {
+    const Source &x = operands.lanes[0], &y = operands.lanes[1], &z = operands.lanes[2];
+    bool is_signed_type = ptx::is_signed(l.type());
+    Handler on_lanes = is_signed_type ? ternary_handler<MadWide, int64_t, int32_t, int64_t>(x, y, z)
+                                      : ternary_handler<MadWide, uint64_t, uint32_t, uint64_t>(x, y, z);
+    return l.emit_affine(is_signed_type ? AffineKind::MadWideSigned : AffineKind::MadWideUnsigned, 4, 8, operands.terms,
+                         on_lanes, operands.lanes);
+  }
   if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b) ||
       !l.source(l.operand(3), wide, &c)) {
     return false;

@@ -30,7 +30,8 @@ R widen(const std::byte* from) {
 template <class M, class R>
 const Op* run_load(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
-  Shape shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  Shape shape = locate_at_once(warp, op, sizeof(M), false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Read, pointer);
   R* d = warp.lanes<R>(op->d);
   switch (shape) {
     case Shape::Fault:
@@ -45,8 +46,12 @@ const Op* run_load(Warp& warp, const Op* op) {
       }
       break;
     case Shape::Uniform: {
-      R value = widen<M, R>(pointer[0]);
-      for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (warp.mask >> i & 1) ? value : d[i];
+      const R value = widen<M, R>(pointer[0]);
+      if (warp.mask == kFullMask) {
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = value;
+      } else {
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (warp.mask >> i & 1) ? value : d[i];
+      }
       break;
     }
     case Shape::Scattered:
@@ -67,7 +72,8 @@ const Op* run_load_vector(Warp& warp, const Op* op) {
   const Elements& elements = *static_cast<const Elements*>(op->data);
   std::byte* pointer[kWarpSize];
   const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
-  Shape shape = locate(warp, op, bytes, Access::Read, pointer);
+  Shape shape = locate_at_once(warp, op, bytes, false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Read, pointer);
   if (shape == Shape::Fault) return nullptr;
   if (shape == Shape::Contiguous && elements.count == 4) {
     const M* from = reinterpret_cast<const M*>(pointer[0]);
@@ -106,7 +112,8 @@ void narrow(std::byte* to, R value) {
 template <class M, class R>
 const Op* run_store(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
-  Shape shape = locate(warp, op, sizeof(M), Access::Write, pointer);
+  Shape shape = locate_at_once(warp, op, sizeof(M), true, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Write, pointer);
   const R* b = warp.lanes<R>(op->b);
   const uint32_t step = op->y ? 0 : 1;
   switch (shape) {
@@ -140,7 +147,8 @@ const Op* run_store_vector(Warp& warp, const Op* op) {
   const Elements& elements = *static_cast<const Elements*>(op->data);
   std::byte* pointer[kWarpSize];
   const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
-  Shape shape = locate(warp, op, bytes, Access::Write, pointer);
+  Shape shape = locate_at_once(warp, op, bytes, true, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Write, pointer);
   if (shape == Shape::Fault) return nullptr;
   if (shape == Shape::Contiguous && elements.count == 4 && !elements.uniform[0] && !elements.uniform[1] &&
       !elements.uniform[2] && !elements.uniform[3]) {
@@ -246,7 +254,7 @@ bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space sp
   uint32_t base_bytes = 8;
   if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
   op->a = base.offset;
-  op->x = static_cast<uint8_t>((base.uniform ? kAddressUniform : 0) | (base_bytes == 4 ? kAddress32 : 0));
+  op->x = address_flags(base.uniform, base.affine, base_bytes);
   op->z = static_cast<uint8_t>(space);
   return true;
 }

@@ -32,9 +32,10 @@ Handler copy_handler(uint32_t bytes, Source a) {
 }
 
 bool lower_copy(Lowering& l, const ptx::Operand& to, const ptx::Operand& from, ptx::Type type) {
+  if (l.register_bytes(to) != ptx::bytes_of(type)) return l.refuse("the register has not the width of the type");
+  if (l.alias_affine(to, type, from)) return true;
   Source a;
   if (!l.source(from, type, &a)) return false;
-  if (l.register_bytes(to) != ptx::bytes_of(type)) return l.refuse("the register has not the width of the type");
   if (l.alias(to, a, from)) return true;
   l.emit_value(to, ptx::bytes_of(type), a.uniform, copy_handler(ptx::bytes_of(type), a), a);
   return true;

@@ -104,8 +104,9 @@ std::atomic<uint64_t> next_serial{1};
 
 }  // namespace
 
-Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, Program& program)
-    : image_(image), module_(module), function_(function), program_(program) {
+Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, bool rows_fill_warps,
+                   Program& program)
+    : image_(image), module_(module), function_(function), rows_fill_warps_(rows_fill_warps), program_(program) {
   program_.name = std::string(function.name);
   program_.serial = next_serial.fetch_add(1);
   program_.module = &module;
@@ -145,7 +146,7 @@ uint32_t Lowering::special(Special special, bool lanes) {
   auto found = specials_.find(special);
   if (found != specials_.end()) return found->second;
   uint32_t offset = lanes ? allocate(4 * kWarpSize, 64) : allocate(8, 8);
-  program_.specials.push_back({special, offset, lanes});
+  program_.specials.push_back({special, offset, lanes, false});
   return specials_[special] = offset;
 }
 
@@ -247,10 +248,8 @@ void Lowering::count_definitions() {
       continue;
     }
     define(ins.operands[0]);
-    if (ins.mnemonic == "setp" || ins.mnemonic == "shfl" || ins.mnemonic == "match" || ins.mnemonic == "elect" ||
-        ins.mnemonic == "mma" || ins.mnemonic == "wmma") {
-      if (ins.operands.size() > 1) define(ins.operands[1]);
-    }
+    // d|p and p|q: a second result is always a predicate.
+    if (ins.operands.size() > 1 && ins.operands[1].kind == ptx::OperandKind::Predicate) define(ins.operands[1]);
   }
 }
 
@@ -330,11 +329,17 @@ bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
 
 bool Lowering::special_operand(const ptx::Operand& operand, Source* out) {
   for (const SpecialRow& row : kSpecials) {
-    if (row.name == operand.name) {
-      out->offset = special(row.special, row.lanes);
-      out->uniform = !row.lanes;
+    if (row.name != operand.name) continue;
+    bool in_rows = rows_fill_warps_ && (row.special == Special::TidY || row.special == Special::TidZ);
+    if (rows_fill_warps_ && (row.special == Special::TidX || row.special == Special::LaneId)) {
+      uint32_t header = affine_special(row.special);
+      materialize_after(header, ~0u);
+      *out = {header + kAffineLanes, false};
       return true;
     }
+    out->offset = special(row.special, row.lanes && !in_rows);
+    out->uniform = !row.lanes || in_rows;
+    return true;
   }
   return refuse(fmt::format("the register '%{}' is not known", operand.name));
 }
@@ -346,7 +351,85 @@ uint32_t Lowering::register_bytes(const ptx::Operand& operand) const {
 
 bool Lowering::register_source(uint32_t reg, Source* out) {
   Place& p = place(reg);
+  if (p.affine) {
+    materialize_after(p.offset, p.defined_at);
+    *out = {p.offset + kAffineLanes, false};
+    return true;
+  }
   *out = {p.offset, p.uniform};
+  return true;
+}
+
+uint32_t Lowering::affine_special(Special special) {
+  auto found = specials_.find(special);
+  if (found != specials_.end()) return found->second;
+  uint32_t header = allocate(kAffineLanes + 4 * kWarpSize, 64);
+  program_.specials.push_back({special, header, true, true});
+  return specials_[special] = header;
+}
+
+void Lowering::materialize_after(uint32_t header, uint32_t defined_at) {
+  if (!materialized_.insert(header).second) return;
+  Op op;
+  op.run = &run_materialize;
+  op.d = header;
+  op.effect = Effect::Scalar;
+  if (defined_at == ~0u) {
+    prologue_.push_back(op);
+  } else {
+    op.site = program_.ops[defined_at].site;
+    after_.emplace(defined_at, op);
+  }
+}
+
+bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term, Source* on_lanes) {
+  uint32_t header = 0;
+  if (operand.kind == ptx::OperandKind::Register) {
+    const Place& p = places_[operand.reg];
+    if (!p.known || (!p.uniform && !p.affine) || register_bytes(operand) != ptx::bytes_of(type)) return false;
+    if (p.affine) header = p.offset;
+  } else if (operand.kind == ptx::OperandKind::Special && rows_fill_warps_ && ptx::bytes_of(type) == 4 &&
+             (operand.name == "tid.x" || operand.name == "laneid")) {
+    header = affine_special(operand.name == "tid.x" ? Special::TidX : Special::LaneId);
+  }
+  if (header) {
+    *term = {header, true};
+    *on_lanes = {header + kAffineLanes, false};
+    return true;
+  }
+  if (operand.kind == ptx::OperandKind::Special) {
+    for (const SpecialRow& row : kSpecials) {
+      if (row.name == operand.name && row.lanes && !(rows_fill_warps_ && row.special != Special::TidX)) return false;
+    }
+  }
+  if (!source(operand, type, on_lanes) || !on_lanes->uniform) return false;
+  *term = {on_lanes->offset, false};
+  return true;
+}
+
+bool Lowering::affine_dest(const ptx::Operand& operand, uint32_t bytes) const {
+  return rows_fill_warps_ && dest_uniform(operand, true) && register_bytes(operand) == bytes;
+}
+
+bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes, const AffineTerm (&terms)[3],
+                           Handler on_lanes, const Source (&lane_sources)[3]) {
+  const ptx::Operand& to = operand(0);
+  Place& p = places_[to.reg];
+  p.known = true;
+  p.affine = true;
+  p.offset = allocate(kAffineLanes + result_bytes * kWarpSize, 64);
+  p.defined_at = static_cast<uint32_t>(program_.ops.size());
+  AffineOp how;
+  for (int i = 0; i < 3; ++i) how.terms[i] = terms[i];
+  how.on_lanes.run = on_lanes;
+  how.on_lanes.d = p.offset + kAffineLanes;
+  how.on_lanes.a = lane_sources[0].offset;
+  how.on_lanes.b = lane_sources[1].offset;
+  how.on_lanes.c = lane_sources[2].offset;
+  Op& op = emit(affine_handler(kind, operand_bytes));
+  op.d = p.offset;
+  op.effect = Effect::Scalar;
+  op.data = own(how);
   return true;
 }
 
@@ -435,6 +518,10 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
     if (body_.registers[operand.reg].type == ptx::Type::pred) return refuse("a predicate is no address");
     *base_bytes = ptx::bytes_of(body_.registers[operand.reg].type);
     if (*base_bytes < 4) return refuse("an address of less than 32 bits");
+    if (const Place& p = places_[operand.reg]; p.known && p.affine) {
+      *base = {p.offset, false, true};
+      return true;
+    }
     return register_source(operand.reg, base);
   }
   *base_bytes = 8;
@@ -537,6 +624,21 @@ void Lowering::branch_to(Op& op, std::string_view label) {
   size_t index = static_cast<size_t>(&op - program_.ops.data());
   fix_later(index,
             [label](Op& fixed, const std::function<const Op*(std::string_view)>& find) { fixed.target = find(label); });
+}
+
+bool Lowering::alias_affine(const ptx::Operand& operand, ptx::Type type, const ptx::Operand& from) {
+  AffineTerm term;
+  Source on_lanes;
+  if (!affine_dest(operand, ptx::bytes_of(type))) return false;
+  if (from.kind != ptx::OperandKind::Register && from.kind != ptx::OperandKind::Special) return false;
+  if (from.kind == ptx::OperandKind::Special && from.name != "tid.x" && from.name != "laneid") return false;
+  if (!affine_term(from, type, &term, &on_lanes) || !term.affine) return false;
+  Place& p = places_[operand.reg];
+  p.known = true;
+  p.affine = true;
+  p.offset = term.offset;
+  p.defined_at = from.kind == ptx::OperandKind::Register ? places_[from.reg].defined_at : ~0u;
+  return true;
 }
 
 bool Lowering::alias(const ptx::Operand& operand, Source to, const ptx::Operand& from) {

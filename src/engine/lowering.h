@@ -5,12 +5,14 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "engine/affine.h"
 #include "engine/program.h"
 #include "ptx/forms.h"
 #include "ptx/module.h"
@@ -23,6 +25,7 @@ class Image;
 struct Source {
   uint32_t offset = 0;
   bool uniform = false;
+  bool affine = false;  // an address alone: `offset` is that of the header (affine.h)
 };
 
 // A register that an Op writes.
@@ -33,7 +36,9 @@ struct Dest {
 
 class Lowering {
  public:
-  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, Program& program);
+  // `rows_fill_warps`: the lanes of a warp have neighbouring %tid.x and one %tid.y and %tid.z.
+  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, bool rows_fill_warps,
+           Program& program);
 
   Status run();
 
@@ -67,6 +72,8 @@ class Lowering {
 
   // Makes the register another name of a scalar, where that is possible: no Op is needed then.
   bool alias(const ptx::Operand& operand, Source to, const ptx::Operand& from);
+  // The same for a value of base and step.
+  bool alias_affine(const ptx::Operand& operand, ptx::Type type, const ptx::Operand& from);
   // A scalar that the kernel's parameter at this address fills at launch; false when the address is none of a
   // parameter.
   bool parameter(const ptx::Operand& address, ptx::Type type, Source* out);
@@ -83,6 +90,14 @@ class Lowering {
     return kept.get();
   }
 
+  // A scalar or a value of base and step, as it is; false: neither. `on_lanes` is the same for an ordinary handler.
+  bool affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term, Source* on_lanes);
+  // Emits an Op that computes base and step of the result. `on_lanes` runs when that cannot be.
+  bool emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes, const AffineTerm (&terms)[3],
+                   Handler on_lanes, const Source (&lane_sources)[3]);
+  // Whether the result of this instruction may be kept as base and step.
+  bool affine_dest(const ptx::Operand& operand, uint32_t bytes) const;
+
   bool refuse(std::string why);
   void branch_to(Op& op, std::string_view label);  // sets Op::target when all Ops are known
   void fix_later(size_t op_index, std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix);
@@ -93,6 +108,7 @@ class Lowering {
   const ptx::Function& function() const { return function_; }
   const ptx::Body& body() const { return body_; }
   bool is_kernel() const { return function_.is_entry; }
+  bool rows_fill_warps() const { return rows_fill_warps_; }
 
   // `.param` variables of this function and of the calls it makes, one lane after the other.
   struct Passed {
@@ -107,6 +123,7 @@ class Lowering {
     uint32_t offset = 0;
     bool known = false;
     bool uniform = false;
+    bool affine = false;        // `offset` is that of the header
     uint32_t lanes_copy = 0;    // of a uniform value that some Op wants as lanes; 0: none
     uint32_t defined_at = ~0u;  // index of the Op that wrote a uniform value; ~0: there before the first Op
   };
@@ -123,12 +140,16 @@ class Lowering {
   Place& place(uint32_t reg);
   uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type) const;
   uint32_t spread(Source source, uint32_t bytes, Place* of);
+  void materialize_after(uint32_t header, uint32_t defined_at);
+  uint32_t affine_special(Special special);
 
   Image& image_;
   const ptx::Module& module_;
   const ptx::Function& function_;
+  bool rows_fill_warps_;
   Program& program_;
   ptx::Body body_;
+  std::set<uint32_t> materialized_;  // headers whose lanes some Op wants
   const ptx::Instruction* ins_ = nullptr;
   ptx::FormMatch match_;
   std::string refusal_;

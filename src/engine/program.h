@@ -105,7 +105,8 @@ enum class Special : uint8_t {
 struct SpecialSlot {
   Special special;
   uint32_t offset;
-  bool lanes;  // 32 lanes of 4 bytes, else a scalar
+  bool lanes;   // 32 lanes of 4 bytes, else a scalar
+  bool affine;  // kept as base and step (affine.h)
 };
 
 // A scalar that a kernel parameter fills at launch.

@@ -104,6 +104,7 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
       auto program = function->image->image->kernel(function->name);
       if (program) {
         function->facts.program = *program;
+        if (auto rows = function->image->image->kernel(function->name, true)) function->facts.program_for_rows = *rows;
         function->facts.static_shared_bytes = function->image->image->static_shared_bytes(**program);
         function->facts.shared_limit =
             std::max(kDefaultSharedBytes, function->max_dynamic_shared + function->facts.static_shared_bytes);

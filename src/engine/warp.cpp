@@ -53,6 +53,17 @@ const Op* Warp::step_masked(const Op* op) {
 }
 
 bool Warp::pick() {
+  if (splits.size() == 1 && splits[0].wait == Wait::None) {  // the usual case: all lanes together
+    const Split& only = splits[0];
+    frame = only.frame;
+    registers = frame->data();
+    mask = only.mask;
+    current_penalty = only.penalty;
+    pass_sync = only.pass;
+    resume = only.at;
+    splits.clear();
+    return true;
+  }
   // Splits that stand at the same place become one.
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t j = i + 1; j < splits.size();) {

@@ -166,6 +166,7 @@ struct Grid {
   uint64_t shared_bytes = 0;  // static and dynamic
   uint64_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  bool has_barriers = true;  // false: neither the kernel nor what it calls has any
   std::vector<std::byte> parameters;
   MemoryMap memory;
   uint64_t epoch = 0;
@@ -203,6 +204,7 @@ class Worker {
   };
   CachedRegion cache_[256];
   std::vector<Pool> pools_;
+  size_t last_pool_ = 0;  // the one that was used last
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };
 

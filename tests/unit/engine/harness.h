@@ -54,7 +54,10 @@ class Session {
     if (!load_error.empty()) return {kInvalidPtx, load_error};
     auto program = image.kernel(name);
     if (!program) return {kNotSupported, format(program.error())};
-    KernelFacts facts{*program, image.static_shared_bytes(**program), kMaxSharedBytesOptIn};
+    auto rows = image.kernel(name, true);
+    EXPECT_TRUE(static_cast<bool>(rows)) << "decoded for any block but not for rows that fill warps";
+    KernelFacts facts{*program, for_rows && rows ? *rows : nullptr, image.static_shared_bytes(**program),
+                      kMaxSharedBytesOptIn};
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     KilnEngineLaunch what{};
     what.struct_bytes = sizeof what;
@@ -79,6 +82,7 @@ class Session {
   Image image{heap};
   std::vector<KilnRegion> regions;
   std::string load_error;
+  bool for_rows = true;  // false: run the program that fits every block, whatever the block is
 };
 
 }  // namespace kiln::engine

@@ -116,8 +116,8 @@ std::string program_of(const Case& c) {
 
 class PtxFile : public testing::TestWithParam<std::string> {};
 
-TEST_P(PtxFile, GivesTheExpectedBits) {
-  Case c = read_case(GetParam());
+void check(const std::string& path, bool for_rows) {
+  Case c = read_case(path);
   ASSERT_FALSE(c.outputs.empty()) << "a case without an expected output proves nothing";
   std::vector<uint64_t> memory((c.inputs.size() + c.outputs.size()) * c.block, 0);
   uint64_t* at = memory.data();
@@ -127,6 +127,7 @@ TEST_P(PtxFile, GivesTheExpectedBits) {
       *at++ = bits_of(column.values[std::min<size_t>(i, column.values.size() - 1)], column.type);
   }
   Session session(program_of(c));
+  session.for_rows = for_rows;
   ASSERT_EQ(session.load_error, "");
   LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {c.block, 1, 1}}, session.allow(memory, "memory"));
   ASSERT_EQ(outcome.code, 0) << outcome.text << "\n" << program_of(c);
@@ -148,6 +149,9 @@ TEST_P(PtxFile, GivesTheExpectedBits) {
     at += c.block;
   }
 }
+
+TEST_P(PtxFile, GivesTheExpectedBits) { check(GetParam(), false); }
+TEST_P(PtxFile, GivesTheExpectedBitsWhereRowsFillWarps) { check(GetParam(), true); }
 
 std::vector<std::string> files() {
   std::vector<std::string> out;
