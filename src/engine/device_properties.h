@@ -20,7 +20,7 @@ struct DeviceProperties {
   int major, minor;
   size_t texture_alignment, texture_pitch_alignment;
   int multiprocessors, integrated, can_map_host;
-  int textures[31];  // the limits of textures and surfaces: there are none of either here
+  int textures[25];  // the limits of textures and surfaces: there are none of either here
   int surfaces[14];
   size_t surface_alignment;
   int concurrent_kernels, ecc, pci_bus, pci_device, pci_domain, tcc, async_engines, unified_addressing,
