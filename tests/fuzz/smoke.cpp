@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a fixed set of damaged inputs pass through without a crash? The corpus is tests/ptx and a fat binary made here;
+// each input is cut, and changed at places that a seeded generator picks, so that every run does the same.
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "targets.h"
+
+namespace {
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+using Target = void (*)(const uint8_t*, size_t);
+
+void feed(Target target, const std::string& input) {
+  target(reinterpret_cast<const uint8_t*>(input.data()), input.size());
+}
+
+std::string mutated(std::string input, std::mt19937& random) {
+  static const std::string kWords[] = {"%r1", "{", "}",   "[",  "0xffffffffffffffff", ".u64", ".v4", "%rd1", ",",
+                                       ";",   "-", ".b8", "ret"};
+  uint32_t changes = 1 + random() % 4;
+  for (uint32_t i = 0; i < changes && !input.empty(); ++i) {
+    size_t at = random() % input.size();
+    switch (random() % 4) {
+      case 0:
+        input[at] = static_cast<char>(random());
+        break;
+      case 1:
+        input.erase(at, 1 + random() % 8);
+        break;
+      case 2:
+        input.insert(at, kWords[random() % std::size(kWords)]);
+        break;
+      default:
+        input.resize(at);
+    }
+  }
+  return input;
+}
+
+std::string sample_fatbin() {
+  std::string out(16 + 64 + 64, '\0');
+  auto put = [&](size_t at, auto value) { std::memcpy(out.data() + at, &value, sizeof value); };
+  put(0, uint32_t{0xBA55ED50});
+  put(4, uint16_t{1});
+  put(6, uint16_t{16});
+  put(8, uint64_t{128});
+  put(16, uint16_t{1});
+  put(20, uint32_t{64});
+  put(24, uint64_t{64});
+  put(32, uint32_t{40});
+  put(16 + 0x28, uint64_t{0x8000});
+  put(16 + 0x38, uint64_t{4096});
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: " << argv[0] << " TESTS/PTX ROUNDS\n";
+    return 2;
+  }
+  int rounds = std::stoi(argv[2]);
+  std::mt19937 random(20261);
+  size_t inputs = 0;
+  std::vector<std::string> corpus;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1])) {
+    if (entry.path().extension() != ".ptx") continue;
+    std::string text = read_file(entry.path());
+    if (text.find(".version") == text.npos) {
+      text =
+          ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b32 a, b, c, d, "
+          "t, i, n;\n"
+          ".reg .b64 q, %rd<4>;\n.reg .f32 %f<4>;\n.reg .pred p, e;\nld.param.u64 %rd1, [p];\n" +
+          text + "\n}\n";
+    }
+    corpus.push_back(std::move(text));
+  }
+  if (corpus.empty()) {
+    std::cerr << "no corpus under " << argv[1] << "\n";
+    return 1;
+  }
+  for (const std::string& text : corpus) {
+    feed(kiln::fuzz::ptx, text);
+    for (int i = 0; i < rounds; ++i, ++inputs) feed(kiln::fuzz::ptx, mutated(text, random));
+  }
+  std::string container = sample_fatbin();
+  for (int i = 0; i < rounds * 100; ++i, ++inputs) feed(kiln::fuzz::fatbin, mutated(container, random));
+  std::cout << inputs << " damaged inputs, no crash\n";
+  return 0;
+}
