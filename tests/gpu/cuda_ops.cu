@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that use each way to the GPU once: plain and extended launches, variables, properties, faults.
-#include <kiln/op.h>
-
 #include <cooperative_groups.h>
+#include <kiln/op.h>
 
 namespace {
 
@@ -57,10 +56,12 @@ KILN_OP(plus_one, "x").fake("like(x)");
 
 kiln::Tensor with_variables(const kiln::Tensor& x, double scale) {
   const float values[2] = {0.0f, static_cast<float>(scale)};
-  KILN_CHECK(cudaMemcpyToSymbolAsync(c_scale, values, sizeof values, 0, cudaMemcpyHostToDevice, kiln::stream(x)) == cudaSuccess,
+  KILN_CHECK(cudaMemcpyToSymbolAsync(c_scale, values, sizeof values, 0, cudaMemcpyHostToDevice, kiln::stream(x)) ==
+                 cudaSuccess,
              "cannot set the constant");
   kiln::Tensor out = kiln::empty_like(x);
-  scale_and_offset<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<const float>(), out.flat<float>());
+  scale_and_offset<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<const float>(),
+                                                                                  out.flat<float>());
   return out;
 }
 KILN_OP(with_variables, "x, scale").fake("like(x)");
