@@ -9,13 +9,23 @@ namespace kiln::engine {
 namespace {
 
 // X(name, unordered, expression): `unordered` is the result when an operand is NaN.
-#define KILN_COMPARISONS(X)                                                                                 \
-  X(eq, false, a == b)                                                                                      \
-  X(ne, false, a != b)                                                                                      \
-  X(lt, false, a < b)                                                                                       \
-  X(le, false, a <= b) X(gt, false, a > b) X(ge, false, a >= b) X(equ, true, a == b) X(neu, true, a != b)   \
-      X(ltu, true, a < b) X(leu, true, a <= b) X(gtu, true, a > b) X(geu, true, a >= b) X(num, false, true) \
-          X(nan, true, false)
+// clang-format off
+#define KILN_COMPARISONS(X) \
+  X(eq, false, a == b)      \
+  X(ne, false, a != b)      \
+  X(lt, false, a < b)       \
+  X(le, false, a <= b)      \
+  X(gt, false, a > b)       \
+  X(ge, false, a >= b)      \
+  X(equ, true, a == b)      \
+  X(neu, true, a != b)      \
+  X(ltu, true, a < b)       \
+  X(leu, true, a <= b)      \
+  X(gtu, true, a > b)       \
+  X(geu, true, a >= b)      \
+  X(num, false, true)       \
+  X(nan, true, false)
+// clang-format on
 
 #define KILN_COMPARISON(name, unordered, expression)                                                 \
   struct Compare_##name {                                                                            \

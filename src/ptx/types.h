@@ -9,13 +9,36 @@
 namespace kiln::ptx {
 
 // X(name, bytes, class): class is b (untyped), u, s, f, p (predicate) or x (packed pair).
-#define KILN_PTX_TYPES(X)                                                                                              \
-  X(b8, 1, b)                                                                                                          \
-  X(b16, 2, b)                                                                                                         \
-  X(b32, 4, b) X(b64, 8, b) X(b128, 16, b) X(u8, 1, u) X(u16, 2, u) X(u32, 4, u) X(u64, 8, u) X(s8, 1, s) X(s16, 2, s) \
-      X(s32, 4, s) X(s64, 8, s) X(f16, 2, f) X(bf16, 2, f) X(tf32, 4, f) X(f32, 4, f) X(f64, 8, f) X(f16x2, 4, x)      \
-          X(bf16x2, 4, x) X(e4m3x2, 2, x) X(e5m2x2, 2, x) X(u16x2, 4, x) X(s16x2, 4, x) X(e4m3, 1, f) X(e5m2, 1, f)    \
-              X(pred, 1, p)
+// clang-format off
+#define KILN_PTX_TYPES(X) \
+  X(b8, 1, b)             \
+  X(b16, 2, b)            \
+  X(b32, 4, b)            \
+  X(b64, 8, b)            \
+  X(b128, 16, b)          \
+  X(u8, 1, u)             \
+  X(u16, 2, u)            \
+  X(u32, 4, u)            \
+  X(u64, 8, u)            \
+  X(s8, 1, s)             \
+  X(s16, 2, s)            \
+  X(s32, 4, s)            \
+  X(s64, 8, s)            \
+  X(f16, 2, f)            \
+  X(bf16, 2, f)           \
+  X(tf32, 4, f)           \
+  X(f32, 4, f)            \
+  X(f64, 8, f)            \
+  X(f16x2, 4, x)          \
+  X(bf16x2, 4, x)         \
+  X(e4m3x2, 2, x)         \
+  X(e5m2x2, 2, x)         \
+  X(u16x2, 4, x)          \
+  X(s16x2, 4, x)          \
+  X(e4m3, 1, f)           \
+  X(e5m2, 1, f)           \
+  X(pred, 1, p)
+// clang-format on
 
 enum class Type : uint8_t {
 #define KILN_PTX_TYPE(name, bytes, class) name,
