@@ -2,6 +2,11 @@
 # kiln_module(NAME [SOURCES ...] [USES modules...] [LIBRARIES targets...]): a static library kiln_NAME from src/NAME/*.cpp.
 # Its unit tests are tests/unit/NAME/*.cpp; they become the test program test_NAME.
 find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+# src/base/fmt.cpp compiles fmt 9 once for all; a later one has other names inside and stays a header.
+if(fmt_VERSION VERSION_LESS 10)
+  set_target_properties(fmt::fmt-header-only PROPERTIES INTERFACE_COMPILE_DEFINITIONS "")
+endif()
 if(KILN_TESTS)
   find_package(GTest REQUIRED)
 endif()
@@ -39,6 +44,8 @@ function(kiln_unit_tests name)
   endif()
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARGN} GTest::gtest GTest::gmock GTest::gtest_main)
+  # Tests are compiled more often than they run long: the code under test keeps its own optimisation.
+  target_compile_options(test_${name} PRIVATE -O0)
   target_compile_definitions(test_${name} PRIVATE KILN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests")
   add_test(NAME unit.${name} COMMAND test_${name})
 endfunction()
