@@ -68,8 +68,9 @@ constexpr SpecialRow kSpecials[] = {
 };
 
 // These may park the split, or change what it runs: a guard before them becomes a branch around them.
-constexpr std::string_view kParks[] = {"brx",  "call", "ret",   "exit",  "trap",  "brkpt",     "bar",     "barrier",
-                                       "shfl", "vote", "match", "redux", "elect", "nanosleep", "mbarrier"};
+constexpr std::string_view kParks[] = {"brx",   "call",      "ret",      "exit", "trap",     "brkpt",
+                                       "bar",   "barrier",   "shfl",     "vote", "match",    "redux",
+                                       "elect", "nanosleep", "mbarrier", "mma",  "ldmatrix", "stmatrix"};
 
 template <class T>
 const Op* run_spread(Warp& warp, const Op* op) {

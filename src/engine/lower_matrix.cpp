@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do the lanes of a warp multiply matrices together? (PTX ISA 9.7.14) Fragments are spread over the lanes as the
+// manual draws them: with g = lane / 4 and t = lane % 4, a register of E elements holds those at k = t * E + e.
+#include <bit>
+#include <cstring>
+
+#include "engine/access.h"
+#include "engine/lanes.h"
+#include "engine/lowerings_matrix.h"
+#include "engine/small_formats.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kMostRegisters = 8;
+constexpr uint32_t kMostK = 64;
+
+enum class Element : uint8_t { F16, Bf16, Tf32, E4m3, E5m2, S8, U8, F64 };
+
+struct Multiply {
+  uint32_t m = 16, k = 16;
+  Element a = Element::F16, b = Element::F16;
+  bool small_c = false, small_d = false, saturate = false;
+  uint32_t a_count = 0, b_count = 0, c_count = 0, d_count = 0;
+  uint32_t a_slots[kMostRegisters], b_slots[kMostRegisters], c_slots[kMostRegisters], d_slots[kMostRegisters];
+};
+
+uint32_t elements_of(Element type) {
+  switch (type) {
+    case Element::F16:
+    case Element::Bf16:
+      return 2;
+    case Element::Tf32:
+    case Element::F64:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+template <class T>
+T element(Element type, uint32_t word, uint32_t e) {
+  switch (type) {
+    case Element::F16:
+      return static_cast<T>(half_to_float(static_cast<uint16_t>(word >> (16 * e))));
+    case Element::Bf16:
+      return static_cast<T>(bf16_to_float(static_cast<uint16_t>(word >> (16 * e))));
+    case Element::Tf32:
+      return static_cast<T>(as_float(word & ~0x1fffu));  // the hardware ignores the low bits
+    case Element::E4m3:
+      return static_cast<T>(e4m3_to_float(static_cast<uint8_t>(word >> (8 * e))));
+    case Element::E5m2:
+      return static_cast<T>(e5m2_to_float(static_cast<uint8_t>(word >> (8 * e))));
+    case Element::S8:
+      return static_cast<T>(static_cast<int8_t>(word >> (8 * e)));
+    default:
+      return static_cast<T>(static_cast<uint8_t>(word >> (8 * e)));
+  }
+}
+
+// Word is the register's type, T what is summed.
+template <class Word, class T>
+void gather(Warp& warp, const Multiply& how, T (&a)[16][kMostK], T (&b)[kMostK][8]) {
+  const uint32_t e_count = elements_of(how.a);
+  auto value = [](Element type, Word word, uint32_t e) {
+    if constexpr (sizeof(Word) == 8) {
+      (void)type, (void)e;
+      return std::bit_cast<T>(word);
+    } else {
+      return element<T>(type, word, e);
+    }
+  };
+  for (uint32_t r = 0; r < how.a_count; ++r) {
+    const Word* words = warp.lanes<Word>(how.a_slots[r]);
+    const uint32_t row_step = how.m == 16 ? (r & 1) * 8 : 0, k_step = (how.m == 16 ? r >> 1 : r) * 4 * e_count;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      for (uint32_t e = 0; e < e_count; ++e)
+        a[lane / 4 + row_step][lane % 4 * e_count + e + k_step] = value(how.a, words[lane], e);
+    }
+  }
+  for (uint32_t r = 0; r < how.b_count; ++r) {
+    const Word* words = warp.lanes<Word>(how.b_slots[r]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      for (uint32_t e = 0; e < e_count; ++e)
+        b[lane % 4 * e_count + e + r * 4 * e_count][lane / 4] = value(how.b, words[lane], e);
+    }
+  }
+}
+
+template <class T>
+void multiply(const Multiply& how, const T (&a)[16][kMostK], const T (&b)[kMostK][8], T (&d)[16][8]) {
+  for (uint32_t row = 0; row < how.m; ++row) {
+    T sums[8];
+    for (uint32_t n = 0; n < 8; ++n) sums[n] = d[row][n];
+    for (uint32_t k = 0; k < how.k; ++k) {
+      const T left = a[row][k];
+      for (uint32_t n = 0; n < 8; ++n) {
+        if constexpr (std::is_floating_point_v<T>) {
+          sums[n] = std::fma(left, b[k][n], sums[n]);
+        } else {
+          sums[n] += left * b[k][n];
+        }
+      }
+    }
+    for (uint32_t n = 0; n < 8; ++n) d[row][n] = sums[n];
+  }
+}
+
+const Op* run_multiply_float(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Multiply& how = *static_cast<const Multiply*>(op->data);
+  float a[16][kMostK], b[kMostK][8], d[16][8];
+  gather<uint32_t>(warp, how, a, b);
+  for (uint32_t r = 0; r < how.c_count; ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      uint32_t row = lane / 4, column = lane % 4 * 2;
+      if (how.small_c) {
+        HalfPair pair = warp.lanes<HalfPair>(how.c_slots[r])[lane];
+        d[row + r * 8][column] = pair.low;
+        d[row + r * 8][column + 1] = pair.high;
+      } else {
+        d[row + (r >> 1) * 8][column + (r & 1)] = warp.lanes<float>(how.c_slots[r])[lane];
+      }
+    }
+  }
+  multiply(how, a, b, d);
+  for (uint32_t r = 0; r < how.d_count; ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      uint32_t row = lane / 4, column = lane % 4 * 2;
+      if (how.small_d) {
+        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(d[row + r * 8][column]),
+                                                      Half::from(d[row + r * 8][column + 1])};
+      } else {
+        warp.lanes<float>(how.d_slots[r])[lane] = canonical(d[row + (r >> 1) * 8][column + (r & 1)]);
+      }
+    }
+  }
+  return op + 1;
+}
+
+const Op* run_multiply_integer(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Multiply& how = *static_cast<const Multiply*>(op->data);
+  int64_t a[16][kMostK], b[kMostK][8], d[16][8];
+  gather<uint32_t>(warp, how, a, b);
+  auto place = [&](uint32_t r, uint32_t lane) -> int64_t& {
+    return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)];
+  };
+  for (uint32_t r = 0; r < how.c_count; ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) place(r, lane) = warp.lanes<int32_t>(how.c_slots[r])[lane];
+  }
+  multiply(how, a, b, d);
+  for (uint32_t r = 0; r < how.d_count; ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      int64_t value = place(r, lane);
+      if (how.saturate)
+        value = std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+      warp.lanes<int32_t>(how.d_slots[r])[lane] = static_cast<int32_t>(value);
+    }
+  }
+  return op + 1;
+}
+
+const Op* run_multiply_double(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Multiply& how = *static_cast<const Multiply*>(op->data);
+  double a[16][kMostK], b[kMostK][8], d[16][8];
+  gather<uint64_t>(warp, how, a, b);
+  auto place = [&](uint32_t r, uint32_t lane) -> double& { return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)]; };
+  for (uint32_t r = 0; r < how.c_count; ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) place(r, lane) = warp.lanes<double>(how.c_slots[r])[lane];
+  }
+  multiply(how, a, b, d);
+  for (uint32_t r = 0; r < how.d_count; ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) warp.lanes<double>(how.d_slots[r])[lane] = place(r, lane);
+  }
+  return op + 1;
+}
+
+bool element_named(std::string_view name, Element* out) {
+  constexpr std::pair<std::string_view, Element> kNames[] = {
+      {"f16", Element::F16},   {"bf16", Element::Bf16}, {"tf32", Element::Tf32}, {"e4m3", Element::E4m3},
+      {"e5m2", Element::E5m2}, {"s8", Element::S8},     {"u8", Element::U8},     {"f64", Element::F64}};
+  for (auto [known, type] : kNames) {
+    if (known == name) {
+      *out = type;
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<const ptx::Operand*> parts(const ptx::Operand& operand) {
+  std::vector<const ptx::Operand*> out;
+  if (operand.kind == ptx::OperandKind::Vector) {
+    for (const ptx::Operand& e : operand.elements) out.push_back(&e);
+  } else {
+    out.push_back(&operand);
+  }
+  return out;
+}
+
+bool read_parts(Lowering& l, const ptx::Operand& operand, ptx::Type type, uint32_t wanted,
+                uint32_t (&slots)[kMostRegisters], uint32_t* count) {
+  auto list = parts(operand);
+  if (list.size() != wanted || wanted > kMostRegisters)
+    return l.refuse("the number of registers is not that of the shape");
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!l.lanes(*list[i], type, &slots[i])) return false;
+  }
+  *count = wanted;
+  return true;
+}
+
+bool write_parts(Lowering& l, const ptx::Operand& operand, uint32_t bytes, uint32_t wanted,
+                 uint32_t (&slots)[kMostRegisters], uint32_t* count) {
+  auto list = parts(operand);
+  if (list.size() != wanted || wanted > kMostRegisters)
+    return l.refuse("the number of registers is not that of the shape");
+  for (size_t i = 0; i < list.size(); ++i) {
+    Dest d;
+    if (!l.dest(*list[i], bytes, false, &d)) return false;
+    slots[i] = d.offset;
+  }
+  *count = wanted;
+  return true;
+}
+
+}  // namespace
+
+bool matrix_multiply(Lowering& l) {
+  const auto& modifiers = l.ins().modifiers;
+  Multiply how;
+  std::string_view shape = modifiers[2];
+  how.m = shape.substr(0, 3) == "m16" ? 16 : 8;
+  how.k = 0;
+  for (char c : shape.substr(shape.find('k') + 1)) how.k = how.k * 10 + static_cast<uint32_t>(c - '0');
+  size_t types = modifiers.size() - 4;
+  if (!element_named(modifiers[types + 1], &how.a) || !element_named(modifiers[types + 2], &how.b))
+    return l.refuse("an element type that is not known");
+  if (elements_of(how.a) != elements_of(how.b)) return l.refuse("the two matrices have elements of different widths");
+  how.small_d = modifiers[types] == "f16";
+  how.small_c = modifiers[types + 3] == "f16";
+  how.saturate = l.has("satfinite");
+  const uint32_t e_count = elements_of(how.a), quarter = 4 * e_count;
+  bool is_double = how.a == Element::F64, is_integer = how.a == Element::S8 || how.a == Element::U8;
+  ptx::Type word = is_double ? ptx::Type::b64 : ptx::Type::b32;
+  if (how.k > kMostK || how.k % quarter) return l.refuse("this shape is not known for this type");
+  uint32_t results = how.m * 8 / kWarpSize;
+  if (!read_parts(l, l.operand(1), word, how.m * how.k / kWarpSize / e_count, how.a_slots, &how.a_count) ||
+      !read_parts(l, l.operand(2), word, how.k * 8 / kWarpSize / e_count, how.b_slots, &how.b_count) ||
+      !read_parts(l, l.operand(3), word, how.small_c ? results / 2 : results, how.c_slots, &how.c_count) ||
+      !write_parts(l, l.operand(0), ptx::bytes_of(word), how.small_d ? results / 2 : results, how.d_slots,
+                   &how.d_count)) {
+    return false;
+  }
+  l.emit(is_double ? &run_multiply_double : is_integer ? &run_multiply_integer : &run_multiply_float).data = l.own(how);
+  return true;
+}
+
+namespace {
+
+struct Rows {
+  uint32_t count = 1;
+  bool transposed = false;
+  uint32_t slots[kMostRegisters];
+};
+
+// Lanes 8j to 8j + 7 have the addresses of the rows of matrix j. False: a fault was reported.
+bool row_pointers(Warp& warp, const Op* op, uint32_t matrices, Access access, std::byte* (&rows)[kWarpSize]) {
+  std::byte* pointer[kWarpSize];
+  uint32_t before = warp.mask, needed = matrices * 8 == 32 ? kFullMask : (1u << (matrices * 8)) - 1;
+  warp.mask = needed;
+  Shape shape = locate(warp, op, 16, access, pointer);
+  if (shape == Shape::Fault) return false;
+  warp.mask = before;
+  for (uint32_t i = 0; i < matrices * 8; ++i) {
+    rows[i] = shape == Shape::Uniform      ? pointer[0]
+              : shape == Shape::Contiguous ? pointer[0] + size_t{i} * 16
+                                           : pointer[i];
+  }
+  return true;
+}
+
+// Element e of a lane in matrix j.
+std::byte* element_at(std::byte* (&rows)[kWarpSize], uint32_t j, uint32_t lane, uint32_t e, bool transposed) {
+  uint32_t row = lane / 4, column = lane % 4 * 2 + e;
+  if (transposed) std::swap(row, column);
+  return rows[j * 8 + row] + size_t{column} * 2;
+}
+
+const Op* run_matrix_load(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Rows& how = *static_cast<const Rows*>(op->data);
+  std::byte* rows[kWarpSize];
+  if (!row_pointers(warp, op, how.count, Access::Read, rows)) return nullptr;
+  uint32_t results[kMostRegisters][kWarpSize];
+  for (uint32_t j = 0; j < how.count; ++j) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      uint16_t low, high;
+      std::memcpy(&low, element_at(rows, j, lane, 0, how.transposed), 2);
+      std::memcpy(&high, element_at(rows, j, lane, 1, how.transposed), 2);
+      results[j][lane] = low | static_cast<uint32_t>(high) << 16;
+    }
+  }
+  for (uint32_t j = 0; j < how.count; ++j) warp.put(how.slots[j], results[j]);
+  return op + 1;
+}
+
+const Op* run_matrix_store(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Rows& how = *static_cast<const Rows*>(op->data);
+  std::byte* rows[kWarpSize];
+  if (!row_pointers(warp, op, how.count, Access::Write, rows)) return nullptr;
+  for (uint32_t j = 0; j < how.count; ++j) {
+    const uint32_t* words = warp.lanes<uint32_t>(how.slots[j]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      std::memcpy(element_at(rows, j, lane, 0, how.transposed), &words[lane], 2);
+      uint16_t high = static_cast<uint16_t>(words[lane] >> 16);
+      std::memcpy(element_at(rows, j, lane, 1, how.transposed), &high, 2);
+    }
+  }
+  return op + 1;
+}
+
+bool lower_rows(Lowering& l, const ptx::Operand& registers, const ptx::Operand& memory, bool load) {
+  Rows how;
+  how.count = l.has("x4") ? 4 : l.has("x2") ? 2 : 1;
+  how.transposed = l.has("trans");
+  uint32_t count = 0;
+  bool good = load ? write_parts(l, registers, 4, how.count, how.slots, &count)
+                   : read_parts(l, registers, ptx::Type::b32, how.count, how.slots, &count);
+  if (!good) return false;
+  Source base;
+  uint32_t base_bytes = 8;
+  int64_t offset = 0;
+  ptx::Space space = l.has("shared") || l.has("shared::cta") ? ptx::Space::Shared : ptx::Space::Generic;
+  if (!l.address(memory, &base, &base_bytes, &offset, &space)) return false;
+  Op& op = l.emit(load ? &run_matrix_load : &run_matrix_store);
+  op.a = base.offset;
+  op.imm = offset;
+  op.x = address_flags(base.uniform, base.affine, base_bytes);
+  op.z = static_cast<uint8_t>(space);
+  op.data = l.own(how);
+  return true;
+}
+
+}  // namespace
+
+bool matrix_load(Lowering& l) { return lower_rows(l, l.operand(0), l.operand(1), true); }
+bool matrix_store(Lowering& l) { return lower_rows(l, l.operand(1), l.operand(0), false); }
+
+}  // namespace kiln::engine
