@@ -33,10 +33,15 @@ int cuda(const char* name, A... arguments) {
 struct DeviceFunctions {
   int (*get)(int*);
   int (*set)(int);
+  int count;  // of GPUs: with one there is nothing to switch
 };
 const DeviceFunctions& device_functions() {
-  static const DeviceFunctions found = {reinterpret_cast<int (*)(int*)>(real_function("cudaGetDevice")),
-                                        reinterpret_cast<int (*)(int)>(real_function("cudaSetDevice"))};
+  static const DeviceFunctions found = [] {
+    DeviceFunctions made = {reinterpret_cast<int (*)(int*)>(real_function("cudaGetDevice")),
+                            reinterpret_cast<int (*)(int)>(real_function("cudaSetDevice")), 2};
+    cuda("cudaGetDeviceCount", &made.count);
+    return made;
+  }();
   return found;
 }
 
@@ -130,7 +135,7 @@ void Call::place(const Slot* arguments) {
   }
   backend = Backend::real;
   int current = -1;
-  if (device_functions().get(&current) == 0 && current != device.index) {
+  if (device_functions().count > 1 && device_functions().get(&current) == 0 && current != device.index) {
     const int code = device_functions().set(device.index);
     if (code) {
       Text text;

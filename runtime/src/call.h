@@ -57,6 +57,7 @@ Backend default_backend();
 
 Rep* new_rep(Rep::Memory memory, int ndim);  // with one reference, in the list of the current call
 bool is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim);
+void set_dims(Rep*, Span<const int64_t> sizes, Span<const int64_t> strides);  // of a rep with room for them
 void set_metadata(Rep*);  // numel and contiguity from sizes and strides
 
 const char* parameter_name(const OpRecord*, int index);

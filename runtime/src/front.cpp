@@ -394,6 +394,17 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
 
 }  // namespace kiln::detail
 
+namespace kiln {
+
+unsigned blocks_for(int64_t n, int threads) {
+  const int64_t blocks = n <= 0 ? 1 : (n + threads - 1) / threads;
+  KILN_CHECK(blocks <= 0x7fffffff, n, " elements need more than 2^31 - 1 blocks of ", threads,
+             ": let each thread take several");
+  return static_cast<unsigned>(blocks);
+}
+
+}  // namespace kiln
+
 using namespace kiln::detail;
 
 #pragma GCC visibility push(hidden)

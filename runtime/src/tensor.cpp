@@ -13,18 +13,64 @@
 
 namespace kiln::detail {
 
-Rep* new_rep(Rep::Memory memory, int ndim) {
-  // The sizes and strides of memory that is ours stand behind the struct; torch's are torch's.
-  const size_t extra = memory == Rep::Memory::of_torch ? 0 : 2 * static_cast<size_t>(ndim) * sizeof(int64_t);
-  void* room = malloc(sizeof(Rep) + extra);
+namespace {
+
+// A call makes a few of these and lets them go again; malloc and free would be a third of what the runtime adds to a
+// call. So a thread keeps some. The sizes and strides of memory that is ours stand behind the struct; torch's are
+// torch's.
+constexpr int kKeptDims = 6;
+constexpr size_t kKeptBytes = sizeof(Rep) + 2 * kKeptDims * sizeof(int64_t);
+
+struct Kept {
+  Rep* first = nullptr;  // linked by next
+  int count = 0;
+  bool closed = false;  // the thread is ending
+  ~Kept() {
+    closed = true;
+    while (Rep* rep = first) {
+      first = rep->next;
+      free(rep);
+    }
+  }
+};
+thread_local Kept t_kept;
+constexpr int kMostKept = 8;
+
+Rep* take_room(int dims) {
+  Kept& kept = t_kept;
+  if (dims <= kKeptDims && kept.first) {
+    Rep* rep = kept.first;
+    kept.first = rep->next;
+    kept.count--;
+    return new (rep) Rep{};
+  }
+  const size_t bytes = dims <= kKeptDims ? kKeptBytes : sizeof(Rep) + 2 * static_cast<size_t>(dims) * sizeof(int64_t);
+  void* room = malloc(bytes);
   if (!room) throw std::bad_alloc();
-  Rep* rep = new (room) Rep{};
+  return new (room) Rep{};
+}
+
+void give_room_back(Rep* rep) {
+  Kept& kept = t_kept;
+  if (rep->ndim > kKeptDims || kept.count == kMostKept || kept.closed) {
+    free(rep);
+    return;
+  }
+  rep->next = kept.first;
+  kept.first = rep;
+  kept.count++;
+}
+
+}  // namespace
+
+Rep* new_rep(Rep::Memory memory, int ndim) {
+  Rep* rep = take_room(ndim);
   rep->memory = memory;
   rep->ndim = ndim;
   rep->references = 1;
   rep->name = "";
   rep->writable = true;
-  if (extra) {
+  if (memory != Rep::Memory::of_torch) {
     rep->sizes = reinterpret_cast<int64_t*>(rep + 1);
     rep->strides = rep->sizes + ndim;
   }
@@ -51,7 +97,7 @@ void release(TensorRep* base) {
   }
   if (rep->handle) torch_delete(rep->handle);
   if (rep->memory == Rep::Memory::own && rep->allocation) memory_free(rep->device, rep->allocation);
-  free(rep);
+  give_room_back(rep);
 }
 
 bool is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim) {
@@ -65,6 +111,13 @@ bool is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim) {
     }
   }
   return fits;
+}
+
+void set_dims(Rep* rep, Span<const int64_t> sizes, Span<const int64_t> strides) {
+  for (size_t d = 0; d < sizes.size(); d++) {
+    const_cast<int64_t*>(rep->sizes)[d] = sizes[d];
+    const_cast<int64_t*>(rep->strides)[d] = strides[d];
+  }
 }
 
 void set_metadata(Rep* rep) {
@@ -84,20 +137,19 @@ void check_sizes(const Sizes& sizes, Dtype dtype) {
   }
 }
 
-Tensor allocate(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
+using Dims = Span<const int64_t>;
+
+Tensor allocate(Dims sizes, Dims strides, Dtype dtype, Device device) {
   const Call* call = current_call();
   if (call && call->from_torch) return Tensor::adopt(torch_empty(sizes, strides, dtype, device));
-  Rep* rep = new_rep(Rep::Memory::own, sizes.size());
+  Rep* rep = new_rep(Rep::Memory::own, static_cast<int>(sizes.size()));
   Tensor tensor = Tensor::adopt(rep);
-  for (int d = 0; d < sizes.size(); d++) {
-    const_cast<int64_t*>(rep->sizes)[d] = sizes[d];
-    const_cast<int64_t*>(rep->strides)[d] = strides[d];
-  }
+  set_dims(rep, sizes, strides);
   rep->dtype = dtype;
   rep->device = device;
   set_metadata(rep);
   int64_t span = rep->numel ? 1 : 0;  // elements from the first to the last
-  for (int d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
+  for (size_t d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
   if (span) rep->data = rep->allocation = memory_allocate(device, static_cast<size_t>(span * element_bytes(dtype)));
   return tensor;
 }
@@ -167,10 +219,9 @@ Tensor empty(const Sizes& sizes, Dtype dtype, Device device) {
 }
 
 Tensor empty_like(const Tensor& like, Dtype dtype) {
+  if (like.is_contiguous()) return detail::allocate(like.sizes(), like.strides(), dtype, like.device());
   KILN_CHECK(like.ndim() <= Sizes::kMost, "empty_like: a tensor of more than 16 dimensions");
-  const Sizes sizes(like.sizes());
-  if (like.is_contiguous()) return detail::allocate(sizes, Sizes(like.strides()), dtype, like.device());
-  return detail::allocate(sizes, detail::like_strides(like), dtype, like.device());
+  return detail::allocate(like.sizes(), detail::like_strides(like), dtype, like.device());
 }
 
 Tensor empty_like(const Tensor& like) { return empty_like(like, like.dtype()); }

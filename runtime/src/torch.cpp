@@ -68,8 +68,8 @@ struct Bridge {
   void* implementations[3] = {};
 };
 Bridge& bridge() {
-  static Bridge* the = new Bridge;
-  return *the;
+  static Bridge the;  // constant from the start, so no guard; never destroyed
+  return the;
 }
 
 bool load_shim(Shim& shim, Text& why) {
@@ -310,27 +310,23 @@ void call_from_torch(OpRecord* op, uint64_t* stack) {
   for (int i = 0; i < op->result_count; i++) stack[i] = give(results.slots[i], op->result_kinds[i] & kBaseMask, op, i);
 }
 
-TensorRep* torch_empty(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
-  const Span<const int64_t> s = sizes, t = strides;
+TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, Dtype dtype, Device device) {
   void* handle = nullptr;
-  if (bridge().shim.empty_strided(sizes.size(), s.data(), t.data(), static_cast<int32_t>(dtype),
-                                  static_cast<int32_t>(device.type), device.type == DeviceType::cpu ? -1 : device.index,
-                                  &handle)) {
+  if (bridge().shim.empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(),
+                                  static_cast<int32_t>(dtype), static_cast<int32_t>(device.type),
+                                  device.type == DeviceType::cpu ? -1 : device.index, &handle)) {
     Text text;
     if (current_op_name()) text.add(current_op_name()).add(": ");
-    text.addf("torch could not allocate %s", dtype_name(dtype)).add_sizes(s.data(), s.size()).add(" on ");
+    text.addf("torch could not allocate %s", dtype_name(dtype)).add_sizes(sizes.data(), sizes.size()).add(" on ");
     add_device(text, device);
     throw_text(static_cast<Text&&>(text));
   }
   // What was asked for is known; only the address is torch's to tell.
-  Rep* rep = new_rep(Rep::Memory::of_torch_made_here, sizes.size());
+  Rep* rep = new_rep(Rep::Memory::of_torch_made_here, static_cast<int>(sizes.size()));
   rep->handle = handle;
   rep->dtype = dtype;
   rep->device = device;
-  for (int d = 0; d < sizes.size(); d++) {
-    const_cast<int64_t*>(rep->sizes)[d] = sizes[d];
-    const_cast<int64_t*>(rep->strides)[d] = strides[d];
-  }
+  set_dims(rep, sizes, strides);
   set_metadata(rep);
   if (bridge().shim.data_ptr(handle, &rep->data)) {
     release(rep);

@@ -13,7 +13,7 @@ void torch_unregister();  // takes the kernels away and leaves the definitions: 
                           // valid
 bool torch_is_registered();
 
-TensorRep* torch_empty(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device);
+TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, Dtype dtype, Device device);
 void torch_delete(void* handle);
 void* torch_current_stream(int32_t device_index);
 

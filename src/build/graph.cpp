@@ -103,6 +103,8 @@ Edge link_edge(const Plan& plan, const std::vector<Edge>& objects) {
   add(edge.arguments, edge.inputs);
   // -x drops the names of local symbols: 14 of 91 KB for one float op.
   add(edge.arguments, {archive, "-Wl,--gc-sections", "-Wl,-x", "-Wl,-z,relro", "-Wl,--as-needed"});
+  // Without pages of their own for code and data around it: 10 of 85 KB for one float op on x86_64.
+  edge.arguments.emplace_back("-Wl,-z,noseparate-code");
   // The runtime keeps what a library registered until the process ends.
   if (!plan.program) edge.arguments.emplace_back("-Wl,-z,nodelete");
   add(edge.arguments, plan.ldflags);

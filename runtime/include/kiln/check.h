@@ -45,7 +45,8 @@ inline Piece piece(const Tensor& v) { return {Piece::tensor, &v}; }
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const Piece* pieces, size_t count);
 
 template <class... A>
-[[noreturn]] inline void check_failed_with(const char* file, int line, const char* condition, const A&... values) {
+[[noreturn]] __attribute__((noinline, cold)) void check_failed_with(const char* file, int line, const char* condition,
+                                                                    const A&... values) {
   const Piece pieces[] = {piece(values)..., piece("")};
   check_failed(file, line, condition, pieces, sizeof...(A));
 }

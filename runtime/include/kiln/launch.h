@@ -47,11 +47,6 @@ void launch(void (*kernel)(P...), const Launch& how, A&&... arguments) {
 }
 
 // How many blocks of `threads` cover n elements: at least one, since an empty grid is an error in CUDA.
-inline unsigned blocks_for(int64_t n, int threads) {
-  const int64_t blocks = n <= 0 ? 1 : (n + threads - 1) / threads;
-  KILN_CHECK(blocks <= 0x7fffffff, n, " elements need more than 2^31 - 1 blocks of ", threads,
-             ": let each thread take several");
-  return static_cast<unsigned>(blocks);
-}
+unsigned blocks_for(int64_t n, int threads);
 
 }  // namespace kiln

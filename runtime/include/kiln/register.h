@@ -298,39 +298,16 @@ struct Signature<R (*)(A...)> {
   }
 };
 
-template <auto F, int Id>
-struct Op {
-  static OpRecord record;
-  static void boxed(uint64_t* stack, uint64_t, uint64_t) { call_from_torch(&record, stack); }
-};
-template <auto F, int Id>
-OpRecord Op<F, Id>::record = {};
+// torch gives a kernel no context: each op has a function of its own, made from the address of its record.
+template <OpRecord* Record>
+void boxed(uint64_t* stack, uint64_t, uint64_t) {
+  call_from_torch(Record, stack);
+}
 
 // What KILN_OP leaves for `.fake(...)` and `.doc(...)` to act on.
 class OpHandle {
  public:
-  template <auto F, int Id>
-  static OpHandle define(const char* function, const char* spec, const char* library, const char* file, int line) {
-    using S = Signature<decltype(F)>;
-    OpRecord& r = Op<F, Id>::record;
-    r = {function,
-         spec,
-         library,
-         file,
-         line,
-         S::parameter_count,
-         S::result_count,
-         S::parameter_kinds,
-         S::result_kinds,
-         &S::template invoke<F>,
-         &Op<F, Id>::boxed,
-         "",
-         "",
-         nullptr,
-         nullptr};
-    register_op(&r);
-    return OpHandle(&r);
-  }
+  explicit OpHandle(OpRecord* record) : record_(record) { register_op(record); }
   // The rule that gives shape and dtype of the results without running the op (docs/reference/fake-rules.md).
   OpHandle& fake(const char* rule) {
     record_->fake = rule;
@@ -342,7 +319,6 @@ class OpHandle {
   }
 
  private:
-  explicit OpHandle(OpRecord* record) : record_(record) {}
   OpRecord* record_;
 };
 
@@ -378,8 +354,24 @@ struct DeviceOp {
   [[maybe_unused]] static ::kiln::detail::DeviceOp KILN_JOIN(kiln_op_, id) = ::kiln::detail::DeviceOp(&function)
 #else
 #define KILN_OP_AT(function, spec, id) KILN_OP_HERE(function, spec, id)
-#define KILN_OP_HERE(function, spec, id)                                     \
-  KILN_SPEC_FITS(function, spec, KILN_JOIN(kiln_spec_, id))                  \
-  [[maybe_unused]] static ::kiln::detail::OpHandle KILN_JOIN(kiln_op_, id) = \
-      ::kiln::detail::OpHandle::define<&function, id>(#function, spec, KILN_LIBRARY_NAME, __FILE__, __LINE__)
+#define KILN_OP_HERE(function, spec, id)                                           \
+  KILN_SPEC_FITS(function, spec, KILN_JOIN(kiln_spec_, id))                        \
+  static ::kiln::detail::OpRecord KILN_JOIN(kiln_record_, id) = {                  \
+      #function,                                                                   \
+      spec,                                                                        \
+      KILN_LIBRARY_NAME,                                                           \
+      __FILE__,                                                                    \
+      __LINE__,                                                                    \
+      ::kiln::detail::Signature<decltype(&function)>::parameter_count,             \
+      ::kiln::detail::Signature<decltype(&function)>::result_count,                \
+      ::kiln::detail::Signature<decltype(&function)>::parameter_kinds,             \
+      ::kiln::detail::Signature<decltype(&function)>::result_kinds,                \
+      &::kiln::detail::Signature<decltype(&function)>::template invoke<&function>, \
+      &::kiln::detail::boxed<&KILN_JOIN(kiln_record_, id)>,                        \
+      "",                                                                          \
+      "",                                                                          \
+      nullptr,                                                                     \
+      nullptr};                                                                    \
+  [[maybe_unused]] static ::kiln::detail::OpHandle KILN_JOIN(kiln_op_, id) =       \
+      ::kiln::detail::OpHandle(&KILN_JOIN(kiln_record_, id))
 #endif
