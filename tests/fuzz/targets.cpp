@@ -15,13 +15,14 @@
 
 namespace kiln::fuzz {
 
-void ptx(const uint8_t* data, size_t size) {
+bool ptx(const uint8_t* data, size_t size) {
   using namespace engine;
   setenv("KILN_ENGINE_STEP_LIMIT", "20000", 1);
   setenv("KILN_ENGINE_THREADS", "1", 1);
   Heap heap;
   Image image(heap);
-  if (!image.load(std::string(reinterpret_cast<const char*>(data), size))) return;
+  if (!image.load(std::string(reinterpret_cast<const char*>(data), size))) return false;
+  bool launched = false;
   for (const ptx::Function& function : image.module().functions) {
     if (!function.is_entry || function.body_text.empty()) continue;
     for (bool rows : {false, true}) {
@@ -40,15 +41,19 @@ void ptx(const uint8_t* data, size_t size) {
       launch.region_count = launch.check_memory = 1;
       KernelFacts facts{*program, nullptr, image.static_shared_bytes(**program), kDefaultSharedBytes};
       launch_kernel(image, heap, facts, launch);
+      launched = true;
     }
   }
+  return launched;
 }
 
-void fatbin(const uint8_t* data, size_t size) {
+bool fatbin(const uint8_t* data, size_t size) {
   binary::Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
   auto entries = binary::read_container(bytes);
-  if (!entries) return;
-  for (const binary::FatbinEntry& entry : *entries) (void)binary::read_image(bytes, entry);
+  if (!entries) return false;
+  bool unpacked = false;
+  for (const binary::FatbinEntry& entry : *entries) unpacked |= static_cast<bool>(binary::read_image(bytes, entry));
+  return unpacked;
 }
 
 }  // namespace kiln::fuzz

@@ -7,7 +7,9 @@
 
 namespace kiln::fuzz {
 
-void ptx(const uint8_t* data, size_t size);     // parser, matching of forms, decoder; kernels without loops run too
-void fatbin(const uint8_t* data, size_t size);  // container, entries, unpacking
+// True: the input got through to the end (a kernel was launched, an image unpacked), so that a run can show that it
+// tried something.
+bool ptx(const uint8_t* data, size_t size);     // parser, matching of forms, decoder; what decodes runs too
+bool fatbin(const uint8_t* data, size_t size);  // container, entries, unpacking
 
 }  // namespace kiln::fuzz
