@@ -69,7 +69,7 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
     std::memset(memory, 0, bytes);
     frame = new (memory) Frame;
     frame->program = &program;
-    std::memcpy(frame->data(), program.image.data(), program.image.size());
+    if (!program.image.empty()) std::memcpy(frame->data(), program.image.data(), program.image.size());
   } else {
     frame = pool->free.back();
     pool->free.pop_back();
