@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// forward(q, k, v): attention as torch's scaled_dot_product_attention, with the logarithm of the sum of exponentials.
+// Here are the checks and the launch; the kernel is in forward.h.
+#include "forward.h"
+#include "report.h"
+#include "tensor_map.h"
+
+namespace {
+
+using kiln::Tensor;
+
+void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool enable_gqa) {
+  KILN_CHECK(q.dtype() == kiln::Dtype::bf16 || q.dtype() == kiln::Dtype::f16, "q must be bf16 or f16, not ", q.dtype());
+  KILN_CHECK(k.dtype() == q.dtype() && v.dtype() == q.dtype(), "q, k and v must have one dtype, not ", q.dtype(), ", ",
+             k.dtype(), " and ", v.dtype());
+  KILN_CHECK(k.device() == q.device() && v.device() == q.device(), "q, k and v must be on one device, not ", q.device(),
+             ", ", k.device(), " and ", v.device());
+  KILN_CHECK(q.ndim() == 4 && k.ndim() == 4 && v.ndim() == 4,
+             "q, k and v must be [batch, heads, sequence, head dim], not ", q.sizes(), ", ", k.sizes(), " and ",
+             v.sizes());
+  KILN_CHECK(k.sizes() == v.sizes(), "k and v must have the same sizes, not ", k.sizes(), " and ", v.sizes());
+  KILN_CHECK(q.size(0) == k.size(0) && q.size(3) == k.size(3), "q and k must agree in batch and head dim: ", q.sizes(),
+             " and ", k.sizes());
+  KILN_CHECK(q.size(3) == 64 || q.size(3) == 128, "the head dim must be 64 or 128, not ", q.size(3));
+  if (enable_gqa)
+    KILN_CHECK(k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+               "the heads of q must be a multiple of those of k: ", q.size(1), " and ", k.size(1));
+  else
+    KILN_CHECK(q.size(1) == k.size(1), "q and k must have as many heads, not ", q.size(1), " and ", k.size(1),
+               "; enable_gqa=True lets several heads of q share one of k");
+  KILN_CHECK(k.size(2) > 0 || q.numel() == 0, "k and v have no rows");
+}
+
+// TMA and wgmma of this form exist on compute capability 9.x only, and the code is for 9.0a.
+int blocks_of(const Tensor& q) {
+  KILN_CHECK(q.is_cuda(), "q must be on a GPU of compute capability 9.0, not on ", q.device());
+  int major = 0, minor = 0, processors = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q.device().index);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, q.device().index);
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, q.device().index);
+  KILN_CHECK(major == 9 && minor == 0, "needs a GPU of compute capability 9.0 (H100, H200), not ", major, ".", minor);
+  return processors;
+}
+
+kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
+                         kiln::Optional<double> scale, bool enable_gqa) {
+  check_inputs(q, k, v, enable_gqa);
+  const int processors = blocks_of(q);
+  const double factor = scale.value_or(1.0 / __builtin_sqrt(static_cast<double>(q.size(3))));
+  KILN_CHECK(factor > 0 && factor < 1e30, "scale must be positive and finite, not ", factor);
+  Tensor out = kiln::empty_like(q);
+  Tensor lse = kiln::empty({q.size(0), q.size(1), q.size(2)}, kiln::Dtype::f32, q.device());
+  if (q.numel() == 0) return {out, lse};
+
+  const int64_t tiles_per_head = (q.size(2) + BLOCK_M - 1) / BLOCK_M;
+  const int64_t tiles = q.size(0) * q.size(1) * tiles_per_head;
+  // Tile numbers and rows are 32 bits wide, with room for one more step beyond the end.
+  KILN_CHECK(tiles < (int64_t{1} << 30) && q.size(2) < (int64_t{1} << 30) && k.size(2) < (int64_t{1} << 30),
+             "too large: ", q.sizes(), " and ", k.sizes());
+  fa::Report report(q);
+  fa::Work work{};
+  work.query = fa::tensor_map(q, "q", fa::kRowsPerWarpgroup);
+  work.key = fa::tensor_map(k, "k", BLOCK_N);
+  work.value = fa::tensor_map(v, "v", BLOCK_N);
+  work.out = fa::tensor_map(out, "the output", fa::kRowsPerWarpgroup);
+  work.lse = lse.data<float>();
+  work.queries = static_cast<int>(q.size(2));
+  work.keys = static_cast<int>(k.size(2));
+  work.heads = static_cast<int>(q.size(1));
+  work.heads_per_key = static_cast<int>(q.size(1) / k.size(1));
+  work.tiles = static_cast<int>(tiles);
+  work.tiles_per_head = static_cast<int>(tiles_per_head);
+  work.scale = static_cast<float>(factor);
+  work.report = report.words();
+  const int64_t blocks = tiles < processors ? tiles : processors;
+  if (q.dtype() == kiln::Dtype::bf16)
+    fa::forward_bf16(work, q.size(3), is_causal, blocks, kiln::stream(q));
+  else
+    fa::forward_f16(work, q.size(3), is_causal, blocks, kiln::stream(q));
+  report.check(q);
+  return {out, lse};
+}
+
+}  // namespace
+
+KILN_OP(forward, "q, k, v, is_causal=False, *, scale=None, enable_gqa=False")
+    .fake("like(q), f32[q.shape[0], q.shape[1], q.shape[2]]")
+    .doc("Attention of [batch, heads, sequence, head dim], and the logarithm of the sum of exponentials of each row.");

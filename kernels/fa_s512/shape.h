@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large are the tiles, and where do they lie in shared memory? All of it follows from three defines and the head
+// dim.
+#pragma once
+
+#include <stdint.h>
+
+#include "tma.h"
+
+#ifndef BLOCK_M
+#define BLOCK_M 128  // rows of Q a block works on: 64 a consumer warpgroup
+#endif
+#ifndef BLOCK_N
+#define BLOCK_N 128  // rows of K and V a step takes
+#endif
+#ifndef STAGES
+#define STAGES \
+  2  // tiles of K, and of V, in shared memory at head dim 128; twice as many at 64, which takes equal space
+#endif
+
+namespace fa {
+
+constexpr int kWarpgroup = 128;
+constexpr int kRowsPerWarpgroup = 64;
+
+template <int kHeadDim_>
+struct Shape {
+  static constexpr int kHeadDim = kHeadDim_;
+  static constexpr int kBlockM = BLOCK_M, kBlockN = BLOCK_N;
+  static constexpr int kStages = STAGES * (128 / kHeadDim);
+  static constexpr int kQueryBuffers = 2;
+  static constexpr int kConsumers = kBlockM / kRowsPerWarpgroup;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  // The pool is 64 K registers; ptxas allots a multiple of 8 to every thread at launch.
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
+
+  static constexpr int kQueryBytes = kRowsPerWarpgroup * kHeadDim * 2;  // of one warpgroup
+  static constexpr int kKeyBytes = kBlockN * kHeadDim * 2;              // and of V as many
+  static constexpr int kQueryAt = 0;
+  static constexpr int kKeyAt = kQueryAt + kQueryBuffers * kConsumers * kQueryBytes;
+  static constexpr int kValueAt = kKeyAt + kStages * kKeyBytes;
+  static constexpr int kBarriersAt = kValueAt + kStages * kKeyBytes;
+  static constexpr int kBarriers = 2 * kQueryBuffers * kConsumers + 4 * kStages;
+  // Dynamic shared memory is aligned to 16 bytes by promise; 1024 more let the kernel align it.
+  static constexpr int kSharedBytes = kBarriersAt + kBarriers * 8 + 1024;
+
+  static_assert(kHeadDim == 64 || kHeadDim == 128, "the head dim must be 64 or 128");
+  static_assert(kBlockM == 64 || kBlockM == 128 || kBlockM == 192, "BLOCK_M must be 64, 128 or 192");
+  static_assert(kBlockN == 64 || kBlockN == 128, "BLOCK_N must be 64 or 128");
+  static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is read while the next arrives");
+  static_assert(kSharedBytes <= 227 * 1024, "BLOCK_M, BLOCK_N and STAGES need more than 227 KB of shared memory");
+  static_assert(kQueryBytes % 1024 == 0 && kKeyBytes % 1024 == 0, "the swizzle repeats every 1024 bytes");
+};
+
+// The addresses of a block's tiles and barriers in shared memory.
+template <class S>
+struct Shared {
+  uint32_t base;
+
+  __device__ __forceinline__ uint32_t query(unsigned buffer, unsigned consumer) const {
+    return base + S::kQueryAt + (buffer * S::kConsumers + consumer) * S::kQueryBytes;
+  }
+  __device__ __forceinline__ uint32_t key(unsigned stage) const { return base + S::kKeyAt + stage * S::kKeyBytes; }
+  __device__ __forceinline__ uint32_t value(unsigned stage) const { return base + S::kValueAt + stage * S::kKeyBytes; }
+
+  __device__ __forceinline__ uint32_t barrier(unsigned i) const { return base + S::kBarriersAt + i * 8; }
+  __device__ __forceinline__ uint32_t query_full(unsigned buffer, unsigned consumer) const {
+    return barrier(buffer * S::kConsumers + consumer);
+  }
+  __device__ __forceinline__ uint32_t query_empty(unsigned buffer, unsigned consumer) const {
+    return barrier((S::kQueryBuffers + buffer) * S::kConsumers + consumer);
+  }
+  static constexpr unsigned kFirstStage = 2 * S::kQueryBuffers * S::kConsumers;
+  __device__ __forceinline__ uint32_t key_full(unsigned stage) const { return barrier(kFirstStage + stage); }
+  __device__ __forceinline__ uint32_t key_empty(unsigned stage) const {
+    return barrier(kFirstStage + S::kStages + stage);
+  }
+  __device__ __forceinline__ uint32_t value_full(unsigned stage) const {
+    return barrier(kFirstStage + 2 * S::kStages + stage);
+  }
+  __device__ __forceinline__ uint32_t value_empty(unsigned stage) const {
+    return barrier(kFirstStage + 3 * S::kStages + stage);
+  }
+};
+
+// What a launch works on. Passed as one __grid_constant__, since TMA wants the maps in memory.
+struct Work {
+  CUtensorMap query, key, value, out;
+  float* lse;  // [batch, heads, queries]
+  int queries, keys;
+  int heads, heads_per_key;  // heads of Q; how many of them share a head of K and V
+  int tiles, tiles_per_head;
+  float scale;
+  unsigned* report;  // of a wait that timed out, under FA_DEBUG_TIMEOUT
+};
+
+// One tile of the output: kBlockM rows of one head.
+struct Tile {
+  int row, head, batch;
+
+  // Neighbouring blocks share a head, so its K and V are in L2. A block whose stride is a multiple of tiles_per_head
+  // would get the same rows of every head, all long or all short when causal: hence the rotation by the head.
+  template <class S>
+  static __device__ __forceinline__ Tile of(const Work& work, int tile) {
+    const int head_of_all = tile / work.tiles_per_head;
+    const int m = (tile + head_of_all) % work.tiles_per_head;
+    return {m * S::kBlockM, head_of_all % work.heads, head_of_all / work.heads};
+  }
+
+  // Steps over K and V, at least one. Causal: row r sees keys 0 ... r, as is_causal of torch's SDPA.
+  template <class S, bool kCausal>
+  __device__ __forceinline__ int steps(const Work& work) const {
+    const int seen = kCausal ? min(work.keys, row + S::kBlockM) : work.keys;
+    return (seen + S::kBlockN - 1) / S::kBlockN;
+  }
+};
+
+}  // namespace fa
