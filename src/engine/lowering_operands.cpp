@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where does an operand live: in a register of one value, of 32 lanes, of base and step, or as a constant?
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "engine/control.h"
+#include "engine/fault.h"
+#include "engine/image.h"
+#include "engine/lowering.h"
+#include "engine/numeric.h"
+#include "engine/spread.h"
+#include "ptx/parser.h"
+
+namespace kiln::engine {
+namespace {
+
+struct SpecialRow {
+  std::string_view name;
+  Special special;
+  bool lanes;
+};
+constexpr SpecialRow kSpecials[] = {
+    {"tid.x", Special::TidX, true},
+    {"tid.y", Special::TidY, true},
+    {"tid.z", Special::TidZ, true},
+    {"ntid.x", Special::NtidX, false},
+    {"ntid.y", Special::NtidY, false},
+    {"ntid.z", Special::NtidZ, false},
+    {"ctaid.x", Special::CtaidX, false},
+    {"ctaid.y", Special::CtaidY, false},
+    {"ctaid.z", Special::CtaidZ, false},
+    {"nctaid.x", Special::NctaidX, false},
+    {"nctaid.y", Special::NctaidY, false},
+    {"nctaid.z", Special::NctaidZ, false},
+    {"laneid", Special::LaneId, true},
+    {"warpid", Special::WarpId, false},
+    {"nwarpid", Special::NwarpId, false},
+    {"smid", Special::SmId, false},
+    {"nsmid", Special::NsmId, false},
+    {"gridid", Special::GridId, false},
+    {"lanemask_eq", Special::LanemaskEq, true},
+    {"lanemask_le", Special::LanemaskLe, true},
+    {"lanemask_lt", Special::LanemaskLt, true},
+    {"lanemask_ge", Special::LanemaskGe, true},
+    {"lanemask_gt", Special::LanemaskGt, true},
+    {"dynamic_smem_size", Special::DynamicSharedBytes, false},
+    {"total_smem_size", Special::TotalSharedBytes, false},
+    {"clusterid.x", Special::ClusterIdX, false},
+    {"clusterid.y", Special::ClusterIdY, false},
+    {"clusterid.z", Special::ClusterIdZ, false},
+    {"nclusterid.x", Special::NclusterIdX, false},
+    {"nclusterid.y", Special::NclusterIdY, false},
+    {"nclusterid.z", Special::NclusterIdZ, false},
+    {"cluster_ctaid.x", Special::ClusterCtaidX, false},
+    {"cluster_ctaid.y", Special::ClusterCtaidY, false},
+    {"cluster_ctaid.z", Special::ClusterCtaidZ, false},
+    {"cluster_nctaid.x", Special::ClusterNctaidX, false},
+    {"cluster_nctaid.y", Special::ClusterNctaidY, false},
+    {"cluster_nctaid.z", Special::ClusterNctaidZ, false},
+    {"cluster_ctarank", Special::ClusterCtarank, false},
+    {"cluster_nctarank", Special::ClusterNctarank, false},
+    {"is_explicit_cluster", Special::IsExplicitCluster, false},
+};
+
+template <class T>
+const Op* run_spread(Warp& warp, const Op* op) {
+  T value = *warp.lanes<T>(op->a);
+  T* d = warp.lanes<T>(op->d);
+  for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = value;
+  return op + 1;
+}
+
+const Op* run_scalar_add(Warp& warp, const Op* op) {
+  *warp.lanes<uint64_t>(op->d) = *warp.lanes<uint64_t>(op->a) + static_cast<uint64_t>(op->imm);
+  return op + 1;
+}
+
+}  // namespace
+
+Effect lanes_effect(uint32_t bytes) {
+  return bytes == 8 ? Effect::Lanes8 : bytes == 4 ? Effect::Lanes4 : bytes == 2 ? Effect::Lanes2 : Effect::Lanes1;
+}
+
+Op make_spread(uint32_t from, uint32_t to, uint32_t bytes) {
+  Op op;
+  op.run = bytes == 8   ? &run_spread<uint64_t>
+           : bytes == 4 ? &run_spread<uint32_t>
+           : bytes == 2 ? &run_spread<uint16_t>
+                        : &run_spread<uint8_t>;
+  op.a = from;
+  op.d = to;
+  op.effect = lanes_effect(bytes);
+  return op;
+}
+
+Lowering::Place& Lowering::place(uint32_t reg) {
+  Place& p = places_[reg];
+  if (!p.known) {
+    ptx::Type type = body_.registers[reg].type;
+    p.known = true;
+    p.offset = type == ptx::Type::pred ? allocate(8, 8) : allocate(ptx::bytes_of(type) * kWarpSize, 64);
+  }
+  return p;
+}
+
+uint64_t Lowering::immediate_bits(const ptx::Operand& operand, ptx::Type type) const {
+  if (operand.kind != ptx::OperandKind::Float) {
+    if (type == ptx::Type::f32 || type == ptx::Type::f64) {
+      // `mov.f32 %f1, 1` means the number 1.
+      double value = static_cast<double>(static_cast<int64_t>(operand.bits));
+      if (type == ptx::Type::f64) return std::bit_cast<uint64_t>(value);
+      return as_bits(static_cast<float>(value));
+    }
+    return operand.bits;
+  }
+  if (operand.wide && ptx::bytes_of(type) == 4) return as_bits(static_cast<float>(std::bit_cast<double>(operand.bits)));
+  if (!operand.wide && type == ptx::Type::f64) {
+    return std::bit_cast<uint64_t>(static_cast<double>(as_float(static_cast<uint32_t>(operand.bits))));
+  }
+  return operand.bits;
+}
+
+const Lowering::Passed* Lowering::passed(std::string_view name) const {
+  auto found = passed_.find(name);
+  return found == passed_.end() ? nullptr : &found->second;
+}
+
+bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
+  out->uniform = true;
+  auto based = [&](Special base, uint64_t offset) {
+    uint32_t from = special(base, false);
+    if (offset == 0) {
+      out->offset = from;
+      return true;
+    }
+    Op op;
+    op.run = &run_scalar_add;
+    op.effect = Effect::Scalar;
+    op.a = from;
+    op.d = out->offset = allocate(8, 8);
+    op.imm = static_cast<int64_t>(offset);
+    prologue_.push_back(op);
+    return true;
+  };
+  uint64_t extra = static_cast<uint64_t>(operand.offset);
+  if (auto shared = shared_.find(operand.name); shared != shared_.end()) {
+    out->offset = constant(shared->second + extra);
+    return true;
+  }
+  if (auto local = local_.find(operand.name); local != local_.end()) {
+    return based(Special::LocalBase, local->second + extra);
+  }
+  if (auto parameter = parameter_offsets_.find(operand.name); parameter != parameter_offsets_.end()) {
+    return based(Special::ParamBase, parameter->second + extra);
+  }
+  if (passed(operand.name)) return refuse(fmt::format("the address of the argument '{}' is taken", operand.name));
+  if (const ptx::Variable* shared = image_.shared_variable(operand.name)) {
+    if (shared->unsized || shared->is_extern) return based(Special::SharedDynamicBase, extra);
+    uint64_t at = image_.shared_variable_offset(operand.name);
+    program_.shared_bytes = std::max(program_.shared_bytes, at + shared->bytes());
+    out->offset = constant(at + extra);
+    return true;
+  }
+  auto address = image_.symbol_address(operand.name);
+  if (!address) return refuse(address.error().why);
+  out->offset = constant(*address + extra);
+  return true;
+}
+
+bool Lowering::special_operand(const ptx::Operand& operand, Source* out) {
+  for (const SpecialRow& row : kSpecials) {
+    if (row.name != operand.name) continue;
+    bool in_rows = rows_fill_warps_ && (row.special == Special::TidY || row.special == Special::TidZ);
+    if (rows_fill_warps_ && (row.special == Special::TidX || row.special == Special::LaneId)) {
+      uint32_t header = affine_special(row.special);
+      materialize_after(header, ~0u);
+      *out = {header + kAffineLanes, false};
+      return true;
+    }
+    out->offset = special(row.special, row.lanes && !in_rows);
+    out->uniform = !row.lanes || in_rows;
+    return true;
+  }
+  return refuse(fmt::format("the register '%{}' is not known", operand.name));
+}
+
+uint32_t Lowering::register_bytes(const ptx::Operand& operand) const {
+  if (operand.kind != ptx::OperandKind::Register) return 0;
+  return ptx::bytes_of(body_.registers[operand.reg].type);
+}
+
+bool Lowering::register_source(uint32_t reg, Source* out) {
+  Place& p = place(reg);
+  if (p.affine) {
+    materialize_after(p.offset, p.defined_at);
+    *out = {p.offset + kAffineLanes, false};
+    return true;
+  }
+  *out = {p.offset, p.uniform};
+  return true;
+}
+
+uint32_t Lowering::affine_special(Special special) {
+  auto found = specials_.find(special);
+  if (found != specials_.end()) return found->second;
+  uint32_t header = allocate(kAffineLanes + 4 * kWarpSize, 64);
+  program_.specials.push_back({special, header, true, true});
+  return specials_[special] = header;
+}
+
+void Lowering::materialize_after(uint32_t header, uint32_t defined_at) {
+  if (!materialized_.insert(header).second) return;
+  Op op;
+  op.run = &run_materialize;
+  op.d = header;
+  op.effect = Effect::Scalar;
+  if (defined_at == ~0u) {
+    prologue_.push_back(op);
+  } else {
+    op.site = program_.ops[defined_at].site;
+    after_.emplace(defined_at, op);
+  }
+}
+
+bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term, Source* on_lanes) {
+  uint32_t header = 0;
+  if (operand.kind == ptx::OperandKind::Register) {
+    const Place& p = places_[operand.reg];
+    if (!p.known || (!p.uniform && !p.affine) || register_bytes(operand) != ptx::bytes_of(type)) return false;
+    if (p.affine) header = p.offset;
+  } else if (operand.kind == ptx::OperandKind::Special && rows_fill_warps_ && ptx::bytes_of(type) == 4 &&
+             (operand.name == "tid.x" || operand.name == "laneid")) {
+    header = affine_special(operand.name == "tid.x" ? Special::TidX : Special::LaneId);
+  }
+  if (header) {
+    *term = {header, true};
+    *on_lanes = {header + kAffineLanes, false};
+    return true;
+  }
+  if (operand.kind == ptx::OperandKind::Special) {
+    for (const SpecialRow& row : kSpecials) {
+      if (row.name == operand.name && row.lanes && !(rows_fill_warps_ && row.special != Special::TidX)) return false;
+    }
+  }
+  if (!source(operand, type, on_lanes) || !on_lanes->uniform) return false;
+  *term = {on_lanes->offset, false};
+  return true;
+}
+
+bool Lowering::affine_dest(const ptx::Operand& operand, uint32_t bytes) const {
+  return rows_fill_warps_ && dest_uniform(operand, true) && register_bytes(operand) == bytes;
+}
+
+bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes, const AffineTerm (&terms)[3],
+                           Handler on_lanes, const Source (&lane_sources)[3]) {
+  const ptx::Operand& to = operand(0);
+  Place& p = places_[to.reg];
+  p.known = true;
+  p.affine = true;
+  p.offset = allocate(kAffineLanes + result_bytes * kWarpSize, 64);
+  p.defined_at = static_cast<uint32_t>(program_.ops.size());
+  AffineOp how;
+  for (int i = 0; i < 3; ++i) how.terms[i] = terms[i];
+  how.on_lanes.run = on_lanes;
+  how.on_lanes.d = p.offset + kAffineLanes;
+  how.on_lanes.a = lane_sources[0].offset;
+  how.on_lanes.b = lane_sources[1].offset;
+  how.on_lanes.c = lane_sources[2].offset;
+  Op& op = emit(affine_handler(kind, operand_bytes));
+  op.d = p.offset;
+  op.effect = Effect::Scalar;
+  op.data = own(how);
+  return true;
+}
+
+bool Lowering::source(const ptx::Operand& operand, ptx::Type type, Source* out) {
+  switch (operand.kind) {
+    case ptx::OperandKind::Integer:
+    case ptx::OperandKind::Float:
+      *out = {constant(immediate_bits(operand, type)), true};
+      return true;
+    case ptx::OperandKind::Register:
+      if (register_bytes(operand) != ptx::bytes_of(type)) {
+        return refuse(fmt::format("the register {} has not the width of .{}", body_.registers[operand.reg].name(),
+                                  ptx::name_of(type)));
+      }
+      return register_source(operand.reg, out);
+    case ptx::OperandKind::Special:
+      return special_operand(operand, out);
+    case ptx::OperandKind::Symbol:
+      return symbol(operand, out);
+    default:
+      return refuse("an operand of a kind that does not fit here");
+  }
+}
+
+uint32_t Lowering::spread(Source source, uint32_t bytes, Place* of) {
+  if (of && of->lanes_copy) return of->lanes_copy;
+  uint32_t to = temporary(bytes);
+  Op op = make_spread(source.offset, to, bytes);
+  op.effect = Effect::Scalar;  // made once, it must hold for lanes that are not active at the time too
+  if (of && of->defined_at != ~0u) {
+    op.site = program_.ops[of->defined_at].site;
+    after_.emplace(of->defined_at, op);
+  } else {
+    prologue_.push_back(op);
+  }
+  if (of) of->lanes_copy = to;
+  return to;
+}
+
+bool Lowering::lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offset) {
+  uint32_t bytes = ptx::bytes_of(type);
+  if (operand.kind == ptx::OperandKind::Integer || operand.kind == ptx::OperandKind::Float) {
+    uint64_t bits = immediate_bits(operand, type);
+    auto [place, added] = lane_constants_.try_emplace({bits, bytes}, 0);
+    if (added) {
+      std::vector<std::byte> all(size_t{bytes} * kWarpSize);
+      for (uint32_t i = 0; i < kWarpSize; ++i) std::memcpy(all.data() + size_t{i} * bytes, &bits, bytes);
+      place->second = allocate_constant(all.data(), static_cast<uint32_t>(all.size()));
+    }
+    *offset = place->second;
+    return true;
+  }
+  Source from;
+  if (!source(operand, type, &from)) return false;
+  if (!from.uniform) {
+    *offset = from.offset;
+    return true;
+  }
+  Place* of = operand.kind == ptx::OperandKind::Register ? &places_[operand.reg] : nullptr;
+  *offset = spread(from, bytes, of);
+  return true;
+}
+
+bool Lowering::predicate(const ptx::Operand& operand, uint32_t* offset) {
+  if (operand.kind == ptx::OperandKind::Integer) {
+    *offset = constant_predicate(operand.bits != 0);
+    return true;
+  }
+  if (operand.kind != ptx::OperandKind::Predicate) return refuse("a predicate is wanted here");
+  uint32_t from = place(operand.reg).offset;
+  if (!operand.negated) {
+    *offset = from;
+    return true;
+  }
+  *offset = temporary_predicate();
+  Op& op = emit(&run_predicate_invert);
+  op.d = *offset;
+  op.a = from;
+  return true;
+}
+
+bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base_bytes, int64_t* offset,
+                       ptx::Space* space) {
+  *offset = operand.offset;
+  if (operand.base_is_register) {
+    if (body_.registers[operand.reg].type == ptx::Type::pred) return refuse("a predicate is no address");
+    *base_bytes = ptx::bytes_of(body_.registers[operand.reg].type);
+    if (*base_bytes < 4) return refuse("an address of less than 32 bits");
+    if (const Place& p = places_[operand.reg]; p.known && p.affine) {
+      *base = {p.offset, false, true};
+      return true;
+    }
+    return register_source(operand.reg, base);
+  }
+  *base_bytes = 8;
+  if (operand.name.empty()) {
+    *base = {constant(0), true};
+    return true;
+  }
+  ptx::Operand name;
+  name.kind = ptx::OperandKind::Symbol;
+  name.name = operand.name;
+  // A constant address of shared memory wants no tag; that of a variable in generic form does.
+  if (*space == ptx::Space::Generic) {
+    if (shared_.count(operand.name) || image_.shared_variable(operand.name)) *space = ptx::Space::Shared;
+    if (local_.count(operand.name)) *space = ptx::Space::Local;
+  }
+  return symbol(name, base);
+}
+
+bool Lowering::dest_uniform(const ptx::Operand& operand, bool all_uniform) const {
+  return all_uniform && operand.kind == ptx::OperandKind::Register && definitions_[operand.reg] == 1 &&
+         ins_->guard == ptx::kNoRegister && !places_[operand.reg].known;
+}
+
+bool Lowering::dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, Dest* out) {
+  if (operand.kind == ptx::OperandKind::Sink) {
+    *out = {temporary(bytes), false};
+    return true;
+  }
+  if (operand.kind != ptx::OperandKind::Register) return refuse("a register is wanted here");
+  if (bytes && register_bytes(operand) != bytes) {
+    return refuse(fmt::format("the register {} has not the width of the result", body_.registers[operand.reg].name()));
+  }
+  if (uniform) {
+    Place& p = places_[operand.reg];
+    p.known = true;
+    p.uniform = true;
+    p.offset = allocate(8, 8);
+    p.defined_at = static_cast<uint32_t>(program_.ops.size());
+    *out = {p.offset, true};
+    return true;
+  }
+  *out = {place(operand.reg).offset, false};
+  return true;
+}
+
+bool Lowering::dest_predicate(const ptx::Operand& operand, uint32_t* offset) {
+  if (operand.kind == ptx::OperandKind::Sink) {
+    *offset = temporary_predicate();
+    return true;
+  }
+  if (operand.kind != ptx::OperandKind::Predicate) return refuse("a predicate is wanted here");
+  *offset = place(operand.reg).offset;
+  return true;
+}
+
+}  // namespace kiln::engine
