@@ -19,6 +19,19 @@ Registry& raw_registry() {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
+// strtoll would be __isoc23_strtoll where glibc is 2.38 or newer, and tie the library to it.
+int64_t read_integer(const char* text, char** rest) {
+  const char* p = text;
+  while (*p == ' ') p++;
+  const bool negative = *p == '-';
+  if (*p == '-' || *p == '+') p++;
+  const char* digits = p;
+  uint64_t value = 0;
+  while (*p >= '0' && *p <= '9') value = 10 * value + static_cast<uint64_t>(*p++ - '0');
+  *rest = const_cast<char*>(p == digits ? text : p);
+  return static_cast<int64_t>(negative ? 0 - value : value);
+}
+
 char* copy(const char* begin, size_t size) {
   Text text;
   text.add(begin, size);
@@ -231,7 +244,7 @@ class Describer {
     switch (p.type) {
       case KILN_TYPE_INT:
       case KILN_TYPE_DTYPE:
-        v.as.i = strtoll(text, &rest, 10);
+        v.as.i = read_integer(text, &rest);
         if (!*text || *rest) return unreadable("a default that is no integer");
         schema_.add(text);
         return true;
@@ -272,7 +285,7 @@ class Describer {
     while (*q && *q != ']') {
       char* rest = nullptr;
       if (ints)
-        static_cast<int64_t*>(values)[v.count++] = strtoll(q, &rest, 10);
+        static_cast<int64_t*>(values)[v.count++] = read_integer(q, &rest);
       else
         static_cast<double*>(values)[v.count++] = strtod(q, &rest);
       if (rest == q) return unreadable("a default list with something that is no number");
