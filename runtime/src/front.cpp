@@ -2,8 +2,8 @@
 // Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in an object; this file
 // and cudart_trampoline.S define them, hidden, and choose a back end for each call: the real libcudart, or the engine.
 //
-// The kernel handles that nvcc's stubs cache are ours (the address of the host stub), so both back ends can serve one
-// library. Registration with a back end waits for the first use: nothing touches the driver while a library loads.
+// The kernel handles that nvcc's stubs cache are ours (a Function below), so both back ends can serve one library.
+// Registration with a back end waits for the first use: nothing touches the driver while a library loads.
 #include "front.h"
 
 #include <pthread.h>
@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kErrorInvalidConfiguration = 9;
+constexpr int kErrorInvalidDeviceFunction = 98;
 constexpr int kErrorNoDevice = 100;
 constexpr int kErrorNotSupported = 801;
 
@@ -32,6 +33,7 @@ struct Function {
   const char* name;
   int thread_limit;
   Function* next;
+  void* real_kernel;  // libcudart's own handle, once it was asked for
 };
 struct Variable {
   void* host;
@@ -164,6 +166,23 @@ int launch_real(const void* host, LaunchDim grid, LaunchDim block, void** argume
                                                                             stream);
 }
 
+// The launch of nvcc's own stub: libcudart's handle is asked for once, which saves it the search by the host's address.
+int launch_real_stub(Function* f, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
+                     bool per_thread) {
+  using Launcher = int (*)(void*, LaunchDim, LaunchDim, void**, size_t, void*);
+  using Finder = int (*)(void**, const void*);
+  static const Launcher plain = reinterpret_cast<Launcher>(real_symbol("__cudaLaunchKernel"));
+  static const Launcher in_thread = reinterpret_cast<Launcher>(real_symbol("__cudaLaunchKernel_ptsz"));
+  const Launcher launcher = per_thread ? in_thread : plain;
+  void* kernel = __atomic_load_n(&f->real_kernel, __ATOMIC_ACQUIRE);
+  if (!kernel && launcher) {
+    static const Finder find = reinterpret_cast<Finder>(real_symbol("__cudaGetKernel"));
+    if (find && find(&kernel, f->host) == kSuccess) __atomic_store_n(&f->real_kernel, kernel, __ATOMIC_RELEASE);
+  }
+  if (!kernel || !launcher) return launch_real(f->host, grid, block, arguments, shared, stream, per_thread);
+  return launcher(kernel, grid, block, arguments, shared, stream);
+}
+
 // The bytes from the first to the last element that the strides reach.
 KilnRegion region_of(const Rep* rep) {
   int64_t span = rep->numel ? 1 : 0;
@@ -205,12 +224,14 @@ void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t
   if (current_call()) note_fault(text.c_str());
 }
 
+// `stub` is the record of the kernel when its stub launches it; else null.
 int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
-                 bool per_thread) {
+                 bool per_thread, Function* stub = nullptr) {
   const Backend backend = current_backend();
   make_ready(backend);
   if (backend == Backend::real) {
-    const int code = launch_real(host, grid, block, arguments, shared, stream, per_thread);
+    const int code = stub ? launch_real_stub(stub, grid, block, arguments, shared, stream, per_thread)
+                          : launch_real(host, grid, block, arguments, shared, stream, per_thread);
     if (code) note_launch_error(host, grid, block, shared, code);
     return code;
   }
@@ -450,7 +471,7 @@ void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int thread_limit, void*,
                             void*, void*, void*, int*) {
   Function* f = make<Function>();
-  *f = {host, device, name, thread_limit, image_of(handle)->functions};
+  *f = {host, device, name, thread_limit, image_of(handle)->functions, nullptr};
   image_of(handle)->functions = f;
 }
 
@@ -510,9 +531,12 @@ int __cudaPopCallConfiguration(LaunchDim* grid, LaunchDim* block, size_t* shared
   return kSuccess;
 }
 
-int __cudaGetKernel(const void** kernel, const void* host) {
-  *kernel = host;
-  return kSuccess;
+int __cudaGetKernel(Function** kernel, const void* host) {
+  *kernel = nullptr;
+  for (Image* image = g_images; image && !*kernel; image = image->next)
+    for (Function* f = image->functions; f && !*kernel; f = f->next)
+      if (f->host == host) *kernel = f;
+  return *kernel ? kSuccess : kErrorInvalidDeviceFunction;
 }
 
 int cudaGetKernel(const void** kernel, const void* host) {
@@ -530,8 +554,6 @@ int cudaGetKernel(const void** kernel, const void* host) {
   int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) { \
     return contained([&] { return launch_plain(host, grid, block, arguments, shared, stream, per_thread); });  \
   }
-LAUNCH(__cudaLaunchKernel, false)
-LAUNCH(__cudaLaunchKernel_ptsz, true)
 LAUNCH(cudaLaunchKernel, false)
 LAUNCH(cudaLaunchKernel_ptsz, true)
 #undef LAUNCH
@@ -542,6 +564,15 @@ int cudaLaunchKernelExC(const LaunchConfig* config, const void* host, void** arg
 int cudaLaunchKernelExC_ptsz(const LaunchConfig* config, const void* host, void** arguments) {
   return contained([&] { return launch_extended(config, host, arguments, true); });
 }
+
+#define LAUNCH_STUB(name, per_thread)                                                                               \
+  int name(Function* f, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) {           \
+    if (!f) return kErrorInvalidDeviceFunction;                                                                     \
+    return contained([&] { return launch_plain(f->host, grid, block, arguments, shared, stream, per_thread, f); }); \
+  }
+LAUNCH_STUB(__cudaLaunchKernel, false)
+LAUNCH_STUB(__cudaLaunchKernel_ptsz, true)
+#undef LAUNCH_STUB
 
 #define LAUNCH_COOPERATIVE(name, per_thread)                                                                   \
   int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) { \
