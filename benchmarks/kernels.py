@@ -296,6 +296,7 @@ def main() -> int:
         json.dumps(
             {"machine": head, "unit": bench.unit, **{t: [asdict(r) for r in rows] for t, rows in sections}}, indent=1
         )
+        + "\n"
     )
     main_rows = next(rows for title, rows in sections if title == MAIN)
     return 1 if any(r.verdict == "FAIL" for r in main_rows) else 0

@@ -2,11 +2,10 @@
 // Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in an object; this file
 // and cudart_trampoline.S define them, hidden, and choose a back end for each call: the real libcudart, or the engine.
 //
-// The kernel handles that nvcc's stubs cache are ours (a Function below), so both back ends can serve one library.
+// The kernel handles that nvcc's stubs cache are ours (Function in images.h), so both back ends can serve one library.
 // Registration with a back end waits for the first use: nothing touches the driver while a library loads.
 #include "front.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "dynamic.h"
 #include "front_entry.h"
+#include "images.h"
 
 namespace kiln::detail {
 namespace {
@@ -25,116 +25,9 @@ constexpr int kErrorInvalidDeviceFunction = 98;
 constexpr int kErrorNoDevice = 100;
 constexpr int kErrorNotSupported = 801;
 
-// ---- What was registered, kept until a back end is used
-
-struct Function {
-  const void* host;
-  char* device;
-  const char* name;
-  int thread_limit;
-  Function* next;
-  void* real_kernel;  // libcudart's own handle, once it was asked for
-};
-struct Variable {
-  void* host;
-  char* device;
-  const char* name;
-  int external;
-  size_t bytes;
-  int constant;
-  int global;
-  bool managed;
-  Variable* next;
-};
-struct Image {
-  void* wrapper;
-  Function* functions;
-  Variable* variables;
-  void* handles[2];  // by back end
-  bool has_managed;
-  Image* next;
-};
-
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-Image* g_images = nullptr;
-int g_image_count = 0;
-int g_ready[2] = {};  // how many images each back end has been given
-
-struct Lock {
-  Lock() { pthread_mutex_lock(&g_mutex); }
-  ~Lock() { pthread_mutex_unlock(&g_mutex); }
-};
-
-template <class T>
-T* make() {
-  return static_cast<T*>(calloc(1, sizeof(T)));
-}
-
-Image* image_of(void** handle) { return reinterpret_cast<Image*>(handle); }
-
-template <class... A>
-auto real(const char* name) {
-  return reinterpret_cast<void (*)(A...)>(real_function(name));
-}
-
-void give_to_real(Image* image) {
-  auto start = reinterpret_cast<void** (*)(void*)>(real_function("__cudaRegisterFatBinary"));
-  void** handle = start(image->wrapper);
-  image->handles[0] = handle;
-  auto function =
-      real<void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*>("__cudaRegisterFunction");
-  for (const Function* f = image->functions; f; f = f->next)
-    function(handle, static_cast<const char*>(f->host), f->device, f->name, f->thread_limit, nullptr, nullptr, nullptr,
-             nullptr, nullptr);
-  using Register = void (*)(void**, char*, char*, const char*, int, size_t, int, int);
-  using RegisterManaged = void (*)(void**, void**, char*, const char*, int, size_t, int, int);
-  for (const Variable* v = image->variables; v; v = v->next) {
-    if (v->managed)
-      reinterpret_cast<RegisterManaged>(real_function("__cudaRegisterManagedVar"))(
-          handle, static_cast<void**>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
-    else
-      reinterpret_cast<Register>(real_function("__cudaRegisterVar"))(
-          handle, static_cast<char*>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
-  }
-  real<void**>("__cudaRegisterFatBinaryEnd")(handle);
-}
-
-void give_to_engine(const KilnEngine* engine, Image* image) {
-  void* handle = engine->register_image(image->wrapper);
-  image->handles[1] = handle;
-  for (const Function* f = image->functions; f; f = f->next) engine->register_function(handle, f->host, f->name);
-  for (const Variable* v = image->variables; v; v = v->next)
-    engine->register_variable(
-        handle, v->host, v->name, v->bytes,
-        static_cast<uint32_t>((v->constant ? KILN_VARIABLE_CONSTANT : 0) | (v->managed ? KILN_VARIABLE_MANAGED : 0)));
-}
-
-// Throws when the back end is not there.
-void make_ready(Backend backend) {
-  const int b = static_cast<int>(backend);
-  if (__atomic_load_n(&g_ready[b], __ATOMIC_ACQUIRE) == __atomic_load_n(&g_image_count, __ATOMIC_ACQUIRE)) return;
-  const KilnEngine* engine = nullptr;
-  if (backend == Backend::engine) {
-    Text why;
-    engine = find_engine(&why);
-    if (!engine) throw_text(static_cast<Text&&>(why));
-  }
-  Lock lock;
-  for (Image* image = g_images; image; image = image->next)
-    if (!image->handles[b]) engine ? give_to_engine(engine, image) : give_to_real(image);
-  __atomic_store_n(&g_ready[b], g_image_count, __ATOMIC_RELEASE);
-}
-
 Backend current_backend() {
   const Call* call = current_call();
   return call ? call->backend : default_backend();
-}
-
-const char* kernel_name(const void* host) {
-  for (const Image* image = g_images; image; image = image->next)
-    for (const Function* f = image->functions; f; f = f->next)
-      if (f->host == host) return f->name;
-  return "a kernel that is not of this library";
 }
 
 // ---- Faults
@@ -451,47 +344,6 @@ void* kiln_front_target(KilnFrontEntry* entry) {
   }
 }
 
-void** __cudaRegisterFatBinary(void* wrapper) {
-  Image* image = make<Image>();
-  image->wrapper = wrapper;
-  Lock lock;
-  Image** end = &g_images;
-  while (*end) end = &(*end)->next;
-  *end = image;
-  __atomic_add_fetch(&g_image_count, 1, __ATOMIC_RELEASE);
-  return reinterpret_cast<void**>(image);
-}
-
-void __cudaRegisterFatBinaryEnd(void**) {}
-
-// Op libraries and programs are never unmapped before the process ends (-z nodelete), and then the back end may be gone
-// already.
-void __cudaUnregisterFatBinary(void**) {}
-
-void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int thread_limit, void*,
-                            void*, void*, void*, int*) {
-  Function* f = make<Function>();
-  *f = {host, device, name, thread_limit, image_of(handle)->functions, nullptr};
-  image_of(handle)->functions = f;
-}
-
-void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external, size_t bytes,
-                       int constant, int global) {
-  Variable* v = make<Variable>();
-  *v = {host, device, name, external, bytes, constant, global, false, image_of(handle)->variables};
-  image_of(handle)->variables = v;
-}
-
-void __cudaRegisterManagedVar(void** handle, void** host, char* device, const char* name, int external, size_t bytes,
-                              int constant, int global) {
-  Variable* v = make<Variable>();
-  *v = {host, device, name, external, bytes, constant, global, true, image_of(handle)->variables};
-  image_of(handle)->variables = v;
-  image_of(handle)->has_managed = true;
-}
-
-void __cudaRegisterHostVar(void**, const char*, char*, size_t) {}
-
 // Code that reads a managed variable on the host calls this first: the variable's memory must be there.
 char __cudaInitModule(void** handle) {
   return static_cast<char>(contained([&] {
@@ -532,10 +384,7 @@ int __cudaPopCallConfiguration(LaunchDim* grid, LaunchDim* block, size_t* shared
 }
 
 int __cudaGetKernel(Function** kernel, const void* host) {
-  *kernel = nullptr;
-  for (Image* image = g_images; image && !*kernel; image = image->next)
-    for (Function* f = image->functions; f && !*kernel; f = f->next)
-      if (f->host == host) *kernel = f;
+  *kernel = find_function(host);
   return *kernel ? kSuccess : kErrorInvalidDeviceFunction;
 }
 
