@@ -4,6 +4,8 @@
 #include <cfenv>
 #include <cmath>
 
+#include "engine/access.h"
+#include "engine/fuse.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
 
@@ -341,5 +343,79 @@ template bool binary_float<FloatMax>(Lowering&);
 template bool binary_float<MinNan>(Lowering&);
 template bool binary_float<MaxNan>(Lowering&);
 template bool ternary_float<Fma>(Lowering&);
+
+namespace {
+
+// The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes or one scalar.
+template <class F, int kLoaded, bool kOtherLanes>
+const Op* run_load_ternary(Warp& warp, const Op* op) {
+  std::byte* at;
+  if (locate_at_once(warp, op, sizeof(float), false, &at) != Shape::Contiguous) {
+    return static_cast<const Op*>(op->data)->run(warp, op);
+  }
+  const Op* reader = op + 1;
+  const float* loaded = reinterpret_cast<const float*>(at);
+  const float* other = warp.lanes<float>(kLoaded == 0 ? reader->b : reader->a);
+  const float* c = warp.lanes<float>(reader->c);
+  float* d = warp.lanes<float>(reader->d);
+  const float other0 = other[0];
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const float factor = kOtherLanes ? other[i] : other0;
+    d[i] = kLoaded == 0 ? F::f(loaded[i], factor, c[i]) : F::f(factor, loaded[i], c[i]);
+  }
+  return reader + 1;
+}
+
+template <class F, int kLoaded, bool kOtherLanes>
+const Op* run_load_binary(Warp& warp, const Op* op) {
+  std::byte* at;
+  if (locate_at_once(warp, op, sizeof(float), false, &at) != Shape::Contiguous) {
+    return static_cast<const Op*>(op->data)->run(warp, op);
+  }
+  const Op* reader = op + 1;
+  const float* loaded = reinterpret_cast<const float*>(at);
+  const float* other = warp.lanes<float>(kLoaded == 0 ? reader->b : reader->a);
+  float* d = warp.lanes<float>(reader->d);
+  const float other0 = other[0];
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const float second = kOtherLanes ? other[i] : other0;
+    d[i] = kLoaded == 0 ? F::f(loaded[i], second) : F::f(second, loaded[i]);
+  }
+  return reader + 1;
+}
+
+template <class F>
+constexpr LoadFusion kTernaryFusions[] = {
+    {&run_ternary<F, float, float, float, true, true, true>, 0, &run_load_ternary<F, 0, true>},
+    {&run_ternary<F, float, float, float, true, true, true>, 1, &run_load_ternary<F, 1, true>},
+    {&run_ternary<F, float, float, float, true, false, true>, 0, &run_load_ternary<F, 0, false>},
+    {&run_ternary<F, float, float, float, false, true, true>, 1, &run_load_ternary<F, 1, false>},
+};
+template <class F>
+constexpr LoadFusion kBinaryFusions[] = {
+    {&run_binary<F, float, float, float, true, true>, 0, &run_load_binary<F, 0, true>},
+    {&run_binary<F, float, float, float, true, true>, 1, &run_load_binary<F, 1, true>},
+    {&run_binary<F, float, float, float, true, false>, 0, &run_load_binary<F, 0, false>},
+    {&run_binary<F, float, float, float, false, true>, 1, &run_load_binary<F, 1, false>},
+};
+
+}  // namespace
+
+std::span<const LoadFusion> float_load_fusions() {
+  static const std::vector<LoadFusion> kRows = [] {
+    std::vector<LoadFusion> rows;
+    auto add = [&](const LoadFusion(&some)[4]) { rows.insert(rows.end(), std::begin(some), std::end(some)); };
+    add(kTernaryFusions<With<Fma, false, false>>);
+    add(kTernaryFusions<With<Fma, true, false>>);
+    add(kBinaryFusions<With<FloatAdd, false, false>>);
+    add(kBinaryFusions<With<FloatAdd, true, false>>);
+    add(kBinaryFusions<With<FloatMul, false, false>>);
+    add(kBinaryFusions<With<FloatMul, true, false>>);
+    return rows;
+  }();
+  return kRows;
+}
 
 }  // namespace kiln::engine

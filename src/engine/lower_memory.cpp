@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/access.h"
+#include "engine/fuse.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
 
@@ -63,6 +64,31 @@ const Op* run_load(Warp& warp, const Op* op) {
           d[i] = widen<M, R>(pointer[i]);
         }
       }
+  }
+  return op + 1;
+}
+
+// One address for all lanes, and a register that is read in the same stretch alone: one scalar.
+template <class M, class R>
+const Op* run_load_scalar(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate_at_once(warp, op, sizeof(M), false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  *warp.lanes<R>(op->d) = widen<M, R>(pointer[0]);
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_load_scalar_vector(Warp& warp, const Op* op) {
+  const Elements& elements = *static_cast<const Elements*>(op->data);
+  std::byte* pointer[kWarpSize];
+  const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
+  Shape shape = locate_at_once(warp, op, bytes, false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Read, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    *warp.lanes<R>(elements.slots[e]) = widen<M, R>(pointer[0] + e * sizeof(M));
   }
   return op + 1;
 }
@@ -336,21 +362,31 @@ bool load(Lowering& l) {
   if (!set_address(l, &prepared, address, space)) return false;
   Elements elements;
   elements.count = static_cast<uint32_t>(targets.size());
+  // Local memory has other bytes for each lane at the same address; a generic address may be of it.
+  const auto in = static_cast<ptx::Space>(prepared.z);
+  bool scalar = (prepared.x & kAddressUniform) && in != ptx::Space::Local && in != ptx::Space::Generic;
+  for (const ptx::Operand* t : targets) scalar = scalar && l.dest_in_stretch(*t);
   for (size_t e = 0; e < targets.size(); ++e) {
     Dest d;
-    if (!l.dest(*targets[e], register_bytes, false, &d)) return false;
+    if (scalar ? !l.dest_of_stretch(*targets[e], register_bytes, &d)
+               : !l.dest(*targets[e], register_bytes, false, &d)) {
+      return false;
+    }
     elements.slots[e] = d.offset;
   }
   bool acquires = l.has("acquire");
+  bool weak = !acquires && !l.has("relaxed") && !l.has("volatile");
   bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);
     using R = decltype(r);
-    Op& op = l.emit(elements.count == 1 ? &run_load<M, R> : &run_load_vector<M, R>);
+    Op& op = l.emit(scalar ? (elements.count == 1 ? &run_load_scalar<M, R> : &run_load_scalar_vector<M, R>)
+                           : (elements.count == 1 ? &run_load<M, R> : &run_load_vector<M, R>));
     prepared.run = op.run;
     prepared.site = op.site;
     op = prepared;
     op.d = elements.slots[0];
     if (elements.count > 1) op.data = l.own(elements);
+    op.y = weak && l.read_once(*targets[0]) ? kReadOnce : 0;
     return true;
   });
   if (done && acquires) l.emit(&run_fence_memory);
@@ -415,6 +451,9 @@ bool store(Lowering& l) {
     return true;
   });
 }
+
+Handler plain_load_32() { return &run_load<uint32_t, uint32_t>; }
+Handler scalar_load_32() { return &run_load_scalar<uint32_t, uint32_t>; }
 
 bool nothing(Lowering&) { return true; }
 

@@ -9,6 +9,7 @@
 
 #include "engine/control.h"
 #include "engine/fault.h"
+#include "engine/fuse.h"
 #include "engine/image.h"
 #include "engine/numeric.h"
 #include "engine/spread.h"
@@ -247,6 +248,7 @@ bool Lowering::alias(const ptx::Operand& operand, Source to, const ptx::Operand&
   Place& p = places_[operand.reg];
   p.known = true;
   p.uniform = true;
+  p.of_stretch = reads_stretch_value_;
   p.offset = to.offset;
   p.defined_at = from.kind == ptx::OperandKind::Register ? places_[from.reg].defined_at : ~0u;
   return true;
@@ -274,6 +276,7 @@ bool Lowering::parameter(const ptx::Operand& address, ptx::Type type, Source* ou
 Status Lowering::lower_instruction(uint32_t index) {
   const ptx::Instruction& ins = body_.instructions[index];
   ins_ = &ins;
+  reads_stretch_value_ = false;
   program_.sites.push_back({ins.source, ins.line, ins.mnemonic});
   auto match = ptx::match_form(ins);
   if (!match) return error_at(ins, ptx::why_unknown(ins));
@@ -324,6 +327,7 @@ void Lowering::finish() {
     Op& around = program_.ops[moved[op]];
     around.target = op_of(static_cast<uint32_t>(around.imm));
   }
+  fuse_loads(program_);
   program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;
   program_.image.resize(std::min<size_t>(program_.image.size(), program_.frame_bytes));
 }
@@ -331,9 +335,11 @@ void Lowering::finish() {
 Status Lowering::run() {
   CHECK_OK(declare());
   count_definitions();
+  find_stretches();
   for (uint32_t i = 0; i < body_.instructions.size(); ++i) {
     first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
     CHECK_OK(lower_instruction(i));
+    free_slots_after(i);
   }
   finish();
   if (!refusal_.empty()) return error_at({}, refusal_);

@@ -64,7 +64,12 @@ class Lowering {
   bool dest_uniform(const ptx::Operand& operand, bool all_uniform) const;
   bool dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, Dest* out);
   bool dest_predicate(const ptx::Operand& operand, uint32_t* offset);  // `_` goes to scratch
-  uint32_t temporary(uint32_t bytes);                                  // 32 lanes
+  // A scalar that holds from here to its last use, in one stretch of a basic block: for a load from one address.
+  bool dest_in_stretch(const ptx::Operand& operand) const;
+  bool dest_of_stretch(const ptx::Operand& operand, uint32_t bytes, Dest* out);
+  // Written here, and read by one Op of the same stretch alone.
+  bool read_once(const ptx::Operand& operand) const;
+  uint32_t temporary(uint32_t bytes);  // 32 lanes
   uint32_t temporary_predicate();
   uint32_t constant(uint64_t bits);  // a scalar
   uint32_t constant_predicate(bool value);
@@ -124,6 +129,7 @@ class Lowering {
     bool known = false;
     bool uniform = false;
     bool affine = false;        // `offset` is that of the header
+    bool of_stretch = false;    // uniform, but only from its definition to its last use (lowering_blocks.cpp)
     uint32_t lanes_copy = 0;    // of a uniform value that some Op wants as lanes; 0: none
     uint32_t defined_at = ~0u;  // index of the Op that wrote a uniform value; ~0: there before the first Op
   };
@@ -131,6 +137,8 @@ class Lowering {
   Status declare();
   Status lower_instruction(uint32_t index);
   void count_definitions();
+  void find_stretches();
+  void free_slots_after(uint32_t index);
   void finish();
   Error error_at(const ptx::Instruction& ins, std::string why) const;
   uint32_t allocate(uint32_t bytes, uint32_t align);
@@ -155,6 +163,11 @@ class Lowering {
   std::string refusal_;
   std::vector<Place> places_;
   std::vector<uint32_t> definitions_;
+  std::vector<uint32_t> uses_;        // by register: how often it is read
+  std::vector<bool> in_stretch_;      // by register: written once and read in the same stretch alone
+  bool reads_stretch_value_ = false;  // the instruction at hand
+  std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
+  std::map<uint32_t, std::vector<uint32_t>> free_slots_;  // by bytes of a lane: those of values that are gone
   std::map<uint64_t, uint32_t> constants_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> lane_constants_;
   std::map<Special, uint32_t> specials_;

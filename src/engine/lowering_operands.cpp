@@ -100,7 +100,15 @@ Lowering::Place& Lowering::place(uint32_t reg) {
   if (!p.known) {
     ptx::Type type = body_.registers[reg].type;
     p.known = true;
-    p.offset = type == ptx::Type::pred ? allocate(8, 8) : allocate(ptx::bytes_of(type) * kWarpSize, 64);
+    auto& free_slots = free_slots_[ptx::bytes_of(type)];
+    if (type == ptx::Type::pred) {
+      p.offset = allocate(8, 8);
+    } else if (in_stretch_[reg] && !free_slots.empty()) {
+      p.offset = free_slots.back();
+      free_slots.pop_back();
+    } else {
+      p.offset = allocate(ptx::bytes_of(type) * kWarpSize, 64);
+    }
   }
   return p;
 }
@@ -198,6 +206,7 @@ bool Lowering::register_source(uint32_t reg, Source* out) {
     *out = {p.offset + kAffineLanes, false};
     return true;
   }
+  reads_stretch_value_ |= p.of_stretch;
   *out = {p.offset, p.uniform};
   return true;
 }
@@ -228,7 +237,8 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
   uint32_t header = 0;
   if (operand.kind == ptx::OperandKind::Register) {
     const Place& p = places_[operand.reg];
-    if (!p.known || (!p.uniform && !p.affine) || register_bytes(operand) != ptx::bytes_of(type)) return false;
+    if (!p.known || (!p.uniform && !p.affine) || p.of_stretch || register_bytes(operand) != ptx::bytes_of(type))
+      return false;
     if (p.affine) header = p.offset;
   } else if (operand.kind == ptx::OperandKind::Special && rows_fill_warps_ && ptx::bytes_of(type) == 4 &&
              (operand.name == "tid.x" || operand.name == "laneid")) {
@@ -384,7 +394,8 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
 
 bool Lowering::dest_uniform(const ptx::Operand& operand, bool all_uniform) const {
   return all_uniform && operand.kind == ptx::OperandKind::Register && definitions_[operand.reg] == 1 &&
-         ins_->guard == ptx::kNoRegister && !places_[operand.reg].known;
+         ins_->guard == ptx::kNoRegister && !places_[operand.reg].known &&
+         (!reads_stretch_value_ || in_stretch_[operand.reg]);
 }
 
 bool Lowering::dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, Dest* out) {
@@ -400,6 +411,7 @@ bool Lowering::dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, D
     Place& p = places_[operand.reg];
     p.known = true;
     p.uniform = true;
+    p.of_stretch = reads_stretch_value_;
     p.offset = allocate(8, 8);
     p.defined_at = static_cast<uint32_t>(program_.ops.size());
     *out = {p.offset, true};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are loads brought to the Op that reads them?
+#include "engine/fuse.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "engine/access.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr size_t kFarthest = 16;  // Ops between a load and its reader
+
+bool reads(const Op& op, uint32_t offset) { return op.a == offset || op.b == offset || op.c == offset; }
+
+// Neither writes memory nor stops: a load may be done behind it as well as before it. The address of the load does not
+// change, for it is of base and step.
+bool may_be_passed(const Op& op) {
+  return op.effect != Effect::MaskAware || op.run == plain_load_32() || op.run == scalar_load_32();
+}
+
+Handler fused(const Op& load, const Op& reader) {
+  for (const LoadFusion& row : float_load_fusions()) {
+    if (row.reader != reader.run) continue;
+    const uint32_t loaded = row.position == 0 ? reader.a : reader.b;
+    const uint32_t other = row.position == 0 ? reader.b : reader.a;
+    if (loaded == load.d && other != load.d && reader.c != load.d) return row.both;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void fuse_loads(Program& program) {
+  std::vector<Op>& ops = program.ops;
+  for (size_t i = ops.size(); i-- > 0;) {
+    const Op& load = ops[i];
+    if (load.run != plain_load_32() || !(load.y & kReadOnce) || !(load.x & kAddressAffine)) continue;
+    size_t at = i + 1;
+    while (at < ops.size() && at - i <= kFarthest && !reads(ops[at], load.d) && may_be_passed(ops[at])) ++at;
+    if (at >= ops.size() || ops[at].effect != Effect::Lanes4) continue;
+    Handler both = fused(load, ops[at]);
+    if (!both) continue;
+    std::rotate(ops.begin() + static_cast<long>(i), ops.begin() + static_cast<long>(i) + 1,
+                ops.begin() + static_cast<long>(at));
+    Op& moved = ops[at - 1];
+    auto plain = std::make_shared<Op>(moved);
+    moved.data = plain.get();
+    moved.run = both;
+    program.owned.push_back(std::move(plain));
+  }
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which neighbouring Ops run as one? A load whose value is read by one Op alone: that Op then reads memory itself, and
+// 32 lanes are neither written to the frame nor read from it again.
+//
+// The Op that reads stays where it is. What runs in place of the load does both and goes on behind them; when the lanes
+// are not neighbours in memory, or not all active, it loads as ever and the other Op runs by itself.
+#pragma once
+
+#include <span>
+
+#include "engine/program.h"
+
+namespace kiln::engine {
+
+struct LoadFusion {
+  Handler reader;
+  uint32_t position;  // the operand of the reader that was loaded: 0 a, 1 b
+  Handler both;
+};
+
+std::span<const LoadFusion> float_load_fusions();
+Handler plain_load_32();   // 32 lanes of 4 bytes
+Handler scalar_load_32();  // one value of 4 bytes
+
+// Bit of Op::y on a load: one Op of the same stretch reads the value and nothing else does.
+constexpr uint8_t kReadOnce = 1;
+
+// Moves such loads to where they are read, and fuses them.
+void fuse_loads(Program& program);
+
+}  // namespace kiln::engine
