@@ -7,6 +7,7 @@
 #include "engine/access.h"
 #include "engine/lanes.h"
 #include "engine/lowerings_matrix.h"
+#include "engine/matrix_product.h"
 #include "engine/small_formats.h"
 
 namespace kiln::engine {
@@ -138,6 +139,22 @@ const Op* run_multiply_float(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+// f16 and bf16 into f32, 16 rows: the shapes that matter.
+template <auto kMultiply>
+const Op* run_multiply_small(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Multiply& how = *static_cast<const Multiply*>(op->data);
+  SmallProduct product{};
+  for (uint32_t r = 0; r < how.a_count; ++r) product.a[r] = warp.lanes<uint32_t>(how.a_slots[r]);
+  for (uint32_t r = 0; r < how.b_count; ++r) product.b[r] = warp.lanes<uint32_t>(how.b_slots[r]);
+  for (uint32_t r = 0; r < 4; ++r) {
+    product.c[r] = warp.lanes<float>(how.c_slots[r]);
+    product.d[r] = warp.lanes<float>(how.d_slots[r]);
+  }
+  kMultiply(product, how.k);
+  return op + 1;
+}
+
 const Op* run_multiply_integer(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
@@ -254,6 +271,12 @@ bool matrix_multiply(Lowering& l) {
                    &how.d_count)) {
     return false;
   }
+  bool small = how.m == 16 && (how.k == 8 || how.k == 16) && !how.small_c && !how.small_d && how.a == how.b;
+  if (small && (how.a == Element::F16 || how.a == Element::Bf16)) {
+    bool half = how.a == Element::F16;
+    l.emit(half ? &run_multiply_small<multiply_f16> : &run_multiply_small<multiply_bf16>).data = l.own(how);
+    return true;
+  }
   l.emit(is_double ? &run_multiply_double : is_integer ? &run_multiply_integer : &run_multiply_float).data = l.own(how);
   return true;
 }
@@ -295,14 +318,7 @@ const Op* run_matrix_load(Warp& warp, const Op* op) {
   std::byte* rows[kWarpSize];
   if (!row_pointers(warp, op, how.count, Access::Read, rows)) return nullptr;
   uint32_t results[kMostRegisters][kWarpSize];
-  for (uint32_t j = 0; j < how.count; ++j) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      uint16_t low, high;
-      std::memcpy(&low, element_at(rows, j, lane, 0, how.transposed), 2);
-      std::memcpy(&high, element_at(rows, j, lane, 1, how.transposed), 2);
-      results[j][lane] = low | static_cast<uint32_t>(high) << 16;
-    }
-  }
+  for (uint32_t j = 0; j < how.count; ++j) load_rows(rows + j * 8, how.transposed, results[j]);
   for (uint32_t j = 0; j < how.count; ++j) warp.put(how.slots[j], results[j]);
   return op + 1;
 }
