@@ -141,6 +141,8 @@ Error parse_error(std::string_view text, std::string what) {
       first = true;
     };
     begins("error: ", error.what);
+    // Lines before the first label are the reason, unless a label says what is: then they are what happened.
+    if (line.starts_with("  why: ") && part == &error.why && !error.why.empty()) error.what = error.why;
     begins("  why: ", error.why);
     begins("  fix: ", error.fix);
     if (first) part->clear();

@@ -116,6 +116,8 @@ TEST(OpLibrary, AnErrorInKilnsFormKeepsItsParts) {
   EXPECT_EQ(parts.why, "shapes differ\nhere");
   EXPECT_EQ(parts.fix, "reshape");
   EXPECT_EQ(format(parse_error("out of memory", "add failed")), "error: add failed\n  why: out of memory");
+  EXPECT_EQ(format(parse_error("add: dtype f16 is not supported\n  why: it is written for f32", "add failed")),
+            "error: add: dtype f16 is not supported\n  why: it is written for f32");
 }
 
 TEST(OpLibrary, NoDeviceIsOfTheEnvironment) {
