@@ -34,7 +34,10 @@ Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   entry.debug = flags & kFlagDebug;
   entry.variant = flags & kFlagVariantA ? 'a' : flags & kFlagVariantF ? 'f' : 0;
   entry.compression = flags & kFlagZstd ? Compression::Zstd : flags & kFlagLz4 ? Compression::Lz4 : Compression::None;
+  entry.version_minor = *read_at<uint16_t>(*header, 0x18);
+  entry.version_major = *read_at<uint16_t>(*header, 0x1a);
   entry.offset = at + *header_bytes;
+  entry.payload_bytes = *payload_bytes;
   entry.packed_bytes = entry.compression == Compression::None ? *payload_bytes : compressed;
   if (entry.packed_bytes > *payload_bytes) {
     return damaged(fmt::format("the entry at offset {} claims {} packed bytes in a payload of {}", at, compressed,

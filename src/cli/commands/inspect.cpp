@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln inspect`: what is inside of a kernel's binary?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/inspect_target.h"
+#include "inspect/json_views.h"
+#include "inspect/text_views.h"
+#include "sys/machine.h"
+#include "sys/pager.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct Options {
+  build::Request request;
+  std::string target, kernel, member, extract;
+  bool overview = false, kernels = false;
+  uint32_t block = 256;
+};
+
+struct Views {
+  bool overview = false, kernels = false;
+};
+
+Views chosen(const Options& options) {
+  Views views{options.overview, options.kernels};
+  if (!options.overview && !options.kernels) views.overview = views.kernels = true;
+  return views;
+}
+
+// Images under names that say what they are: 0001.sm_90.cubin, 0002.compute_90.ptx.
+Status extract(const inspect::Analysis& analysis, const sys::fs::path& folder) {
+  size_t number = 0;
+  for (const inspect::Image& image : analysis.images.images) {
+    TRY(auto bytes, inspect::unpack(image, analysis.file.bytes));
+    const char* suffix = image.is(binary::ImageKind::Elf) ? "cubin" : image.is(binary::ImageKind::Ptx) ? "ptx" : "bin";
+    std::string label = text::replace_all(image.label(), " ", "_");
+    CHECK_OK(sys::real_files().write(folder / fmt::format("{:04}.{}.{}", ++number, label, suffix),
+                                     {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, sys::Durable::No));
+  }
+  return {};
+}
+
+std::string text_of(const inspect::Analysis& analysis, const Views& views, const std::vector<uint32_t>& gpus,
+                    const Options& options, const Context& context) {
+  inspect::TextStyle style;
+  style.color = context.terminal.color_out;
+  style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
+  style.verbose = context.verbose;
+  style.block_threads = options.block;
+  std::string out;
+  if (views.overview) out += inspect::overview_text(analysis, gpus, style);
+  if (views.kernels && !analysis.images.images.empty()) {
+    style.verbose |= options.kernels;
+    out += inspect::kernels_text(analysis, options.kernel, style);
+  }
+  return out;
+}
+
+void write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
+                const Options& options) {
+  sys::write_out(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema,
+                             dump(Json(options.target))));
+  bool first = true;
+  for (const inspect::Analysis& analysis : all) {
+    Json value = views.overview ? inspect::overview_json(analysis, gpus) : Json{{"name", analysis.file.name}};
+    sys::write_out(first ? "\n" : ",\n");
+    first = false;
+    if (views.kernels)
+      inspect::write_with_kernels(value, analysis, options.kernel, options.block,
+                                  [](std::string_view text) { sys::write_out(text); });
+    else
+      sys::write_out(dump(value));
+  }
+  sys::write_out("]}\n");
+}
+
+Result<int> run(Options& options, Context& context) {
+  TRY(Target target, open_target(context, options.request, options.target, options.member));
+  Views views = chosen(options);
+  inspect::AnalyseOptions read;
+  read.kernels = views.kernels;
+  read.threads = sys::usable_cores(sys::real_files());
+  if (!target.compiled)
+    for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
+  std::vector<uint32_t> gpus = gpus_here(context);
+  std::vector<inspect::Analysis> all;
+  std::string text;
+  for (inspect::Artifact& artifact : target.files) {
+    TRY(inspect::Analysis analysis, inspect::analyse(std::move(artifact), read));
+    if (!options.extract.empty()) CHECK_OK(extract(analysis, context.directory / options.extract));
+    if (context.json) {
+      all.push_back(std::move(analysis));
+      continue;
+    }
+    if (!text.empty()) text += "\n";
+    text += text_of(analysis, views, gpus, options, context);
+  }
+  if (context.json)
+    write_json(all, views, gpus, options);
+  else
+    sys::write_paged(text, context.terminal, context.env);
+  return 0;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TARGET", options->target,
+                 "A .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or an installed Python package")
+      ->required()
+      ->type_name("");
+  app.add_flag("--overview", options->overview, "What the file consists of and which GPUs it serves");
+  app.add_flag("--kernels", options->kernels, "Registers, memory, spills, instructions and occupancy of each kernel");
+  app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");
+  app.add_option("--block", options->block, "Threads of a block, for the occupancy (default 256)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  app.add_option("--member", options->member, "Only files of the wheel, archive or package with this text in their name")
+      ->type_name("TEXT");
+  app.add_option("--extract", options->extract, "Write every image there, unpacked")->type_name("DIR");
+  add_build_options(app, options->request);
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command inspect_command = {"inspect", "Show what is inside of a kernel's binary", setup};
+
+}  // namespace kiln::cli

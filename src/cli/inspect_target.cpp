@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which binaries does a word on the command line stand for?
+#include "cli/inspect_target.h"
+
+#include <fmt/format.h>
+
+#include "cli/build_options.h"
+#include "cli/device_code.h"
+#include "project/gpu.h"
+#include "project/manifest.h"
+
+namespace kiln::cli {
+namespace {
+
+using std::filesystem::path;
+
+Result<Target> open_source(Context& context, build::Request request, const std::string& word) {
+  request.targets = {word};
+  TRY(DeviceCode code, compile_device_code(context, request));
+  auto files = inspect::open_file(code.fatbin, word);
+  // The mapping outlives the name.
+  std::error_code ignored;
+  std::filesystem::remove_all(code.folder, ignored);
+  if (!files) return std::move(files.error());
+  return Target{std::move(*files), true, code.source};
+}
+
+Result<Target> open_folder(Context& context, build::Request request, const std::string& word, const path& folder) {
+  if (!sys::real_files().state(folder / project::kManifestName).is_file()) {
+    return Error{Fault::Usage, fmt::format("cannot inspect {}", word), "it is a directory without a kiln.toml",
+                 "name a file in it, or a project"};
+  }
+  request.targets = {word};
+  TRY(build::Outcome outcome, build_for(context, request));
+  TRY(auto files, inspect::open_file(outcome.file, outcome.file.filename().string()));
+  return Target{std::move(files), true, ""};
+}
+
+}  // namespace
+
+Result<Target> open_target(Context& context, build::Request request, const std::string& word,
+                           const std::string& member) {
+  path file = context.directory / word;
+  sys::FileState state = sys::real_files().state(file);
+  Target target;
+  if (state.is_directory) {
+    TRY(target, open_folder(context, std::move(request), word, file));
+  } else if (state.exists && (word.ends_with(".cu") || word.ends_with(".cpp"))) {
+    TRY(target, open_source(context, std::move(request), word));
+  } else if (state.exists || word.find('/') != word.npos || word.find('.') != word.npos) {
+    TRY(target.files, inspect::open_file(file, word));
+  } else {
+    TRY(path folder, inspect::find_package(sys::real_files(), sys::real_processes(), context.env, word));
+    TRY(target.files, inspect::open_package(sys::real_files(), folder));
+  }
+  if (member.empty()) return target;
+  std::erase_if(target.files, [&](const inspect::Artifact& one) { return one.name.find(member) == one.name.npos; });
+  if (target.files.empty())
+    return Error{Fault::Usage, fmt::format("cannot inspect {}", word),
+                 fmt::format("no binary in it has '{}' in its name", member), fmt::format("kiln inspect {}", word)};
+  return target;
+}
+
+std::vector<uint32_t> gpus_here(const Context& context) {
+  std::vector<uint32_t> out;
+  for (const project::Arch& arch : project::gpu_archs(sys::real_files(), sys::real_processes(), context.env))
+    out.push_back(static_cast<uint32_t>(arch.major * 10 + arch.minor));
+  return out;
+}
+
+}  // namespace kiln::cli

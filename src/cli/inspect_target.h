@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which binaries does a word on the command line of `kiln inspect` or `kiln diff` stand for?
+#pragma once
+
+#include "build/request.h"
+#include "cli/command.h"
+#include "inspect/artifact.h"
+
+namespace kiln::cli {
+
+struct Target {
+  std::vector<inspect::Artifact> files;
+  bool compiled = false;  // from a .cu, for the architectures of the request
+  std::string source;     // that .cu
+};
+
+// A .cu is compiled (device code alone), a project built, a package looked up. `member`: only files with it in their
+// name.
+Result<Target> open_target(Context& context, build::Request request, const std::string& word,
+                           const std::string& member);
+
+// Of the GPUs of this machine, as 90.
+std::vector<uint32_t> gpus_here(const Context& context);
+
+}  // namespace kiln::cli

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is a target opened, whatever holds the binaries?
+#include "inspect/artifact.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "binary/containers.h"
+#include "binary/cubin.h"
+#include "binary/fatbin.h"
+#include "inspect/images.h"
+
+namespace kiln::inspect {
+namespace {
+
+using binary::Bytes;
+using sys::fs::path;
+
+Error in_file(Error error, const std::string& shown) {
+  error.what = fmt::format("cannot inspect {}", shown);
+  return error;
+}
+
+bool is_binary(FileKind kind) {
+  return kind == FileKind::SharedLibrary || kind == FileKind::Executable || kind == FileKind::Object ||
+         kind == FileKind::Cubin || kind == FileKind::Fatbin || kind == FileKind::Ptx;
+}
+
+// The first bytes of a member, without unpacking it as a whole, tell too little of a deflated one: names do.
+bool may_be_binary(const std::string& name) {
+  std::string file = name.substr(name.rfind('/') + 1);
+  for (std::string_view end : {".so", ".cubin", ".fatbin", ".ptx", ".o", ".a"})
+    if (file.ends_with(end)) return true;
+  return file.find(".so.") != file.npos;
+}
+
+Result<std::vector<Artifact>> open_members(const Artifact& holder, bool zip) {
+  TRY(auto members, zip ? binary::read_zip(holder.bytes) : binary::read_ar(holder.bytes));
+  std::vector<Artifact> out;
+  for (const binary::Member& member : members) {
+    if (zip && !may_be_binary(member.name)) continue;
+    Artifact artifact{member.name, holder.path, member.name, FileKind::Unknown, member.packed, holder.mapping, nullptr};
+    if (member.method != 0) {
+      TRY(auto bytes, binary::unpack_member(member));
+      artifact.unpacked = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+      artifact.bytes = *artifact.unpacked;
+    }
+    artifact.kind = kind_of(artifact.bytes);
+    if (is_binary(artifact.kind)) out.push_back(std::move(artifact));
+  }
+  return out;
+}
+
+void collect_libraries(const sys::Files& files, const path& folder, int depth, std::vector<path>& out) {
+  if (depth > 12) return;
+  for (const std::string& name : files.list(folder)) {
+    path file = folder / name;
+    sys::FileState state = files.state(file);
+    if (state.is_directory)
+      collect_libraries(files, file, depth + 1, out);
+    else if (state.is_file() && (name.ends_with(".so") || name.find(".so.") != name.npos))
+      out.push_back(file);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(FileKind kind) {
+  switch (kind) {
+    case FileKind::SharedLibrary:
+      return "shared library";
+    case FileKind::Executable:
+      return "program";
+    case FileKind::Object:
+      return "object";
+    case FileKind::Cubin:
+      return "cubin";
+    case FileKind::Fatbin:
+      return "fat binary";
+    case FileKind::Ptx:
+      return "PTX";
+    case FileKind::Archive:
+      return "archive";
+    case FileKind::Zip:
+      return "wheel";
+    default:
+      return "unknown";
+  }
+}
+
+FileKind kind_of(Bytes bytes) {
+  if (binary::is_elf(bytes)) {
+    auto machine = binary::read_at<uint16_t>(bytes, 18), type = binary::read_at<uint16_t>(bytes, 16);
+    if (machine == binary::kMachineCuda) return FileKind::Cubin;
+    if (type == binary::kElfRelocatable) return FileKind::Object;
+    return type == binary::kElfExecutable ? FileKind::Executable : FileKind::SharedLibrary;
+  }
+  if (binary::read_at<uint32_t>(bytes, 0) == binary::kContainerMagic) return FileKind::Fatbin;
+  if (binary::is_ar(bytes)) return FileKind::Archive;
+  if (binary::is_zip(bytes)) return FileKind::Zip;
+  return looks_like_ptx(bytes) ? FileKind::Ptx : FileKind::Unknown;
+}
+
+Result<std::vector<Artifact>> open_file(const path& file, const std::string& shown) {
+  TRY(auto mapped, sys::MappedFile::open(file));
+  Artifact artifact{shown, file, "", FileKind::Unknown, {}, nullptr, nullptr};
+  artifact.mapping = std::make_shared<const sys::MappedFile>(std::move(mapped));
+  artifact.bytes = artifact.mapping->bytes();
+  if (artifact.bytes.empty())
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "at offset 0: the file is empty", ""};
+  artifact.kind = kind_of(artifact.bytes);
+  if (artifact.kind == FileKind::Unknown) {
+    uint32_t head = binary::read_at<uint32_t>(artifact.bytes, 0).value_or(0);
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown),
+                 fmt::format("at offset 0: 0x{:08x} begins no ELF file, fat binary, archive, wheel or PTX", head),
+                 "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
+  }
+  if (artifact.kind != FileKind::Archive && artifact.kind != FileKind::Zip) return std::vector<Artifact>{artifact};
+  auto members = open_members(artifact, artifact.kind == FileKind::Zip);
+  if (!members) return in_file(members.error(), shown);
+  if (members->empty())
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "it holds no binary", "unpack it and look"};
+  return members;
+}
+
+Result<path> find_package(const sys::Files& files, sys::Processes& processes, const sys::Environment& env,
+                          const std::string& name) {
+  Error none{Fault::Usage, fmt::format("cannot find {}", name), "there is no such file and no such Python package",
+             "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
+  if (!text::is_identifier(name)) return none;
+  path python = sys::find_program(files, "python3", env.get("PATH").value_or("/usr/bin:/bin"));
+  if (python.empty()) {
+    none.why += " (python3 is not on PATH)";
+    return none;
+  }
+  sys::ProcessSpec spec;
+  // -I would leave out PYTHONPATH, by which people name packages.
+  spec.arguments = {python.string(), "-c", "import sys\nfor p in sys.path: print(p)"};
+  TRY(auto answer, processes.run(spec));
+  for (std::string_view line : text::lines(answer.out)) {
+    if (line.empty()) continue;
+    path folder = path(line) / name;
+    if (files.state(folder).is_directory) return folder;
+  }
+  none.why += fmt::format(" for {}", python.string());
+  return none;
+}
+
+Result<std::vector<Artifact>> open_package(const sys::Files& files, const path& folder) {
+  std::vector<path> libraries;
+  collect_libraries(files, folder, 0, libraries);
+  std::vector<Artifact> out;
+  for (const path& library : libraries) {
+    auto opened = open_file(library, library.lexically_relative(folder).string());
+    if (!opened) continue;  // a linker script, a text named .so: no binary
+    for (Artifact& artifact : *opened)
+      if (is_binary(artifact.kind)) out.push_back(std::move(artifact));
+  }
+  if (out.empty())
+    return Error{Fault::Work, fmt::format("cannot inspect {}", folder.string()), "the package has no shared library",
+                 ""};
+  return out;
+}
+
+}  // namespace kiln::inspect

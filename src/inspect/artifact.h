@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which binary files stand behind a target: a file itself, the members of an archive or a wheel, the libraries of an
+// installed package?
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "binary/bytes.h"
+#include "sys/files.h"
+#include "sys/mapped_file.h"
+#include "sys/process.h"
+
+namespace kiln::inspect {
+
+enum class FileKind { SharedLibrary, Executable, Object, Cubin, Fatbin, Ptx, Archive, Zip, Unknown };
+std::string_view name_of(FileKind kind);
+FileKind kind_of(binary::Bytes bytes);
+
+struct Artifact {
+  std::string name;      // as shown: "libadd.so", "pkg/lib/x.so"
+  sys::fs::path path;    // on the disk; of a member the file that holds it
+  std::string member;    // inside of it; empty for the file itself
+  FileKind kind = FileKind::Unknown;
+  binary::Bytes bytes;
+  std::shared_ptr<const sys::MappedFile> mapping;         // when the bytes are the file's own
+  std::shared_ptr<const std::vector<std::byte>> unpacked;  // when they were compressed
+};
+
+// One file: itself; of a .a its objects; of a wheel its binaries. An error names file and offset.
+Result<std::vector<Artifact>> open_file(const sys::fs::path& path, const std::string& shown);
+
+// The folder of an installed Python package (`torch`), asked of the python3 that PATH gives. An error when there is no
+// such package.
+Result<sys::fs::path> find_package(const sys::Files& files, sys::Processes& processes, const sys::Environment& env,
+                                   const std::string& name);
+// Its shared libraries.
+Result<std::vector<Artifact>> open_package(const sys::Files& files, const sys::fs::path& folder);
+
+}  // namespace kiln::inspect

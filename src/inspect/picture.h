@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does each byte of a file belong to? Pieces that cover the file once, so that their total is its size.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "inspect/images.h"
+
+namespace kiln::inspect {
+
+enum class Group { Header, HostCode, HostData, Sass, Ptx, Lto, Fatbin, Symbols, Relocations, Unwind, Debug, Other, Gap };
+std::string_view name_of(Group group);
+inline constexpr size_t kGroups = static_cast<size_t>(Group::Gap) + 1;
+
+struct Piece {
+  Group group = Group::Other;
+  std::string name;  // ".text", "sm_90", "section headers"
+  uint64_t offset = 0, bytes = 0;
+};
+
+// In the order of the file, none empty, none overlapping: the second claim on a byte is ignored.
+std::vector<Piece> picture_of(binary::Bytes file, const ImageList& images);
+
+struct GroupTotal {
+  Group group = Group::Other;
+  uint64_t bytes = 0;
+};
+// Largest first.
+std::vector<GroupTotal> totals_of(const std::vector<Piece>& pieces);
+
+}  // namespace kiln::inspect
