@@ -89,11 +89,13 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
     return damaged("a zip archive", *at, fmt::format("the member '{}' is encrypted", member.name));
   if (local > bytes.size() || read_at<uint32_t>(bytes, local) != kZipLocal || !slice(bytes, local, kZipLocalBytes))
     return damaged("a zip archive", *at, fmt::format("the member '{}' is said to begin at {}", member.name, local));
-  uint64_t data = local + kZipLocalBytes + *read_at<uint16_t>(bytes, local + 26) + *read_at<uint16_t>(bytes, local + 28);
+  uint64_t data =
+      local + kZipLocalBytes + *read_at<uint16_t>(bytes, local + 26) + *read_at<uint16_t>(bytes, local + 28);
   auto content = slice(bytes, data, packed);
   if (!content)
-    return damaged("a zip archive", *at, fmt::format("the member '{}' claims {} bytes from offset {}, the file has {}",
-                                                     member.name, packed, data, bytes.size()));
+    return damaged("a zip archive", *at,
+                   fmt::format("the member '{}' claims {} bytes from offset {}, the file has {}", member.name, packed,
+                               data, bytes.size()));
   member.packed = *content;
   *at += kZipEntryBytes + name_bytes + extra_bytes + comment_bytes;
   return member;
@@ -118,8 +120,8 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
       return damaged("an archive", at, "no header of a member stands here");
     auto content = slice(bytes, at + kArHeaderBytes, static_cast<uint64_t>(*size));
     if (!content)
-      return damaged("an archive", at, fmt::format("a member claims {} bytes, {} are left", *size,
-                                                   bytes.size() - at - kArHeaderBytes));
+      return damaged("an archive", at,
+                     fmt::format("a member claims {} bytes, {} are left", *size, bytes.size() - at - kArHeaderBytes));
     std::string_view name = text::trim(head.substr(0, 16));
     if (name == "//") {
       long_names = text_of(*content);
@@ -161,7 +163,8 @@ Result<std::vector<std::byte>> unpack_member(const Member& member) {
   if (member.method != 8) return wrong(fmt::format("compression method {}, known are 0 and 8", member.method));
   // Deflate shrinks by 1,032 at most: a larger claim is a lie.
   if (member.unpacked_bytes > kMaxUnpackedBytes || member.unpacked_bytes / 1100 > member.packed.size() + 1)
-    return wrong(fmt::format("{} bytes are claimed out of {} packed ones", member.unpacked_bytes, member.packed.size()));
+    return wrong(
+        fmt::format("{} bytes are claimed out of {} packed ones", member.unpacked_bytes, member.packed.size()));
   std::vector<std::byte> out(member.unpacked_bytes);
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) return wrong("zlib has no memory");

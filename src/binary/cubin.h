@@ -16,14 +16,14 @@ namespace kiln::binary {
 // Names are views into the cubin's bytes.
 struct Kernel {
   std::string_view name;
-  uint32_t symbol = 0;   // its index, as nvdisasm -fun takes it
-  uint32_t section = 0;  // index of its .text
+  uint32_t symbol = 0;                       // its index, as nvdisasm -fun takes it
+  uint32_t section = 0;                      // index of its .text
   uint64_t code_offset = 0, code_bytes = 0;  // inside of that section
   uint32_t registers = 0;
   uint64_t shared_bytes = 0;           // static, the reserved part with it (as cuobjdump -res-usage counts)
   uint64_t shared_reserved_bytes = 0;  // the driver's part of it
   uint64_t stack_bytes = 0;
-  uint64_t constant_bytes = 0;  // bank 0: parameters and what the driver puts before them
+  uint64_t constant_bytes = 0;                 // bank 0: parameters and what the driver puts before them
   uint32_t spill_stores = 0, spill_loads = 0;  // instructions
   uint64_t spill_store_bytes = 0, spill_load_bytes = 0;
   KernelAttributes attributes;

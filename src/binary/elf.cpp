@@ -47,8 +47,8 @@ Status read_sections(Elf& elf, uint64_t count, uint64_t names_index, uint64_t en
   if (count == 0) count = *read_at<uint64_t>(elf.bytes, table + 32);
   if (names_index == 0xffff) names_index = *read_at<uint32_t>(elf.bytes, table + 40);
   if (count > kMaxSections || !slice(elf.bytes, table, count * kSectionHeaderBytes)) {
-    return damaged(60, fmt::format("{} section headers from offset {}, the file has {} bytes", count, table,
-                                   elf.bytes.size()));
+    return damaged(
+        60, fmt::format("{} section headers from offset {}, the file has {} bytes", count, table, elf.bytes.size()));
   }
   std::vector<uint32_t> names(count);
   elf.sections.reserve(count);
@@ -70,8 +70,8 @@ Status read_segments(Elf& elf, uint64_t count, uint64_t entry_bytes) {
     return damaged(54, fmt::format("program headers of {} bytes, wanted {}", entry_bytes, kSegmentHeaderBytes));
   }
   if (!slice(elf.bytes, table, count * kSegmentHeaderBytes)) {
-    return damaged(32, fmt::format("{} program headers from offset {}, the file has {} bytes", count, table,
-                                   elf.bytes.size()));
+    return damaged(
+        32, fmt::format("{} program headers from offset {}, the file has {} bytes", count, table, elf.bytes.size()));
   }
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t at = table + i * kSegmentHeaderBytes;
@@ -134,8 +134,8 @@ Result<Elf> read_elf(Bytes bytes) {
   elf.section_table_offset = *read_at<uint64_t>(bytes, 40);
   elf.flags = *read_at<uint32_t>(bytes, 48);
   CHECK_OK(read_segments(elf, *read_at<uint16_t>(bytes, 56), *read_at<uint16_t>(bytes, 54)));
-  CHECK_OK(read_sections(elf, *read_at<uint16_t>(bytes, 60), *read_at<uint16_t>(bytes, 62),
-                         *read_at<uint16_t>(bytes, 58)));
+  CHECK_OK(
+      read_sections(elf, *read_at<uint16_t>(bytes, 60), *read_at<uint16_t>(bytes, 62), *read_at<uint16_t>(bytes, 58)));
   return elf;
 }
 

@@ -24,12 +24,12 @@ struct FatbinEntry {
   char variant = 0;   // 'a', 'f', or 0
   bool debug = false;
   Compression compression = Compression::None;
-  uint64_t offset = 0;  // of the payload, in the container
+  uint64_t offset = 0;         // of the payload, in the container
   uint64_t payload_bytes = 0;  // with its padding
   uint64_t packed_bytes = 0;
   uint64_t unpacked_bytes = 0;
   uint16_t version_major = 0, version_minor = 0;  // of PTX the ISA's: 9, 0
-  std::string identifier;                        // the source file, where it is told
+  std::string identifier;                         // the source file, where it is told
 };
 
 // The whole size that the container's header claims; an error when this is no container.

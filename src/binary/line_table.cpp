@@ -136,8 +136,8 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
   uint32_t header_length = cursor.take<uint32_t>();
   uint64_t rows_at = cursor.at() + header_length;
   if (cursor.failed() || unit.end > program.bytes.size() || rows_at > unit.end)
-    return damaged(program.section_name, begin, fmt::format("a unit claims {} bytes, the section has {}", length,
-                                                            program.bytes.size()));
+    return damaged(program.section_name, begin,
+                   fmt::format("a unit claims {} bytes, the section has {}", length, program.bytes.size()));
   if (version < 2 || version > 4)
     return damaged(program.section_name, begin + 4, fmt::format("DWARF {}, wanted 2 to 4", version));
   unit.min_step = cursor.take<uint8_t>();

@@ -40,8 +40,8 @@ Result<std::vector<NvRecord>> read_nv_info(Bytes section) {
     if (form == kFormPayload) {
       auto payload = slice(section, at, record.value);
       if (!payload) {
-        return damaged(record.offset, fmt::format("a record claims {} bytes, {} are left", record.value,
-                                                  section.size() - at));
+        return damaged(record.offset,
+                       fmt::format("a record claims {} bytes, {} are left", record.value, section.size() - at));
       }
       record.payload = *payload;
       at += (record.value + 3u) & ~3u;

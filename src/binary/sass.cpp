@@ -68,9 +68,9 @@ std::string text_of(const ControlCode& code) {
 }
 
 std::string_view name_of(SassClass kind) {
-  constexpr std::string_view kNames[kSassClasses] = {
-      "fp32",   "fp64",  "fp16",     "integer", "tensor", "special", "convert", "move",    "global",
-      "shared", "local", "constant", "texture", "atomic", "control", "sync",    "uniform", "other"};
+  constexpr std::string_view kNames[kSassClasses] = {"fp32",    "fp64",   "fp16",    "integer", "tensor",  "special",
+                                                     "convert", "move",   "global",  "shared",  "local",   "constant",
+                                                     "texture", "atomic", "control", "sync",    "uniform", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

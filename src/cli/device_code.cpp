@@ -29,8 +29,7 @@ Status add_torch_folders(const Context& context, std::vector<std::string>& words
   TRY(path torch, inspect::find_package(sys::real_files(), sys::real_processes(), context.env, "torch"));
   words.push_back("-I" + (torch / "include").string());
   words.push_back("-I" + (torch / "include/torch/csrc/api/include").string());
-  path python =
-      sys::find_program(sys::real_files(), "python3", context.env.get("PATH").value_or("/usr/bin:/bin"));
+  path python = sys::find_program(sys::real_files(), "python3", context.env.get("PATH").value_or("/usr/bin:/bin"));
   sys::ProcessSpec spec;
   spec.arguments = {python.string(), "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"};
   TRY(auto answer, sys::real_processes().run(spec));

@@ -67,8 +67,7 @@ std::vector<ImageGroup> groups_of(const std::vector<Image>& images) {
     auto found = std::find_if(out.begin(), out.end(), [&](const ImageGroup& group) {
       return group.label == label && group.compression == compression && group.debug == image.entry.debug;
     });
-    if (found == out.end())
-      found = out.insert(found, {label, std::string(compression), image.entry.debug, 0, 0, 0});
+    if (found == out.end()) found = out.insert(found, {label, std::string(compression), image.entry.debug, 0, 0, 0});
     found->count += 1;
     found->packed_bytes += image.entry.packed_bytes;
     // An image that is not packed may leave the size away.

@@ -127,7 +127,8 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
 
 Result<path> find_package(const sys::Files& files, sys::Processes& processes, const sys::Environment& env,
                           const std::string& name) {
-  Error none{Fault::Usage, fmt::format("cannot find {}", name), "there is no such file and no such Python package",
+  Error none{Fault::Usage, fmt::format("cannot find {}", name),
+             "there is no such file, and python3 of PATH has no such package",
              "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
   if (!text::is_identifier(name)) return none;
   path python = sys::find_program(files, "python3", env.get("PATH").value_or("/usr/bin:/bin"));
@@ -144,7 +145,6 @@ Result<path> find_package(const sys::Files& files, sys::Processes& processes, co
     path folder = path(line) / name;
     if (files.state(folder).is_directory) return folder;
   }
-  none.why += fmt::format(" for {}", python.string());
   return none;
 }
 

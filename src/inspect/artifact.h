@@ -19,12 +19,12 @@ std::string_view name_of(FileKind kind);
 FileKind kind_of(binary::Bytes bytes);
 
 struct Artifact {
-  std::string name;      // as shown: "libadd.so", "pkg/lib/x.so"
-  sys::fs::path path;    // on the disk; of a member the file that holds it
-  std::string member;    // inside of it; empty for the file itself
+  std::string name;    // as shown: "libadd.so", "pkg/lib/x.so"
+  sys::fs::path path;  // on the disk; of a member the file that holds it
+  std::string member;  // inside of it; empty for the file itself
   FileKind kind = FileKind::Unknown;
   binary::Bytes bytes;
-  std::shared_ptr<const sys::MappedFile> mapping;         // when the bytes are the file's own
+  std::shared_ptr<const sys::MappedFile> mapping;          // when the bytes are the file's own
   std::shared_ptr<const std::vector<std::byte>> unpacked;  // when they were compressed
 };
 

@@ -47,9 +47,9 @@ void scan(Bytes file, Bytes section, ImageList& list) {
     auto size = binary::container_bytes(rest);
     if (!size || *size > rest.size()) {
       list.containers++;
-      list.faults.push_back(fmt::format("fat binary at offset {}: {}", offset_in(file, rest),
-                                        size ? fmt::format("it claims {} bytes, {} are left", *size, rest.size())
-                                             : size.error().why));
+      list.faults.push_back(
+          fmt::format("fat binary at offset {}: {}", offset_in(file, rest),
+                      size ? fmt::format("it claims {} bytes, {} are left", *size, rest.size()) : size.error().why));
       at += 8;
       continue;
     }
@@ -85,8 +85,7 @@ Image bare(Bytes file, ImageKind kind) {
 }  // namespace
 
 std::string Image::label() const {
-  std::string number =
-      fmt::format("{}{}", entry.arch, entry.variant ? std::string(1, entry.variant) : std::string());
+  std::string number = fmt::format("{}{}", entry.arch, entry.variant ? std::string(1, entry.variant) : std::string());
   if (is(ImageKind::Elf)) return "sm_" + number;
   if (is(ImageKind::Ptx)) return "compute_" + number;
   if (is(ImageKind::LtoIr)) return "LTO sm_" + number;

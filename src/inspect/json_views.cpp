@@ -21,15 +21,15 @@ Json image_json(const Image& image) {
                      : image.is(binary::ImageKind::Ptx)   ? "ptx"
                      : image.is(binary::ImageKind::LtoIr) ? "lto"
                                                           : "unknown";
-  Json out{{"container", image.container},
-           {"kind", kind},
-           {"arch", image.label()},
-           {"offset", image.container_offset + entry.offset},
-           {"compression", name_of(entry.compression)},
-           {"packed_bytes", entry.packed_bytes},
-           {"unpacked_bytes",
-            entry.compression == binary::Compression::None ? entry.packed_bytes : entry.unpacked_bytes},
-           {"debug", entry.debug}};
+  Json out{
+      {"container", image.container},
+      {"kind", kind},
+      {"arch", image.label()},
+      {"offset", image.container_offset + entry.offset},
+      {"compression", name_of(entry.compression)},
+      {"packed_bytes", entry.packed_bytes},
+      {"unpacked_bytes", entry.compression == binary::Compression::None ? entry.packed_bytes : entry.unpacked_bytes},
+      {"debug", entry.debug}};
   if (image.is(binary::ImageKind::Ptx) && entry.version_major)
     out["ptx_isa"] = fmt::format("{}.{}", entry.version_major, entry.version_minor);
   if (!entry.identifier.empty()) out["source"] = entry.identifier;
@@ -50,10 +50,8 @@ Json overview_json(const Analysis& analysis, const std::vector<uint32_t>& gpus) 
   for (const GroupTotal& total : totals_of(analysis.pieces))
     groups.push_back({{"group", name_of(total.group)}, {"bytes", total.bytes}});
   for (const Piece& piece : analysis.pieces)
-    pieces.push_back({{"group", name_of(piece.group)},
-                      {"name", piece.name},
-                      {"offset", piece.offset},
-                      {"bytes", piece.bytes}});
+    pieces.push_back(
+        {{"group", name_of(piece.group)}, {"name", piece.name}, {"offset", piece.offset}, {"bytes", piece.bytes}});
   for (const Image& image : analysis.images.images) images.push_back(image_json(image));
   for (const Served& one : served_gpus(analysis.images.images))
     served.push_back({{"arch", dotted(one.gpu->arch)},

@@ -73,7 +73,7 @@ std::string KernelRow::arch_text() const {
 }
 
 uint32_t KernelRow::block_threads(uint32_t wanted) const {
-  auto product = [](const uint32_t (&d)[3]) {
+  auto product = [](const uint32_t(&d)[3]) {
     uint64_t all = 1;
     for (uint32_t x : d) all = std::min<uint64_t>(all * std::max(x, 1u), 1u << 20);
     return d[0] ? static_cast<uint32_t>(all) : 0u;

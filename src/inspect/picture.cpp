@@ -122,8 +122,7 @@ std::vector<Piece> picture_of(Bytes file, const ImageList& images) {
   else if (images.containers == 0 && !file.empty())
     claimed.push_back({images.images.empty() ? Group::Other : Group::Ptx, "text", 0, file.size()});
   if (!elf || elf->machine != binary::kMachineCuda) add_images(images, claimed);
-  std::stable_sort(claimed.begin(), claimed.end(),
-                   [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
+  std::stable_sort(claimed.begin(), claimed.end(), [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
   uint64_t at = 0;
   auto fill = [&](uint64_t to) {
     if (to > at) out.push_back(gap(elf ? &*elf : nullptr, at, to - at));

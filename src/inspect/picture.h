@@ -9,7 +9,21 @@
 
 namespace kiln::inspect {
 
-enum class Group { Header, HostCode, HostData, Sass, Ptx, Lto, Fatbin, Symbols, Relocations, Unwind, Debug, Other, Gap };
+enum class Group {
+  Header,
+  HostCode,
+  HostData,
+  Sass,
+  Ptx,
+  Lto,
+  Fatbin,
+  Symbols,
+  Relocations,
+  Unwind,
+  Debug,
+  Other,
+  Gap
+};
 std::string_view name_of(Group group);
 inline constexpr size_t kGroups = static_cast<size_t>(Group::Gap) + 1;
 

@@ -92,8 +92,8 @@ std::string occupancy_text(const KernelRow& row, const TextStyle& style) {
   Occupancy fits = occupancy_of(row, row.block_threads(style.block_threads), &known);
   if (!known) return "?";
   if (fits.blocks == 0) return "does not fit";
-  return fmt::format("{:>3.0f} %  {} x {}, {}", fits.fraction * 100, fits.blocks, row.block_threads(style.block_threads),
-                     name_of(fits.limiter));
+  return fmt::format("{:>3.0f} %  {} x {}, {}", fits.fraction * 100, fits.blocks,
+                     row.block_threads(style.block_threads), name_of(fits.limiter));
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ std::string mix_text(const binary::SassCounts& counts) {
 }
 
 std::string bounds_text(const binary::KernelAttributes& attributes) {
-  auto shape = [](const uint32_t (&d)[3]) {
+  auto shape = [](const uint32_t(&d)[3]) {
     if (d[2] > 1) return fmt::format("{}x{}x{}", d[0], d[1], d[2]);
     return d[1] > 1 ? fmt::format("{}x{}", d[0], d[1]) : fmt::format("{}", d[0]);
   };
@@ -160,9 +160,9 @@ std::string kernels_text(const Analysis& analysis, const std::string& filter, co
   std::stable_sort(rows.begin(), rows.end(), [&](const KernelRow* a, const KernelRow* b) {
     return std::pair(first_seen[a->name], a->arch) < std::pair(first_seen[b->name], b->arch);
   });
-  std::string out =
-      fmt::format("kernels: {}{}\n", grouped(first_seen.size()),
-                  rows.size() == first_seen.size() ? "" : fmt::format(" ({} with all architectures)", grouped(rows.size())));
+  std::string out = fmt::format(
+      "kernels: {}{}\n", grouped(first_seen.size()),
+      rows.size() == first_seen.size() ? "" : fmt::format(" ({} with all architectures)", grouped(rows.size())));
   if (rows.empty()) return out;
   out += style.dim(fmt::format("  {:<8}{:>5}{:>15}{:>7}{:>14}{:>7}{:>8}{:>5}{:>9}{:>8}  occupancy\n", "arch", "regs",
                                "shared", "stack", "spill st/ld", "const", "params", "bar", "bounds", "instr"));
@@ -174,11 +174,11 @@ std::string kernels_text(const Analysis& analysis, const std::string& filter, co
     std::string shared = kernel.shared_reserved_bytes
                              ? fmt::format("{} + {}", row->user_shared_bytes(), kernel.shared_reserved_bytes)
                              : fmt::format("{}", kernel.shared_bytes);
-    out += fmt::format("  {:<8}{:>5}{:>15}{:>7}{:>14}{:>7}{:>8}{:>5}{:>9}{:>8}  {}\n", row->arch_text(),
-                       kernel.registers, shared, kernel.stack_bytes,
-                       fmt::format("{}/{}", kernel.spill_store_bytes, kernel.spill_load_bytes), kernel.constant_bytes,
-                       kernel.attributes.parameter_bytes, kernel.attributes.barriers, bounds_text(kernel.attributes),
-                       row->instructions(), occupancy_text(*row, style));
+    out +=
+        fmt::format("  {:<8}{:>5}{:>15}{:>7}{:>14}{:>7}{:>8}{:>5}{:>9}{:>8}  {}\n", row->arch_text(), kernel.registers,
+                    shared, kernel.stack_bytes, fmt::format("{}/{}", kernel.spill_store_bytes, kernel.spill_load_bytes),
+                    kernel.constant_bytes, kernel.attributes.parameter_bytes, kernel.attributes.barriers,
+                    bounds_text(kernel.attributes), row->instructions(), occupancy_text(*row, style));
     if (style.verbose) out += style.dim("          " + mix_text(kernel.counts)) + "\n";
   }
   for (const std::string& fault : analysis.kernels.faults) out += fmt::format("  damaged: {}\n", fault);

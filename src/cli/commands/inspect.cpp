@@ -66,8 +66,8 @@ std::string text_of(const inspect::Analysis& analysis, const Views& views, const
 
 void write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
                 const Options& options) {
-  sys::write_out(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema,
-                             dump(Json(options.target))));
+  sys::write_out(
+      fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema, dump(Json(options.target))));
   bool first = true;
   for (const inspect::Analysis& analysis : all) {
     Json value = views.overview ? inspect::overview_json(analysis, gpus) : Json{{"name", analysis.file.name}};
@@ -93,8 +93,10 @@ Result<int> run(Options& options, Context& context) {
   std::vector<uint32_t> gpus = gpus_here(context);
   std::vector<inspect::Analysis> all;
   std::string text;
+  bool damaged = false;
   for (inspect::Artifact& artifact : target.files) {
     TRY(inspect::Analysis analysis, inspect::analyse(std::move(artifact), read));
+    damaged |= !analysis.images.faults.empty() || !analysis.kernels.faults.empty();
     if (!options.extract.empty()) CHECK_OK(extract(analysis, context.directory / options.extract));
     if (context.json) {
       all.push_back(std::move(analysis));
@@ -107,7 +109,7 @@ Result<int> run(Options& options, Context& context) {
     write_json(all, views, gpus, options);
   else
     sys::write_paged(text, context.terminal, context.env);
-  return 0;
+  return damaged ? 1 : 0;
 }
 
 Run setup(CLI::App& app) {
@@ -122,7 +124,8 @@ Run setup(CLI::App& app) {
   app.add_option("--block", options->block, "Threads of a block, for the occupancy (default 256)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  app.add_option("--member", options->member, "Only files of the wheel, archive or package with this text in their name")
+  app.add_option("--member", options->member,
+                 "Only files of the wheel, archive or package with this text in their name")
       ->type_name("TEXT");
   app.add_option("--extract", options->extract, "Write every image there, unpacked")->type_name("DIR");
   add_build_options(app, options->request);
