@@ -34,7 +34,8 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte*
 
 // The common cases without a call: all lanes active, and the address a scalar or of base and step. Fault here means
 // only that locate() has to look.
-inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes, bool write, std::byte** pointer) {
+[[gnu::always_inline]] inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes, bool write,
+                                                   std::byte** pointer) {
   if (warp.mask != kFullMask || !(op->x & (kAddressUniform | kAddressAffine))) return Shape::Fault;
   const auto space = static_cast<ptx::Space>(op->z);
   uint64_t first, step = 0;
@@ -65,6 +66,27 @@ inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes, bool write
     *pointer = reinterpret_cast<std::byte*>(first);
   }
   return step ? Shape::Contiguous : Shape::Uniform;
+}
+
+// The commonest of them: 32 neighbours, or one place, of shared memory. Null: locate() has to look.
+template <class T>
+[[gnu::always_inline]] inline std::byte* shared_neighbours(Warp& warp, const Op* op) {
+  const Affine& value = affine_at(warp, op->a);
+  if (warp.mask != kFullMask || value.state == AffineState::Lanes) return nullptr;
+  if (static_cast<uint32_t>(value.step) != sizeof(T)) return nullptr;
+  uint64_t first = value.base + static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) first &= 0xffffffffu;
+  const uint64_t limit = warp.block->shared_bytes;
+  if ((first & (sizeof(T) - 1)) || first > limit || limit - first < sizeof(T) * kWarpSize) return nullptr;
+  return warp.block->shared + first;
+}
+template <class T>
+[[gnu::always_inline]] inline std::byte* shared_place(Warp& warp, const Op* op) {
+  uint64_t at = *warp.lanes<uint64_t>(op->a) + static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) at &= 0xffffffffu;
+  const uint64_t limit = warp.block->shared_bytes;
+  if ((at & (sizeof(T) - 1)) || at > limit || limit - at < sizeof(T)) return nullptr;
+  return warp.block->shared + at;
 }
 
 // One lane at a generic address. Null: a fault was reported.

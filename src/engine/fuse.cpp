@@ -17,7 +17,7 @@ bool reads(const Op& op, uint32_t offset) { return op.a == offset || op.b == off
 // Neither writes memory nor stops: a load may be done behind it as well as before it. The address of the load does not
 // change, for it is of base and step.
 bool may_be_passed(const Op& op) {
-  return op.effect != Effect::MaskAware || op.run == plain_load_32() || op.run == scalar_load_32();
+  return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run);
 }
 
 Handler fused(const Op& load, const Op& reader) {
@@ -25,7 +25,9 @@ Handler fused(const Op& load, const Op& reader) {
     if (row.reader != reader.run) continue;
     const uint32_t loaded = row.position == 0 ? reader.a : reader.b;
     const uint32_t other = row.position == 0 ? reader.b : reader.a;
-    if (loaded == load.d && other != load.d && reader.c != load.d) return row.both;
+    if (loaded == load.d && other != load.d && reader.c != load.d) {
+      return load.z == static_cast<uint8_t>(ptx::Space::Shared) ? row.both_shared : row.both;
+    }
   }
   return nullptr;
 }

@@ -16,11 +16,12 @@ struct LoadFusion {
   Handler reader;
   uint32_t position;  // the operand of the reader that was loaded: 0 a, 1 b
   Handler both;
+  Handler both_shared;  // for addresses of .shared
 };
 
 std::span<const LoadFusion> float_load_fusions();
-Handler plain_load_32();   // 32 lanes of 4 bytes
-Handler scalar_load_32();  // one value of 4 bytes
+Handler plain_load_32();                  // 32 lanes of 4 bytes
+bool is_scalar_load_32(Handler handler);  // one value of 4 bytes
 
 // Bit of Op::y on a load: one Op of the same stretch reads the value and nothing else does.
 constexpr uint8_t kReadOnce = 1;

@@ -346,15 +346,21 @@ template bool ternary_float<Fma>(Lowering&);
 
 namespace {
 
-// The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes or one scalar.
-template <class F, int kLoaded, bool kOtherLanes>
-const Op* run_load_ternary(Warp& warp, const Op* op) {
+// Where 32 neighbours lie, or null.
+template <bool kShared>
+[[gnu::always_inline]] inline const float* neighbours(Warp& warp, const Op* op) {
+  if constexpr (kShared) return reinterpret_cast<const float*>(shared_neighbours<float>(warp, op));
   std::byte* at;
-  if (locate_at_once(warp, op, sizeof(float), false, &at) != Shape::Contiguous) {
-    return static_cast<const Op*>(op->data)->run(warp, op);
-  }
+  Shape shape = locate_at_once(warp, op, sizeof(float), false, &at);
+  return shape == Shape::Contiguous ? reinterpret_cast<const float*>(at) : nullptr;
+}
+
+// The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes or one scalar.
+template <class F, int kLoaded, bool kOtherLanes, bool kShared>
+const Op* run_load_ternary(Warp& warp, const Op* op) {
+  const float* loaded = neighbours<kShared>(warp, op);
+  if (!loaded) return static_cast<const Op*>(op->data)->run(warp, op);
   const Op* reader = op + 1;
-  const float* loaded = reinterpret_cast<const float*>(at);
   const float* other = warp.lanes<float>(kLoaded == 0 ? reader->b : reader->a);
   const float* c = warp.lanes<float>(reader->c);
   float* d = warp.lanes<float>(reader->d);
@@ -367,14 +373,11 @@ const Op* run_load_ternary(Warp& warp, const Op* op) {
   return reader + 1;
 }
 
-template <class F, int kLoaded, bool kOtherLanes>
+template <class F, int kLoaded, bool kOtherLanes, bool kShared>
 const Op* run_load_binary(Warp& warp, const Op* op) {
-  std::byte* at;
-  if (locate_at_once(warp, op, sizeof(float), false, &at) != Shape::Contiguous) {
-    return static_cast<const Op*>(op->data)->run(warp, op);
-  }
+  const float* loaded = neighbours<kShared>(warp, op);
+  if (!loaded) return static_cast<const Op*>(op->data)->run(warp, op);
   const Op* reader = op + 1;
-  const float* loaded = reinterpret_cast<const float*>(at);
   const float* other = warp.lanes<float>(kLoaded == 0 ? reader->b : reader->a);
   float* d = warp.lanes<float>(reader->d);
   const float other0 = other[0];
@@ -386,20 +389,21 @@ const Op* run_load_binary(Warp& warp, const Op* op) {
   return reader + 1;
 }
 
+// The reader has lanes at the loaded operand, and lanes or a scalar at the other one.
+template <class F, int kLoaded, bool kOther>
+constexpr LoadFusion kTernary = {
+    &run_ternary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther, true>, kLoaded,
+    &run_load_ternary<F, kLoaded, kOther, false>, &run_load_ternary<F, kLoaded, kOther, true>};
+template <class F, int kLoaded, bool kOther>
+constexpr LoadFusion kBinary = {&run_binary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther>,
+                                kLoaded, &run_load_binary<F, kLoaded, kOther, false>,
+                                &run_load_binary<F, kLoaded, kOther, true>};
 template <class F>
-constexpr LoadFusion kTernaryFusions[] = {
-    {&run_ternary<F, float, float, float, true, true, true>, 0, &run_load_ternary<F, 0, true>},
-    {&run_ternary<F, float, float, float, true, true, true>, 1, &run_load_ternary<F, 1, true>},
-    {&run_ternary<F, float, float, float, true, false, true>, 0, &run_load_ternary<F, 0, false>},
-    {&run_ternary<F, float, float, float, false, true, true>, 1, &run_load_ternary<F, 1, false>},
-};
+constexpr LoadFusion kTernaryFusions[] = {kTernary<F, 0, true>, kTernary<F, 1, true>, kTernary<F, 0, false>,
+                                          kTernary<F, 1, false>};
 template <class F>
-constexpr LoadFusion kBinaryFusions[] = {
-    {&run_binary<F, float, float, float, true, true>, 0, &run_load_binary<F, 0, true>},
-    {&run_binary<F, float, float, float, true, true>, 1, &run_load_binary<F, 1, true>},
-    {&run_binary<F, float, float, float, true, false>, 0, &run_load_binary<F, 0, false>},
-    {&run_binary<F, float, float, float, false, true>, 1, &run_load_binary<F, 1, false>},
-};
+constexpr LoadFusion kBinaryFusions[] = {kBinary<F, 0, true>, kBinary<F, 1, true>, kBinary<F, 0, false>,
+                                         kBinary<F, 1, false>};
 
 }  // namespace
 

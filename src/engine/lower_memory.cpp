@@ -80,6 +80,14 @@ const Op* run_load_scalar(Warp& warp, const Op* op) {
 }
 
 template <class M, class R>
+const Op* run_load_scalar_shared(Warp& warp, const Op* op) {
+  const std::byte* at = shared_place<M>(warp, op);
+  if (!at) return run_load_scalar<M, R>(warp, op);
+  *warp.lanes<R>(op->d) = widen<M, R>(at);
+  return op + 1;
+}
+
+template <class M, class R>
 const Op* run_load_scalar_vector(Warp& warp, const Op* op) {
   const Elements& elements = *static_cast<const Elements*>(op->data);
   std::byte* pointer[kWarpSize];
@@ -379,8 +387,9 @@ bool load(Lowering& l) {
   bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);
     using R = decltype(r);
-    Op& op = l.emit(scalar ? (elements.count == 1 ? &run_load_scalar<M, R> : &run_load_scalar_vector<M, R>)
-                           : (elements.count == 1 ? &run_load<M, R> : &run_load_vector<M, R>));
+    Handler one =
+        scalar ? (in == ptx::Space::Shared ? &run_load_scalar_shared<M, R> : &run_load_scalar<M, R>) : &run_load<M, R>;
+    Op& op = l.emit(elements.count == 1 ? one : scalar ? &run_load_scalar_vector<M, R> : &run_load_vector<M, R>);
     prepared.run = op.run;
     prepared.site = op.site;
     op = prepared;
@@ -453,7 +462,9 @@ bool store(Lowering& l) {
 }
 
 Handler plain_load_32() { return &run_load<uint32_t, uint32_t>; }
-Handler scalar_load_32() { return &run_load_scalar<uint32_t, uint32_t>; }
+bool is_scalar_load_32(Handler handler) {
+  return handler == &run_load_scalar<uint32_t, uint32_t> || handler == &run_load_scalar_shared<uint32_t, uint32_t>;
+}
 
 bool nothing(Lowering&) { return true; }
 

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/control.h"
 #include "engine/fault.h"
@@ -41,6 +42,14 @@ Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function&
 }
 
 uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {
+  if (bytes == 8 && align == 8) {  // scalars lie together: eight to a line of the cache
+    if (scalars_left_ == 0) {
+      next_scalar_ = allocate(64, 64);
+      scalars_left_ = 8;
+    }
+    --scalars_left_;
+    return next_scalar_ == kScratch ? kScratch : std::exchange(next_scalar_, next_scalar_ + 8);
+  }
   uint64_t offset = (uint64_t{program_.frame_bytes} + align - 1) / align * align;
   if (offset + bytes > kMaxFrameBytes) {
     refuse(fmt::format("the function needs more than {} MB of registers a warp", kMaxFrameBytes >> 20));

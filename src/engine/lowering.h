@@ -182,6 +182,7 @@ class Lowering {
   };
   std::vector<Fix> fixes_;
   std::vector<uint32_t> branches_around_;
+  uint32_t next_scalar_ = 0, scalars_left_ = 0;
   std::vector<Op> prologue_;
   std::multimap<uint32_t, Op> after_;  // Ops to be placed after the Op of that index
 };
