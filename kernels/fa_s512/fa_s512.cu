@@ -32,7 +32,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool enable
 }
 
 // TMA and wgmma of this form exist on compute capability 9.x only, and the code is for 9.0a.
-int blocks_of(const Tensor& q) {
+int processors_of(const Tensor& q) {
   KILN_CHECK(q.is_cuda(), "q must be on a GPU of compute capability 9.0, not on ", q.device());
   int major = 0, minor = 0, processors = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q.device().index);
@@ -45,14 +45,15 @@ int blocks_of(const Tensor& q) {
 kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
                          kiln::Optional<double> scale, bool enable_gqa) {
   check_inputs(q, k, v, enable_gqa);
-  const int processors = blocks_of(q);
+  const int processors = processors_of(q);
   const double factor = scale.value_or(1.0 / __builtin_sqrt(static_cast<double>(q.size(3))));
   KILN_CHECK(factor > 0 && factor < 1e30, "scale must be positive and finite, not ", factor);
   Tensor out = kiln::empty_like(q);
   Tensor lse = kiln::empty({q.size(0), q.size(1), q.size(2)}, kiln::Dtype::f32, q.device());
   if (q.numel() == 0) return {out, lse};
 
-  const int64_t tiles_per_head = (q.size(2) + BLOCK_M - 1) / BLOCK_M;
+  const fa::Blocks block = fa::blocks_of(q.size(3));
+  const int64_t tiles_per_head = (q.size(2) + block.m - 1) / block.m;
   const int64_t tiles = q.size(0) * q.size(1) * tiles_per_head;
   // Tile numbers and rows are 32 bits wide, with room for one more step beyond the end.
   KILN_CHECK(tiles < (int64_t{1} << 30) && q.size(2) < (int64_t{1} << 30) && k.size(2) < (int64_t{1} << 30),
@@ -60,16 +61,16 @@ kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool
   fa::Report report(q);
   fa::Work work{};
   work.query = fa::tensor_map(q, "q", fa::kRowsPerWarpgroup);
-  work.key = fa::tensor_map(k, "k", BLOCK_N);
-  work.value = fa::tensor_map(v, "v", BLOCK_N);
+  work.key = fa::tensor_map(k, "k", block.n);
+  work.value = fa::tensor_map(v, "v", block.n);
   work.out = fa::tensor_map(out, "the output", fa::kRowsPerWarpgroup);
   work.lse = lse.data<float>();
   work.queries = static_cast<int>(q.size(2));
   work.keys = static_cast<int>(k.size(2));
-  work.heads = static_cast<int>(q.size(1));
-  work.heads_per_key = static_cast<int>(q.size(1) / k.size(1));
+  work.heads = fa::Divisor::of(static_cast<uint32_t>(q.size(1)));
+  work.heads_per_key = fa::Divisor::of(static_cast<uint32_t>(q.size(1) / k.size(1)));
   work.tiles = static_cast<int>(tiles);
-  work.tiles_per_head = static_cast<int>(tiles_per_head);
+  work.tiles_per_head = fa::Divisor::of(static_cast<uint32_t>(tiles_per_head));
   work.scale = static_cast<float>(factor);
   work.report = report.words();
   const int64_t blocks = tiles < processors ? tiles : processors;

@@ -129,29 +129,31 @@ __global__ void __launch_bounds__(128) values_kernel(const __grid_constant__ Pie
   write_accumulators(work.result, kHeadDim, out);
 }
 
-// Weights and LSE of one step, all in one go: scores [64, kBlockN] in, of which each row sees `keys`.
+constexpr int kSoftmaxColumns = 128;
+
+// Weights and LSE of one step, all in one go: scores [64, kSoftmaxColumns] in, of which each row sees `keys`.
 __global__ void __launch_bounds__(128) softmax_kernel(const __grid_constant__ PieceWork work) {
-  constexpr int kHalf = BLOCK_N / 2;  // two steps, so that the decay counts
+  constexpr int kHalf = kSoftmaxColumns / 2;  // two steps, so that the decay counts
   float scores[kHalf / 2], earlier[kHalf / 2], decay[2], factor[2], lse[2];
   const int column = threadIdx.x % 4 * 2, limit[2] = {work.keys, work.keys};
   Softmax softmax;
   softmax.scale_log2 = work.scale * 1.44269504088896341f;
-  read_accumulators(earlier, work.weights + kHalf, BLOCK_N);
+  read_accumulators(earlier, work.weights + kHalf, kSoftmaxColumns);
   mask_scores(earlier, column + kHalf, limit);
   softmax.step<true>(earlier, decay);
-  read_accumulators(scores, work.weights, BLOCK_N);
+  read_accumulators(scores, work.weights, kSoftmaxColumns);
   mask_scores(scores, column, limit);
   softmax.step<false>(scores, decay);
   scale_rows(earlier, decay);
   softmax.finish(factor, lse);
   scale_rows(earlier, factor);
   scale_rows(scores, factor);
-  write_accumulators(work.result, BLOCK_N, scores);
-  write_accumulators(work.result + kHalf, BLOCK_N, earlier);
+  write_accumulators(work.result, kSoftmaxColumns, scores);
+  write_accumulators(work.result + kHalf, kSoftmaxColumns, earlier);
   const unsigned row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
   if (threadIdx.x % 4 == 0) {
-    work.result[64 * BLOCK_N + row] = lse[0];
-    work.result[64 * BLOCK_N + row + 8] = lse[1];
+    work.result[64 * kSoftmaxColumns + row] = lse[0];
+    work.result[64 * kSoftmaxColumns + row + 8] = lse[1];
   }
 }
 
@@ -206,10 +208,10 @@ kiln::Tensors<2> piece_copy(const Tensor& x, int64_t row, int64_t rows) {
 }
 
 Tensor piece_scores(const Tensor& q, const Tensor& k) {
-  Tensor result = kiln::empty({64, BLOCK_N}, kiln::Dtype::f32, q.device());
+  Tensor result = kiln::empty({64, blocks_of(q.size(3)).n}, kiln::Dtype::f32, q.device());
   PieceWork work{};
   work.first = tensor_map(q, "q", kRowsPerWarpgroup);
-  work.second = tensor_map(k, "k", BLOCK_N);
+  work.second = tensor_map(k, "k", blocks_of(q.size(3)).n);
   work.result = result.data<float>();
   dispatch_piece(q, q.size(3), [&](auto t, auto d) { launch_piece(scores_kernel<decltype(t), d.value>, work, q); });
   return result;
@@ -218,16 +220,16 @@ Tensor piece_scores(const Tensor& q, const Tensor& k) {
 Tensor piece_values(const Tensor& weights, const Tensor& v) {
   Tensor result = kiln::empty({64, v.size(3)}, kiln::Dtype::f32, v.device());
   PieceWork work{};
-  work.first = tensor_map(v, "v", BLOCK_N);
+  work.first = tensor_map(v, "v", blocks_of(v.size(3)).n);
   work.weights = weights.data<const float>();
   work.result = result.data<float>();
   dispatch_piece(v, v.size(3), [&](auto t, auto d) { launch_piece(values_kernel<decltype(t), d.value>, work, v); });
   return result;
 }
 
-// Row-major weights [64, BLOCK_N], then 64 values of LSE.
+// Row-major weights [64, kSoftmaxColumns], then 64 values of LSE.
 Tensor piece_softmax(const Tensor& scores, int64_t keys, double scale) {
-  Tensor result = kiln::empty({64 * BLOCK_N + 64}, kiln::Dtype::f32, scores.device());
+  Tensor result = kiln::empty({64 * kSoftmaxColumns + 64}, kiln::Dtype::f32, scores.device());
   PieceWork work{};
   work.weights = scores.data<const float>();
   work.result = result.data<float>();

@@ -34,7 +34,7 @@ __device__ __forceinline__ void produce_keys_or_values(const Work& work, Shared<
   tma_prefetch_map(map);
   for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
     const Tile tile = Tile::of<S>(work, t);
-    const int head = tile.head / work.heads_per_key;
+    const int head = static_cast<int>(work.heads_per_key.quotient(tile.head));
     for (int j = tile.steps<S, kCausal>(work) - 1; j >= 0; j--, ring.advance()) {
       const uint32_t full = kKeys ? shared.key_full(ring.at) : shared.value_full(ring.at);
       mbarrier_wait(kKeys ? shared.key_empty(ring.at) : shared.value_empty(ring.at), ring.parity ^ 1, watch,

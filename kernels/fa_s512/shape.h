@@ -7,16 +7,8 @@
 
 #include "tma.h"
 
-#ifndef BLOCK_M
-#define BLOCK_M 128  // rows of Q a block works on: 64 a consumer warpgroup
-#endif
-#ifndef BLOCK_N
-#define BLOCK_N 128  // rows of K and V a step takes
-#endif
-#ifndef STAGES
-#define STAGES \
-  2  // tiles of K, and of V, in shared memory at head dim 128; twice as many at 64, which takes equal space
-#endif
+// The defines: BLOCK_M rows of Q a block works on, 64 a consumer warpgroup; BLOCK_N rows of K and V a step takes; STAGES
+// tiles of K, and of V, in shared memory. Each may be left to the head dim.
 
 namespace fa {
 
@@ -26,14 +18,37 @@ constexpr int kRowsPerWarpgroup = 64;
 template <int kHeadDim_>
 struct Shape {
   static constexpr int kHeadDim = kHeadDim_;
-  static constexpr int kBlockM = BLOCK_M, kBlockN = BLOCK_N;
-  static constexpr int kStages = STAGES * (128 / kHeadDim);
+#ifdef BLOCK_M
+  static constexpr int kBlockM = BLOCK_M;
+#else
+  static constexpr int kBlockM = 128;
+#endif
+#ifdef BLOCK_N
+  static constexpr int kBlockN = BLOCK_N;
+#else
+  static constexpr int kBlockN = 128;
+#endif
+#ifdef STAGES
+  static constexpr int kStages = STAGES;
+#else
+  static constexpr int kStages = (256 / kBlockN) * (128 / kHeadDim);
+#endif
+#ifdef TURNS
+  static constexpr bool kTurns = TURNS;
+#else
+  static constexpr bool kTurns = true;
+#endif
+#ifdef RELEASE_EARLY
+  static constexpr bool kReleaseStoredEarly = RELEASE_EARLY;
+#else
+  static constexpr bool kReleaseStoredEarly = false;
+#endif
   static constexpr int kQueryBuffers = 2;
   static constexpr int kConsumers = kBlockM / kRowsPerWarpgroup;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
   // The pool is 64 K registers; ptxas allots a multiple of 8 to every thread at launch.
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
-  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
+  static constexpr int kConsumerRegisters = kConsumers == 4 ? 120 : kConsumers == 3 ? 160 : 240;
 
   static constexpr int kQueryBytes = kRowsPerWarpgroup * kHeadDim * 2;  // of one warpgroup
   static constexpr int kKeyBytes = kBlockN * kHeadDim * 2;              // and of V as many
@@ -46,12 +61,22 @@ struct Shape {
   static constexpr int kSharedBytes = kBarriersAt + kBarriers * 8 + 1024;
 
   static_assert(kHeadDim == 64 || kHeadDim == 128, "the head dim must be 64 or 128");
-  static_assert(kBlockM == 64 || kBlockM == 128 || kBlockM == 192, "BLOCK_M must be 64, 128 or 192");
+  static_assert(kBlockM == 64 || kBlockM == 128 || kBlockM == 192 || kBlockM == 256,
+                "BLOCK_M must be 64, 128, 192 or 256");
   static_assert(kBlockN == 64 || kBlockN == 128, "BLOCK_N must be 64 or 128");
-  static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is read while the next arrives");
+  static_assert(kStages >= 2, "STAGES must be at least 2: one tile is read while the next arrives");
   static_assert(kSharedBytes <= 227 * 1024, "BLOCK_M, BLOCK_N and STAGES need more than 227 KB of shared memory");
   static_assert(kQueryBytes % 1024 == 0 && kKeyBytes % 1024 == 0, "the swizzle repeats every 1024 bytes");
 };
+
+// What the host needs to know of it.
+struct Blocks {
+  int m, n;
+};
+inline Blocks blocks_of(int64_t head_dim) {
+  return head_dim == 64 ? Blocks{Shape<64>::kBlockM, Shape<64>::kBlockN}
+                        : Blocks{Shape<128>::kBlockM, Shape<128>::kBlockN};
+}
 
 // The addresses of a block's tiles and barriers in shared memory.
 template <class S>
@@ -84,13 +109,27 @@ struct Shared {
   }
 };
 
+// n / d by a multiplication, for 0 <= n < 2^31 and 0 < d < 2^31: every tile needs three quotients, and a division takes
+// a hundred cycles in which a warpgroup gives the tensor cores nothing.
+struct Divisor {
+  uint32_t d, magic, shift;
+
+  static Divisor of(uint32_t d) {
+    uint32_t shift = 0;
+    while ((uint64_t{1} << shift) < d) shift++;
+    return {d, static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1), shift};
+  }
+  __device__ __forceinline__ uint32_t quotient(uint32_t n) const { return (__umulhi(n, magic) + n) >> shift; }
+};
+
 // What a launch works on. Passed as one __grid_constant__, since TMA wants the maps in memory.
 struct Work {
   CUtensorMap query, key, value, out;
   float* lse;  // [batch, heads, queries]
   int queries, keys;
-  int heads, heads_per_key;  // heads of Q; how many of them share a head of K and V
-  int tiles, tiles_per_head;
+  Divisor heads, heads_per_key;  // heads of Q; how many of them share a head of K and V
+  Divisor tiles_per_head;
+  int tiles;
   float scale;
   unsigned* report;  // of a wait that timed out, under FA_DEBUG_TIMEOUT
 };
@@ -103,9 +142,11 @@ struct Tile {
   // would get the same rows of every head, all long or all short when causal: hence the rotation by the head.
   template <class S>
   static __device__ __forceinline__ Tile of(const Work& work, int tile) {
-    const int head_of_all = tile / work.tiles_per_head;
-    const int m = (tile + head_of_all) % work.tiles_per_head;
-    return {m * S::kBlockM, head_of_all % work.heads, head_of_all / work.heads};
+    const uint32_t head_of_all = work.tiles_per_head.quotient(tile), rotated = tile + head_of_all;
+    const uint32_t m = rotated - work.tiles_per_head.quotient(rotated) * work.tiles_per_head.d;
+    const uint32_t batch = work.heads.quotient(head_of_all);
+    return {static_cast<int>(m * S::kBlockM), static_cast<int>(head_of_all - batch * work.heads.d),
+            static_cast<int>(batch)};
   }
 
   // Steps over K and V, at least one. Causal: row r sees keys 0 ... r, as is_causal of torch's SDPA.
