@@ -18,6 +18,8 @@ from ._version import __version__
 from .errors import BuildError, KilnError, LoadError, Mismatch, RuleError, SetupError
 
 if TYPE_CHECKING:
+    from ._bench_check import Untrusted
+    from .benchmark import Bench, bench
     from .inline import load_inline
     from .loader import load
     from .op import Op
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from .testing import Report, test
 
 _LAZY = {
+    "bench": "benchmark",
+    "Bench": "benchmark",
+    "Untrusted": "_bench_check",
     "load": "loader",
     "load_inline": "inline",
     "Op": "op",
@@ -34,6 +39,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "Bench",
     "BuildError",
     "KilnError",
     "LoadError",
@@ -42,7 +48,9 @@ __all__ = [
     "Report",
     "RuleError",
     "SetupError",
+    "Untrusted",
     "__version__",
+    "bench",
     "device",
     "load",
     "load_inline",

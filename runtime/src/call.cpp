@@ -149,7 +149,7 @@ void Call::place(const Slot* arguments) {
 
 void Call::finish() {
   if (!failed && backend == Backend::real && wants_sync()) {
-    void* stream = from_torch ? torch_current_stream(device.index) : nullptr;
+    void* stream = from_torch ? torch_current_stream(device.index) : used_stream();
     const int code = cuda("cudaStreamSynchronize", stream);
     if (code) {
       Text text;

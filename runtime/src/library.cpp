@@ -219,6 +219,11 @@ int synchronize(int32_t type, int32_t index) {
   return guarded([&] { memory_synchronize(device_of(type, index)); });
 }
 
+int use_stream_of_caller(void* stream) {
+  use_stream(static_cast<cudaStream_t>(stream));
+  return 0;
+}
+
 char* g_torch_status = nullptr;
 
 int register_torch() {
@@ -254,6 +259,7 @@ const KilnLibrary* describe_library() {
     made.synchronize = synchronize;
     made.register_torch = register_torch;
     made.torch_status = torch_status;
+    made.use_stream = use_stream_of_caller;
     return made;
   }();
   return &library;

@@ -26,7 +26,49 @@ int cuda(const char* name, A... arguments) {
   return function(arguments...);
 }
 
+// Freed blocks stay with the process: giving them back to the driver would wait for the device.
+constexpr int kReleaseThreshold = 4;  // cudaMemPoolAttrReleaseThreshold
+
+bool set_up_pool(int device) {
+  auto get = reinterpret_cast<int (*)(void**, int)>(real_symbol("cudaDeviceGetDefaultMemPool"));
+  auto set = reinterpret_cast<int (*)(void*, int, void*)>(real_symbol("cudaMemPoolSetAttribute"));
+  void* pool = nullptr;
+  unsigned long long all = ~0ull;
+  if (!get || !set || !real_symbol("cudaMallocAsync") || !real_symbol("cudaFreeAsync")) return false;
+  if (get(&pool, device) == 0 && set(pool, kReleaseThreshold, &all) == 0) return true;
+  cuda("cudaGetLastError");  // a GPU without memory pools: the error is nobody's
+  return false;
+}
+
+// Asked once a device: memory of one kind must be freed as the same kind.
+bool has_pool(int device) {
+  constexpr int kMostDevices = 64;
+  static signed char known[kMostDevices];  // 0: not asked yet
+  if (device < 0 || device >= kMostDevices) return false;
+  if (!known[device]) known[device] = set_up_pool(device) ? 1 : -1;
+  return known[device] > 0;
+}
+
+thread_local cudaStream_t t_stream = nullptr;
+
 }  // namespace
+
+void use_stream(cudaStream_t stream) { t_stream = stream; }
+cudaStream_t used_stream() { return t_stream; }
+
+void* memory_allocate_result(Device device, size_t bytes) {
+  if (device.type == DeviceType::cpu || !has_pool(device.index)) return memory_allocate(device, bytes);
+  void* data = nullptr;
+  require(cuda("cudaMallocAsync", &data, bytes, t_stream), "cannot allocate memory on the GPU");
+  return data;
+}
+
+void memory_free_result(Device device, void* data) {
+  if (device.type == DeviceType::cpu || !has_pool(device.index))
+    memory_free(device, data);
+  else
+    cuda("cudaFreeAsync", data, t_stream);
+}
 
 void* memory_allocate(Device device, size_t bytes) {
   void* data = nullptr;

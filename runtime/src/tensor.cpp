@@ -96,7 +96,7 @@ void release(TensorRep* base) {
     if (rep->next) rep->next->previous = rep->previous;
   }
   if (rep->handle) torch_delete(rep->handle);
-  if (rep->memory == Rep::Memory::own && rep->allocation) memory_free(rep->device, rep->allocation);
+  if (rep->memory == Rep::Memory::own && rep->allocation) memory_free_result(rep->device, rep->allocation);
   give_room_back(rep);
 }
 
@@ -150,7 +150,8 @@ Tensor allocate(Dims sizes, Dims strides, Dtype dtype, Device device) {
   set_metadata(rep);
   int64_t span = rep->numel ? 1 : 0;  // elements from the first to the last
   for (size_t d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
-  if (span) rep->data = rep->allocation = memory_allocate(device, static_cast<size_t>(span * element_bytes(dtype)));
+  if (span)
+    rep->data = rep->allocation = memory_allocate_result(device, static_cast<size_t>(span * element_bytes(dtype)));
   return tensor;
 }
 
@@ -235,7 +236,8 @@ Tensor zeros(const Sizes& sizes, Dtype dtype, Device device) {
 
 cudaStream_t stream(const Tensor& like) {
   const detail::Call* call = detail::current_call();
-  if (!call || !call->from_torch || !like.is_cuda()) return nullptr;
+  if (!call || !like.is_cuda()) return nullptr;
+  if (!call->from_torch) return detail::used_stream();
   return static_cast<cudaStream_t>(detail::torch_current_stream(like.device().index));
 }
 

@@ -132,6 +132,10 @@ typedef struct KilnLibrary {
   int (*register_torch)(void);
   /* "" when registered; else why not. */
   const char* (*torch_status)(void);
+
+  /* Ops that this thread calls through `call` put their work on this cudaStream_t and allocate their results in
+   * its order. Null is the default stream. Check struct_bytes: the first libraries end before it. */
+  int (*use_stream)(void* stream);
 } KilnLibrary;
 
 #define KILN_LIBRARY_SYMBOL "kiln_library"

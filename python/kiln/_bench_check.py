@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is what is about to be timed right, and is it done each time? A wrong op has no speed.
+
+Every call here looks like a timed one: the same function, on the same stream, with nothing that tells it apart. Between
+calls contents change at the same addresses, and addresses change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+from ._arguments import Call
+from ._compare import Tolerance, compare
+from ._poison import poisoned
+from ._torch import torch_module
+from .errors import KilnError
+
+
+class Untrusted(KilnError):
+    """A benchmark whose figure would mean nothing: wrong results, or a trick. `trap` names it; `result` is what was
+    measured, if anything was."""
+
+    def __init__(self, trap: str, what: str, why: str, fix: str = "", result: Optional[dict[str, Any]] = None) -> None:
+        super().__init__(what, why, fix)
+        self.trap, self.result = trap, result
+
+
+def results_of(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class Checked:
+    """One contender with what it should give."""
+
+    def __init__(self, name: str, function: Callable[..., Any], call: Call, reference: Callable[..., Any], tolerance: Tolerance):
+        self.name, self.function, self.call, self.reference, self.tolerance = name, function, call, reference, tolerance
+        self.mutates = bool(call.written())
+
+    def expected(self, call: Call) -> list[Any]:
+        """The reference's results, computed in f64 and rounded to the dtype that it gives by itself."""
+        torch = torch_module()
+        own = self._outputs(self.reference, call.copy())
+        wide = call.copy().map(lambda tensor, _: tensor.double() if tensor.dtype in _NARROW() else tensor)
+        try:
+            exact = self._outputs(self.reference, wide)
+        except Exception:  # a reference that takes no f64
+            return own
+        if len(exact) != len(own):
+            return own
+        rounded = []
+        for one, native in zip(exact, own):
+            same = isinstance(one, torch.Tensor) and isinstance(native, torch.Tensor) and one.shape == native.shape
+            rounded.append(one.to(native.dtype) if same else native)
+        return rounded
+
+    def run(self) -> str:
+        """Raises Untrusted; else says what was looked at."""
+        notes = [self._once("wrong result", self.call)]
+        changed = 0
+        rounds = 6 if sum(t.numel() for t in self.call.tensors()) < 1 << 26 else 3
+        for step in range(rounds):
+            rolled = self.call.copy()
+            for tensor in rolled.tensors():
+                _roll(tensor, step + 1)
+            if step % 2:
+                self._once("replay by shape", rolled, "for new contents at new addresses")
+            else:
+                changed += self._at_same_address(rolled)
+        notes.append("inputs unchanged" if not self.mutates else "writes to its arguments, as its schema says")
+        notes.append("every element written")
+        if changed:
+            notes.append(f"{rounds + 2} calls checked with changing contents and addresses")
+        return ", ".join(notes)
+
+    def _outputs(self, function: Callable[..., Any], call: Call) -> list[Any]:
+        value = function(*call.args, **call.kwargs)
+        found = [] if value is None else results_of(value)
+        returned = {one.data_ptr() for one in found if hasattr(one, "data_ptr")}
+        return found + [one for one in call.written() if one.data_ptr() not in returned]
+
+    def _once(self, trap: str, call: Call, when: str = "", own_memory: bool = True) -> str:
+        """One call on fresh memory full of junk, its result taken at once."""
+        torch = torch_module()
+        wanted = self.expected(call)
+        used = call.copy() if own_memory else call
+        before = used.bytes()
+        with poisoned(call.device, "junk"):
+            live = self._outputs(self.function, used)
+            # In the order of the stream: what comes later than this is too late.
+            seen = [one.clone() if isinstance(one, torch.Tensor) else one for one in live]
+        _synchronize(call.device)
+        try:
+            used.check_bytes(before)
+        except AssertionError as error:
+            if not self._reference_mutates(call):
+                raise Untrusted("input mutated", f"{self.name} writes to an input", str(error),
+                                "declare the argument as Tensor& (mutable), or write to a new tensor") from None  # fmt: skip
+        try:
+            return "equal to the reference (" + compare(seen, wanted, self.tolerance) + ")"
+        except AssertionError as error:
+            if self._is_right(live, wanted):
+                raise Untrusted("late asynchronous write", f"{self.name} writes its result after it has ended",
+                                f"the result was right only when the whole device was idle: {error}",
+                                "let the current stream wait for the other one before the op returns") from None  # fmt: skip
+            trap = _kind_of_error(seen, wanted) or trap if trap == "wrong result" else trap
+            raise Untrusted(trap, f"{self.name} gives a wrong result{' ' + when if when else ''}", f"{trap}: {error}",
+                            "kiln.test(op, ...) shows where; rtol= and atol= if the difference is meant") from None  # fmt: skip
+
+    def _is_right(self, seen: list[Any], wanted: list[Any]) -> bool:
+        try:
+            compare(seen, wanted, self.tolerance)
+        except AssertionError:
+            return False
+        return True
+
+    def _at_same_address(self, rolled: Call) -> int:
+        """New contents where the old ones were: an op that knows the address must not give the old result."""
+        if self.mutates:
+            return 0
+        mine, saved = self.call.tensors(), self.call.copy().tensors()
+        if any(_overlaps_itself(tensor) for tensor in mine):
+            return 0
+        for tensor, new in zip(mine, rolled.tensors()):
+            tensor.detach().copy_(new.detach())
+        try:
+            self._once("replay by pointer", self.call, "for new contents at the same addresses", own_memory=False)
+        finally:
+            for tensor, old in zip(mine, saved):
+                tensor.detach().copy_(old.detach())
+        return 1
+
+    def _reference_mutates(self, call: Call) -> bool:
+        used = call.copy()
+        before = used.bytes()
+        self.reference(*used.args, **used.kwargs)
+        try:
+            used.check_bytes(before)
+        except AssertionError:
+            return True
+        return False
+
+
+def _NARROW() -> tuple[Any, ...]:
+    torch = torch_module()
+    return (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _synchronize(device: Any) -> None:
+    if device is not None and device.type == "cuda":
+        torch_module().cuda.synchronize()
+
+
+def _kind_of_error(seen: list[Any], wanted: list[Any]) -> str:
+    """The trap that a first wrong result looks like; "" for a plain error."""
+    torch = torch_module()
+    for one, right in zip(seen, wanted):
+        if not (isinstance(one, torch.Tensor) and isinstance(right, torch.Tensor)) or one.shape != right.shape:
+            return ""
+        if one.numel() == 0 or not one.dtype.is_floating_point:
+            continue
+        got, want = one.double(), right.double()
+        if (got.isnan() & ~want.isnan()).any():
+            return "output not written" if (got.isnan() & ~want.isnan()).float().mean() < 1 else "NaN as wildcard"
+        if not got.any() and want.any():
+            return "zeros within tolerance"
+        scale = want.square().mean().sqrt()
+        error = (got - want).abs().max()
+        if scale > 0 and error < 0.02 * scale:
+            return "precision dropped"
+    return ""
+
+
+def _overlaps_itself(tensor: Any) -> bool:
+    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride()))
+
+
+def _roll(tensor: Any, by: int) -> None:
+    """Other contents with the same values: an index stays an index."""
+    torch = torch_module()
+    if tensor.numel() < 2 or _overlaps_itself(tensor):
+        return
+    with torch.no_grad():
+        tensor.copy_(torch.roll(tensor.detach().reshape(-1), by).reshape(tensor.shape))
+
+
+def timed_check(call: Call, wanted: Sequence[Any], tolerance: Tolerance, name: str) -> Callable[[list[Any]], None]:
+    """Is a timed call's result still the right one?"""
+    torch = torch_module()
+
+    def check(seen: list[Any]) -> None:
+        for one, right in zip(seen, wanted):
+            if isinstance(one, torch.Tensor) and not torch.equal(one, right):
+                try:
+                    compare([one], [right], tolerance)
+                except AssertionError as error:
+                    raise Untrusted("batch-and-skip", f"{name} gave a wrong result while it was timed", str(error),
+                                    "the op does not do its work in every call") from None  # fmt: skip
+
+    return check

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long does a call take, and can the figure be believed? kiln.bench: checks first, then the timing core.
+
+    kiln.bench(add.my_add, x, y)                          against its own reference, if it has one
+    kiln.bench(add.my_add, x, y, against=torch.add)       with a verdict: SAME, FASTER, SLOWER, AMBIGUOUS
+    kiln.bench(lambda: model(x), against={"compiled": lambda: compiled(x)})
+
+Without a GPU the engine is timed, and the result says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Optional, Union
+
+from . import _measure
+from ._arguments import Call
+from ._bench_check import Checked, Untrusted, results_of, timed_check
+from ._bench_facts import machine_facts
+from ._compare import Tolerance
+from ._torch import torch_module
+from .errors import KilnError
+
+Peers = Union[None, str, Callable[..., Any], Sequence[Any], Mapping[str, Callable[..., Any]]]
+
+# Clones of the arguments for calls in a row: with fewer, a GPU finds its inputs in L2.
+_MOST_ROTATIONS = 16
+_OPTIONS = ("precision", "warm_up_least_s", "warm_up_most_s", "samples_least", "time_least_s", "time_most_s", "call_limit_s",
+            "check_share", "side_s", "side", "kernels", "roof", "seed")  # fmt: skip
+
+
+class Bench:
+    """What kiln.bench found; print it for a table. `json` has everything, samples included."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        self.json = value
+
+    @property
+    def median_ns(self) -> float:
+        """Of the first contender: isolated calls, cold L2."""
+        return self.json["contenders"][0]["cold"]["median_ns"]
+
+    @property
+    def times_ns(self) -> dict[str, float]:
+        return {one["name"]: one["cold"]["median_ns"] for one in self.json["contenders"]}
+
+    @property
+    def verdict(self) -> Optional[str]:
+        """SAME, FASTER, SLOWER or AMBIGUOUS against the first peer; None without one."""
+        return self.json["comparisons"][0]["verdict"] if self.json["comparisons"] else None
+
+    @property
+    def ratio(self) -> Optional[float]:
+        """This time over the first peer's: below 1 is faster."""
+        return self.json["comparisons"][0]["ratio"]["value"] if self.json["comparisons"] else None
+
+    @property
+    def findings(self) -> list[dict[str, str]]:
+        return self.json["findings"]
+
+    def traps(self) -> set[str]:
+        return {finding["trap"] for finding in self.findings}
+
+    def __str__(self) -> str:
+        return _measure.render("explain" if self.json.get("explain") else "text", self.json).rstrip("\n")
+
+    def markdown(self) -> str:
+        return _measure.render("markdown", self.json)
+
+    def csv(self) -> str:
+        return _measure.render("csv", self.json)
+
+    def html(self) -> str:
+        """One self-contained page."""
+        return _measure.render("html", self.json)
+
+    def save(self, path: Any) -> None:
+        """One more line of a history file (JSON lines)."""
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(self.json) + "\n")
+
+
+def bench(
+    function: Callable[..., Any],
+    *args: Any,
+    against: Peers = None,
+    reference: Optional[Callable[..., Any]] = None,
+    bytes: Optional[float] = None,
+    flops: Optional[float] = None,
+    name: Optional[str] = None,
+    check: bool = True,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    explain: bool = False,
+    options: Optional[Mapping[str, Any]] = None,
+    **kwargs: Any,
+) -> Bench:
+    """Times function(*args, **kwargs) on the device of its tensors, after it was checked against a reference: `reference`,
+    the op's own, or the first of `against`. Raises Untrusted for a wrong result and for a trick.
+
+    against: a callable, a name as "torch.add", a list of them, or {name: callable}; each is called with the same
+        arguments and timed in the same rounds, in random order.
+    bytes, flops: what a call must move and compute; else the bytes of its tensors, and no flops.
+    options: of the timing core: precision=0.005, time_most_s=15, warm_up_least_s=0.2, seed=0, ... (docs/reference/bench.md)
+    """
+    torch = torch_module()
+    unknown = sorted(set(options or ()) - set(_OPTIONS))
+    if unknown:
+        raise KilnError(f"kiln.bench has no option '{unknown[0]}'", f"the options are {', '.join(_OPTIONS)}")
+    call = Call.of(function, args, kwargs)
+    contenders = {name or _name_of(function): function, **_peers(against)}
+    device = call.device if call.device is not None else _device_of(function, args, kwargs)
+    with _own_stream(device) as stream:
+        correct, checks, notes = _checked(contenders, call, reference, check, Tolerance(rtol, atol), function)
+        rows = [
+            _contender(label, one, call, stream, checks.get(label), bytes, flops, device)
+            for label, one in contenders.items()
+        ]
+        where = {"device": "cuda" if device.type == "cuda" else "engine", "stream": stream.cuda_stream if stream else 0}
+        if device.type == "cuda":
+            where["index"] = device.index or 0
+        value = _measure.run({**where, **dict(options or {})}, rows)
+    value.update(
+        title=_title(next(iter(contenders)), call), correct=correct, explain=explain, **machine_facts(torch),
+    )  # fmt: skip
+    value["findings"] += notes
+    if value["refused"]:
+        refusal = next(one for one in value["findings"] if one["weight"] == "refusal")
+        raise Untrusted(refusal["trap"], f"{refusal['contender']} cannot be timed", refusal["text"], result=value)
+    return Bench(value)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    text = str(function) if type(function).__name__ == "Op" else getattr(function, "__name__", type(function).__name__)
+    return text.rsplit(".", 1)[-1] if type(function).__name__ == "Op" else text
+
+
+def _peers(against: Peers) -> dict[str, Callable[..., Any]]:
+    if against is None:
+        return {}
+    if isinstance(against, Mapping):
+        return dict(against)
+    found: dict[str, Callable[..., Any]] = {}
+    for one in against if isinstance(against, (list, tuple)) else [against]:
+        function = named(one) if isinstance(one, str) else one
+        label = one if isinstance(one, str) else _peer_name(one)
+        found[label if label not in found else f"{label} ({len(found) + 1})"] = function
+    return found
+
+
+def _peer_name(function: Callable[..., Any]) -> str:
+    own = getattr(function, "__name__", type(function).__name__)
+    torch = torch_module()
+    return f"torch.{own}" if getattr(torch, own, None) is function else own
+
+
+def named(text: str) -> Callable[..., Any]:
+    """The callable "torch.add", "torch.nn.functional.gelu" or "package.module.function" means."""
+    import importlib
+
+    parts = text.split(".")
+    for split in range(len(parts) - 1, 0, -1):
+        try:
+            value: Any = importlib.import_module(".".join(parts[:split]))
+        except ImportError:
+            continue
+        for part in parts[split:]:
+            value = getattr(value, part, None)
+        if callable(value):
+            return value
+        break
+    raise KilnError(f"cannot compare with '{text}'", "no module has a function of this name",
+                    "write it as Python imports it: torch.add, torch.nn.functional.gelu, package.module.function")  # fmt: skip
+
+
+def _device_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Of a callable without tensor arguments: where its result is."""
+    torch = torch_module()
+    for one in results_of(function(*args, **kwargs)):
+        if isinstance(one, torch.Tensor):
+            return one.device
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+
+
+@contextlib.contextmanager
+def _own_stream(device: Any) -> Any:
+    """A stream of our own on a GPU: graphs cannot be captured on the default one."""
+    torch = torch_module()
+    if device.type != "cuda":
+        yield None
+        return
+    torch.cuda.synchronize(device)
+    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)) as _:
+        yield torch.cuda.current_stream(device)
+        torch.cuda.synchronize(device)
+
+
+def _checked(
+    contenders: dict[str, Callable[..., Any]],
+    call: Call,
+    reference: Optional[Callable[..., Any]],
+    check: bool,
+    tolerance: Tolerance,
+    function: Callable[..., Any],
+) -> tuple[str, dict[str, Callable[[list[Any]], None]], list[dict[str, str]]]:
+    """What is known about correctness, a check of timed calls for each contender, and findings."""
+    reference = reference or getattr(function, "reference_function", None)
+    names = list(contenders)
+    source = "its reference"
+    if reference is None and len(names) > 1:
+        reference, source = contenders[names[1]], names[1]
+    if not check or reference is None:
+        why = "check=False" if not check else "there is no reference: pass against= or reference="
+        finding = {"trap": "not checked", "weight": "warning", "contender": names[0],
+                   "text": f"the results were not compared with anything ({why})"}  # fmt: skip
+        return f"not checked ({why})", {}, [finding]
+    checks: dict[str, Callable[[list[Any]], None]] = {}
+    notes = []
+    for label, one in contenders.items():
+        checked = Checked(label, one, call, reference, tolerance)
+        if one is not reference:
+            notes.append(f"{label}: {checked.run()}" if len(names) > 2 else checked.run())
+        if not checked.mutates:
+            checks[label] = timed_check(call, checked.expected(call), tolerance, label)
+    return "; ".join(notes).replace("the reference", source) or f"it is {source}", checks, []
+
+
+def _contender(
+    label: str,
+    function: Callable[..., Any],
+    call: Call,
+    stream: Any,
+    check: Optional[Callable[[list[Any]], None]],
+    declared_bytes: Optional[float],
+    flops: Optional[float],
+    device: Any,
+) -> _measure.Contender:
+    torch = torch_module()
+    input_bytes = _touched_bytes(call.tensors())
+    rotated = [call] + [call.copy() for _ in range(_rotations(input_bytes, device) - 1)]
+    arguments = [(one.args, one.kwargs) for one in rotated]
+    last: list[Any] = [None]
+
+    def one_call(rotation: int) -> None:
+        args, kwargs = arguments[rotation]
+        last[0] = function(*args, **kwargs)
+
+    def check_last() -> None:
+        seen = results_of(last[0])
+        if check is not None and isinstance(seen[0], torch.Tensor):
+            check(seen)
+
+    def capture(calls: int) -> Callable[[], Any]:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, stream=stream):
+                for index in range(calls):
+                    args, kwargs = arguments[index % len(arguments)]
+                    function(*args, **kwargs)
+        except Exception as error:
+            raise KilnError(f"{label} cannot be captured in a CUDA graph", str(error).splitlines()[0]) from None
+        return graph.replay
+
+    one_call(0)
+    result_bytes = _touched_bytes([one for one in results_of(last[0]) if isinstance(one, torch.Tensor)])
+    aliases = {one.data_ptr() for one in call.tensors()}
+    result_bytes = 0 if any(one.data_ptr() in aliases for one in results_of(last[0]) if hasattr(one, "data_ptr")) else result_bytes
+    moved = declared_bytes if declared_bytes is not None else input_bytes + result_bytes + _touched_bytes(call.written())
+    return _measure.Contender(
+        label, one_call, check=check_last if check else None, capture=capture if device.type == "cuda" else None,
+        rotations=len(arguments), bytes=moved, bytes_declared=declared_bytes is not None, flops=flops or 0.0,
+    )  # fmt: skip
+
+
+def _touched_bytes(tensors: Sequence[Any]) -> float:
+    """Of the elements, each once: a broadcast row is read once from memory."""
+    total = 0
+    for tensor in tensors:
+        distinct = math.prod(size for size, stride in zip(tensor.shape, tensor.stride()) if stride != 0)
+        total += distinct * tensor.element_size()
+    return float(total)
+
+
+def _rotations(input_bytes: float, device: Any) -> int:
+    if device.type != "cuda" or input_bytes <= 0:
+        return 1
+    torch = torch_module()
+    cache = torch.cuda.get_device_properties(device).L2_cache_size
+    free = torch.cuda.mem_get_info(device)[0]
+    wanted = math.ceil(3 * cache / input_bytes)
+    return max(1, min(wanted, _MOST_ROTATIONS, int(free / 4 / input_bytes)))
+
+
+def _title(label: str, call: Call) -> str:
+    parts = []
+    for _, value in call.slots():
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            parts.append(f"{str(value.dtype).replace('torch.', '')} {'x'.join(map(str, value.shape)) or 'scalar'}")
+        else:
+            parts.append(repr(value) if not isinstance(value, (list, tuple)) else "[...]")
+    return f"{label}({', '.join(parts)})"
+
+

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure/render.h"
+
+#include <fmt/format.h>
+
+#include "measure/result.h"
+
+namespace kiln::measure {
+
+Result<std::string> render(std::string_view kind, const Json& value) {
+  Json list = value.is_array() ? value : Json::array({value});
+  if (kind == "text") {
+    std::string out;
+    for (const Json& result : list) out += (out.empty() ? "" : "\n") + result_text(result);
+    return out;
+  }
+  if (kind == "markdown") return results_markdown(list);
+  if (kind == "csv") return results_csv(list);
+  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind), "the forms are text, markdown, csv",
+               ""};
+}
+
+namespace {
+
+// One option: where it goes.
+struct Option {
+  const char* name;
+  void (*set)(RunOptions&, const Json&);
+};
+
+constexpr Option kOptions[] = {
+    {"precision", [](RunOptions& o, const Json& v) { o.patience.precision = v.get<double>(); }},
+    {"warm_up_least_s", [](RunOptions& o, const Json& v) { o.patience.warm_up_least_s = v.get<double>(); }},
+    {"warm_up_most_s", [](RunOptions& o, const Json& v) { o.patience.warm_up_most_s = v.get<double>(); }},
+    {"samples_least", [](RunOptions& o, const Json& v) { o.patience.samples_least = v.get<int64_t>(); }},
+    {"time_least_s", [](RunOptions& o, const Json& v) { o.patience.time_least_s = v.get<double>(); }},
+    {"time_most_s", [](RunOptions& o, const Json& v) { o.patience.time_most_s = v.get<double>(); }},
+    {"call_limit_s", [](RunOptions& o, const Json& v) { o.limits.call_s = v.get<double>(); }},
+    {"check_share", [](RunOptions& o, const Json& v) { o.check_share = v.get<double>(); }},
+    {"side_s", [](RunOptions& o, const Json& v) { o.side_s = v.get<double>(); }},
+    {"side", [](RunOptions& o, const Json& v) { o.side = v.get<bool>(); }},
+    {"kernels", [](RunOptions& o, const Json& v) { o.kernels = v.get<bool>(); }},
+    {"roof", [](RunOptions& o, const Json& v) { o.roof = v.get<bool>(); }},
+    {"seed", [](RunOptions& o, const Json& v) { o.seed = v.get<uint64_t>(); }},
+};
+
+}  // namespace
+
+Result<RunOptions> run_options(const Json& options) {
+  RunOptions out;
+  for (const auto& [name, value] : options.items()) {
+    if (name == "device" || name == "index" || name == "stream") continue;
+    const Option* known = nullptr;
+    for (const Option& option : kOptions)
+      if (name == option.name) known = &option;
+    if (!known)
+      return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name),
+                   "docs/reference/bench.md lists them", ""};
+    if (!value.is_number() && !value.is_boolean())
+      return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)), "it must be a number", ""};
+    if (known->set) known->set(out, value);
+  }
+  if (out.patience.time_least_s > out.patience.time_most_s) out.patience.time_least_s = out.patience.time_most_s;
+  return out;
+}
+
+}  // namespace kiln::measure

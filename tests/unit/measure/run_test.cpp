@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a whole benchmark on a simulated GPU tell the true time, and does each trap spring?
+#include "measure/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "measure/fake_device.h"
+#include "measure/trust.h"
+
+namespace kiln::measure {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kMiB = 1 << 20;
+
+RunOptions quick() {
+  RunOptions options;
+  options.patience.warm_up_least_s = 0.005;
+  options.patience.time_least_s = 0.01;
+  options.patience.time_most_s = 0.3;
+  options.side_s = 0.002;
+  return options;
+}
+
+Contender kernel_of(FakeDevice& device, std::string name, double bytes, double factor = 1) {
+  Contender contender{.name = std::move(name), .call = [&device, bytes, factor](int rotation) -> Status {
+                        device.launch({.fixed_ns = 1500 * factor, .bytes = bytes * factor, .buffer = rotation});
+                        return {};
+                      }};
+  contender.bytes = bytes;
+  return contender;
+}
+
+const Finding* find(const Report& report, std::string_view trap) {
+  for (const Finding& finding : report.findings)
+    if (finding.trap == trap) return &finding;
+  return nullptr;
+}
+
+Report run_one(FakeDevice& device, const Contender& contender) {
+  auto report = run(device, {contender}, quick());
+  EXPECT_TRUE(report) << (report ? "" : format(report.error()));
+  return report ? *report : Report{};
+}
+
+TEST(Run, TellsColdHotBatchedGraphAndLaunchApart) {
+  FakeDevice device({});
+  const double bytes = 24 * kMiB;
+  const Report report = run_one(device, kernel_of(device, "add", bytes));
+  const Timing& t = report.timings[0];
+  const double cold = 900 + 500 + 1500 + bytes / 4000, hot = 900 + 500 + 1500 + bytes / 9000;
+  EXPECT_NEAR(median(t.cold.ns), cold, 0.01 * cold);
+  EXPECT_NEAR(median(t.hot), hot, 0.01 * hot);
+  EXPECT_NEAR(median(t.launch), 4000, 1);
+  EXPECT_LT(median(t.graph), median(t.batched));
+  EXPECT_NEAR(median(t.kernel), 1500 + bytes / 4000, 0.01 * cold);
+  EXPECT_EQ(t.cold.outcome, Progress::Converged);
+  EXPECT_TRUE(find(report, "L2-resident inputs"));
+  EXPECT_FALSE(is_refused(report));
+}
+
+TEST(Run, AColdTimeDoesNotHoldTheLaunch) {
+  // The host takes 100 us for a call of 2 us: events around an unheld call would show the host.
+  FakeDevice device({.launch_host_ns = 100e3});
+  const Report report = run_one(device, kernel_of(device, "tiny", 1024));
+  EXPECT_LT(median(report.timings[0].cold.ns), 4000);
+  EXPECT_TRUE(find(report, "launch bound"));
+}
+
+TEST(Run, WorkOnAnotherStreamIsRefused) {
+  FakeDevice device({});
+  Contender sly{.name = "sly", .call = [&](int) -> Status {
+                  device.launch({.bytes = 400 * kMiB, .other_stream = true});
+                  return {};
+                }};
+  const Report report = run_one(device, sly);
+  const Finding* finding = find(report, "other stream");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->weight, Weight::Refusal);
+  EXPECT_TRUE(is_refused(report));
+}
+
+TEST(Run, ImpossibleSpeedIsRefusedWhenBytesAreDeclared) {
+  FakeDevice device({});
+  Contender lazy = kernel_of(device, "lazy", 4096);
+  lazy.bytes = 800 * kMiB;
+  const Report assumed = run_one(device, lazy);
+  ASSERT_TRUE(find(assumed, "impossible speed"));
+  EXPECT_FALSE(is_refused(assumed));
+  lazy.bytes_declared = true;
+  EXPECT_TRUE(is_refused(run_one(device, lazy)));
+}
+
+TEST(Run, ImpossibleFlops) {
+  FakeDevice device({});
+  Contender lazy = kernel_of(device, "lazy", 4096);
+  lazy.flops = 1e12;
+  EXPECT_TRUE(is_refused(run_one(device, lazy)));
+}
+
+TEST(Run, ACallThatSynchronisesIsTold) {
+  FakeDevice device({});
+  Contender waits{.name = "waits", .call = [&](int) -> Status {
+                    device.launch({.bytes = kMiB});
+                    device.synchronize_inside();
+                    return {};
+                  }};
+  const Report report = run_one(device, waits);
+  const Finding* finding = find(report, "synchronises inside");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("waits for the device"));
+}
+
+TEST(Run, FirstCallIsToldAndNotCounted) {
+  FakeDevice device({});
+  int calls = 0;
+  Contender lazy{.name = "lazy", .call = [&](int) -> Status {
+                   if (calls++ == 0) device.host_work(30e6);
+                   device.launch({.bytes = 100 * kMiB});
+                   return {};
+                 }};
+  const Report report = run_one(device, lazy);
+  ASSERT_TRUE(find(report, "first call included"));
+  EXPECT_LT(median(report.timings[0].cold.ns), 1e5);
+}
+
+TEST(Run, ThrottledSamplesAreTaggedAndKept) {
+  FakeDevice device({.throttle_after_ns = 60e6});
+  RunOptions options = quick();
+  options.patience.time_least_s = 0.1;
+  const auto result = run(device, {kernel_of(device, "add", 48 * kMiB)}, options);
+  ASSERT_TRUE(result);
+  const Report& report = *result;
+  const Finding* finding = find(report, "power throttle");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("power cap"));
+  const Timing& t = report.timings[0];
+  EXPECT_EQ(t.cold.ns.size(), t.cold.throttled.size());
+  EXPECT_TRUE(find(report, "clock changed"));
+}
+
+TEST(Run, ACompetingProcessIsFoundWithoutNvml) {
+  FakeDevice device({.competitor_slice_ns = 2e6, .competitor_every_ns = 4e6});
+  EXPECT_TRUE(find(run_one(device, kernel_of(device, "add", 48 * kMiB)), "competing process"));
+}
+
+TEST(Run, ACompetingProcessIsFoundByNvml) {
+  FakeDevice device({.competitor_listed = true});
+  const Report report = run_one(device, kernel_of(device, "add", 48 * kMiB));
+  const Finding* finding = find(report, "competing process");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("4711"));
+}
+
+TEST(Run, AloneNobodyIsAccused) {
+  FakeDevice device({});
+  const Report report = run_one(device, kernel_of(device, "add", 192 * kMiB));
+  EXPECT_THAT(report.findings, testing::IsEmpty()) << report.findings.front().text;
+}
+
+TEST(Run, OutliersAreLabelledAndKept) {
+  FakeDevice device({.outlier_share = 0.1});
+  const Report report = run_one(device, kernel_of(device, "add", 192 * kMiB));
+  EXPECT_TRUE(find(report, "outliers"));
+  const std::vector<double> ordered = sorted(report.timings[0].cold.ns);
+  EXPECT_GT(ordered.back(), 2.5 * quantile(ordered, 0.5));
+}
+
+TEST(Run, NoiseThatNeverSettlesIsNotConverged) {
+  FakeDevice device({.noise = 0.3});
+  RunOptions options = quick();
+  options.patience.time_most_s = 0.02;
+  const auto report = run(device, {kernel_of(device, "add", 192 * kMiB)}, options);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(find(*report, "not converged"));
+}
+
+TEST(Run, AllocationWithoutEndIsRefused) {
+  FakeDevice device({});
+  Contender leaky{.name = "leaky", .call = [&](int) -> Status {
+                    device.launch({.bytes = kMiB});
+                    device.allocate(1 << 20);
+                    return {};
+                  }};
+  const auto report = run(device, {leaky}, quick());
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().why, HasSubstr("free memory fell at each look, by 48.0 MiB in 48 calls"));
+}
+
+TEST(Run, AHangEndsAtItsLimit) {
+  FakeDevice device({});
+  Contender endless{.name = "endless", .call = [&](int) -> Status {
+                      device.hang();
+                      return {};
+                    }};
+  EXPECT_FALSE(run(device, {endless}, quick()));
+}
+
+TEST(Run, AThrowingCallIsItsError) {
+  FakeDevice device({});
+  int calls = 0;
+  Contender broken{.name = "broken", .call = [&](int) -> Status {
+                     device.launch({});
+                     if (++calls == 30) return Error{Fault::Work, "broken failed", "a reason", ""};
+                     return {};
+                   }};
+  const auto report = run(device, {broken}, quick());
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().why, "a reason");
+}
+
+TEST(Run, TimedCallsAreChecked) {
+  FakeDevice device({});
+  Contender right = kernel_of(device, "right", 48 * kMiB), wrong = right;
+  int checks = 0;
+  right.check = [&]() -> Status { return ++checks, Status(); };
+  EXPECT_TRUE(run(device, {right}, quick()));
+  EXPECT_GT(checks, 3);
+  wrong.check = [] { return Status(Error{Fault::Work, "wrong gave another result", "", ""}); };
+  EXPECT_FALSE(run(device, {wrong}, quick()));
+}
+
+TEST(Run, WithoutCuptiTheReasonIsKept) {
+  FakeDevice device({.cupti = false});
+  const Report report = run_one(device, kernel_of(device, "add", 48 * kMiB));
+  EXPECT_TRUE(report.timings[0].kernel.empty());
+  EXPECT_EQ(report.timings[0].kernel_why, "it is not permitted");
+}
+
+TEST(Growth, ATimeThatDoesNotGrowWithTheSizeIsALaunch) {
+  const std::vector<double> bytes = {kMiB, 64 * kMiB, 1024 * kMiB};
+  EXPECT_THAT(growth_finding(bytes, std::vector{3000.0, 3010.0, 3005.0}), HasSubstr("does not grow"));
+  EXPECT_EQ(growth_finding(bytes, std::vector{3000.0, 18000.0, 260000.0}), "");
+}
+
+}  // namespace
+}  // namespace kiln::measure
