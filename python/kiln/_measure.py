@@ -17,7 +17,7 @@ from .errors import KilnError, SetupError, format_error
 _VERSION = 1
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _PLAIN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-_ERROR = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)
+_ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Contender(ctypes.Structure):
@@ -91,7 +91,7 @@ class Contender:
         flops: float = 0.0,
     ) -> None:
         self.raised: Optional[BaseException] = None
-        self._text = b""
+        self._text = ctypes.create_string_buffer(b"")
         self._replay: Optional[Callable[[], Any]] = None
         self._name = name.encode()
 
@@ -126,7 +126,7 @@ class Contender:
             _PLAIN((lambda _user: guarded(check)) if check else 0),
             _CALL(capture_graph if capture else 0),
             _PLAIN(replay),
-            _ERROR(lambda _user: self._text),
+            _ERROR(lambda _user: ctypes.addressof(self._text)),
         )
         self.c = _Contender(
             self._name, None, *self._functions, rotations, int(bytes_declared), float(bytes), float(flops)
@@ -137,7 +137,7 @@ class Contender:
         text = str(error) if isinstance(error, KilnError) else format_error(
             f"{self._name.decode()} raised {type(error).__name__}", str(error)
         )  # fmt: skip
-        self._text = text.encode()
+        self._text = ctypes.create_string_buffer(text.encode())
 
 
 def run(options: dict[str, Any], contenders: Sequence[Contender]) -> dict[str, Any]:

@@ -14,11 +14,12 @@ import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 from . import _measure
 from ._arguments import Call
-from ._bench_check import Checked, Untrusted, results_of, timed_check
+from ._bench_check import Checked, Untrusted, results_of
 from ._bench_facts import machine_facts
 from ._compare import Tolerance
 from ._torch import torch_module
@@ -28,8 +29,21 @@ Peers = Union[None, str, Callable[..., Any], Sequence[Any], Mapping[str, Callabl
 
 # Clones of the arguments for calls in a row: with fewer, a GPU finds its inputs in L2.
 _MOST_ROTATIONS = 16
-_OPTIONS = ("precision", "warm_up_least_s", "warm_up_most_s", "samples_least", "time_least_s", "time_most_s", "call_limit_s",
-            "check_share", "side_s", "side", "kernels", "roof", "seed")  # fmt: skip
+_OPTIONS = (
+    "precision",
+    "warm_up_least_s",
+    "warm_up_most_s",
+    "samples_least",
+    "time_least_s",
+    "time_most_s",
+    "call_limit_s",
+    "check_share",
+    "side_s",
+    "side",
+    "kernels",
+    "roof",
+    "seed",
+)
 
 
 class Bench:
@@ -79,7 +93,7 @@ class Bench:
 
     def save(self, path: Any) -> None:
         """One more line of a history file (JSON lines)."""
-        with open(path, "a", encoding="utf-8") as file:
+        with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(self.json) + "\n")
 
 
@@ -98,13 +112,13 @@ def bench(
     options: Optional[Mapping[str, Any]] = None,
     **kwargs: Any,
 ) -> Bench:
-    """Times function(*args, **kwargs) on the device of its tensors, after it was checked against a reference: `reference`,
-    the op's own, or the first of `against`. Raises Untrusted for a wrong result and for a trick.
+    """Times function(*args, **kwargs) on the device of its tensors, after it was checked against a reference:
+    `reference`, the op's own, or the first of `against`. Raises Untrusted for a wrong result and for a trick.
 
     against: a callable, a name as "torch.add", a list of them, or {name: callable}; each is called with the same
         arguments and timed in the same rounds, in random order.
     bytes, flops: what a call must move and compute; else the bytes of its tensors, and no flops.
-    options: of the timing core: precision=0.005, time_most_s=15, warm_up_least_s=0.2, seed=0, ... (docs/reference/bench.md)
+    options: of the timing core (docs/guide/bench.md): precision=0.005, time_most_s=15, warm_up_least_s=0.2, seed=0, ...
     """
     torch = torch_module()
     unknown = sorted(set(options or ()) - set(_OPTIONS))
@@ -124,8 +138,11 @@ def bench(
             where["index"] = device.index or 0
         value = _measure.run({**where, **dict(options or {})}, rows)
     value.update(
-        title=_title(next(iter(contenders)), call), correct=correct, explain=explain, **machine_facts(torch),
-    )  # fmt: skip
+        title=_title(next(iter(contenders)), call),
+        correct=correct,
+        explain=explain,
+        **machine_facts(torch),
+    )
     value["findings"] += notes
     if value["refused"]:
         refusal = next(one for one in value["findings"] if one["weight"] == "refusal")
@@ -172,8 +189,11 @@ def named(text: str) -> Callable[..., Any]:
         if callable(value):
             return value
         break
-    raise KilnError(f"cannot compare with '{text}'", "no module has a function of this name",
-                    "write it as Python imports it: torch.add, torch.nn.functional.gelu, package.module.function")  # fmt: skip
+    raise KilnError(
+        f"cannot compare with '{text}'",
+        "no module has a function of this name",
+        "write it as Python imports it: torch.add, torch.nn.functional.gelu, package.module.function",
+    )
 
 
 def _device_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -205,7 +225,7 @@ def _checked(
     check: bool,
     tolerance: Tolerance,
     function: Callable[..., Any],
-) -> tuple[str, dict[str, Callable[[list[Any]], None]], list[dict[str, str]]]:
+) -> tuple[str, dict[str, Checked], list[dict[str, str]]]:
     """What is known about correctness, a check of timed calls for each contender, and findings."""
     reference = reference or getattr(function, "reference_function", None)
     names = list(contenders)
@@ -214,17 +234,21 @@ def _checked(
         reference, source = contenders[names[1]], names[1]
     if not check or reference is None:
         why = "check=False" if not check else "there is no reference: pass against= or reference="
-        finding = {"trap": "not checked", "weight": "warning", "contender": names[0],
-                   "text": f"the results were not compared with anything ({why})"}  # fmt: skip
+        finding = {
+            "trap": "not checked",
+            "weight": "warning",
+            "contender": names[0],
+            "text": f"the results were not compared with anything ({why})",
+        }
         return f"not checked ({why})", {}, [finding]
-    checks: dict[str, Callable[[list[Any]], None]] = {}
+    checks: dict[str, Checked] = {}
     notes = []
     for label, one in contenders.items():
         checked = Checked(label, one, call, reference, tolerance)
         if one is not reference:
             notes.append(f"{label}: {checked.run()}" if len(names) > 2 else checked.run())
         if not checked.mutates:
-            checks[label] = timed_check(call, checked.expected(call), tolerance, label)
+            checks[label] = checked
     return "; ".join(notes).replace("the reference", source) or f"it is {source}", checks, []
 
 
@@ -233,7 +257,7 @@ def _contender(
     function: Callable[..., Any],
     call: Call,
     stream: Any,
-    check: Optional[Callable[[list[Any]], None]],
+    check: Optional[Checked],
     declared_bytes: Optional[float],
     flops: Optional[float],
     device: Any,
@@ -251,7 +275,7 @@ def _contender(
     def check_last() -> None:
         seen = results_of(last[0])
         if check is not None and isinstance(seen[0], torch.Tensor):
-            check(seen)
+            check.watch(seen)
 
     def capture(calls: int) -> Callable[[], Any]:
         graph = torch.cuda.CUDAGraph()
@@ -265,14 +289,21 @@ def _contender(
         return graph.replay
 
     one_call(0)
-    result_bytes = _touched_bytes([one for one in results_of(last[0]) if isinstance(one, torch.Tensor)])
-    aliases = {one.data_ptr() for one in call.tensors()}
-    result_bytes = 0 if any(one.data_ptr() in aliases for one in results_of(last[0]) if hasattr(one, "data_ptr")) else result_bytes
-    moved = declared_bytes if declared_bytes is not None else input_bytes + result_bytes + _touched_bytes(call.written())
+    inputs = {one.data_ptr() for one in call.tensors()}
+    new = [one for one in results_of(last[0]) if isinstance(one, torch.Tensor) and one.data_ptr() not in inputs]
+    moved = input_bytes + _touched_bytes(new) + _touched_bytes(call.written())
+    if declared_bytes is not None:
+        moved = declared_bytes
     return _measure.Contender(
-        label, one_call, check=check_last if check else None, capture=capture if device.type == "cuda" else None,
-        rotations=len(arguments), bytes=moved, bytes_declared=declared_bytes is not None, flops=flops or 0.0,
-    )  # fmt: skip
+        label,
+        one_call,
+        check=check_last if check else None,
+        capture=capture if device.type == "cuda" else None,
+        rotations=len(arguments),
+        bytes=moved,
+        bytes_declared=declared_bytes is not None,
+        flops=flops or 0.0,
+    )
 
 
 def _touched_bytes(tensors: Sequence[Any]) -> float:
@@ -302,5 +333,3 @@ def _title(label: str, call: Call) -> str:
         else:
             parts.append(repr(value) if not isinstance(value, (list, tuple)) else "[...]")
     return f"{label}({', '.join(parts)})"
-
-

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does kiln.bench refuse what is wrong, and is what it says of the rest complete? On the engine; tests/gpu has the GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import kiln
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "traps"))
+from traps import TRAPS
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu")
+QUICK = {"warm_up_least_s": 0.002, "warm_up_most_s": 0.01, "time_least_s": 0.01, "time_most_s": 0.1, "side_s": 0.002}
+
+
+def pair(elements: int = 1 << 14):
+    return torch.randn(elements), torch.randn(elements)
+
+
+def quick(function, *args, **more):
+    return kiln.bench(function, *args, options={**QUICK, **more.pop("options", {})}, **more)
+
+
+@pytest.mark.parametrize(
+    "trap", [t for t in TRAPS if not t.gpu_only], ids=lambda t: f"{t.name}-{getattr(t.make, '__name__', '')}"
+)
+def test_traps(trap):
+    x, y = pair(1 << 18 if trap.name == "allocates without end" else 1 << 14)
+    against = torch.add if trap.options.get("check", True) else None
+    if trap.refused:
+        with pytest.raises(kiln.KilnError) as caught:
+            quick(trap.make(), x, y, against=against, **trap.options)
+        if trap.name != "allocates without end":
+            assert caught.value.trap == trap.name
+        else:
+            assert "free memory fell at each look" in caught.value.why
+    else:
+        assert trap.name in quick(trap.make(), x, y, against=against, **trap.options).traps()
+
+
+def test_engine_time_is_never_called_gpu_time(kinds):
+    x, y = pair()
+    result = quick(torch.add, x, y, against={"again": torch.add})
+    assert result.json["time"] == "engine time"
+    text = str(result)
+    assert "engine time (no GPU time)" in text
+    assert "GB/s" not in text and "gb_per_s" not in result.json["contenders"][0]
+    assert "engine time" in result.traps()
+
+
+def test_a_slow_peer_is_told_apart():
+    x, y = pair(16)
+
+    def sleeps(seconds):
+        def add(a, b):
+            time.sleep(seconds)
+            return torch.add(a, b)
+
+        return add
+
+    result = quick(sleeps(0.001), x, y, against={"longer": sleeps(0.002)}, options={"time_most_s": 0.4})
+    assert result.verdict == "FASTER" and result.ratio < 0.8
+
+
+def test_forms(tmp_path):
+    x, y = pair()
+    result = quick(torch.add, x, y, against="torch.add", name="mine")
+    assert result.markdown().startswith("| benchmark |") and "| mine |" in result.markdown()
+    assert result.csv().splitlines()[0].startswith("date,benchmark,contender")
+    assert len(result.csv().splitlines()) == 3
+    result.save(tmp_path / "history.jsonl")
+    result.save(tmp_path / "history.jsonl")
+    lines = (tmp_path / "history.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    value = json.loads(lines[0])
+    assert value["machine"]["architecture"] and value["versions"]["torch"] == torch.__version__
+    assert value["contenders"][0]["cold"]["samples_ns"]
+
+
+def test_without_a_reference_it_says_so():
+    result = quick(torch.add, *pair())
+    assert "not checked" in result.traps()
+    assert "not checked" in result.json["correct"]
+
+
+def test_the_reference_of_an_op_is_used(kinds, source):
+    add = kiln.load(source("plus.cu"))
+    op = next(getattr(add, name) for name in dir(add) if isinstance(getattr(add, name), kiln.Op))
+    op.reference(lambda *a: torch.zeros(1))
+    with pytest.raises(kiln.Untrusted):
+        quick(op, *(torch.randn(64) for _ in op.default._schema.arguments))
+
+
+def test_an_op_in_place_is_timed():
+    x, y = pair()
+    result = quick(lambda a, b: a.add_(b), x, y, reference=lambda a, b: a.add_(b))
+    assert result.median_ns > 0
+
+
+def test_errors_of_the_call_come_through():
+    def broken(a, b):
+        raise ValueError("no luck today")
+
+    with pytest.raises(ValueError, match="no luck today"):
+        quick(broken, *pair(), check=False)
+
+
+def test_an_error_in_the_middle():
+    calls = [0]
+
+    def fragile(a, b):
+        calls[0] += 1
+        if calls[0] > 30:
+            raise RuntimeError("worn out")
+        return a + b
+
+    with pytest.raises(RuntimeError, match="worn out"):
+        quick(fragile, *pair(), check=False)
+
+
+def test_interrupt_ends_the_benchmark():
+    calls = [0]
+
+    def interrupted(a, b):
+        calls[0] += 1
+        if calls[0] > 30:
+            raise KeyboardInterrupt
+        return a + b
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        kiln.bench(interrupted, *pair(), check=False)
+    assert time.monotonic() - began < 5
+
+
+def test_unknown_names_are_told():
+    with pytest.raises(kiln.KilnError, match="no option 'patience'"):
+        kiln.bench(torch.add, *pair(), options={"patience": 1})
+    with pytest.raises(kiln.KilnError, match=r"cannot compare with 'torch\.ad'"):
+        kiln.bench(torch.add, *pair(), against="torch.ad")
