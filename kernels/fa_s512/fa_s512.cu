@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // forward(q, k, v): attention as torch's scaled_dot_product_attention, with the logarithm of the sum of exponentials.
-// Here are the checks and the launch; the kernel is in forward.h.
+// Here are the checks and the launches; the kernels are in forward.h (Hopper) and portable.h.
 #include "forward.h"
+#include "portable.h"
 #include "report.h"
 #include "tensor_map.h"
 
@@ -31,33 +32,31 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool enable
   KILN_CHECK(k.size(2) > 0 || q.numel() == 0, "k and v have no rows");
 }
 
-// TMA and wgmma of this form exist on compute capability 9.x only, and the code is for 9.0a.
-int processors_of(const Tensor& q) {
-  KILN_CHECK(q.is_cuda(), "q must be on a GPU of compute capability 9.0, not on ", q.device());
-  int major = 0, minor = 0, processors = 0;
+// TMA and wgmma of the Hopper path exist on compute capability 9.0 alone. The engine runs what the CPU has.
+bool has_hopper_path(const Tensor& q) {
+  if (!q.is_cuda()) return false;
+  int major = 0, minor = 0;
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q.device().index);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, q.device().index);
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, q.device().index);
-  KILN_CHECK(major == 9 && minor == 0, "needs a GPU of compute capability 9.0 (H100, H200), not ", major, ".", minor);
-  return processors;
+  KILN_CHECK(major >= 8, "needs a GPU of compute capability 8.0 or newer, not ", major, ".", minor);
+  return major == 9 && minor == 0;
 }
 
-kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
-                         kiln::Optional<double> scale, bool enable_gqa) {
-  check_inputs(q, k, v, enable_gqa);
-  const int processors = processors_of(q);
+double scale_of(const Tensor& q, kiln::Optional<double> scale) {
   const double factor = scale.value_or(1.0 / __builtin_sqrt(static_cast<double>(q.size(3))));
   KILN_CHECK(factor > 0 && factor < 1e30, "scale must be positive and finite, not ", factor);
-  Tensor out = kiln::empty_like(q);
-  Tensor lse = kiln::empty({q.size(0), q.size(1), q.size(2)}, kiln::Dtype::f32, q.device());
-  if (q.numel() == 0) return {out, lse};
+  return factor;
+}
 
+void run_hopper(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor& lse, bool is_causal,
+                double scale) {
+  int processors = 0;
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, q.device().index);
   const fa::Blocks block = fa::blocks_of(q.size(3));
   const int64_t tiles_per_head = (q.size(2) + block.m - 1) / block.m;
   const int64_t tiles = q.size(0) * q.size(1) * tiles_per_head;
   // Tile numbers and rows are 32 bits wide, with room for one more step beyond the end.
-  KILN_CHECK(tiles < (int64_t{1} << 30) && q.size(2) < (int64_t{1} << 30) && k.size(2) < (int64_t{1} << 30),
-             "too large: ", q.sizes(), " and ", k.sizes());
+  KILN_CHECK(tiles < (int64_t{1} << 30), "too large: ", q.sizes());
   fa::Report report(q);
   fa::Work work{};
   work.query = fa::tensor_map(q, "q", fa::kRowsPerWarpgroup);
@@ -69,9 +68,9 @@ kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool
   work.keys = static_cast<int>(k.size(2));
   work.heads = fa::Divisor::of(static_cast<uint32_t>(q.size(1)));
   work.heads_per_key = fa::Divisor::of(static_cast<uint32_t>(q.size(1) / k.size(1)));
-  work.tiles = static_cast<int>(tiles);
   work.tiles_per_head = fa::Divisor::of(static_cast<uint32_t>(tiles_per_head));
-  work.scale = static_cast<float>(factor);
+  work.tiles = static_cast<int>(tiles);
+  work.scale = static_cast<float>(scale);
   work.report = report.words();
   const int64_t blocks = tiles < processors ? tiles : processors;
   if (q.dtype() == kiln::Dtype::bf16)
@@ -79,7 +78,62 @@ kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool
   else
     fa::forward_f16(work, q.size(3), is_causal, blocks, kiln::stream(q));
   report.check(q);
+}
+
+// Rows are copied 16 bytes at a time.
+fa::PortableTensor portable_tensor(const Tensor& x, const char* name) {
+  KILN_CHECK(x.stride(3) == 1, name, " must have stride 1 in its last dimension, not ", x.stride(3));
+  KILN_CHECK(reinterpret_cast<uintptr_t>(x.raw()) % 16 == 0, name, " must start at a multiple of 16 bytes");
+  for (int i = 0; i < 3; i++)
+    KILN_CHECK(x.size(i) == 1 || x.stride(i) % 8 == 0, name, " has strides ", x.strides(),
+               "; each must be a multiple of 8 elements (16 bytes)");
+  return {const_cast<void*>(x.raw()), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+void run_portable(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, Tensor& lse, bool is_causal,
+                  double scale) {
+  fa::PortableWork work{};
+  work.query = portable_tensor(q, "q");
+  work.key = portable_tensor(k, "k");
+  work.value = portable_tensor(v, "v");
+  work.out = portable_tensor(out, "the output");
+  work.lse = lse.data<float>();
+  work.queries = static_cast<int>(q.size(2));
+  work.keys = static_cast<int>(k.size(2));
+  work.heads = static_cast<int>(q.size(1));
+  work.heads_per_key = static_cast<int>(q.size(1) / k.size(1));
+  work.scale_log2 = static_cast<float>(scale * 1.44269504088896341);
+  if (q.dtype() == kiln::Dtype::bf16)
+    fa::portable_bf16(work, q.size(3), is_causal, q.size(0), kiln::stream(q));
+  else
+    fa::portable_f16(work, q.size(3), is_causal, q.size(0), kiln::stream(q));
+}
+
+kiln::Tensors<2> run(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, kiln::Optional<double> scale,
+                     bool enable_gqa, bool portable) {
+  check_inputs(q, k, v, enable_gqa);
+  const double factor = scale_of(q, scale);
+  const bool hopper = has_hopper_path(q) && !portable;
+  Tensor out = kiln::empty_like(q);
+  Tensor lse = kiln::empty({q.size(0), q.size(1), q.size(2)}, kiln::Dtype::f32, q.device());
+  if (q.numel() == 0) return {out, lse};
+  KILN_CHECK(q.size(2) < (int64_t{1} << 30) && k.size(2) < (int64_t{1} << 30), "too large: ", q.sizes(), " and ",
+             k.sizes());
+  if (hopper)
+    run_hopper(q, k, v, out, lse, is_causal, factor);
+  else
+    run_portable(q, k, v, out, lse, is_causal, factor);
   return {out, lse};
+}
+
+kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
+                         kiln::Optional<double> scale, bool enable_gqa) {
+  return run(q, k, v, is_causal, scale, enable_gqa, false);
+}
+
+kiln::Tensors<2> forward_portable(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
+                                  kiln::Optional<double> scale, bool enable_gqa) {
+  return run(q, k, v, is_causal, scale, enable_gqa, true);
 }
 
 }  // namespace
@@ -87,3 +141,6 @@ kiln::Tensors<2> forward(const Tensor& q, const Tensor& k, const Tensor& v, bool
 KILN_OP(forward, "q, k, v, is_causal=False, *, scale=None, enable_gqa=False")
     .fake("like(q), f32[q.shape[0], q.shape[1], q.shape[2]]")
     .doc("Attention of [batch, heads, sequence, head dim], and the logarithm of the sum of exponentials of each row.");
+KILN_OP(forward_portable, "q, k, v, is_causal=False, *, scale=None, enable_gqa=False")
+    .fake("like(q), f32[q.shape[0], q.shape[1], q.shape[2]]")
+    .doc("The same by the path that every GPU from compute capability 8.0 on has.");

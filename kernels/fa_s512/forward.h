@@ -29,6 +29,7 @@ __device__ __forceinline__ void init_barriers(Shared<S> shared) {
 
 template <class T, int kHeadDim, bool kCausal>
 __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(const __grid_constant__ Work work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // the other architectures of a build have the portable path
   using S = Shape<kHeadDim>;
   extern __shared__ char unaligned[];
   const Shared<S> shared{(shared_address(unaligned) + 1023) & ~1023u};
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(c
     take_registers<S::kConsumerRegisters>();
     consume<T, S, kCausal>(work, shared, watch, warpgroup - 1);
   }
+#endif
 }
 
 template <class T>

@@ -25,7 +25,7 @@ struct PieceWork {
 
 // One thread brings up to two tiles, all wait. The barrier lies at the start of the aligned shared memory, tiles after
 // it.
-__device__ __forceinline__ Watch watch_of(const PieceWork& work) {
+[[maybe_unused]] __device__ __forceinline__ Watch watch_of(const PieceWork& work) {
 #if FA_DEBUG_TIMEOUT
   return Watch{work.report};
 #else
@@ -33,11 +33,11 @@ __device__ __forceinline__ Watch watch_of(const PieceWork& work) {
   return Watch{};
 #endif
 }
-__device__ __forceinline__ uint32_t aligned_shared() {
+[[maybe_unused]] __device__ __forceinline__ uint32_t aligned_shared() {
   extern __shared__ char unaligned[];
   return (shared_address(unaligned) + 1023) & ~1023u;
 }
-__device__ __forceinline__ void begin_piece(uint32_t barrier) {
+[[maybe_unused]] __device__ __forceinline__ void begin_piece(uint32_t barrier) {
   if (threadIdx.x == 0) {
     mbarrier_init(barrier, 1);
     mbarrier_init_fence();
@@ -62,6 +62,7 @@ __device__ __forceinline__ void read_accumulators(float (&d)[N], const float* fr
 // tensor.
 template <int kHeadDim>
 __global__ void __launch_bounds__(128) copy_kernel(const __grid_constant__ PieceWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   const uint32_t base = aligned_shared(), tile = base + 1024;
   const int slabs = kHeadDim / kSlabColumns;
   begin_piece(base);
@@ -82,10 +83,12 @@ __global__ void __launch_bounds__(128) copy_kernel(const __grid_constant__ Piece
     tma_store_commit();
     tma_store_wait_read();
   }
+#endif
 }
 
 template <class T, int kHeadDim>
 __global__ void __launch_bounds__(128) scores_kernel(const __grid_constant__ PieceWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using S = Shape<kHeadDim>;
   const uint32_t base = aligned_shared(), query = base + 1024, key = query + S::kQueryBytes;
   begin_piece(base);
@@ -103,10 +106,12 @@ __global__ void __launch_bounds__(128) scores_kernel(const __grid_constant__ Pie
   wgmma_wait<0>();
   pin(scores);
   write_accumulators(work.result, S::kBlockN, scores);
+#endif
 }
 
 template <class T, int kHeadDim>
 __global__ void __launch_bounds__(128) values_kernel(const __grid_constant__ PieceWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using S = Shape<kHeadDim>;
   const uint32_t base = aligned_shared(), value = base + 1024;
   begin_piece(base);
@@ -127,6 +132,7 @@ __global__ void __launch_bounds__(128) values_kernel(const __grid_constant__ Pie
   wgmma_wait<0>();
   pin(out);
   write_accumulators(work.result, kHeadDim, out);
+#endif
 }
 
 constexpr int kSoftmaxColumns = 128;
@@ -159,12 +165,14 @@ __global__ void __launch_bounds__(128) softmax_kernel(const __grid_constant__ Pi
 
 template <class T, int kHeadDim>
 __global__ void __launch_bounds__(128) way_out_kernel(const __grid_constant__ PieceWork work) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   const uint32_t tile = aligned_shared();
   float out[kHeadDim / 2];
   read_accumulators(out, work.weights, kHeadDim);
   stage_out<T, kHeadDim>(tile, out);
   store_staged<kHeadDim>(&work.first, tile, 1, work.row, 0, 0);
   if (threadIdx.x == 0) tma_store_wait_read();
+#endif
 }
 
 constexpr int kPieceSharedBytes = 2048 + 2 * 128 * 128 * 2;

@@ -7,8 +7,8 @@
 
 #include "tma.h"
 
-// The defines: BLOCK_M rows of Q a block works on, 64 a consumer warpgroup; BLOCK_N rows of K and V a step takes; STAGES
-// tiles of K, and of V, in shared memory. Each may be left to the head dim.
+// The defines: BLOCK_M rows of Q a block works on, 64 a consumer warpgroup; BLOCK_N rows of K and V a step takes;
+// STAGES tiles of K, and of V, in shared memory. Each may be left to the head dim.
 
 namespace fa {
 

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// The portable kernels for f16.
+#include "portable.h"
+
+void fa::portable_f16(const PortableWork& work, int64_t head_dim, bool causal, int64_t batch, cudaStream_t stream) {
+  launch_portable<Half>(work, head_dim, causal, batch, stream);
+}
