@@ -17,6 +17,7 @@ namespace {
 struct Options {
   build::Request request;
   std::string program;
+  std::vector<std::string> more_sources;
   std::vector<std::string> arguments;
 };
 
@@ -32,6 +33,8 @@ Status check_kind(const Options& options, const Context& context) {
 Result<int> run(Options& options, Context& context) {
   CHECK_OK(check_kind(options, context));
   options.request.targets = {options.program};
+  options.request.targets.insert(options.request.targets.end(), options.more_sources.begin(),
+                                 options.more_sources.end());
   options.request.program = true;
   TRY(build::Outcome outcome, build_for(context, options.request));
   TRY(sys::Environment env, program_environment(context.env));
@@ -44,6 +47,11 @@ Result<int> run(Options& options, Context& context) {
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")->required()->type_name("");
+  app.add_option("--source", options->more_sources, "One more source of the program (repeatable)")
+      ->type_name("FILE")
+      ->take_all()
+      ->type_size(1)
+      ->allow_extra_args(false);
   add_build_options(app, options->request);
   app.add_option("ARGUMENTS", options->arguments, "For the program, after --")->type_name("");
   app.footer("Beside a kiln.toml its flags, defines and folders hold for the program too.");
