@@ -97,6 +97,7 @@ int launch_engine(KilnEngineLaunch& launch) {
   launch.regions = regions;
   launch.region_count = count;
   launch.check_memory = 1;
+  if (!call) launch.flags |= KILN_LAUNCH_DEFERRED;
   const KilnEngine* engine = find_engine(nullptr);
   const int code = engine->launch(&launch);
   if (regions != few) free(regions);

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "engine/fault.h"
+#include "engine/runtime.h"
 #include "engine/state.h"
 #include "kiln/engine_abi.h"
 
@@ -56,7 +57,12 @@ void unregister_image(void* image) {
 }
 
 int launch(const KilnEngineLaunch* what) {
-  return guarded([&] { return launch_now(*what); });
+  return guarded([&] {
+    if (!(what->flags & KILN_LAUNCH_DEFERRED)) return launch_now(*what);
+    int code = 0;
+    if (ended_by_fault(After::Skipped, &code)) return code;
+    return launch_in_stream(*what);
+  });
 }
 
 const char* last_message() { return thread_errors().message.c_str(); }

@@ -18,7 +18,7 @@ namespace {
 std::atomic<uint64_t> next_epoch{1};
 
 LaunchOutcome refuse(const Program& program, int code, std::string why) {
-  return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why)};
+  return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why), false};
 }
 
 LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLaunch& launch, uint64_t shared_bytes) {
@@ -120,7 +120,7 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   grid.step_limit = environment().step_limit;
   run_grid(grid);
   heap.reclaim();
-  if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text)};
+  if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), true};
   return {};
 }
 

@@ -22,6 +22,7 @@ constexpr uint64_t kReservedSharedBytes = 1024;
 struct LaunchOutcome {
   int code = 0;  // cudaError_t
   std::string text;
+  bool ran = false;  // the kernel itself failed; else it was refused
 };
 
 struct KernelFacts {

@@ -123,6 +123,13 @@ uint64_t Heap::bytes_in_use() const {
   return bytes_in_use_;
 }
 
+uint64_t Heap::bytes_in_use(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [begin, allocation] : allocations_) bytes += allocation.name == name ? allocation.bytes : 0;
+  return bytes;
+}
+
 void MemoryMap::begin(const KilnRegion* regions, uint32_t count, bool check,
                       std::shared_ptr<const std::vector<Region>> heap) {
   regions_.clear();

@@ -58,6 +58,7 @@ class Heap {
   // Sorted by address; replaced and not changed when memory comes or goes.
   std::shared_ptr<const std::vector<Region>> regions() const;
   uint64_t bytes_in_use() const;
+  uint64_t bytes_in_use(const std::string& name) const;
 
  private:
   mutable std::mutex mutex_;

@@ -1,21 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is there for runtime_function() to find before anything else is written here? The table; see the files
-// runtime_*.cpp.
+// How is a function of the CUDA runtime found by its name?
 #include "engine/runtime.h"
 
-#include <cstring>
+#include <string_view>
+#include <unordered_map>
 
 #include "engine/state.h"
 
 namespace kiln::engine {
 
-void* runtime_function(const char* name) {
-  for (const auto& list : {runtime_memory(), runtime_streams(), runtime_device(), runtime_launch()}) {
-    for (const RuntimeFunction& function : list) {
-      if (std::strcmp(function.name, name) == 0) return function.address;
-    }
+namespace {
+
+std::unordered_map<std::string_view, void*> make_table() {
+  std::unordered_map<std::string_view, void*> table;
+  for (const auto& list :
+       {runtime_memory(), runtime_copies(), runtime_arrays(), runtime_streams(), runtime_capture(), runtime_graphs(),
+        runtime_graph_nodes(), runtime_device(), runtime_launch(), runtime_errors()}) {
+    for (const RuntimeFunction& function : list) table.emplace(function.name, function.address);
   }
-  return nullptr;
+  return table;
+}
+
+}  // namespace
+
+void* runtime_function(const char* name) {
+  static const auto* table = new std::unordered_map<std::string_view, void*>(make_table());
+  std::string_view wanted = name;
+  // The default stream of a thread is a stream like any other here: work is done when a call returns.
+  for (std::string_view suffix : {"_ptsz", "_ptds"}) {
+    if (wanted.size() > suffix.size() && wanted.substr(wanted.size() - suffix.size()) == suffix)
+      wanted.remove_suffix(suffix.size());
+  }
+  auto found = table->find(wanted);
+  return found == table->end() ? nullptr : found->second;
 }
 
 }  // namespace kiln::engine

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions of the CUDA runtime does the engine have? Four lists, one a file; the ABI is that of CUDA 13.
+// Which functions of the CUDA runtime does the engine have, and what stands around each of them? Lists of names, one a
+// file; the ABI is that of CUDA 13.
 #pragma once
 
+#include <exception>
+#include <new>
 #include <span>
+
+#include "engine/cuda_types.h"
 
 namespace kiln::engine {
 
@@ -12,11 +17,59 @@ struct RuntimeFunction {
 };
 
 std::span<const RuntimeFunction> runtime_memory();
+std::span<const RuntimeFunction> runtime_copies();
+std::span<const RuntimeFunction> runtime_arrays();
 std::span<const RuntimeFunction> runtime_streams();
+std::span<const RuntimeFunction> runtime_capture();
+std::span<const RuntimeFunction> runtime_graphs();
+std::span<const RuntimeFunction> runtime_graph_nodes();
 std::span<const RuntimeFunction> runtime_device();
 std::span<const RuntimeFunction> runtime_launch();
+std::span<const RuntimeFunction> runtime_errors();
 
-// cudaMemcpyKind.
-enum CopyKind : int { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefault = 4 };
+// A function of the CUDA driver that programs ask the runtime for (cudaGetDriverEntryPoint); null: not there.
+void* driver_function(const char* name);
+
+// What a call does when a kernel of the program has faulted and nobody was told yet.
+enum class After {
+  Told,     // as a call that waits for the device: it reports the fault
+  Skipped,  // as asynchronous work behind the fault: it succeeds and nothing happens
+  Normal    // it needs no device
+};
+// True: the call is over, with `code`.
+bool ended_by_fault(After after, int* code);
+// The reason for a code that a runtime call returns, once, for whoever reads the terminal.
+void tell(int code);
+int fail_for_exception(const std::exception* error);
+
+// Nothing is thrown into the program, and every call meets the fault of an earlier kernel.
+template <After after, class Signature, Signature function>
+struct Guarded;
+template <After after, class... Arguments, int (*function)(Arguments...)>
+struct Guarded<after, int (*)(Arguments...), function> {
+  static int call(Arguments... arguments) {
+    int code = 0;
+    if (ended_by_fault(after, &code)) return code;
+    try {
+      code = function(arguments...);
+    } catch (const std::exception& error) {
+      code = fail_for_exception(&error);
+    }
+    if (code) tell(code);
+    return code;
+  }
+};
+template <auto function, After after = After::Told>
+void* entry() {
+  return reinterpret_cast<void*>(&Guarded<after, decltype(function), function>::call);
+}
+template <auto function>
+void* behind() {
+  return entry<function, After::Skipped>();
+}
+template <auto function>
+void* always() {
+  return entry<function, After::Normal>();
+}
 
 }  // namespace kiln::engine

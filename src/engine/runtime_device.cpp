@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the virtual device say about itself, and how do errors read?
+// What does the virtual device say about itself?
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <new>
 
 #include "engine/device_properties.h"
 #include "engine/fault.h"
@@ -17,6 +18,7 @@ constexpr int kRuntimeVersion = 13000;
 constexpr uint64_t kGlobalBytes = uint64_t{80} << 30;
 constexpr int kRegisters = 65536;
 constexpr int kL2Bytes = 32 << 20;
+constexpr int kClockKhz = 1000000;
 
 }  // namespace
 
@@ -79,290 +81,208 @@ int get_properties(DeviceProperties* out, int device) {
   return kSuccess;
 }
 
-// Numbers of cudaDeviceAttr.
+// The number of a cudaDeviceAttr, and its value.
+struct AttributeRow {
+  int number;
+  int64_t (*value)(const DeviceProperties&);
+};
+#define ATTRIBUTE(number, value)                       \
+  {                                                    \
+    number, [](const DeviceProperties& p) -> int64_t { \
+      (void)p;                                         \
+      return static_cast<int64_t>(value);              \
+    }                                                  \
+  }
+constexpr AttributeRow kAttributes[] = {
+    ATTRIBUTE(1, p.max_threads_per_block),
+    ATTRIBUTE(2, p.max_threads_dim[0]),
+    ATTRIBUTE(3, p.max_threads_dim[1]),
+    ATTRIBUTE(4, p.max_threads_dim[2]),
+    ATTRIBUTE(5, p.max_grid[0]),
+    ATTRIBUTE(6, p.max_grid[1]),
+    ATTRIBUTE(7, p.max_grid[2]),
+    ATTRIBUTE(8, p.shared_per_block),
+    ATTRIBUTE(9, p.const_bytes),
+    ATTRIBUTE(10, p.warp_size),
+    ATTRIBUTE(11, p.pitch),
+    ATTRIBUTE(12, p.registers_per_block),
+    ATTRIBUTE(13, kClockKhz),
+    ATTRIBUTE(14, p.texture_alignment),
+    ATTRIBUTE(15, 1),
+    ATTRIBUTE(16, p.multiprocessors),
+    ATTRIBUTE(19, p.can_map_host),
+    ATTRIBUTE(30, p.surface_alignment),
+    ATTRIBUTE(31, p.concurrent_kernels),
+    ATTRIBUTE(36, kClockKhz),
+    ATTRIBUTE(37, p.memory_bus_width),
+    ATTRIBUTE(38, p.l2_bytes),
+    ATTRIBUTE(39, p.max_threads_per_multiprocessor),
+    ATTRIBUTE(40, p.async_engines),
+    ATTRIBUTE(41, p.unified_addressing),
+    ATTRIBUTE(51, p.texture_pitch_alignment),
+    ATTRIBUTE(75, p.major),
+    ATTRIBUTE(76, p.minor),
+    ATTRIBUTE(78, p.stream_priorities),
+    ATTRIBUTE(79, p.global_l1),
+    ATTRIBUTE(80, p.local_l1),
+    ATTRIBUTE(81, p.shared_per_multiprocessor),
+    ATTRIBUTE(82, p.registers_per_multiprocessor),
+    ATTRIBUTE(83, p.managed_memory),
+    ATTRIBUTE(86, p.host_native_atomics),
+    ATTRIBUTE(87, 2),
+    ATTRIBUTE(89, p.concurrent_managed),
+    ATTRIBUTE(90, p.preemption),
+    ATTRIBUTE(91, p.host_pointer_for_registered),
+    ATTRIBUTE(95, p.cooperative_launch),
+    ATTRIBUTE(97, p.shared_per_block_optin),
+    ATTRIBUTE(99, p.host_register),
+    ATTRIBUTE(106, p.max_blocks_per_multiprocessor),
+    ATTRIBUTE(111, p.reserved_shared_per_block),
+    ATTRIBUTE(115, p.memory_pools),
+};
+#undef ATTRIBUTE
+
 int get_attribute(int* value, int attribute, int device) {
   if (int code = check_device(device)) return code;
-  const DeviceProperties p = device_properties();
-  auto bytes = [](size_t n) { return static_cast<int>(n > 0x7fffffff ? 0x7fffffff : n); };
-  switch (attribute) {
-    case 1:
-      *value = p.max_threads_per_block;
-      break;
-    case 2:
-      *value = p.max_threads_dim[0];
-      break;
-    case 3:
-      *value = p.max_threads_dim[1];
-      break;
-    case 4:
-      *value = p.max_threads_dim[2];
-      break;
-    case 5:
-      *value = p.max_grid[0];
-      break;
-    case 6:
-      *value = p.max_grid[1];
-      break;
-    case 7:
-      *value = p.max_grid[2];
-      break;
-    case 8:
-      *value = bytes(p.shared_per_block);
-      break;
-    case 9:
-      *value = bytes(p.const_bytes);
-      break;
-    case 10:
-      *value = p.warp_size;
-      break;
-    case 11:
-      *value = bytes(p.pitch);
-      break;
-    case 12:
-      *value = p.registers_per_block;
-      break;
-    case 13:
-      *value = 1000000;
-      break;  // kHz
-    case 14:
-      *value = bytes(p.texture_alignment);
-      break;
-    case 15:
-      *value = 1;
-      break;
-    case 16:
-      *value = p.multiprocessors;
-      break;
-    case 19:
-      *value = p.can_map_host;
-      break;
-    case 30:
-      *value = bytes(p.surface_alignment);
-      break;
-    case 31:
-      *value = p.concurrent_kernels;
-      break;
-    case 36:
-      *value = 1000000;
-      break;
-    case 37:
-      *value = p.memory_bus_width;
-      break;
-    case 38:
-      *value = p.l2_bytes;
-      break;
-    case 39:
-      *value = p.max_threads_per_multiprocessor;
-      break;
-    case 40:
-      *value = p.async_engines;
-      break;
-    case 41:
-      *value = p.unified_addressing;
-      break;
-    case 51:
-      *value = bytes(p.texture_pitch_alignment);
-      break;
-    case 75:
-      *value = p.major;
-      break;
-    case 76:
-      *value = p.minor;
-      break;
-    case 78:
-      *value = p.stream_priorities;
-      break;
-    case 79:
-      *value = p.global_l1;
-      break;
-    case 80:
-      *value = p.local_l1;
-      break;
-    case 81:
-      *value = bytes(p.shared_per_multiprocessor);
-      break;
-    case 82:
-      *value = p.registers_per_multiprocessor;
-      break;
-    case 83:
-      *value = p.managed_memory;
-      break;
-    case 86:
-      *value = p.host_native_atomics;
-      break;
-    case 87:
-      *value = 2;
-      break;
-    case 89:
-      *value = p.concurrent_managed;
-      break;
-    case 90:
-      *value = p.preemption;
-      break;
-    case 91:
-      *value = p.host_pointer_for_registered;
-      break;
-    case 95:
-      *value = p.cooperative_launch;
-      break;
-    case 97:
-      *value = bytes(p.shared_per_block_optin);
-      break;
-    case 99:
-      *value = p.host_register;
-      break;
-    case 106:
-      *value = p.max_blocks_per_multiprocessor;
-      break;
-    case 111:
-      *value = bytes(p.reserved_shared_per_block);
-      break;
-    case 115:
-      *value = p.memory_pools;
-      break;
-    default:
-      *value = 0;  // a feature the virtual device has not
+  if (!value) return fail(kInvalidValue, "the place for the attribute is null");
+  if (attribute < 1 || attribute > 200) return fail(kInvalidValue, fmt::format("no device attribute {}", attribute));
+  *value = 0;  // a feature the virtual device has not
+  for (const AttributeRow& row : kAttributes) {
+    if (row.number == attribute)
+      *value = static_cast<int>(std::min<int64_t>(row.value(device_properties()), 0x7fffffff));
   }
-  return attribute >= 1 && attribute <= 200 ? kSuccess
-                                            : fail(kInvalidValue, fmt::format("no device attribute {}", attribute));
+  return kSuccess;
 }
 
 int runtime_version(int* version) {
+  if (!version) return fail(kInvalidValue, "the place for the version is null");
   *version = kRuntimeVersion;
   return kSuccess;
 }
 int synchronize() { return kSuccess; }
-int reset() { return kSuccess; }
+int nothing() { return kSuccess; }
+// The fault of an earlier kernel is over with the context that it belonged to.
+int reset() {
+  forget_fault();
+  return kSuccess;
+}
 int set_flags(unsigned) { return kSuccess; }
 int get_flags(unsigned* flags) {
   *flags = 0;
   return kSuccess;
 }
-int set_limit(int, size_t) { return kSuccess; }
-int get_limit(size_t* value, int limit) {
-  constexpr size_t kLimits[] = {1 << 20, 1 << 20, 8 << 20, 2, 2048, 0, 128};
-  if (limit < 0 || limit >= static_cast<int>(std::size(kLimits)))
+int set_valid_devices(int* devices, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (int code = check_device(devices[i])) return code;
+  }
+  return kSuccess;
+}
+int choose_device(int* device, const void*) {
+  *device = 0;
+  return kSuccess;
+}
+constexpr const char* kBusId = "0000:00:00.0";
+int get_bus_id(char* out, int bytes, int device) {
+  if (int code = check_device(device)) return code;
+  if (!out || bytes <= static_cast<int>(std::strlen(kBusId))) return fail(kInvalidValue, "no room for the PCI bus id");
+  std::strcpy(out, kBusId);
+  return kSuccess;
+}
+int device_by_bus_id(int* device, const char* text) {
+  if (!device || !text || std::strcmp(text, kBusId) != 0) return fail(kInvalidDevice, "no device with this PCI bus id");
+  *device = 0;
+  return kSuccess;
+}
+
+// cudaLimit: stack of a thread, printf buffer, heap of device malloc, depth and launches of nested kernels, L2 fetch
+// granularity, persisting L2 bytes. Kept, so that a program reads what it set; none of them limits the engine.
+std::atomic<size_t> g_limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
+int set_limit(int limit, size_t value) {
+  if (limit < 0 || limit >= static_cast<int>(std::size(g_limits)))
     return fail(kInvalidValue, fmt::format("no limit {}", limit));
-  *value = kLimits[limit];
+  g_limits[limit] = value;
+  return kSuccess;
+}
+int get_limit(size_t* value, int limit) {
+  if (!value || limit < 0 || limit >= static_cast<int>(std::size(g_limits)))
+    return fail(kInvalidValue, fmt::format("no limit {}", limit));
+  *value = g_limits[limit];
   return kSuccess;
 }
 int set_cache(int) { return kSuccess; }
+int get_cache(int* config) {
+  *config = 0;
+  return kSuccess;
+}
 int priority_range(int* least, int* greatest) {
   if (least) *least = 0;
   if (greatest) *greatest = -5;
   return kSuccess;
 }
-int can_access_peer(int* can, int, int) {
+int can_access_peer(int* can, int device, int peer) {
+  if (int code = check_device(device)) return code;
+  if (int code = check_device(peer)) return code;
   *can = 0;
   return kSuccess;
 }
+int peer_attribute(int* value, int, int, int) {
+  *value = 0;
+  return fail(kInvalidDevice, "there is one device: it has no peer");
+}
 int no_peer(int, unsigned) { return fail(kInvalidDevice, "there is one device: it has no peer"); }
-int default_pool(void** pool, int device) {
-  if (int code = check_device(device)) return code;
-  static int the_pool;
-  *pool = &the_pool;
-  return kSuccess;
-}
-int pool_set_attribute(void*, int, void*) { return kSuccess; }
-int pool_get_attribute(void*, int, void* value) {
-  std::memset(value, 0, 8);
-  return kSuccess;
-}
+int no_peer_to_leave(int) { return fail(kInvalidDevice, "there is one device: it has no peer"); }
+int init_device(int device, unsigned, unsigned) { return check_device(device); }
 
-int get_last_error() {
-  int code = thread_errors().last;
-  thread_errors().last = kSuccess;
-  return code;
+// cudaDriverEntryPointQueryResult: 1 is "not found". Programs ask for functions that they can do without.
+int driver_entry_point(const char* name, void** function, unsigned long long, int* result) {
+  if (!name || !function) return fail(kInvalidValue, "cudaGetDriverEntryPoint: a pointer is null");
+  *function = driver_function(name);
+  if (result) *result = *function ? 0 : 1;
+  if (*function || result) return kSuccess;
+  return fail(kSymbolNotFound, fmt::format("the engine has no driver function '{}'", name));
 }
-int peek_last_error() { return thread_errors().last; }
-
-struct ErrorRow {
-  int code;
-  const char* name;
-  const char* text;
-};
-constexpr ErrorRow kErrors[] = {
-    {0, "cudaSuccess", "no error"},
-    {1, "cudaErrorInvalidValue", "invalid argument"},
-    {2, "cudaErrorMemoryAllocation", "out of memory"},
-    {3, "cudaErrorInitializationError", "initialization error"},
-    {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {12, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
-    {13, "cudaErrorInvalidSymbol", "invalid device symbol"},
-    {17, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
-    {21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {35, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},
-    {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {200, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
-    {209, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
-    {218, "cudaErrorInvalidPtx", "a PTX JIT compilation failed"},
-    {400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {500, "cudaErrorSymbolNotFound", "named symbol not found"},
-    {600, "cudaErrorNotReady", "device not ready"},
-    {700, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-    {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
-    {702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
-    {710, "cudaErrorAssert", "device-side assert triggered"},
-    {715, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
-    {716, "cudaErrorMisalignedAddress", "misaligned address"},
-    {717, "cudaErrorInvalidAddressSpace", "operation not supported on global/shared address space"},
-    {719, "cudaErrorLaunchFailure", "unspecified launch failure"},
-    {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"},
-    {800, "cudaErrorNotPermitted", "operation not permitted"},
-    {801, "cudaErrorNotSupported", "operation not supported"},
-    {999, "cudaErrorUnknown", "unknown error"},
-};
-
-const char* error_name(int code) {
-  for (const ErrorRow& row : kErrors) {
-    if (row.code == code) return row.name;
-  }
-  return "unrecognized error code";
+int driver_entry_point_by_version(const char* name, void** function, unsigned, unsigned long long flags, int* result) {
+  return driver_entry_point(name, function, flags, result);
 }
-const char* error_string(int code) {
-  for (const ErrorRow& row : kErrors) {
-    if (row.code == code) return row.text;
-  }
-  return "unrecognized error code";
-}
-
-constexpr auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
 
 }  // namespace
 
 std::span<const RuntimeFunction> runtime_device() {
   static const RuntimeFunction kFunctions[] = {
-      {"cudaGetDeviceCount", address(get_device_count)},
-      {"cudaGetDevice", address(get_device)},
-      {"cudaSetDevice", address(set_device)},
-      {"cudaInitDevice", address(+[](int device, unsigned, unsigned) { return check_device(device); })},
-      {"cudaGetDeviceProperties", address(get_properties)},
-      {"cudaDeviceGetAttribute", address(get_attribute)},
-      {"cudaRuntimeGetVersion", address(runtime_version)},
-      {"cudaDriverGetVersion", address(runtime_version)},
-      {"cudaDeviceSynchronize", address(synchronize)},
-      {"cudaThreadSynchronize", address(synchronize)},
-      {"cudaDeviceReset", address(reset)},
-      {"cudaSetDeviceFlags", address(set_flags)},
-      {"cudaGetDeviceFlags", address(get_flags)},
-      {"cudaDeviceSetLimit", address(set_limit)},
-      {"cudaDeviceGetLimit", address(get_limit)},
-      {"cudaDeviceSetCacheConfig", address(set_cache)},
-      {"cudaDeviceGetStreamPriorityRange", address(priority_range)},
-      {"cudaDeviceCanAccessPeer", address(can_access_peer)},
-      {"cudaDeviceEnablePeerAccess", address(no_peer)},
-      {"cudaDeviceGetDefaultMemPool", address(default_pool)},
-      {"cudaDeviceGetMemPool", address(default_pool)},
-      {"cudaMemPoolSetAttribute", address(pool_set_attribute)},
-      {"cudaMemPoolGetAttribute", address(pool_get_attribute)},
-      {"cudaGetLastError", address(get_last_error)},
-      {"cudaPeekAtLastError", address(peek_last_error)},
-      {"cudaGetErrorName", address(error_name)},
-      {"cudaGetErrorString", address(error_string)},
-      {"cudaProfilerStart", address(synchronize)},
-      {"cudaProfilerStop", address(synchronize)},
+      {"cudaGetDeviceCount", always<&get_device_count>()},
+      {"cudaGetDevice", always<&get_device>()},
+      {"cudaSetDevice", entry<&set_device>()},
+      {"cudaInitDevice", entry<&init_device>()},
+      {"cudaGetDeviceProperties", always<&get_properties>()},
+      {"cudaDeviceGetAttribute", always<&get_attribute>()},
+      {"cudaRuntimeGetVersion", always<&runtime_version>()},
+      {"cudaDriverGetVersion", always<&runtime_version>()},
+      {"cudaDeviceSynchronize", entry<&synchronize>()},
+      {"cudaThreadSynchronize", entry<&synchronize>()},
+      {"cudaDeviceReset", always<&reset>()},
+      {"cudaThreadExit", always<&reset>()},
+      {"cudaSetDeviceFlags", entry<&set_flags>()},
+      {"cudaGetDeviceFlags", entry<&get_flags>()},
+      {"cudaSetValidDevices", entry<&set_valid_devices>()},
+      {"cudaChooseDevice", entry<&choose_device>()},
+      {"cudaDeviceGetPCIBusId", entry<&get_bus_id>()},
+      {"cudaDeviceGetByPCIBusId", entry<&device_by_bus_id>()},
+      {"cudaDeviceSetLimit", entry<&set_limit>()},
+      {"cudaDeviceGetLimit", entry<&get_limit>()},
+      {"cudaDeviceSetCacheConfig", entry<&set_cache>()},
+      {"cudaDeviceGetCacheConfig", entry<&get_cache>()},
+      {"cudaDeviceSetSharedMemConfig", entry<&set_cache>()},
+      {"cudaDeviceGetSharedMemConfig", entry<&get_cache>()},
+      {"cudaCtxResetPersistingL2Cache", entry<&nothing>()},
+      {"cudaDeviceGetStreamPriorityRange", entry<&priority_range>()},
+      {"cudaDeviceCanAccessPeer", entry<&can_access_peer>()},
+      {"cudaDeviceEnablePeerAccess", entry<&no_peer>()},
+      {"cudaDeviceDisablePeerAccess", entry<&no_peer_to_leave>()},
+      {"cudaDeviceGetP2PAttribute", entry<&peer_attribute>()},
+      {"cudaGetDriverEntryPoint", entry<&driver_entry_point>()},
+      {"cudaGetDriverEntryPointByVersion", entry<&driver_entry_point_by_version>()},
+      {"cudaProfilerStart", always<&nothing>()},
+      {"cudaProfilerStop", always<&nothing>()},
   };
   return kFunctions;
 }

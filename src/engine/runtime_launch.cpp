@@ -15,7 +15,7 @@ int launch(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments
            uint32_t flags, KilnDim3 cluster = {0, 0, 0}) {
   KilnEngineLaunch what{};
   what.struct_bytes = sizeof what;
-  what.flags = flags;
+  what.flags = flags | KILN_LAUNCH_DEFERRED;
   what.host_function = function;
   what.grid = grid;
   what.block = block;
@@ -24,7 +24,7 @@ int launch(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments
   what.dynamic_shared_bytes = shared;
   what.stream = stream;
   what.check_memory = 1;  // a program's kernels may touch what cudaMalloc gave
-  return launch_now(what);
+  return launch_in_stream(what);
 }
 
 int launch_kernel_plain(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments, size_t shared,
@@ -36,28 +36,6 @@ int launch_cooperative(const void* function, KilnDim3 grid, KilnDim3 block, void
   return launch(function, grid, block, arguments, shared, stream, KILN_LAUNCH_COOPERATIVE);
 }
 
-// cudaLaunchAttribute: an id and 64 bytes of value.
-struct LaunchAttribute {
-  int id;
-  char padding[4];
-  union {
-    char bytes[64];
-    int cooperative;
-    struct {
-      unsigned x, y, z;
-    } cluster;
-  } value;
-};
-static_assert(sizeof(LaunchAttribute) == 72);
-struct LaunchConfig {
-  KilnDim3 grid, block;
-  size_t dynamic_shared_bytes;
-  void* stream;
-  LaunchAttribute* attributes;
-  unsigned attribute_count;
-};
-enum : int { kAttributeCooperative = 2, kAttributeClusterDimension = 4 };
-
 int launch_ex(const LaunchConfig* config, const void* function, void** arguments) {
   if (!config) return fail(kInvalidValue, "cudaLaunchKernelExC: the configuration is null");
   uint32_t flags = 0;
@@ -65,9 +43,7 @@ int launch_ex(const LaunchConfig* config, const void* function, void** arguments
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const LaunchAttribute& attribute = config->attributes[i];
     if (attribute.id == kAttributeCooperative && attribute.value.cooperative) flags |= KILN_LAUNCH_COOPERATIVE;
-    if (attribute.id == kAttributeClusterDimension) {
-      cluster = {attribute.value.cluster.x, attribute.value.cluster.y, attribute.value.cluster.z};
-    }
+    if (attribute.id == kAttributeCluster) cluster = attribute.value.cluster;
   }
   return launch(function, config->grid, config->block, arguments, config->dynamic_shared_bytes, config->stream, flags,
                 cluster);
@@ -80,7 +56,7 @@ RegisteredFunction* find(const void* function, int* code) {
   return found;
 }
 
-enum : int { kMaxDynamicShared = 8, kPreferredCarveout = 9 };
+constexpr int kMaxDynamicShared = 8;  // cudaFuncAttributeMaxDynamicSharedMemorySize
 
 int set_attribute(const void* function, int attribute, int value) {
   int code = 0;
@@ -96,14 +72,6 @@ int set_attribute(const void* function, int attribute, int value) {
   found->facts.shared_limit = std::max(kDefaultSharedBytes, wanted + found->facts.static_shared_bytes);
   return kSuccess;
 }
-
-// cudaFuncAttributes of CUDA 12 and 13; the rest of it is reserved.
-struct FunctionAttributes {
-  size_t shared_bytes, const_bytes, local_bytes;
-  int max_threads, registers, ptx_version, binary_version, cache_mode_ca, max_dynamic_shared, carveout;
-  int cluster_dim_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_policy, nonportable_cluster;
-  int reserved[16];
-};
 
 int get_attributes(FunctionAttributes* out, const void* function) {
   if (!out) return fail(kInvalidValue, "cudaFuncGetAttributes: the place for the answer is null");
@@ -144,24 +112,84 @@ int available_dynamic_shared(size_t* bytes, const void* function, int blocks, in
   *bytes = each > taken ? std::min(each - taken, found->facts.shared_limit - found->facts.static_shared_bytes) : 0;
   return kSuccess;
 }
-int set_cache_config(const void*, int) { return kSuccess; }
+constexpr unsigned kMostClusterBlocks = 8;  // what every sm_90 can do
+int cluster_size(int* blocks, const void* function, const LaunchConfig*) {
+  int code = 0;
+  if (!find(function, &code)) return code;
+  *blocks = kMostClusterBlocks;
+  return kSuccess;
+}
+int active_clusters(int* clusters, const void* function, const LaunchConfig* config) {
+  if (!clusters || !config) return fail(kInvalidValue, "a pointer is null");
+  int code = 0;
+  RegisteredFunction* found = find(function, &code);
+  if (!found) return code;
+  uint32_t size = 1;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& attribute = config->attributes[i];
+    if (attribute.id != kAttributeCluster) continue;
+    size = attribute.value.cluster.x * attribute.value.cluster.y * attribute.value.cluster.z;
+  }
+  const uint32_t threads = config->block.x * config->block.y * config->block.z;
+  const uint32_t resident = resident_blocks(found->facts, threads, config->dynamic_shared_bytes) * kMultiprocessors;
+  *clusters = size ? static_cast<int>(resident / size) : 0;
+  return kSuccess;
+}
 
-constexpr auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
+int set_cache_config_of(const void* function, int) {
+  int code = 0;
+  return find(function, &code) ? kSuccess : code;
+}
+int get_name(const char** out, const void* function) {
+  int code = 0;
+  RegisteredFunction* found = find(function, &code);
+  if (!found) return code;
+  if (!out) return fail(kInvalidValue, "the place for the name is null");
+  *out = found->name.c_str();
+  return kSuccess;
+}
+int parameter_info(const void* function, size_t index, size_t* offset, size_t* bytes) {
+  int code = 0;
+  RegisteredFunction* found = find(function, &code);
+  if (!found) return code;
+  const auto& parameters = found->facts.program->function->parameters;
+  if (index >= parameters.size()) return fail(kInvalidValue, fmt::format("the kernel has no parameter {}", index));
+  size_t at = 0;
+  for (size_t i = 0; i <= index; ++i) {
+    at = (at + parameters[i].align - 1) / parameters[i].align * parameters[i].align;
+    if (i < index) at += parameters[i].bytes();
+  }
+  if (offset) *offset = at;
+  if (bytes) *bytes = parameters[index].bytes();
+  return kSuccess;
+}
+// A function handle is the host's address of the kernel.
+int func_by_symbol(const void** out, const void* function) {
+  int code = 0;
+  if (!find(function, &code)) return code;
+  *out = function;
+  return kSuccess;
+}
 
 }  // namespace
 
 std::span<const RuntimeFunction> runtime_launch() {
   static const RuntimeFunction kFunctions[] = {
-      {"cudaLaunchKernel", address(launch_kernel_plain)},
-      {"cudaLaunchKernelExC", address(launch_ex)},
-      {"cudaLaunchCooperativeKernel", address(launch_cooperative)},
-      {"cudaFuncSetAttribute", address(set_attribute)},
-      {"cudaFuncGetAttributes", address(get_attributes)},
-      {"cudaFuncSetCacheConfig", address(set_cache_config)},
-      {"cudaFuncSetSharedMemConfig", address(set_cache_config)},
-      {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", address(occupancy)},
-      {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", address(occupancy_with_flags)},
-      {"cudaOccupancyAvailableDynamicSMemPerBlock", address(available_dynamic_shared)},
+      {"cudaLaunchKernel", behind<&launch_kernel_plain>()},
+      {"cudaLaunchKernelExC", behind<&launch_ex>()},
+      {"cudaLaunchCooperativeKernel", behind<&launch_cooperative>()},
+      {"cudaFuncSetAttribute", entry<&set_attribute>()},
+      {"cudaFuncGetAttributes", entry<&get_attributes>()},
+      {"cudaFuncSetCacheConfig", entry<&set_cache_config_of>()},
+      {"cudaFuncSetSharedMemConfig", entry<&set_cache_config_of>()},
+      {"cudaFuncGetName", entry<&get_name>()},
+      {"cudaFuncGetParamInfo", entry<&parameter_info>()},
+      {"cudaGetFuncBySymbol", entry<&func_by_symbol>()},
+      {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", entry<&occupancy>()},
+      {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", entry<&occupancy_with_flags>()},
+      {"cudaOccupancyAvailableDynamicSMemPerBlock", entry<&available_dynamic_shared>()},
+      {"cudaOccupancyMaxPotentialClusterSize", entry<&cluster_size>()},
+      {"cudaOccupancyMaxActiveClusters", entry<&active_clusters>()},
   };
   return kFunctions;
 }

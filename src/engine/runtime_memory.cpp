@@ -1,253 +1,271 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do cudaMalloc, cudaMemcpy and their kin run on the engine? Device memory is host memory that the engine knows.
+// How do cudaMalloc and its kin run on the engine? Device memory is host memory that the engine knows.
 #include <fmt/format.h>
 
 #include <cstring>
+#include <set>
 
 #include "engine/fault.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
+#include "engine/streams.h"
 
 namespace kiln::engine {
 namespace {
 
 constexpr uint64_t kMemoryBytes = uint64_t{80} << 30;  // what cudaMemGetInfo tells
+constexpr uint64_t kPitchAlignment = 512;
 
-int allocate(void** out, size_t bytes, AllocationKind kind) {
-  if (!out) return fail(kInvalidValue, "cudaMalloc: the place for the pointer is null");
+int allocate(const char* what, void** out, size_t bytes, AllocationKind kind) {
+  if (!out) return fail(kInvalidValue, fmt::format("{}: the place for the pointer is null", what));
   *out = nullptr;
   if (bytes == 0) return kSuccess;
   *out = state().heap.allocate(bytes, kind);
-  if (!*out) return fail(kMemoryAllocation, fmt::format("cudaMalloc: no memory for {} bytes", bytes));
+  if (!*out) return fail(kMemoryAllocation, fmt::format("{}: no memory for {} bytes", what, bytes));
   return kSuccess;
 }
 
-int release(void* at) {
+int release(const char* what, void* at) {
   if (!at) return kSuccess;
-  if (state().heap.release(at)) return kSuccess;
+  auto known = state().heap.find(reinterpret_cast<uint64_t>(at));
+  if (known && known->begin == reinterpret_cast<uint64_t>(at)) {
+    if (known->name == kGraphMemory) return kSuccess;  // it goes with its graph
+    if (state().heap.release(at)) return kSuccess;
+  }
   return fail(kInvalidValue,
-              fmt::format("cudaFree: 0x{:x} is no allocation of the engine", reinterpret_cast<uint64_t>(at)));
+              fmt::format("{}: 0x{:x} is no allocation of the engine", what, reinterpret_cast<uint64_t>(at)));
 }
 
-int cuda_malloc(void** out, size_t bytes) { return allocate(out, bytes, AllocationKind::Device); }
-int cuda_malloc_async(void** out, size_t bytes, void*) { return allocate(out, bytes, AllocationKind::Device); }
-int cuda_malloc_from_pool(void** out, size_t bytes, void*, void*) {
-  return allocate(out, bytes, AllocationKind::Device);
+int cuda_malloc(void** out, size_t bytes) { return allocate("cudaMalloc", out, bytes, AllocationKind::Device); }
+int cuda_malloc_host(void** out, size_t bytes) { return allocate("cudaMallocHost", out, bytes, AllocationKind::Host); }
+int cuda_host_alloc(void** out, size_t bytes, unsigned) {
+  return allocate("cudaHostAlloc", out, bytes, AllocationKind::Host);
 }
-int cuda_malloc_host(void** out, size_t bytes) { return allocate(out, bytes, AllocationKind::Host); }
-int cuda_host_alloc(void** out, size_t bytes, unsigned) { return allocate(out, bytes, AllocationKind::Host); }
-int cuda_malloc_managed(void** out, size_t bytes, unsigned) { return allocate(out, bytes, AllocationKind::Managed); }
-int cuda_free(void* at) { return release(at); }
-int cuda_free_async(void* at, void*) { return release(at); }
+int cuda_malloc_managed(void** out, size_t bytes, unsigned) {
+  if (bytes == 0) return fail(kInvalidValue, "cudaMallocManaged: 0 bytes");
+  return allocate("cudaMallocManaged", out, bytes, AllocationKind::Managed);
+}
+int cuda_free(void* at) { return release("cudaFree", at); }
+int cuda_free_host(void* at) { return release("cudaFreeHost", at); }
 
 int cuda_malloc_pitch(void** out, size_t* pitch, size_t width, size_t height) {
   if (!pitch) return fail(kInvalidValue, "cudaMallocPitch: the place for the pitch is null");
-  *pitch = (width + 511) / 512 * 512;
-  return allocate(out, *pitch * height, AllocationKind::Device);
+  *pitch = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+  return allocate("cudaMallocPitch", out, *pitch * height, AllocationKind::Device);
+}
+int cuda_malloc_3d(PitchedPointer* out, Extent extent) {
+  if (!out) return fail(kInvalidValue, "cudaMalloc3D: the place for the pointer is null");
+  *out = {};
+  out->width = extent.width;
+  out->height = extent.height;
+  out->pitch = (extent.width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+  return allocate("cudaMalloc3D", &out->at, out->pitch * extent.height * extent.depth, AllocationKind::Device);
 }
 
-int cuda_host_register(void* at, size_t bytes, unsigned) {
+// ---- In stream order
+
+int malloc_async(void** out, size_t bytes, void* stream) {
+  if (!stream_of(stream)) return bad_stream();
+  if (!is_capturing(stream)) return allocate("cudaMallocAsync", out, bytes, AllocationKind::Device);
+  AllocationNode node{};
+  node.bytes = bytes;
+  AllocateWork work;
+  if (int code = make_allocate_work(node, &work)) return code;
+  *out = work.node.at;
+  return submit(stream, std::move(work));
+}
+int malloc_from_pool(void** out, size_t bytes, void*, void* stream) { return malloc_async(out, bytes, stream); }
+int free_async(void* at, void* stream) {
+  if (!stream_of(stream)) return bad_stream();
+  if (is_capturing(stream)) return submit(stream, FreeWork{at});
+  return release("cudaFreeAsync", at);
+}
+
+// ---- Pools: memory is taken and given back at once, so a pool only keeps what it was told.
+
+struct Pool {
+  PoolProperties properties{};
+  uint64_t threshold = 0;
+  int reuse[3] = {1, 1, 1};
+};
+Pool* default_pool() {
+  static auto* kept = new Pool;
+  return kept;
+}
+struct Pools {
+  std::mutex mutex;
+  std::set<const Pool*> alive;
+};
+Pools& pools() {
+  static auto* kept = new Pools;
+  return *kept;
+}
+bool is_pool(const Pool* pool) {
+  if (pool == default_pool()) return true;
+  std::lock_guard lock(pools().mutex);
+  return pools().alive.count(pool);
+}
+int bad_pool() { return fail(kInvalidValue, "this is no memory pool that is alive"); }
+
+int get_pool(Pool** out, int device) {
+  if (!out) return fail(kInvalidValue, "the place for the pool is null");
+  if (device != 0) return fail(kInvalidDevice, fmt::format("there is no device {}", device));
+  *out = default_pool();
+  return kSuccess;
+}
+int set_pool(int device, Pool* pool) {
+  if (device != 0) return fail(kInvalidDevice, fmt::format("there is no device {}", device));
+  return is_pool(pool) ? kSuccess : bad_pool();
+}
+int pool_create(Pool** out, const PoolProperties* properties) {
+  if (!out || !properties) return fail(kInvalidValue, "cudaMemPoolCreate: a pointer is null");
+  auto* pool = new Pool{*properties};
+  std::lock_guard lock(pools().mutex);
+  pools().alive.insert(pool);
+  *out = pool;
+  return kSuccess;
+}
+int pool_destroy(Pool* pool) {
+  {
+    std::lock_guard lock(pools().mutex);
+    if (!pools().alive.erase(pool)) return bad_pool();
+  }
+  delete pool;
+  return kSuccess;
+}
+// cudaMemPoolAttr: 1 to 3 are ints, the rest 64 bits; 4 the release threshold, 5 and 7 the current bytes.
+int pool_set_attribute(Pool* pool, int attribute, const void* value) {
+  if (!is_pool(pool)) return bad_pool();
+  if (!value || attribute < 1 || attribute > 8)
+    return fail(kInvalidValue, fmt::format("no attribute {} of a pool", attribute));
+  if (attribute <= 3) std::memcpy(&pool->reuse[attribute - 1], value, 4);
+  if (attribute == 4) std::memcpy(&pool->threshold, value, 8);
+  return kSuccess;
+}
+int pool_get_attribute(Pool* pool, int attribute, void* value) {
+  if (!is_pool(pool)) return bad_pool();
+  if (!value || attribute < 1 || attribute > 8)
+    return fail(kInvalidValue, fmt::format("no attribute {} of a pool", attribute));
+  uint64_t bytes = attribute == 4 ? pool->threshold : state().heap.bytes_in_use();
+  if (attribute <= 3) {
+    std::memcpy(value, &pool->reuse[attribute - 1], 4);
+  } else {
+    std::memcpy(value, &bytes, 8);
+  }
+  return kSuccess;
+}
+int pool_trim(Pool* pool, size_t) { return is_pool(pool) ? kSuccess : bad_pool(); }
+int pool_set_access(Pool* pool, const void*, size_t) { return is_pool(pool) ? kSuccess : bad_pool(); }
+int pool_get_access(int* flags, Pool* pool, const MemoryLocation*) {
+  if (!is_pool(pool)) return bad_pool();
+  *flags = 3;  // read and write
+  return kSuccess;
+}
+
+// ---- Host memory
+
+int host_register(void* at, size_t bytes, unsigned) {
   if (!at || !bytes) return fail(kInvalidValue, "cudaHostRegister: nothing to register");
+  auto known = state().heap.find(reinterpret_cast<uint64_t>(at));
+  if (known) return fail(kHostMemoryAlreadyRegistered, "cudaHostRegister: part or all of it is registered already");
   state().heap.adopt(at, bytes, AllocationKind::Host, "registered");
   return kSuccess;
 }
-int cuda_host_unregister(void* at) {
-  return state().heap.forget(at) ? kSuccess : fail(kInvalidValue, "cudaHostUnregister: this memory is not registered");
+int host_unregister(void* at) {
+  return state().heap.forget(at) ? kSuccess
+                                 : fail(kHostMemoryNotRegistered, "cudaHostUnregister: this memory is not registered");
 }
-int cuda_host_get_device_pointer(void** out, void* host, unsigned) {
+int host_get_device_pointer(void** out, void* host, unsigned) {
   if (!out || !state().heap.find(reinterpret_cast<uint64_t>(host))) {
     return fail(kInvalidValue, "cudaHostGetDevicePointer: not memory of cudaHostAlloc or cudaHostRegister");
   }
   *out = host;
   return kSuccess;
 }
-
-// A device pointer must lie inside of one allocation of the engine, to its last byte.
-int check_device(const char* what, const void* at, size_t bytes) {
-  uint64_t address = reinterpret_cast<uint64_t>(at);
-  auto allocation = state().heap.find(address);
-  if (allocation && allocation->begin + allocation->bytes - address >= bytes) return kSuccess;
-  if (allocation) {
-    return fail(kInvalidValue, fmt::format("{}: {} bytes at 0x{:x} run over the end of an allocation of {} bytes", what,
-                                           bytes, address, allocation->bytes));
+int host_get_flags(unsigned* flags, void* host) {
+  auto known = state().heap.find(reinterpret_cast<uint64_t>(host));
+  if (!flags || !known || known->kind != AllocationKind::Host) {
+    return fail(kInvalidValue, "cudaHostGetFlags: not memory of cudaHostAlloc");
   }
-  return fail(kInvalidValue, fmt::format("{}: 0x{:x} is no device memory", what, address));
-}
-
-bool writes_device(int kind) { return kind == kHostToDevice || kind == kDeviceToDevice; }
-bool reads_device(int kind) { return kind == kDeviceToHost || kind == kDeviceToDevice; }
-
-int cuda_memcpy(void* to, const void* from, size_t bytes, int kind) {
-  if (kind < kHostToHost || kind > kDefault)
-    return fail(kInvalidMemcpyDirection, fmt::format("cudaMemcpy: no direction {}", kind));
-  if (bytes == 0) return kSuccess;
-  if (!to || !from) return fail(kInvalidValue, "cudaMemcpy: a pointer is null");
-  if (writes_device(kind)) {
-    if (int code = check_device("cudaMemcpy to device", to, bytes)) return code;
-  }
-  if (reads_device(kind)) {
-    if (int code = check_device("cudaMemcpy from device", from, bytes)) return code;
-  }
-  std::memmove(to, from, bytes);
-  return kSuccess;
-}
-int cuda_memcpy_async(void* to, const void* from, size_t bytes, int kind, void*) {
-  return cuda_memcpy(to, from, bytes, kind);
-}
-int cuda_memcpy_peer(void* to, int, const void* from, int, size_t bytes) {
-  return cuda_memcpy(to, from, bytes, kDeviceToDevice);
-}
-int cuda_memcpy_peer_async(void* to, int, const void* from, int, size_t bytes, void*) {
-  return cuda_memcpy(to, from, bytes, kDeviceToDevice);
-}
-
-int cuda_memcpy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                   int kind) {
-  if (width > to_pitch || width > from_pitch)
-    return fail(kInvalidPitchValue, "cudaMemcpy2D: a row is wider than the pitch");
-  for (size_t row = 0; row < height; ++row) {
-    auto* to_row = static_cast<std::byte*>(to) + row * to_pitch;
-    auto* from_row = static_cast<const std::byte*>(from) + row * from_pitch;
-    if (int code = cuda_memcpy(to_row, from_row, width, kind)) return code;
-  }
-  return kSuccess;
-}
-int cuda_memcpy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                         int kind, void*) {
-  return cuda_memcpy_2d(to, to_pitch, from, from_pitch, width, height, kind);
-}
-
-int cuda_memset(void* to, int value, size_t bytes) {
-  if (bytes == 0) return kSuccess;
-  if (int code = check_device("cudaMemset", to, bytes)) return code;
-  std::memset(to, value, bytes);
-  return kSuccess;
-}
-int cuda_memset_async(void* to, int value, size_t bytes, void*) { return cuda_memset(to, value, bytes); }
-int cuda_memset_2d(void* to, size_t pitch, int value, size_t width, size_t height) {
-  if (width > pitch) return fail(kInvalidPitchValue, "cudaMemset2D: a row is wider than the pitch");
-  for (size_t row = 0; row < height; ++row) {
-    if (int code = cuda_memset(static_cast<std::byte*>(to) + row * pitch, value, width)) return code;
-  }
-  return kSuccess;
-}
-int cuda_memset_2d_async(void* to, size_t pitch, int value, size_t width, size_t height, void*) {
-  return cuda_memset_2d(to, pitch, value, width, height);
-}
-
-int symbol_memory(const void* symbol, size_t bytes, size_t offset, std::byte** at) {
-  int code = 0;
-  std::string text;
-  const Image::VariableMemory* memory = resolved_variable(symbol, &code, &text);
-  if (!memory) return fail(code, std::move(text));
-  if (offset > memory->bytes || memory->bytes - offset < bytes) {
-    return fail(kInvalidValue,
-                fmt::format("{} bytes at offset {} of a variable of {} bytes", bytes, offset, memory->bytes));
-  }
-  *at = static_cast<std::byte*>(memory->at) + offset;
-  return kSuccess;
-}
-int cuda_memcpy_to_symbol(const void* symbol, const void* from, size_t bytes, size_t offset, int) {
-  std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
-  if (bytes) std::memmove(at, from, bytes);
-  return kSuccess;
-}
-int cuda_memcpy_to_symbol_async(const void* symbol, const void* from, size_t bytes, size_t offset, int kind, void*) {
-  return cuda_memcpy_to_symbol(symbol, from, bytes, offset, kind);
-}
-int cuda_memcpy_from_symbol(void* to, const void* symbol, size_t bytes, size_t offset, int) {
-  std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
-  if (bytes) std::memmove(to, at, bytes);
-  return kSuccess;
-}
-int cuda_memcpy_from_symbol_async(void* to, const void* symbol, size_t bytes, size_t offset, int kind, void*) {
-  return cuda_memcpy_from_symbol(to, symbol, bytes, offset, kind);
-}
-int cuda_get_symbol_address(void** out, const void* symbol) {
-  std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, 0, 0, &at)) return code;
-  *out = at;
-  return kSuccess;
-}
-int cuda_get_symbol_size(size_t* out, const void* symbol) {
-  int code = 0;
-  std::string text;
-  const Image::VariableMemory* memory = resolved_variable(symbol, &code, &text);
-  if (!memory) return fail(code, std::move(text));
-  *out = memory->bytes;
+  *flags = 2;  // cudaHostAllocMapped
   return kSuccess;
 }
 
-int cuda_mem_get_info(size_t* free_bytes, size_t* total) {
+// ---- Questions
+
+int mem_get_info(size_t* free_bytes, size_t* total) {
   uint64_t used = state().heap.bytes_in_use();
   if (free_bytes) *free_bytes = used > kMemoryBytes ? 0 : kMemoryBytes - used;
   if (total) *total = kMemoryBytes;
   return kSuccess;
 }
-
-// cudaPointerAttributes of CUDA 11 and later.
-struct PointerAttributes {
-  int type;  // 0 unregistered, 1 host, 2 device, 3 managed
-  int device;
-  void* device_pointer;
-  void* host_pointer;
-};
-int cuda_pointer_get_attributes(PointerAttributes* out, const void* at) {
+int pointer_get_attributes(PointerAttributes* out, const void* at) {
   if (!out) return fail(kInvalidValue, "cudaPointerGetAttributes: the place for the answer is null");
   auto allocation = state().heap.find(reinterpret_cast<uint64_t>(at));
   void* pointer = const_cast<void*>(at);
   if (!allocation) {
-    *out = {0, -2, nullptr, pointer};
+    *out = {0, -2, nullptr, pointer, {}};
     return kSuccess;
   }
   bool host = allocation->kind == AllocationKind::Host, managed = allocation->kind == AllocationKind::Managed;
-  *out = {managed ? 3 : host ? 1 : 2, 0, pointer, host || managed ? pointer : nullptr};
+  *out = {managed ? 3 : host ? 1 : 2, 0, pointer, host || managed ? pointer : nullptr, {}};
   return kSuccess;
 }
-
-int cuda_mem_advise(const void*, size_t, int, ...) { return kSuccess; }
-
-constexpr auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
+int mem_advise(const void* at, size_t, int, MemoryLocation) {
+  return at ? kSuccess : fail(kInvalidValue, "cudaMemAdvise: the pointer is null");
+}
+int mem_prefetch(const void* at, size_t, MemoryLocation, unsigned, void* stream) {
+  if (!at) return fail(kInvalidValue, "cudaMemPrefetchAsync: the pointer is null");
+  return stream_of(stream) ? kSuccess : bad_stream();
+}
+// cudaMemRangeAttribute: 1 read mostly, 2 preferred location, 3 accessed by, 4 last prefetch location.
+int range_get_attribute(void* out, size_t bytes, int attribute, const void* at, size_t) {
+  if (!out || !at || bytes < 4) return fail(kInvalidValue, "cudaMemRangeGetAttribute: a pointer is null, or no room");
+  if (attribute < 1 || attribute > 8) return fail(kInvalidValue, fmt::format("no attribute {} of memory", attribute));
+  std::memset(out, 0, bytes);
+  constexpr int kNoDevice = -2;  // cudaInvalidDeviceId
+  if (attribute == 3) {
+    for (size_t i = 0; i + 4 <= bytes; i += 4) std::memcpy(static_cast<char*>(out) + i, &kNoDevice, 4);
+  }
+  return kSuccess;
+}
+int attach(void* stream, void*, size_t, unsigned) { return stream_of(stream) ? kSuccess : bad_stream(); }
 
 }  // namespace
 
 std::span<const RuntimeFunction> runtime_memory() {
   static const RuntimeFunction kFunctions[] = {
-      {"cudaMalloc", address(cuda_malloc)},
-      {"cudaMallocAsync", address(cuda_malloc_async)},
-      {"cudaMallocFromPoolAsync", address(cuda_malloc_from_pool)},
-      {"cudaMallocHost", address(cuda_malloc_host)},
-      {"cudaHostAlloc", address(cuda_host_alloc)},
-      {"cudaMallocManaged", address(cuda_malloc_managed)},
-      {"cudaMallocPitch", address(cuda_malloc_pitch)},
-      {"cudaFree", address(cuda_free)},
-      {"cudaFreeAsync", address(cuda_free_async)},
-      {"cudaFreeHost", address(cuda_free)},
-      {"cudaHostRegister", address(cuda_host_register)},
-      {"cudaHostUnregister", address(cuda_host_unregister)},
-      {"cudaHostGetDevicePointer", address(cuda_host_get_device_pointer)},
-      {"cudaMemcpy", address(cuda_memcpy)},
-      {"cudaMemcpyAsync", address(cuda_memcpy_async)},
-      {"cudaMemcpyPeer", address(cuda_memcpy_peer)},
-      {"cudaMemcpyPeerAsync", address(cuda_memcpy_peer_async)},
-      {"cudaMemcpy2D", address(cuda_memcpy_2d)},
-      {"cudaMemcpy2DAsync", address(cuda_memcpy_2d_async)},
-      {"cudaMemset", address(cuda_memset)},
-      {"cudaMemsetAsync", address(cuda_memset_async)},
-      {"cudaMemset2D", address(cuda_memset_2d)},
-      {"cudaMemset2DAsync", address(cuda_memset_2d_async)},
-      {"cudaMemcpyToSymbol", address(cuda_memcpy_to_symbol)},
-      {"cudaMemcpyToSymbolAsync", address(cuda_memcpy_to_symbol_async)},
-      {"cudaMemcpyFromSymbol", address(cuda_memcpy_from_symbol)},
-      {"cudaMemcpyFromSymbolAsync", address(cuda_memcpy_from_symbol_async)},
-      {"cudaGetSymbolAddress", address(cuda_get_symbol_address)},
-      {"cudaGetSymbolSize", address(cuda_get_symbol_size)},
-      {"cudaMemGetInfo", address(cuda_mem_get_info)},
-      {"cudaPointerGetAttributes", address(cuda_pointer_get_attributes)},
-      {"cudaMemAdvise", address(cuda_mem_advise)},
-      {"cudaMemPrefetchAsync", address(cuda_mem_advise)},
+      {"cudaMalloc", entry<&cuda_malloc>()},
+      {"cudaMallocAsync", entry<&malloc_async>()},
+      {"cudaMallocFromPoolAsync", entry<&malloc_from_pool>()},
+      {"cudaMallocHost", entry<&cuda_malloc_host>()},
+      {"cudaHostAlloc", entry<&cuda_host_alloc>()},
+      {"cudaMallocManaged", entry<&cuda_malloc_managed>()},
+      {"cudaMallocPitch", entry<&cuda_malloc_pitch>()},
+      {"cudaMalloc3D", entry<&cuda_malloc_3d>()},
+      {"cudaFree", entry<&cuda_free>()},
+      {"cudaFreeAsync", entry<&free_async>()},
+      {"cudaFreeHost", entry<&cuda_free_host>()},
+      {"cudaDeviceGetDefaultMemPool", entry<&get_pool>()},
+      {"cudaDeviceGetMemPool", entry<&get_pool>()},
+      {"cudaDeviceSetMemPool", entry<&set_pool>()},
+      {"cudaMemPoolCreate", entry<&pool_create>()},
+      {"cudaMemPoolDestroy", entry<&pool_destroy>()},
+      {"cudaMemPoolSetAttribute", entry<&pool_set_attribute>()},
+      {"cudaMemPoolGetAttribute", entry<&pool_get_attribute>()},
+      {"cudaMemPoolTrimTo", entry<&pool_trim>()},
+      {"cudaMemPoolSetAccess", entry<&pool_set_access>()},
+      {"cudaMemPoolGetAccess", entry<&pool_get_access>()},
+      {"cudaHostRegister", entry<&host_register>()},
+      {"cudaHostUnregister", entry<&host_unregister>()},
+      {"cudaHostGetDevicePointer", entry<&host_get_device_pointer>()},
+      {"cudaHostGetFlags", entry<&host_get_flags>()},
+      {"cudaMemGetInfo", entry<&mem_get_info>()},
+      {"cudaPointerGetAttributes", entry<&pointer_get_attributes>()},
+      {"cudaMemAdvise", entry<&mem_advise>()},
+      {"cudaMemPrefetchAsync", behind<&mem_prefetch>()},
+      {"cudaMemRangeGetAttribute", entry<&range_get_attribute>()},
+      {"cudaStreamAttachMemAsync", behind<&attach>()},
   };
   return kFunctions;
 }

@@ -1,136 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are streams and events on the engine? A launch is finished when it returns, so order is kept by itself; events
-// tell real times.
+// What do the calls about streams and events do? Work is finished when its call returns, so order is kept by itself;
+// events tell real times.
+#include <atomic>
 #include <chrono>
-#include <mutex>
-#include <set>
 
 #include "engine/fault.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
+#include "engine/streams.h"
 
 namespace kiln::engine {
 namespace {
 
-struct Stream {
-  unsigned flags = 0;
-  int priority = 0;
-};
-struct Event {
-  bool recorded = false;
-  bool timed = true;
-  std::chrono::steady_clock::time_point at;
-};
-
-// The handles that are alive: a wrong one is an error and not a crash.
-struct Handles {
-  std::mutex mutex;
-  std::set<const void*> alive;
-};
-Handles& handles() {
-  static Handles* kept = new Handles;
-  return *kept;
-}
-
-// Null, cudaStreamLegacy and cudaStreamPerThread are always there.
-bool is_stream(const void* stream) {
-  if (reinterpret_cast<uintptr_t>(stream) <= 2) return true;
+int create_stream(Stream** out, unsigned flags, int priority) {
+  if (!out) return fail(kInvalidValue, "the place for the stream is null");
+  static std::atomic<unsigned long long> next_id{1};
+  auto* stream = new Stream;
+  stream->flags = flags;
+  stream->priority = priority;
+  stream->id = next_id++;
   std::lock_guard lock(handles().mutex);
-  return handles().alive.count(stream);
-}
-bool is_event(const void* event) {
-  std::lock_guard lock(handles().mutex);
-  return event && handles().alive.count(event);
-}
-int bad_stream() { return fail(kInvalidResourceHandle, "this is no stream that is alive"); }
-int bad_event() { return fail(kInvalidResourceHandle, "this is no event that is alive"); }
-
-template <class T>
-int make(T** out, T value) {
-  if (!out) return fail(kInvalidValue, "the place for the handle is null");
-  *out = new T(value);
-  std::lock_guard lock(handles().mutex);
-  handles().alive.insert(*out);
+  handles().streams.insert(stream);
+  *out = stream;
   return kSuccess;
 }
-template <class T>
-bool destroy(T* handle) {
-  {
-    std::lock_guard lock(handles().mutex);
-    if (!handles().alive.erase(handle)) return false;
-  }
-  delete handle;
-  return true;
+int stream_create(Stream** out) { return create_stream(out, 0, 0); }
+int stream_create_with_flags(Stream** out, unsigned flags) {
+  return flags > 1 ? fail(kInvalidValue, "cudaStreamCreateWithFlags: flags are 0 or 1") : create_stream(out, flags, 0);
 }
-
-int stream_create(Stream** out) { return make(out, Stream{}); }
-int stream_create_with_flags(Stream** out, unsigned flags) { return make(out, Stream{flags, 0}); }
 int stream_create_with_priority(Stream** out, unsigned flags, int priority) {
-  return make(out, Stream{flags, priority});
+  constexpr int kGreatest = -5;  // as cudaDeviceGetStreamPriorityRange says
+  return create_stream(out, flags, priority > 0 ? 0 : priority < kGreatest ? kGreatest : priority);
 }
-int stream_destroy(Stream* stream) { return destroy(stream) ? kSuccess : bad_stream(); }
-int stream_synchronize(Stream* stream) { return is_stream(stream) ? kSuccess : bad_stream(); }
-int stream_query(Stream* stream) { return is_stream(stream) ? kSuccess : bad_stream(); }
-int stream_wait_event(Stream* stream, Event* event, unsigned) {
-  if (!is_stream(stream)) return bad_stream();
-  return is_event(event) ? kSuccess : bad_event();
-}
-int stream_get_flags(Stream* stream, unsigned* flags) {
-  if (!is_stream(stream)) return bad_stream();
-  *flags = reinterpret_cast<uintptr_t>(stream) <= 2 ? 0 : stream->flags;
+int stream_destroy(Stream* stream) {
+  std::lock_guard lock(handles().mutex);
+  if (!handles().streams.erase(stream)) return bad_stream();
+  if (stream->capture) {
+    stream->capture->invalid = true;
+    stream->capture->streams.erase(stream);
+    if (stream->capture->origin == stream) {
+      for (Stream* joined : stream->capture->streams) joined->tail.clear();
+      auto capture = stream->capture;
+      for (Stream* joined : capture->streams) joined->capture.reset();
+    }
+  }
+  delete stream;
   return kSuccess;
 }
-int stream_get_priority(Stream* stream, int* priority) {
-  if (!is_stream(stream)) return bad_stream();
-  *priority = reinterpret_cast<uintptr_t>(stream) <= 2 ? 0 : stream->priority;
+int stream_synchronize(Stream* stream) {
+  if (!stream_of(stream)) return bad_stream();
+  return check_not_capturing(stream, "cudaStreamSynchronize");
+}
+int stream_query(Stream* stream) {
+  if (!stream_of(stream)) return bad_stream();
+  return check_not_capturing(stream, "cudaStreamQuery");
+}
+int stream_get_flags(Stream* handle, unsigned* flags) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return bad_stream();
+  if (!flags) return fail(kInvalidValue, "the place for the flags is null");
+  *flags = stream->flags;
   return kSuccess;
 }
-int stream_is_capturing(Stream* stream, int* status) {
-  if (!is_stream(stream)) return bad_stream();
-  *status = 0;
+int stream_get_priority(Stream* handle, int* priority) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return bad_stream();
+  if (!priority) return fail(kInvalidValue, "the place for the priority is null");
+  *priority = stream->priority;
   return kSuccess;
 }
-int stream_get_capture_info(Stream* stream, int* status, unsigned long long* id, ...) {
-  if (!is_stream(stream)) return bad_stream();
-  if (status) *status = 0;
-  if (id) *id = 0;
+int stream_get_id(Stream* handle, unsigned long long* id) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return bad_stream();
+  if (!id) return fail(kInvalidValue, "the place for the id is null");
+  *id = stream->id;
   return kSuccess;
 }
 int stream_get_device(Stream* stream, int* device) {
-  if (!is_stream(stream)) return bad_stream();
+  if (!stream_of(stream)) return bad_stream();
   *device = 0;
   return kSuccess;
 }
-using HostFunction = void (*)(void*);
+// Access policies of the L2 cache and the like are hints.
+int stream_set_attribute(Stream* stream, int, const void*) { return stream_of(stream) ? kSuccess : bad_stream(); }
+int stream_copy_attributes(Stream* to, Stream* from) {
+  return stream_of(to) && stream_of(from) ? kSuccess : bad_stream();
+}
+
 int launch_host_function(Stream* stream, HostFunction function, void* argument) {
-  if (!is_stream(stream)) return bad_stream();
-  function(argument);
-  return kSuccess;
+  if (!function) return fail(kInvalidValue, "cudaLaunchHostFunc: the function is null");
+  return submit(stream, HostCall{function, argument});
 }
 using StreamCallback = void (*)(Stream*, int, void*);
-int stream_add_callback(Stream* stream, StreamCallback function, void* argument, unsigned) {
-  if (!is_stream(stream)) return bad_stream();
-  function(stream, kSuccess, argument);
+int stream_add_callback(Stream* stream, StreamCallback function, void* argument, unsigned flags) {
+  if (!stream_of(stream)) return bad_stream();
+  if (!function || flags) return fail(kInvalidValue, "cudaStreamAddCallback: the function is null, or flags are not 0");
+  if (int code = check_not_capturing(stream, "cudaStreamAddCallback")) return code;
+  function(stream, kept_fault(), argument);
   return kSuccess;
 }
 
-constexpr unsigned kDisableTiming = 2;
-int event_create(Event** out) { return make(out, Event{}); }
-int event_create_with_flags(Event** out, unsigned flags) {
-  return make(out, Event{false, !(flags & kDisableTiming), {}});
-}
-int event_destroy(Event* event) { return destroy(event) ? kSuccess : bad_event(); }
-int event_record(Event* event, Stream* stream) {
-  if (!is_event(event)) return bad_event();
-  if (!is_stream(stream)) return bad_stream();
-  event->recorded = true;
-  event->at = std::chrono::steady_clock::now();
+// ---- Events
+
+enum : unsigned { kDisableTiming = 2, kInterprocess = 4, kRecordExternal = 1, kWaitExternal = 1 };
+
+int event_create_with_flags(CudaEvent** out, unsigned flags) {
+  if (!out) return fail(kInvalidValue, "the place for the event is null");
+  if (flags & kInterprocess) return fail(kNotSupported, "events for other processes are not supported on the engine");
+  auto* event = new CudaEvent;
+  event->timed = !(flags & kDisableTiming);
+  std::lock_guard lock(handles().mutex);
+  handles().events.insert(event);
+  *out = event;
   return kSuccess;
 }
-int event_record_with_flags(Event* event, Stream* stream, unsigned) { return event_record(event, stream); }
-int event_synchronize(Event* event) { return is_event(event) ? kSuccess : bad_event(); }
-int event_query(Event* event) { return is_event(event) ? kSuccess : bad_event(); }
-int event_elapsed_time(float* milliseconds, Event* start, Event* stop) {
+int event_create(CudaEvent** out) { return event_create_with_flags(out, 0); }
+int event_destroy(CudaEvent* event) {
+  std::lock_guard lock(handles().mutex);
+  if (!handles().events.erase(event)) return bad_event();
+  delete event;
+  return kSuccess;
+}
+int event_record_with_flags(CudaEvent* event, Stream* handle, unsigned flags) {
+  std::lock_guard lock(handles().mutex);
+  if (!is_event(event)) return bad_event();
+  Stream* stream = stream_of(handle);
+  if (!stream) return bad_stream();
+  if (stream->capture && !(flags & kRecordExternal)) {
+    event->capture = stream->capture;
+    event->tail = stream->tail;
+    return kSuccess;
+  }
+  event->capture.reset();
+  event->tail.clear();
+  return submit(handle, RecordWork{event});
+}
+int event_record(CudaEvent* event, Stream* stream) { return event_record_with_flags(event, stream, 0); }
+int stream_wait_event(Stream* handle, CudaEvent* event, unsigned flags) {
+  std::lock_guard lock(handles().mutex);
+  Stream* stream = stream_of(handle);
+  if (!stream) return bad_stream();
+  if (!is_event(event)) return bad_event();
+  if (flags & kWaitExternal) return submit(handle, WaitWork{event});
+  if (!event->capture) return kSuccess;
+  // The stream joins the capture in which the event was recorded.
+  if (stream->capture && stream->capture != event->capture) {
+    stream->capture->invalid = event->capture->invalid = true;
+    return fail(kStreamCaptureMerge, "the event belongs to another capture than the stream");
+  }
+  if (!stream->capture) {
+    stream->capture = event->capture;
+    stream->tail.clear();
+    event->capture->streams.insert(stream);
+  }
+  for (Node* node : event->tail) {
+    bool known = false;
+    for (Node* own : stream->tail) known = known || own == node;
+    if (!known) stream->tail.push_back(node);
+  }
+  return kSuccess;
+}
+int check_event(CudaEvent* event) {
+  std::lock_guard lock(handles().mutex);
+  if (!is_event(event)) return bad_event();
+  return event->capture ? fail(kCapturedEvent, "the event was last recorded in a capture") : int{kSuccess};
+}
+int event_synchronize(CudaEvent* event) { return check_event(event); }
+int event_query(CudaEvent* event) { return check_event(event); }
+int event_elapsed_time(float* milliseconds, CudaEvent* start, CudaEvent* stop) {
   if (!milliseconds) return fail(kInvalidValue, "the place for the time is null");
   if (!is_event(start) || !is_event(stop)) return bad_event();
   if (!start->recorded || !stop->recorded || !start->timed || !stop->timed) {
@@ -140,35 +177,34 @@ int event_elapsed_time(float* milliseconds, Event* start, Event* stop) {
   return kSuccess;
 }
 
-constexpr auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
-
 }  // namespace
 
 std::span<const RuntimeFunction> runtime_streams() {
   static const RuntimeFunction kFunctions[] = {
-      {"cudaStreamCreate", address(stream_create)},
-      {"cudaStreamCreateWithFlags", address(stream_create_with_flags)},
-      {"cudaStreamCreateWithPriority", address(stream_create_with_priority)},
-      {"cudaStreamDestroy", address(stream_destroy)},
-      {"cudaStreamSynchronize", address(stream_synchronize)},
-      {"cudaStreamQuery", address(stream_query)},
-      {"cudaStreamWaitEvent", address(stream_wait_event)},
-      {"cudaStreamGetFlags", address(stream_get_flags)},
-      {"cudaStreamGetPriority", address(stream_get_priority)},
-      {"cudaStreamIsCapturing", address(stream_is_capturing)},
-      {"cudaStreamGetCaptureInfo", address(stream_get_capture_info)},
-      {"cudaStreamGetDevice", address(stream_get_device)},
-      {"cudaStreamAddCallback", address(stream_add_callback)},
-      {"cudaLaunchHostFunc", address(launch_host_function)},
-      {"cudaEventCreate", address(event_create)},
-      {"cudaEventCreateWithFlags", address(event_create_with_flags)},
-      {"cudaEventDestroy", address(event_destroy)},
-      {"cudaEventRecord", address(event_record)},
-      {"cudaEventRecordWithFlags", address(event_record_with_flags)},
-      {"cudaEventSynchronize", address(event_synchronize)},
-      {"cudaEventQuery", address(event_query)},
-      {"cudaEventElapsedTime", address(event_elapsed_time)},
-      {"cudaEventElapsedTime_v2", address(event_elapsed_time)},
+      {"cudaStreamCreate", entry<&stream_create>()},
+      {"cudaStreamCreateWithFlags", entry<&stream_create_with_flags>()},
+      {"cudaStreamCreateWithPriority", entry<&stream_create_with_priority>()},
+      {"cudaStreamDestroy", entry<&stream_destroy>()},
+      {"cudaStreamSynchronize", entry<&stream_synchronize>()},
+      {"cudaStreamQuery", entry<&stream_query>()},
+      {"cudaStreamWaitEvent", behind<&stream_wait_event>()},
+      {"cudaStreamGetFlags", entry<&stream_get_flags>()},
+      {"cudaStreamGetPriority", entry<&stream_get_priority>()},
+      {"cudaStreamGetId", entry<&stream_get_id>()},
+      {"cudaStreamGetDevice", entry<&stream_get_device>()},
+      {"cudaStreamSetAttribute", entry<&stream_set_attribute>()},
+      {"cudaStreamCopyAttributes", entry<&stream_copy_attributes>()},
+      {"cudaStreamAddCallback", always<&stream_add_callback>()},
+      {"cudaLaunchHostFunc", behind<&launch_host_function>()},
+      {"cudaEventCreate", entry<&event_create>()},
+      {"cudaEventCreateWithFlags", entry<&event_create_with_flags>()},
+      {"cudaEventDestroy", entry<&event_destroy>()},
+      {"cudaEventRecord", behind<&event_record>()},
+      {"cudaEventRecordWithFlags", behind<&event_record_with_flags>()},
+      {"cudaEventSynchronize", entry<&event_synchronize>()},
+      {"cudaEventQuery", entry<&event_query>()},
+      {"cudaEventElapsedTime", entry<&event_elapsed_time>()},
+      {"cudaEventElapsedTime_v2", entry<&event_elapsed_time>()},
   };
   return kFunctions;
 }

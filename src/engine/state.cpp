@@ -151,7 +151,13 @@ int launch_now(const KilnEngineLaunch& launch) {
   std::string text;
   RegisteredFunction* function = resolved_function(launch.host_function, &code, &text);
   if (!function) return fail(code, std::move(text));
+  const bool deferred = launch.flags & KILN_LAUNCH_DEFERRED;
+  if (deferred && kept_fault()) return kSuccess;  // behind a fault nothing runs
   LaunchOutcome outcome = launch_kernel(*function->image->image, state().heap, function->facts, launch);
+  if (outcome.code && outcome.ran && deferred) {
+    keep_fault(outcome.code, std::move(outcome.text));
+    return kSuccess;
+  }
   if (outcome.code) return fail(outcome.code, std::move(outcome.text));
   return kSuccess;
 }

@@ -65,6 +65,11 @@ struct ThreadErrors {
 ThreadErrors& thread_errors();
 int fail(int code, std::string message);
 
+// The fault of a kernel that nobody waits for: kept, and told where CUDA would tell it. The first one counts.
+void keep_fault(int code, std::string text);
+int kept_fault();  // 0: none
+void forget_fault();
+
 // The image with its PTX read; null and an error in `code` and `text` when that failed.
 Image* loaded(RegisteredImage& registered, int* code, std::string* text);
 // The kernel behind a host address, decoded; null: `code` and `text` say why.
@@ -73,6 +78,8 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
 const Image::VariableMemory* resolved_variable(const void* host_variable, int* code, std::string* text);
 
 int launch_now(const KilnEngineLaunch& launch);
+// A program's launch: into the capture of its stream, or now.
+int launch_in_stream(const KilnEngineLaunch& launch);
 // Looks up a CUDA runtime function by name; null: not there.
 void* runtime_function(const char* name);
 

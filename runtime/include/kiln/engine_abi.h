@@ -29,7 +29,9 @@ typedef struct KilnRegion {
   uint32_t writable;
 } KilnRegion;
 
-enum { KILN_LAUNCH_COOPERATIVE = 1 };
+/* DEFERRED: a program's launch, in stream order; a fault of the kernel is reported where CUDA would report it: by the next
+ * call of the runtime that waits. */
+enum { KILN_LAUNCH_COOPERATIVE = 1, KILN_LAUNCH_DEFERRED = 2 };
 
 typedef struct KilnEngineLaunch {
   uint32_t struct_bytes;

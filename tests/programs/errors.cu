@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where does a program meet its mistakes? Wrong calls at once, faults of kernels at the next call that waits; the
+// process stays alive.
+#include "expect.h"
+
+__global__ void store(int* p, int value) { p[threadIdx.x] = value; }
+__global__ void store_far(int* p) { p[(1 << 28) + threadIdx.x] = 1; }
+__global__ void store_crooked(char* p) { *reinterpret_cast<int*>(p + 1) = 1; }
+__global__ void stop() { asm volatile("trap;"); }
+__global__ void wants_much() {
+  extern __shared__ int shared[];
+  shared[threadIdx.x] = 1;
+}
+__device__ int variable;
+
+using Fault = void (*)(int*);
+void out_of_bounds(int* p) { store_far<<<1, 32>>>(p); }
+void null_pointer(int*) { store<<<1, 32>>>(nullptr, 1); }
+void wild_pointer(int*) { store<<<1, 32>>>(reinterpret_cast<int*>(0x1234560), 1); }
+void crooked(int* p) { store_crooked<<<1, 1>>>(reinterpret_cast<char*>(p)); }
+void trap(int*) { stop<<<1, 1>>>(); }
+
+void faults_are_told_by_the_next_call_that_waits(Fault fault, cudaError_t wanted) {
+  int *p = nullptr, *q = nullptr;
+  EXPECT_OK(cudaMalloc(&p, 4096));
+  cudaStream_t stream;
+  EXPECT_OK(cudaStreamCreate(&stream));
+  EXPECT_OK(cudaMemset(p, 0, 4096));
+  fault(p);
+  EXPECT_OK(cudaGetLastError());      // the launch itself was right
+  store<<<1, 32, 0, stream>>>(p, 5);  // behind the fault
+  EXPECT_OK(cudaMemsetAsync(p, 1, 4, stream));
+  EXPECT_CODE(wanted, cudaDeviceSynchronize());
+  EXPECT_CODE(wanted, cudaGetLastError());
+  EXPECT_OK(cudaGetLastError());
+  EXPECT_CODE(wanted, cudaMalloc(&q, 16));  // the context is lost
+  EXPECT_CODE(wanted, cudaStreamSynchronize(stream));
+  EXPECT_OK(cudaDeviceReset());
+  EXPECT_OK(cudaGetLastError());
+  store<<<1, 32>>>(p, 7);
+  int seen = 0;
+  EXPECT_OK(cudaMemcpy(&seen, p, 4, cudaMemcpyDeviceToHost));
+  EXPECT(seen == 7);
+  EXPECT_OK(cudaFree(p));
+}
+
+void wrong_launches_are_told_at_once() {
+  int* p = nullptr;
+  EXPECT_OK(cudaMalloc(&p, 4096));
+  store<<<0, 32>>>(p, 1);
+  EXPECT_CODE(cudaErrorInvalidConfiguration, cudaGetLastError());
+  store<<<dim3(1, 70000), 32>>>(p, 1);
+  EXPECT_CODE(cudaErrorInvalidConfiguration, cudaGetLastError());
+  store<<<1, 1025>>>(p, 1);
+  EXPECT_CODE(cudaErrorInvalidConfiguration, cudaGetLastError());
+  wants_much<<<1, 32, 49 * 1024>>>();
+  EXPECT_CODE(cudaErrorInvalidValue, cudaPeekAtLastError());
+  EXPECT_CODE(cudaErrorInvalidValue, cudaGetLastError());
+  EXPECT_OK(cudaFuncSetAttribute(wants_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024));
+  wants_much<<<1, 32, 100 * 1024>>>();
+  EXPECT_OK(cudaGetLastError());
+  EXPECT_CODE(cudaErrorInvalidValue,
+              cudaFuncSetAttribute(wants_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20));
+  cudaGetLastError();
+  EXPECT_CODE(cudaErrorInvalidDeviceFunction,
+              cudaLaunchKernel(reinterpret_cast<void*>(&finish), dim3(1), dim3(1), nullptr, 0, nullptr));
+  cudaGetLastError();
+  EXPECT_OK(cudaDeviceSynchronize());
+  EXPECT_OK(cudaFree(p));
+}
+
+void wrong_arguments_are_told_at_once() {
+  int *p = nullptr, host = 0;
+  EXPECT_OK(cudaMalloc(&p, 4096));
+  EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(&host, reinterpret_cast<void*>(0x1234), 4, cudaMemcpyDeviceToHost));
+  EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(p, &host, 8192, cudaMemcpyHostToDevice));
+  EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(p, nullptr, 4, cudaMemcpyHostToDevice));
+  EXPECT_CODE(cudaErrorInvalidMemcpyDirection, cudaMemcpy(p, &host, 4, static_cast<cudaMemcpyKind>(9)));
+  EXPECT_CODE(cudaErrorInvalidValue, cudaMemset(p, 0, 4097));
+  EXPECT_CODE(cudaErrorInvalidPitchValue, cudaMemcpy2D(p, 8, p + 512, 64, 32, 4, cudaMemcpyDeviceToDevice));
+  EXPECT_CODE(cudaErrorInvalidValue, cudaFree(&host));
+  EXPECT_CODE(cudaErrorMemoryAllocation, cudaMalloc(&p, size_t{1} << 50));
+  EXPECT_CODE(cudaErrorInvalidSymbol, cudaMemcpyToSymbol(host, &host, 4));
+  EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpyToSymbol(variable, &host, 8));
+  EXPECT_OK(cudaMemcpyToSymbol(variable, &host, 4));
+  EXPECT_CODE(cudaErrorInvalidDevice, cudaSetDevice(1));
+  EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&host)));
+  EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaEventRecord(reinterpret_cast<cudaEvent_t>(&host)));
+  EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaGetLastError());
+  cudaIpcMemHandle_t handle;
+  EXPECT_CODE(cudaErrorNotSupported, cudaIpcGetMemHandle(&handle, p));
+}
+
+int main() {
+  faults_are_told_by_the_next_call_that_waits(out_of_bounds, cudaErrorIllegalAddress);
+  faults_are_told_by_the_next_call_that_waits(null_pointer, cudaErrorIllegalAddress);
+  faults_are_told_by_the_next_call_that_waits(wild_pointer, cudaErrorIllegalAddress);
+  faults_are_told_by_the_next_call_that_waits(crooked, cudaErrorMisalignedAddress);
+  faults_are_told_by_the_next_call_that_waits(trap, cudaErrorLaunchFailure);
+  wrong_launches_are_told_at_once();
+  wrong_arguments_are_told_at_once();
+  return finish();
+}
