@@ -2,6 +2,7 @@
 // Which function decodes which row of instructions.def?
 #include "engine/lowerings.h"
 #include "engine/lowerings_matrix.h"
+#include "engine/lowerings_texture.h"
 
 namespace kiln::engine {
 namespace {

@@ -27,9 +27,6 @@ std::span<const RuntimeFunction> runtime_device();
 std::span<const RuntimeFunction> runtime_launch();
 std::span<const RuntimeFunction> runtime_errors();
 
-// A function of the CUDA driver that programs ask the runtime for (cudaGetDriverEntryPoint); null: not there.
-void* driver_function(const char* name);
-
 // What a call does when a kernel of the program has faulted and nobody was told yet.
 enum class After {
   Told,     // as a call that waits for the device: it reports the fault

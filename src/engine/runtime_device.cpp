@@ -233,18 +233,6 @@ int no_peer(int, unsigned) { return fail(kInvalidDevice, "there is one device: i
 int no_peer_to_leave(int) { return fail(kInvalidDevice, "there is one device: it has no peer"); }
 int init_device(int device, unsigned, unsigned) { return check_device(device); }
 
-// cudaDriverEntryPointQueryResult: 1 is "not found". Programs ask for functions that they can do without.
-int driver_entry_point(const char* name, void** function, unsigned long long, int* result) {
-  if (!name || !function) return fail(kInvalidValue, "cudaGetDriverEntryPoint: a pointer is null");
-  *function = driver_function(name);
-  if (result) *result = *function ? 0 : 1;
-  if (*function || result) return kSuccess;
-  return fail(kSymbolNotFound, fmt::format("the engine has no driver function '{}'", name));
-}
-int driver_entry_point_by_version(const char* name, void** function, unsigned, unsigned long long flags, int* result) {
-  return driver_entry_point(name, function, flags, result);
-}
-
 }  // namespace
 
 std::span<const RuntimeFunction> runtime_device() {
@@ -279,8 +267,6 @@ std::span<const RuntimeFunction> runtime_device() {
       {"cudaDeviceEnablePeerAccess", entry<&no_peer>()},
       {"cudaDeviceDisablePeerAccess", entry<&no_peer_to_leave>()},
       {"cudaDeviceGetP2PAttribute", entry<&peer_attribute>()},
-      {"cudaGetDriverEntryPoint", entry<&driver_entry_point>()},
-      {"cudaGetDriverEntryPointByVersion", entry<&driver_entry_point_by_version>()},
       {"cudaProfilerStart", always<&nothing>()},
       {"cudaProfilerStop", always<&nothing>()},
   };
