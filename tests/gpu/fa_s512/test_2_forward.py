@@ -28,65 +28,71 @@ def verify(op, margins, case, q, k, v, causal, scale=None, **more):
     margins.append(((out.double() - right).abs().max().item() / allowed, case))
 
 
-def run_lengths(build, margins, name, s, d, causal, dtype):
+def run_lengths(op, margins, name, s, d, causal, dtype):
     q, k, v = inputs(2, 3, s, d, dtype)
-    verify(build.forward, margins, f"{name} S={s} D={d} causal={causal} {dtype}", q, k, v, causal)
+    verify(op, margins, f"{name} S={s} D={d} causal={causal} {dtype}", q, k, v, causal)
+
+
+@pytest.fixture(params=["forward", "forward_portable"])
+def op(request, debug_build):
+    """Both paths: the one for this GPU, and the one that every GPU has."""
+    return getattr(debug_build, request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("d", [64, 128])
 @pytest.mark.parametrize("s", LENGTHS)
-def test_a_lengths(debug_build, margins, s, d, causal, dtype):
-    run_lengths(debug_build, margins, "debug", s, d, causal, dtype)
+def test_a_lengths(op, margins, s, d, causal, dtype):
+    run_lengths(op, margins, "debug", s, d, causal, dtype)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("d", [64, 128])
-def test_b_many_tiles_a_block(debug_build, margins, d, causal):
+def test_b_many_tiles_a_block(op, margins, d, causal):
     """More tiles than SMs: buffers and parities go round, Q and the store share theirs."""
     q, k, v = inputs(8, 16, 512, d, torch.bfloat16)
-    verify(debug_build.forward, margins, f"8 x 16 heads D={d} causal={causal}", q, k, v, causal)
+    verify(op, margins, f"8 x 16 heads D={d} causal={causal}", q, k, v, causal)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sq,sk", [(1, 1000), (200, 64), (64, 200), (513, 130), (130, 513)])
-def test_c_other_number_of_keys(debug_build, margins, sq, sk, causal):
+def test_c_other_number_of_keys(op, margins, sq, sk, causal):
     q, k, v = inputs(2, 2, sq, 128, torch.bfloat16, sk=sk)
-    verify(debug_build.forward, margins, f"Sq={sq} Sk={sk} causal={causal}", q, k, v, causal)
+    verify(op, margins, f"Sq={sq} Sk={sk} causal={causal}", q, k, v, causal)
 
 
 @pytest.mark.parametrize("h,h_kv", [(8, 2), (8, 1), (6, 3)])
-def test_d_grouped_heads(debug_build, margins, h, h_kv):
+def test_d_grouped_heads(op, margins, h, h_kv):
     q, k, v = inputs(2, h, 300, 64, torch.bfloat16, h_kv=h_kv)
-    verify(debug_build.forward, margins, f"{h} heads on {h_kv}", q, k, v, True, enable_gqa=True)
+    verify(op, margins, f"{h} heads on {h_kv}", q, k, v, True, enable_gqa=True)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_e_bshd_strides(debug_build, margins, causal):
+def test_e_bshd_strides(op, margins, causal):
     q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs(2, 4, 333, 128, torch.float16))
-    out, _ = debug_build.forward(q, k, v, causal)
+    out, _ = op(q, k, v, causal)
     assert out.stride() == q.stride()
-    verify(debug_build.forward, margins, f"BSHD causal={causal}", q, k, v, causal)
+    verify(op, margins, f"BSHD causal={causal}", q, k, v, causal)
 
 
-def test_f_packed_qkv(debug_build, margins):
+def test_f_packed_qkv(op, margins):
     make = torch.Generator("cuda").manual_seed(3)
     packed = torch.randn(2, 150, 3, 4, 64, device="cuda", generator=make).bfloat16()
     q, k, v = (packed[:, :, i].transpose(1, 2) for i in range(3))
-    verify(debug_build.forward, margins, "packed QKV", q, k, v, False)
+    verify(op, margins, "packed QKV", q, k, v, False)
 
 
 @pytest.mark.parametrize("factor", [0.01, 1.0, 30.0])
-def test_g_scale(debug_build, margins, factor):
+def test_g_scale(op, margins, factor):
     q, k, v = inputs(1, 2, 257, 128, torch.bfloat16)
-    verify(debug_build.forward, margins, f"scale {factor}", q, k, v, True, scale=factor * 128**-0.5)
+    verify(op, margins, f"scale {factor}", q, k, v, True, scale=factor * 128**-0.5)
 
 
-def test_h_rows_of_nan_and_infinity(debug_build):
+def test_h_rows_of_nan_and_infinity(op):
     q, k, v = inputs(1, 1, 200, 64, torch.bfloat16)
     q[0, 0, 5] = float("nan")
-    out, lse = debug_build.forward(q, k, v)
+    out, lse = op(q, k, v)
     assert out[0, 0, 5].isnan().all() and lse[0, 0, 5].isnan()
     rest = torch.arange(200, device="cuda") != 5
     right = attention(q, k, v, False)[0]
@@ -105,13 +111,13 @@ def test_h_rows_of_nan_and_infinity(debug_build):
         (lambda q, k, v: (q.transpose(2, 3).contiguous().transpose(2, 3), k, v), "stride 1"),
     ],
 )
-def test_i_refusals(debug_build, change, text):
+def test_i_refusals(op, change, text):
     q, k, v = inputs(1, 2, 64, 64, torch.bfloat16)
     with pytest.raises(RuntimeError, match=text):
-        debug_build.forward(*change(q, k, v))
+        op(*change(q, k, v))
 
 
-def test_j_nothing_to_do(debug_build):
+def test_j_nothing_to_do(op):
     q, k, v = inputs(1, 2, 64, 64, torch.bfloat16)
-    out, lse = debug_build.forward(q[:0], k[:0], v[:0])
+    out, lse = op(q[:0], k[:0], v[:0])
     assert out.shape == (0, 2, 64, 64) and lse.shape == (0, 2, 64)

@@ -12,18 +12,20 @@ from test_2_forward import LENGTHS, inputs, run_lengths, verify
 @pytest.mark.parametrize("d", [64, 128])
 @pytest.mark.parametrize("s", LENGTHS)
 def test_a_lengths(release_build, margins, s, d, causal):
-    run_lengths(release_build, margins, "release", s, d, causal, torch.bfloat16)
+    run_lengths(release_build.forward, margins, "release", s, d, causal, torch.bfloat16)
 
 
+@pytest.mark.parametrize("path", ["forward", "forward_portable"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("d", [64, 128])
-def test_b_equal_bits_each_run(release_build, margins, d, causal):
+def test_b_equal_bits_each_run(release_build, margins, d, causal, path):
+    op = getattr(release_build, path)
     q, k, v = inputs(8, 16, 512, d, torch.bfloat16)
-    verify(release_build.forward, margins, f"release 8 x 16 heads D={d} causal={causal}", q, k, v, causal)
-    first, first_lse = release_build.forward(q, k, v, causal)
+    verify(op, margins, f"release {path} 8 x 16 heads D={d} causal={causal}", q, k, v, causal)
+    first, first_lse = op(q, k, v, causal)
     differing = torch.zeros((), device="cuda", dtype=torch.int64)
     for _ in range(1000):
-        out, lse = release_build.forward(q, k, v, causal)
+        out, lse = op(q, k, v, causal)
         differing += (out.view(torch.int16) != first.view(torch.int16)).any() | (lse != first_lse).any()
     assert differing.item() == 0
 
