@@ -158,6 +158,14 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
     for (int k = 0; k < kHeadDim / 16; k++) load_query<S>(held[k], query_lane, k);
   }
 
+  // K of the next step, once nobody reads this one's: in the midst of the softmax or, where that needs too many
+  // registers, after it.
+  const auto next_keys = [&] {
+    if (step == 0) return;
+    copy_tile<kBlockN, kHeadDim, S::kThreads>(key, work.key, key_at, (step - 1) * kBlockN, work.keys);
+    copy_commit();
+  };
+
 #pragma unroll 1
   for (; step >= 0; step--) {
     // Their blocks' addresses are computed in each step, not kept.
@@ -205,11 +213,9 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
       scale_rows(reinterpret_cast<float(&)[kHeadDim / 2]>(out[m]), decay);
 #pragma unroll
       for (int i = 0; i < kBlockN / 4; i++) weights[m][i] = pack<T>(row_scores[2 * i], row_scores[2 * i + 1]);
+      if (S::kKeysEarly && m == 0) next_keys();
     }
-    if (step > 0) {
-      copy_tile<kBlockN, kHeadDim, S::kThreads>(key, work.key, key_at, (step - 1) * kBlockN, work.keys);
-      copy_commit();
-    }
+    if constexpr (!S::kKeysEarly) next_keys();
 #pragma unroll
     for (int k = 0; k < kBlockN / 16; k++) {
 #pragma unroll

@@ -31,6 +31,11 @@ struct PortableShape {
 #else
   static constexpr bool kQueryInRegisters = false;
 #endif
+#ifdef P_KEYS_EARLY
+  static constexpr bool kKeysEarly = P_KEYS_EARLY;
+#else
+  static constexpr bool kKeysEarly = false;
+#endif
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kRowTiles = kBlockM / 16 / kWarps;  // of 16 rows, a warp
   static constexpr int kQueryBytes = kBlockM * kHeadDim * 2, kKeyBytes = kBlockN * kHeadDim * 2;

@@ -41,7 +41,7 @@ struct Shape {
 #ifdef RELEASE_EARLY
   static constexpr bool kReleaseStoredEarly = RELEASE_EARLY;
 #else
-  static constexpr bool kReleaseStoredEarly = false;
+  static constexpr bool kReleaseStoredEarly = kHeadDim == 64;  // 1.12 instead of 1.09 of cuDNN, causal
 #endif
   static constexpr int kQueryBuffers = 2;
   static constexpr int kConsumers = kBlockM / kRowsPerWarpgroup;
