@@ -39,6 +39,9 @@ void note_fault(const char* text) {
     if (!call->failed) snprintf(call->fault, sizeof call->fault, "%s", text);
     call->failed = true;
   } else {
+    static char last[256];  // a kernel launched in a loop says no more the second time
+    if (strncmp(last, text, sizeof last - 1) == 0) return;
+    snprintf(last, sizeof last, "%s", text);
     fprintf(stderr, "%s\n", text);
   }
 }

@@ -48,6 +48,8 @@ DeviceProperties device_properties() {
   p.async_engines = 1;
   p.memory_bus_width = 512;
   p.l2_bytes = kL2Bytes;
+  p.persisting_l2_bytes = kL2Bytes / 2;
+  p.access_policy_window = kL2Bytes;
   p.max_threads_per_multiprocessor = kMaxThreadsPerMultiprocessor;
   p.stream_priorities = p.global_l1 = p.local_l1 = p.preemption = p.cooperative_launch = 1;
   p.shared_per_multiprocessor = kSharedBytesPerMultiprocessor;
@@ -137,6 +139,8 @@ constexpr AttributeRow kAttributes[] = {
     ATTRIBUTE(97, p.shared_per_block_optin),
     ATTRIBUTE(99, p.host_register),
     ATTRIBUTE(106, p.max_blocks_per_multiprocessor),
+    ATTRIBUTE(108, p.persisting_l2_bytes),
+    ATTRIBUTE(109, p.access_policy_window),
     ATTRIBUTE(111, p.reserved_shared_per_block),
     ATTRIBUTE(115, p.memory_pools),
 };
