@@ -2,6 +2,7 @@
 // How do the lanes of a warp exchange values? (PTX ISA 9.7.9.6, 9.7.13.9 to 9.7.13.12) Each *.sync waits until its
 // members have arrived.
 #include <bit>
+#include <cstring>
 
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
@@ -10,7 +11,41 @@ namespace kiln::engine {
 namespace {
 
 uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
-uint32_t members_of(Warp& warp, uint32_t offset) { return warp.lanes<uint32_t>(offset)[first_lane(warp.mask)]; }
+
+// Runs f(group) for each set of active lanes that name the same members: a warp may hold several such groups at one
+// instruction (cooperative groups of a labeled partition). False: some members are not here yet.
+template <class F>
+bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
+  const uint32_t* named = warp.lanes<uint32_t>(members_offset);
+  uint32_t any = 0, all = kFullMask;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const uint32_t members = (warp.mask >> i & 1) ? named[i] : 0;
+    any |= members;
+    all &= (warp.mask >> i & 1) ? named[i] : kFullMask;
+  }
+  if (!warp.converged(op, any)) return false;
+  if (any == all) {
+    f(any & warp.mask);
+    return true;
+  }
+  for (uint32_t rest = warp.mask; rest;) {
+    const uint32_t members = named[first_lane(rest)];
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i) group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
+    f(group);
+    rest &= ~group;
+  }
+  return true;
+}
+// The same value to all lanes of a group.
+void put(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) {
+  uint32_t* to = warp.lanes<uint32_t>(offset);
+  for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = (group >> i & 1) ? value : to[i];
+}
+void put_predicate(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) {
+  uint32_t& p = warp.predicate(offset);
+  p = (p & ~group) | (value & group);
+}
 
 enum Direction : uint8_t { kUp, kDown, kButterfly, kIndex };
 
@@ -21,7 +56,7 @@ struct Shuffle {
 
 const Op* run_shuffle(Warp& warp, const Op* op) {
   const Shuffle& s = *static_cast<const Shuffle*>(op->data);
-  if (!warp.converged(op, members_of(warp, s.members))) return nullptr;
+  if (!for_each_group(warp, op, s.members, [](uint32_t) {})) return nullptr;
   const uint32_t *value = warp.lanes<uint32_t>(s.value), *by = warp.lanes<uint32_t>(s.by),
                  *clamp = warp.lanes<uint32_t>(s.clamp);
   uint32_t result[kWarpSize];
@@ -60,51 +95,48 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
 
 // op->x: 0 all, 1 any, 2 uni.
 const Op* run_vote(Warp& warp, const Op* op) {
-  uint32_t members = members_of(warp, op->b);
-  if (!warp.converged(op, members)) return nullptr;
-  uint32_t voters = members & warp.mask, yes = warp.predicate(op->a) & voters;
-  bool holds = op->x == 0 ? yes == voters : op->x == 1 ? yes != 0 : (yes == 0 || yes == voters);
-  warp.set_predicate(op->d, holds ? kFullMask : 0);
-  return op + 1;
+  const uint32_t votes = warp.predicate(op->a);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t voters) {
+    const uint32_t yes = votes & voters;
+    bool holds = op->x == 0 ? yes == voters : op->x == 1 ? yes != 0 : (yes == 0 || yes == voters);
+    put_predicate(warp, op->d, voters, holds ? kFullMask : 0);
+  });
+  return here ? op + 1 : nullptr;
 }
 
 const Op* run_ballot(Warp& warp, const Op* op) {
-  uint32_t members = members_of(warp, op->b);
-  if (!warp.converged(op, members)) return nullptr;
-  uint32_t yes = warp.predicate(op->a) & members & warp.mask;
-  uint32_t result[kWarpSize];
-  for (uint32_t& r : result) r = yes;
-  warp.put(op->d, result);
-  return op + 1;
+  const uint32_t votes = warp.predicate(op->a);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, votes & group); });
+  return here ? op + 1 : nullptr;
 }
 
 template <class T>
 const Op* run_match_any(Warp& warp, const Op* op) {
-  uint32_t members = members_of(warp, op->b);
-  if (!warp.converged(op, members)) return nullptr;
-  const T* value = warp.lanes<T>(op->a);
-  uint32_t active = members & warp.mask;
-  uint32_t result[kWarpSize] = {};
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    for (uint32_t j = 0; j < kWarpSize; ++j) result[i] |= (active >> j & 1) && value[i] == value[j] ? 1u << j : 0;
-  }
-  warp.put(op->d, result);
-  return op + 1;
+  T value[kWarpSize];
+  std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    uint32_t* to = warp.lanes<uint32_t>(op->d);
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      if (!(group >> i & 1)) continue;
+      uint32_t same = 0;
+      for (uint32_t j = 0; j < kWarpSize; ++j) same |= (group >> j & 1) && value[i] == value[j] ? 1u << j : 0;
+      to[i] = same;
+    }
+  });
+  return here ? op + 1 : nullptr;
 }
 
 template <class T>
 const Op* run_match_all(Warp& warp, const Op* op) {
-  uint32_t members = members_of(warp, op->b);
-  if (!warp.converged(op, members)) return nullptr;
-  const T* value = warp.lanes<T>(op->a);
-  uint32_t active = members & warp.mask;
-  bool same = true;
-  for (uint32_t i = 0; i < kWarpSize; ++i) same &= !(active >> i & 1) || value[i] == value[first_lane(active)];
-  uint32_t result[kWarpSize];
-  for (uint32_t& r : result) r = same ? active : 0;
-  warp.put(op->d, result);
-  warp.set_predicate(op->c, same ? kFullMask : 0);
-  return op + 1;
+  T value[kWarpSize];
+  std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    bool same = true;
+    for (uint32_t i = 0; i < kWarpSize; ++i) same &= !(group >> i & 1) || value[i] == value[first_lane(group)];
+    put(warp, op->d, group, same ? group : 0);
+    put_predicate(warp, op->c, group, same ? kFullMask : 0);
+  });
+  return here ? op + 1 : nullptr;
 }
 
 const Op* run_active_mask(Warp& warp, const Op* op) {
@@ -117,16 +149,12 @@ const Op* run_active_mask(Warp& warp, const Op* op) {
 enum Reduction : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
 
 template <class T>
-const Op* run_reduce(Warp& warp, const Op* op) {
-  uint32_t members = members_of(warp, op->b);
-  if (!warp.converged(op, members)) return nullptr;
-  const T* value = warp.lanes<T>(op->a);
-  uint32_t rest = members & warp.mask;
-  uint32_t total = static_cast<uint32_t>(value[first_lane(rest)]);
-  for (rest &= rest - 1; rest; rest &= rest - 1) {
+uint32_t reduced(const T* value, uint32_t group, uint8_t reduction) {
+  uint32_t total = static_cast<uint32_t>(value[first_lane(group)]);
+  for (uint32_t rest = group & (group - 1); rest; rest &= rest - 1) {
     T v = value[first_lane(rest)];
     T t = static_cast<T>(total);
-    switch (op->x) {
+    switch (reduction) {
       case kAdd:
         total += static_cast<uint32_t>(v);
         break;
@@ -146,21 +174,24 @@ const Op* run_reduce(Warp& warp, const Op* op) {
         total ^= static_cast<uint32_t>(v);
     }
   }
-  uint32_t result[kWarpSize];
-  for (uint32_t& r : result) r = total;
-  warp.put(op->d, result);
-  return op + 1;
+  return total;
+}
+
+template <class T>
+const Op* run_reduce(Warp& warp, const Op* op) {
+  T value[kWarpSize];
+  std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
+  bool here =
+      for_each_group(warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, reduced(value, group, op->x)); });
+  return here ? op + 1 : nullptr;
 }
 
 const Op* run_elect(Warp& warp, const Op* op) {
-  uint32_t members = members_of(warp, op->b);
-  if (!warp.converged(op, members)) return nullptr;
-  uint32_t leader = first_lane(members & warp.mask);
-  uint32_t result[kWarpSize];
-  for (uint32_t& r : result) r = leader;
-  warp.put(op->d, result);
-  warp.set_predicate(op->c, 1u << leader);
-  return op + 1;
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    put(warp, op->d, group, first_lane(group));
+    put_predicate(warp, op->c, group, 1u << first_lane(group));
+  });
+  return here ? op + 1 : nullptr;
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ bool ended_by_fault(After after, int* code) {
   }
   std::lock_guard lock(fault.mutex);
   fault.told = true;
-  *code = fail(kept, fault.text);
+  *code = fail(kept, "an earlier kernel of this program failed: " + fault.text.substr(0, fault.text.find('\n')));
   return true;
 }
 
