@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How is fa_s512 used in a model? As torch.nn.functional.scaled_dot_product_attention: the same arguments, gradients,
+autocast, torch.compile.
+
+    attention = load()
+    out = attention(q, k, v, is_causal=True)
+
+What it does not cover (a mask, dropout, other dtypes and head dims) it refuses; it never falls back in silence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import kiln
+import torch
+from torch import Tensor
+
+PROJECT = Path(__file__).resolve().parent
+
+
+def load(**how: Any) -> Callable[..., Tensor]:
+    """Builds and loads the ops (`how`: the arguments of kiln.load) and gives the attention function."""
+    return attach(kiln.load(PROJECT, **how))
+
+
+def attach(module: Any) -> Callable[..., Tensor]:
+    """The attention function over ops that are loaded, which get their gradient."""
+    module.forward.setup_context(_save)
+    module.forward.backward(_backward)
+
+    def attention(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Optional[Tensor] = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: Optional[float] = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        """softmax(query key^T * scale) value, of [batch, heads, sequence, head dim]."""
+        if attn_mask is not None:
+            raise ValueError("fa_s512 has no attn_mask: use is_causal, or torch's scaled_dot_product_attention")
+        if dropout_p != 0.0:
+            raise ValueError(
+                f"fa_s512 has no dropout, and dropout_p is {dropout_p}: use torch's attention to train with it"
+            )
+        where = query.device.type
+        if torch.is_autocast_enabled(where):
+            to = torch.get_autocast_dtype(where)
+            query, key, value = query.to(to), key.to(to), value.to(to)
+        return module.forward(query, key, value, is_causal, scale=scale, enable_gqa=enable_gqa)[0]
+
+    return attention
+
+
+def _save(ctx: Any, inputs: tuple, keyword_only_inputs: dict, output: tuple) -> None:
+    query, key, value, ctx.is_causal = inputs
+    ctx.scale = keyword_only_inputs["scale"]
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(query, key, value, *output)
+
+
+def _backward(ctx: Any, grad_out: Optional[Tensor], grad_lse: Optional[Tensor]) -> tuple:
+    query, key, value, out, lse = ctx.saved_tensors
+    if grad_out is None and grad_lse is None:
+        return None, None, None, None
+    groups = query.shape[1] // key.shape[1]
+    whole_key, whole_value = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
+    # With another number of keys flash attention means another causal mask than torch's, and it takes no gradient of LSE.
+    if grad_lse is not None or (ctx.is_causal and query.shape[2] != key.shape[2]):
+        grads = _gradient_by_products(grad_out, grad_lse, query, whole_key, whole_value, ctx.is_causal, ctx.scale)
+    else:
+        grads = _gradient_of_flash(grad_out, query, whole_key, whole_value, out, lse, ctx.is_causal, ctx.scale)
+    grad_query, grad_key, grad_value = grads
+    if groups > 1:
+        grad_key, grad_value = (g.unflatten(1, (key.shape[1], groups)).sum(2) for g in (grad_key, grad_value))
+    return grad_query, grad_key, grad_value, None
+
+
+def _gradient_of_flash(grad_out, query, key, value, out, lse, is_causal: bool, scale: Optional[float]) -> tuple:
+    """PyTorch's own backward of flash attention, which asks for the output and its LSE."""
+    if query.device.type == "cpu":
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            grad_out, query, key, value, out, lse, 0.0, is_causal, scale=scale
+        )
+    unused = torch.empty(0, dtype=torch.int64, device=query.device)  # the state of dropout
+    return torch.ops.aten._scaled_dot_product_flash_attention_backward(
+        grad_out.contiguous(), query, key, value, out, lse, None, None, query.shape[2], key.shape[2], 0.0, is_causal,
+        unused, unused, scale=scale,
+    )  # fmt: skip
+
+
+def _gradient_by_products(grad_out, grad_lse, query, key, value, is_causal: bool, scale: Optional[float]) -> tuple:
+    """In fp32 with the whole matrix of scores: the general case."""
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    q, k, v = (x.float() for x in (query, key, value))
+    scores = q @ k.transpose(-1, -2) * factor
+    if is_causal:
+        seen = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~seen, float("-inf"))
+    weights = torch.softmax(scores, -1)
+    grad_scores = torch.zeros_like(weights)
+    grad_value = torch.zeros_like(v)
+    if grad_out is not None:
+        g = grad_out.float()
+        grad_weights = g @ v.transpose(-1, -2)
+        grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
+        grad_value = weights.transpose(-1, -2) @ g
+    if grad_lse is not None:
+        grad_scores = grad_scores + weights * grad_lse.unsqueeze(-1)
+    grads = (grad_scores @ k * factor, grad_scores.transpose(-1, -2) @ q * factor, grad_value)
+    return tuple(x.to(query.dtype) for x in grads)
