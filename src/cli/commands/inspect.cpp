@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/inspect_target.h"
 #include "inspect/json_views.h"
+#include "inspect/symbol_views.h"
 #include "inspect/text_views.h"
 #include "sys/machine.h"
 #include "sys/pager.h"
@@ -21,17 +22,17 @@ namespace {
 struct Options {
   build::Request request;
   std::string target, kernel, member, extract;
-  bool overview = false, kernels = false;
+  bool overview = false, kernels = false, symbols = false, all_symbols = false;
   uint32_t block = 256;
 };
 
 struct Views {
-  bool overview = false, kernels = false;
+  bool overview = false, kernels = false, symbols = false;
 };
 
 Views chosen(const Options& options) {
-  Views views{options.overview, options.kernels};
-  if (!options.overview && !options.kernels) views.overview = views.kernels = true;
+  Views views{options.overview, options.kernels, options.symbols || options.all_symbols};
+  if (!views.overview && !views.kernels && !views.symbols) views.overview = views.kernels = true;
   return views;
 }
 
@@ -48,8 +49,16 @@ Status extract(const inspect::Analysis& analysis, const sys::fs::path& folder) {
   return {};
 }
 
-std::string text_of(const inspect::Analysis& analysis, const Views& views, const std::vector<uint32_t>& gpus,
-                    const Options& options, const Context& context) {
+Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const Options& options,
+                                       const Context& context) {
+  auto view = inspect::read_symbol_view(analysis.file, sys::real_files(), sys::real_processes(), context.env,
+                                        {options.all_symbols});
+  if (!view) view.error().what = fmt::format("cannot inspect {}", analysis.file.name);
+  return view;
+}
+
+Result<std::string> text_of(const inspect::Analysis& analysis, const Views& views, const std::vector<uint32_t>& gpus,
+                            const Options& options, const Context& context) {
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
@@ -61,16 +70,24 @@ std::string text_of(const inspect::Analysis& analysis, const Views& views, const
     style.verbose |= options.kernels;
     out += inspect::kernels_text(analysis, options.kernel, style);
   }
+  if (views.symbols) {
+    TRY(auto view, symbols_of(analysis, options, context));
+    out += options.all_symbols ? inspect::tables_text(view) : inspect::symbols_text(view, style);
+  }
   return out;
 }
 
-void write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
-                const Options& options) {
+Status write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
+                  const Options& options, const Context& context) {
   sys::write_out(
       fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema, dump(Json(options.target))));
   bool first = true;
   for (const inspect::Analysis& analysis : all) {
     Json value = views.overview ? inspect::overview_json(analysis, gpus) : Json{{"name", analysis.file.name}};
+    if (views.symbols) {
+      TRY(auto view, symbols_of(analysis, options, context));
+      value["symbols"] = inspect::symbols_json(view);
+    }
     sys::write_out(first ? "\n" : ",\n");
     first = false;
     if (views.kernels)
@@ -80,6 +97,7 @@ void write_json(const std::vector<inspect::Analysis>& all, const Views& views, c
       sys::write_out(dump(value));
   }
   sys::write_out("]}\n");
+  return {};
 }
 
 Result<int> run(Options& options, Context& context) {
@@ -103,10 +121,11 @@ Result<int> run(Options& options, Context& context) {
       continue;
     }
     if (!text.empty()) text += "\n";
-    text += text_of(analysis, views, gpus, options, context);
+    TRY(std::string part, text_of(analysis, views, gpus, options, context));
+    text += part;
   }
   if (context.json)
-    write_json(all, views, gpus, options);
+    CHECK_OK(write_json(all, views, gpus, options, context));
   else
     sys::write_paged(text, context.terminal, context.env);
   return damaged ? 1 : 0;
@@ -120,6 +139,8 @@ Run setup(CLI::App& app) {
       ->type_name("");
   app.add_flag("--overview", options->overview, "What the file consists of and which GPUs it serves");
   app.add_flag("--kernels", options->kernels, "Registers, memory, spills, instructions and occupancy of each kernel");
+  app.add_flag("--symbols", options->symbols, "What it defines and needs, who provides each, libraries, wheel tag");
+  app.add_flag("--all-symbols", options->all_symbols, "The whole symbol tables, as readelf -s has them");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");
   app.add_option("--block", options->block, "Threads of a block, for the occupancy (default 256)")
       ->check(CLI::Range(1, 1024))
