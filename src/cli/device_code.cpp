@@ -3,7 +3,6 @@
 #include "cli/device_code.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "build/plan.h"
@@ -39,12 +38,6 @@ Status add_torch_folders(const Context& context, std::vector<std::string>& words
   return {};
 }
 
-Result<path> make_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "kiln-inspect-XXXXXX").string();
-  if (!mkdtemp(name.data())) return sys::disk_error("cannot make", name, errno);
-  return path(name);
-}
-
 }  // namespace
 
 Result<DeviceCode> compile_device_code(Context& context, build::Request request) {
@@ -55,7 +48,7 @@ Result<DeviceCode> compile_device_code(Context& context, build::Request request)
   TRY(std::string content, sys::real_files().read(source.file));
   DeviceCode out;
   out.source = source.file.string();
-  TRY(out.folder, make_folder());
+  TRY(out.folder, sys::make_temporary_folder("kiln-inspect"));
   out.fatbin = out.folder / (source.file.stem().string() + ".fatbin");
   std::vector<std::string> words = plan.nvcc->command;
   for (const char* word : {"-fatbin", "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr"})

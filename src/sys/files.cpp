@@ -220,6 +220,14 @@ Result<fs::path> own_executable() {
   return path;
 }
 
+Result<fs::path> make_temporary_folder(std::string_view stem) {
+  std::error_code none;
+  fs::path top = fs::temp_directory_path(none);
+  std::string name = ((none ? fs::path("/tmp") : top) / stem).string() + "-XXXXXX";
+  if (!::mkdtemp(name.data())) return disk_error("cannot make", name, errno);
+  return fs::path(name);
+}
+
 fs::path find_program(const Files& files, std::string_view name, std::string_view search_path) {
   if (name.empty()) return {};
   if (name.find('/') != std::string_view::npos) return files.state(name).is_executable ? fs::path(name) : fs::path();

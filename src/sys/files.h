@@ -66,6 +66,9 @@ Error disk_error(std::string_view what, const fs::path& path, int error_number);
 // The executable of this process, links resolved.
 Result<fs::path> own_executable();
 
+// A new folder of this user alone under the system's folder for temporary files; the caller removes it.
+Result<fs::path> make_temporary_folder(std::string_view stem);
+
 // What `PATH` gives for a name; a name with a slash is taken as it is.
 fs::path find_program(const Files& files, std::string_view name, std::string_view search_path);
 

@@ -9,6 +9,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
+#include "inspect/code_views.h"
 #include "inspect/json_views.h"
 #include "inspect/symbol_views.h"
 #include "inspect/text_views.h"
@@ -22,17 +23,21 @@ namespace {
 struct Options {
   build::Request request;
   std::string target, kernel, member, extract;
-  bool overview = false, kernels = false, symbols = false, all_symbols = false;
+  bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false, sass = false,
+       source = false;
   uint32_t block = 256;
 };
 
 struct Views {
-  bool overview = false, kernels = false, symbols = false;
+  bool overview = false, kernels = false, symbols = false, ptx = false, sass = false;
+
+  bool any() const { return overview || kernels || symbols || ptx || sass; }
 };
 
 Views chosen(const Options& options) {
-  Views views{options.overview, options.kernels, options.symbols || options.all_symbols};
-  if (!views.overview && !views.kernels && !views.symbols) views.overview = views.kernels = true;
+  Views views{options.overview, options.kernels, options.symbols || options.all_symbols, options.ptx,
+              options.sass || options.source};
+  if (!views.any()) views.overview = views.kernels = true;
   return views;
 }
 
@@ -57,8 +62,14 @@ Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const 
   return view;
 }
 
+Result<inspect::CodeList> code_of(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
+                                  const Options& options, const Context& context) {
+  return inspect::list_code(analysis, {archs, options.kernel, 0}, sys::real_files(), sys::real_processes(),
+                            context.env);
+}
+
 Result<std::string> text_of(const inspect::Analysis& analysis, const Views& views, const std::vector<uint32_t>& gpus,
-                            const Options& options, const Context& context) {
+                            const std::vector<std::string>& archs, const Options& options, const Context& context) {
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
@@ -70,6 +81,15 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
     style.verbose |= options.kernels;
     out += inspect::kernels_text(analysis, options.kernel, style);
   }
+  if (views.ptx) {
+    TRY(auto images, inspect::read_ptx_images(analysis, archs));
+    out += inspect::ptx_text(images, options.kernel, style);
+  }
+  if (views.sass) {
+    TRY(auto code, code_of(analysis, archs, options, context));
+    out += options.source ? inspect::sass_with_source_text(code, sys::real_files(), style)
+                          : inspect::sass_text(code, style);
+  }
   if (views.symbols) {
     TRY(auto view, symbols_of(analysis, options, context));
     out += options.all_symbols ? inspect::tables_text(view) : inspect::symbols_text(view, style);
@@ -78,12 +98,25 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
 }
 
 Status write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
-                  const Options& options, const Context& context) {
+                  const std::vector<std::string>& archs, const Options& options, const Context& context) {
   sys::write_out(
       fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema, dump(Json(options.target))));
   bool first = true;
   for (const inspect::Analysis& analysis : all) {
     Json value = views.overview ? inspect::overview_json(analysis, gpus) : Json{{"name", analysis.file.name}};
+    if (views.ptx) {
+      TRY(auto images, inspect::read_ptx_images(analysis, archs));
+      value["ptx"] = Json::array();
+      for (const inspect::PtxImage& image : images)
+        value["ptx"].push_back({{"arch", image.arch}, {"text", inspect::ptx_of_kernels(image.text, options.kernel)}});
+    }
+    if (views.sass) {
+      TRY(auto code, code_of(analysis, archs, options, context));
+      value["sass"] = Json::array();
+      for (const inspect::CodeImage& image : code.images)
+        for (const inspect::Listing& listing : image.listing.kernels)
+          value["sass"].push_back(inspect::listing_json(listing));
+    }
     if (views.symbols) {
       TRY(auto view, symbols_of(analysis, options, context));
       value["symbols"] = inspect::symbols_json(view);
@@ -104,7 +137,7 @@ Result<int> run(Options& options, Context& context) {
   TRY(Target target, open_target(context, options.request, options.target, options.member));
   Views views = chosen(options);
   inspect::AnalyseOptions read;
-  read.kernels = views.kernels;
+  read.kernels = views.kernels || views.sass;
   read.threads = sys::usable_cores(sys::real_files());
   if (!target.compiled)
     for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
@@ -121,11 +154,11 @@ Result<int> run(Options& options, Context& context) {
       continue;
     }
     if (!text.empty()) text += "\n";
-    TRY(std::string part, text_of(analysis, views, gpus, options, context));
+    TRY(std::string part, text_of(analysis, views, gpus, read.archs, options, context));
     text += part;
   }
   if (context.json)
-    CHECK_OK(write_json(all, views, gpus, options, context));
+    CHECK_OK(write_json(all, views, gpus, read.archs, options, context));
   else
     sys::write_paged(text, context.terminal, context.env);
   return damaged ? 1 : 0;
@@ -139,6 +172,9 @@ Run setup(CLI::App& app) {
       ->type_name("");
   app.add_flag("--overview", options->overview, "What the file consists of and which GPUs it serves");
   app.add_flag("--kernels", options->kernels, "Registers, memory, spills, instructions and occupancy of each kernel");
+  app.add_flag("--ptx", options->ptx, "The PTX; of a .cu without building the extension");
+  app.add_flag("--sass", options->sass, "The SASS with control codes, live registers and source lines");
+  app.add_flag("--source", options->source, "The SASS under the lines of the source");
   app.add_flag("--symbols", options->symbols, "What it defines and needs, who provides each, libraries, wheel tag");
   app.add_flag("--all-symbols", options->all_symbols, "The whole symbol tables, as readelf -s has them");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the page of `kiln inspect --html` do? Tables from the data in it; source, PTX and SASS linked by line.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const make = (tag, kind, text) => {
+    const node = document.createElement(tag);
+    if (kind) node.className = kind;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  };
+
+  // ---- light and dark
+  const root = document.documentElement;
+  const dark = () =>
+    root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  $("theme").addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });
+
+  // ---- kernels
+  const columns = [
+    ["arch", "arch"], ["registers", "registers"], ["shared", "shared"], ["reserved", "reserved"], ["stack", "stack"],
+    ["spill_stores", "spill stores"], ["spill_loads", "spill loads"], ["constant", "constant"], ["parameters", "parameters"],
+    ["barriers", "barriers"], ["bounds", "launch bounds"], ["instructions", "instructions"], ["occupancy", "occupancy"],
+  ];
+  const kernelRows = [];
+  const fillKernels = () => {
+    const table = $("kernels");
+    if (!table) return;
+    const head = make("tr");
+    head.append(make("th", "name", "kernel"));
+    for (const [, title] of columns) head.append(make("th", title === "arch" || title === "occupancy" ? "text" : "", title));
+    head.append(make("th", "text", "mix"));
+    table.append(head);
+    for (const kernel of data.kernels) {
+      const row = make("tr", kernel.listing >= 0 ? "row" : "");
+      row.append(make("td", "name", kernel.name));
+      for (const [key, title] of columns)
+        row.append(make("td", title === "arch" || title === "occupancy" ? "text" : "", String(kernel[key])));
+      row.append(make("td", "text faint", kernel.mix));
+      if (kernel.listing >= 0) row.addEventListener("click", () => { show(kernel.listing); $("code").open = true; });
+      table.append(row);
+      kernelRows.push([row, kernel]);
+    }
+  };
+
+  // ---- source, PTX, SASS
+  let shown = -1, pinned = null;
+  const byKey = new Map();  // "s3:17" -> lines of all panes that belong to source line 17 of file 3
+  const hue = (key) => { let h = 0; for (const c of key) h = (h * 31 + c.charCodeAt(0)) % 3600; return (h * 137.5) % 360; };
+  const link = (line, keys) => {
+    if (!keys.length) return;
+    line.classList.add("linked");
+    line.style.setProperty("--hue", hue(keys[0]).toFixed(0));
+    line.keys = keys;
+    for (const key of keys) {
+      if (!byKey.has(key)) byKey.set(key, []);
+      byKey.get(key).push(line);
+    }
+  };
+  const mark = (keys, kind, on) => {
+    for (const key of keys) for (const line of byKey.get(key) || []) line.classList.toggle(kind, on);
+  };
+  const stackText = (code, frames) => (frames || []).map(([file, line, name]) =>
+    `${data.files[file].path}:${line}${name ? " in " + name : ""}`).join("  called from  ");
+  const reveal = (keys, except) => {
+    for (const pane of ["source", "ptx", "sass"]) {
+      const box = $(pane);
+      if (box === except) continue;
+      const first = keys.flatMap((key) => byKey.get(key) || []).find((line) => box.contains(line));
+      if (first) box.scrollTop = first.offsetTop - box.offsetTop - box.clientHeight / 3;
+    }
+  };
+  const listen = (box) => {
+    const at = (event) => event.target.closest(".line.linked");
+    box.addEventListener("mouseover", (event) => { const line = at(event); if (line) mark(line.keys, "lit", true); });
+    box.addEventListener("mouseout", (event) => { const line = at(event); if (line) mark(line.keys, "lit", false); });
+    box.addEventListener("click", (event) => {
+      if (event.target.classList.contains("target")) {
+        event.preventDefault();
+        const to = document.getElementById("label" + event.target.dataset.label);
+        if (to) box.scrollTop = to.offsetTop - box.offsetTop - 20;
+        return;
+      }
+      const line = at(event);
+      if (!line) return;
+      if (pinned) mark(pinned, "pinned", false);
+      pinned = pinned === line.keys ? null : line.keys;
+      if (!pinned) return;
+      mark(pinned, "pinned", true);
+      $("stack").textContent = line.stack || "";
+      reveal(pinned, box);
+    });
+  };
+
+  const controlText = (bits) => {
+    const wait = [0, 1, 2, 3, 4, 5].map((i) => ((bits >> (11 + i)) & 1 ? i : "-")).join("");
+    const barrier = (n) => (n === 7 ? "-" : n);
+    return `B${wait}:R${barrier((bits >> 8) & 7)}:W${barrier((bits >> 5) & 7)}:${(bits >> 4) & 1 ? "-" : "Y"}:S${String(bits & 15).padStart(2, "0")}`;
+  };
+  const keysOf = (frames) => (frames || []).map(([file, line]) => `s${file}:${line}`);
+
+  const showSource = (code, used) => {
+    const box = $("source");
+    box.replaceChildren();
+    const chosen = Number($("file").value);
+    const file = data.files[chosen];
+    if (!file || !file.lines) {
+      box.append(make("div", "faint", file ? `${file.path} is not on the machine that made this page` : "no line information: build with -lineinfo"));
+      return;
+    }
+    file.lines.forEach((text, i) => {
+      const line = make("div", "line");
+      line.append(make("span", "number", i + 1), make("span", "", text));
+      const key = `s${chosen}:${i + 1}`;
+      if (used.has(key)) link(line, [key]);
+      line.id = `source-${chosen}-${i + 1}`;
+      box.append(line);
+    });
+  };
+  const showPtx = (code) => {
+    const box = $("ptx");
+    box.replaceChildren();
+    if (code.ptx < 0) { box.append(make("div", "faint", "no PTX for this image")); return; }
+    const sources = new Map();  // PTX line -> keys, by way of the SASS
+    for (const [, , , frames, ptx] of code.lines) {
+      if (!ptx) continue;
+      if (!sources.has(ptx)) sources.set(ptx, new Set());
+      for (const key of keysOf(code.frames[frames])) sources.get(ptx).add(key);
+    }
+    const begin = code.ptx_range[0], end = code.ptx_range[1];
+    data.ptx[code.ptx].slice(begin, end).forEach((text, i) => {
+      const number = begin + i + 1;
+      const line = make("div", "line");
+      line.append(make("span", "number", number), make("span", "", text));
+      const keys = sources.get(number);
+      if (keys && keys.size) link(line, [...keys]);
+      box.append(line);
+    });
+  };
+  const showSass = (code) => {
+    const box = $("sass");
+    box.replaceChildren();
+    const labels = new Map(code.labels);
+    code.lines.forEach(([text, control, live, frames], i) => {
+      if (labels.has(i)) {
+        const label = make("div", "line label", labels.get(i) + ":");
+        label.id = "label" + labels.get(i);
+        box.append(label);
+      }
+      const line = make("div", "line");
+      line.append(make("span", "live", live < 0 ? "" : live), make("span", "control", controlText(control)),
+        make("span", "number", (code.first + i * 16).toString(16).padStart(4, "0")));
+      const target = /`\(([^)]*)\)/.exec(text);
+      if (target) {
+        const link_ = make("a", "target", target[1]);
+        link_.href = "#";
+        link_.dataset.label = target[1];
+        line.append(make("span", "", text.slice(0, target.index)), link_, make("span", "", text.slice(target.index + target[0].length)));
+      } else {
+        line.append(make("span", "", text));
+      }
+      line.stack = stackText(code, code.frames[frames]);
+      if (line.stack) line.title = line.stack;
+      link(line, keysOf(code.frames[frames]));
+      box.append(line);
+    });
+  };
+  const draw = () => {
+    const code = data.code[shown];
+    byKey.clear();
+    pinned = null;
+    $("stack").textContent = "";
+    const used = new Set(code.frames.flatMap(keysOf));
+    showSource(code, used);
+    showPtx(code);
+    showSass(code);
+  };
+  const show = (index) => {
+    shown = index;
+    const code = data.code[index];
+    $("pick").value = String(index);
+    for (const [row, kernel] of kernelRows) row.classList.toggle("chosen", kernel.listing === index);
+    const files = [...new Set(code.frames.flatMap((frames) => frames.map(([file]) => file)))];
+    $("file").replaceChildren(...files.map((file) => {
+      const option = make("option", "", data.files[file].path);
+      option.value = String(file);
+      return option;
+    }));
+    const counts = new Map();
+    for (const [, , , frames] of code.lines) for (const [file] of (code.frames[frames] || []).slice(-1)) counts.set(file, (counts.get(file) || 0) + 1);
+    const best = [...counts].sort((a, b) => b[1] - a[1])[0];
+    if (best) $("file").value = String(best[0]);
+    draw();
+  };
+
+  // ---- search: kernels whose name has it, lines of code that have it
+  const search = () => {
+    const word = $("search").value.toLowerCase();
+    for (const [row, kernel] of kernelRows)
+      row.classList.toggle("hidden", word !== "" && !(kernel.name + " " + kernel.symbol + " " + kernel.arch).toLowerCase().includes(word));
+    let first = null;
+    for (const line of document.querySelectorAll(".lines .line")) {
+      const found = word.length > 1 && line.textContent.toLowerCase().includes(word);
+      line.classList.toggle("found", found);
+      if (found && !first) first = line;
+    }
+    for (const row of document.querySelectorAll("tr.symbol"))
+      row.classList.toggle("hidden", word !== "" && !row.textContent.toLowerCase().includes(word));
+    if (first) first.parentElement.scrollTop = first.offsetTop - first.parentElement.offsetTop - 60;
+  };
+
+  fillKernels();
+  if (data.code.length) {
+    data.code.forEach((code, i) => {
+      const option = make("option", "", `${code.arch}  ${code.name}`);
+      option.value = String(i);
+      $("pick").append(option);
+    });
+    $("pick").addEventListener("change", () => show(Number($("pick").value)));
+    $("file").addEventListener("change", draw);
+    for (const pane of ["source", "ptx", "sass"]) listen($(pane));
+    show(0);
+  }
+  $("search").addEventListener("input", search);
+  root.dataset.ready = "yes";
+})();
