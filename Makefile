@@ -24,7 +24,7 @@ demo:
 	@tools/demo
 
 test:
-	@tools/bootstrap all
+	@tools/bootstrap test
 	@tools/test
 
 test-torch-versions:

@@ -39,7 +39,7 @@ def all_steps() -> list[Step]:
         Step(release, ["tools/build", "release"], 1200),
         Step("units, golden, layers, hygiene", ctest("release", results / "ctest.xml"), 900, results / "ctest.xml", [release]),
     ]
-    for name, folder in (("python", "tests/python"), ("kernels", "tests/kernels")):
+    for name, folder in (("python", "tests/python"), ("kernels", "tests/kernels"), ("browser", "tests/browser")):
         if not any((ROOT / folder).rglob("test_*.py")):
             continue
         junit = results / f"{name}.xml"

@@ -103,7 +103,7 @@ DriverFloor driver_floor(const std::vector<Image>& images, std::string_view comp
     if (!compiler_release.starts_with(row.major) || compiler_release.substr(row.major.size()).substr(0, 1) != ".")
       continue;
     floor.sass = row.driver;
-    floor.why_sass = fmt::format("SASS of CUDA {}", compiler_release);
+    floor.why_sass = fmt::format("CUDA {}", compiler_release);
   }
   for (const Image& image : images) {
     if (!image.is(ImageKind::Ptx)) continue;

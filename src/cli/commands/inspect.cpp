@@ -11,6 +11,8 @@
 #include "cli/inspect_target.h"
 #include "inspect/code_views.h"
 #include "inspect/json_views.h"
+#include "inspect/page.h"
+#include "inspect/svg.h"
 #include "inspect/symbol_views.h"
 #include "inspect/text_views.h"
 #include "sys/machine.h"
@@ -22,7 +24,7 @@ namespace {
 
 struct Options {
   build::Request request;
-  std::string target, kernel, member, extract;
+  std::string target, kernel, member, extract, html, svg;
   bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false, sass = false,
        source = false;
   uint32_t block = 256;
@@ -34,9 +36,13 @@ struct Views {
   bool any() const { return overview || kernels || symbols || ptx || sass; }
 };
 
+Views asked(const Options& options) {
+  return {options.overview, options.kernels, options.symbols || options.all_symbols, options.ptx,
+          options.sass || options.source};
+}
+
 Views chosen(const Options& options) {
-  Views views{options.overview, options.kernels, options.symbols || options.all_symbols, options.ptx,
-              options.sass || options.source};
+  Views views = asked(options);
   if (!views.any()) views.overview = views.kernels = true;
   return views;
 }
@@ -97,6 +103,30 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
   return out;
 }
 
+// A page of thousands of listings helps nobody and loads for minutes.
+constexpr size_t kPageKernels = 48;
+
+Status write_page(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
+                  const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
+  TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageKernels}, sys::real_files(),
+                                    sys::real_processes(), context.env));
+  inspect::PageInput input{analysis, code, std::nullopt, gpus, options.block};
+  if (!analysis.machine.empty()) {
+    TRY(auto symbols, symbols_of(analysis, options, context));
+    input.symbols = std::move(symbols);
+  }
+  return sys::real_files().write(context.directory / options.html, inspect::make_page(input, sys::real_files()));
+}
+
+Status write_files(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
+                   const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
+  if (!options.extract.empty()) CHECK_OK(extract(analysis, context.directory / options.extract));
+  if (!options.svg.empty())
+    CHECK_OK(sys::real_files().write(context.directory / options.svg, inspect::overview_svg(analysis)));
+  if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, options, context));
+  return {};
+}
+
 Status write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
                   const std::vector<std::string>& archs, const Options& options, const Context& context) {
   sys::write_out(
@@ -135,9 +165,13 @@ Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
 
 Result<int> run(Options& options, Context& context) {
   TRY(Target target, open_target(context, options.request, options.target, options.member));
+  if (target.files.size() > 1 && !(options.html.empty() && options.svg.empty()))
+    return Error{Fault::Usage, fmt::format("cannot draw {}", options.target),
+                 fmt::format("there are {} binaries in it", target.files.size()),
+                 fmt::format("--member {}", target.files.front().name)};
   Views views = chosen(options);
   inspect::AnalyseOptions read;
-  read.kernels = views.kernels || views.sass;
+  read.kernels = views.kernels || views.sass || !options.html.empty();
   read.threads = sys::usable_cores(sys::real_files());
   if (!target.compiled)
     for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
@@ -148,7 +182,7 @@ Result<int> run(Options& options, Context& context) {
   for (inspect::Artifact& artifact : target.files) {
     TRY(inspect::Analysis analysis, inspect::analyse(std::move(artifact), read));
     damaged |= !analysis.images.faults.empty() || !analysis.kernels.faults.empty();
-    if (!options.extract.empty()) CHECK_OK(extract(analysis, context.directory / options.extract));
+    CHECK_OK(write_files(analysis, read.archs, gpus, options, context));
     if (context.json) {
       all.push_back(std::move(analysis));
       continue;
@@ -157,6 +191,8 @@ Result<int> run(Options& options, Context& context) {
     TRY(std::string part, text_of(analysis, views, gpus, read.archs, options, context));
     text += part;
   }
+  bool only_files = !asked(options).any() && !(options.html.empty() && options.svg.empty() && options.extract.empty());
+  if (only_files && !context.json) return damaged ? 1 : 0;
   if (context.json)
     CHECK_OK(write_json(all, views, gpus, read.archs, options, context));
   else
@@ -184,6 +220,8 @@ Run setup(CLI::App& app) {
   app.add_option("--member", options->member,
                  "Only files of the wheel, archive or package with this text in their name")
       ->type_name("TEXT");
+  app.add_option("--html", options->html, "Write all views as one page that needs nothing else")->type_name("FILE");
+  app.add_option("--svg", options->svg, "Write the picture of the overview")->type_name("FILE");
   app.add_option("--extract", options->extract, "Write every image there, unpacked")->type_name("DIR");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln diff`: what did an edit do to the kernels of a binary?
+#include "inspect/diff.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/inspect_target.h"
+#include "sys/machine.h"
+#include "sys/pager.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct Options {
+  build::Request request;
+  std::string before, after, kernel, member;
+  bool sass = false;
+};
+
+Result<inspect::Analysis> open(const Options& options, Context& context, const std::string& word,
+                               const inspect::AnalyseOptions& read) {
+  TRY(Target target, open_target(context, options.request, word, options.member));
+  if (target.files.size() != 1)
+    return Error{Fault::Usage, fmt::format("cannot compare {}", word),
+                 fmt::format("there are {} binaries in it", target.files.size()),
+                 fmt::format("--member {}", target.files.front().name)};
+  return inspect::analyse(std::move(target.files.front()), read);
+}
+
+Result<int> run(Options& options, Context& context) {
+  inspect::AnalyseOptions read;
+  read.threads = sys::usable_cores(sys::real_files());
+  bool sources = options.before.ends_with(".cu") || options.after.ends_with(".cu");
+  if (!sources)
+    for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
+  TRY(inspect::Analysis before, open(options, context, options.before, read));
+  TRY(inspect::Analysis after, open(options, context, options.after, read));
+  inspect::FileDiff diff = inspect::compare_files(before, after, options.kernel);
+  if (options.sass) {
+    inspect::CodeOptions code{read.archs, options.kernel, 0};
+    TRY(auto old_code, inspect::list_code(before, code, sys::real_files(), sys::real_processes(), context.env));
+    TRY(auto new_code, inspect::list_code(after, code, sys::real_files(), sys::real_processes(), context.env));
+    inspect::add_blocks(diff, old_code, new_code);
+    if (!new_code.note.empty()) context.note("note: " + new_code.note);
+  }
+  if (context.json) {
+    context.print_json(inspect::diff_json(diff));
+    return 0;
+  }
+  inspect::TextStyle style;
+  style.color = context.terminal.color_out;
+  style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
+  sys::write_paged(inspect::diff_text(diff, style), context.terminal, context.env);
+  return 0;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("BEFORE", options->before, "The older binary, .cu or project")->required()->type_name("");
+  app.add_option("AFTER", options->after, "The newer one")->required()->type_name("");
+  app.add_flag("--sass", options->sass, "The instructions too, block by block");
+  app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");
+  app.add_option("--member", options->member, "The file of a wheel, archive or package")->type_name("TEXT");
+  add_build_options(app, options->request);
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command diff_command = {"diff", "Show what an edit did to the kernels of a binary", setup};
+
+}  // namespace kiln::cli

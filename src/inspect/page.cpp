@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do all views fit into one HTML page that needs nothing else?
+#include "inspect/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "inspect/page_text.h"
+#include "inspect/svg.h"
+#include "inspect/text_views.h"
+
+namespace kiln::inspect {
+namespace {
+
+// What a page lists of each kind at most; the text view and --json have the rest.
+constexpr size_t kMaxKernelRows = 3000, kMaxSymbolRows = 2000;
+
+using FrameKey = std::vector<std::tuple<uint32_t, uint32_t, std::string>>;
+
+class PageFiles {
+ public:
+  explicit PageFiles(const sys::Files& files) : files_(files) {}
+  uint32_t number_of(const std::string& path) {
+    auto found = numbers_.find(path);
+    if (found != numbers_.end()) return found->second;
+    uint32_t number = static_cast<uint32_t>(list_.size());
+    numbers_[path] = number;
+    Json lines = nullptr;
+    sys::FileState state = files_.state(path);
+    constexpr uint64_t kLargest = 400'000;
+    if (state.is_file() && state.size_bytes < kLargest)
+      if (auto text = files_.read(path)) {
+        lines = Json::array();
+        for (std::string_view line : text::lines(*text)) lines.push_back(std::string(line));
+      }
+    list_.push_back({{"path", path}, {"lines", std::move(lines)}});
+    return number;
+  }
+  Json take() { return std::move(list_); }
+
+ private:
+  const sys::Files& files_;
+  std::map<std::string, uint32_t> numbers_;
+  Json list_ = Json::array();
+};
+
+// The lines of the PTX that this kernel is: from its name to the brace that closes it.
+std::pair<size_t, size_t> ptx_range(const std::vector<std::string>& lines, const std::string& symbol) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find(".entry") == std::string::npos || lines[i].find(symbol) == std::string::npos) continue;
+    for (size_t end = i; end < lines.size(); ++end)
+      if (text::trim(lines[end]) == "}") return {i, end + 1};
+  }
+  return {0, lines.size()};
+}
+
+Json code_json(const Listing& listing, const std::vector<std::string>& ptx, int ptx_number, PageFiles& files) {
+  Json lines = Json::array(), frames = Json::array(), labels = Json::array();
+  std::map<FrameKey, size_t> known;
+  for (const SassLine& line : listing.lines) {
+    FrameKey key;
+    for (const SourceFrame& frame : line.source)
+      key.emplace_back(files.number_of(listing.files[frame.file]), frame.line, frame.function);
+    auto [found, added] = known.emplace(key, known.size());
+    if (added) {
+      Json list = Json::array();
+      for (const auto& [file, number, function] : key) {
+        Json frame = Json::array({file, number});
+        if (!function.empty()) frame.push_back(function);
+        list.push_back(std::move(frame));
+      }
+      frames.push_back(std::move(list));
+    }
+    if (!line.label.empty()) labels.push_back(Json::array({lines.size(), line.label}));
+    std::string text = line.text;
+    if (!listing.disassembled) text = fmt::format("{:<12} 0x{:016x} 0x{:016x}", text, line.low, line.high);
+    lines.push_back(Json::array({text, line.high >> 41 & 0x1fffff, line.live_registers, found->second, line.ptx_line}));
+  }
+  auto [begin, end] = ptx_range(ptx, listing.symbol);
+  return {{"name", binary::demangle(listing.symbol)},
+          {"symbol", listing.symbol},
+          {"arch", listing.arch},
+          {"first", listing.lines.empty() ? 0 : listing.lines.front().address},
+          {"lines", std::move(lines)},
+          {"frames", std::move(frames)},
+          {"labels", std::move(labels)},
+          {"ptx", ptx_number},
+          {"ptx_range", {begin, end}}};
+}
+
+Json kernel_row(const KernelRow& row, Demangler& demangle, uint32_t block, int listing) {
+  const binary::Kernel& kernel = row.resources;
+  uint32_t threads = row.block_threads(block);
+  bool known = false;
+  Occupancy fits = occupancy_of(row, threads, &known);
+  return {{"name", demangle(row.name)},
+          {"symbol", row.name},
+          {"arch", row.arch_text()},
+          {"registers", kernel.registers},
+          {"shared", row.user_shared_bytes()},
+          {"reserved", kernel.shared_reserved_bytes},
+          {"stack", kernel.stack_bytes},
+          {"spill_stores", kernel.spill_store_bytes},
+          {"spill_loads", kernel.spill_load_bytes},
+          {"constant", kernel.constant_bytes},
+          {"parameters", kernel.attributes.parameter_bytes},
+          {"barriers", kernel.attributes.barriers},
+          {"bounds", bounds_text(kernel.attributes)},
+          {"instructions", row.instructions()},
+          {"occupancy", !known             ? std::string("?")
+                        : fits.blocks == 0 ? std::string("does not fit")
+                                           : fmt::format("{:.0f} % ({} x {}, {})", fits.fraction * 100, fits.blocks,
+                                                         threads, name_of(fits.limiter))},
+          {"mix", mix_text(kernel.counts)},
+          {"listing", listing}};
+}
+
+std::string symbols_html(const SymbolView& view) {
+  std::string out = fmt::format("<p>{}", escaped(view.floor.tag));
+  if (!view.floor.glibc.empty()) out += fmt::format(", GLIBC_{} or newer", escaped(view.floor.glibc));
+  if (!view.floor.glibcxx.empty()) out += fmt::format(", GLIBCXX_{} or newer", escaped(view.floor.glibcxx));
+  out += "</p>\n";
+  for (const std::string& line : view.advice) out += fmt::format("<p>{}</p>\n", escaped(line));
+  out +=
+      "<div class=\"scroll\"><table><tr><th class=\"text\">library</th><th class=\"text\">where</th>"
+      "<th class=\"text\">by</th></tr>\n";
+  for (size_t i = 1; i < view.libraries.size(); ++i)
+    out +=
+        fmt::format("<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text faint\">{}</td></tr>\n",
+                    escaped(view.libraries[i].name),
+                    view.libraries[i].path.empty() ? "not found" : escaped(view.libraries[i].path.string()),
+                    escaped(view.libraries[i].how));
+  out +=
+      "</table></div>\n<div class=\"scroll\"><table><tr><th class=\"text\">nm</th><th class=\"name\">symbol</th>"
+      "<th class=\"text\">from</th></tr>\n";
+  size_t rows = 0;
+  auto row = [&](char letter, const SymbolRow& symbol, const std::string& from) {
+    if (++rows > kMaxSymbolRows) return;
+    std::string version = symbol.version.empty() ? "" : "@" + symbol.version;
+    out += fmt::format(
+        "<tr class=\"symbol\"><td class=\"text\">{}</td><td class=\"name\">{}</td><td class=\"text\">{}</td></tr>\n",
+        letter, escaped(symbol.demangled + version), escaped(from));
+  };
+  for (const NeededSymbol& needed : view.needed)
+    row(needed.symbol.letter, needed.symbol,
+        !needed.provider.empty() ? needed.provider : "nobody" + (needed.why.empty() ? "" : ": " + needed.why));
+  for (const SymbolRow& symbol : view.defined) row(symbol.letter, symbol, "");
+  out += "</table></div>\n";
+  if (rows > kMaxSymbolRows)
+    out += fmt::format("<p class=\"faint\">{} more: kiln inspect --symbols</p>\n", grouped(rows - kMaxSymbolRows));
+  return out;
+}
+
+std::string folded(const char* id, std::string_view title, std::string_view content, bool open) {
+  return fmt::format("<details id=\"{}\"{}><summary>{}</summary><div>\n{}</div></details>\n", id, open ? " open" : "",
+                     escaped(title), content);
+}
+
+// "</script>" inside of a string would end the element.
+std::string for_script(std::string text) {
+  text = text::replace_all(text, "</", "<\\/");
+  return text::replace_all(text, "<!--", "<\\!--");
+}
+
+}  // namespace
+
+std::string make_page(const PageInput& input, const sys::Files& files) {
+  const Analysis& analysis = input.analysis;
+  Json data{{"kernels", Json::array()}, {"files", Json::array()}, {"ptx", Json::array()}, {"code", Json::array()}};
+  PageFiles sources(files);
+  std::map<std::pair<size_t, std::string>, int> listing_of;
+  for (const CodeImage& image : input.code.images) {
+    int ptx_number = -1;
+    if (!image.listing.ptx.empty()) {
+      ptx_number = static_cast<int>(data["ptx"].size());
+      data["ptx"].push_back(image.listing.ptx);
+    }
+    for (const Listing& listing : image.listing.kernels) {
+      listing_of[{image.image, listing.symbol}] = static_cast<int>(data["code"].size());
+      data["code"].push_back(code_json(listing, image.listing.ptx, ptx_number, sources));
+    }
+  }
+  data["files"] = sources.take();
+  Demangler demangle;
+  for (const KernelRow& row : analysis.kernels.rows) {
+    if (data["kernels"].size() >= kMaxKernelRows) break;
+    auto found = listing_of.find({row.image, row.name});
+    data["kernels"].push_back(
+        kernel_row(row, demangle, input.block_threads, found == listing_of.end() ? -1 : found->second));
+  }
+  TextStyle plain;
+  plain.block_threads = input.block_threads;
+  std::string main =
+      folded("overview", "Overview",
+             overview_svg(analysis) + "<pre>" + escaped(overview_text(analysis, input.gpus, plain)) + "</pre>", true);
+  size_t kernels = analysis.kernels.rows.size();
+  if (kernels) {
+    std::string more = kernels > kMaxKernelRows ? fmt::format("<p class=\"faint\">{} more: kiln inspect --kernels</p>",
+                                                              grouped(kernels - kMaxKernelRows))
+                                                : "";
+    main += folded("table", fmt::format("Kernels ({})", grouped(kernels)),
+                   "<div class=\"scroll\"><table id=\"kernels\"></table></div>" + more, true);
+  }
+  if (!data["code"].empty()) {
+    std::string note = input.code.left_out
+                           ? fmt::format("<p class=\"faint\">{} more kernels: choose with --kernel or --arch</p>",
+                                         grouped(input.code.left_out))
+                           : "";
+    if (!input.code.note.empty()) note += "<p class=\"faint\">" + escaped(input.code.note) + "</p>";
+    main += folded("code", "Source, PTX and SASS",
+                   "<select id=\"pick\" aria-label=\"kernel\"></select>" + note +
+                       "<div class=\"stack\" id=\"stack\"></div><div class=\"panes\">"
+                       "<section class=\"pane\"><h2>Source <select id=\"file\" aria-label=\"file\"></select></h2>"
+                       "<div class=\"lines\" id=\"source\"></div></section>"
+                       "<section class=\"pane\"><h2>PTX</h2><div class=\"lines\" id=\"ptx\"></div></section>"
+                       "<section class=\"pane\"><h2>SASS: live registers, control code, address</h2>"
+                       "<div class=\"lines\" id=\"sass\"></div></section></div>",
+                   true);
+  }
+  if (input.symbols) main += folded("symbols", "Symbols and libraries", symbols_html(*input.symbols), false);
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width\">\n<link rel=\"icon\" href=\"data:,\">\n"
+      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<header><h1>{0}</h1>\n"
+      "<input id=\"search\" type=\"search\" placeholder=\"search\" aria-label=\"search\">\n"
+      "<button id=\"theme\">light / dark</button></header>\n<main>\n{2}</main>\n"
+      "<script type=\"application/json\" id=\"data\">{3}</script>\n<script>\n{4}</script>\n</body>\n</html>\n",
+      escaped(analysis.file.name), kPage_css, main, for_script(dump(data)), kPage_js);
+}
+
+}  // namespace kiln::inspect

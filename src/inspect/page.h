@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do all views fit into one HTML page that needs nothing else?
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "inspect/analysis.h"
+#include "inspect/code_views.h"
+#include "inspect/needs.h"
+
+namespace kiln::inspect {
+
+struct PageInput {
+  const Analysis& analysis;
+  const CodeList& code;
+  std::optional<SymbolView> symbols;  // none for device code alone
+  std::vector<uint32_t> gpus;
+  uint32_t block_threads = 256;
+};
+
+// No network, no other file: style, script, pictures and data are in it.
+std::string make_page(const PageInput& input, const sys::Files& files);
+
+}  // namespace kiln::inspect

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Are the pure parts right: which GPU runs what, the wheel tag, the torch a name belongs to, nvdisasm's text, a diff?
+#include <gmock/gmock.h>
+
+#include "inspect/diff.h"
+#include "inspect/gpus.h"
+#include "inspect/listing.h"
+#include "inspect/loader.h"
+#include "inspect/needs.h"
+#include "inspect/picture.h"
+#include "inspect/svg.h"
+#include "inspect/wheel_tag.h"
+
+namespace kiln::inspect {
+namespace {
+
+using binary::ImageKind;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Image image(ImageKind kind, uint32_t arch, char variant = 0) {
+  Image out;
+  out.entry.kind = static_cast<uint16_t>(kind);
+  out.entry.arch = arch;
+  out.entry.variant = variant;
+  return out;
+}
+
+TEST(Gpus, NativeByMajorJitByAge) {
+  std::vector<Image> images = {image(ImageKind::Elf, 80), image(ImageKind::Ptx, 90)};
+  EXPECT_EQ(service_for(images, 89).by, "sm_80");
+  EXPECT_EQ(service_for(images, 90).service, Service::Jit);
+  EXPECT_EQ(service_for(images, 120).by, "compute_90");
+  EXPECT_EQ(service_for(images, 75).service, Service::None);
+}
+
+TEST(Gpus, VariantsRunWhereTheySay) {
+  std::vector<Image> images = {image(ImageKind::Elf, 90, 'a'), image(ImageKind::Ptx, 90, 'a'),
+                               image(ImageKind::Elf, 100, 'f')};
+  EXPECT_EQ(service_for(images, 90).by, "sm_90a");
+  EXPECT_EQ(service_for(images, 100).by, "sm_100f");
+  EXPECT_EQ(service_for(images, 103).by, "sm_100f");
+  EXPECT_EQ(service_for(images, 120).service, Service::None);
+}
+
+TEST(Gpus, TheOldestDriver) {
+  std::vector<Image> images = {image(ImageKind::Ptx, 90)};
+  images[0].entry.version_major = 8;
+  images[0].entry.version_minor = 7;
+  EXPECT_EQ(driver_floor(images, "12.8").ptx, 570);
+  EXPECT_EQ(driver_floor(images, "12.8").sass, 525);
+  EXPECT_EQ(driver_floor({}, "13.0").sass, 580);
+  EXPECT_EQ(driver_floor({}, "").sass, 0);
+}
+
+TEST(WheelTag, IsTheOldestThatAllowsEveryVersion) {
+  using binary::NeededVersion;
+  std::vector<NeededVersion> versions = {{"libc.so.6", "GLIBC_2.17"}, {"libstdc++.so.6", "GLIBCXX_3.4.19"}};
+  EXPECT_EQ(system_floor(versions, {}, "x86_64").tag, "manylinux_2_17_x86_64");
+  versions.push_back({"libc.so.6", "GLIBC_2.34"});
+  SystemFloor floor = system_floor(versions, {"libc.so.6", "libc10.so"}, "aarch64");
+  EXPECT_EQ(floor.tag, "manylinux_2_34_aarch64");
+  EXPECT_EQ(floor.glibc, "2.34");
+  EXPECT_THAT(floor.reasons, ElementsAre("GLIBC_2.34"));
+  EXPECT_THAT(floor.outside, ElementsAre("libc10.so"));
+  versions.push_back({"libc.so.6", "GLIBC_PRIVATE"});
+  EXPECT_EQ(system_floor(versions, {}, "aarch64").tag, "linux_aarch64");
+  EXPECT_LT(compare_versions("2.9", "2.17"), 0);
+}
+
+TEST(TorchRange, IsTheOverlapOfItsNames) {
+  EXPECT_EQ(torch_range({"strlen"}), "");
+  EXPECT_EQ(torch_range({"_ZN3c1021throwNullDataPtrErrorEv"}), "2.4 or newer");
+  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKcii"}), "2.9 or older");
+  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKcii", "_ZN3c1021throwNullDataPtrErrorEv"}), "2.4 to 2.9");
+  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKciib", "_ZN3c1013MessageLoggerC1EPKcii"}), "of no single release");
+}
+
+TEST(TorchNames, AreComparedWithoutTheStringAbi) {
+  EXPECT_EQ(without_string_abi(binary::demangle(
+                "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")),
+            without_string_abi(binary::demangle("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs")));
+}
+
+constexpr const char* kDisassembly =
+    "\t.section\t.text._Z1kPf,\"ax\",@progbits\n"
+    "                                   // | GPR   | PRED   | UGPR   |\n"
+    ".text._Z1kPf:                      // |       |        |        |\n"
+    "        /*0000*/                   LDC R1, c[0x0][0x28] ;   // |   1   |        |    2   |\n"
+    ".L_x_2:                            // |   8   |   1    |   4    |\n"
+    "        /*0010*/              @!P0 BRA `(.L_x_2) ;          // |  12   |   1    |        |\n";
+
+TEST(Nvdisasm, TextLabelsAndLiveRegisters) {
+  auto sections = parse_nvdisasm(kDisassembly);
+  ASSERT_EQ(sections.size(), 1u);
+  auto& lines = sections[".text._Z1kPf"];
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].text, "LDC R1, c[0x0][0x28]");
+  EXPECT_EQ(lines[0].registers, 1);
+  EXPECT_EQ(lines[0].uniform, 2);
+  EXPECT_EQ(lines[16].label, ".L_x_2");
+  EXPECT_EQ(lines[16].text, "@!P0 BRA `(.L_x_2)");
+  EXPECT_EQ(lines[16].registers, 12);
+  EXPECT_EQ(lines[16].predicates, 1);
+}
+
+KernelRow kernel(const char* name, uint32_t registers, uint32_t integers) {
+  KernelRow row;
+  row.name = name;
+  row.arch = 90;
+  row.resources.registers = registers;
+  row.resources.counts[static_cast<size_t>(binary::SassClass::Integer)] = integers;
+  return row;
+}
+
+TEST(Diff, SlimmerFatterAddedRemoved) {
+  Analysis before, after;
+  before.kernels.rows = {kernel("same", 32, 10), kernel("fat", 32, 10), kernel("gone", 8, 1)};
+  after.kernels.rows = {kernel("same", 32, 10), kernel("fat", 40, 14), kernel("_Z4freshPf", 8, 1)};
+  FileDiff diff = compare_files(before, after, "");
+  std::map<std::string, std::string_view> seen;
+  for (const KernelDiff& one : diff.kernels) seen[one.symbol] = name_of(one.change);
+  EXPECT_EQ(seen["same"], "same");
+  EXPECT_EQ(seen["fat"], "fatter");
+  EXPECT_EQ(seen["gone"], "removed");
+  EXPECT_EQ(seen["_Z4freshPf"], "added");
+  EXPECT_THAT(diff_text(diff, {}), HasSubstr("registers 32 -> 40 (+8)"));
+  EXPECT_THAT(diff_text(diff, {}), HasSubstr("mix: +4 integer"));
+}
+
+TEST(Diff, AChangedSignatureIsTheSameKernel) {
+  Analysis before, after;
+  before.kernels.rows = {kernel("_Z1kPf", 32, 10)};
+  after.kernels.rows = {kernel("_Z1kPfi", 30, 10)};
+  FileDiff diff = compare_files(before, after, "");
+  ASSERT_EQ(diff.kernels.size(), 1u);
+  EXPECT_EQ(diff.kernels[0].change, Change::Slimmer);
+}
+
+CodeList code(std::initializer_list<const char*> lines) {
+  Listing listing;
+  listing.symbol = "k";
+  listing.arch = "sm_90";
+  for (const char* text : lines) {
+    SassLine line;
+    line.text = text;
+    if (line.text.starts_with(".L")) {
+      line.label = line.text;
+      line.text = "NOP";
+    }
+    listing.lines.push_back(line);
+  }
+  CodeList out;
+  out.images.push_back({0, {{listing}, {}, ""}});
+  return out;
+}
+
+TEST(Diff, BlocksThatChanged) {
+  Analysis before, after;
+  before.kernels.rows = after.kernels.rows = {kernel("k", 32, 10)};
+  FileDiff diff = compare_files(before, after, "");
+  add_blocks(diff, code({"MOV R1, R2", ".L_1", "EXIT"}), code({"MOV R1, R2", ".L_7", "FADD R1, R1, R1", "EXIT"}));
+  ASSERT_EQ(diff.kernels[0].blocks.size(), 2u);
+  EXPECT_FALSE(diff.kernels[0].blocks[0].changed);
+  EXPECT_TRUE(diff.kernels[0].blocks[1].changed);
+  EXPECT_THAT(diff_text(diff, {}), HasSubstr("  + FADD R1, R1, R1\n"));
+}
+
+TEST(Svg, HostileNamesAreText) { EXPECT_EQ(escaped("<a b=\"&\x01\">"), "&lt;a b=&quot;&amp; &quot;&gt;"); }
+
+}  // namespace
+}  // namespace kiln::inspect
