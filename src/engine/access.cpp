@@ -22,9 +22,20 @@ bool allowed(Warp& warp, const Op* op, uint64_t address, uint64_t bytes, bool wr
   return true;
 }
 
-// One lane of any space. Null: a fault was reported.
-std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
-                       Access access) {
+// Which block of the cluster has this address; the address becomes one of that block.
+const Block& shared_owner(Warp& warp, uint64_t* address) {
+  const uint64_t peer = *address >> kPeerShift;
+  const Cluster* cluster = warp.block->cluster.get();
+  const uint64_t count = cluster ? cluster->blocks.size() : 0;
+  if (peer == 0 || peer > std::max<uint64_t>(count, 1)) return *warp.block;
+  *address &= (uint64_t{1} << kPeerShift) - 1;
+  return cluster ? *cluster->blocks[peer - 1] : *warp.block;
+}
+
+}  // namespace
+
+std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
+                     uint32_t align, Access access) {
   if (space == ptx::Space::Generic) {
     uint64_t tag = address >> 56;
     if (tag == kSharedTag) {
@@ -37,15 +48,17 @@ std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space
       space = ptx::Space::Global;
     }
   }
-  bool is_aligned = (address & (bytes - 1)) == 0;
+  bool is_aligned = (address & (align - 1)) == 0;
   switch (space) {
-    case ptx::Space::Shared:
-      if (address > warp.block->shared_bytes || warp.block->shared_bytes - address < bytes) {
+    case ptx::Space::Shared: {
+      const Block& block = shared_owner(warp, &address);
+      if (address > block.shared_bytes || block.shared_bytes - address < bytes) {
         out_of_bounds(warp, op, lane, space, access, address, bytes);
         return nullptr;
       }
       if (!is_aligned) break;
-      return warp.block->shared + address;
+      return block.shared + address;
+    }
     case ptx::Space::Local:
       if (address > warp.local_stride || warp.local_stride - address < bytes) {
         out_of_bounds(warp, op, lane, space, access, address, bytes);
@@ -63,6 +76,13 @@ std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space
   }
   misaligned(warp, op, lane, space, access, address, bytes);
   return nullptr;
+}
+
+namespace {
+
+std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
+                       Access access) {
+  return locate_at(warp, op, lane, space, address, bytes, bytes, access);
 }
 
 // What the 32 addresses have in common; one pass that the compiler turns into vector code.

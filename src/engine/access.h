@@ -89,6 +89,9 @@ template <class T>
   return warp.block->shared + at;
 }
 
+// One lane of any space, aligned to `align`. Null: a fault was reported.
+std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
+                     uint32_t align, Access access);
 // One lane at a generic address. Null: a fault was reported.
 std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes, Access access);
 // The text that ends in NUL at a generic address, at most `most` bytes of it. False: a fault was reported.

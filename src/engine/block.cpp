@@ -115,9 +115,9 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
     case Special::ClusterNctarank:
       return uint64_t{cluster.x} * cluster.y * cluster.z;
     case Special::IsExplicitCluster:
-      return 0;
+      return grid.cluster_size > 1 ? 1 : 0;
     case Special::ParamBase:
-      return reinterpret_cast<uint64_t>(grid.parameters.data());
+      return reinterpret_cast<uint64_t>(grid.parameters());
     case Special::SharedDynamicBase:
       return grid.shared_bytes - grid.dynamic_shared_bytes;
     case Special::LocalBase:
@@ -153,12 +153,12 @@ void fill_specials(Warp& warp, Frame& frame) {
   }
 }
 
-void Block::start(Grid& of, Worker& by, uint64_t index) {
+void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   grid = &of;
   worker = &by;
-  x = static_cast<uint32_t>(index % of.grid_dim.x);
-  y = static_cast<uint32_t>(index / of.grid_dim.x % of.grid_dim.y);
-  z = static_cast<uint32_t>(index / of.grid_dim.x / of.grid_dim.y);
+  x = at.x;
+  y = at.y;
+  z = at.z;
   live_threads = of.threads_per_block;
   shared_bytes = of.shared_bytes;
   // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
@@ -184,6 +184,7 @@ void start_warp(Block& block, uint32_t index) {
   uint32_t count = grid.threads_per_block - first;
   warp.alive = count >= kWarpSize ? kFullMask : (1u << count) - 1;
   warp.carry = 0;
+  warp.cluster_parity = 0;
   warp.steps = 0;
   warp.penalties = 0;
   warp.splits.clear();
@@ -285,6 +286,7 @@ void Block::release_if_complete(uint8_t id) {
 
 void Block::threads_exited(uint32_t count) {
   live_threads -= std::min(count, live_threads);
+  if (cluster) cluster->threads_exited(count);
   if (!grid->has_barriers) return;
   for (uint8_t id = 0; id < kBarrierCount; ++id) {
     if (barriers[id].arrived && !barriers[id].wanted) release_if_complete(id);

@@ -41,6 +41,7 @@ enum CudaError : int {
   kInvalidAddressSpace = 717,
   kLaunchFailure = 719,
   kCooperativeLaunchTooLarge = 720,
+  kInvalidClusterSize = 912,
   kNotPermitted = 800,
   kNotSupported = 801,
   kStreamCaptureUnsupported = 900,

@@ -79,7 +79,7 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
     if (&program == grid.program) {
       for (const ParameterSlot& slot : program.parameters) {
         uint64_t value = 0;
-        std::memcpy(&value, grid.parameters.data() + slot.parameter_offset, slot.bytes);
+        std::memcpy(&value, grid.parameters() + slot.parameter_offset, slot.bytes);
         if (slot.sign_extend && slot.bytes < 8) {
           int shift = 64 - slot.bytes * 8;
           value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
@@ -106,15 +106,10 @@ void Worker::release(Frame* frame) {
   ::operator delete (frame, std::align_val_t{64});
 }
 
-void Worker::run_blocks(Grid& grid) {
-  for (CachedRegion& region : cache_) region = {};
-  std::vector<std::unique_ptr<Block>> active;
-  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
-  // more; a cooperative launch has all its blocks resident.
-  const size_t most = grid.cooperative ? ~size_t{0} : 64;
-  auto open_next = [&] {
-    uint64_t index = grid.next_block.fetch_add(1, std::memory_order_relaxed);
-    if (index >= grid.block_count) return false;
+bool Worker::open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active) {
+  const uint64_t index = grid.next_block.fetch_add(1, std::memory_order_relaxed);
+  if (index >= grid.block_count / grid.cluster_size) return false;
+  auto open = [&](KilnDim3 at) {
     std::unique_ptr<Block> block;
     if (spare_blocks_.empty()) {
       block = std::make_unique<Block>();
@@ -122,25 +117,70 @@ void Worker::run_blocks(Grid& grid) {
       block = std::move(spare_blocks_.back());
       spare_blocks_.pop_back();
     }
-    block->start(grid, *this, index);
-    active.push_back(std::move(block));
-    return true;
+    block->start(grid, *this, at);
+    active->push_back(std::move(block));
+    return active->back().get();
   };
+  const KilnDim3& size = grid.cluster_dim;
+  const uint32_t columns = grid.grid_dim.x / size.x, rows = grid.grid_dim.y / size.y;
+  const KilnDim3 first{static_cast<uint32_t>(index % columns) * size.x,
+                       static_cast<uint32_t>(index / columns % rows) * size.y,
+                       static_cast<uint32_t>(index / columns / rows) * size.z};
+  if (grid.cluster_size == 1) {
+    open(first);
+    return true;
+  }
+  auto cluster = std::make_shared<Cluster>();
+  cluster->live_threads = grid.cluster_size * grid.threads_per_block;
+  for (uint32_t rank = 0; rank < grid.cluster_size; ++rank) {
+    Block* block = open({first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
+    block->cluster = cluster;
+    cluster->blocks.push_back(block);
+  }
+  return true;
+}
+
+void Worker::close(std::unique_ptr<Block> block) {
+  auto keep = [&](std::unique_ptr<Block> spare) {
+    spare->cluster.reset();
+    if (spare_blocks_.size() < 4) spare_blocks_.push_back(std::move(spare));
+  };
+  std::shared_ptr<Cluster> cluster = block->cluster;
+  if (!cluster) {
+    keep(std::move(block));
+    return;
+  }
+  // Others may still read its shared memory.
+  cluster->ended.push_back(std::move(block));
+  if (cluster->ended.size() < cluster->blocks.size()) return;
+  for (auto& ended : cluster->ended) keep(std::move(ended));
+  cluster->ended.clear();
+}
+
+void Worker::run_blocks(Grid& grid) {
+  for (CachedRegion& region : cache_) region = {};
+  std::vector<std::unique_ptr<Block>> active;
+  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
+  // more; a cooperative launch has all its blocks resident.
+  const size_t most = grid.cooperative ? ~size_t{0} : 64;
   while (!grid.stop.load(std::memory_order_relaxed)) {
-    if (active.empty() && !open_next()) break;
+    if (active.empty() && !open_next(grid, &active)) break;
     for (size_t i = 0; i < active.size() && !grid.stop.load(std::memory_order_relaxed);) {
       Outcome outcome = active[i]->run();
       if (outcome == Outcome::Yielded) {
         ++i;
         continue;
       }
-      if (spare_blocks_.size() < 4) spare_blocks_.push_back(std::move(active[i]));
+      close(std::move(active[i]));
       active.erase(active.begin() + static_cast<long>(i));
     }
-    if (!active.empty() && active.size() < most) open_next();
+    if (!active.empty() && active.size() < most) open_next(grid, &active);
     if (!active.empty()) std::this_thread::yield();
   }
-  for (auto& block : active) block->abandon();
+  for (auto& block : active) {
+    block->abandon();
+    if (block->cluster) block->cluster->ended.clear();  // else each would keep the other
+  }
 }
 
 namespace {

@@ -61,6 +61,35 @@ LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLau
   return {};
 }
 
+LaunchOutcome set_cluster(const Program& program, const KilnEngineLaunch& launch, Grid* grid) {
+  const uint32_t* compiled = program.function->required_cluster;
+  KilnDim3 size = launch.cluster.x ? launch.cluster : KilnDim3{1, 1, 1};
+  if (compiled[0]) {
+    const KilnDim3 wanted{compiled[0], std::max(compiled[1], 1u), std::max(compiled[2], 1u)};
+    if (launch.cluster.x && (size.x != wanted.x || size.y != wanted.y || size.z != wanted.z)) {
+      return refuse(program, kInvalidValue,
+                    fmt::format("the cluster must be ({},{},{}), as it was compiled", wanted.x, wanted.y, wanted.z));
+    }
+    size = wanted;
+  }
+  const uint64_t blocks = uint64_t{size.x} * size.y * size.z;
+  if (blocks == 0 || size.x > kMaxClusterBlocks || size.y > kMaxClusterBlocks || size.z > kMaxClusterBlocks ||
+      blocks > kMaxClusterBlocks) {
+    return refuse(program, kInvalidClusterSize,
+                  fmt::format("the cluster ({},{},{}) is not between 1 and {} blocks", size.x, size.y, size.z,
+                              kMaxClusterBlocks));
+  }
+  const KilnDim3& g = launch.grid;
+  if (g.x % size.x || g.y % size.y || g.z % size.z) {
+    return refuse(program, kInvalidValue,
+                  fmt::format("the grid ({},{},{}) is no multiple of the cluster ({},{},{})", g.x, g.y, g.z, size.x,
+                              size.y, size.z));
+  }
+  grid->cluster_dim = size;
+  grid->cluster_size = static_cast<uint32_t>(blocks);
+  return {};
+}
+
 }  // namespace
 
 uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads, uint64_t dynamic_shared_bytes) {
@@ -90,7 +119,8 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   grid.program = &program;
   grid.grid_dim = launch.grid;
   grid.block_dim = launch.block;
-  if (launch.cluster.x) grid.cluster_dim = launch.cluster;
+  refused = set_cluster(program, launch, &grid);
+  if (refused.code) return refused;
   grid.block_count = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   grid.threads_per_block = launch.block.x * launch.block.y * launch.block.z;
   grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
@@ -105,17 +135,17 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
                     fmt::format("{} blocks cannot be resident together; at most {}", grid.block_count, most));
     }
   }
-  grid.parameters.resize(std::max<uint32_t>(program.parameter_bytes, 8));
+  grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
   uint64_t offset = 0, index = 0;
   for (const ptx::Variable& p : program.function->parameters) {
     offset = (offset + p.align - 1) / p.align * p.align;
-    if (p.bytes()) std::memcpy(grid.parameters.data() + offset, launch.arguments[index], p.bytes());
+    if (p.bytes()) std::memcpy(grid.parameters() + offset, launch.arguments[index], p.bytes());
     offset += p.bytes();
     ++index;
   }
   grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0, heap.regions());
-  uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters.data());
-  grid.memory.add({parameters, parameters + grid.parameters.size(), false, ""});
+  uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters());
+  grid.memory.add({parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
   grid.epoch = next_epoch.fetch_add(1, std::memory_order_relaxed);
   grid.step_limit = environment().step_limit;
   run_grid(grid);

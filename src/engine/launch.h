@@ -14,6 +14,7 @@ constexpr uint32_t kMultiprocessors = 16;
 constexpr uint32_t kMaxThreadsPerBlock = 1024;
 constexpr uint32_t kMaxThreadsPerMultiprocessor = 2048;
 constexpr uint32_t kMaxBlocksPerMultiprocessor = 32;
+constexpr uint32_t kMaxClusterBlocks = 16;
 constexpr uint64_t kDefaultSharedBytes = 48 * 1024;
 constexpr uint64_t kMaxSharedBytesOptIn = 227 * 1024;
 constexpr uint64_t kSharedBytesPerMultiprocessor = 228 * 1024;

@@ -140,12 +140,20 @@ const Op* run_yield(Warp& warp, const Op* op) { return warp.yield(op + 1); }
 // op->y.
 const Op* run_barrier(Warp& warp, const Op* op) {
   uint32_t lane = first_lane(warp.mask);
-  uint32_t id = *warp.lanes<uint32_t>(op->a);
-  uint32_t wanted = *warp.lanes<uint32_t>(op->b);
+  const uint32_t *ids = warp.lanes<uint32_t>(op->a), *counts = warp.lanes<uint32_t>(op->b);
+  const uint32_t id = ids[lane], wanted = counts[lane];
   if (id >= kBarrierCount) {
     return warp.fault(
         op, kLaunchFailure, lane,
         fmt::format("Barrier {} does not exist: there are {}\n{}", id, kBarrierCount, where(warp, *op, lane)));
+  }
+  uint32_t others = 0;  // lanes that want another barrier: they come back here
+  for (uint32_t i = 0; i < kWarpSize; ++i) others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
+  others &= warp.mask;
+  if (others) {
+    ++warp.frame->users;
+    warp.splits.push_back({op, others, warp.frame, Wait::None, 0, 0, warp.current_penalty, false});
+    warp.mask &= ~others;
   }
   uint32_t threads = static_cast<uint32_t>(std::popcount(warp.mask));
   // A count of threads is a count of whole warps: lanes that have ended count with those that arrive last.
@@ -157,7 +165,7 @@ const Op* run_barrier(Warp& warp, const Op* op) {
   }
   if (op->x) {
     block.arrive(static_cast<uint8_t>(id), threads, wanted);
-    return op + 1;
+    return others ? warp.park(op + 1, Wait::None, 0, 0) : op + 1;
   }
   warp.park(op + 1, Wait::Barrier, static_cast<uint8_t>(id), 0);
   block.arrive(static_cast<uint8_t>(id), threads, wanted);
@@ -166,7 +174,7 @@ const Op* run_barrier(Warp& warp, const Op* op) {
 
 // What the barrier just passed has counted. op->x: 0 popc, 1 and, 2 or.
 const Op* run_barrier_result(Warp& warp, const Op* op) {
-  const Barrier& barrier = warp.block->barriers[*warp.lanes<uint32_t>(op->a) % kBarrierCount];
+  const Barrier& barrier = warp.block->barriers[warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)] % kBarrierCount];
   if (op->x == 0) {
     uint32_t result[kWarpSize];
     for (uint32_t& r : result) r = barrier.result_true;
@@ -178,12 +186,10 @@ const Op* run_barrier_result(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// The barrier's number and count are the same for all lanes that come: one scalar, read from lane 0 of whoever arrives.
-bool barrier_operand(Lowering& l, const ptx::Operand& operand, uint32_t* offset) {
-  Source source;
-  if (!l.source(operand, ptx::Type::u32, &source)) return false;
-  *offset = source.offset;
-  return source.uniform || l.refuse("a barrier whose number or count is not the same for the whole warp");
+ptx::Operand zero() {
+  ptx::Operand out;
+  out.kind = ptx::OperandKind::Integer;
+  return out;
 }
 
 }  // namespace
@@ -199,9 +205,10 @@ bool yield_warp(Lowering& l) {
 }
 
 bool barrier(Lowering& l) {
-  uint32_t id, wanted = l.constant(0);
-  if (!barrier_operand(l, l.operand(0), &id)) return false;
-  if (l.ins().operands.size() > 1 && !barrier_operand(l, l.operand(1), &wanted)) return false;
+  uint32_t id, wanted;
+  if (!l.lanes(l.operand(0), ptx::Type::u32, &id)) return false;
+  const bool counts = l.ins().operands.size() > 1;
+  if (!l.lanes(counts ? l.operand(1) : zero(), ptx::Type::u32, &wanted)) return false;
   l.program().has_barrier = true;
   Op& op = l.emit(&run_barrier);
   op.a = id;
@@ -212,9 +219,9 @@ bool barrier(Lowering& l) {
 
 bool barrier_reduce(Lowering& l) {
   const auto& operands = l.ins().operands;
-  uint32_t id, wanted = l.constant(0), votes, d = 0;
-  if (!barrier_operand(l, operands[1], &id)) return false;
-  if (operands.size() > 3 && !barrier_operand(l, operands[2], &wanted)) return false;
+  uint32_t id, wanted, votes, d = 0;
+  if (!l.lanes(operands[1], ptx::Type::u32, &id)) return false;
+  if (!l.lanes(operands.size() > 3 ? operands[2] : zero(), ptx::Type::u32, &wanted)) return false;
   if (!l.predicate(operands.back(), &votes)) return false;
   bool popc = l.has("popc");
   Dest dest;

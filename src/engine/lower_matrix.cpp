@@ -7,57 +7,25 @@
 #include "engine/access.h"
 #include "engine/lanes.h"
 #include "engine/lowerings_matrix.h"
+#include "engine/matrix_elements.h"
 #include "engine/matrix_product.h"
-#include "engine/small_formats.h"
 
 namespace kiln::engine {
 namespace {
 
 constexpr uint32_t kMostRegisters = 8;
-constexpr uint32_t kMostK = 64;
-
-enum class Element : uint8_t { F16, Bf16, Tf32, E4m3, E5m2, S8, U8, F64 };
+constexpr uint32_t kMostK = 256;
 
 struct Multiply {
   uint32_t m = 16, k = 16;
   Element a = Element::F16, b = Element::F16;
-  bool small_c = false, small_d = false, saturate = false;
+  bool small_c = false, small_d = false, saturate = false, exclusive = false;
   uint32_t a_count = 0, b_count = 0, c_count = 0, d_count = 0;
   uint32_t a_slots[kMostRegisters], b_slots[kMostRegisters], c_slots[kMostRegisters], d_slots[kMostRegisters];
 };
 
-uint32_t elements_of(Element type) {
-  switch (type) {
-    case Element::F16:
-    case Element::Bf16:
-      return 2;
-    case Element::Tf32:
-    case Element::F64:
-      return 1;
-    default:
-      return 4;
-  }
-}
-
-template <class T>
-T element(Element type, uint32_t word, uint32_t e) {
-  switch (type) {
-    case Element::F16:
-      return static_cast<T>(half_to_float(static_cast<uint16_t>(word >> (16 * e))));
-    case Element::Bf16:
-      return static_cast<T>(bf16_to_float(static_cast<uint16_t>(word >> (16 * e))));
-    case Element::Tf32:
-      return static_cast<T>(as_float(word & ~0x1fffu));  // the hardware ignores the low bits
-    case Element::E4m3:
-      return static_cast<T>(e4m3_to_float(static_cast<uint8_t>(word >> (8 * e))));
-    case Element::E5m2:
-      return static_cast<T>(e5m2_to_float(static_cast<uint8_t>(word >> (8 * e))));
-    case Element::S8:
-      return static_cast<T>(static_cast<int8_t>(word >> (8 * e)));
-    default:
-      return static_cast<T>(static_cast<uint8_t>(word >> (8 * e)));
-  }
-}
+// Elements of a register.
+uint32_t elements_of(Element type) { return type == Element::F64 ? 1 : 32 / bits_of(type); }
 
 // Word is the register's type, T what is summed.
 template <class Word, class T>
@@ -96,11 +64,7 @@ void multiply(const Multiply& how, const T (&a)[16][kMostK], const T (&b)[kMostK
     for (uint32_t k = 0; k < how.k; ++k) {
       const T left = a[row][k];
       for (uint32_t n = 0; n < 8; ++n) {
-        if constexpr (std::is_floating_point_v<T>) {
-          sums[n] = std::fma(left, b[k][n], sums[n]);
-        } else {
-          sums[n] += left * b[k][n];
-        }
+        sums[n] = multiply_add(left, b[k][n], sums[n]);
       }
     }
     for (uint32_t n = 0; n < 8; ++n) d[row][n] = sums[n];
@@ -160,11 +124,23 @@ const Op* run_multiply_integer(Warp& warp, const Op* op) {
   const Multiply& how = *static_cast<const Multiply*>(op->data);
   int64_t a[16][kMostK], b[kMostK][8], d[16][8];
   gather<uint32_t>(warp, how, a, b);
+  if (how.exclusive) {  // .xor.popc: a ^ b counts as a + b - 2ab, and as a * (1 - 2b) + b * 1
+    for (uint32_t n = 0; n < 8; ++n) {
+      int64_t ones = 0;
+      for (uint32_t k = 0; k < how.k; ++k) {
+        ones += b[k][n];
+        b[k][n] = 1 - 2 * b[k][n];
+      }
+      for (uint32_t row = 0; row < how.m; ++row) d[row][n] = ones;
+    }
+  }
   auto place = [&](uint32_t r, uint32_t lane) -> int64_t& {
     return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)];
   };
   for (uint32_t r = 0; r < how.c_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) place(r, lane) = warp.lanes<int32_t>(how.c_slots[r])[lane];
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      place(r, lane) = warp.lanes<int32_t>(how.c_slots[r])[lane] + (how.exclusive ? place(r, lane) : 0);
+    }
   }
   multiply(how, a, b, d);
   for (uint32_t r = 0; r < how.d_count; ++r) {
@@ -192,19 +168,6 @@ const Op* run_multiply_double(Warp& warp, const Op* op) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) warp.lanes<double>(how.d_slots[r])[lane] = place(r, lane);
   }
   return op + 1;
-}
-
-bool element_named(std::string_view name, Element* out) {
-  constexpr std::pair<std::string_view, Element> kNames[] = {
-      {"f16", Element::F16},   {"bf16", Element::Bf16}, {"tf32", Element::Tf32}, {"e4m3", Element::E4m3},
-      {"e5m2", Element::E5m2}, {"s8", Element::S8},     {"u8", Element::U8},     {"f64", Element::F64}};
-  for (auto [known, type] : kNames) {
-    if (known == name) {
-      *out = type;
-      return true;
-    }
-  }
-  return false;
 }
 
 std::vector<const ptx::Operand*> parts(const ptx::Operand& operand) {
@@ -252,15 +215,18 @@ bool matrix_multiply(Lowering& l) {
   how.m = shape.substr(0, 3) == "m16" ? 16 : 8;
   how.k = 0;
   for (char c : shape.substr(shape.find('k') + 1)) how.k = how.k * 10 + static_cast<uint32_t>(c - '0');
-  size_t types = modifiers.size() - 4;
-  if (!element_named(modifiers[types + 1], &how.a) || !element_named(modifiers[types + 2], &how.b))
+  size_t types = 5;  // after .row.col
+  if (modifiers[types] == "rn" || modifiers[types] == "satfinite") ++types;
+  if (modifiers.size() < types + 4 || !element_named(modifiers[types + 1], &how.a) ||
+      !element_named(modifiers[types + 2], &how.b))
     return l.refuse("an element type that is not known");
   if (elements_of(how.a) != elements_of(how.b)) return l.refuse("the two matrices have elements of different widths");
   how.small_d = modifiers[types] == "f16";
   how.small_c = modifiers[types + 3] == "f16";
   how.saturate = l.has("satfinite");
+  how.exclusive = how.a == Element::B1 && l.has("xor");
   const uint32_t e_count = elements_of(how.a), quarter = 4 * e_count;
-  bool is_double = how.a == Element::F64, is_integer = how.a == Element::S8 || how.a == Element::U8;
+  bool is_double = how.a == Element::F64, integer = is_integer(how.a);
   ptx::Type word = is_double ? ptx::Type::b64 : ptx::Type::b32;
   if (how.k > kMostK || how.k % quarter) return l.refuse("this shape is not known for this type");
   uint32_t results = how.m * 8 / kWarpSize;
@@ -277,7 +243,7 @@ bool matrix_multiply(Lowering& l) {
     l.emit(half ? &run_multiply_small<multiply_f16> : &run_multiply_small<multiply_bf16>).data = l.own(how);
     return true;
   }
-  l.emit(is_double ? &run_multiply_double : is_integer ? &run_multiply_integer : &run_multiply_float).data = l.own(how);
+  l.emit(is_double ? &run_multiply_double : integer ? &run_multiply_integer : &run_multiply_float).data = l.own(how);
   return true;
 }
 

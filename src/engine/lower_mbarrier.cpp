@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do mbarriers run? (PTX ISA 9.7.13.15) The 64 bits of the object are the engine's own: bits 0-19 arrivals still
-// wanted, 20-39 arrivals of a phase, 40-62 bytes still to come (signed), 63 the parity of the phase. A block runs on
-// one thread: no atomics are needed.
+// How do mbarriers run? (PTX ISA 9.7.13.15)
 #include <bit>
 #include <cstring>
 
 #include "engine/access.h"
 #include "engine/lanes.h"
-#include "engine/lowerings_matrix.h"
+#include "engine/lowerings.h"
+#include "engine/lowerings_async.h"
+#include "engine/mbarrier.h"
 
 namespace kiln::engine {
 namespace {
-
-constexpr uint64_t kCountMask = (uint64_t{1} << 20) - 1;
-
-struct Phase {
-  uint64_t pending, wanted;
-  int64_t bytes;
-  uint64_t parity;
-};
-
-Phase decode(uint64_t word) {
-  return {word & kCountMask, word >> 20 & kCountMask, static_cast<int64_t>(word << 1) >> 41, word >> 63};
-}
-uint64_t encode(const Phase& p) {
-  return p.pending | p.wanted << 20 | (static_cast<uint64_t>(p.bytes) & ((uint64_t{1} << 23) - 1)) << 40 |
-         p.parity << 63;
-}
-void complete_if_done(Phase* p) {
-  if (p->pending != 0 || p->bytes != 0) return;
-  p->pending = p->wanted;
-  p->parity ^= 1;
-}
 
 // The object of each active lane, one after the other. Null: a fault was reported.
 template <class Body>
@@ -55,24 +34,28 @@ const Op* for_each_object(Warp& warp, const Op* op, Body body) {
 const Op* run_init(Warp& warp, const Op* op) {
   const uint32_t* count = warp.lanes<uint32_t>(op->b);
   return for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
-    uint64_t n = op->y ? 0 : count[lane] & kCountMask;
-    *word = encode({n, n, 0, 0});
+    uint64_t n = op->y ? 0 : count[lane] & kArrivalMask;
+    *word = encode_phase({n, n, 0, 0});
   });
 }
 
-// op->b: arrivals; op->c: bytes to expect; the old word is the token.
+// op->b: arrivals; op->c: bytes to expect; the old word is the token. op->y: 1 gives the token, 2 drops the arrivals
+// from the phases that follow, 4 bytes have come.
+constexpr uint8_t kGivesToken = 1, kDrops = 2, kBytesCame = 4;
+
 const Op* run_arrive(Warp& warp, const Op* op) {
   const uint32_t *count = warp.lanes<uint32_t>(op->b), *bytes = warp.lanes<uint32_t>(op->c);
   uint64_t tokens[kWarpSize] = {};
   const Op* next = for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
     tokens[lane] = *word;
-    Phase p = decode(*word);
-    p.bytes += bytes[lane];
+    Phase p = decode_phase(*word);
+    p.bytes += op->y & kBytesCame ? -static_cast<int64_t>(bytes[lane]) : static_cast<int64_t>(bytes[lane]);
+    if (op->y & kDrops) p.wanted -= std::min<uint64_t>(p.wanted, count[lane]);
     p.pending -= std::min<uint64_t>(p.pending, count[lane]);
     complete_if_done(&p);
-    *word = encode(p);
+    *word = encode_phase(p);
   });
-  if (next && op->y) warp.put(op->d, tokens);
+  if (next && (op->y & kGivesToken)) warp.put(op->d, tokens);
   return next;
 }
 
@@ -84,7 +67,7 @@ const Op* run_wait(Warp& warp, const Op* op) {
   const uint32_t* parity = warp.lanes<uint32_t>(op->b);
   const Op* next = for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
     uint64_t of_phase = op->y ? parity[lane] & 1 : token[lane] >> 63;
-    over |= decode(*word).parity != of_phase ? 1u << lane : 0;
+    over |= decode_phase(*word).parity != of_phase ? 1u << lane : 0;
   });
   if (!next) return nullptr;
   warp.set_predicate(op->d, over);
@@ -94,7 +77,8 @@ const Op* run_wait(Warp& warp, const Op* op) {
 bool set_object(Lowering& l, Op* op, const ptx::Operand& operand) {
   Source base;
   uint32_t base_bytes = 8;
-  ptx::Space space = l.has("shared") || l.has("shared::cta") ? ptx::Space::Shared : ptx::Space::Generic;
+  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster");
+  ptx::Space space = shared ? ptx::Space::Shared : ptx::Space::Generic;
   if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
   op->a = base.offset;
   op->x = address_flags(base.uniform, base.affine, base_bytes);
@@ -131,8 +115,8 @@ bool mbarrier_init(Lowering& l) {
 
 bool mbarrier_arrive(Lowering& l) {
   const auto& operands = l.ins().operands;
-  bool returns = operands[0].kind != ptx::OperandKind::Address;
-  size_t first = returns ? 1 : 0;
+  size_t first = operands[0].kind != ptx::OperandKind::Address ? 1 : 0;
+  bool returns = first && operands[0].kind != ptx::OperandKind::Sink;
   bool expects = l.has("expect_tx"), counts = operands.size() > first + 1 && !expects;
   Op op;
   if (!set_object(l, &op, operands[first])) return false;
@@ -141,7 +125,7 @@ bool mbarrier_arrive(Lowering& l) {
   Dest d;
   if (returns && !l.dest(operands[0], 8, false, &d)) return false;
   op.d = d.offset;
-  op.y = returns;
+  op.y = static_cast<uint8_t>((returns ? kGivesToken : 0) | (l.has("arrive_drop") ? kDrops : 0));
   place(l, op, &run_arrive);
   return true;
 }
@@ -150,7 +134,29 @@ bool mbarrier_expect(Lowering& l) {
   Op op;
   if (!set_object(l, &op, l.operand(0)) || !l.lanes(number(0), ptx::Type::u32, &op.b)) return false;
   if (!l.lanes(l.operand(1), ptx::Type::u32, &op.c)) return false;
+  op.y = l.has("complete_tx") ? kBytesCame : 0;
   place(l, op, &run_arrive);
+  return true;
+}
+
+// The copies land at once. Without .noinc the phase first expects one arrival more: nothing changes.
+bool copy_async_arrive(Lowering& l) {
+  emit_copy_land(l);
+  Op op;
+  if (!set_object(l, &op, l.operand(0))) return false;
+  if (!l.lanes(number(l.has("noinc") ? 1 : 0), ptx::Type::u32, &op.b)) return false;
+  if (!l.lanes(number(0), ptx::Type::u32, &op.c)) return false;
+  place(l, op, &run_arrive);
+  return true;
+}
+
+bool mbarrier_pending(Lowering& l) {
+  struct Pending {
+    static uint32_t f(uint64_t token) { return static_cast<uint32_t>(decode_phase(token).pending); }
+  };
+  Source a;
+  if (!l.source(l.operand(1), ptx::Type::b64, &a)) return false;
+  l.emit_value(l.operand(0), 4, a.uniform, unary_handler<Pending, uint32_t, uint64_t>(a), a);
   return true;
 }
 

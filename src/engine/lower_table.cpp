@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which function decodes which row of instructions.def?
 #include "engine/lowerings.h"
+#include "engine/lowerings_async.h"
 #include "engine/lowerings_matrix.h"
 #include "engine/lowerings_texture.h"
 

@@ -25,7 +25,8 @@ constexpr uint64_t kMaxSharedBytes = 1u << 20;
 // These may park the split, or change what it runs: a guard before them becomes a branch around them.
 constexpr std::string_view kParks[] = {"brx",   "call",      "ret",      "exit", "trap",     "brkpt",
                                        "bar",   "barrier",   "shfl",     "vote", "match",    "redux",
-                                       "elect", "nanosleep", "mbarrier", "mma",  "ldmatrix", "stmatrix"};
+                                       "elect", "nanosleep", "mbarrier", "mma",  "ldmatrix", "stmatrix",
+                                       "wgmma", "wmma",      "movmatrix"};
 
 std::atomic<uint64_t> next_serial{1};
 

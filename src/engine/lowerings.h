@@ -124,6 +124,7 @@ bool nothing(Lowering&);
 bool copy_async(Lowering&);
 bool copy_async_commit(Lowering&);
 bool copy_async_wait(Lowering&);
+void emit_copy_land(Lowering&);  // all copies of the thread land
 // lower_atomic.cpp
 bool atomic(Lowering&);
 bool fence(Lowering&);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions decode the matrix and mbarrier forms of instructions.def?
+// Which functions decode the matrix forms of instructions.def?
 #pragma once
 
 #include "engine/lowering.h"
@@ -10,10 +10,4 @@ namespace kiln::engine {
 bool matrix_multiply(Lowering&);
 bool matrix_load(Lowering&);
 bool matrix_store(Lowering&);
-// lower_mbarrier.cpp
-bool mbarrier_init(Lowering&);
-bool mbarrier_arrive(Lowering&);
-bool mbarrier_expect(Lowering&);
-bool mbarrier_wait(Lowering&);
-
 }  // namespace kiln::engine

@@ -19,6 +19,9 @@ namespace kiln::engine {
 // A generic address outside of global memory carries its space in the top byte.
 constexpr uint64_t kSharedTag = 0x01;
 constexpr uint64_t kLocalTag = 0x02;
+// Inside of the shared window: bits 24-31 are 0 for the block's own memory, else the rank in the cluster plus one.
+constexpr uint32_t kPeerShift = 24;
+constexpr uint64_t kPeerBits = uint64_t{0xff} << kPeerShift;
 constexpr uint64_t kSharedWindow = kSharedTag << 56;
 constexpr uint64_t kLocalWindow = kLocalTag << 56;
 

@@ -15,7 +15,7 @@ std::unordered_map<std::string_view, void*> make_table() {
   std::unordered_map<std::string_view, void*> table;
   for (const auto& list :
        {runtime_memory(), runtime_copies(), runtime_arrays(), runtime_streams(), runtime_capture(), runtime_graphs(),
-        runtime_graph_nodes(), runtime_device(), runtime_launch(), runtime_errors()}) {
+        runtime_graph_nodes(), runtime_device(), runtime_launch(), runtime_errors(), runtime_driver()}) {
     for (const RuntimeFunction& function : list) table.emplace(function.name, function.address);
   }
   return table;

@@ -79,6 +79,7 @@ struct Warp {
   uint64_t steps = 0;
   std::vector<std::byte> local;  // lane after lane
   uint32_t local_stride = 0;
+  uint32_t cluster_parity = 0;                 // by lane: the phase of the cluster's barrier at which it arrived
   std::vector<AsyncCopy> copies;               // begun, not committed
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
 
@@ -130,9 +131,23 @@ struct Barrier {
 
 constexpr uint32_t kBarrierCount = 16;
 
+// Blocks that run together, on one thread, and see each other's shared memory. Those that have ended are kept until
+// the last one has.
+struct Cluster {
+  std::vector<Block*> blocks;  // by rank
+  std::vector<std::unique_ptr<Block>> ended;
+  uint32_t live_threads = 0;
+  uint32_t arrived = 0;  // at barrier.cluster
+  uint32_t phase = 0;
+
+  void arrive(uint32_t threads);
+  void threads_exited(uint32_t count);
+};
+
 struct Block {
   Grid* grid = nullptr;
   Worker* worker = nullptr;
+  std::shared_ptr<Cluster> cluster;  // null: the block is alone
   uint32_t x = 0, y = 0, z = 0;
   uint32_t live_threads = 0;
   std::vector<std::byte> shared_storage;
@@ -145,7 +160,7 @@ struct Block {
   uint32_t finished_count = 0;
   uint32_t started = 0;  // warps that have a frame
 
-  void start(Grid& grid, Worker& worker, uint64_t index);
+  void start(Grid& grid, Worker& worker, KilnDim3 at);
   // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something outside of it.
   Outcome run();
   void arrive(uint8_t barrier, uint32_t threads, uint32_t wanted);
@@ -162,21 +177,28 @@ struct Grid {
   const Program* program = nullptr;
   KilnDim3 grid_dim{1, 1, 1}, block_dim{1, 1, 1}, cluster_dim{1, 1, 1};
   uint64_t block_count = 1;
+  uint32_t cluster_size = 1;
   uint32_t threads_per_block = 1;
   uint64_t shared_bytes = 0;  // static and dynamic
   uint64_t dynamic_shared_bytes = 0;
   bool cooperative = false;
   bool has_barriers = true;  // false: neither the kernel nor what it calls has any
-  std::vector<std::byte> parameters;
+  // In lines of 128 bytes, as a tensor map among the parameters has to be aligned.
+  struct alignas(128) ParameterLine {
+    std::byte bytes[128];
+  };
+  std::vector<ParameterLine> parameter_lines;
   MemoryMap memory;
   uint64_t epoch = 0;
-  uint64_t step_limit = 0;  // 0: none
-  std::atomic<uint64_t> next_block{0};
+  uint64_t step_limit = 0;              // 0: none
+  std::atomic<uint64_t> next_block{0};  // or cluster
   std::atomic<bool> stop{false};
   std::mutex fault_mutex;
   int fault_code = 0;
   std::string fault_text;
 
+  std::byte* parameters() { return parameter_lines.data()->bytes; }
+  const std::byte* parameters() const { return parameter_lines.data()->bytes; }
   void report(int code, std::string text);
 };
 
@@ -202,6 +224,10 @@ class Worker {
     uint64_t serial;
     std::vector<Frame*> free;
   };
+  bool open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active);
+  // A block that has ended; `active` held it.
+  void close(std::unique_ptr<Block> block);
+
   CachedRegion cache_[256];
   std::vector<Pool> pools_;
   size_t last_pool_ = 0;  // the one that was used last

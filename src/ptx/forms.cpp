@@ -80,6 +80,18 @@ const std::unordered_map<std::string_view, std::vector<uint32_t>>& rows_of_mnemo
   return rows;
 }
 
+// `m64n*k16`: the star stands for digits.
+bool is_choice(std::string_view choice, std::string_view seen) {
+  const size_t star = choice.find('*');
+  if (star == choice.npos) return choice == seen;
+  const std::string_view front = choice.substr(0, star), back = choice.substr(star + 1);
+  if (seen.size() <= front.size() + back.size() || !seen.starts_with(front) || !seen.ends_with(back)) return false;
+  for (char c : seen.substr(front.size(), seen.size() - front.size() - back.size())) {
+    if (c < '0' || c > '9') return false;
+  }
+  return true;
+}
+
 bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t part, size_t modifier, FormMatch* match) {
   if (part == form.parts.size()) return modifier == ins.modifiers.size();
   const Part& p = form.parts[part];
@@ -92,7 +104,7 @@ bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t pa
       fits = type && (allowed & set_of(*type));
       if (fits) (p.type_slot == 'T' ? match->type : match->other_type) = type;
     } else {
-      for (std::string_view choice : p.choices) fits |= choice == seen;
+      for (std::string_view choice : p.choices) fits |= is_choice(choice, seen);
     }
     if (fits && match_modifiers(form, ins, part + 1, modifier + 1, match)) return true;
   }

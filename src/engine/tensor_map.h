@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a CUtensorMap of the engine hold? 128 bytes that cuTensorMapEncodeTiled fills and TMA copies read; a GPU's
+// own layout is not public, and a map never leaves the machine that made it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace kiln::engine {
+
+constexpr uint32_t kMaxTensorRank = 5;
+
+// Values of CUtensorMapDataType, in its order.
+struct TensorType {
+  const char* ptx;  // the type that reductions compute with; "": none
+  uint8_t bytes;
+};
+const TensorType* tensor_type(uint32_t data_type);  // null: not known here
+
+enum class Swizzle : uint8_t { None, Bytes32, Bytes64, Bytes128, Bytes128Atom32, Bytes128Atom32Flip8, Bytes128Atom64 };
+
+struct alignas(64) TensorMap {
+  uint64_t magic = 0;
+  uint64_t address = 0;
+  uint64_t strides[kMaxTensorRank - 1] = {};  // bytes, of dimensions 1 and up
+  uint32_t last[kMaxTensorRank] = {};         // index of the last element of each dimension
+  uint16_t box[kMaxTensorRank] = {};
+  uint8_t element_strides[kMaxTensorRank] = {};
+  uint8_t rank = 0;
+  uint8_t data_type = 0;
+  uint8_t swizzle = 0;
+  uint8_t nan_fill = 0;
+  uint8_t interleave = 0;
+};
+static_assert(sizeof(TensorMap) == 128);
+
+constexpr uint64_t kTensorMapMagic = 0x70616d2d6e6c696bu;  // "kiln-map"
+
+// What the rules of cuTensorMapEncodeTiled say against it; empty: nothing.
+const char* why_bad_tensor_map(const TensorMap& map);
+
+// The place of a byte in shared memory once the swizzle has permuted chunks of 16 bytes. `address` counts from a
+// multiple of 1024 bytes.
+inline uint64_t swizzled(Swizzle swizzle, uint64_t address) {
+  switch (swizzle) {
+    case Swizzle::Bytes32:
+      return address ^ (address >> 3 & 0x10);
+    case Swizzle::Bytes64:
+      return address ^ (address >> 3 & 0x30);
+    case Swizzle::Bytes128:
+      return address ^ (address >> 3 & 0x70);
+    case Swizzle::Bytes128Atom32:
+      return address ^ (address >> 2 & 0x60);
+    case Swizzle::Bytes128Atom64:
+      return address ^ (address >> 1 & 0x40);
+    default:
+      return address;
+  }
+}
+uint32_t swizzle_span(Swizzle swizzle);  // bytes of a row; 0: no swizzle
+
+// The driver's functions that the entry-point query finds; null: not one of the engine's.
+void* driver_function(const char* name);
+
+}  // namespace kiln::engine
