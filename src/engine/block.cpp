@@ -116,6 +116,10 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
       return uint64_t{cluster.x} * cluster.y * cluster.z;
     case Special::IsExplicitCluster:
       return grid.cluster_size > 1 ? 1 : 0;
+    case Special::WorkspaceLow:
+      return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) & 0xffffffffu : 0;
+    case Special::WorkspaceHigh:
+      return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) >> 32 : 0;
     case Special::ParamBase:
       return reinterpret_cast<uint64_t>(grid.parameters());
     case Special::SharedDynamicBase:
@@ -160,7 +164,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   y = at.y;
   z = at.z;
   live_threads = of.threads_per_block;
-  shared_bytes = of.shared_bytes;
+  shared_bytes = of.shared_bytes + of.reserved_bytes;
   // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
   if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
   shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
@@ -195,6 +199,7 @@ void start_warp(Block& block, uint32_t index) {
   frame->depth = 0;
   frame->users = 1;
   frame->local_offset = 0;
+  frame->stack_bytes = 0;
   warp.kernel_frame = frame;
   if (grid.program->local_bytes) warp.grow_local(grid.program->local_bytes);
   fill_specials(warp, *frame);

@@ -84,6 +84,15 @@ const Image::VariableMemory* Image::variable(std::string_view name) const {
   return found == variables_.end() ? nullptr : &found->second;
 }
 
+bool Image::is_constant(uint64_t address) const {
+  for (const ptx::Variable& v : module_.variables) {
+    if (v.space != ptx::Space::Const) continue;
+    const VariableMemory* memory = variable(v.name);
+    if (memory && address - reinterpret_cast<uint64_t>(memory->at) < memory->bytes) return true;
+  }
+  return false;
+}
+
 const ptx::Variable* Image::shared_variable(std::string_view name) const {
   auto found = shared_.find(name);
   return found == shared_.end() ? nullptr : found->second;

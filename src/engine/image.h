@@ -39,6 +39,9 @@ class Image {
   // Null: no such variable.
   const VariableMemory* variable(std::string_view name) const;
 
+  // Whether a `.const` variable lies there.
+  bool is_constant(uint64_t address) const;
+
   // For the decoder.
   Result<const Program*> program(const ptx::Function& function, bool rows_fill_warps);
   const Program* program_at(uint64_t pointer) const;

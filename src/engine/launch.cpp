@@ -146,6 +146,10 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0, heap.regions());
   uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters());
   grid.memory.add({parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
+  if (grid.cooperative) {
+    const uint64_t workspace = reinterpret_cast<uint64_t>(grid.workspace);
+    grid.memory.add({workspace, workspace + sizeof grid.workspace, true, ""});
+  }
   grid.epoch = next_epoch.fetch_add(1, std::memory_order_relaxed);
   grid.step_limit = environment().step_limit;
   run_grid(grid);

@@ -51,16 +51,16 @@ bool atomic(Lowering& l) {
   Atomic how;
   how.what = rmw_of(l.ins());
   bool swaps = how.what == Rmw::Cas;
-  if (operands.size() != first + (swaps ? 3 : 2)) return l.refuse("the number of operands is not right");
+  const size_t wanted = first + (swaps ? 3 : 2) + (l.has("L2::cache_hint") ? 1 : 0);
+  if (operands.size() != wanted) return l.refuse("the number of operands is not right");
   if (!l.lanes(operands[first + 1], l.type(), &how.operand)) return false;
   how.swap = how.operand;
   if (swaps && !l.lanes(operands[first + 2], l.type(), &how.swap)) return false;
   Op prepared;
   Source base;
   uint32_t base_bytes = 8;
-  ptx::Space space = l.has("global")                           ? ptx::Space::Global
-                     : l.has("shared") || l.has("shared::cta") ? ptx::Space::Shared
-                                                               : ptx::Space::Generic;
+  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster");
+  ptx::Space space = l.has("global") ? ptx::Space::Global : shared ? ptx::Space::Shared : ptx::Space::Generic;
   if (!l.address(operands[first], &base, &base_bytes, &prepared.imm, &space)) return false;
   prepared.a = base.offset;
   prepared.x = address_flags(base.uniform, base.affine, base_bytes);
@@ -167,7 +167,8 @@ bool copy_async(Lowering& l) {
   how.bytes = static_cast<uint32_t>(operands[2].bits);
   if (operands[2].bits != 4 && operands[2].bits != 8 && operands[2].bits != 16)
     return l.refuse("it copies 4, 8 or 16 bytes");
-  const ptx::Operand& size = operands.size() > 3 ? operands[3] : operands[2];
+  const size_t count = operands.size() - (l.has("L2::cache_hint") ? 1 : 0);
+  const ptx::Operand& size = count > 3 ? operands[3] : operands[2];
   if (!l.lanes(size, ptx::Type::u32, &how.source_bytes)) return false;
   Source to, from;
   uint32_t to_bytes = 8, from_bytes = 8;

@@ -143,18 +143,6 @@ uint32_t dot2(const uint32_t* v, uint8_t variant) {
   return sum;
 }
 
-// variant: bit 0: operands signed; bit 1: the differences are added to c.
-uint32_t absdiff4(const uint32_t* v, uint8_t variant) {
-  uint32_t bytes = 0, sum = v[2];
-  for (uint32_t i = 0; i < 4; ++i) {
-    int32_t d = byte_of(v[0], i, variant & 1) - byte_of(v[1], i, variant & 1);
-    uint32_t m = static_cast<uint32_t>(d < 0 ? -d : d);
-    bytes |= (m & 0xff) << (8 * i);
-    sum += m;
-  }
-  return variant & 2 ? sum : bytes;
-}
-
 uint32_t lookup3(const uint32_t* v, uint8_t table) {
   uint32_t result = 0;
   for (uint32_t i = 0; i < 8; ++i) {
@@ -248,11 +236,6 @@ bool dot_product2(Lowering& l) {
   uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) | (ptx::is_signed(l.other_type()) ? 2 : 0) |
                                          (l.has("hi") ? 4 : 0));
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, dot2>, variant);
-}
-
-bool video_absdiff4(Lowering& l) {
-  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.other_type()) ? 1 : 0) | (l.has("add") ? 2 : 0));
-  return lower_bits<uint32_t>(l, &run_bits<uint32_t, absdiff4>, variant);
 }
 
 bool lop3(Lowering& l) {

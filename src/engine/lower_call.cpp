@@ -43,7 +43,7 @@ void copy_lanes(std::byte* to, const std::byte* from, uint32_t bytes, uint32_t m
 const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& callee) {
   uint32_t lane = static_cast<uint32_t>(std::countr_zero(warp.mask));
   Frame* caller = warp.frame;
-  uint32_t local = caller->local_offset + caller->program->local_bytes;
+  uint32_t local = caller->local_offset + caller->program->local_bytes + caller->stack_bytes;
   if (caller->depth + 1 > kMaxDepth || !warp.grow_local(local + callee.local_bytes)) {
     return warp.fault(op, kLaunchFailure, lane,
                       fmt::format("Stack overflow: {} calls deep\n{}", caller->depth + 1, where(warp, *op, lane)));
@@ -53,6 +53,7 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
   frame->depth = caller->depth + 1;
   frame->users = 1;
   frame->local_offset = local;
+  frame->stack_bytes = 0;
   frame->return_to = op + 1;
   frame->call = &site;
   fill_specials(warp, *frame);

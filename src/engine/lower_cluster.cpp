@@ -64,7 +64,9 @@ const Op* run_cluster_arrive(Warp& warp, const Op* op) {
 // A phase that is not over: others get a turn, and the lanes come back here.
 const Op* run_cluster_wait(Warp& warp, const Op* op) {
   const uint32_t now = cluster_of(warp).phase & 1 ? kFullMask : 0;
-  return ((warp.cluster_parity ^ now) & warp.mask) == warp.mask ? op + 1 : warp.yield(op);
+  if (((warp.cluster_parity ^ now) & warp.mask) == warp.mask) return op + 1;
+  ++warp.steps;
+  return warp.yield(op);
 }
 
 }  // namespace

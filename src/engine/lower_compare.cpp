@@ -306,7 +306,7 @@ const Op* run_compare_set_pair(Warp& warp, const Op* op) {
   uint32_t low, high;
   compare_halves<T>(warp, op, &low, &high);
   uint32_t result[kWarpSize];
-  uint32_t one = std::is_same_v<T, Half> ? 0x3c00 : 0x3f80;
+  const uint32_t one = op->x ? 0xffff : std::is_same_v<T, Half> ? 0x3c00 : 0x3f80;
   for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = (low >> i & 1 ? one : 0) | (high >> i & 1 ? one << 16 : 0);
   warp.put(op->d, result);
   return op + 1;
@@ -342,6 +342,7 @@ bool compare_set_pair(Lowering& l) {
   if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), l.type(), &b)) return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
   Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_set_pair<Half> : &run_compare_set_pair<Bf16>);
+  op.x = l.other_type() == ptx::Type::u32 || l.other_type() == ptx::Type::s32;  // a mask
   op.a = a;
   op.b = b;
   op.d = d.offset;

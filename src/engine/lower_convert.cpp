@@ -339,7 +339,8 @@ const Op* run_convert_pair(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2 rz.
+// tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2 rz; op->y: bit 0
+// satfinite, bit 1 relu.
 const Op* run_convert_tf32(Warp& warp, const Op* op) {
   const uint32_t* a = warp.lanes<uint32_t>(op->a);
   uint32_t result[kWarpSize];
@@ -353,7 +354,10 @@ const Op* run_convert_tf32(Warp& warp, const Op* op) {
       if (op->x == 0) bits += 0x1000u;
       if (op->x == 1) bits += 0xfffu + ((bits >> 13) & 1u);
     }
-    result[i] = bits & ~0x1fffu;
+    bits &= ~0x1fffu;
+    if ((op->y & 1) && (bits & 0x7fffffffu) >= 0x7f800000u) bits = (bits & 0x80000000u) | 0x7f7fe000u;
+    if ((op->y & 2) && (bits & 0x80000000u)) bits = 0;
+    result[i] = bits;
   }
   warp.put(op->d, result);
   return op + 1;
@@ -395,6 +399,7 @@ bool convert_tf32(Lowering& l) {
   op.a = a;
   op.d = d.offset;
   op.x = l.has("rna") ? 0 : l.has("rn") ? 1 : 2;
+  op.y = static_cast<uint8_t>((l.has("satfinite") ? 1 : 0) | (l.has("relu") ? 2 : 0));
   return true;
 }
 

@@ -316,7 +316,8 @@ bool lower_rows(Lowering& l, const ptx::Operand& registers, const ptx::Operand& 
   Source base;
   uint32_t base_bytes = 8;
   int64_t offset = 0;
-  ptx::Space space = l.has("shared") || l.has("shared::cta") ? ptx::Space::Shared : ptx::Space::Generic;
+  ptx::Space space =
+      l.has("shared") || l.has("shared::cta") || l.has("shared::cluster") ? ptx::Space::Shared : ptx::Space::Generic;
   if (!l.address(memory, &base, &base_bytes, &offset, &space)) return false;
   Op& op = l.emit(load ? &run_matrix_load : &run_matrix_store);
   op.a = base.offset;
@@ -328,6 +329,33 @@ bool lower_rows(Lowering& l, const ptx::Operand& registers, const ptx::Operand& 
 }
 
 }  // namespace
+
+namespace {
+
+const Op* run_matrix_transpose(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const uint32_t* a = warp.lanes<uint32_t>(op->a);
+  uint32_t result[kWarpSize];
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    auto element = [&](uint32_t row, uint32_t column) { return a[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff; };
+    const uint32_t row = lane / 4, column = lane % 4 * 2;
+    result[lane] = element(column, row) | element(column + 1, row) << 16;
+  }
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+}  // namespace
+
+bool matrix_transpose(Lowering& l) {
+  uint32_t a;
+  Dest d;
+  if (!l.lanes(l.operand(1), ptx::Type::b32, &a) || !l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(&run_matrix_transpose);
+  op.a = a;
+  op.d = d.offset;
+  return true;
+}
 
 bool matrix_load(Lowering& l) { return lower_rows(l, l.operand(0), l.operand(1), true); }
 bool matrix_store(Lowering& l) { return lower_rows(l, l.operand(1), l.operand(0), false); }

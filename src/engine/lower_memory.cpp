@@ -271,7 +271,7 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
 
 ptx::Space space_of(Lowering& l) {
   if (l.has("global")) return ptx::Space::Global;
-  if (l.has("shared") || l.has("shared::cta")) return ptx::Space::Shared;
+  if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")) return ptx::Space::Shared;
   if (l.has("local")) return ptx::Space::Local;
   if (l.has("const")) return ptx::Space::Const;
   if (l.has("param") || l.has("param::entry") || l.has("param::func")) return ptx::Space::Param;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "engine/image.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
 
@@ -206,7 +207,7 @@ struct OutOfGeneric {
 }  // namespace
 
 bool convert_address(Lowering& l) {
-  bool shared = l.has("shared") || l.has("shared::cta"), local = l.has("local");
+  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"), local = l.has("local");
   if (!shared && !local) return lower_copy(l, l.operand(0), l.operand(1), ptx::Type::u64);
   Source a;
   if (!l.source(l.operand(1), ptx::Type::u64, &a)) return false;
@@ -219,10 +220,28 @@ bool convert_address(Lowering& l) {
 
 namespace {
 
+// What isspacep asks for: a tag of the address; of global addresses, whether a constant variable or the kernel's
+// parameters lie there; of shared ones, whether they are the block's own.
+enum : uint8_t { kGlobal, kLocal, kShared, kSharedOwn, kConst, kParam };
+
 const Op* run_test_space(Warp& warp, const Op* op) {
   const uint64_t* a = warp.lanes<uint64_t>(op->a);
+  const Image& image = *static_cast<const Image*>(op->data);
+  const uint64_t own = static_cast<uint64_t>(*warp.lanes<uint32_t>(op->b)) + 1;
+  const uint64_t parameters = reinterpret_cast<uint64_t>(warp.block->grid->parameters());
+  const uint64_t parameter_bytes = warp.block->grid->program->parameter_bytes;
   uint32_t result = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i) result |= (a[i] >> 56) == op->x ? 1u << i : 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const uint64_t tag = a[i] >> 56, peer = (a[i] & kPeerBits) >> kPeerShift;
+    const bool param = tag == 0 && a[i] - parameters < parameter_bytes;
+    const bool constant = op->x == kConst || op->x == kGlobal ? tag == 0 && image.is_constant(a[i]) : false;
+    const bool holds = op->x == kGlobal  ? tag == 0 && !param && !constant
+                       : op->x == kLocal ? tag == kLocalTag
+                       : op->x == kConst ? constant
+                       : op->x == kParam ? param
+                                         : tag == kSharedTag && (op->x == kShared || peer == 0 || peer == own);
+    result |= holds ? 1u << i : 0;
+  }
   warp.set_predicate(op->d, result);
   return op + 1;
 }
@@ -232,11 +251,18 @@ const Op* run_test_space(Warp& warp, const Op* op) {
 bool test_space(Lowering& l) {
   uint32_t a, d;
   if (!l.lanes(l.operand(1), ptx::Type::u64, &a) || !l.dest_predicate(l.operand(0), &d)) return false;
-  if (l.has("const")) return l.refuse("constant memory is not told apart from global memory");
+  const uint32_t rank = l.special(Special::ClusterCtarank, false);
   Op& op = l.emit(&run_test_space);
   op.a = a;
+  op.b = rank;
   op.d = d;
-  op.x = l.has("global") ? 0 : l.has("local") ? kLocalTag : kSharedTag;
+  op.data = &l.image();
+  op.x = l.has("global")                           ? kGlobal
+         : l.has("local")                          ? kLocal
+         : l.has("shared::cluster")                ? kShared
+         : l.has("const")                          ? kConst
+         : l.has("param") || l.has("param::entry") ? kParam
+                                                   : kSharedOwn;
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/lowerings.h"
 #include "engine/lowerings_async.h"
 #include "engine/lowerings_matrix.h"
+#include "engine/lowerings_more.h"
 #include "engine/lowerings_texture.h"
 
 namespace kiln::engine {

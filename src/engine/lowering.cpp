@@ -23,10 +23,9 @@ constexpr uint32_t kMaxFrameBytes = 256u << 20;
 constexpr uint64_t kMaxSharedBytes = 1u << 20;
 
 // These may park the split, or change what it runs: a guard before them becomes a branch around them.
-constexpr std::string_view kParks[] = {"brx",   "call",      "ret",      "exit", "trap",     "brkpt",
-                                       "bar",   "barrier",   "shfl",     "vote", "match",    "redux",
-                                       "elect", "nanosleep", "mbarrier", "mma",  "ldmatrix", "stmatrix",
-                                       "wgmma", "wmma",      "movmatrix"};
+constexpr std::string_view kParks[] = {"brx",      "call", "ret",      "exit",     "trap",  "brkpt", "bar",
+                                       "barrier",  "shfl", "vote",     "match",    "redux", "elect", "nanosleep",
+                                       "mbarrier", "mma",  "ldmatrix", "stmatrix", "wgmma", "wmma",  "movmatrix"};
 
 std::atomic<uint64_t> next_serial{1};
 

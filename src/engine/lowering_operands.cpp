@@ -62,6 +62,11 @@ constexpr SpecialRow kSpecials[] = {
     {"cluster_ctarank", Special::ClusterCtarank, false},
     {"cluster_nctarank", Special::ClusterNctarank, false},
     {"is_explicit_cluster", Special::IsExplicitCluster, false},
+    {"aggr_smem_size", Special::TotalSharedBytes, false},
+    {"envreg1", Special::WorkspaceHigh, false},
+    {"envreg2", Special::WorkspaceLow, false},
+    {"envreg0", Special::Zero, false},
+    {"current_graph_exec", Special::Zero, false},
 };
 
 template <class T>

@@ -81,7 +81,6 @@ bool bit_mask(Lowering&);
 bool shift_extend(Lowering&);
 bool dot_product4(Lowering&);
 bool dot_product2(Lowering&);
-bool video_absdiff4(Lowering&);
 bool lop3(Lowering&);
 bool funnel_shift(Lowering&);
 bool permute(Lowering&);

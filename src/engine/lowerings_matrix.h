@@ -10,4 +10,8 @@ namespace kiln::engine {
 bool matrix_multiply(Lowering&);
 bool matrix_load(Lowering&);
 bool matrix_store(Lowering&);
+bool matrix_transpose(Lowering&);
+// lower_wmma.cpp
+bool wmma_transfer(Lowering&);
+bool wmma_multiply(Lowering&);
 }  // namespace kiln::engine

@@ -94,6 +94,9 @@ enum class Special : uint8_t {
   ClusterCtarank,
   ClusterNctarank,
   IsExplicitCluster,
+  WorkspaceLow,  // %envreg2 and %envreg1: the address of what cooperative groups keep of a grid
+  WorkspaceHigh,
+  Zero,               // registers that say nothing here
   ParamBase,          // the address of the kernel's parameters
   SharedDynamicBase,  // where dynamic shared memory begins
   LocalBase,          // where the local variables of this call begin

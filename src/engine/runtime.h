@@ -25,6 +25,7 @@ std::span<const RuntimeFunction> runtime_graphs();
 std::span<const RuntimeFunction> runtime_graph_nodes();
 std::span<const RuntimeFunction> runtime_device();
 std::span<const RuntimeFunction> runtime_launch();
+std::span<const RuntimeFunction> runtime_driver();
 std::span<const RuntimeFunction> runtime_errors();
 
 // What a call does when a kernel of the program has faulted and nobody was told yet.

@@ -30,6 +30,7 @@ struct alignas(64) Frame {
   uint32_t depth = 0;
   uint32_t users = 0;         // splits that stand in it, and frames that it called
   uint32_t local_offset = 0;  // of this function's local variables, in each lane's local memory
+  uint32_t stack_bytes = 0;   // that alloca has taken behind the local variables
   uint64_t epoch = 0;         // of the launch whose parameters it holds
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -181,8 +182,10 @@ struct Grid {
   uint32_t threads_per_block = 1;
   uint64_t shared_bytes = 0;  // static and dynamic
   uint64_t dynamic_shared_bytes = 0;
+  uint64_t reserved_bytes = 0;  // behind them, where the kernel asks for %reserved_smem_offset
   bool cooperative = false;
-  bool has_barriers = true;  // false: neither the kernel nor what it calls has any
+  uint32_t workspace[2] = {8, 0};  // of a cooperative grid: its size, and the barrier of grid.sync()
+  bool has_barriers = true;        // false: neither the kernel nor what it calls has any
   // In lines of 128 bytes, as a tensor map among the parameters has to be aligned.
   struct alignas(128) ParameterLine {
     std::byte bytes[128];

@@ -269,7 +269,7 @@ class BodyReader {
     if (find_register(name.text, &out->reg)) {
       bool predicate = body_.registers[out->reg].type == Type::pred;
       out->kind = predicate ? OperandKind::Predicate : OperandKind::Register;
-      return true;
+      return !predicate && cursor_.peek().kind == TokenKind::Dotted ? part(&out->part) : true;
     }
     if (name.text[0] == '%') {
       out->kind = OperandKind::Special;
@@ -285,6 +285,15 @@ class BodyReader {
     out->kind = OperandKind::Symbol;
     out->name = variable_name(name.text);
     return offset(&out->offset);
+  }
+
+  // `.b2` and `.h0` behind a register.
+  bool part(uint8_t* out) {
+    constexpr std::string_view kParts[] = {"b0", "b1", "b2", "b3", "h0", "h1"};
+    for (uint8_t i = 0; i < std::size(kParts); ++i) {
+      if (cursor_.accept_dotted(kParts[i])) *out = i + 1;
+    }
+    return *out != 0 || cursor_.fail("wanted .b0 to .b3, .h0 or .h1 behind a register");
   }
 
   bool offset(int64_t* out) {

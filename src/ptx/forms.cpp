@@ -111,6 +111,35 @@ bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t pa
   return p.optional && match_modifiers(form, ins, part + 1, modifier, match);
 }
 
+// Compilers and libraries write the modifiers of these in several orders, and assemblers take them all.
+constexpr std::string_view kAnyOrder[] = {"atom", "red", "ld", "st", "min", "max", "vote"};
+
+bool match_any_order(const CompiledForm& form, const Instruction& ins, FormMatch* match) {
+  std::vector<bool> used(ins.modifiers.size(), false);
+  for (const Part& p : form.parts) {
+    bool found = p.optional;
+    for (size_t m = 0; m < ins.modifiers.size(); ++m) {
+      if (used[m]) continue;
+      bool fits = false;
+      if (p.type_slot) {
+        auto type = type_named(ins.modifiers[m]);
+        fits = p.type_slot == 'T' && type && (form.types & set_of(*type));
+        if (fits) match->type = type;
+      } else {
+        for (std::string_view choice : p.choices) fits |= is_choice(choice, ins.modifiers[m]);
+      }
+      if (!fits) continue;
+      used[m] = found = true;
+      break;
+    }
+    if (!found) return false;
+  }
+  for (bool one : used) {
+    if (!one) return false;
+  }
+  return true;
+}
+
 bool is_value(const Operand& operand) {
   switch (operand.kind) {
     case OperandKind::Register:
@@ -185,6 +214,15 @@ std::optional<FormMatch> match_form(const Instruction& ins) {
     match.form = row;
     const CompiledForm& form = compiled_forms()[row];
     if (match_operands(form, ins) && match_modifiers(form, ins, 0, 0, &match)) return match;
+  }
+  for (std::string_view mnemonic : kAnyOrder) {
+    if (mnemonic != ins.mnemonic) continue;
+    for (uint32_t row : rows->second) {
+      FormMatch match;
+      match.form = row;
+      const CompiledForm& form = compiled_forms()[row];
+      if (match_operands(form, ins) && match_any_order(form, ins, &match)) return match;
+    }
   }
   return std::nullopt;
 }

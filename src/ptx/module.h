@@ -72,6 +72,7 @@ struct Operand {
   OperandKind kind = OperandKind::Sink;
   bool negated = false;
   bool wide = false;  // Float: the bits are those of an f64
+  uint8_t part = 0;   // Register of a video instruction: 1 to 4 for .b0 to .b3, 5 and 6 for .h0 and .h1
   uint32_t reg = 0;   // Register, Predicate; Address with a register base
   bool base_is_register = false;
   uint64_t bits = 0;              // Integer, Float

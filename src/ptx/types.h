@@ -35,6 +35,7 @@ namespace kiln::ptx {
   X(e5m2x2, 2, x)         \
   X(u16x2, 4, x)          \
   X(s16x2, 4, x)          \
+  X(f32x2, 8, x)          \
   X(e4m3, 1, f)           \
   X(e5m2, 1, f)           \
   X(pred, 1, p)

@@ -68,8 +68,12 @@ std::string module_of(const std::string& text) {
       body += line + "\n";
     }
   }
+  // The registers that every file may use: tests/unit/engine/ptx_case.h.
+  const std::string common =
+      ".reg .b64 %at, %base, %scratch, %map;\n.reg .b32 %lane;\nld.param.u64 %base, [memory];\n"
+      "mov.u64 %scratch, %base;\nmov.u64 %map, %base;\nmov.u32 %lane, %tid.x;\n";
   return ".version 9.0\n.target sm_90\n.address_size 64\n" + outside + ".visible .entry k(.param .u64 memory)\n{\n" +
-         registers + "{\n" + body + "}\nret;\n}\n";
+         registers + common + "{\n" + body + "}\nret;\n}\n";
 }
 
 std::string sample_fatbin() {

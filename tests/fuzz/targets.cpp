@@ -35,6 +35,8 @@ bool ptx(const uint8_t* data, size_t size) {
       KilnRegion region{memory.data(), memory.size() * 8, "memory", 1};
       KilnEngineLaunch launch{};
       launch.grid = {2, 1, 1};
+      if (std::string_view(reinterpret_cast<const char*>(data), size).find("cluster") != std::string_view::npos)
+        launch.cluster = {2, 1, 1};
       launch.block = {40, 1, 1};
       launch.arguments = arguments.data();
       launch.regions = &region;

@@ -40,6 +40,7 @@ struct Shape3 {
   KilnDim3 block{32, 1, 1};
   uint64_t shared = 0;
   uint32_t flags = 0;
+  KilnDim3 cluster{0, 0, 0};
 };
 
 class Session {
@@ -64,6 +65,7 @@ class Session {
     what.flags = shape.flags;
     what.grid = shape.grid;
     what.block = shape.block;
+    what.cluster = shape.cluster;
     what.arguments = pointers;
     what.dynamic_shared_bytes = shape.shared;
     what.regions = regions.data();

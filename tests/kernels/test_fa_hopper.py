@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does the Hopper path of flash attention run on CPU tensors: TMA, wgmma, mbarriers, warp specialisation on the engine?
+On a GPU tests/gpu/fa_s512 asks for much more; the portable path has test_fa_s512.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import kiln
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "gpu" / "fa_s512"))
+from reference import allowed_error, attention, check  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def fa():
+    return kiln.load(ROOT / "kernels" / "fa_s512", arch="9.0a", defines={"FA_HOPPER_ON_ENGINE": 1})
+
+
+@pytest.fixture(autouse=True)
+def on_the_engine(device):
+    torch.manual_seed(0)
+    if device != "cpu":
+        pytest.skip("tests/gpu/fa_s512 tests it on a GPU")
+
+
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 64), (1, 2, 128), (1, 1, 200), (2, 1, 300)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_forward(fa, d, causal, shape, dtype):
+    q, k, v = (torch.randn(*shape, d).to(dtype) for _ in range(3))
+    out, lse = fa.forward(q, k, v, causal)
+    right, right_lse = attention(q, k, v, causal)
+    check("attention", out, right, allowed_error(q, k, v, causal, right))
+    check("LSE", lse, right_lse, 1e-4)
+
+
+def test_heads_of_q_share_those_of_k(fa):
+    q, k, v = torch.randn(1, 4, 130, 64).bfloat16(), *(torch.randn(1, 2, 130, 64).bfloat16() for _ in range(2))
+    out, _ = fa.forward(q, k, v, enable_gqa=True)
+    right, _ = attention(q, k, v, False)
+    check("attention", out, right, allowed_error(q, k, v, False, right))
+
+
+def test_rows_of_nan_stay_in_their_rows(fa):
+    q, k, v = (torch.randn(1, 1, 128, 64).bfloat16() for _ in range(3))
+    q[0, 0, 5] = float("nan")
+    out, _ = fa.forward(q, k, v)
+    assert out[0, 0, 5].isnan().all()
+    assert not out[0, 0, torch.arange(128) != 5].isnan().any()
