@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the engine make of PTX text? Reads jobs from standard input, one a line, and answers each with a line: "ok", or
-// "error" and the text of it on the same line.
+// What does the engine make of PTX text? Reads jobs from standard input, one a line, and answers each with a line:
+// "ok", or "error" and the text of it on the same line.
 //   PTX-FILE MEMORY-FILE BLOCK GRID CLUSTER SHARED [MAP-FILE]
 // The kernel is `k(.param .u64 memory)`, or `k(.param .u64 memory, .param .align 64 .b8 map[128])`; the bytes of
 // MEMORY-FILE are what it points to, and are written back. MAP-FILE says which tensor in that memory the map is of:
-// type, rank, offset, sizes, strides (bytes, rank - 1), box, element strides, swizzle, fill: numbers with blanks between.
+// type, rank, offset, sizes, strides (bytes, rank - 1), box, element strides, swizzle, fill: numbers with blanks
+// between.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -30,7 +31,8 @@ using EncodeTiled = int (*)(TensorMap*, int, uint32_t, void*, const uint64_t*, c
 
 std::string make_map(const std::string& path, char* memory, TensorMap* map) {
   std::istringstream numbers(text_of(path));
-  uint64_t type = 0, rank = 0, offset = 0, swizzle = 0, fill = 0, sizes[5] = {}, strides[5] = {}, box[5] = {}, steps[5] = {};
+  uint64_t type = 0, rank = 0, offset = 0, swizzle = 0, fill = 0, sizes[5] = {}, strides[5] = {}, box[5] = {},
+           steps[5] = {};
   numbers >> type >> rank >> offset;
   if (rank < 1 || rank > 5) return "the map has no rank";
   for (uint64_t i = 0; i < rank; ++i) numbers >> sizes[i];
