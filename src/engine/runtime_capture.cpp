@@ -54,9 +54,11 @@ bool joined(const Capture& capture) {
     if (!seen.insert(node).second) continue;
     next.insert(next.end(), node->before.begin(), node->before.end());
   }
-  return std::all_of(capture.streams.begin(), capture.streams.end(), [&](const Stream* stream) {
-    return std::all_of(stream->tail.begin(), stream->tail.end(), [&](const Node* node) { return seen.count(node); });
-  });
+  auto all_seen = [&](const std::vector<Node*>& tail) {
+    return std::all_of(tail.begin(), tail.end(), [&](const Node* node) { return seen.count(node) != 0; });
+  };
+  return all_seen(capture.tails_of_destroyed) && std::all_of(capture.streams.begin(), capture.streams.end(),
+                                                             [&](const Stream* s) { return all_seen(s->tail); });
 }
 
 int end_capture(Stream* handle, Graph** out) {

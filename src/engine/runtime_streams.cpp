@@ -35,13 +35,15 @@ int stream_create_with_priority(Stream** out, unsigned flags, int priority) {
 int stream_destroy(Stream* stream) {
   std::lock_guard lock(handles().mutex);
   if (!handles().streams.erase(stream)) return bad_stream();
-  if (stream->capture) {
-    stream->capture->invalid = true;
-    stream->capture->streams.erase(stream);
-    if (stream->capture->origin == stream) {
-      for (Stream* joined : stream->capture->streams) joined->tail.clear();
-      auto capture = stream->capture;
-      for (Stream* joined : capture->streams) joined->capture.reset();
+  if (auto capture = stream->capture) {
+    capture->streams.erase(stream);
+    capture->tails_of_destroyed.insert(capture->tails_of_destroyed.end(), stream->tail.begin(), stream->tail.end());
+    if (capture->origin == stream) {
+      capture->invalid = true;
+      for (Stream* other : capture->streams) {
+        other->tail.clear();
+        other->capture.reset();
+      }
     }
   }
   delete stream;

@@ -20,6 +20,7 @@ struct Capture {
   std::shared_ptr<Graph> graph;
   Stream* origin = nullptr;
   std::set<Stream*> streams;
+  std::vector<Node*> tails_of_destroyed;  // what streams had last that are gone
   unsigned long long id = 0;
   bool invalid = false;
   int mode = 0;

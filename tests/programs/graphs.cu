@@ -37,6 +37,7 @@ void captured_work_runs_only_when_launched(int* p) {
   cudaStreamCaptureStatus status;
   EXPECT_OK(cudaStreamIsCapturing(other, &status));
   EXPECT(status == cudaStreamCaptureStatusActive);
+  EXPECT_OK(cudaStreamDestroy(other));
   cudaGraph_t graph;
   EXPECT_OK(cudaStreamEndCapture(stream, &graph));
   EXPECT(value_of(p) == 0);
