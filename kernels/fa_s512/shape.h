@@ -46,9 +46,13 @@ struct Shape {
   static constexpr int kQueryBuffers = 2;
   static constexpr int kConsumers = kBlockM / kRowsPerWarpgroup;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  // The pool is 64 K registers; ptxas allots a multiple of 8 to every thread at launch.
+  // The block's pool is what the launch gave it: 64 K registers over its threads, a multiple of 8 for each. A warpgroup
+  // that asks for more than the others gave back waits for ever.
+  static constexpr int kLaunchRegisters = 65536 / kThreads / 8 * 8;
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
-  static constexpr int kConsumerRegisters = kConsumers == 4 ? 120 : kConsumers == 3 ? 160 : 240;
+  static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : kConsumers == 3 ? 160 : 240;
+  static_assert(kConsumers * kConsumerRegisters + kProducerRegisters <= (1 + kConsumers) * kLaunchRegisters,
+                "the warpgroups ask for more registers than the launch gives");
 
   static constexpr int kQueryBytes = kRowsPerWarpgroup * kHeadDim * 2;  // of one warpgroup
   static constexpr int kKeyBytes = kBlockN * kHeadDim * 2;              // and of V as many
