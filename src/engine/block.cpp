@@ -168,6 +168,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
   if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
   shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
+  if (of.reserved_bytes) std::memset(shared + of.shared_bytes, 0, of.reserved_bytes);
   for (Barrier& barrier : barriers) barrier = {};
   warp_count = (of.threads_per_block + kWarpSize - 1) / kWarpSize;
   while (warps.size() < warp_count) warps.push_back(std::make_unique<Warp>());

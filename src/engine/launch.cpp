@@ -125,6 +125,14 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   grid.threads_per_block = launch.block.x * launch.block.y * launch.block.z;
   grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   grid.shared_bytes = static_bytes + launch.dynamic_shared_bytes;
+  // %reserved_smem_offset: room that cooperative groups keep behind the kernel's own shared memory.
+  for (const SpecialSlot& slot : program.specials) {
+    if (slot.special == Special::TotalSharedBytes) grid.reserved_bytes = kReservedSharedBytes;
+  }
+  if (grid.reserved_bytes) {  // behind the dynamic memory, which stays where it is
+    grid.dynamic_shared_bytes = (grid.dynamic_shared_bytes + 15) / 16 * 16;
+    grid.shared_bytes = static_bytes + grid.dynamic_shared_bytes;
+  }
   grid.has_barriers = program.has_barrier || program.has_calls;
   grid.cooperative = launch.flags & KILN_LAUNCH_COOPERATIVE;
   if (grid.cooperative) {

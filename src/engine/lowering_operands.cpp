@@ -63,6 +63,8 @@ constexpr SpecialRow kSpecials[] = {
     {"cluster_nctarank", Special::ClusterNctarank, false},
     {"is_explicit_cluster", Special::IsExplicitCluster, false},
     {"aggr_smem_size", Special::TotalSharedBytes, false},
+    {"reserved_smem_offset_0", Special::TotalSharedBytes, false},
+    {"reserved_smem_offset_1", Special::TotalSharedBytes, false},
     {"envreg1", Special::WorkspaceHigh, false},
     {"envreg2", Special::WorkspaceLow, false},
     {"envreg0", Special::Zero, false},
