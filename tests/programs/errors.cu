@@ -37,6 +37,7 @@ void faults_are_told_by_the_next_call_that_waits(Fault fault, cudaError_t wanted
   EXPECT_CODE(wanted, cudaStreamSynchronize(stream));
   EXPECT_OK(cudaDeviceReset());
   EXPECT_OK(cudaGetLastError());
+  EXPECT_OK(cudaMalloc(&p, 4096));
   store<<<1, 32>>>(p, 7);
   int seen = 0;
   EXPECT_OK(cudaMemcpy(&seen, p, 4, cudaMemcpyDeviceToHost));
