@@ -149,11 +149,11 @@ Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options,
     listing.symbols.clear();
     for (const KernelRow& row : analysis.kernels.rows) {
       if (row.image != i || !name_matches(options.kernel, row.name, demangle(row.name))) continue;
-      if (options.max_kernels && taken >= options.max_kernels) {
+      if (options.max_instructions && taken > 0 && taken + row.instructions() > options.max_instructions) {
         ++out.left_out;
         continue;
       }
-      ++taken;
+      taken += row.instructions();
       listing.symbols.push_back(row.resources.symbol);
     }
     if (listing.symbols.empty()) continue;

@@ -21,8 +21,8 @@ std::string ptx_text(const std::vector<PtxImage>& images, const std::string& fil
 
 struct CodeOptions {
   std::vector<std::string> archs;
-  std::string kernel;      // text in its name
-  size_t max_kernels = 0;  // 0: all
+  std::string kernel;           // text in its name
+  size_t max_instructions = 0;  // of all kernels together; the first is always listed; 0: no limit
 };
 struct CodeImage {
   size_t image = 0;
@@ -30,7 +30,7 @@ struct CodeImage {
 };
 struct CodeList {
   std::vector<CodeImage> images;
-  size_t left_out = 0;  // kernels beyond max_kernels
+  size_t left_out = 0;  // kernels beyond max_instructions
   std::string note;
 };
 Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options, sys::Files& files,

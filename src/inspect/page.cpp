@@ -57,7 +57,22 @@ std::pair<size_t, size_t> ptx_range(const std::vector<std::string>& lines, const
   return {0, lines.size()};
 }
 
-Json code_json(const Listing& listing, const std::vector<std::string>& ptx, int ptx_number, PageFiles& files) {
+// Names of inlined functions are long and come again on every line.
+class PageNames {
+ public:
+  size_t number_of(const std::string& name) {
+    auto [found, added] = numbers_.emplace(name, numbers_.size());
+    if (added) list_.push_back(name);
+    return found->second;
+  }
+  Json take() { return std::move(list_); }
+
+ private:
+  std::map<std::string, size_t> numbers_;
+  Json list_ = Json::array();
+};
+
+Json code_json(const Listing& listing, const std::vector<std::string>& ptx, PageFiles& files, PageNames& names) {
   Json lines = Json::array(), frames = Json::array(), labels = Json::array();
   std::map<FrameKey, size_t> known;
   for (const SassLine& line : listing.lines) {
@@ -69,7 +84,7 @@ Json code_json(const Listing& listing, const std::vector<std::string>& ptx, int 
       Json list = Json::array();
       for (const auto& [file, number, function] : key) {
         Json frame = Json::array({file, number});
-        if (!function.empty()) frame.push_back(function);
+        if (!function.empty()) frame.push_back(names.number_of(function));
         list.push_back(std::move(frame));
       }
       frames.push_back(std::move(list));
@@ -80,6 +95,8 @@ Json code_json(const Listing& listing, const std::vector<std::string>& ptx, int 
     lines.push_back(Json::array({text, line.high >> 41 & 0x1fffff, line.live_registers, found->second, line.ptx_line}));
   }
   auto [begin, end] = ptx_range(ptx, listing.symbol);
+  Json ptx_part = Json::array();
+  for (size_t i = begin; i < end; ++i) ptx_part.push_back(ptx[i]);
   return {{"name", binary::demangle(listing.symbol)},
           {"symbol", listing.symbol},
           {"arch", listing.arch},
@@ -87,8 +104,8 @@ Json code_json(const Listing& listing, const std::vector<std::string>& ptx, int 
           {"lines", std::move(lines)},
           {"frames", std::move(frames)},
           {"labels", std::move(labels)},
-          {"ptx", ptx_number},
-          {"ptx_range", {begin, end}}};
+          {"ptx_first", begin},
+          {"ptx", std::move(ptx_part)}};
 }
 
 Json kernel_row(const KernelRow& row, Demangler& demangle, uint32_t block, int listing) {
@@ -169,21 +186,18 @@ std::string for_script(std::string text) {
 
 std::string make_page(const PageInput& input, const sys::Files& files) {
   const Analysis& analysis = input.analysis;
-  Json data{{"kernels", Json::array()}, {"files", Json::array()}, {"ptx", Json::array()}, {"code", Json::array()}};
+  Json data{{"kernels", Json::array()}, {"files", Json::array()}, {"names", Json::array()}, {"code", Json::array()}};
   PageFiles sources(files);
+  PageNames names;
   std::map<std::pair<size_t, std::string>, int> listing_of;
   for (const CodeImage& image : input.code.images) {
-    int ptx_number = -1;
-    if (!image.listing.ptx.empty()) {
-      ptx_number = static_cast<int>(data["ptx"].size());
-      data["ptx"].push_back(image.listing.ptx);
-    }
     for (const Listing& listing : image.listing.kernels) {
       listing_of[{image.image, listing.symbol}] = static_cast<int>(data["code"].size());
-      data["code"].push_back(code_json(listing, image.listing.ptx, ptx_number, sources));
+      data["code"].push_back(code_json(listing, image.listing.ptx, sources, names));
     }
   }
   data["files"] = sources.take();
+  data["names"] = names.take();
   Demangler demangle;
   for (const KernelRow& row : analysis.kernels.rows) {
     if (data["kernels"].size() >= kMaxKernelRows) break;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the images and resources of `kiln inspect` agree with cuobjdump and ptxas?
 
-    compare_cuobjdump.py --kiln KILN --builds [--quick]     images of builds in every form, byte for byte; spills as ptxas -v
-    compare_cuobjdump.py --kiln KILN --resources FILE...    registers, stack, shared memory and constants of every kernel
-    compare_cuobjdump.py --kiln KILN --cost FILE            time and memory of overview and kernel table
+    compare_cuobjdump.py --kiln KILN --builds [--quick]   images of every form of build, byte for byte; spills
+    compare_cuobjdump.py --kiln KILN --resources FILE...  registers, stack, shared memory, constants of every kernel
+    compare_cuobjdump.py --kiln KILN --cost FILE          time and memory of overview and kernel table
 
 cuobjdump comes from PATH, or from `pip install nvidia-cuda-cuobjdump`.
 """
@@ -145,7 +145,12 @@ def builds(kiln: str, cuobjdump: str, quick: bool) -> int:
     ]  # fmt: skip
     extras = [[], ["-rdc=true"], ["-lineinfo"], ["-G"]]
     if quick:
-        cases = [("default", archs[0], ["-lineinfo"]), ("size", archs[1], ["-rdc=true"]), ("speed", archs[0], []), ("none", archs[0], ["-G"])]
+        cases = [
+            ("default", archs[0], ["-lineinfo"]),
+            ("size", archs[1], ["-rdc=true"]),
+            ("speed", archs[0], []),
+            ("none", archs[0], ["-G"]),
+        ]
     else:
         cases = list(itertools.product(modes, archs, extras))
     compared, wrong, spilled = 0, [], 0
@@ -158,7 +163,20 @@ def builds(kiln: str, cuobjdump: str, quick: bool) -> int:
             built = folder / ("mixed.o" if number % 2 else "mixed.so")
             form = ["-c"] if number % 2 else ["-shared", "-Xcompiler", "-fPIC"]
             compress = [] if mode == "default" else [f"--compress-mode={mode}"]
-            text = run("nvcc", "-Xptxas", "-v", "-maxrregcount", "40", *compress, *arch, *extra, *form, str(source), "-o", str(built))
+            text = run(
+                "nvcc",
+                "-Xptxas",
+                "-v",
+                "-maxrregcount",
+                "40",
+                *compress,
+                *arch,
+                *extra,
+                *form,
+                str(source),
+                "-o",
+                str(built),
+            )
             count, differences = compare_build(kiln, cuobjdump, built, folder)
             compared += count
             name = f"{mode} {' '.join(arch)} {' '.join(extra)} {built.name}"
@@ -173,7 +191,9 @@ def builds(kiln: str, cuobjdump: str, quick: bool) -> int:
                         wrong.append(f"{name}: spills of {kernel['symbol']} {kernel['arch']}: {seen}, ptxas {expected}")
     for line in wrong:
         print(line)
-    print(f"{len(cases)} builds, {compared} images byte for byte, spills of {spilled} kernels: {len(wrong)} differences")
+    print(
+        f"{len(cases)} builds, {compared} images byte for byte, spills of {spilled} kernels: {len(wrong)} differences"
+    )
     return 1 if wrong or compared < len(cases) or not spilled else 0
 
 
@@ -192,7 +212,9 @@ def resources(kiln: str, cuobjdump: str, paths: list[Path]) -> int:
         seen = defaultdict(list)
         for one in kiln_json(kiln, str(path), "--kernels")["files"][0]["kernels"]:
             shared = one["shared_bytes"] + one["shared_reserved_bytes"]
-            seen[(one["arch"], one["symbol"])].append((one["registers"], one["stack_bytes"], shared, one["constant_bytes"]))
+            seen[(one["arch"], one["symbol"])].append(
+                (one["registers"], one["stack_bytes"], shared, one["constant_bytes"])
+            )
         total += sum(map(len, wanted.values()))
         for key in wanted.keys() | seen.keys():
             if sorted(wanted[key]) != sorted(seen[key]):
@@ -207,7 +229,9 @@ def cost(kiln: str, path: Path) -> int:
     subprocess.run([kiln, "inspect", str(path)], stdout=subprocess.DEVNULL, check=True)
     seconds = time.monotonic() - begun
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{path.name}: {seconds:.2f} s, {used.ru_utime + used.ru_stime:.2f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB at most")
+    print(
+        f"{path.name}: {seconds:.2f} s, {used.ru_utime + used.ru_stime:.2f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB at most"
+    )
     return 0
 
 

@@ -79,9 +79,7 @@ def frames_of_nvdisasm(text: str) -> dict[tuple[str, int], list[int]]:
 
 def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, list[str]]:
     text = run(nvdisasm, "-c", "-hex", "-ndf", *(["-gi"] if lines else []), str(cubin))
-    pattern = re.compile(
-        r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*;\s+/\* 0x([0-9a-f]{16}) \*/"
-    )
+    pattern = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*;\s+/\* 0x([0-9a-f]{16}) \*/")
     # Without a disassembler kiln shows what its own table says.
     answer = json.loads(run("env", "-i", "PATH=/nowhere", kiln, "inspect", str(cubin), "--sass", "--json"))
     ours, frames = {}, {}
@@ -99,7 +97,13 @@ def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, li
             continue
         compared += 1
         mnemonic, word = ours[key]
-        alike = {mnemonic, match.group(2)} <= {"RED", "REDG"} or {mnemonic, match.group(2)} <= {"UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCMXQMMA", "UTCOMMA"}
+        alike = {mnemonic, match.group(2)} <= {"RED", "REDG"} or {mnemonic, match.group(2)} <= {
+            "UTCHMMA",
+            "UTCQMMA",
+            "UTCIMMA",
+            "UTCMXQMMA",
+            "UTCOMMA",
+        }
         if (mnemonic != match.group(2) and not alike) or word != "0x" + match.group(3):
             wrong.append(f"{cubin.name} {key}: {mnemonic} {word}, nvdisasm {match.group(2)} 0x{match.group(3)}")
     if lines:

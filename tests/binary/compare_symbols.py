@@ -4,7 +4,7 @@
 
     compare_symbols.py --kiln KILN [--count N] [FOLDER...]
 
-Compares N shared libraries (default 200) found under the folders (default: the system's, and the site-packages of this Python).
+Compares N shared libraries (default 200) under the folders (default: the system's, and this Python's packages).
 Without auditwheel its part is skipped by name.
 """
 
@@ -92,7 +92,8 @@ def kiln_rows(rows: list[dict]) -> list[tuple]:
     # In .symtab linkers write the version into the name itself.
     names = [re.sub(r"@.*$", "", row["name"]) for row in rows]
     return [
-        (r["value"], r["bytes"], r["type"], r["binding"], r["visibility"], r["section"], name) for r, name in zip(rows, names)
+        (r["value"], r["bytes"], r["type"], r["binding"], r["visibility"], r["section"], name)
+        for r, name in zip(rows, names)
     ]
 
 
@@ -124,17 +125,21 @@ def disagreements(kiln: str, path: Path, policies: object) -> list[str]:
     out = []
     ours, theirs = kiln_nm_rows(symbols), nm_rows(path)
     if ours != theirs:
-        out.append(f"nm -D: only nm {list((theirs - ours))[:3]}, only kiln {list((ours - theirs))[:3]}")
+        out.append(f"nm -D: only nm {list(theirs - ours)[:3]}, only kiln {list(ours - theirs)[:3]}")
     for name, rows in readelf_rows(path).items():
         mine = kiln_rows(symbols.get(name.strip("."), []))
         # readelf names sections' symbols after the section, and cuts nothing with -W.
         pairs = [(a, b) for a, b in zip(rows, mine) if a != b and a[2] != "SECTION"]
         if len(rows) != len(mine) or pairs:
             out.append(f"readelf -s {name}: {len(rows)} and {len(mine)} rows, first difference {pairs[:1]}")
-    found = {lib["name"]: str(Path(lib["path"]).resolve()) if lib["found_by_loader"] else "" for lib in symbols["libraries"]}
+    found = {
+        lib["name"]: str(Path(lib["path"]).resolve()) if lib["found_by_loader"] else "" for lib in symbols["libraries"]
+    }
     # ldd leaves out what the object names by an absolute path; the loader itself has no arrow.
     found = {name: where for name, where in found.items() if "/" not in name and not name.startswith("ld-linux")}
-    theirs_ldd = {name: where for name, where in ldd_rows(path).items() if not name.startswith(("ld-linux", "linux-vdso"))}
+    theirs_ldd = {
+        name: where for name, where in ldd_rows(path).items() if not name.startswith(("ld-linux", "linux-vdso"))
+    }
     if found != theirs_ldd:
         both = set(found.items()) ^ set(theirs_ldd.items())
         out.append(f"ldd: {sorted(both)[:4]}")
@@ -170,7 +175,8 @@ def main() -> int:
         for line in disagreements(given.kiln, path, policies):
             wrong += 1
             print(f"{path}: {line}")
-    print(f"{len(paths)} libraries compared with nm, readelf, ldd{', auditwheel' if policies else ''}: {wrong} disagreements")
+    tools = "nm, readelf, ldd" + (", auditwheel" if policies else "")
+    print(f"{len(paths)} libraries compared with {tools}: {wrong} disagreements")
     return 1 if wrong or len(paths) < given.count else 0
 
 

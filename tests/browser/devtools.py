@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a test drive a browser? Chromium without a window, by the DevTools protocol over a WebSocket (RFC 6455) of our own."""
+"""How does a test drive a browser? Chromium without a window, by its DevTools protocol over a plain WebSocket."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(prefix="kiln-browser-", ignore_cleanup_errors=True)
         self.process = subprocess.Popen(
             [
-                program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0",
-                "--no-first-run", "--window-size=1500,1000", f"--user-data-dir={self.profile.name}", "about:blank",
+                program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                "--remote-debugging-port=0", "--no-first-run", "--window-size=1500,1000",
+                f"--user-data-dir={self.profile.name}", "about:blank",
             ],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -97,7 +98,9 @@ class Browser:
         mask = os.urandom(4)
         size = len(payload)
         head = struct.pack(">BB", 0x81, 0x80 | size) if size < 126 else b""
-        head = head or (struct.pack(">BBH", 0x81, 0xFE, size) if size < 65536 else struct.pack(">BBQ", 0x81, 0xFF, size))
+        head = head or (
+            struct.pack(">BBH", 0x81, 0xFE, size) if size < 65536 else struct.pack(">BBQ", 0x81, 0xFF, size)
+        )
         self.socket.sendall(head + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(payload)))
         while True:
             answer = self._receive()
@@ -121,21 +124,22 @@ class Browser:
                 raise RuntimeError(f"not ready after {limit_s} s: {ready}")
             time.sleep(0.05)
 
+    def _place_of(self, selector: str) -> list[float]:
+        return self.run(
+            f"(() => {{ const n = document.querySelector({json.dumps(selector)});"
+            "n.scrollIntoView({block: 'center'}); const r = n.getBoundingClientRect();"
+            "return [r.left + Math.min(60, r.width / 2), r.top + r.height / 2]; })()"
+        )
+
     def click(self, selector: str) -> None:
         """With the mouse, where the element is: what covers it would be hit instead."""
-        box = self.run(
-            f"(() => {{ const n = document.querySelector({json.dumps(selector)}); n.scrollIntoView({{block: 'center'}});"
-            "const r = n.getBoundingClientRect(); return [r.left + Math.min(60, r.width / 2), r.top + r.height / 2]; })()"
-        )
+        x, y = self._place_of(selector)
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def hover(self, selector: str) -> None:
-        box = self.run(
-            f"(() => {{ const n = document.querySelector({json.dumps(selector)}); n.scrollIntoView({{block: 'center'}});"
-            "const r = n.getBoundingClientRect(); return [r.left + Math.min(60, r.width / 2), r.top + r.height / 2]; })()"
-        )
-        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0], y=box[1])
+        x, y = self._place_of(selector)
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
@@ -152,6 +156,8 @@ class Browser:
                 out.append(json.dumps(parameters["entry"])[:300])
             elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
                 out.append(json.dumps(parameters)[:300])
-            elif method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(("file:", "data:", "about:")):
+            elif method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(
+                ("file:", "data:", "about:")
+            ):
                 out.append("a request for " + parameters["request"]["url"])
         return out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln inspect --html` work in a real browser: links, search, folding, light and dark, no error, no network?
+"""Does the page of `kiln inspect --html` work in a real browser: links, search, folding, no error, no network?
 
 KILN_SCREENSHOTS=FOLDER keeps pictures of it.
 """
@@ -38,7 +38,18 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no nvcc")
     folder = tmp_path_factory.mktemp("page")
     (folder / "two.cu").write_text(SOURCE)
-    build = ["nvcc", "-lineinfo", "-arch=sm_90", "-shared", "-Xcompiler", "-fPIC", "-cudart=none", "two.cu", "-o", "two.so"]
+    build = [
+        "nvcc",
+        "-lineinfo",
+        "-arch=sm_90",
+        "-shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-cudart=none",
+        "two.cu",
+        "-o",
+        "two.so",
+    ]
     subprocess.run(build, cwd=folder, check=True)
     subprocess.run([KILN, "inspect", "two.so", "--html", "page.html"], cwd=folder, check=True)
     return folder / "page.html"
@@ -59,7 +70,8 @@ def browser(page: Path) -> Iterator[Browser]:
 def choose(browser: Browser, kernel: str) -> None:
     browser.run(
         "(() => { const p = document.getElementById('pick');"
-        f"p.value = [...p.options].find((o) => o.textContent.includes('{kernel}')).value; p.dispatchEvent(new Event('change')); }})()"
+        f"p.value = [...p.options].find((o) => o.textContent.includes('{kernel}')).value;"
+        "p.dispatchEvent(new Event('change')); })()"
     )
 
 
@@ -92,8 +104,10 @@ def test_a_click_on_a_source_line_lights_its_sass_and_ptx(browser: Browser) -> N
 
 
 def test_a_click_on_sass_shows_the_calls_it_was_inlined_into(browser: Browser) -> None:
-    mark = "document.querySelectorAll('#sass .line.linked').forEach((l) => { if (l.keys.length > 1) l.dataset.inlined = '1'; })"
-    browser.run(mark)
+    browser.run(
+        "document.querySelectorAll('#sass .line.linked')"
+        ".forEach((l) => { if (l.keys.length > 1) l.dataset.inlined = '1'; })"
+    )
     browser.click("#sass .line[data-inlined]")
     assert "called from" in browser.run("document.getElementById('stack').textContent")
     assert "series" in browser.run("document.getElementById('stack').textContent")
@@ -111,7 +125,10 @@ def test_hovering_lights_and_leaving_puts_out(browser: Browser) -> None:
 def test_search_hides_other_kernels_and_marks_lines(browser: Browser) -> None:
     shown = "[...document.querySelectorAll('#kernels tr.row')].filter((r) => !r.classList.contains('hidden')).length"
     assert browser.run(shown) == 2
-    typed = "(() => {{ const s = document.getElementById('search'); s.value = '{}'; s.dispatchEvent(new Event('input')); }})()"
+    typed = (
+        "(() => {{ const s = document.getElementById('search'); s.value = '{}';"
+        "s.dispatchEvent(new Event('input')); }})()"
+    )
     browser.run(typed.format("second"))
     assert browser.run(shown) == 1
     browser.run(typed.format("EXIT"))
@@ -121,7 +138,10 @@ def test_search_hides_other_kernels_and_marks_lines(browser: Browser) -> None:
 
 
 def test_a_row_of_the_table_chooses_the_kernel(browser: Browser) -> None:
-    browser.run("[...document.querySelectorAll('#kernels tr.row')].find((r) => r.textContent.includes('second')).dataset.mine = '1'")
+    browser.run(
+        "[...document.querySelectorAll('#kernels tr.row')]"
+        ".find((r) => r.textContent.includes('second')).dataset.mine = '1'"
+    )
     browser.click("#kernels tr[data-mine]")
     assert "second" in browser.run("document.getElementById('pick').selectedOptions[0].textContent")
     assert "DMUL" in browser.run("document.getElementById('sass').textContent") or not shutil.which("nvdisasm")

@@ -103,12 +103,12 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
   return out;
 }
 
-// A page of thousands of listings helps nobody and loads for minutes.
-constexpr size_t kPageKernels = 48;
+// A page of thousands of listings helps nobody and loads for minutes; this many make a page of less than a megabyte.
+constexpr size_t kPageInstructions = 9000;
 
 Status write_page(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
                   const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
-  TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageKernels}, sys::real_files(),
+  TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageInstructions}, sys::real_files(),
                                     sys::real_processes(), context.env));
   inspect::PageInput input{analysis, code, std::nullopt, gpus, options.block};
   if (!analysis.machine.empty()) {

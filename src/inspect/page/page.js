@@ -62,7 +62,7 @@
     for (const key of keys) for (const line of byKey.get(key) || []) line.classList.toggle(kind, on);
   };
   const stackText = (code, frames) => (frames || []).map(([file, line, name]) =>
-    `${data.files[file].path}:${line}${name ? " in " + name : ""}`).join("  called from  ");
+    `${data.files[file].path}:${line}${name === undefined ? "" : " in " + data.names[name]}`).join("  called from  ");
   const reveal = (keys, except) => {
     for (const pane of ["source", "ptx", "sass"]) {
       const box = $(pane);
@@ -121,16 +121,15 @@
   const showPtx = (code) => {
     const box = $("ptx");
     box.replaceChildren();
-    if (code.ptx < 0) { box.append(make("div", "faint", "no PTX for this image")); return; }
+    if (!code.ptx.length) { box.append(make("div", "faint", "no PTX for this image")); return; }
     const sources = new Map();  // PTX line -> keys, by way of the SASS
     for (const [, , , frames, ptx] of code.lines) {
       if (!ptx) continue;
       if (!sources.has(ptx)) sources.set(ptx, new Set());
       for (const key of keysOf(code.frames[frames])) sources.get(ptx).add(key);
     }
-    const begin = code.ptx_range[0], end = code.ptx_range[1];
-    data.ptx[code.ptx].slice(begin, end).forEach((text, i) => {
-      const number = begin + i + 1;
+    code.ptx.forEach((text, i) => {
+      const number = code.ptx_first + i + 1;
       const line = make("div", "line");
       line.append(make("span", "number", number), make("span", "", text));
       const keys = sources.get(number);
