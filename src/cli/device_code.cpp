@@ -26,13 +26,14 @@ bool includes_torch(const std::string& text) {
 // Python.h is wanted by torch/extension.h.
 Status add_torch_folders(const Context& context, std::vector<std::string>& words) {
   TRY(path torch, inspect::find_package(sys::real_files(), sys::real_processes(), context.env, "torch"));
-  words.push_back("-I" + (torch / "include").string());
-  words.push_back("-I" + (torch / "include/torch/csrc/api/include").string());
+  // As the system's: their warnings are none of the author's.
+  words.insert(words.end(), {"-isystem", (torch / "include").string()});
+  words.insert(words.end(), {"-isystem", (torch / "include/torch/csrc/api/include").string()});
   path python = sys::find_program(sys::real_files(), "python3", context.env.get("PATH").value_or("/usr/bin:/bin"));
   sys::ProcessSpec spec;
   spec.arguments = {python.string(), "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"};
   TRY(auto answer, sys::real_processes().run(spec));
-  words.push_back("-I" + std::string(text::trim(answer.out)));
+  words.insert(words.end(), {"-isystem", std::string(text::trim(answer.out))});
   words.push_back("-DTORCH_API_INCLUDE_EXTENSION_H");
   words.push_back("-DTORCH_EXTENSION_NAME=extension");
   return {};

@@ -229,9 +229,8 @@ def cost(kiln: str, path: Path) -> int:
     subprocess.run([kiln, "inspect", str(path)], stdout=subprocess.DEVNULL, check=True)
     seconds = time.monotonic() - begun
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{path.name}: {seconds:.2f} s, {used.ru_utime + used.ru_stime:.2f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB at most"
-    )
+    cpu = used.ru_utime + used.ru_stime
+    print(f"{path.name}: {seconds:.2f} s, {cpu:.2f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB at most")
     return 0
 
 

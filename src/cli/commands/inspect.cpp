@@ -104,7 +104,7 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
 }
 
 // A page of thousands of listings helps nobody and loads for minutes; this many make a page of less than a megabyte.
-constexpr size_t kPageInstructions = 9000;
+constexpr size_t kPageInstructions = 6000;
 
 Status write_page(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
                   const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
