@@ -30,8 +30,15 @@ from sampling import machine  # noqa: E402
 
 SIZES = (22, 24, 26, 28)
 QUICK = {"warm_up_least_s": 0.1, "time_least_s": 0.25, "side_s": 0.03, "time_most_s": 3}
-FAST = {"warm_up_least_s": 0.01, "warm_up_most_s": 0.05, "time_least_s": 0.1, "time_most_s": 0.6, "side": False,
-        "kernels": False, "roof": False}  # fmt: skip
+FAST = {
+    "warm_up_least_s": 0.01,
+    "warm_up_most_s": 0.05,
+    "time_least_s": 0.1,
+    "time_most_s": 0.6,
+    "side": False,
+    "kernels": False,
+    "roof": False,
+}
 
 
 def pair(bits: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -47,7 +54,9 @@ def kineto_us(call: Callable[[], Any], flush: torch.Tensor, count: int = 40) -> 
             body()
             torch.cuda.synchronize()
         found = [e for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-        return [(e.name, e.time_range.end - e.time_range.start) for e in sorted(found, key=lambda e: e.time_range.start)]
+        return [
+            (e.name, e.time_range.end - e.time_range.start) for e in sorted(found, key=lambda e: e.time_range.start)
+        ]
 
     own = {name for name, _ in kernels(call)}
 
@@ -85,8 +94,12 @@ def agreement(out: dict[str, Any]) -> None:
     cache = torch.cuda.get_device_properties(0).L2_cache_size
     flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
     program = plain_program()
-    plain_us = dict(line.split() for line in subprocess.run(
-        [program, *map(str, SIZES)], check=True, capture_output=True, text=True).stdout.splitlines())  # fmt: skip
+    plain_us = dict(
+        line.split()
+        for line in subprocess.run(
+            [program, *map(str, SIZES)], check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+    )
     try:
         from triton.testing import do_bench
     except ImportError:
@@ -106,13 +119,18 @@ def agreement(out: dict[str, Any]) -> None:
             kernel = one["kernel"]["median_ns"] / 1e3 if one["kernel"] else None
             call = lambda f=function, a=args: f(*a)  # noqa: E731
             row = {
-                "op": name, "size": f"2^{bits}", "events_us": result.median_ns / 1e3, "kernel_us": kernel,
-                "kernel_why": one.get("kernel_why", ""), "kineto_us": kineto_us(call, flush),
+                "op": name,
+                "size": f"2^{bits}",
+                "events_us": result.median_ns / 1e3,
+                "kernel_us": kernel,
+                "kernel_why": one.get("kernel_why", ""),
+                "kineto_us": kineto_us(call, flush),
                 "python_events_us": event_us(call, flush),
                 "plain_us": float(plain_us[str(bits)]) if name == "plain_add" else None,
                 "do_bench_us": 1e3 * do_bench(call, warmup=25, rep=60, return_mode="median") if do_bench else None,
-                "empty_pair_us": result.json["empty_pair_ns"] / 1e3, "hot_us": one["hot"]["median_ns"] / 1e3,
-            }  # fmt: skip
+                "empty_pair_us": result.json["empty_pair_ns"] / 1e3,
+                "hot_us": one["hot"]["median_ns"] / 1e3,
+            }
             rows.append(row)
             print(row, flush=True)
     out["agreement"] = rows
@@ -123,8 +141,15 @@ def plain_program() -> str:
     build.mkdir(parents=True, exist_ok=True)
     major, minor = torch.cuda.get_device_capability()
     nvcc = "nvcc" if not os.environ.get("CUDA_HOME") else os.environ["CUDA_HOME"] + "/bin/nvcc"
-    command = [nvcc, "-O3", f"-arch=sm_{major}{minor}", "-cudart=shared", "-o", str(build / "plain_events"),
-               str(ROOT / "benchmarks/plain_events.cu")]  # fmt: skip
+    command = [
+        nvcc,
+        "-O3",
+        f"-arch=sm_{major}{minor}",
+        "-cudart=shared",
+        "-o",
+        str(build / "plain_events"),
+        str(ROOT / "benchmarks/plain_events.cu"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
@@ -137,8 +162,9 @@ def compare_once(a_bits: int, factor: float, seed: int, cache: dict) -> dict[str
         n = 1 << a_bits
         m = int(n * factor) // 4 * 4
         cache[a_bits, factor] = [
-            [torch.randn(n, device="cuda") for _ in range(3)], [torch.randn(m, device="cuda") for _ in range(3)],
-        ]  # fmt: skip
+            [torch.randn(n, device="cuda") for _ in range(3)],
+            [torch.randn(m, device="cuda") for _ in range(3)],
+        ]
     (a, b, c), (d, e, f) = cache[a_bits, factor]
     stream = torch.cuda.current_stream()
     rows = [
@@ -146,8 +172,12 @@ def compare_once(a_bits: int, factor: float, seed: int, cache: dict) -> dict[str
         _measure.Contender("b", lambda _: torch.add(d, e, out=f), bytes=12 * d.numel()),
     ]
     value = _measure.run({"device": "cuda", "stream": stream.cuda_stream, "seed": seed, **FAST}, rows)
-    return {"verdict": value["comparisons"][0]["verdict"], "ratio": value["comparisons"][0]["ratio"],
-            "traps": sorted({f["trap"] for f in value["findings"]}), "seconds": value["seconds"]}  # fmt: skip
+    return {
+        "verdict": value["comparisons"][0]["verdict"],
+        "ratio": value["comparisons"][0]["ratio"],
+        "traps": sorted({f["trap"] for f in value["findings"]}),
+        "seconds": value["seconds"],
+    }
 
 
 def verdicts(out: dict[str, Any], same: int, planted: int) -> None:
@@ -161,7 +191,10 @@ def verdicts(out: dict[str, Any], same: int, planted: int) -> None:
     out["planted"] = {"count": planted, "found": found, "runs": slower}
     accused = sum("competing process" in one["traps"] for one in equal + slower)
     out["accused_alone"] = {"count": same + planted, "accused": accused}
-    print(f"A against A: {false} false verdicts of {same}; planted 3 %: {found} of {planted}; accused {accused}", flush=True)
+    print(
+        f"A against A: {false} false verdicts of {same}; planted 3 %: {found} of {planted}; accused {accused}",
+        flush=True,
+    )
 
 
 COMPETITOR = """
@@ -193,7 +226,9 @@ def costs(out: dict[str, Any]) -> None:
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         nothing = _measure.Contender("nothing", lambda _: None)
-        value = _measure.run({"device": "cuda", "stream": stream.cuda_stream, **FAST, "side": True, "side_s": 0.05}, [nothing])
+        value = _measure.run(
+            {"device": "cuda", "stream": stream.cuda_stream, **FAST, "side": True, "side_s": 0.05}, [nothing]
+        )
     callback = value["contenders"][0]["launch"]["median_ns"]
     k = kiln.load(ROOT / "kernels")
     x, y = pair(24)
@@ -203,16 +238,59 @@ def costs(out: dict[str, Any]) -> None:
     began = time.perf_counter()
     result = kiln.bench(k.my_add, x, y, against=torch.add)
     compared = time.perf_counter() - began
-    out["costs"] = {"events_host_ns": value["harness_host_ns"], "python_callback_ns": callback,
-                    "default_bench_s": unchecked, "default_bench_against_s": compared, "core_s": result.json["seconds"]}  # fmt: skip
-    command = Path(kiln.__file__).parent / "bin/kiln"
-    began = time.perf_counter()
-    done = subprocess.run([str(command), "bench", str(ROOT / "kernels"), "my_add", "randn:f32:2^24", "randn:f32:2^24"],
-                          capture_output=True, text=True)  # fmt: skip
-    out["costs"]["command_s"] = time.perf_counter() - began if done.returncode == 0 else None
-    out["costs"]["command_says"] = (done.stdout + done.stderr)[-3000:]
+    out["costs"] = {
+        "events_host_ns": value["harness_host_ns"],
+        "python_callback_ns": callback,
+        "default_bench_s": unchecked,
+        "default_bench_against_s": compared,
+        "core_s": result.json["seconds"],
+    }
     print(out["costs"], flush=True)
     print(result, flush=True)
+
+
+def commands(out: dict[str, Any], folder: Path) -> None:
+    """What the commands print on this machine, for the docs; and how long the plain one takes."""
+    command = str(Path(kiln.__file__).parent / "bin/kiln")
+    op = [str(ROOT / "kernels"), "my_add", "randn:f32:2^24", "randn:f32:2^24"]
+    fused = folder / "fused.py"
+    fused.write_text(
+        f"import torch, kiln\nk = kiln.load({str(ROOT / 'kernels')!r})\nx = torch.randn(1 << 24, device='cuda')\n"
+        "torch.cuda.synchronize()\ntorch.sqrt(x * x)\nk.fused_abs(x)\n"
+    )
+    wanted = {
+        "plain": ["bench", *op],
+        "explain": ["bench", *op, "--against", "torch.add", "--explain", "--html", str(folder / "bench-page.html")],
+        "cold": ["bench", *op, "--cold", "--cold-runs", "5", "--html", str(folder / "bench-cold.html")],
+        "sweep": [
+            "bench",
+            op[0],
+            "my_add",
+            "randn:{t}:{n}",
+            "randn:{t}:{n}",
+            "--axis",
+            "n=2^20,2^24",
+            "--axis",
+            "t=f32,bf16",
+            "--bytes",
+            "3 * n * size(t)",
+            "--quick",
+            "--markdown",
+            "-",
+        ],
+        "profile": ["profile", str(fused), "--html", str(folder / "profile-page.html")],
+    }
+    subprocess.run([command, "build", op[0]], capture_output=True)
+    out["commands"] = {}
+    for name, words in wanted.items():
+        began = time.perf_counter()
+        env = {**os.environ, "KILN_PYTHON": sys.executable}
+        done = subprocess.run([command, *words], capture_output=True, text=True, env=env, timeout=120)
+        seconds = time.perf_counter() - began
+        out["commands"][name] = {"code": done.returncode, "seconds": seconds}
+        text = f"$ kiln {' '.join(words)}\n{done.stdout}{done.stderr}\nexit {done.returncode}, {seconds:.2f} s\n"
+        (folder / f"bench-{name}.txt").write_text(text)
+        print(text, flush=True)
 
 
 def percent(a: float | None, b: float | None) -> str:
@@ -222,36 +300,55 @@ def percent(a: float | None, b: float | None) -> str:
 def markdown(out: dict[str, Any]) -> str:
     lines = ["# `kiln bench` against others", "", "Written by `python benchmarks/bench_bars.py`.", ""]
     if "agreement" in out:
-        lines += ["## Agreement", "",
-                  "Microseconds, cold L2, medians. `kernel` is kiln's own CUPTI time of the call's kernels, `kineto` that of",
-                  "torch.profiler; `events` is kiln's headline, `python events` a plain loop of torch.cuda.Event, `plain` the",
-                  "program benchmarks/plain_events.cu, `do_bench` is Triton's.", "",
-                  "| op | size | kernel | kineto | kernel/kineto | events | events/kineto | python events | events/python | plain | events/plain | do_bench |",
-                  "|---|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+        lines += [
+            "## Agreement",
+            "",
+            "Microseconds, cold L2, medians. `kernel` is kiln's own CUPTI time of the call's kernels, `kineto` that of",
+            "torch.profiler; `events` is kiln's headline, `python events` a plain loop of torch.cuda.Event, `plain` the",
+            "program benchmarks/plain_events.cu, `do_bench` is Triton's.",
+            "",
+            "| op | size | kernel | kineto | kernel/kineto | events | events/kineto | python events | events/python | plain | events/plain | do_bench |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        ]
         for r in out["agreement"]:
-            cells = [r["op"], r["size"], *(f"{r[c]:.2f}" if r[c] else "" for c in ("kernel_us", "kineto_us")),
-                     percent(r["kernel_us"], r["kineto_us"]), f"{r['events_us']:.2f}", percent(r["events_us"], r["kineto_us"]),
-                     f"{r['python_events_us']:.2f}", percent(r["events_us"], r["python_events_us"]),
-                     f"{r['plain_us']:.2f}" if r["plain_us"] else "", percent(r["events_us"], r["plain_us"]),
-                     f"{r['do_bench_us']:.2f}" if r["do_bench_us"] else ""]  # fmt: skip
+            cells = [
+                r["op"],
+                r["size"],
+                *(f"{r[c]:.2f}" if r[c] else "" for c in ("kernel_us", "kineto_us")),
+                percent(r["kernel_us"], r["kineto_us"]),
+                f"{r['events_us']:.2f}",
+                percent(r["events_us"], r["kineto_us"]),
+                f"{r['python_events_us']:.2f}",
+                percent(r["events_us"], r["python_events_us"]),
+                f"{r['plain_us']:.2f}" if r["plain_us"] else "",
+                percent(r["events_us"], r["plain_us"]),
+                f"{r['do_bench_us']:.2f}" if r["do_bench_us"] else "",
+            ]
             lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "## Verdicts", "", "| what | wanted | seen |", "|---|---|---|"]
     if "same" in out:
         s, p, a = out["same"], out["planted"], out["accused_alone"]
-        lines += [f"| A against A, false verdicts | at most 5 % | {s['false']} of {s['count']} |",
-                  f"| 3 % more work, found | at least 95 % | {p['found']} of {p['count']} |",
-                  f"| a competing process seen where there is none | 0 | {a['accused']} of {a['count']} |"]  # fmt: skip
+        lines += [
+            f"| A against A, false verdicts | at most 5 % | {s['false']} of {s['count']} |",
+            f"| 3 % more work, found | at least 95 % | {p['found']} of {p['count']} |",
+            f"| a competing process seen where there is none | 0 | {a['accused']} of {a['count']} |",
+        ]
     if "competitor" in out:
         c = out["competitor"]
         lines.append(f"| a competing process, warned | every run | {c['warned']} of {c['runs']} |")
     if "costs" in out:
         c = out["costs"]
         host = c["events_host_ns"] + c["python_callback_ns"]
-        lines += [f"| host time of the harness a call (two events and a Python callback) | under 3 us | {host / 1e3:.2f} us |",
-                  f"| a default kiln.bench of one op | under 3 s | {c['default_bench_s']:.2f} s |",
-                  f"| the same against torch.add | | {c['default_bench_against_s']:.2f} s |"]  # fmt: skip
-        if c.get("command_s"):
-            lines.append(f"| the command `kiln bench` of one op, no torch | under 3 s | {c['command_s']:.2f} s |")
+        lines += [
+            f"| host time of the harness a call (two events and a Python callback) | under 3 us | {host / 1e3:.2f} us |",
+            f"| a default kiln.bench of one op | under 3 s | {c['default_bench_s']:.2f} s |",
+            f"| the same against torch.add | | {c['default_bench_against_s']:.2f} s |",
+        ]
+    if "commands" in out:
+        plain = out["commands"]["plain"]
+        lines.append(
+            f"| the command `kiln bench` of one op, no torch | under 3 s | {plain['seconds']:.2f} s (exit {plain['code']}) |"
+        )
     lines += ["", "| machine | |", "|---|---|"] + [f"| {n} | {v} |" for n, v in out["machine"].items()]
     for name, why in out.get("failed", {}).items():
         lines.append(f"\n{name} failed: {why}")
@@ -272,6 +369,7 @@ def main() -> int:
     parts = {
         "costs": lambda: costs(out),
         "agreement": lambda: agreement(out),
+        "commands": lambda: commands(out, given.out),
         "competitor": lambda: competitor(out, 10),
         "verdicts": lambda: verdicts(out, given.same, given.planted),
     }

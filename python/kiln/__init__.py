@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .loader import load
     from .op import Op
     from .place import device
+    from .profiling import Profile, profile
     from .testing import Report, test
 
 _LAZY = {
@@ -36,6 +37,8 @@ _LAZY = {
     "device": "place",
     "test": "testing",
     "Report": "testing",
+    "profile": "profiling",
+    "Profile": "profiling",
 }
 
 __all__ = [
@@ -45,6 +48,7 @@ __all__ = [
     "LoadError",
     "Mismatch",
     "Op",
+    "Profile",
     "Report",
     "RuleError",
     "SetupError",
@@ -54,6 +58,7 @@ __all__ = [
     "device",
     "load",
     "load_inline",
+    "profile",
     "test",
 ]
 

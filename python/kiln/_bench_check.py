@@ -212,8 +212,7 @@ def _kind_of_error(seen: list[Any], wanted: list[Any]) -> str:
         if not got.any() and want.any():
             return "zeros within tolerance"
         scale = want.square().mean().sqrt()
-        error = (got - want).abs().max()
-        if scale > 0 and error < 0.02 * scale:
+        if scale > 0 and ((got - want).abs() <= 0.01 * (want.abs() + scale)).all():
             return "precision dropped"
     return ""
 

@@ -136,6 +136,8 @@ def bench(
         where = {"device": "cuda" if device.type == "cuda" else "engine", "stream": stream.cuda_stream if stream else 0}
         if device.type == "cuda":
             where["index"] = device.index or 0
+        if torch._C._autograd._profiler_enabled():
+            where["kernels"] = False  # CUPTI serves one at a time: it is the user's profiler's
         value = _measure.run({**where, **dict(options or {})}, rows)
     value.update(
         title=_title(next(iter(contenders)), call),
@@ -285,6 +287,7 @@ def _contender(
                     args, kwargs = arguments[index % len(arguments)]
                     function(*args, **kwargs)
         except Exception as error:
+            _end_broken_capture()
             raise KilnError(f"{label} cannot be captured in a CUDA graph", str(error).splitlines()[0]) from None
         return graph.replay
 
@@ -304,6 +307,13 @@ def _contender(
         bytes_declared=declared_bytes is not None,
         flops=flops or 0.0,
     )
+
+
+def _end_broken_capture() -> None:
+    """A capture that failed leaves torch's random generator inside of it; one that succeeds takes it out again."""
+    torch = torch_module()
+    with contextlib.suppress(Exception), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        pass
 
 
 def _touched_bytes(tensors: Sequence[Any]) -> float:

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "engine/fault.h"
+#include "engine/listener.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
 #include "kiln/engine_abi.h"
@@ -70,7 +71,7 @@ const char* last_message() { return thread_errors().message.c_str(); }
 constexpr KilnEngine kEngine = {
     KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), KILN_VERSION_STRING, &register_image,
     &register_function,      &register_variable, &unregister_image,   &launch,
-    &runtime_function,       &last_message,
+    &runtime_function,       &last_message,      &listen_to_launches,
 };
 
 }  // namespace

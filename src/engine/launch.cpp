@@ -11,6 +11,7 @@
 #include "engine/environment.h"
 #include "engine/fault.h"
 #include "engine/grid.h"
+#include "engine/listener.h"
 
 namespace kiln::engine {
 namespace {
@@ -160,8 +161,10 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   }
   grid.epoch = next_epoch.fetch_add(1, std::memory_order_relaxed);
   grid.step_limit = environment().step_limit;
+  const int64_t begin_ns = launch_begins();
   run_grid(grid);
   heap.reclaim();
+  if (begin_ns) launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes, grid.fault_code);
   if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), true};
   return {};
 }

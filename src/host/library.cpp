@@ -162,6 +162,11 @@ Result<Device> OpLibrary::default_device() const {
   return device;
 }
 
+bool OpLibrary::use_stream(void* stream) const {
+  constexpr size_t kBytesWanted = offsetof(KilnLibrary, use_stream) + sizeof(KilnLibrary::use_stream);
+  return table_->struct_bytes >= kBytesWanted && table_->use_stream && table_->use_stream(stream) == 0;
+}
+
 std::string full_name(const KilnOpInfo& op) {
   return op.overload && *op.overload ? std::string(op.name) + "." + op.overload : op.name;
 }

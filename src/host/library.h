@@ -28,6 +28,8 @@ class OpLibrary {
 
   // What the runtime says about its last failure on this thread.
   Error last_error(std::string what) const;
+  // Ops of this thread put their work on that cudaStream_t. False: the library is older than that.
+  bool use_stream(void* stream) const;
   // Where ops run when nobody says otherwise.
   Result<Device> default_device() const;
 

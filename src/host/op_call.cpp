@@ -205,6 +205,36 @@ Result<std::vector<std::string>> OpCall::overwritten_inputs() const {
   return names;
 }
 
+namespace {
+
+// A broadcast row is read once from memory.
+double distinct_bytes(const KilnTensor& tensor) {
+  const DType* type = find_dtype(tensor.dtype);
+  double bytes = type ? type->bytes : 0;
+  for (int32_t d = 0; d < tensor.ndim; ++d)
+    if (tensor.strides[d] != 0) bytes *= static_cast<double>(tensor.sizes[d]);
+  return bytes;
+}
+
+}  // namespace
+
+double OpCall::moved_bytes() const {
+  double bytes = 0;
+  for (const Tensor& argument : tensors_) bytes += distinct_bytes(*argument.tensor.view()) * (argument.writable ? 2 : 1);
+  const auto add = [&](const KilnTensor* result) {
+    const bool is_argument = std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& argument) {
+      return argument.tensor.view()->data == result->data;
+    });
+    if (!is_argument) bytes += distinct_bytes(*result);
+  };
+  for (const KilnValue& value : results_) {
+    if (value.type == KILN_TYPE_TENSOR && value.as.tensor) add(value.as.tensor);
+    if (value.type == KILN_TYPE_TENSOR_LIST)
+      for (uint32_t i = 0; i < value.count; ++i) add(value.as.tensors[i]);
+  }
+  return bytes;
+}
+
 std::vector<std::string> OpCall::tensor_arguments() const {
   std::vector<std::string> texts;
   for (const Tensor& argument : tensors_) {

@@ -45,6 +45,8 @@ class OpCall {
   const KilnOpInfo& op() const { return library_.ops()[index_]; }
   // Of the tensors; the device of prepare() when there is none.
   const std::vector<Device>& devices() const { return devices_; }
+  // Bytes of the elements of arguments and of the last call's results, each element once; what is written to, twice.
+  double moved_bytes() const;
   // One for each argument tensor: "a: f32 1024x1024".
   std::vector<std::string> tensor_arguments() const;
 

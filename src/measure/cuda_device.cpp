@@ -21,7 +21,8 @@ namespace kiln::measure {
 namespace {
 
 constexpr int kNotReady = 600, kOutOfMemory = 2;
-constexpr int kMultiprocessors = 16, kL2Bytes = 38, kClockKhz = 13, kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_*
+constexpr int kMultiprocessors = 16, kL2Bytes = 38, kClockKhz = 13, kMajor = 75, kMinor = 76,
+              kMemoryKhz = 36, kMemoryBits = 37;  // CU_DEVICE_ATTRIBUTE_*
 constexpr unsigned kMappedPortable = 0x3, kWaitGreaterEqual = 0x0;
 constexpr int kCaptureRelaxed = 2;
 constexpr double kHoldLimit_s = 0.2;  // longer than any enqueueing; shorter than anybody's patience
@@ -35,7 +36,8 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(const CudaDriver& driver, CuStream stream) : cu_(driver), stream_(stream) {}
   ~CudaDevice() override;
-  Status open(int index);
+  Status open(const CudaPlace& place);
+  void* stream() const override { return stream_; }
 
   const DeviceFacts& facts() const override { return facts_; }
   double now_ns() override { return steady_ns(); }
@@ -45,6 +47,7 @@ class CudaDevice final : public Device {
   }
   Status flush_l2() override { return check(cu_.memory_set(flush_, 0, flush_bytes_, stream_), "flush the L2 cache"); }
   Status copy(int64_t bytes) override;
+  Status delay(double ns) override;
   Status hold() override;
   Status release() override;
   bool was_forced_open() override { return forced_open_.exchange(false); }
@@ -105,11 +108,14 @@ Error CudaDevice::failure(int code, const char* what) const {
   return error;
 }
 
-Status CudaDevice::open(int index) {
+Status CudaDevice::open(const CudaPlace& place) {
+  const int index = place.index;
   CHECK_OK(check(cu_.init(0), "start CUDA"));
   CHECK_OK(check(cu_.device_get(&device_, index), "find it"));
   CHECK_OK(check(cu_.primary_retain(&context_, device_), "make a context"));
   CHECK_OK(check(cu_.context_set(context_), "use its context"));
+  // It waits for the default stream, where copies go.
+  if (place.make_stream) CHECK_OK(check(cu_.stream_create(&stream_, 0), "make a stream"));
   char name[256] = {}, pci[64] = {};
   cu_.device_name(name, sizeof name, device_);
   cu_.device_pci(pci, sizeof pci, device_);
@@ -131,6 +137,8 @@ Status CudaDevice::open(int index) {
   facts_.l2_bytes = attribute(kL2Bytes);
   facts_.memory_bytes = static_cast<int64_t>(memory);
   facts_.most_mhz = attribute(kClockKhz) / 1e3;
+  // Two transfers a clock.
+  facts_.peak_gbs = 2.0 * attribute(kMemoryKhz) * 1e3 * attribute(kMemoryBits) / 8 * 1e-9;
   if (auto nvml = Nvml::open(pci)) {
     nvml_ = *nvml;
     facts_.driver = nvml_->driver();
@@ -277,13 +285,17 @@ std::vector<Neighbour> CudaDevice::neighbours() {
   return others;
 }
 
-Result<Spin> CudaDevice::spin(double ns) {
+Status CudaDevice::delay(double ns) {
   const double mhz = facts_.most_mhz > 0 ? facts_.most_mhz : 1500;
-  // About 7 cycles for a dependent FMA and the loop around it; the length matters less than that it is always equal.
-  auto iterations = static_cast<unsigned>(ns * mhz / 1e3 / 7);
+  // 29 cycles for a dependent FMA and the loop around it (H200); the length matters less than that it is always equal.
+  auto iterations = static_cast<unsigned>(ns * mhz / 1e3 / 29);
   void* arguments[] = {&iterations, &spin_out_};
+  return check(cu_.launch(spin_kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr), "launch kiln_spin");
+}
+
+Result<Spin> CudaDevice::spin(double ns) {
   CHECK_OK(check(cu_.event_record(spin_events_[0], stream_), "record an event"));
-  CHECK_OK(check(cu_.launch(spin_kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr), "launch kiln_spin"));
+  CHECK_OK(delay(ns));
   CHECK_OK(check(cu_.event_record(spin_events_[1], stream_), "record an event"));
   CHECK_OK(synchronize(10));
   float ms = 0;
@@ -386,7 +398,7 @@ Result<double> CudaDevice::gemm_tflops() {
 Result<std::unique_ptr<Device>> open_cuda_device(const CudaPlace& place) {
   TRY(const CudaDriver* driver, cuda_driver());
   auto device = std::make_unique<CudaDevice>(*driver, place.stream);
-  Status opened = device->open(place.index);
+  Status opened = device->open(place);
   if (!opened) {
     opened.error().fault = Fault::Environment;
     return std::move(opened.error());

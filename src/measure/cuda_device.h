@@ -13,6 +13,7 @@ namespace kiln::measure {
 struct CudaPlace {
   int index = 0;
   void* stream = nullptr;
+  bool make_stream = false;  // a new one in its place, which stream() tells
 };
 Result<std::unique_ptr<Device>> open_cuda_device(const CudaPlace& place);
 

@@ -125,9 +125,9 @@ Error failed(const Cupti& cupti, const char* what, int code) {
 Status cupti_begin() {
   static const Cupti* cupti = new Cupti(load());
   if (!cupti->why.empty()) return no_records(cupti->why);
-  static int registered = -1;
   g_cupti = cupti;
-  if (registered != 0) registered = cupti->register_callbacks(buffer_requested, buffer_completed);
+  // Each time: another profiler may have put its own there since.
+  const int registered = cupti->register_callbacks(buffer_requested, buffer_completed);
   if (registered != 0) return failed(*cupti, "cuptiActivityRegisterCallbacks", registered);
   {
     const std::lock_guard guard(g_lock);

@@ -14,6 +14,7 @@ Json to_json(const DeviceFacts& facts) {
           {"l2_bytes", facts.l2_bytes},
           {"memory_bytes", facts.memory_bytes},
           {"most_mhz", facts.most_mhz},
+          {"peak_gb_per_s", facts.peak_gbs},
           {"notes", facts.notes}};
 }
 

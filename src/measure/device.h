@@ -24,6 +24,7 @@ struct DeviceFacts {
   int multiprocessors = 0;
   int64_t l2_bytes = 0, memory_bytes = 0;
   double most_mhz = 0;  // the highest SM clock; 0: unknown
+  double peak_gbs = 0;  // of the memory, from its clock and width; 0: unknown
   std::string notes;    // what is missing and why: "no NVML: clocks are not watched"
 };
 Json to_json(const DeviceFacts& facts);
@@ -50,6 +51,7 @@ struct Spin {
 };
 
 // One GPU kernel as CUPTI saw it.
+inline constexpr const char* kDelayKernel = "kiln_spin";
 struct KernelRecord {
   std::string name;
   double begin_ns = 0, end_ns = 0;
@@ -63,13 +65,16 @@ class Device {
   virtual ~Device() = default;
   virtual const DeviceFacts& facts() const = 0;
   virtual double now_ns() = 0;  // of the host, steady
+  virtual void* stream() const { return nullptr; }  // where the calls must go: a cudaStream_t
 
   // Room for events 0 .. count - 1.
   virtual Status make_events(int count) = 0;
-  // These three are put into the stream, in order.
+  // These four are put into the stream, in order.
   virtual Status record(int event) = 0;
   virtual Status flush_l2() = 0;
   virtual Status copy(int64_t bytes) = 0;  // of device memory: half read, half written
+  // Keeps the stream busy for about so long, by a kernel that touches no memory: kiln_spin to CUPTI.
+  virtual Status delay(double ns) = 0;
   // What comes after waits in the stream until release(), so that the host's time to enqueue it is not in it.
   virtual Status hold() = 0;
   virtual Status release() = 0;

@@ -32,6 +32,7 @@ class EngineDevice final : public Device {
   }
   Status flush_l2() override { return {}; }
   Status copy(int64_t) override { return {}; }
+  Status delay(double) override { return {}; }
   Status hold() override { return {}; }
   Status release() override { return {}; }
   bool was_forced_open() override { return false; }

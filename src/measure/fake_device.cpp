@@ -113,6 +113,17 @@ Status FakeDevice::copy(int64_t bytes) {
   return {};
 }
 
+Status FakeDevice::delay(double ns) {
+  std::vector<KernelRecord>* traced = std::exchange(traced_, nullptr);
+  launch({.fixed_ns = ns, .buffer = -1});
+  traced_ = traced;
+  if (traced_) {
+    traced_->emplace_back();
+    traced_->back().name = kDelayKernel;
+  }
+  return {};
+}
+
 // What is enqueued while it is held begins at once in the books; release() shifts it to its real begin.
 Status FakeDevice::hold() {
   host_ns_ += model_.event_host_ns;

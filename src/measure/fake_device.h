@@ -58,6 +58,7 @@ class FakeDevice final : public Device {
   Status record(int event) override;
   Status flush_l2() override;
   Status copy(int64_t bytes) override;
+  Status delay(double ns) override;
   Status hold() override;
   Status release() override;
   bool was_forced_open() override { return std::exchange(forced_open_, false); }

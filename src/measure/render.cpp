@@ -3,20 +3,32 @@
 
 #include <fmt/format.h>
 
+#include "measure/cold.h"
+#include "measure/explain.h"
+#include "measure/profile_text.h"
 #include "measure/result.h"
+#include "report/pages.h"
 
 namespace kiln::measure {
 
 Result<std::string> render(std::string_view kind, const Json& value) {
   Json list = value.is_array() ? value : Json::array({value});
-  if (kind == "text") {
+  if (kind == "text" || kind == "explain") {
     std::string out;
-    for (const Json& result : list) out += (out.empty() ? "" : "\n") + result_text(result);
+    for (const Json& result : list) {
+      out += (out.empty() ? "" : "\n") + result_text(result);
+      if (kind == "explain") out += explain_text(result);
+    }
     return out;
   }
   if (kind == "markdown") return results_markdown(list);
+  if (kind == "html") return report::bench_page(value);
+  if (kind == "profile-text") return profile_text(value);
+  if (kind == "profile-html") return report::profile_page(value);
+  if (kind == "cold-html") return report::cold_page(value);
+  if (kind == "cold-text") return cold_text(value);
   if (kind == "csv") return results_csv(list);
-  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind), "the forms are text, markdown, csv",
+  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind), "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html",
                ""};
 }
 

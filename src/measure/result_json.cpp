@@ -66,6 +66,7 @@ Json timing_json(const Timing& t, const Surroundings& around, bool is_gpu, size_
   if (t.graph.empty()) json["graph_why"] = t.graph_why;
   json["launch"] = summary_json(t.launch);
   json["host_sync"] = summary_json(t.host_sync);
+  json["plain_events"] = summary_json(t.plain_events);
   json["kernel"] = summary_json(t.kernel);
   if (t.kernel.empty()) json["kernel_why"] = t.kernel_why;
   json["kernel_busy_ns"] = t.kernel_busy.empty() ? Json() : Json(median(t.kernel_busy));

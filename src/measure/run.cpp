@@ -13,7 +13,7 @@ namespace {
 constexpr int kSpins = 40;
 constexpr double kSpin_ns = 250e3;
 constexpr int kLookedAt = 12;  // calls for each of the checks that need a few
-constexpr int kTraced = 15;
+constexpr int kTraced = 40;
 
 // Another process on the GPU takes time slices out of kernels whose length is known.
 Status look_around(Device& device, Surroundings& around) {
@@ -38,6 +38,11 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
   TRY(timing.hot, sampler.hot(contender, options.side_s));
   TRY(timing.batched, sampler.batched(contender, timing.batch_calls, options.side_s));
   if (!device.is_gpu()) return {};
+  // A capture of these fails, and leaves torch's own state broken.
+  if (leaves_work_behind(timing) || timing.forced_open > 0) {
+    timing.graph_why = timing.forced_open > 0 ? "the call waits for the device" : "the call leaves work on another stream";
+    return {};
+  }
   auto graph = sampler.graph(contender, std::min(timing.batch_calls, 64), options.side_s);
   if (graph)
     timing.graph = std::move(*graph);
@@ -47,7 +52,7 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
 }
 
 void take_kernels(Sampler& sampler, const Contender& contender, Timing& timing) {
-  auto traced = sampler.traced(contender, kTraced);
+  auto traced = sampler.traced(contender, median(timing.cold.ns) > 0.05e9 ? 3 : kTraced);
   if (!traced) {
     timing.kernel_why = traced.error().why;
     return;
@@ -137,7 +142,9 @@ Result<Report> run(Device& device, const std::vector<Contender>& contenders, con
     // A slow call is looked at less often.
     const int count = report.timings[i].second_ns > 0.2e9 ? 3 : kLookedAt;
     TRY(report.timings[i].host_sync, sampler.host_and_sync(contenders[i], count));
+    TRY(report.timings[i].plain_events, sampler.plain_events(contenders[i], count));
     TRY(report.timings[i].left_behind, sampler.left_behind(contenders[i], count));
+    TRY(report.timings[i].forced_open, sampler.waits_inside(contenders[i], kProbes));
     // Four points in time: memory that falls at each of them is not a cache that fills.
     Timing& timing = report.timings[i];
     timing.free_bytes.push_back(device.free_bytes());
@@ -156,7 +163,6 @@ Result<Report> run(Device& device, const std::vector<Contender>& contenders, con
   CHECK_OK(sampler.interleaved(turns, options.patience, options.check_share, series, around.watch));
   for (size_t i = 0; i < contenders.size(); ++i) {
     report.timings[i].cold = std::move(series[i]);
-    report.timings[i].forced_open = sampler.forced_open(contenders[i]);
   }
   for (size_t i = 1; i < contenders.size(); ++i)
     report.comparisons.push_back({contenders[0].name, contenders[i].name,

@@ -30,7 +30,7 @@ struct Timing {
   double bytes = 0, flops = 0;
   bool bytes_declared = false;
   Series cold;
-  std::vector<double> hot, batched, graph, launch, left_behind, host_sync, kernel, kernel_busy;
+  std::vector<double> hot, batched, graph, launch, left_behind, host_sync, plain_events, kernel, kernel_busy;
   std::vector<KernelRecord> kernels;
   double first_ns = 0, second_ns = 0;
   int batch_calls = 0;

@@ -66,6 +66,8 @@ class Sampler {
   Result<std::vector<double>> left_behind(const Contender& contender, int count);
   // The host's time from before a call until the device is idle.
   Result<std::vector<double>> host_and_sync(const Contender& contender, int count);
+  // Events around a call on an idle stream: what a plain program sees, the host's time between the events included.
+  Result<std::vector<double>> plain_events(const Contender& contender, int count);
   // Between two events with nothing in between.
   Result<std::vector<double>> empty_pairs(int count);
   // GPU time of the kernels of one call, from CUPTI, with a cold L2.
@@ -80,11 +82,12 @@ class Sampler {
   // The host's time that a sample takes beside the call: with an empty call.
   Result<double> own_host_ns(int count);
 
-  // Samples of it that waited for the device inside the call.
-  int64_t forced_open(const Contender& contender) const;
+  // In how many of `count` calls it waited for the device inside: the stream is held, and the call does not return.
+  Result<int64_t> waits_inside(const Contender& contender, int count);
 
  private:
   Status isolated(const Contender& contender, int pair, bool flush, bool warm_first);
+  Result<double> lead_ns(const Contender& contender);
   Result<double> read_pair(int pair);
   Status sync() { return device_.synchronize(limits_.call_s); }
   uint64_t next_random();
@@ -92,7 +95,8 @@ class Sampler {
   Device& device_;
   Limits limits_;
   uint64_t random_;
-  std::map<const Contender*, int64_t> forced_open_;
+  std::map<const Contender*, double> lead_ns_;  // the host's time to enqueue a sample
+  double flush_ns_ = 0;
 };
 
 // How many calls between one pair of events: about a millisecond of them, and enough that their inputs pass through L2.

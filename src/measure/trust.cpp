@@ -18,6 +18,16 @@ constexpr double kPreempted = 1.3;
 constexpr double kSwitch_ns = 20e3;
 constexpr double kLowClock = 0.97;
 
+}  // namespace
+
+bool leaves_work_behind(const Timing& t) {
+  // What the host waits for when the device is idle is a few microseconds.
+  const double left = median(t.left_behind);
+  return left >= 20e3 && left >= 0.1 * median(t.cold.ns);
+}
+
+namespace {
+
 class Finder {
  public:
   explicit Finder(Report& report) : report_(report) {}
@@ -26,9 +36,8 @@ class Finder {
   }
 
   void other_stream(const Timing& t) {
-    // What the host waits for when the device is idle: a few microseconds.
     const double left = median(t.left_behind), call = median(t.cold.ns);
-    if (left < 20e3 || left < 0.1 * call) return;
+    if (!leaves_work_behind(t)) return;
     add("other stream", Weight::Refusal, t.name,
         fmt::format("after the event that ends the call the device still worked for {}; the events saw {}. The call "
                     "leaves work behind on another stream: let the current stream wait for it",
@@ -38,8 +47,9 @@ class Finder {
   void synchronises(const Timing& t) {
     if (t.forced_open == 0) return;
     add("synchronises inside", Weight::Warning, t.name,
-        fmt::format("the call waits for the device ({} times in {} samples): the host's time is in the figures",
-                    t.forced_open, t.cold.ns.size()));
+        fmt::format("the call waits for the device (in {} of {} calls that were looked at): the host's time is in the "
+                    "figures",
+                    t.forced_open, kProbes));
   }
 
   void too_fast(const Timing& t) {
@@ -47,7 +57,8 @@ class Finder {
                  roof = std::max(report_.surroundings.copy_same_gbs, report_.surroundings.copy_gbs);
     if (ns <= 0) return;
     const double gbs = t.bytes / ns;
-    if (roof > 0 && gbs > kAboveRoof * roof)
+    // Reads alone are faster than a copy; nothing is faster than the memory's own clock.
+    if (roof > 0 && gbs > std::max(kAboveRoof * roof, report_.device.peak_gbs))
       add("impossible speed", t.bytes_declared ? Weight::Refusal : Weight::Warning, t.name,
           fmt::format("{:.0f} GB/s, and a copy on this GPU reaches {:.0f}: {}", gbs, roof,
                       t.bytes_declared ? "the call does not do what its bytes say"

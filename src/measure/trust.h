@@ -7,6 +7,12 @@
 
 namespace kiln::measure {
 
+// How often a call is looked at for a wait inside.
+inline constexpr int kProbes = 2;
+
+// The device works on when the event after the call is done.
+bool leaves_work_behind(const Timing& timing);
+
 // All but the one below; warnings with numbers, or a refusal.
 void add_findings(Report& report);
 

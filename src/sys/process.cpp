@@ -15,6 +15,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "sys/clock.h"
+
 namespace kiln::sys {
 
 namespace {
@@ -95,19 +97,25 @@ struct Pipe {
   ::_exit(127);
 }
 
-// Until the child closes its end. A signal interrupts poll; the child gets it too and ends soon.
-void collect(const ProcessSpec& spec, int fd, std::string& out) {
+// Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the child gets it too and ends soon.
+bool collect(const ProcessSpec& spec, int fd, pid_t child, std::string& out) {
   char buffer[16384];
+  const double begun = now_seconds();
+  bool timed_out = false;
   for (;;) {
     pollfd waiting{fd, POLLIN, 0};
-    int ready = ::poll(&waiting, 1, spec.on_wait ? kTickMs : -1);
+    int ready = ::poll(&waiting, 1, spec.on_wait || spec.limit_s > 0 ? kTickMs : -1);
+    if (!timed_out && spec.limit_s > 0 && now_seconds() - begun > spec.limit_s) {
+      timed_out = true;
+      ::kill(child, SIGKILL);
+    }
     if (ready <= 0) {
       if (spec.on_wait) spec.on_wait();
       continue;
     }
     ssize_t count = ::read(fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
+    if (count <= 0) return timed_out;
     out.append(buffer, static_cast<size_t>(count));
   }
 }
@@ -133,7 +141,7 @@ class RealProcesses final : public Processes {
     failure.close_write();
 
     ProcessResult result;
-    collect(spec, output.read_end, result.out);
+    result.timed_out = collect(spec, output.read_end, child, result.out);
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }

@@ -19,11 +19,13 @@ struct ProcessSpec {
   std::optional<Environment> env;      // empty: this process's
   bool capture = true;                 // else the child writes to this process's stdout and stderr
   std::function<void()> on_wait;       // called about ten times a second while the child runs
+  double limit_s = 0;                  // then the child is killed; 0: it may run for ever
 };
 
 struct ProcessResult {
   int exit_code = 0;  // 128 + signal for a child that a signal ended
   int signal = 0;
+  bool timed_out = false;  // it was killed at its limit
   std::string out;  // stdout and stderr as they came, if captured
 };
 

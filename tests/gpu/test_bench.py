@@ -29,7 +29,10 @@ def test_traps(trap):
     if trap.refused:
         with pytest.raises(kiln.KilnError) as caught:
             kiln.bench(trap.make(), x, y, against=against, options=QUICK, **trap.options)
-        assert getattr(caught.value, "trap", caught.value.why).startswith(trap.name) or trap.name == "allocates without end"
+        assert (
+            getattr(caught.value, "trap", caught.value.why).startswith(trap.name)
+            or trap.name == "allocates without end"
+        )
     else:
         assert trap.name in kiln.bench(trap.make(), x, y, against=against, options=QUICK, **trap.options).traps()
 
@@ -86,7 +89,11 @@ def test_an_endless_kernel_ends_at_the_limit():
 
     path = str(Path(kiln.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert "still runs after 1 s" in done.stdout, done.stdout + done.stderr
 
@@ -97,5 +104,6 @@ def test_profiler_that_is_taken_is_told():
 
     with profile(activities=[ProfilerActivity.CUDA]):
         result = kiln.bench(torch.add, x, y, check=False, options=QUICK)
-    one = result.json["contenders"][0]
-    assert one["kernel"] is not None or one["kernel_why"]
+    assert result.json["contenders"][0]["kernel"] is None
+    after = kiln.bench(torch.add, x, y, check=False, options=QUICK)
+    assert after.json["contenders"][0]["kernel"] is not None, after.json["contenders"][0]["kernel_why"]

@@ -49,6 +49,17 @@ typedef struct KilnEngineLaunch {
   uint32_t check_memory;
 } KilnEngineLaunch;
 
+/* A launch that has ended, as a listener is told of it. */
+typedef struct KilnLaunchRecord {
+  uint32_t struct_bytes;
+  int32_t code;       /* cudaError_t */
+  const char* kernel; /* demangled */
+  KilnDim3 grid, block;
+  uint64_t shared_bytes;
+  int64_t begin_ns, ns; /* CLOCK_MONOTONIC */
+} KilnLaunchRecord;
+typedef void (*KilnLaunchListener)(const KilnLaunchRecord* record, void* user);
+
 enum { KILN_VARIABLE_CONSTANT = 1, KILN_VARIABLE_MANAGED = 2 };
 
 typedef struct KilnEngine {
@@ -73,6 +84,10 @@ typedef struct KilnEngine {
   void* (*runtime_function)(const char* name);
 
   const char* (*last_message)(void);
+
+  /* `listener` hears of every launch of this process when it has ended, on the thread that launched; null: nobody does. Check
+   * struct_bytes: the first engines end before this. */
+  void (*listen)(KilnLaunchListener listener, void* user);
 } KilnEngine;
 
 #define KILN_ENGINE_SYMBOL "kiln_engine"

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does `kiln profile` run? A script, an op of a built library, or a function, under kiln.profile.
+
+python -m kiln._profile_process REQUEST.json ANSWER.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from .errors import KilnError
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    from ._bench_process import arguments_of
+    from .loader import load
+    from .place import device
+    from .profiling import profile, profile_named, profile_script
+
+    arguments = request["arguments"]
+    if request["kind"] == "script":
+        sys.path.insert(0, str(Path(request["target"]).resolve().parent))
+        seen = profile_script(request["target"], arguments)
+    elif request["kind"] == "op":
+        module = load(request["target"])
+        op = getattr(module, request["op"].split(".")[0], None)
+        if op is None:
+            raise KilnError(
+                f"{request['target']} has no op '{request['op']}'", "its ops are " + ", ".join(sorted(vars(module)))
+            )
+        args, kwargs = arguments_of(arguments, 0, device())
+        seen = profile(op, *args, **kwargs)
+        seen.json["title"] = f"{request['op']}({', '.join(arguments)})"
+    else:
+        sys.path.insert(0, str(Path.cwd()))
+        args, kwargs = arguments_of(arguments, 0, device())
+        seen = profile(profile_named(request["target"]), *args, **kwargs)
+        seen.json["title"] = f"{request['target']}({', '.join(arguments)})"
+    if request["trace"]:
+        seen.save_trace(request["trace"])
+    return seen.json
+
+
+def main(request_path: str, answer_path: str) -> int:
+    try:
+        answer = run(json.loads(Path(request_path).read_text()))
+    except KilnError as error:
+        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": "work"}}
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        why = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+        answer = {"error": {"what": "what was to be profiled failed", "why": why, "fault": "work"}}
+    whole = Path(answer_path + ".part")
+    whole.write_text(json.dumps(answer))
+    whole.rename(answer_path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln bench`: how long does an op take, and can the figure be believed?
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <memory>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/commands/bench_cases.h"
+#include "cli/commands/bench_cold.h"
+#include "cli/commands/bench_process.h"
+#include "measure/explain.h"
+#include "measure/history.h"
+#include "measure/render.h"
+#include "measure/result.h"
+#include "measure/trust.h"
+#include "project/manifest.h"
+#include "sys/clock.h"
+#include "sys/machine.h"
+
+namespace kiln::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  build::Request request;
+  std::string target = ".", device, baseline, history, markdown, csv, html;
+  BenchPlan plan;
+  std::vector<std::string> axes, process, cold_process;
+  double limit_s = 120, precision = 0, seconds = 0, seconds_most = 0;
+  uint64_t seed = 0;
+  bool explain = false, across_machines = false, update = false, no_history = false, quick = false;
+  bool cold = false;
+  int cold_runs = 10;
+};
+
+bool is_library(const fs::path& target) {
+  const std::string name = target.filename().string();
+  return name.ends_with(".so") || name.find(".so.") != std::string::npos;
+}
+
+// What was built, and how long that took.
+struct Built {
+  fs::path library, folder;  // the folder in which results are kept
+  double seconds = 0;
+  std::string source_hash;
+};
+
+std::string hash_of_sources(const fs::path& target) {
+  const sys::Files& files = sys::real_files();
+  Hasher hasher;
+  std::vector<fs::path> sources = {target};
+  if (files.state(target).is_directory) {
+    sources.clear();
+    if (auto manifest = project::read_manifest(files, target / project::kManifestName))
+      for (const std::string& source : manifest->sources) sources.push_back(target / source);
+  }
+  for (const fs::path& source : sources)
+    if (auto text = files.read(source)) hasher.add_field(*text);
+  return hasher.hex();
+}
+
+Result<Built> build_case(const Options& options, const BenchCase& one, Context& context) {
+  const fs::path target = context.directory / options.target;
+  if (is_library(target)) return Built{target, target.parent_path() / "kiln-bench", 0, hash_of_sources(target)};
+  build::Request request = options.request;
+  request.targets = {options.target};
+  request.defines.insert(request.defines.end(), one.defines.begin(), one.defines.end());
+  TRY(const build::Outcome outcome, build_for(context, request));
+  return Built{outcome.file, outcome.build_dir / "bench", outcome.seconds, hash_of_sources(target)};
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+std::string cpu_name() {
+  const auto text = sys::real_files().read("/proc/cpuinfo");
+  if (!text) return "";
+  for (const char* label : {"model name", "CPU part"})
+    for (std::string_view line : text::lines(*text))
+      if (line.starts_with(label)) return std::string(text::trim(line.substr(line.find(':') + 1)));
+  return "";
+}
+
+void add_facts(const Options& options, const BenchCase& one, const Built& built, Json& result) {
+  if (!result.contains("date")) result["date"] = utc_now();
+  result["kiln"] = KILN_VERSION_STRING;
+  if (!result.contains("machine")) {
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    result["machine"] = {{"host", host}, {"cpu", cpu_name()}, {"cores", sys::usable_cores(sys::real_files())}};
+  }
+  if (!result.contains("versions")) result["versions"] = Json::object();
+  result["source_hash"] = built.source_hash;
+  std::vector<std::string> defines = options.request.defines;
+  defines.insert(defines.end(), one.defines.begin(), one.defines.end());
+  result["defines"] = defines;
+  Json values = Json::object();
+  for (const auto& [name, value] : one.values) values[name] = value;
+  result["axes"] = values;
+  if (!result.contains("start")) result["start"] = Json::object();
+  result["start"]["build_s"] = built.seconds;
+}
+
+Json core_options(const Options& options) {
+  Json json = Json::object();
+  if (options.precision > 0) json["precision"] = options.precision / 100;
+  if (options.seconds > 0) json["time_least_s"] = options.seconds;
+  if (options.seconds_most > 0) json["time_most_s"] = options.seconds_most;
+  if (options.seed) json["seed"] = options.seed;
+  if (options.quick)
+    json.update({{"warm_up_least_s", 0.02}, {"warm_up_most_s", 0.1}, {"time_least_s", 0.05}, {"time_most_s", 1},
+                 {"side_s", 0.01}, {"precision", 0.02}});
+  return json;
+}
+
+Result<Json> run_case(const Options& options, const BenchCase& one, const Built& built, Context& context) {
+  measure::OpRequest request;
+  request.library = built.library;
+  request.op = one.op;
+  request.arguments = one.arguments;
+  request.against = one.against;
+  request.expect = one.expect;
+  request.device = options.device;
+  request.seed = options.seed;
+  request.bytes = one.bytes;
+  request.flops = one.flops;
+  request.options = core_options(options);
+  TRY(Json result, run_bench_process(request, options.limit_s, context));
+  add_facts(options, one, built, result);
+  return result;
+}
+
+// The first result of a case that was refused, as an error.
+Status check_refused(const Json& result) {
+  if (!result.value("refused", false)) return {};
+  for (const Json& finding : result["findings"])
+    if (finding.value("weight", "") == "refusal")
+      return Error{Fault::Work, fmt::format("{} cannot be timed", finding.value("contender", "it")),
+                   fmt::format("{}: {}", finding.value("trap", ""), finding.value("text", "")), ""};
+  return {};
+}
+
+// Over a sweep the time must grow with the bytes.
+void check_growth(const std::vector<Json>& results, Context& context) {
+  std::vector<double> bytes, ns;
+  for (const Json& result : results) {
+    if (measure::time_kind(result) != "GPU time") return;
+    bytes.push_back(result["contenders"][0].value("bytes", 0.0));
+    ns.push_back(result["contenders"][0]["cold"].value("median_ns", 0.0));
+  }
+  if (const std::string text = measure::growth_finding(bytes, ns); !text.empty())
+    context.note("warning (launch-only timing): " + text);
+}
+
+fs::path baseline_path(const Options& options, const fs::path& folder, const Context& context) {
+  if (options.baseline.ends_with(".jsonl")) return context.directory / options.baseline;
+  return folder / "baselines" / (options.baseline + ".jsonl");
+}
+
+// Saves what has no baseline, compares what has one. The exit code.
+Result<int> use_baseline(const Options& options, const std::vector<Json>& results, const fs::path& folder,
+                         Context& context, Json& said) {
+  const fs::path path = baseline_path(options, folder, context);
+  sys::Files& files = sys::real_files();
+  if (options.update || !files.state(path).is_file()) {
+    std::string text;
+    for (const Json& result : results) text += dump(result) + "\n";
+    CHECK_OK(files.write(path, text));
+    context.note(fmt::format("saved the baseline {}: {}", options.baseline, path.string()));
+    return 0;
+  }
+  TRY(const std::string text, files.read(path));
+  int skipped = 0;
+  const std::vector<Json> then = measure::read_results(text, &skipped);
+  if (then.empty())
+    return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
+                 fmt::format("{} has no result in it", path.string()), "--update writes it anew"};
+  if (skipped) context.note(fmt::format("warning: {} lines of {} are no results and were skipped", skipped, path.string()));
+  if (const std::string why = measure::incomparable(results.front(), then.front()); !why.empty()) {
+    if (!options.across_machines)
+      return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
+                   fmt::format("it is of {}", why),
+                   "--across-machines compares all the same; --update replaces it"};
+    context.note(fmt::format("warning: the baseline is of {}; the verdicts mean little", why));
+  }
+  if (const std::string what = measure::differences(results.front(), then.front()); !what.empty())
+    context.note("since the baseline: " + what);
+  const std::vector<measure::Change> changes = measure::compare_with(results, then);
+  if (changes.empty())
+    return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
+                 "it has none of these benchmarks", "--update replaces it"};
+  if (!context.json) context.print(fmt::format("against the baseline {}\n{}", options.baseline, measure::changes_text(changes)));
+  for (const measure::Change& change : changes)
+    said.push_back({{"what", change.what},
+                    {"verdict", measure::name_of(change.verdict)},
+                    {"ratio", change.ratio.value},
+                    {"low", change.ratio.interval.low},
+                    {"high", change.ratio.interval.high}});
+  return measure::has_regression(changes) ? 1 : 0;
+}
+
+Status write_files(const Options& options, const std::vector<Json>& results, const fs::path& history, Context& context) {
+  const Json all = results;
+  const auto write = [&](const std::string& to, const char* kind) -> Status {
+    if (to.empty()) return {};
+    Json shown = all;
+    // The page also draws how the same benchmarks did before.
+    if (std::string_view(kind) == "html")
+      if (auto text = sys::real_files().read(history)) shown = {{"results", all}, {"history", measure::read_results(*text)}};
+    TRY(const std::string text, measure::render(kind, shown));
+    if (to == "-") return context.print(text), Status();
+    CHECK_OK(sys::real_files().write(context.directory / to, text));
+    context.note("wrote " + to);
+    return {};
+  };
+  CHECK_OK(write(options.markdown, "markdown"));
+  CHECK_OK(write(options.csv, "csv"));
+  return write(options.html, "html");
+}
+
+Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
+  std::vector<BenchPlan> plans;
+  if (!options.plan.op.empty()) {
+    for (const std::string& text : options.axes) {
+      TRY(measure::Axis axis, measure::parse_axis(text));
+      options.plan.axes.push_back(std::move(axis));
+    }
+    plans.push_back(options.plan);
+  } else {
+    const fs::path manifest_path = context.directory / options.target / project::kManifestName;
+    if (!sys::real_files().state(manifest_path).is_file())
+      return Error{Fault::Usage, fmt::format("no op to time in {}", options.target),
+                   fmt::format("no op was named, and there is no {} with benchmarks", project::kManifestName),
+                   "kiln bench FILE.cu OP ARGS"};
+    TRY(const project::Manifest manifest, project::read_manifest(sys::real_files(), manifest_path));
+    TRY(plans, plans_of(manifest.bench, manifest_path.string()));
+    if (plans.empty())
+      return Error{Fault::Usage, fmt::format("no benchmark in {}", manifest_path.string()), "it has no table [bench.NAME]",
+                   "[bench.add]\\nop = \"my_add\"\\nargs = [\"randn:f32:2^24\", \"randn:f32:2^24\"]"};
+  }
+  std::vector<BenchCase> cases;
+  for (const BenchPlan& plan : plans) {
+    TRY(const std::vector<BenchCase> some, cases_of(plan));
+    cases.insert(cases.end(), some.begin(), some.end());
+  }
+  return cases;
+}
+
+Result<int> run(Options& options, Context& context) {
+  if (!options.process.empty()) return be_bench_process(options.process.at(0), options.process.at(1));
+  if (!options.cold_process.empty()) return be_cold_process(options.cold_process.at(0), options.cold_process.at(1));
+  TRY(const std::vector<BenchCase> cases, all_cases(options, context));
+  if (options.cold) {
+    TRY(const Built built, build_case(options, cases.front(), context));
+    return bench_cold({built.library, cases.front().op, cases.front().arguments, options.device, options.cold_runs,
+                       options.html, context.directory / options.target, options.request},
+                      context);
+  }
+  std::vector<Json> results;
+  fs::path folder;
+  for (const BenchCase& one : cases) {
+    TRY(const Built built, build_case(options, one, context));
+    folder = built.folder;
+    TRY(Json result, run_case(options, one, built, context));
+    if (!context.json) {
+      context.print((results.empty() ? "" : "\n") + measure::result_text(result, context.terminal.color_out));
+      if (options.explain) context.print(measure::explain_text(result));
+    }
+    CHECK_OK(check_refused(result));
+    if (!options.no_history)
+      CHECK_OK(measure::append_result(
+          sys::real_files(), options.history.empty() ? folder / "history.jsonl" : context.directory / options.history,
+          result));
+    results.push_back(std::move(result));
+  }
+  check_growth(results, context);
+  Json changes = Json::array();
+  int code = 0;
+  if (!options.baseline.empty()) {
+    TRY(code, use_baseline(options, results, folder, context, changes));
+  }
+  const fs::path history = options.history.empty() ? folder / "history.jsonl" : context.directory / options.history;
+  CHECK_OK(write_files(options, results, history, context));
+  if (context.json) context.print_json({{"results", results}, {"baseline", changes}});
+  return code;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TARGET", options->target, "A .cu file, a project folder, or a library that kiln build made")
+      ->option_text(" ");
+  app.add_option("OP", options->plan.op, "The op; without it the benchmarks of kiln.toml are run")->option_text(" ");
+  app.add_option("ARGS", options->plan.arguments, "Its arguments, as kiln call takes them; {NAME} stands for an axis")
+      ->take_all()
+      ->expected(1 << 20, -1)
+      ->allow_extra_args(false)
+      ->option_text(" ");
+  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
+    app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+  };
+  list("--against", options->plan.against, "NAME", "Time this too, in turns, and compare: torch.add (needs torch)");
+  list("--axis", options->axes, "NAME=A,B", "Run for each value of {NAME}; D:MACRO=A,B builds with -DMACRO=A");
+  list("--expect", options->plan.expect, "TENSOR", "What the result must be, when there is no --against");
+  app.add_option("--bytes", options->plan.bytes, "Bytes that a call must move, a formula: '3 * n * size(t)'")
+      ->type_name("FORMULA");
+  app.add_option("--flops", options->plan.flops, "Operations that a call must do")->type_name("FORMULA");
+  app.add_flag("--explain", options->explain, "Show what naive timers would have said, and why they differ");
+  app.add_flag("--cold", options->cold, "Time the first call instead, in fresh processes: what it is made of");
+  app.add_option("--cold-runs", options->cold_runs, "How many processes --cold starts (default: 10)")->type_name("N");
+  app.add_option("--baseline", options->baseline,
+                 "Save the results under this name, or compare with those saved; exit 1 if one is slower")
+      ->type_name("NAME");
+  app.add_flag("--update", options->update, "Replace the baseline");
+  app.add_flag("--across-machines", options->across_machines, "Compare with a baseline of another machine");
+  app.add_option("--history", options->history, "Append results there (default: beside the build)")->type_name("FILE");
+  app.add_flag("--no-history", options->no_history, "Keep no record");
+  app.add_option("--markdown", options->markdown, "Write a table there; - for stdout")->type_name("FILE");
+  app.add_option("--csv", options->csv, "Write rows there; - for stdout")->type_name("FILE");
+  app.add_option("--html", options->html, "Write one self-contained page there")->type_name("FILE");
+  app.add_option("--precision", options->precision, "Stop when the 95 % interval is within this (default: 0.5)")
+      ->type_name("PERCENT");
+  app.add_option("--time", options->seconds, "Sample for at least so long (default: 0.5)")->type_name("SECONDS");
+  app.add_option("--most", options->seconds_most, "Give up after so long: not converged (default: 15)")
+      ->type_name("SECONDS");
+  app.add_flag("--quick", options->quick, "A rough figure in a tenth of the time");
+  app.add_option("--limit", options->limit_s, "End a benchmark that takes longer (default: 120)")->type_name("SECONDS");
+  app.add_option("--seed", options->seed, "Seed of tensors and of the order of samples (default: 0)")->type_name("N");
+  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
+      ->type_name("WHERE")
+      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+  app.add_option("--process", options->process, "")->expected(2)->group("");
+  app.add_option("--cold-process", options->cold_process, "")->expected(2)->group("");
+  add_build_options(app, options->request);
+  app.footer(
+      "kiln bench add.cu my_add randn:f32:2^24 randn:f32:2^24 --against torch.add\n"
+      "kiln bench add.cu my_add randn:{t}:{n} randn:{t}:{n} --axis n=2^20,2^24 --axis t=f32,bf16");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command bench_command = {"bench", "Time an op so that the figure can be believed", setup};
+
+}  // namespace kiln::cli

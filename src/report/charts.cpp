@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are densities, lines and waterfalls drawn? As SVG, with axes whose ticks are round numbers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "report/page.h"
+
+namespace kiln::report {
+namespace {
+
+constexpr double kWidth = 900, kHeight = 260, kLeft = 64, kRight = 16, kTop = 12, kBottom = 40;
+constexpr int kCurve = 160;  // points of a density
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  void widen(double share) {
+    if (!(low <= high)) low = 0, high = 1;
+    if (low == high) low -= std::max(1e-9, std::abs(low) * 0.05), high += std::max(1e-9, std::abs(high) * 0.05);
+    const double more = (high - low) * share;
+    low -= more;
+    high += more;
+  }
+};
+
+double round_step(double span, int wanted) {
+  const double raw = span / wanted, power = std::pow(10, std::floor(std::log10(raw)));
+  for (double factor : {1.0, 2.0, 5.0})
+    if (raw <= factor * power) return factor * power;
+  return 10 * power;
+}
+
+std::string tick_text(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e9) return fmt::format("{:.3g}G", value / 1e9);
+  if (size >= 1e6) return fmt::format("{:.3g}M", value / 1e6);
+  if (size >= 1e4) return fmt::format("{:.3g}k", value / 1e3);
+  return fmt::format("{:.4g}", value);
+}
+
+struct Scale {
+  Range range;
+  bool log = false;
+  double from, to;  // in the picture
+  double at(double value) const {
+    const double v = log ? std::log10(std::max(value, 1e-300)) : value;
+    return from + (v - range.low) / (range.high - range.low) * (to - from);
+  }
+  std::vector<double> ticks(int wanted) const {
+    std::vector<double> out;
+    if (log) {
+      for (int e = static_cast<int>(std::ceil(range.low)); e <= std::floor(range.high); ++e) out.push_back(std::pow(10, e));
+      if (out.size() >= 2) return out;
+      out.clear();
+      for (int i = 0; i <= 3; ++i) out.push_back(std::pow(10, range.low + (range.high - range.low) * i / 3));
+      return out;
+    }
+    const double step = round_step(range.high - range.low, wanted);
+    for (double v = std::ceil(range.low / step) * step; v <= range.high + 1e-9 * step; v += step) out.push_back(v);
+    return out;
+  }
+};
+
+std::string frame(const Scale& x, const Scale& y, std::string_view x_name, std::string_view y_name) {
+  std::string out;
+  for (double tick : x.ticks(7)) {
+    const double at = x.at(tick);
+    out += fmt::format("<line class=\"axis\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>",
+                       at, kTop, kHeight - kBottom, kHeight - kBottom + 16, tick_text(tick));
+  }
+  for (double tick : y_name.empty() ? std::vector<double>() : y.ticks(5)) {
+    const double at = y.at(tick);
+    out += fmt::format("<line class=\"axis\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>",
+                       kLeft, at, kWidth - kRight, at, kLeft - 6, at + 4, tick_text(tick));
+  }
+  out += fmt::format("<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", (kLeft + kWidth - kRight) / 2,
+                     kHeight - 6, escape(x_name));
+  if (!y_name.empty())
+    out += fmt::format("<text x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">{1}</text>",
+                       (kTop + kHeight - kBottom) / 2, escape(y_name));
+  return out;
+}
+
+std::string key(const std::vector<Line>& lines) {
+  std::string out = "<div class=\"key\">";
+  for (size_t i = 0; i < lines.size(); ++i)
+    out += fmt::format("<span class=\"s{}\"><i></i>{}</span>", i % 6 + 1, escape(lines[i].name));
+  return out + "</div>\n";
+}
+
+std::string svg(const std::string& inside, double height, std::string_view what) {
+  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n", kWidth, height, escape(what), inside);
+}
+
+}  // namespace
+
+std::string density_chart(const std::vector<Line>& samples, std::string_view unit) {
+  // The middle 98 %: one sample that took a hundred times as long would make a needle of the rest.
+  Range shown;
+  for (const Line& line : samples) {
+    std::vector<double> values;
+    for (const Point& point : line.points) values.push_back(point.x);
+    if (values.empty()) continue;
+    std::sort(values.begin(), values.end());
+    shown.add(values[values.size() / 100]);
+    shown.add(values[values.size() - 1 - values.size() / 100]);
+  }
+  shown.widen(0.08);
+  Scale x{shown, false, kLeft, kWidth - kRight}, y{{}, false, kHeight - kBottom, kTop};
+  std::vector<std::vector<double>> curves;
+  for (const Line& line : samples) {
+    const double width = (shown.high - shown.low) / 40;
+    std::vector<double> curve(kCurve);
+    for (int i = 0; i < kCurve; ++i) {
+      const double at = shown.low + (shown.high - shown.low) * i / (kCurve - 1);
+      for (const Point& point : line.points) {
+        const double z = (point.x - at) / width;
+        curve[static_cast<size_t>(i)] += std::exp(-z * z / 2);
+      }
+      curve[static_cast<size_t>(i)] /= std::max<double>(1, static_cast<double>(line.points.size()));
+      y.range.add(curve[static_cast<size_t>(i)]);
+    }
+    curves.push_back(std::move(curve));
+  }
+  y.range.add(0);
+  y.range.widen(0);
+  std::string out = frame(x, y, unit, "");
+  for (size_t k = 0; k < curves.size(); ++k) {
+    std::string path = fmt::format("M{:.1f} {:.1f}", x.at(shown.low), y.at(0));
+    for (int i = 0; i < kCurve; ++i)
+      path += fmt::format(" L{:.1f} {:.1f}", x.at(shown.low + (shown.high - shown.low) * i / (kCurve - 1)),
+                          y.at(curves[k][static_cast<size_t>(i)]));
+    out += fmt::format("<path class=\"area s{}\" d=\"{} L{:.1f} {:.1f} Z\"/>", k % 6 + 1, path, x.at(shown.high), y.at(0));
+  }
+  return key(samples) + svg(out, kHeight, "distribution of the samples");
+}
+
+std::string line_chart(const std::vector<Line>& lines, const Axes& axes) {
+  Scale x{{}, axes.log_x, kLeft, kWidth - kRight}, y{{}, axes.log_y, kHeight - kBottom, kTop};
+  for (const Line& line : lines)
+    for (const Point& point : line.points) {
+      x.range.add(axes.log_x ? std::log10(std::max(point.x, 1e-300)) : point.x);
+      y.range.add(axes.log_y ? std::log10(std::max(point.y, 1e-300)) : point.y);
+    }
+  if (!axes.log_y) y.range.add(0);
+  x.range.widen(0.03);
+  y.range.widen(0.05);
+  if (!axes.log_y) y.range.low = 0;
+  std::string out = frame(x, y, axes.x, axes.y);
+  for (size_t k = 0; k < lines.size(); ++k) {
+    std::string path, marks;
+    for (const Point& point : lines[k].points) {
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x.at(point.x), y.at(point.y));
+      marks += fmt::format("<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>",
+                           k % 6 + 1, x.at(point.x), y.at(point.y), escape(point.label));
+    }
+    const bool roof = lines[k].name.starts_with("roof");
+    if (!axes.marks_only || roof) out += fmt::format("<path class=\"{} s{}\" d=\"{}\"/>", roof ? "roof" : "stroke", k % 6 + 1, path);
+    if (!roof) out += marks;
+  }
+  return key(lines) + svg(out, kHeight, axes.y + " over " + axes.x);
+}
+
+std::string waterfall(const std::vector<Bar>& bars, std::string_view unit) {
+  constexpr double kRow = 24, kNames = 230;
+  Scale x{{}, false, kNames, kWidth - 110};
+  x.range.add(0);
+  for (const Bar& bar : bars) x.range.add(bar.begin + bar.length);
+  x.range.widen(0);
+  std::string out;
+  double top = 4;
+  for (const Bar& bar : bars) {
+    const double begin = x.at(bar.begin), width = std::max(1.5, x.at(bar.begin + bar.length) - begin);
+    out += fmt::format(
+        "<text class=\"name\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
+        "<rect class=\"bar s1\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" rx=\"2\"><title>{}: {}</title></rect>"
+        "<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>",
+        kNames - 8, top + 15, escape(bar.name), begin, top + 3, width, kRow - 8, escape(bar.name), escape(bar.label),
+        begin + width + 5, top + 15, escape(bar.label));
+    top += kRow;
+  }
+  return svg(out, top + 6, std::string("waterfall, ") + std::string(unit));
+}
+
+}  // namespace kiln::report

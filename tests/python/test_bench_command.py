@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does `kiln bench` say what it should of every kind of op, and do baselines, sweeps and reports hold? On the engine."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu")
+SPEC = "randn:f32:1024"
+
+
+@pytest.fixture(scope="module")
+def library(command, sources):
+    done = subprocess.run(
+        [str(command), "build", str(sources / "misbehaving.cu"), "--json"], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)["library"]
+
+
+@pytest.fixture
+def kiln(command, tmp_path):
+    def run(*words: str, code: int = 0, **env: str) -> subprocess.CompletedProcess:
+        merged = {**os.environ, "KILN_PYTHON": sys.executable, **env}
+        done = subprocess.run(
+            [str(command), *words], cwd=tmp_path, capture_output=True, text=True, env=merged, timeout=240
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+def bench(kiln, library, op, *words, **more):
+    return kiln("bench", library, op, SPEC, "--quick", *words, **more)
+
+
+def test_an_op(kiln, library):
+    done = bench(kiln, library, "good")
+    assert "good(x: f32 1024): engine time (no GPU time)" in done.stdout
+    assert "not compared with a reference" in done.stdout and "GB/s" not in done.stdout
+
+
+def test_json_and_what_is_expected(kiln, library, tmp_path):
+    done = kiln("bench", library, "good", "zeros:f32:64", "--expect", "ones:f32:64", "--quick", "--json")
+    result = json.loads(done.stdout)["results"][0]
+    assert result["time"] == "engine time" and "equal to ones:f32:64" in result["correct"]
+    assert result["machine"]["host"] and result["source_hash"]
+    done = kiln("bench", library, "good", "zeros:f32:64", "--expect", "zeros:f32:64", "--quick", code=1)
+    assert "gives a wrong result" in done.stderr and "64 of 64 elements differ" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "op, words",
+    [
+        ("throws", ["no luck with 1024 elements"]),
+        ("crashes", ["ended by signal 6"]),
+        ("leaks", ["free memory fell at each look"]),
+        ("spoils_input", ["wrote to its input 'x'"]),
+        ("changes", ["gives another result in its second call"]),
+    ],
+)
+def test_ops_that_cannot_be_timed(kiln, library, op, words):
+    done = bench(kiln, library, op, code=1)
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_a_hang_ends_at_its_limit(kiln, library):
+    done = bench(kiln, library, "hangs", "--limit", "2", code=1)
+    assert "did not finish in 2 s" in done.stderr
+
+
+def test_more_memory_than_there_is(kiln, library):
+    done = kiln("bench", library, "good", "randn:f32:2^44", code=1)
+    assert "memory" in done.stderr
+
+
+def test_no_gpu(kiln, library):
+    done = bench(kiln, library, "good", "--device", "cuda", code=1)
+    assert "error:" in done.stderr and "GPU" in done.stderr + done.stdout
+
+
+def test_against_torch(kiln, library):
+    done = bench(kiln, library, "good", "--against", "torch.erf", code=1)
+    assert "gives a wrong result" in done.stderr
+    done = bench(kiln, library, "good", "--against", "torch.no_such", code=1)
+    assert "cannot compare with 'torch.no_such'" in done.stderr
+    done = kiln(
+        "bench", library, "good", "full=-1:f32:512", "--against", "torch.zeros_like", "--quick", "--explain", "--json"
+    )
+    result = json.loads(done.stdout)["results"][0]
+    assert result["comparisons"][0]["b"] == "torch.zeros_like"
+    assert result["start"]["import_s"] > 0 and result["versions"]["torch"] == torch.__version__
+
+
+def test_explain(kiln, library):
+    done = bench(kiln, library, "good", "--explain")
+    assert "what a timer would say:" in done.stdout and "true: the engine's time of a call" in done.stdout
+
+
+def test_sweeps_and_files(kiln, library, tmp_path):
+    done = kiln(
+        "bench", library, "good", "randn:f32:{n}", "--axis", "n=64,2^8", "--bytes", "2 * n * size(f32)", "--quick",
+        "--csv", "out.csv", "--markdown", "out.md", "--html", "out.html", "--json",
+    )  # fmt: skip
+    results = json.loads(done.stdout)["results"]
+    assert [one["axes"] for one in results] == [{"n": "64"}, {"n": "2^8"}]
+    assert [one["contenders"][0]["bytes"] for one in results] == [512, 2048]
+    assert len(list(csv.reader((tmp_path / "out.csv").open()))) == 3
+    assert (tmp_path / "out.md").read_text().count("| good |") == 2
+    page = (tmp_path / "out.html").read_text()
+    assert page.startswith("<!doctype html>") and "http://" not in page and "https://" not in page
+
+
+def test_baselines(kiln, library, tmp_path):
+    words = ("--baseline", "mine.jsonl")
+    assert "saved the baseline" in bench(kiln, library, "good", *words).stderr
+    path = tmp_path / "mine.jsonl"
+    kept = json.loads(path.read_text())
+
+    def write(change):
+        value = json.loads(json.dumps(kept))
+        change(value)
+        path.write_text(json.dumps(value) + "\n")
+
+    def scale(value, factor):
+        cold = value["contenders"][0]["cold"]
+        cold["samples_ns"] = [one * factor for one in cold["samples_ns"]]
+
+    # As if it had been three times as fast: what runs now is a regression.
+    write(lambda value: scale(value, 1 / 3))
+    done = bench(kiln, library, "good", *words, code=1)
+    assert "SLOWER" in done.stdout
+    write(lambda value: scale(value, 3))
+    assert "FASTER" in bench(kiln, library, "good", *words).stdout
+    write(lambda value: value["machine"].update(host="elsewhere"))
+    done = bench(kiln, library, "good", *words, code=1)
+    assert "another machine" in done.stderr and "--across-machines" in done.stderr
+    write(lambda value: (value["machine"].update(host="elsewhere"), scale(value, 3)))
+    assert (
+        "warning: the baseline is of another machine"
+        in bench(kiln, library, "good", "--across-machines", *words).stderr
+    )
+    path.write_text("half a li")
+    assert "has no result in it" in bench(kiln, library, "good", *words, code=1).stderr
+    assert "saved the baseline" in bench(kiln, library, "good", "--update", *words).stderr
+
+
+def test_history_is_kept(kiln, library, tmp_path):
+    for _ in range(2):
+        bench(kiln, library, "good", "--history", "h.jsonl")
+    bench(kiln, library, "good", "--history", "h.jsonl", "--no-history")
+    lines = (tmp_path / "h.jsonl").read_text().splitlines()
+    assert len(lines) == 2 and all(json.loads(line)["format"] == 1 for line in lines)
+
+
+def test_benchmarks_of_a_project(kiln, sources, tmp_path):
+    (tmp_path / "plus.cu").write_text((sources / "plus.cu").read_text())
+    (tmp_path / "kiln.toml").write_text(
+        'name = "plus"\n[bench.small]\nop = "plus"\nargs = ["randn:f32:{n}"]\naxes = { n = [32, 64] }\n'
+        'defines = { STEP = ["1.0f", "2.0f"] }\nbytes = "8 * n"\n'
+    )
+    results = json.loads(kiln("bench", "--quick", "--json").stdout)["results"]
+    assert len(results) == 4
+    assert {one["defines"][0] for one in results} == {"STEP=1.0f", "STEP=2.0f"}
+    (tmp_path / "kiln.toml").write_text('name = "plus"\n[bench.small]\nopp = "plus"\n')
+    assert "there is no key 'opp'" in kiln("bench", code=2).stderr
+
+
+def test_cold(kiln, library, tmp_path):
+    done = kiln("bench", library, "good", SPEC, "--cold", "--cold-runs", "2", "--html", "cold.html", "--json")
+    value = json.loads(done.stdout)
+    kinds = {one["kind"]: {s["name"]: s for s in one["stages"]} for one in value["kinds"]}
+    native = kinds["native"]
+    assert native["cuInit"]["median_ns"] is None and "no GPU" in native["cuInit"]["why"]
+    for stage in ("dlopen of the library", "symbol resolution", "first allocation", "first call", "steady call"):
+        assert native[stage]["median_ns"] > 0
+    assert any(name.startswith("dlopen lib") for name in native)
+    assert kinds["python"]["import torch"]["median_ns"] > 1e6
+    assert any("import torch takes" in line for line in value["advice"])
+    assert "<svg" in (tmp_path / "cold.html").read_text()
+    text = kiln("bench", library, "good", SPEC, "--cold", "--cold-runs", "1").stdout
+    assert "until the first result" in text and "#" in text
+
+
+def test_profile_of_an_op_and_a_script(kiln, library, tmp_path):
+    done = kiln("profile", library, "good", SPEC, "--html", "p.html", "--trace", "t.json")
+    assert "add_one" in done.stdout and "(engine)" in done.stdout and "16 blocks of 64" in done.stdout
+    assert "misbehaving::good" in done.stdout
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert "flame graph" in (tmp_path / "p.html").read_text()
+    (tmp_path / "s.py").write_text("import torch, sys\nx = torch.ones(int(sys.argv[1]))\ntorch.sqrt(x * x)\n")
+    done = kiln("profile", "s.py", "100")
+    assert "aten::mul" in done.stdout and "aten::sqrt" in done.stdout
+    (tmp_path / "s.py").write_text("raise ValueError('no such luck')\n")
+    assert "no such luck" in kiln("profile", "s.py", code=1).stderr
+    assert "there is no such file" in kiln("profile", "missing.py", code=2).stderr
+
+
+def test_profile_of_a_function():
+    import kiln
+
+    x = torch.randn(1000)
+    seen = kiln.profile(lambda: torch.sqrt(x * x))
+    assert seen.ops()[:2] == ["aten::mul", "aten::sqrt"]
+    assert "aten::sqrt" in str(seen) and json.loads(seen.chrome_trace)["traceEvents"]
+    nested = kiln.profile(torch.nn.functional.layer_norm, x, (1000,))
+    assert "aten::native_layer_norm" in nested.ops()
+    assert nested.json["tree"][0]["children"], "an op under its caller"
