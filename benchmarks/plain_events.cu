@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
     float4 *a, *b, *out;
     std::vector<float> values(count);
     unsigned state = 1;
-    for (float& value : values) value = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) / (1 << 23) - 1;
+    for (float& value : values)
+      value = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) / (1 << 23) - 1;
     check(cudaMalloc(&a, 4 * count));
     check(cudaMalloc(&b, 4 * count));
     check(cudaMalloc(&out, 4 * count));

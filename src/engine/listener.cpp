@@ -39,12 +39,13 @@ void listen_to_launches(KilnLaunchListener function, void* user) {
 
 int64_t launch_begins() { return g_listener.load(std::memory_order_acquire) ? monotonic_ns() : 0; }
 
-void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel, uint64_t shared_bytes, int code) {
+void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel, uint64_t shared_bytes,
+                  int code) {
   const Listener* listener = g_listener.load(std::memory_order_acquire);
   if (!listener || begin_ns == 0) return;
-  const KilnLaunchRecord record{sizeof(KilnLaunchRecord), code,     kernel,
-                                launch.grid,              launch.block, shared_bytes,
-                                begin_ns,                 monotonic_ns() - begin_ns};
+  const KilnLaunchRecord record{
+      sizeof(KilnLaunchRecord), code, kernel, launch.grid, launch.block, shared_bytes, begin_ns,
+      monotonic_ns() - begin_ns};
   listener->function(&record, listener->user);
 }
 

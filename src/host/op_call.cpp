@@ -220,7 +220,8 @@ double distinct_bytes(const KilnTensor& tensor) {
 
 double OpCall::moved_bytes() const {
   double bytes = 0;
-  for (const Tensor& argument : tensors_) bytes += distinct_bytes(*argument.tensor.view()) * (argument.writable ? 2 : 1);
+  for (const Tensor& argument : tensors_)
+    bytes += distinct_bytes(*argument.tensor.view()) * (argument.writable ? 2 : 1);
   const auto add = [&](const KilnTensor* result) {
     const bool is_argument = std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& argument) {
       return argument.tensor.view()->data == result->data;

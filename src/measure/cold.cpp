@@ -15,7 +15,9 @@ constexpr int kBarWidth = 40;
 // What comes after the first call is a state, not a stage that one waits for.
 constexpr std::string_view kAfter[] = {"second call", "steady call", "second allocation"};
 
-bool is_after(std::string_view name) { return std::find(std::begin(kAfter), std::end(kAfter), name) != std::end(kAfter); }
+bool is_after(std::string_view name) {
+  return std::find(std::begin(kAfter), std::end(kAfter), name) != std::end(kAfter);
+}
 
 const Json* kind_of(const Json& result, std::string_view kind) {
   for (const Json& one : result["kinds"])
@@ -65,8 +67,8 @@ Result<ColdRun> cold_run(const Json& json) {
   try {
     ColdRun run{json.at("kind").get<std::string>(), {}};
     for (const Json& stage : json.at("stages"))
-      run.stages.push_back({stage.at("name").get<std::string>(), stage.at("ns").get<double>(),
-                            stage.value("why", std::string())});
+      run.stages.push_back(
+          {stage.at("name").get<std::string>(), stage.at("ns").get<double>(), stage.value("why", std::string())});
     return run;
   } catch (const Json::exception& e) {
     return Error{Fault::Bug, "cannot read the stages of a cold start", e.what(), ""};
@@ -103,37 +105,41 @@ std::vector<std::string> cold_advice(const Json& result) {
              *python = kind_of(result, "python");
   if (python) {
     const double import = stage_ns(*python, "import torch");
-    add(import, fmt::format("import torch takes {}: keep the process alive (a server, a pool of workers); nothing in the op "
-                            "changes it",
-                            time_text(import)));
+    add(import,
+        fmt::format("import torch takes {}: keep the process alive (a server, a pool of workers); nothing in the op "
+                    "changes it",
+                    time_text(import)));
   }
   if (native) {
     const double context = stage_ns(*native, "cuInit") + stage_ns(*native, "context");
-    add(context, fmt::format("the driver and the CUDA context take {}: create it early, beside other work (torch.cuda.init()); "
-                             "nvidia-persistenced keeps the driver loaded",
-                             time_text(context)));
+    add(context,
+        fmt::format("the driver and the CUDA context take {}: create it early, beside other work (torch.cuda.init()); "
+                    "nvidia-persistenced keeps the driver loaded",
+                    time_text(context)));
     const double handles = stage_ns(*native, "cuBLAS handle") + stage_ns(*native, "cuDNN handle");
-    add(handles, fmt::format("cuBLAS and cuDNN take {} to load and start: only programs that use them pay", time_text(handles)));
+    add(handles,
+        fmt::format("cuBLAS and cuDNN take {} to load and start: only programs that use them pay", time_text(handles)));
     const double first = stage_ns(*native, "first call"), steady = stage_ns(*native, "steady call");
     if (first > 10 * steady && steady > 0)
-      add(first - steady, fmt::format("the first call takes {} and later ones {}: call it once before you measure or serve",
-                                      time_text(first), time_text(steady)));
+      add(first - steady,
+          fmt::format("the first call takes {} and later ones {}: call it once before you measure or serve",
+                      time_text(first), time_text(steady)));
     for (const Json* compiled : {foreign, jit})
       if (compiled) {
         const double with = stage_ns(*compiled, "first call");
         if (with > 1.5 * first)
-          add(with - first,
-              fmt::format("{}: the first call takes {} instead of {}, because the driver compiles PTX: build with --arch for the "
-                          "GPU it runs on; the driver keeps the result in CUDA_CACHE_PATH",
-                          compiled == foreign ? "without SASS for this GPU" : "with CUDA_FORCE_PTX_JIT", time_text(with),
-                          time_text(first)));
+          add(with - first, fmt::format("{}: the first call takes {} instead of {}, because the driver compiles PTX: "
+                                        "build with --arch for the "
+                                        "GPU it runs on; the driver keeps the result in CUDA_CACHE_PATH",
+                                        compiled == foreign ? "without SASS for this GPU" : "with CUDA_FORCE_PTX_JIT",
+                                        time_text(with), time_text(first)));
       }
     if (eager) {
       const double lazy_total = (*native)["total_ns"].get<double>(), eager_total = (*eager)["total_ns"].get<double>();
       if (eager_total > 1.05 * lazy_total)
-        add(eager_total - lazy_total,
-            fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first launch of each kernel must be quick",
-                        time_text(eager_total - lazy_total)));
+        add(eager_total - lazy_total, fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first "
+                                                  "launch of each kernel must be quick",
+                                                  time_text(eager_total - lazy_total)));
     }
   }
   std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.ns > b.ns; });

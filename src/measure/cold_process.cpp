@@ -118,7 +118,10 @@ bool time_driver(Clock& clock) {
 }  // namespace
 
 Json to_json(const ColdRequest& r) {
-  return {{"kind", r.kind}, {"library", r.library.string()}, {"dependents", r.dependents}, {"op", r.op},
+  return {{"kind", r.kind},
+          {"library", r.library.string()},
+          {"dependents", r.dependents},
+          {"op", r.op},
           {"arguments", r.arguments}};
 }
 

@@ -21,8 +21,8 @@ namespace kiln::measure {
 namespace {
 
 constexpr int kNotReady = 600, kOutOfMemory = 2;
-constexpr int kMultiprocessors = 16, kL2Bytes = 38, kClockKhz = 13, kMajor = 75, kMinor = 76,
-              kMemoryKhz = 36, kMemoryBits = 37;  // CU_DEVICE_ATTRIBUTE_*
+constexpr int kMultiprocessors = 16, kL2Bytes = 38, kClockKhz = 13, kMajor = 75, kMinor = 76, kMemoryKhz = 36,
+              kMemoryBits = 37;  // CU_DEVICE_ATTRIBUTE_*
 constexpr unsigned kMappedPortable = 0x3, kWaitGreaterEqual = 0x0;
 constexpr int kCaptureRelaxed = 2;
 constexpr double kHoldLimit_s = 0.2;  // longer than any enqueueing; shorter than anybody's patience

@@ -64,7 +64,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceFacts& facts() const = 0;
-  virtual double now_ns() = 0;  // of the host, steady
+  virtual double now_ns() = 0;                      // of the host, steady
   virtual void* stream() const { return nullptr; }  // where the calls must go: a cudaStream_t
 
   // Room for events 0 .. count - 1.

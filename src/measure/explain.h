@@ -10,7 +10,7 @@
 namespace kiln::measure {
 
 struct NaiveTime {
-  std::string how;    // "perf_counter around the call, no synchronisation"
+  std::string how;  // "perf_counter around the call, no synchronisation"
   double ns = 0;
   std::string wrong;  // what it leaves out or adds
 };

@@ -177,8 +177,7 @@ Result<Axis> parse_axis(std::string_view written) {
   const size_t equal = rest.find('=');
   if (equal == std::string_view::npos) return wrong;
   axis.name = std::string(rest.substr(0, equal));
-  for (std::string_view value : text::split(rest.substr(equal + 1), ','))
-    axis.values.emplace_back(text::trim(value));
+  for (std::string_view value : text::split(rest.substr(equal + 1), ',')) axis.values.emplace_back(text::trim(value));
   const bool empty = std::any_of(axis.values.begin(), axis.values.end(), [](const auto& v) { return v.empty(); });
   if (!text::is_identifier(axis.name) || empty) return wrong;
   return axis;

@@ -74,8 +74,7 @@ std::string key_of(const Json& result, const Json& contender) {
 }
 
 std::string incomparable(const Json& now, const Json& then) {
-  if (time_kind(now) != time_kind(then))
-    return fmt::format("one is {}, the other {}", time_kind(now), time_kind(then));
+  if (time_kind(now) != time_kind(then)) return fmt::format("one is {}, the other {}", time_kind(now), time_kind(then));
   const std::string gpu_now = words(part(now, "device"), "name"), gpu_then = words(part(then, "device"), "name");
   if (gpu_now != gpu_then) return fmt::format("another device ({}, then {})", gpu_now, gpu_then);
   const std::string host_now = words(part(now, "machine"), "host"), host_then = words(part(then, "machine"), "host");
@@ -125,10 +124,10 @@ std::vector<Change> compare_with(const std::vector<Json>& now, const std::vector
 std::string changes_text(const std::vector<Change>& changes) {
   std::string out;
   for (const Change& change : changes)
-    out += fmt::format("  {:<9} {}: {} now, {} then, {:.3f}x ({:.3f} to {:.3f}; below {:.1f} % counts as equal)\n",
-                       name_of(change.verdict), change.what, time_text(change.now_ns), time_text(change.then_ns),
-                       change.ratio.value, change.ratio.interval.low, change.ratio.interval.high,
-                       100 * change.threshold);
+    out +=
+        fmt::format("  {:<9} {}: {} now, {} then, {:.3f}x ({:.3f} to {:.3f}; below {:.1f} % counts as equal)\n",
+                    name_of(change.verdict), change.what, time_text(change.now_ns), time_text(change.then_ns),
+                    change.ratio.value, change.ratio.interval.low, change.ratio.interval.high, 100 * change.threshold);
   return out;
 }
 

@@ -25,9 +25,9 @@ std::string incomparable(const Json& now, const Json& then);
 std::string differences(const Json& now, const Json& then);
 
 struct Change {
-  std::string what;   // the key
+  std::string what;  // the key
   Verdict verdict = Verdict::Ambiguous;
-  Ratio ratio;        // now to then: above 1 is slower
+  Ratio ratio;  // now to then: above 1 is slower
   double threshold = 0;
   double now_ns = 0, then_ns = 0;
 };

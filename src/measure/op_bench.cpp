@@ -58,19 +58,20 @@ Status compare_arrays(const host::OpCall& call, const std::vector<host::Array>& 
     const host::Tolerance tolerance = host::tolerance_for(seen[i].type(), wanted[i].type(), {}, {});
     const host::Comparison comparison = host::compare(seen[i], wanted[i], tolerance);
     if (comparison.equal) continue;
-    return wrong_result(call, what,
-                        comparison.unlike.empty()
-                            ? fmt::format("{} of {} elements differ, the first at {}: {}, wanted {}",
-                                          comparison.mismatches, comparison.count,
-                                          host::coordinate_text(comparison.first), comparison.first_seen,
-                                          comparison.first_wanted)
-                            : comparison.unlike);
+    return wrong_result(
+        call, what,
+        comparison.unlike.empty()
+            ? fmt::format("{} of {} elements differ, the first at {}: {}, wanted {}", comparison.mismatches,
+                          comparison.count, host::coordinate_text(comparison.first), comparison.first_seen,
+                          comparison.first_wanted)
+            : comparison.unlike);
   }
   return {};
 }
 
 // What is known without a reference: it gives the same twice, and leaves its inputs alone.
-Result<std::string> check(const OpRequest& request, host::OpCall& call, std::vector<host::Array>& first, bool& mutates) {
+Result<std::string> check(const OpRequest& request, host::OpCall& call, std::vector<host::Array>& first,
+                          bool& mutates) {
   CHECK_OK(call.call());
   CHECK_OK(call.synchronize());
   TRY(first, arrays_of(call));
@@ -121,8 +122,14 @@ Status add_rotations(const OpRequest& request, const Device& device, Prepared& p
 }  // namespace
 
 Json to_json(const OpRequest& r) {
-  Json json{{"library", r.library.string()}, {"op", r.op},         {"arguments", r.arguments}, {"against", r.against},
-            {"expect", r.expect},            {"device", r.device}, {"seed", r.seed},           {"options", r.options}};
+  Json json{{"library", r.library.string()},
+            {"op", r.op},
+            {"arguments", r.arguments},
+            {"against", r.against},
+            {"expect", r.expect},
+            {"device", r.device},
+            {"seed", r.seed},
+            {"options", r.options}};
   json["bytes"] = r.bytes ? Json(*r.bytes) : Json();
   json["flops"] = r.flops ? Json(*r.flops) : Json();
   return json;
@@ -170,8 +177,7 @@ Result<Json> bench_op(const OpRequest& request) {
   TRY(const RunOptions options, run_options(request.options));
   TRY(const Report report, run(*device, {contender}, options));
   Json result = to_json(report);
-  result["title"] =
-      fmt::format("{}({})", contender.name, text::join(prepared.calls.front().tensor_arguments(), ", "));
+  result["title"] = fmt::format("{}({})", contender.name, text::join(prepared.calls.front().tensor_arguments(), ", "));
   result["correct"] = correct;
   if (request.expect.empty())
     result["findings"].push_back({{"trap", "not checked"},

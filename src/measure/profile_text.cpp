@@ -33,11 +33,12 @@ std::string cut(std::string text, size_t width) {
 }
 
 void kernel_line(const Json& kernel, const std::string& indent, std::string& out) {
-  std::string facts = fmt::format("{} blocks of {}", dims_text(kernel.value("grid", Json())),
-                                  dims_text(kernel.value("block", Json())));
+  std::string facts =
+      fmt::format("{} blocks of {}", dims_text(kernel.value("grid", Json())), dims_text(kernel.value("block", Json())));
   if (kernel.value("grid", Json()).is_null()) facts.clear();
   if (number(kernel, "registers") > 0) facts += fmt::format(", {:.0f} registers", number(kernel, "registers"));
-  if (number(kernel, "shared_bytes") > 0) facts += fmt::format(", {} shared", bytes_text(number(kernel, "shared_bytes")));
+  if (number(kernel, "shared_bytes") > 0)
+    facts += fmt::format(", {} shared", bytes_text(number(kernel, "shared_bytes")));
   if (number(kernel, "occupancy") > 0) facts += fmt::format(", occupancy {:.0f} %", number(kernel, "occupancy"));
   if (number(kernel, "bytes") > 0 && number(kernel, "us") > 0)
     facts += fmt::format(", {}", rate_text(number(kernel, "bytes") / number(kernel, "us") / 1e3));
@@ -83,8 +84,8 @@ std::string profile_text(const Json& profile) {
   const bool gpu = profile.value("time", "") == "GPU time";
   std::string out = fmt::format("{}: {} until {}\n", profile.value("title", "profile"),
                                 time_text(number(profile, "wall_us") * 1e3), gpu ? "the GPU was done" : "it returned");
-  out += fmt::format("{:<{}} {:>9} {:>9} {:>9} {:>9}  {}\n", "op", kNameWidth, "CPU", "CPU self", gpu ? "GPU" : "engine",
-                     gpu ? "GPU self" : "", "shapes; grid, block");
+  out += fmt::format("{:<{}} {:>9} {:>9} {:>9} {:>9}  {}\n", "op", kNameWidth, "CPU", "CPU self",
+                     gpu ? "GPU" : "engine", gpu ? "GPU self" : "", "shapes; grid, block");
   lines(profile["tree"], 0, out);
   if (gpu)
     out += fmt::format("{:.0f} kernels, the GPU was idle {:.0f} % of the time\n", number(profile, "kernel_count"),

@@ -28,7 +28,8 @@ Result<std::string> render(std::string_view kind, const Json& value) {
   if (kind == "cold-html") return report::cold_page(value);
   if (kind == "cold-text") return cold_text(value);
   if (kind == "csv") return results_csv(list);
-  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind), "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html",
+  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
+               "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html",
                ""};
 }
 

@@ -40,7 +40,8 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
   if (!device.is_gpu()) return {};
   // A capture of these fails, and leaves torch's own state broken.
   if (leaves_work_behind(timing) || timing.forced_open > 0) {
-    timing.graph_why = timing.forced_open > 0 ? "the call waits for the device" : "the call leaves work on another stream";
+    timing.graph_why =
+        timing.forced_open > 0 ? "the call waits for the device" : "the call leaves work on another stream";
     return {};
   }
   auto graph = sampler.graph(contender, std::min(timing.batch_calls, 64), options.side_s);

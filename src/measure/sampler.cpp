@@ -318,13 +318,15 @@ Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
   CHECK_OK(device_.make_events(2 * kPairs));
   // As the timed samples are taken; the flush is a memset, which CUPTI does not list among the kernels. The kernel that
   // keeps the stream busy stands between the calls.
-  TRY(const std::vector<KernelRecord> all, device_.trace([&]() -> Status {
-    for (int i = 0; i < count; ++i) {
-      CHECK_OK(device_.delay(2e3));
-      CHECK_OK(isolated(contender, 0, true, false));
-    }
-    return {};
-  }, limits_.call_s));
+  TRY(const std::vector<KernelRecord> all, device_.trace(
+                                               [&]() -> Status {
+                                                 for (int i = 0; i < count; ++i) {
+                                                   CHECK_OK(device_.delay(2e3));
+                                                   CHECK_OK(isolated(contender, 0, true, false));
+                                                 }
+                                                 return {};
+                                               },
+                                               limits_.call_s));
   Traced traced;
   for (size_t i = 0; i < all.size();) {
     if (all[i].name == kDelayKernel) {
@@ -342,7 +344,8 @@ Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
     traced.ns.push_back(end - begin);
     traced.busy_ns.push_back(busy);
   }
-  if (traced.ns.empty()) return Error{Fault::Environment, "no kernel times from CUPTI", "it saw no kernel in a call", ""};
+  if (traced.ns.empty())
+    return Error{Fault::Environment, "no kernel times from CUPTI", "it saw no kernel in a call", ""};
   return traced;
 }
 

@@ -22,9 +22,10 @@ std::string contenders_table(const Json& result) {
                      : std::vector<std::string>{"", "time", "95 %", "samples", "in a row", "first call"});
   for (const Json& one : part(result, "contenders")) {
     const Json& cold = part(one, "cold");
-    std::vector<std::string> row = {escape(words(one, "name")), time_text(number(cold, "median_ns")),
-                                    fmt::format("{} to {}", time_text(number(cold, "low_ns")), time_text(number(cold, "high_ns"))),
-                                    fmt::format("{:.0f}", number(cold, "count"))};
+    std::vector<std::string> row = {
+        escape(words(one, "name")), time_text(number(cold, "median_ns")),
+        fmt::format("{} to {}", time_text(number(cold, "low_ns")), time_text(number(cold, "high_ns"))),
+        fmt::format("{:.0f}", number(cold, "count"))};
     if (gpu) {
       for (const char* key : {"hot", "batched", "graph", "kernel", "launch"}) row.push_back(median_cell(one, key));
       row.push_back(one.contains("gb_per_s") ? fmt::format("{:.0f}", number(one, "gb_per_s")) : "");
@@ -43,14 +44,15 @@ std::string verdicts(const Json& result) {
   std::string out;
   for (const Json& c : part(result, "comparisons")) {
     const Json& ratio = part(c, "ratio");
-    out += fmt::format("<p><span class=\"tag {0}\">{0}</span> {1} against {2}: {3:.3f}x its time ({4:.3f} to {5:.3f}); "
-                       "A against A {6:.3f}</p>\n",
-                       escape(words(c, "verdict")), escape(words(c, "a")), escape(words(c, "b")), number(ratio, "value"),
-                       number(ratio, "low"), number(ratio, "high"), number(part(c, "a_against_a"), "value"));
+    out += fmt::format(
+        "<p><span class=\"tag {0}\">{0}</span> {1} against {2}: {3:.3f}x its time ({4:.3f} to {5:.3f}); "
+        "A against A {6:.3f}</p>\n",
+        escape(words(c, "verdict")), escape(words(c, "a")), escape(words(c, "b")), number(ratio, "value"),
+        number(ratio, "low"), number(ratio, "high"), number(part(c, "a_against_a"), "value"));
   }
   for (const Json& finding : part(result, "findings"))
-    out += fmt::format("<p><span class=\"tag {0}\">{0}</span> <b>{1}</b>{2}: {3}</p>\n", escape(words(finding, "weight")),
-                       escape(words(finding, "trap")),
+    out += fmt::format("<p><span class=\"tag {0}\">{0}</span> <b>{1}</b>{2}: {3}</p>\n",
+                       escape(words(finding, "weight")), escape(words(finding, "trap")),
                        words(finding, "contender").empty() ? "" : " (" + escape(words(finding, "contender")) + ")",
                        escape(words(finding, "text")));
   return out;
@@ -75,12 +77,14 @@ std::string roofline(const Json& results) {
   for (const Json& result : results) {
     copy = std::max(copy, number(part(result, "roof"), "copy_gb_per_s"));
     gemm = std::max(gemm, number(part(result, "roof"), "gemm_tflop_per_s"));
-    for (const Json& one : part(result, "contenders")) has_flops |= number(one, "flops") > 0 && number(one, "bytes") > 0;
+    for (const Json& one : part(result, "contenders"))
+      has_flops |= number(one, "flops") > 0 && number(one, "bytes") > 0;
   }
   if (copy <= 0) return "";
   for (const Json& result : results)
     for (const Json& one : part(result, "contenders")) {
-      const double bytes = number(one, "bytes"), flops = number(one, "flops"), ns = number(part(one, "cold"), "median_ns");
+      const double bytes = number(one, "bytes"), flops = number(one, "flops"),
+                   ns = number(part(one, "cold"), "median_ns");
       if (bytes <= 0 || ns <= 0 || (has_flops && flops <= 0)) continue;
       const double x = has_flops ? flops / bytes : bytes, y = has_flops ? flops / ns * 1e-3 : bytes / ns;
       least = std::min(least, x);
@@ -114,8 +118,9 @@ std::string history(const Json& results, const Json& past) {
       if (words(old, "title") != title || part(old, "contenders").empty()) continue;
       const Json& one = part(old, "contenders").front();
       const double us = number(part(one, "cold"), "median_ns") / 1e3;
-      line.points.push_back({static_cast<double>(line.points.size() + 1), us,
-                             fmt::format("{}: {} {}", words(old, "date"), time_text(us * 1e3), words(old, "source_hash").substr(0, 8))});
+      line.points.push_back(
+          {static_cast<double>(line.points.size() + 1), us,
+           fmt::format("{}: {} {}", words(old, "date"), time_text(us * 1e3), words(old, "source_hash").substr(0, 8))});
     }
     if (line.points.size() < 2) continue;
     out += "<h3>" + escape(title) + "</h3>\n" + line_chart({line}, {"run", "us a call"});
@@ -133,8 +138,8 @@ std::string machine(const Json& result) {
   add("driver", words(device, "driver"));
   add("CUDA of the driver", words(device, "cuda"));
   if (clocks.is_object())
-    add("SM clock", fmt::format("{:.0f} MHz ({:.0f} to {:.0f})", number(clocks, "median_mhz"), number(clocks, "least_mhz"),
-                                number(clocks, "greatest_mhz")));
+    add("SM clock", fmt::format("{:.0f} MHz ({:.0f} to {:.0f})", number(clocks, "median_mhz"),
+                                number(clocks, "least_mhz"), number(clocks, "greatest_mhz")));
   add("host", words(host, "host"));
   add("CPU", words(host, "cpu"));
   for (const char* name : {"torch", "python"}) add(name, words(part(result, "versions"), name));
@@ -150,12 +155,14 @@ std::string bench_page(const Json& value) {
                        : value.is_array()                             ? value
                                                                       : Json::array({value});
   const std::string kind = results.empty() ? "" : words(results.front(), "time");
-  std::string body = fmt::format("<h1>Benchmarks</h1>\n<p class=\"soft\">{}</p>\n",
-                                 kind == "engine time" ? "Engine time: how long the CPU takes to run the kernel's PTX. No GPU time."
-                                                       : "GPU time between events, cold L2, medians with 95 % intervals.");
+  std::string body =
+      fmt::format("<h1>Benchmarks</h1>\n<p class=\"soft\">{}</p>\n",
+                  kind == "engine time" ? "Engine time: how long the CPU takes to run the kernel's PTX. No GPU time."
+                                        : "GPU time between events, cold L2, medians with 95 % intervals.");
   for (const Json& result : results) {
     body += "<section class=\"card\">\n<h2 style=\"margin-top:0\">" + escape(words(result, "title")) + "</h2>\n";
-    if (!words(result, "correct").empty()) body += "<p class=\"soft\">Correct: " + escape(words(result, "correct")) + "</p>\n";
+    if (!words(result, "correct").empty())
+      body += "<p class=\"soft\">Correct: " + escape(words(result, "correct")) + "</p>\n";
     body += contenders_table(result) + verdicts(result) + distributions(result) + "</section>\n";
   }
   body += roofline(results) + history(results, part(value, "history"));
@@ -183,7 +190,8 @@ std::string cold_page(const Json& result) {
         bars.pop_back();
       else
         at += ns;
-      rows.push_back({escape(name), time_text(ns), time_text(number(stage, "low_ns")), time_text(number(stage, "high_ns"))});
+      rows.push_back(
+          {escape(name), time_text(ns), time_text(number(stage, "low_ns")), time_text(number(stage, "high_ns"))});
     }
     body += fmt::format("<section class=\"card\"><h2 style=\"margin-top:0\">{}: {} until the first result</h2>\n",
                         escape(words(kind, "kind")), time_text(number(kind, "total_ns")));

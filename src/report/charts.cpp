@@ -56,7 +56,8 @@ struct Scale {
   std::vector<double> ticks(int wanted) const {
     std::vector<double> out;
     if (log) {
-      for (int e = static_cast<int>(std::ceil(range.low)); e <= std::floor(range.high); ++e) out.push_back(std::pow(10, e));
+      for (int e = static_cast<int>(std::ceil(range.low)); e <= std::floor(range.high); ++e)
+        out.push_back(std::pow(10, e));
       if (out.size() >= 2) return out;
       out.clear();
       for (int i = 0; i <= 3; ++i) out.push_back(std::pow(10, range.low + (range.high - range.low) * i / 3));
@@ -72,19 +73,24 @@ std::string frame(const Scale& x, const Scale& y, std::string_view x_name, std::
   std::string out;
   for (double tick : x.ticks(7)) {
     const double at = x.at(tick);
-    out += fmt::format("<line class=\"axis\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>",
-                       at, kTop, kHeight - kBottom, kHeight - kBottom + 16, tick_text(tick));
+    out += fmt::format(
+        "<line class=\"axis\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
+        "text-anchor=\"middle\">{4}</text>",
+        at, kTop, kHeight - kBottom, kHeight - kBottom + 16, tick_text(tick));
   }
   for (double tick : y_name.empty() ? std::vector<double>() : y.ticks(5)) {
     const double at = y.at(tick);
-    out += fmt::format("<line class=\"axis\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>",
-                       kLeft, at, kWidth - kRight, at, kLeft - 6, at + 4, tick_text(tick));
+    out += fmt::format(
+        "<line class=\"axis\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" "
+        "text-anchor=\"end\">{}</text>",
+        kLeft, at, kWidth - kRight, at, kLeft - 6, at + 4, tick_text(tick));
   }
   out += fmt::format("<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", (kLeft + kWidth - kRight) / 2,
                      kHeight - 6, escape(x_name));
   if (!y_name.empty())
-    out += fmt::format("<text x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">{1}</text>",
-                       (kTop + kHeight - kBottom) / 2, escape(y_name));
+    out += fmt::format(
+        "<text x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">{1}</text>",
+        (kTop + kHeight - kBottom) / 2, escape(y_name));
   return out;
 }
 
@@ -96,7 +102,8 @@ std::string key(const std::vector<Line>& lines) {
 }
 
 std::string svg(const std::string& inside, double height, std::string_view what) {
-  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n", kWidth, height, escape(what), inside);
+  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n", kWidth, height,
+                     escape(what), inside);
 }
 
 }  // namespace
@@ -137,7 +144,8 @@ std::string density_chart(const std::vector<Line>& samples, std::string_view uni
     for (int i = 0; i < kCurve; ++i)
       path += fmt::format(" L{:.1f} {:.1f}", x.at(shown.low + (shown.high - shown.low) * i / (kCurve - 1)),
                           y.at(curves[k][static_cast<size_t>(i)]));
-    out += fmt::format("<path class=\"area s{}\" d=\"{} L{:.1f} {:.1f} Z\"/>", k % 6 + 1, path, x.at(shown.high), y.at(0));
+    out +=
+        fmt::format("<path class=\"area s{}\" d=\"{} L{:.1f} {:.1f} Z\"/>", k % 6 + 1, path, x.at(shown.high), y.at(0));
   }
   return key(samples) + svg(out, kHeight, "distribution of the samples");
 }
@@ -162,7 +170,8 @@ std::string line_chart(const std::vector<Line>& lines, const Axes& axes) {
                            k % 6 + 1, x.at(point.x), y.at(point.y), escape(point.label));
     }
     const bool roof = lines[k].name.starts_with("roof");
-    if (!axes.marks_only || roof) out += fmt::format("<path class=\"{} s{}\" d=\"{}\"/>", roof ? "roof" : "stroke", k % 6 + 1, path);
+    if (!axes.marks_only || roof)
+      out += fmt::format("<path class=\"{} s{}\" d=\"{}\"/>", roof ? "roof" : "stroke", k % 6 + 1, path);
     if (!roof) out += marks;
   }
   return key(lines) + svg(out, kHeight, axes.y + " over " + axes.x);
@@ -180,7 +189,8 @@ std::string waterfall(const std::vector<Bar>& bars, std::string_view unit) {
     const double begin = x.at(bar.begin), width = std::max(1.5, x.at(bar.begin + bar.length) - begin);
     out += fmt::format(
         "<text class=\"name\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
-        "<rect class=\"bar s1\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" rx=\"2\"><title>{}: {}</title></rect>"
+        "<rect class=\"bar s1\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" rx=\"2\"><title>{}: "
+        "{}</title></rect>"
         "<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>",
         kNames - 8, top + 15, escape(bar.name), begin, top + 3, width, kRow - 8, escape(bar.name), escape(bar.label),
         begin + width + 5, top + 15, escape(bar.label));

@@ -31,7 +31,9 @@ inline std::string words(const Json& json, const char* key) {
 // Three digits and a unit.
 inline std::string time_text(double ns) {
   const double size = std::abs(ns);
-  const auto digits = [](double v) { return fmt::format("{:.{}f}", v, std::abs(v) < 10 ? 2 : std::abs(v) < 100 ? 1 : 0); };
+  const auto digits = [](double v) {
+    return fmt::format("{:.{}f}", v, std::abs(v) < 10 ? 2 : std::abs(v) < 100 ? 1 : 0);
+  };
   if (size < 1e3) return fmt::format("{:.0f} ns", ns);
   if (size < 1e6) return digits(ns / 1e3) + " us";
   if (size < 1e9) return digits(ns / 1e6) + " ms";

@@ -63,7 +63,8 @@ std::string page(std::string_view title, std::string_view body, std::string_view
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
+      "<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n",
       escape(title), kStyle);
   out += body;
   out += "\n</main>\n";

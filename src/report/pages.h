@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages does kiln write of its measurements? Each is one file; the JSON is what src/measure and kiln.profile make.
+// Which pages does kiln write of its measurements? Each is one file; the JSON is what src/measure and kiln.profile
+// make.
 #pragma once
 
 #include <string>

@@ -23,7 +23,8 @@ double extent(const Json& profile) {
 // One rectangle; its text is shown where it fits.
 std::string box(double x, double y, double width, int series, const std::string& name, const std::string& facts) {
   std::string out = fmt::format(
-      "<g class=\"box\" tabindex=\"0\"><rect class=\"bar s{}\" x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" rx=\"2\"/>"
+      "<g class=\"box\" tabindex=\"0\"><rect class=\"bar s{}\" x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" "
+      "height=\"{:.0f}\" rx=\"2\"/>"
       "<title>{}\n{}</title>",
       series, x, y, std::max(0.7, width - 0.5), kRow - 3, escape(name), escape(facts));
   const auto room = static_cast<size_t>(std::max(0.0, (width - 8) / 7));
@@ -37,9 +38,10 @@ void flame(const Json& nodes, double x, double scale, int depth, int& deepest, s
   deepest = std::max(deepest, depth);
   for (const Json& node : nodes) {
     const double width = number(node, "cpu_us") * scale;
-    out += box(x, depth * kRow, width, 1, words(node, "name"),
-               fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(number(node, "cpu_us")), us_text(number(node, "cpu_self_us")),
-                           us_text(number(node, "gpu_us")), words(node, "shapes")));
+    out +=
+        box(x, depth * kRow, width, 1, words(node, "name"),
+            fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(number(node, "cpu_us")),
+                        us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")), words(node, "shapes")));
     flame(part(node, "children"), x, scale, depth + 1, deepest, out);
     double below = x;
     for (const Json& child : part(node, "children")) below += number(child, "cpu_us") * scale;
@@ -47,7 +49,8 @@ void flame(const Json& nodes, double x, double scale, int depth, int& deepest, s
       const double kernel_width = std::min(number(kernel, "us") * scale, x + width - below);
       if (kernel_width <= 0) continue;
       deepest = std::max(deepest, depth + 1);
-      out += box(below, (depth + 1) * kRow, kernel_width, 2, words(kernel, "name"), "kernel, " + us_text(number(kernel, "us")));
+      out += box(below, (depth + 1) * kRow, kernel_width, 2, words(kernel, "name"),
+                 "kernel, " + us_text(number(kernel, "us")));
       below += kernel_width;
     }
     x += width;
@@ -62,8 +65,10 @@ std::string flame_graph(const Json& profile) {
   std::string boxes;
   flame(part(profile, "tree"), 0, kWidth / total, 0, deepest, boxes);
   return fmt::format(
-      "<h2>Where the host's time went</h2>\n<p class=\"soft\">Width is time of the CPU; each op stands on its caller. Orange: "
-      "kernels it launched. Point at a box for figures.</p>\n<svg class=\"flame\" style=\"max-width:none\" viewBox=\"0 0 {} "
+      "<h2>Where the host's time went</h2>\n<p class=\"soft\">Width is time of the CPU; each op stands on its caller. "
+      "Orange: "
+      "kernels it launched. Point at a box for figures.</p>\n<svg class=\"flame\" style=\"max-width:none\" viewBox=\"0 "
+      "0 {} "
       "{:.0f}\" role=\"img\" aria-label=\"flame graph\">{}</svg>\n",
       kWidth, (deepest + 1) * kRow + 4, boxes);
 }
@@ -89,8 +94,10 @@ std::string timeline(const Json& profile) {
                          static_cast<double>(i) * kRow + 13, escape(order[i]));
   return fmt::format(
       "<h2>Timeline</h2>\n<p class=\"soft\">{} in all. The buttons, or the wheel over it, zoom; drag moves.</p>\n"
-      "<p><button data-zoom=\"2\">closer</button> <button data-zoom=\"0.5\">farther</button> <button data-zoom=\"0\">all</button></p>\n"
-      "<div class=\"wide\" id=\"timeline\"><svg style=\"max-width:none;width:100%\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" "
+      "<p><button data-zoom=\"2\">closer</button> <button data-zoom=\"0.5\">farther</button> <button "
+      "data-zoom=\"0\">all</button></p>\n"
+      "<div class=\"wide\" id=\"timeline\"><svg style=\"max-width:none;width:100%\" viewBox=\"0 0 {} {:.0f}\" "
+      "role=\"img\" "
       "aria-label=\"timeline\">{}{}</svg></div>\n",
       us_text(end), kWidth, static_cast<double>(order.size()) * kRow + 6, names, boxes);
 }
@@ -98,8 +105,9 @@ std::string timeline(const Json& profile) {
 void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string>>& rows) {
   for (const Json& node : nodes) {
     const std::string indent = fmt::format("<span style=\"padding-left:{}px\"></span>", 18 * depth);
-    rows.push_back({indent + escape(words(node, "name")), us_text(number(node, "cpu_us")), us_text(number(node, "cpu_self_us")),
-                    us_text(number(node, "gpu_us")), us_text(number(node, "gpu_self_us")), escape(words(node, "shapes"))});
+    rows.push_back({indent + escape(words(node, "name")), us_text(number(node, "cpu_us")),
+                    us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")),
+                    us_text(number(node, "gpu_self_us")), escape(words(node, "shapes"))});
     for (const Json& kernel : part(node, "kernels")) {
       std::string facts;
       if (part(kernel, "grid").is_array()) facts = dump(part(kernel, "grid")) + " x " + dump(part(kernel, "block"));
@@ -145,14 +153,17 @@ constexpr std::string_view kScript = R"js(
 
 std::string profile_page(const Json& profile) {
   const bool gpu = words(profile, "time") == "GPU time";
-  std::string body = "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover rect{fill-opacity:.75}</style>\n";
-  body += fmt::format("<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
-                      escape(words(profile, "title")), escape(words(profile, "verdict")), us_text(number(profile, "wall_us")),
-                      gpu ? fmt::format(", {} of it on the GPU", us_text(number(profile, "gpu_us"))) : "",
-                      number(profile, "kernel_count"),
-                      gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * number(profile, "gpu_idle")) : ", on the engine");
+  std::string body =
+      "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover rect{fill-opacity:.75}</style>\n";
+  body += fmt::format(
+      "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
+      escape(words(profile, "title")), escape(words(profile, "verdict")), us_text(number(profile, "wall_us")),
+      gpu ? fmt::format(", {} of it on the GPU", us_text(number(profile, "gpu_us"))) : "",
+      number(profile, "kernel_count"),
+      gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * number(profile, "gpu_idle")) : ", on the engine");
   body += flame_graph(profile) + timeline(profile);
-  std::vector<std::vector<std::string>> rows = {{"op", "CPU", "CPU self", gpu ? "GPU" : "engine", gpu ? "GPU self" : "", "shapes; grid x block"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"op", "CPU", "CPU self", gpu ? "GPU" : "engine", gpu ? "GPU self" : "", "shapes; grid x block"}};
   tree_rows(part(profile, "tree"), 0, rows);
   body += "<h2>Ops</h2>\n" + table(rows);
   return page("kiln profile: " + words(profile, "title"), body, kScript);

@@ -121,8 +121,12 @@ Json core_options(const Options& options) {
   if (options.seconds_most > 0) json["time_most_s"] = options.seconds_most;
   if (options.seed) json["seed"] = options.seed;
   if (options.quick)
-    json.update({{"warm_up_least_s", 0.02}, {"warm_up_most_s", 0.1}, {"time_least_s", 0.05}, {"time_most_s", 1},
-                 {"side_s", 0.01}, {"precision", 0.02}});
+    json.update({{"warm_up_least_s", 0.02},
+                 {"warm_up_most_s", 0.1},
+                 {"time_least_s", 0.05},
+                 {"time_most_s", 1},
+                 {"side_s", 0.01},
+                 {"precision", 0.02}});
   return json;
 }
 
@@ -188,12 +192,12 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
   if (then.empty())
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
                  fmt::format("{} has no result in it", path.string()), "--update writes it anew"};
-  if (skipped) context.note(fmt::format("warning: {} lines of {} are no results and were skipped", skipped, path.string()));
+  if (skipped)
+    context.note(fmt::format("warning: {} lines of {} are no results and were skipped", skipped, path.string()));
   if (const std::string why = measure::incomparable(results.front(), then.front()); !why.empty()) {
     if (!options.across_machines)
       return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
-                   fmt::format("it is of {}", why),
-                   "--across-machines compares all the same; --update replaces it"};
+                   fmt::format("it is of {}", why), "--across-machines compares all the same; --update replaces it"};
     context.note(fmt::format("warning: the baseline is of {}; the verdicts mean little", why));
   }
   if (const std::string what = measure::differences(results.front(), then.front()); !what.empty())
@@ -202,7 +206,8 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
   if (changes.empty())
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
                  "it has none of these benchmarks", "--update replaces it"};
-  if (!context.json) context.print(fmt::format("against the baseline {}\n{}", options.baseline, measure::changes_text(changes)));
+  if (!context.json)
+    context.print(fmt::format("against the baseline {}\n{}", options.baseline, measure::changes_text(changes)));
   for (const measure::Change& change : changes)
     said.push_back({{"what", change.what},
                     {"verdict", measure::name_of(change.verdict)},
@@ -212,14 +217,16 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
   return measure::has_regression(changes) ? 1 : 0;
 }
 
-Status write_files(const Options& options, const std::vector<Json>& results, const fs::path& history, Context& context) {
+Status write_files(const Options& options, const std::vector<Json>& results, const fs::path& history,
+                   Context& context) {
   const Json all = results;
   const auto write = [&](const std::string& to, const char* kind) -> Status {
     if (to.empty()) return {};
     Json shown = all;
     // The page also draws how the same benchmarks did before.
     if (std::string_view(kind) == "html")
-      if (auto text = sys::real_files().read(history)) shown = {{"results", all}, {"history", measure::read_results(*text)}};
+      if (auto text = sys::real_files().read(history))
+        shown = {{"results", all}, {"history", measure::read_results(*text)}};
     TRY(const std::string text, measure::render(kind, shown));
     if (to == "-") return context.print(text), Status();
     CHECK_OK(sys::real_files().write(context.directory / to, text));
@@ -248,7 +255,8 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
     TRY(const project::Manifest manifest, project::read_manifest(sys::real_files(), manifest_path));
     TRY(plans, plans_of(manifest.bench, manifest_path.string()));
     if (plans.empty())
-      return Error{Fault::Usage, fmt::format("no benchmark in {}", manifest_path.string()), "it has no table [bench.NAME]",
+      return Error{Fault::Usage, fmt::format("no benchmark in {}", manifest_path.string()),
+                   "it has no table [bench.NAME]",
                    "[bench.add]\\nop = \"my_add\"\\nargs = [\"randn:f32:2^24\", \"randn:f32:2^24\"]"};
   }
   std::vector<BenchCase> cases;

@@ -60,7 +60,10 @@ Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Enviro
   const auto text = sys::real_files().read(answered);
   if (!text)
     return Error{Fault::Work, what,
-                 done.timed_out ? "it did not finish in 120 s" : fmt::format("the process ended with code {}: {}", done.exit_code, text::trim(done.out)), ""};
+                 done.timed_out
+                     ? "it did not finish in 120 s"
+                     : fmt::format("the process ended with code {}: {}", done.exit_code, text::trim(done.out)),
+                 ""};
   TRY(const Json answer, parse_json(*text, "the answer of a cold start"));
   if (answer.contains("error"))
     return Error{Fault::Work, answer["error"].value("what", what), answer["error"].value("why", ""),
@@ -117,7 +120,8 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
   const bool gpu = has_gpu(runs.front());
   if (gpu) {
     kinds.push_back({"native, eager modules", options.library, {{"CUDA_MODULE_LOADING", "EAGER"}}});
-    kinds.push_back({"native, PTX compiled", options.library, {{"CUDA_FORCE_PTX_JIT", "1"}, {"CUDA_CACHE_DISABLE", "1"}}});
+    kinds.push_back(
+        {"native, PTX compiled", options.library, {{"CUDA_FORCE_PTX_JIT", "1"}, {"CUDA_CACHE_DISABLE", "1"}}});
     if (options.target.extension() != ".so") {
       if (auto foreign = build_without_sass(options, context))
         kinds.push_back({"native, no SASS for this GPU", *foreign, {}});
@@ -133,8 +137,8 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
     if (!options.device.empty()) with.set("KILN_DEVICE", options.device);
     const measure::ColdRequest request{"python", options.library, {}, options.op, options.arguments};
     for (int i = 0; i < std::min(options.runs, kPythonRuns); ++i) {
-      auto run = one_process({python->program, "-m", "kiln._cold_process"}, with, scratch.path, measure::to_json(request),
-                             "no stages of Python");
+      auto run = one_process({python->program, "-m", "kiln._cold_process"}, with, scratch.path,
+                             measure::to_json(request), "no stages of Python");
       if (!run) {
         context.note(fmt::format("no stages of Python: {}", run.error().why));
         break;

@@ -81,7 +81,8 @@ Result<Python> python_with_torch(Context& context, const std::string& what_for) 
   const std::string wished = env.get("KILN_PYTHON").value_or("python3");
   const fs::path program = sys::find_program(sys::real_files(), wished, search);
   if (program.empty())
-    return Error{Fault::Environment, what_for, fmt::format("there is no {} on PATH", wished), "install Python and torch"};
+    return Error{Fault::Environment, what_for, fmt::format("there is no {} on PATH", wished),
+                 "install Python and torch"};
   const std::string package = home.root.parent_path().string();
   const auto former = env.get("PYTHONPATH");
   env.set("PYTHONPATH", former ? package + ":" + *former : package);
@@ -133,8 +134,9 @@ Result<Json> ask_python(const Python& python, const std::string& module, const J
   const auto text = sys::real_files().read(letters.answer());
   if (!text)
     return Error{Fault::Work, what,
-                 done.timed_out ? fmt::format("it did not finish in {:.0f} s", limit_s)
-                                : fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
+                 done.timed_out
+                     ? fmt::format("it did not finish in {:.0f} s", limit_s)
+                     : fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
                  ""};
   TRY(Json answer, parse_json(*text, "the answer of Python"));
   if (answer.contains("error")) return error_of(answer["error"]);

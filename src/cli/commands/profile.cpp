@@ -44,8 +44,11 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
 Result<int> run(const Options& options, Context& context) {
   const fs::path path = context.directory / options.target;
   TRY(const std::string kind, kind_of(options, path));
-  Json request{{"kind", kind}, {"target", kind == "script" ? path.string() : options.target}, {"op", ""},
-               {"arguments", options.words}, {"trace", ""}};
+  Json request{{"kind", kind},
+               {"target", kind == "script" ? path.string() : options.target},
+               {"op", ""},
+               {"arguments", options.words},
+               {"trace", ""}};
   if (!options.trace.empty()) request["trace"] = (context.directory / options.trace).string();
   if (kind == "op") {
     request["op"] = options.words.front();
@@ -77,10 +80,12 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A script (.py), a .cu file, project or library, or package.module.function")
+  app.add_option("TARGET", options->target,
+                 "A script (.py), a .cu file, project or library, or package.module.function")
       ->required()
       ->option_text(" ");
-  app.add_option("WORDS", options->words, "The op and its arguments, as kiln call takes them; or the script's arguments")
+  app.add_option("WORDS", options->words,
+                 "The op and its arguments, as kiln call takes them; or the script's arguments")
       ->take_all()
       ->expected(1 << 20, -1)
       ->allow_extra_args(false)

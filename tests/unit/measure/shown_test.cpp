@@ -40,9 +40,9 @@ Json measured(double bytes = 192 << 20) {
 
 TEST(Shown, TheTableHasEveryTime) {
   const std::string text = result_text(measured());
-  for (const char* word : {"my_add", "torch.add", "isolated, cold L2", "isolated, hot L2", "in a row", "in a CUDA graph",
-                           "its kernels (CUPTI)", "launch (host)", "first call (host)", "SAME", "% of a copy", "TFLOP/s",
-                           "two events with nothing between", "1980 MHz"})
+  for (const char* word : {"my_add", "torch.add", "isolated, cold L2", "isolated, hot L2", "in a row",
+                           "in a CUDA graph", "its kernels (CUPTI)", "launch (host)", "first call (host)", "SAME",
+                           "% of a copy", "TFLOP/s", "two events with nothing between", "1980 MHz"})
     EXPECT_THAT(text, HasSubstr(word));
 }
 
@@ -77,8 +77,9 @@ TEST(Shown, ThePageIsWholeAndEscaped) {
   const Json result = measured();
   const auto page = render("html", {{"results", {result}}, {"history", {result, result}}});
   ASSERT_TRUE(page);
-  EXPECT_THAT(*page, AllOf(HasSubstr("<!doctype html>"), HasSubstr("my_add(&lt;a&gt;, b)"), HasSubstr("Roofline"),
-                           HasSubstr("History"), HasSubstr("</html>"), Not(HasSubstr("http://")), Not(HasSubstr("nan"))));
+  EXPECT_THAT(*page,
+              AllOf(HasSubstr("<!doctype html>"), HasSubstr("my_add(&lt;a&gt;, b)"), HasSubstr("Roofline"),
+                    HasSubstr("History"), HasSubstr("</html>"), Not(HasSubstr("http://")), Not(HasSubstr("nan"))));
 }
 
 TEST(Shown, UnknownFormsAndBrokenInput) {
@@ -93,9 +94,16 @@ TEST(Shown, UnknownFormsAndBrokenInput) {
 
 ColdRun cold(std::string kind, double first_ms) {
   return {std::move(kind),
-          {{"driver library", 1e6, ""}, {"cuInit", 30e6, ""}, {"context", 200e6, ""}, {"cuDNN handle", -1, "not there"},
-           {"first allocation", 2e6, ""}, {"second allocation", 0.1e6, ""}, {"first call", first_ms * 1e6, ""},
-           {"wait for it", 0.1e6, ""}, {"second call", 0.05e6, ""}, {"steady call", 0.02e6, ""}}};
+          {{"driver library", 1e6, ""},
+           {"cuInit", 30e6, ""},
+           {"context", 200e6, ""},
+           {"cuDNN handle", -1, "not there"},
+           {"first allocation", 2e6, ""},
+           {"second allocation", 0.1e6, ""},
+           {"first call", first_ms * 1e6, ""},
+           {"wait for it", 0.1e6, ""},
+           {"second call", 0.05e6, ""},
+           {"steady call", 0.02e6, ""}}};
 }
 
 TEST(Cold, StagesTotalsAndAdvice) {
@@ -110,30 +118,48 @@ TEST(Cold, StagesTotalsAndAdvice) {
   EXPECT_THAT(advice[1], HasSubstr("context take 230 ms"));
   EXPECT_THAT(advice[2], HasSubstr("without SASS for this GPU: the first call takes 60.0 ms instead of 4.00 ms"));
   const std::string text = cold_text(result);
-  EXPECT_THAT(text, AllOf(HasSubstr("native (3 processes), 237 ms until the first result"), HasSubstr("not there"), HasSubstr("###")));
+  EXPECT_THAT(text, AllOf(HasSubstr("native (3 processes), 237 ms until the first result"), HasSubstr("not there"),
+                          HasSubstr("###")));
   EXPECT_EQ(cold_run(to_json(python))->stages.size(), python.stages.size());
   EXPECT_FALSE(cold_run(Json::object()));
   EXPECT_THAT(*render("cold-html", result), AllOf(HasSubstr("<svg"), HasSubstr("What helps")));
 }
 
 TEST(Profile, TreeAndPage) {
-  const Json kernel = {{"name", "add_kernel<float>"}, {"us", 50.0}, {"grid", {1024, 1, 1}}, {"block", {256, 1, 1}},
-                       {"registers", 16}, {"occupancy", 92}, {"stream", 7}, {"shared_bytes", 0}, {"bytes", 192000000}};
-  const Json leaf = {{"name", "aten::mul"}, {"shapes", "16x16"}, {"begin_us", 1.0}, {"cpu_us", 10.0}, {"cpu_self_us", 10.0},
-                     {"gpu_us", 50.0}, {"gpu_self_us", 50.0}, {"kernels", {kernel}}, {"children", Json::array()}};
+  const Json kernel = {{"name", "add_kernel<float>"},
+                       {"us", 50.0},
+                       {"grid", {1024, 1, 1}},
+                       {"block", {256, 1, 1}},
+                       {"registers", 16},
+                       {"occupancy", 92},
+                       {"stream", 7},
+                       {"shared_bytes", 0},
+                       {"bytes", 192000000}};
+  const Json leaf = {{"name", "aten::mul"}, {"shapes", "16x16"},   {"begin_us", 1.0},
+                     {"cpu_us", 10.0},      {"cpu_self_us", 10.0}, {"gpu_us", 50.0},
+                     {"gpu_self_us", 50.0}, {"kernels", {kernel}}, {"children", Json::array()}};
   Json root = leaf;
   root["name"] = "aten::outer";
   root["kernels"] = Json::array();
   root["children"] = {leaf, leaf};
-  const Json profile = {{"title", "sqrt"}, {"time", "GPU time"}, {"wall_us", 200.0}, {"gpu_us", 100.0}, {"gpu_idle", 0.5},
-                        {"verdict", "launch bound"}, {"kernel_count", 2}, {"tree", {root}},
-                        {"timeline", {{{"kind", "op"}, {"name", "aten::outer"}, {"begin_us", 1.0}, {"us", 20.0}, {"lane", "CPU 0"}},
-                                      {{"kind", "kernel"}, {"name", "add"}, {"begin_us", 9.0}, {"us", 50.0}, {"lane", "stream 7"}}}}};
+  const Json profile = {
+      {"title", "sqrt"},
+      {"time", "GPU time"},
+      {"wall_us", 200.0},
+      {"gpu_us", 100.0},
+      {"gpu_idle", 0.5},
+      {"verdict", "launch bound"},
+      {"kernel_count", 2},
+      {"tree", {root}},
+      {"timeline",
+       {{{"kind", "op"}, {"name", "aten::outer"}, {"begin_us", 1.0}, {"us", 20.0}, {"lane", "CPU 0"}},
+        {{"kind", "kernel"}, {"name", "add"}, {"begin_us", 9.0}, {"us", 50.0}, {"lane", "stream 7"}}}}};
   const std::string text = profile_text(profile);
-  EXPECT_THAT(text, AllOf(HasSubstr("aten::mul (2 calls)"), HasSubstr("* add_kernel<float>"), HasSubstr("1024 blocks of 256"),
-                          HasSubstr("16 registers"), HasSubstr("occupancy 92 %"), HasSubstr("3840 GB/s"), HasSubstr("idle 50 %"),
-                          HasSubstr("launch bound")));
-  EXPECT_THAT(*render("profile-html", profile), AllOf(HasSubstr("flame graph"), HasSubstr("Timeline"), HasSubstr("aten::mul")));
+  EXPECT_THAT(text, AllOf(HasSubstr("aten::mul (2 calls)"), HasSubstr("* add_kernel<float>"),
+                          HasSubstr("1024 blocks of 256"), HasSubstr("16 registers"), HasSubstr("occupancy 92 %"),
+                          HasSubstr("3840 GB/s"), HasSubstr("idle 50 %"), HasSubstr("launch bound")));
+  EXPECT_THAT(*render("profile-html", profile),
+              AllOf(HasSubstr("flame graph"), HasSubstr("Timeline"), HasSubstr("aten::mul")));
 }
 
 }  // namespace
