@@ -257,7 +257,7 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
     if (plans.empty())
       return Error{Fault::Usage, fmt::format("no benchmark in {}", manifest_path.string()),
                    "it has no table [bench.NAME]",
-                   "[bench.add]\\nop = \"my_add\"\\nargs = [\"randn:f32:2^24\", \"randn:f32:2^24\"]"};
+                   "docs/guide/bench.md shows one; or name an op: kiln bench FILE.cu OP ARGS"};
   }
   std::vector<BenchCase> cases;
   for (const BenchPlan& plan : plans) {
