@@ -2,7 +2,6 @@
 // What is known about one binary file once it was read?
 #pragma once
 
-#include <regex>
 #include <string>
 #include <vector>
 

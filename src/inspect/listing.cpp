@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "inspect/artifact.h"
@@ -129,6 +130,7 @@ std::map<std::string, std::map<uint64_t, DisassembledLine>> parse_nvdisasm(std::
     if (head.starts_with(".section")) {
       std::string_view name = text::trim(head.substr(8));
       section = &out[std::string(name.substr(0, name.find(',')))];
+      label.clear();  // the one behind the last instruction of the section before
       continue;
     }
     if (comment.find("GPR") != comment.npos) names = column_names(comment);

@@ -147,6 +147,15 @@ def test_a_row_of_the_table_chooses_the_kernel(browser: Browser) -> None:
     assert "DMUL" in browser.run("document.getElementById('sass').textContent") or not shutil.which("nvdisasm")
 
 
+def test_panes_scroll_by_themselves(browser: Browser) -> None:
+    """A long listing must not push the others out of sight."""
+    choose(browser, "first")
+    assert browser.run("document.getElementById('sass').scrollHeight > document.getElementById('sass').clientHeight")
+    assert browser.run(
+        "(() => { const d = document.querySelector('#code > div'); return d.scrollHeight <= d.clientHeight + 1; })()"
+    )
+
+
 def test_sections_fold(browser: Browser) -> None:
     height = "document.getElementById('overview').getBoundingClientRect().height"
     before = browser.run(height)

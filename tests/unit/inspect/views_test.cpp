@@ -83,6 +83,7 @@ TEST(TorchNames, AreComparedWithoutTheStringAbi) {
 }
 
 constexpr const char* kDisassembly =
+    ".L_x_1:\n"
     "\t.section\t.text._Z1kPf,\"ax\",@progbits\n"
     "                                   // | GPR   | PRED   | UGPR   |\n"
     ".text._Z1kPf:                      // |       |        |        |\n"
@@ -96,6 +97,7 @@ TEST(Nvdisasm, TextLabelsAndLiveRegisters) {
   auto& lines = sections[".text._Z1kPf"];
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].text, "LDC R1, c[0x0][0x28]");
+  EXPECT_EQ(lines[0].label, "");
   EXPECT_EQ(lines[0].registers, 1);
   EXPECT_EQ(lines[0].uniform, 2);
   EXPECT_EQ(lines[16].label, ".L_x_2");
