@@ -60,7 +60,7 @@ std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, 
       return block.shared + address;
     }
     case ptx::Space::Local:
-      if (address > warp.local_stride || warp.local_stride - address < bytes) {
+      if (address > warp.local_limit || warp.local_limit - address < bytes) {
         out_of_bounds(warp, op, lane, space, access, address, bytes);
         return nullptr;
       }

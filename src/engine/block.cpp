@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/affine.h"
+#include "engine/budget.h"
 #include "engine/fault.h"
 #include "engine/warp.h"
 
@@ -179,7 +180,8 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
 
 namespace {
 
-void start_warp(Block& block, uint32_t index) {
+// False: there is no memory for its registers.
+bool start_warp(Block& block, uint32_t index) {
   Warp& warp = *block.warps[index];
   Grid& grid = *block.grid;
   warp.block = &block;
@@ -195,16 +197,29 @@ void start_warp(Block& block, uint32_t index) {
   warp.splits.clear();
   warp.copies.clear();
   warp.groups.clear();
+  warp.kernel_frame = nullptr;
+  warp.local_limit = 0;
+  if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return false;
   Frame* frame = block.worker->acquire(*grid.program, grid);
+  if (!frame) return false;
   frame->parent = nullptr;
   frame->depth = 0;
   frame->users = 1;
   frame->local_offset = 0;
   frame->stack_bytes = 0;
   warp.kernel_frame = frame;
-  if (grid.program->local_bytes) warp.grow_local(grid.program->local_bytes);
   fill_specials(warp, *frame);
   warp.splits.push_back({grid.program->ops.data(), warp.alive, frame, Wait::None, 0, 0, 0, false});
+  return true;
+}
+
+std::string describe_exhaustion(const Grid& grid) {
+  return fmt::format(
+      "Out of memory: the kernel needs {} bytes of registers and {} of local memory a warp; all warps that run "
+      "together "
+      "may have {} MB\n  at {}",
+      grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize, memory_budget() >> 20,
+      demangled(grid.program->name));
 }
 
 // Frames of callees are left behind when a launch stops in the middle.
@@ -231,8 +246,12 @@ Outcome Block::run() {
     if (finished[i]) continue;
     Warp& warp = *warps[i];
     if (i >= started) {
-      start_warp(*this, i);
       started = i + 1;
+      if (!start_warp(*this, i)) {
+        grid->report(kLaunchOutOfResources, describe_exhaustion(*grid));
+        abandon();
+        return Outcome::Faulted;
+      }
     }
     Outcome outcome = warp.run();
     if (outcome == Outcome::Finished) {
@@ -300,20 +319,28 @@ void Block::threads_exited(uint32_t count) {
 }
 
 std::string Block::describe_deadlock() const {
-  std::map<std::string, uint32_t> waiting;
+  struct Group {
+    uint32_t threads = 0;
+    ThreadId first{};
+  };
+  std::map<std::string, Group> waiting;  // by place
   for (uint32_t i = 0; i < started; ++i) {
     for (const Split& split : warps[i]->splits) {
       const Op* at = split.wait == Wait::Barrier ? split.at - 1 : split.at;
       std::string what = split.wait == Wait::Barrier ? fmt::format("barrier {}", split.barrier) : "a warp-wide *.sync";
-      waiting[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))] +=
-          static_cast<uint32_t>(std::popcount(split.mask));
+      Group& group = waiting[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))];
+      if (group.threads == 0) group.first = thread_of(*warps[i], static_cast<uint32_t>(std::countr_zero(split.mask)));
+      group.threads += static_cast<uint32_t>(std::popcount(split.mask));
     }
   }
   std::string text = fmt::format(
       "Barrier deadlock: no thread of the block can go on\n  at {}\n  in block ({},{},{}), {} of {} threads have not "
       "ended",
       demangled(grid->program->name), x, y, z, live_threads, grid->threads_per_block);
-  for (const auto& [place, threads] : waiting) text += fmt::format("\n  {} threads wait at {}", threads, place);
+  for (const auto& [place, group] : waiting) {
+    text += fmt::format("\n  {} threads wait at {}, the first is thread ({},{},{})", group.threads, place,
+                        group.first.x, group.first.y, group.first.z);
+  }
   return text;
 }
 

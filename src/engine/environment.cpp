@@ -18,6 +18,7 @@ Environment environment() {
   Environment out;
   out.threads = static_cast<uint32_t>(number_from("KILN_ENGINE_THREADS"));
   out.step_limit = number_from("KILN_ENGINE_STEP_LIMIT");
+  out.memory_mb = number_from("KILN_ENGINE_MEMORY_MB");
   return out;
 }
 

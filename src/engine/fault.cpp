@@ -99,7 +99,7 @@ const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space spac
       text += fmt::format("the block has {} bytes of shared memory", grouped(warp.block->shared_bytes));
       break;
     case ptx::Space::Local:
-      text += fmt::format("the thread has {} bytes of local memory", grouped(warp.local_stride));
+      text += fmt::format("the thread has {} bytes of local memory", grouped(warp.local_limit));
       break;
     default:
       text += nearest_text(warp, address, bytes, access);

@@ -3,6 +3,7 @@
 // made anew in the child of a fork.
 #include "engine/grid.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,7 +14,9 @@
 #include <new>
 #include <thread>
 
+#include "engine/budget.h"
 #include "engine/environment.h"
+#include "engine/fault.h"
 
 namespace kiln::engine {
 
@@ -26,12 +29,21 @@ void Grid::report(int code, std::string text) {
   stop.store(true);
 }
 
+namespace {
+
+uint64_t bytes_of(const Program& program) { return sizeof(Frame) + program.frame_bytes; }
+
+void destroy(Frame* frame) {
+  release_memory(frame->bytes);
+  frame->~Frame();
+  ::operator delete (frame, std::align_val_t{64});
+}
+
+}  // namespace
+
 Worker::~Worker() {
   for (Pool& pool : pools_) {
-    for (Frame* frame : pool.free) {
-      frame->~Frame();
-      ::operator delete (frame, std::align_val_t{64});
-    }
+    for (Frame* frame : pool.free) destroy(frame);
   }
 }
 
@@ -51,10 +63,7 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
     // many.
     if (pools_.size() >= 64) {
       for (Pool& old : pools_) {
-        for (Frame* frame : old.free) {
-          frame->~Frame();
-          ::operator delete (frame, std::align_val_t{64});
-        }
+        for (Frame* frame : old.free) destroy(frame);
         old.free.clear();
       }
       pools_.clear();
@@ -64,11 +73,17 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
   }
   Frame* frame = nullptr;
   if (pool->free.empty()) {
-    size_t bytes = sizeof(Frame) + program.frame_bytes;
-    void* memory = ::operator new (bytes, std::align_val_t{64});
+    const uint64_t bytes = bytes_of(program);
+    if (!reserve_memory(bytes)) return nullptr;
+    void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+    if (!memory) {
+      release_memory(bytes);
+      return nullptr;
+    }
     std::memset(memory, 0, bytes);
     frame = new (memory) Frame;
     frame->program = &program;
+    frame->bytes = bytes;
     if (!program.image.empty()) std::memcpy(frame->data(), program.image.data(), program.image.size());
   } else {
     frame = pool->free.back();
@@ -102,8 +117,7 @@ void Worker::release(Frame* frame) {
       return;
     }
   }
-  frame->~Frame();
-  ::operator delete (frame, std::align_val_t{64});
+  destroy(frame);
 }
 
 bool Worker::open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active) {
@@ -157,13 +171,21 @@ void Worker::close(std::unique_ptr<Block> block) {
   cluster->ended.clear();
 }
 
+// A block, or a turn of each of its warps: some milliseconds in all.
+constexpr uint32_t kRoundsBetweenPolls = 64;
+
 void Worker::run_blocks(Grid& grid) {
   for (CachedRegion& region : cache_) region = {};
   std::vector<std::unique_ptr<Block>> active;
   // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
   // more; a cooperative launch has all its blocks resident.
   const size_t most = grid.cooperative ? ~size_t{0} : 64;
-  while (!grid.stop.load(std::memory_order_relaxed)) {
+  for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
+    if (rounds % kRoundsBetweenPolls == 0 && grid.interrupts.poll()) {
+      grid.interrupted.store(true);
+      grid.report(kLaunchTimeout, fmt::format("Interrupted by SIGINT\n  at {}", demangled(grid.program->name)));
+      break;
+    }
     if (active.empty() && !open_next(grid, &active)) break;
     for (size_t i = 0; i < active.size() && !grid.stop.load(std::memory_order_relaxed);) {
       Outcome outcome = active[i]->run();

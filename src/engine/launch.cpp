@@ -165,7 +165,8 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
   run_grid(grid);
   heap.reclaim();
   if (begin_ns) launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes, grid.fault_code);
-  if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), true};
+  if (grid.interrupted.load() && python_will_raise()) return {};  // what was computed is never seen
+  if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), !grid.interrupted.load()};
   return {};
 }
 

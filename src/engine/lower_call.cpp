@@ -49,6 +49,11 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
                       fmt::format("Stack overflow: {} calls deep\n{}", caller->depth + 1, where(warp, *op, lane)));
   }
   Frame* frame = warp.worker->acquire(callee, *warp.block->grid);
+  if (!frame) {
+    return warp.fault(op, kLaunchOutOfResources, lane,
+                      fmt::format("Out of memory for the registers of a call, {} calls deep\n{}", caller->depth + 1,
+                                  where(warp, *op, lane)));
+  }
   frame->parent = caller;
   frame->depth = caller->depth + 1;
   frame->users = 1;

@@ -28,7 +28,7 @@ const Op* run_branch_if(Warp& warp, const Op* op) {
   if (taken == warp.mask) return go(warp, op, op->target);
   if (op->target <= op) {
     warp.steps += static_cast<uint64_t>(op - op->target) + 1;
-    --warp.turn;
+    warp.turn -= op->y ? kSpinCost : 1;
   }
   return warp.diverge(op->target, taken, op + 1);
 }
@@ -58,10 +58,35 @@ const Op* run_branch_around(Warp& warp, const Op* op) {
 
 const Op* run_exit(Warp& warp, const Op*) { return warp.exit_lanes(); }
 
+namespace {
+
+// Does the loop that this branch closes wait for a write of somebody else? A short one that reads memory in a way that
+// asks for the newest value.
+bool closes_a_spin(Lowering& l) {
+  constexpr uint32_t kLongest = 64;
+  const ptx::Instruction& ins = l.ins();
+  auto label = l.body().labels.find(ins.operands[0].name);
+  const auto index = static_cast<uint32_t>(&ins - l.body().instructions.data());
+  if (label == l.body().labels.end() || label->second > index || index - label->second > kLongest) return false;
+  for (uint32_t i = label->second; i < index; ++i) {
+    const ptx::Instruction& in = l.body().instructions[i];
+    if (in.mnemonic == "atom" || in.mnemonic == "nanosleep" || in.mnemonic == "mbarrier") return true;
+    if (in.mnemonic == "ld" && (in.has("volatile") || in.has("acquire") || in.has("relaxed") || in.has("mmio"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool branch(Lowering& l) {
   const ptx::Instruction& ins = l.ins();
+  const bool spins = closes_a_spin(l);
   if (ins.guard == ptx::kNoRegister) {
-    l.branch_to(l.emit(&run_branch), ins.operands[0].name);
+    Op& op = l.emit(&run_branch);
+    op.y = spins;
+    l.branch_to(op, ins.operands[0].name);
     return true;
   }
   ptx::Operand guard;
@@ -71,6 +96,7 @@ bool branch(Lowering& l) {
   if (!l.predicate(guard, &p)) return false;
   Op& op = l.emit(ins.guard_negated ? &run_branch_if<true> : &run_branch_if<false>);
   op.a = p;
+  op.y = spins;
   l.branch_to(op, ins.operands[0].name);
   return true;
 }

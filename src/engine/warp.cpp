@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/budget.h"
 #include "engine/fault.h"
 
 namespace kiln::engine {
@@ -139,6 +140,7 @@ void Warp::run_divergent(const Op* op) {
 
 Outcome Warp::run() {
   turn = kTurn;
+  size_t yields = 0;
   for (;;) {
     if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
@@ -149,7 +151,11 @@ Outcome Warp::run() {
       run_divergent(op);
     }
     if (event == Event::Fault) return Outcome::Faulted;
-    if (event == Event::Yield) return Outcome::Yielded;
+    if (event == Event::Yield) {
+      // What the spinning lanes wait for may well be another lane of this warp: each split has its turn.
+      if (++yields >= splits.size()) return Outcome::Yielded;
+      turn = kTurn;
+    }
     if (alive == 0) return Outcome::Finished;
   }
 }
@@ -163,7 +169,8 @@ const Op* Warp::diverge(const Op* taken, uint32_t taken_mask, const Op* other) {
 
 const Op* Warp::jump_back(const Op* from, const Op* to) {
   steps += static_cast<uint64_t>(from - to) + 1;
-  if (--turn > 0) return to;
+  turn -= from->y ? kSpinCost : 1;
+  if (turn > 0) return to;
   return yield(to);
 }
 
@@ -214,14 +221,19 @@ const Op* Warp::fault(const Op* op, int code, uint32_t, const std::string& what)
   return nullptr;
 }
 
+Warp::~Warp() { release_memory(local.size()); }
+
 bool Warp::grow_local(uint32_t bytes_per_lane) {
-  if (bytes_per_lane <= local_stride) return true;
   if (bytes_per_lane > kMaxLocalBytes) return false;
+  local_limit = std::max(local_limit, bytes_per_lane);
+  if (bytes_per_lane <= local_stride) return true;
   uint32_t stride = std::max<uint32_t>(64, std::bit_ceil(bytes_per_lane));
+  if (!reserve_memory(size_t{stride} * kWarpSize)) return false;
   std::vector<std::byte> grown(size_t{stride} * kWarpSize);
   for (uint32_t lane = 0; lane < kWarpSize && local_stride; ++lane) {
     std::memcpy(grown.data() + size_t{lane} * stride, local.data() + size_t{lane} * local_stride, local_stride);
   }
+  release_memory(local.size());
   local = std::move(grown);
   local_stride = stride;
   return true;

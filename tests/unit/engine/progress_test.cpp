@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do lanes, warps and blocks that wait for each other all end, as CUDA promises?
+#include <gmock/gmock.h>
+
+#include "harness.h"
+
+namespace kiln::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Every thread takes the lock, adds to a plain counter, and gives it back. Lanes of a warp that lose spin at a lower
+// place of the program than the one that holds the lock.
+const char* const kSpinLock = R"(
+    ld.param.u64 %rd1, [p];
+    TAKE:
+    atom.global.cas.b32 %r1, [%rd1], 0, 1;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra TAKE;
+    membar.gl;
+    ld.volatile.global.u32 %r2, [%rd1+4];
+    add.u32 %r2, %r2, 1;
+    st.volatile.global.u32 [%rd1+4], %r2;
+    membar.gl;
+    atom.global.exch.b32 %r3, [%rd1], 0;
+)";
+
+TEST(Progress, ASpinLockPassesThroughTheLanesOfAWarp) {
+  Session session(kernel_text("u64 p", kSpinLock));
+  std::vector<uint32_t> state(2, 0);
+  LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {32, 1, 1}}, session.allow(state, "state"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(state[1], 32u);
+}
+
+TEST(Progress, ASpinLockPassesThroughAllBlocks) {
+  Session session(kernel_text("u64 p", kSpinLock));
+  std::vector<uint32_t> state(2, 0);
+  LaunchOutcome outcome = session.launch("k", {{12, 1, 1}, {96, 1, 1}}, session.allow(state, "state"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(state[1], 12u * 96);
+}
+
+// Warp 0 consumes what warp 1 produces, one item at a time, through a flag in shared memory; the consumer runs first.
+TEST(Progress, AProducerAndAConsumerWarpTakeTurns) {
+  Session session(kernel_text("u64 p", R"(
+    .shared .align 4 .b8 mail[8];
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r9, mail;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra ZEROED;
+    st.shared.u32 [%r9], 0;
+    ZEROED:
+    bar.sync 0;
+    mov.u32 %r5, 0;
+    mov.u32 %r6, 0;
+    setp.ge.u32 %p2, %r1, 32;
+    @%p2 bra PRODUCE;
+    CONSUME:
+    ld.volatile.shared.u32 %r2, [%r9];
+    setp.eq.u32 %p3, %r2, 0;
+    @%p3 bra CONSUME;
+    ld.volatile.shared.u32 %r3, [%r9+4];
+    add.u32 %r6, %r6, %r3;
+    bar.warp.sync 0xffffffff;
+    st.volatile.shared.u32 [%r9], 0;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p4, %r5, 50;
+    @%p4 bra CONSUME;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r6;
+    bra END;
+    PRODUCE:
+    ld.volatile.shared.u32 %r2, [%r9];
+    setp.ne.u32 %p3, %r2, 0;
+    @%p3 bra PRODUCE;
+    add.u32 %r5, %r5, 1;
+    st.volatile.shared.u32 [%r9+4], %r5;
+    bar.warp.sync 0xffffffff;
+    st.volatile.shared.u32 [%r9], 1;
+    setp.lt.u32 %p4, %r5, 50;
+    @%p4 bra PRODUCE;
+    END:
+  )"));
+  std::vector<uint32_t> sums(32, 0);
+  LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(sums, "sums"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  for (uint32_t sum : sums) EXPECT_EQ(sum, 50u * 51 / 2);
+}
+
+// Decoupled look-back: each block spins on the flag of the one before it, and the last block's sum is everything.
+TEST(Progress, ALookBackScanEnds) {
+  Session session(kernel_text("u64 p", R"(
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra END;
+    mul.wide.u32 %rd2, %r1, 8;
+    add.u64 %rd3, %rd1, %rd2;
+    mov.u32 %r5, 0;
+    setp.eq.u32 %p2, %r1, 0;
+    @%p2 bra PUBLISH;
+    SPIN:
+    ld.acquire.gpu.global.u32 %r3, [%rd3+-8];
+    setp.eq.u32 %p3, %r3, 0;
+    @%p3 bra SPIN;
+    ld.global.u32 %r5, [%rd3+-4];
+    PUBLISH:
+    add.u32 %r5, %r5, %r1;
+    st.global.u32 [%rd3+4], %r5;
+    st.release.gpu.global.u32 [%rd3], 1;
+    END:
+  )"));
+  std::vector<uint32_t> cells(2 * 300, 0);
+  LaunchOutcome outcome = session.launch("k", {{300, 1, 1}, {128, 1, 1}}, session.allow(cells, "cells"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(cells[2 * 299 + 1], 299u * 300 / 2);
+}
+
+// A grid-wide barrier as cooperative groups make it: a count in global memory, and a spin until all blocks are there.
+TEST(Progress, AGridOfResidentBlocksMeets) {
+  Session session(kernel_text("u64 p", R"(
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %nctaid.x;
+    mov.u32 %r7, 0;
+    AGAIN:
+    add.u32 %r7, %r7, %r2;
+    bar.sync 0;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra MET;
+    membar.gl;
+    atom.global.add.u32 %r3, [%rd1], 1;
+    SPIN:
+    ld.acquire.gpu.global.u32 %r4, [%rd1];
+    setp.lt.u32 %p2, %r4, %r7;
+    @%p2 bra SPIN;
+    MET:
+    bar.sync 0;
+    mad.lo.u32 %r5, %r2, 5, 0;
+    setp.lt.u32 %p3, %r7, %r5;
+    @%p3 bra AGAIN;
+  )"));
+  std::vector<uint32_t> count(1, 0);
+  Shape3 shape{{100, 1, 1}, {64, 1, 1}};
+  shape.flags = KILN_LAUNCH_COOPERATIVE;
+  LaunchOutcome outcome = session.launch("k", shape, session.allow(count, "count"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(count[0], 500u);
+}
+
+TEST(Deadlock, NamesKernelBlockThreadsAndLines) {
+  Session session(module_text(R"(.file 1 "user.cu"
+    .visible .entry half_way() {
+      .reg .pred %p<2>; .reg .b32 %r<3>;
+      .loc 1 10 3
+      mov.u32 %r1, %tid.x;
+      setp.lt.u32 %p1, %r1, 40;
+      @%p1 bra A;
+      .loc 1 12 5
+      bar.sync 1, 96;
+      ret;
+      A:
+      .loc 1 14 5
+      bar.sync 2, 96;
+      ret;
+    })"));
+  LaunchOutcome outcome = session.launch("half_way", {{3, 1, 1}, {64, 1, 1}});
+  EXPECT_EQ(outcome.code, kLaunchFailure);
+  EXPECT_THAT(outcome.text, HasSubstr("half_way"));
+  EXPECT_THAT(outcome.text, HasSubstr("in block ("));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:12"));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:14"));
+  EXPECT_THAT(outcome.text, HasSubstr("thread (40,0,0)"));
+  EXPECT_THAT(outcome.text, HasSubstr("40 threads wait at barrier 2"));
+}
+
+TEST(Deadlock, AShuffleThatNotAllReachIsOne) {
+  Session session(kernel_text("u64 p", R"(
+    mov.u32 %r1, %laneid;
+    setp.lt.u32 %p1, %r1, 7;
+    @%p1 bra A;
+    shfl.sync.idx.b32 %r2, %r1, 0, 31, 0xffffffff;
+    bra END;
+    A: bar.sync 3, 64;
+    END:
+  )"));
+  LaunchOutcome outcome = session.launch("k", {}, uint64_t{0});
+  EXPECT_EQ(outcome.code, kLaunchFailure);
+  EXPECT_THAT(outcome.text, HasSubstr("deadlock"));
+}
+
+}  // namespace
+}  // namespace kiln::engine
