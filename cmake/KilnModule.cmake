@@ -36,9 +36,11 @@ function(kiln_module name)
   kiln_unit_tests(${name} kiln_${name})
 endfunction()
 
-# kiln_unit_tests(NAME libraries...): tests/unit/NAME/*.cpp as test_NAME, one ctest entry.
+# kiln_unit_tests(NAME libraries...): tests/unit/NAME/*.cpp as test_NAME, one ctest entry. NAME_x86-64-v3 has the tests
+# of NAME.
 function(kiln_unit_tests name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}/*.cpp)
+  string(REGEX REPLACE "_x86-64-v[0-9]$" "" folder ${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${folder}/*.cpp)
   if(NOT KILN_TESTS OR NOT sources)
     return()
   endif()

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <exception>
 
+#include "engine/environment.h"
 #include "engine/fault.h"
+#include "engine/level.h"
 #include "engine/listener.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
@@ -78,5 +80,11 @@ constexpr KilnEngine kEngine = {
 }  // namespace kiln::engine
 
 extern "C" __attribute__((visibility("default"))) const KilnEngine* kiln_engine(uint32_t abi_version_wanted) {
+#if defined(KILN_ENGINE_CHOOSES_LEVEL)
+  using namespace kiln::engine;
+  static const KilnEngine* const kBetter = engine_of_level(
+      level_for(environment().level), reinterpret_cast<const void*>(&kiln_engine), KILN_ENGINE_ABI_VERSION);
+  if (kBetter && abi_version_wanted == KILN_ENGINE_ABI_VERSION) return kBetter;
+#endif
   return abi_version_wanted == KILN_ENGINE_ABI_VERSION ? &kiln::engine::kEngine : nullptr;
 }

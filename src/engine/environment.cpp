@@ -19,6 +19,7 @@ Environment environment() {
   out.threads = static_cast<uint32_t>(number_from("KILN_ENGINE_THREADS"));
   out.step_limit = number_from("KILN_ENGINE_STEP_LIMIT");
   out.memory_mb = number_from("KILN_ENGINE_MEMORY_MB");
+  if (const char* level = std::getenv("KILN_ENGINE_LEVEL")) out.level = level;
   return out;
 }
 
