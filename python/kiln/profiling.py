@@ -22,7 +22,7 @@ from ._engine_launches import engine_launches
 from ._torch import torch_module
 from .errors import KilnError
 
-_MARKER = "kiln.profile"  # ties the profiler's clock to ours
+_MARKER = "kiln.profile"  # where the call begins in the trace
 _NOT_OPS = (_MARKER, "PyTorch Profiler (0)")
 
 
@@ -83,6 +83,7 @@ def _recorded(body: Callable[[], Any], title: str, on_gpu: bool) -> Profile:
         try:
             with recorder as seen:
                 begun_ns = time.perf_counter_ns()
+                unix_ns = time.time_ns() - begun_ns  # the trace has Unix time, the engine's launches CLOCK_MONOTONIC
                 with torch.profiler.record_function(_MARKER):
                     body()
                 if on_gpu:
@@ -100,7 +101,7 @@ def _recorded(body: Callable[[], Any], title: str, on_gpu: bool) -> Profile:
         path = Path(folder) / "trace.json"
         seen.export_chrome_trace(str(path))
         trace = path.read_text()
-    value = _value(title, json.loads(trace), wall_us, on_gpu, begun_ns, launches)
+    value = _value(title, json.loads(trace), wall_us, on_gpu, unix_ns, launches)
     value.update(machine_facts(torch))
     return Profile(value, trace)
 
@@ -116,7 +117,7 @@ class _Node:
 
 
 def _value(
-    title: str, trace: dict[str, Any], wall_us: float, on_gpu: bool, begun_ns: int, launches: list[dict[str, Any]]
+    title: str, trace: dict[str, Any], wall_us: float, on_gpu: bool, unix_ns: int, launches: list[dict[str, Any]]
 ) -> dict[str, Any]:
     events = [e for e in trace.get("traceEvents", []) if e.get("ph") == "X"]
     marker = next((e for e in events if e["name"] == _MARKER and e.get("cat") == "user_annotation"), None)
@@ -126,8 +127,9 @@ def _value(
     for kernel in kernels:
         by_number.setdefault(kernel["external"], []).append(kernel)
     tree = [_node_json(root, by_number, zero) for root in _nested(events)]
+    base_ns = trace.get("baseTimeNanoseconds", 0)
     for launch in launches:
-        launch["begin_us"] = (launch.pop("begin_ns") - begun_ns) / 1e3
+        launch["begin_us"] = (launch.pop("begin_ns") + unix_ns - base_ns) / 1e3 - zero
     _add_launches(tree, launches)
     gpu_us = _union([(k["begin_us"], k["end_us"]) for k in kernels])
     timeline = [
