@@ -13,6 +13,7 @@ namespace kiln {
 namespace {
 
 constexpr size_t kHashBytes = 32;
+constexpr size_t kMostKeyBytes = 64;
 
 constexpr std::array<uint64_t, 8> kInitial = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b,
                                               0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
@@ -39,6 +40,14 @@ inline void mix(uint64_t& a, uint64_t& b, uint64_t& c, uint64_t& d, uint64_t x, 
 }  // namespace
 
 Hasher::Hasher() : state_(kInitial) { state_[0] ^= 0x01010000 ^ kHashBytes; }
+
+Hasher::Hasher(std::string_view key) : Hasher() {
+  key = key.substr(0, kMostKeyBytes);
+  state_[0] ^= key.size() << 8;
+  if (key.empty()) return;
+  add(key);
+  filled_ = block_.size();  // the rest of the key's block is zeros
+}
 
 void Hasher::compress(bool last) {
   static_assert(std::endian::native == std::endian::little);

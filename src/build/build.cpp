@@ -5,18 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "build/depfile.h"
-#include "build/diagnose.h"
-#include "build/graph.h"
 #include "build/jobs.h"
-#include "build/ninja_file.h"
-#include "build/plan.h"
 #include "build/publish.h"
 #include "build/state.h"
+#include "build/work.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
 #include "sys/machine.h"
@@ -24,28 +21,6 @@
 namespace kiln::build {
 
 namespace {
-
-constexpr uint64_t kFullDiskBytes = 64 * 1024;
-constexpr std::string_view kStagingFolder = "staging";
-
-struct Work {
-  const World& world;
-  Plan plan;
-  Graph graph;
-  std::string ninja_text;
-  std::string key;
-  fs::path staging;
-  int64_t started_ns = 0;
-
-  fs::path in_build_dir(std::string_view name) const { return plan.build_dir / name; }
-};
-
-void write_if_changed(const Work& work, std::string_view name, const std::string& content, Status& status) {
-  if (!status) return;
-  auto former = work.world.files.read(work.in_build_dir(name));
-  if (former && *former == content) return;
-  status = work.world.files.write(work.in_build_dir(name), content, sys::Durable::No);
-}
 
 Outcome outcome_of(const Work& work) {
   Outcome outcome;
@@ -57,69 +32,57 @@ Outcome outcome_of(const Work& work) {
   return outcome;
 }
 
-// The result of the last build if every file that took part is as it was.
-std::optional<Outcome> unchanged(const Work& work) {
+// The result of the last build if every file that took part is as it was; else what is not goes to `trigger`.
+std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
+  trigger = "there was no finished build in this folder";
   auto content = work.world.files.read(work.in_build_dir(kStateFile));
-  if (!content) return std::nullopt;
-  auto state = parse_state(*content);
-  if (!state || state->key != work.key || first_change(work.world.files, *state)) return std::nullopt;
+  auto state = content ? parse_state(*content) : std::nullopt;
+  if (!state) return std::nullopt;
+  trigger = "flags, architectures, compilers or their environment changed";
+  if (state->key != work.key) return std::nullopt;
+  if (auto changed = first_change(work.world.files, *state)) {
+    trigger = fmt::format("{} {}", changed->string(),
+                          !work.world.files.state(*changed).exists                                      ? "is gone"
+                          : std::count(state->absent.begin(), state->absent.end(), *changed) ? "appeared"
+                                                                                             : "changed");
+    return std::nullopt;
+  }
   Outcome outcome = outcome_of(work);
   outcome.file = state->result;
+  outcome.explanation = {"nothing", "none", "every file that took part is as it was", 0, 0, "", 0};
   if (!outcome.link.empty() && work.world.files.state(outcome.link) != work.world.files.state(outcome.file))
     return std::nullopt;
   return outcome;
 }
 
-// A run that was killed left its staging folder; a command that outlived it can publish nothing once it is gone.
-Status prepare(Work& work) {
-  sys::Files& files = work.world.files;
-  CHECK_OK(files.make_directories(work.in_build_dir("obj")));
-  CHECK_OK(files.remove(work.in_build_dir(kStagingFolder)));
-  work.staging = work.in_build_dir(kStagingFolder) / fmt::format("{:x}", sys::wall_ns());
-  CHECK_OK(files.make_directories(work.staging));
-  // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its own.
-  work.started_ns = files.state(work.staging).mtime_ns;
-  Status status;
-  write_if_changed(work, kCircumstancesFile, work.plan.circumstances, status);
-  write_if_changed(work, "build.ninja", work.ninja_text, status);
-  return status;
+Result<JobLimit> jobs_for(Work& work) {
+  auto cache = project::cache_folder(work.world.env);
+  Peaks peaks(work.world.files, (cache ? *cache : work.plan.build_dir) / "peaks.json");
+  std::vector<uint64_t> expected;
+  for (const Step& step : work.graph.steps) expected.push_back(peaks.expected_bytes(step));
+  work.explanation.cores = sys::usable_cores(work.world.files);
+  work.explanation.available_bytes = sys::available_memory_bytes(work.world.files);
+  TRY(JobLimit limit, job_limit(work.world.env.get("MAX_JOBS"), work.explanation.cores, work.explanation.available_bytes,
+                                std::move(expected)));
+  work.explanation.jobs = limit.jobs;
+  work.explanation.why_jobs = limit.why;
+  return limit;
 }
 
-Error failure(const Work& work, const sys::ProcessResult& ninja) {
-  // What succeeded was moved away: a log that is still there belongs to what failed.
-  for (const Edge& edge : work.graph.edges) {
-    fs::path path = work.staging / (edge.key + ".log");
-    if (!work.world.files.state(path).is_file()) continue;
-    auto log = work.world.files.read(path);
-    if (!log) return log.error();
-    // A full disk has no room for the compiler's complaint either.
-    if (work.world.files.free_bytes(work.plan.build_dir) < kFullDiskBytes)
-      return sys::disk_error(fmt::format("cannot {} in", edge.what), work.plan.build_dir, ENOSPC);
-    std::string archs;
-    if (edge.source && work.plan.nvcc && names_unknown_arch(*log))
-      archs = project::supported_archs(*work.plan.nvcc, work.world.processes);
-    return diagnose(edge, *log, archs);
+// "[2/6] compile add.cu for compute_90 0.8 s": from what steps leave in the staging folder and in obj/.
+std::string progress_line(const Work& work, double seconds) {
+  size_t done = 0;
+  std::string now;
+  for (const Step& step : work.graph.steps) {
+    if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns >= work.started_ns)
+      ++done;
+    else if (now.empty() && work.world.files.state(work.staging / (step.key + ".begun")).exists)
+      now = step.what;
   }
-  Error error{Fault::Environment, "ninja cannot run the build", std::string(text::trim(ninja.out)),
-              fmt::format("remove {} and build again", work.plan.build_dir.string())};
-  if (ninja.out.find("No space left") != std::string::npos) error.fix = "free some space there, or use --build-dir";
-  return error;
+  return fmt::format("[{}/{}] {} {:.1f} s", done, work.graph.steps.size(), now, seconds);
 }
 
-bool ran_now(const Work& work, const Edge& edge) {
-  return work.world.files.state(work.in_build_dir("obj/" + edge.key + ".log")).mtime_ns >= work.started_ns;
-}
-
-void show_commands(const Work& work) {
-  if (!work.world.on_command) return;
-  for (const Edge& edge : work.graph.edges)
-    if (ran_now(work, edge) || work.world.files.state(work.staging / (edge.key + ".log")).is_file())
-      work.world.on_command(shown_command(edge, "obj"));
-}
-
-Status run_ninja(const Work& work) {
-  TRY(int jobs, job_limit(work.world.env.get("MAX_JOBS"), sys::usable_cores(work.world.files),
-                          sys::available_memory_bytes(work.world.files)));
+Result<sys::ProcessResult> start_ninja(const Work& work, int jobs) {
   sys::ProcessSpec spec;
   spec.arguments = {work.plan.ninja.string(), fmt::format("-j{}", jobs)};
   spec.directory = work.plan.build_dir;
@@ -130,64 +93,71 @@ Status run_ninja(const Work& work) {
   env.unset("NINJA_STATUS");
   spec.env = std::move(env);
   double begun = sys::now_seconds();
-  std::string what = work.graph.edges.front().what;
-  if (work.plan.sources.size() > 1) what = fmt::format("compile {} files", work.plan.sources.size());
   if (work.world.on_progress)
-    spec.on_wait = [&] { work.world.on_progress(fmt::format("{} {:.1f} s", what, sys::now_seconds() - begun)); };
+    spec.on_wait = [&] { work.world.on_progress(progress_line(work, sys::now_seconds() - begun)); };
   auto result = work.world.processes.run(spec);
   if (work.world.on_progress) work.world.on_progress("");
-  if (!result) return std::move(result.error());
-  show_commands(work);
-  if (result->exit_code != 0) return failure(work, *result);
-  return {};
+  return result;
 }
 
-std::vector<Step> steps_taken(const Work& work) {
-  std::vector<Step> steps;
-  auto log = work.world.files.read(work.in_build_dir(".ninja_log"));
-  auto seconds = parse_ninja_log(log ? *log : "");
-  for (const Edge& edge : work.graph.edges)
-    if (ran_now(work, edge)) steps.push_back({edge.what, seconds[edge.output]});
-  return steps;
+void show_commands(const Work& work) {
+  if (!work.world.on_command) return;
+  for (const Step& step : work.graph.steps)
+    if (work.world.files.state(work.staging / (step.key + ".begun")).exists)
+      for (const std::string& line : shown_commands(step, "obj")) work.world.on_command(line);
 }
 
-void show_warnings(const Work& work) {
-  if (!work.world.on_note) return;
-  for (const Edge& edge : work.graph.edges) {
-    if (!ran_now(work, edge)) continue;
-    auto log = work.world.files.read(work.in_build_dir("obj/" + edge.key + ".log"));
-    if (!log || text::trim(*log).empty()) continue;
-    std::string text(text::trim(*log));
-    if (edge.source) text = text::replace_all(text, edge.source->file.string(), edge.source->shown);
-    work.world.on_note(text);
+Status run_ninja(Work& work) {
+  TRY(JobLimit limit, jobs_for(work));
+  TRY(sys::ProcessResult result, start_ninja(work, limit.jobs));
+  if (result.exit_code != 0 && limit.jobs > 1 && ran_out_of_memory(work)) {
+    work.note("a compiler was ended for memory: the rest runs one at a time");
+    for (const Step& step : work.graph.steps) CHECK_OK(work.world.files.remove(work.staging / (step.key + ".log")));
+    work.explanation.jobs = 1;
+    work.explanation.why_jobs = "a compiler was ended for memory";
+    TRY(result, start_ninja(work, 1));
   }
+  show_commands(work);
+  if (result.exit_code == 0) return {};
+  if (auto error = failed_step(work)) return std::move(*error);
+  Error error{Fault::Environment, "ninja cannot run the build", std::string(text::trim(result.out)),
+              fmt::format("remove {} and build again", work.plan.build_dir.string())};
+  if (result.out.find("No space left") != std::string::npos) error.fix = "free some space there, or use --build-dir";
+  return error;
 }
 
-// A file that changed while the compiler may have been reading it: its object is dropped, so that the next build makes
-// it anew.
+// A file that changed while the compiler may have been reading it: what the step made is dropped, so that the next build
+// makes it anew.
 Status remember(const Work& work, const fs::path& result) {
   sys::Files& files = work.world.files;
-  BuildState state{work.key, result, {}};
-  auto see = [&](const fs::path& path) { state.files.push_back({path, files.state(path)}); };
+  BuildState state{work.key, result, {}, {}};
+  std::set<std::string> seen, absent;
+  auto see = [&](const fs::path& path) {
+    if (seen.insert(path.string()).second) state.files.push_back({path, files.state(path)});
+    return files.state(path);
+  };
   bool changed_meanwhile = false;
-  for (const Edge& edge : work.graph.edges) {
-    if (!edge.writes_depfile) continue;
-    TRY(std::string depfile, files.read(work.in_build_dir("obj/" + edge.key + ".d")));
+  std::string own_folder = work.plan.build_dir.string() + "/";
+  for (const Step& step : work.graph.steps) {
+    if (!step.writes_depfile) continue;
+    TRY(std::string depfile, files.read(work.in_obj(step.key + ".d")));
     for (const std::string& name : parse_depfile(depfile)) {
-      see(name.starts_with('/') ? fs::path(name) : work.in_build_dir(name));
-      const sys::FileState& seen = state.files.back().state;
-      if (seen.exists && seen.mtime_ns < work.started_ns) continue;
+      fs::path path = name.starts_with('/') ? fs::path(name) : work.in_build_dir(name);
+      if (path.string().starts_with(own_folder)) continue;
+      sys::FileState now = see(path);
+      if (now.exists && now.ctime_ns < work.started_ns) continue;
       changed_meanwhile = true;
-      CHECK_OK(files.remove(work.in_build_dir(edge.output)));
+      for (const std::string& output : step.outputs) CHECK_OK(files.remove(work.in_obj(output)));
     }
+    auto list = files.read(work.in_obj(step.key + ".absent"));
+    if (list)
+      for (std::string_view line : text::lines(*list)) absent.emplace(line);
   }
+  state.absent.assign(absent.begin(), absent.end());
   see(work.plan.home.runtime_archive());
   see(result);
-  std::sort(state.files.begin(), state.files.end(),
-            [](const SeenFile& a, const SeenFile& b) { return a.path < b.path; });
-  state.files.erase(std::unique(state.files.begin(), state.files.end(),
-                                [](const SeenFile& a, const SeenFile& b) { return a.path == b.path; }),
-                    state.files.end());
+  if (!work.facts.host_compiler_proper.empty()) see(work.facts.host_compiler_proper);
+  for (const fs::path& tool : work.plan.host_tools) see(tool);
   if (changed_meanwhile) return files.remove(work.in_build_dir(kStateFile));
   return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::No);
 }
@@ -196,26 +166,31 @@ Result<Outcome> rebuild(Work& work) {
   sys::InterruptScope no_half_files;
   CHECK_OK(work.world.files.make_directories(work.plan.build_dir));
   TRY(auto lock, sys::FileLock::acquire(work.in_build_dir("lock"), [&] {
-        if (work.world.on_note)
-          work.world.on_note(fmt::format("waiting for another build in {}", work.plan.build_dir.string()));
+        work.note(fmt::format("waiting for another build in {}", work.plan.build_dir.string()));
       }));
   // Another process may have built the same while this one waited.
-  if (auto outcome = unchanged(work)) return std::move(*outcome);
+  if (auto outcome = unchanged(work, work.explanation.trigger)) return std::move(*outcome);
+  work.facts = learn_facts(work.plan, work.world);
+  work.graph = make_graph(work.plan, work.facts);
   CHECK_OK(prepare(work));
+  work.explanation.lane = "full";
+  work.explanation.why_lane = work.explanation.trigger;
   Status ran = run_ninja(work);
   Outcome outcome = outcome_of(work);
+  outcome.steps = reports_since(work);
+  tell_and_count(work, outcome.steps);
   if (ran) {
-    outcome.steps = steps_taken(work);
-    show_warnings(work);
-    auto published = publish(work.world.files, work.plan, work.in_build_dir(work.graph.result().output));
+    auto published = publish(work.world.files, work.plan, work.in_obj(work.graph.result().outputs[0]));
     if (!published) return std::move(published.error());
     outcome.file = *published;
-    CHECK_OK(remember(work, outcome.file));
   }
+  // Before the record is written: a name less of the library changes the time of its inode.
   CHECK_OK(work.world.files.remove(work.staging.parent_path()));
+  if (ran) CHECK_OK(remember(work, outcome.file));
   if (!ran) return std::move(ran.error());
   if (sys::pending_interrupt()) return sys::interrupted_error();
   outcome.rebuilt = !outcome.steps.empty();
+  outcome.explanation = work.explanation;
   return outcome;
 }
 
@@ -223,13 +198,11 @@ Result<Outcome> rebuild(Work& work) {
 
 Result<Outcome> build(const Request& request, const World& world) {
   double begun = sys::now_seconds();
-  Work work{world, {}, {}, {}, {}, {}};
+  Work work{world, {}, {}, {}, {}, {}, 0, {}};
   TRY(work.plan, make_plan(request, world));
-  work.graph = make_graph(work.plan);
-  work.ninja_text = ninja_file(work.graph);
-  work.key = Hasher().add_field(work.ninja_text).add_field(work.plan.circumstances).hex();
+  work.key = Hasher().add_field(shown_intent(work.plan)).add_field(work.plan.circumstances).hex();
   Outcome outcome;
-  if (auto former = unchanged(work)) {
+  if (auto former = unchanged(work, work.explanation.trigger)) {
     outcome = std::move(*former);
   } else {
     TRY(outcome, rebuild(work));

@@ -27,6 +27,9 @@ constexpr Remedy kRemedies[] = {
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
     {"undefined reference to `main'", Fault::Work,
      "a program needs main; for ops: kiln build without --program, and kiln call"},
+    {"ptxas found what was asked to be an error", Fault::Work, "leave out --findings=error to have it as a warning"},
+    {"not supported on .target 'sm_90'", Fault::Work, "--arch 9.0a: wgmma and setmaxnreg are in the a variant alone"},
+    {"not supported on .target 'sm_100'", Fault::Work, "--arch 10.0a: tcgen05 is in the a and f variants alone"},
     {"requires --extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
     {"requires --expt-extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
 };
@@ -86,14 +89,15 @@ bool names_unknown_arch(std::string_view log) {
          (log.find("is not defined for option 'gpu-") != std::string_view::npos);
 }
 
-Error diagnose(const Edge& edge, std::string_view log, std::string_view supported_archs) {
+Error diagnose(const Step& step, std::string_view log, std::string_view supported_archs) {
   std::string text(log);
-  std::string shown;
-  if (edge.source) {
-    shown = edge.source->shown;
-    text = text::replace_all(text, edge.source->file.string(), shown);
+  const std::string& shown = step.shown;
+  std::string what = step.what;
+  if (!step.source.empty()) {
+    text = text::replace_all(text, step.source, shown);
+    what = "compile " + step.source.substr(step.source.rfind('/') + 1);  // whichever of its steps failed
   }
-  Error error{Fault::Work, fmt::format("cannot {}", edge.what), error_first(text), ""};
+  Error error{Fault::Work, fmt::format("cannot {}", what), error_first(text), ""};
   if (error.why.empty()) error.why = "the command printed nothing";
   if (names_unknown_arch(text)) {
     error.fault = Fault::Usage;

@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "build/graph.h"
+#include "build/step.h"
 
 namespace kiln::build {
 
-// `log` is what the command of `edge` printed. The error's why is that text, with the source's name as the user wrote
+// `log` is what the commands of `step` printed. The error's why is that text, with the source's name as the user wrote
 // it; a message of kiln's own static assertions comes first.
-Error diagnose(const Edge& edge, std::string_view log, std::string_view supported_archs);
+Error diagnose(const Step& step, std::string_view log, std::string_view supported_archs);
 
 // Does diagnose() need the list of what nvcc supports for this log? (It costs a process.)
 bool names_unknown_arch(std::string_view log);

@@ -4,9 +4,16 @@
 
 namespace kiln::build {
 
+// "made", "hit" or "shared hit"
+std::string_view cache_word(const StepReport& step) {
+  if (step.answer == Answer::Ran || step.answer == Answer::Off) return "made";
+  return step.origin == Origin::Remote ? "shared hit" : "hit";
+}
+
 Json to_json(const Outcome& outcome) {
   Json steps = Json::array();
-  for (const Step& step : outcome.steps) steps.push_back({{"what", step.what}, {"seconds", step.seconds}});
+  for (const StepReport& step : outcome.steps)
+    steps.push_back({{"what", step.what}, {"seconds", step.seconds}, {"cache", cache_word(step)}});
   Json arch = Json::array();
   for (const project::Arch& one : outcome.arch.sass) arch.push_back(one.text());
   Json out;
@@ -14,6 +21,7 @@ Json to_json(const Outcome& outcome) {
   if (!outcome.program) out["link"] = outcome.link.string();
   out["name"] = outcome.name;
   out["rebuilt"] = outcome.rebuilt;
+  out["lane"] = outcome.explanation.lane;
   out["steps"] = std::move(steps);
   out["seconds"] = outcome.seconds;
   out["arch"] = std::move(arch);

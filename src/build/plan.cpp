@@ -36,6 +36,11 @@ struct Wanted {
   std::vector<std::string> sources;
 };
 
+// In a name that stands in shell commands, in C++ and in a Makefile's rule.
+bool is_plain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
+}
+
 template <class List>
 bool is_one_of(const std::string& ending, const List& list) {
   return std::find(list.begin(), list.end(), ending) != list.end();
@@ -122,7 +127,8 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     if (!source.cuda && !is_one_of(ending, kHostEndings))
       return Error{Fault::Usage, fmt::format("cannot build '{}'", name),
                    "a source ends in .cu, .cpp, .cc, .cxx or .c++", "rename it, or leave it out"};
-    std::string base = text::replace_all(path.filename().string(), " ", "_");
+    std::string base = path.filename().string();
+    for (char& c : base) c = is_plain(c) ? c : '_';
     source.key = base;
     for (int i = 2; !keys.insert(source.key).second; ++i) source.key = fmt::format("{}.{}", base, i);
     source.facts = scan_source(world.files, source.file, include_folders);
@@ -204,8 +210,38 @@ Status find_tools(Plan& plan, const World& world) {
   TRY(plan.ninja, project::find_ninja(world.files, world.env));
   plan.circumstances = "kiln " KILN_VERSION_STRING "\n" + (plan.nvcc ? plan.nvcc->identity : "") + plan.host.identity;
   for (const char* name : kCompilerVariables)
-    if (auto value = world.env.get(name)) plan.circumstances += fmt::format("{}={}\n", name, *value);
+    if (auto value = world.env.get(name)) plan.environment += fmt::format("{}={}\n", name, *value);
+  plan.circumstances += plan.environment;
+  for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"})
+    if (auto value = world.env.get(name))
+      for (std::string_view folder : text::split(*value, ':')) plan.cpath.emplace_back(folder.empty() ? "." : folder);
+  for (const char* name : {"as", "ld"})
+    if (fs::path tool = sys::find_program(world.files, name, world.env.get("PATH").value_or("/usr/bin:/bin"));
+        !tool.empty())
+      plan.host_tools.push_back(tool);
   return {};
+}
+
+bool wants_symbols(const Plan& plan) {
+  const auto asks = [](const std::vector<std::string>& flags) {
+    return std::any_of(flags.begin(), flags.end(),
+                       [](const std::string& flag) { return flag == "-g" || flag == "-G"; });
+  };
+  return asks(plan.cuda_flags) || asks(plan.cflags) || asks(plan.ldflags);
+}
+
+// A tool that is started in the project's folder finds a source under /proc/self/cwd.
+std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys::Files& files) {
+  fs::path own = wanted.project_dir.empty() ? plan.sources[0].file.parent_path() : wanted.project_dir;
+  std::vector<Root> roots;
+  auto real = files.real_path(own);
+  for (const fs::path& path : {real ? *real : own, own})  // options may name folders through a link
+    if (path.has_relative_path() && (roots.empty() || path != roots[0].real))
+      roots.push_back({path.string(), "/proc/self/cwd"});
+  roots.push_back({plan.home.include().string(), "/kiln/include"});
+  // The longer one first: either may lie in the other.
+  std::stable_sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.real.size() > b.real.size(); });
+  return roots;
 }
 
 }  // namespace
@@ -230,6 +266,10 @@ Result<Plan> make_plan(const Request& request, const World& world) {
   TRY(plan.arch, resolve_arch(wanted.request.arch, world));
   TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
   CHECK_OK(find_tools(plan, world));
+  plan.debug = wants_symbols(plan);
+  plan.findings_fail = wanted.request.findings_fail;
+  if (!plan.debug) plan.roots = choose_roots(plan, wanted, world.files);
+  plan.is_program = [&files = world.files](const fs::path& path) { return files.state(path).is_executable; };
   return plan;
 }
 

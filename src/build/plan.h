@@ -3,12 +3,14 @@
 // resolved.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "build/request.h"
 #include "build/source_scan.h"
+#include "build/step.h"
 #include "project/arch.h"
 #include "project/home.h"
 #include "project/toolchain.h"
@@ -41,6 +43,13 @@ struct Plan {
   // Everything outside the command lines that changes what the compilers make: who they are, what their environment
   // says.
   std::string circumstances;
+  std::string environment;               // the variables among them
+  std::vector<std::string> cpath;        // folders of headers that they name
+  std::vector<fs::path> host_tools;      // as and ld
+  std::vector<Root> roots;               // none where a debugger is to find the sources
+  bool debug = false;                    // -g or -G
+  bool findings_fail = false;
+  std::function<bool(const fs::path&)> is_program;
 };
 
 Result<Plan> make_plan(const Request& request, const World& world);

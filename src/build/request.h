@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "build/run_step.h"
 #include "project/arch.h"
 #include "sys/env.h"
 #include "sys/files.h"
@@ -27,6 +28,7 @@ struct Request {
   std::vector<std::string> defines;  // "K=V" or "K"
   std::vector<std::string> cuda_flags, cflags, ldflags, includes;
   bool fast_math = false;
+  bool findings_fail = false;  // what ptxas finds (spills, serialised wgmma) is an error
   std::string build_dir;
   std::string output;  // also copy the result there
 };
@@ -44,9 +46,14 @@ struct World {
   std::function<void(const std::string&)> on_command;
 };
 
-struct Step {
-  std::string what;  // "compile add.cu"
-  double seconds = 0;
+// What a person who asks --explain is told.
+struct Explanation {
+  std::string trigger;  // what was not as it was: "inc/a.h changed"
+  std::string lane;     // "full", "device", "slice", "none"
+  std::string why_lane;
+  int jobs = 0, cores = 0;
+  std::string why_jobs;
+  uint64_t available_bytes = 0;
 };
 
 struct Outcome {
@@ -55,12 +62,14 @@ struct Outcome {
   fs::path link;  // lib<name>.so, which points to the newest library; empty for a program
   std::string name;
   bool rebuilt = false;
-  std::vector<Step> steps;
+  std::vector<StepReport> steps;  // in the order in which they began
+  Explanation explanation;
   double seconds = 0;
   project::ArchList arch;
   fs::path build_dir;
 };
 
+std::string_view cache_word(const StepReport& step);
 Json to_json(const Outcome& outcome);
 
 }  // namespace kiln::build

@@ -21,6 +21,7 @@ struct BuildState {
   std::string key;              // of the ninja file and the circumstances
   sys::fs::path result;         // the published file
   std::vector<SeenFile> files;  // inputs and results
+  std::vector<sys::fs::path> absent;  // where a header was looked for in vain
 };
 
 inline constexpr std::string_view kStateFile = "state.txt";
@@ -29,7 +30,7 @@ std::string write_state(const BuildState& state);
 // Nothing when the text is of another version or damaged: then ninja decides.
 std::optional<BuildState> parse_state(std::string_view text);
 
-// The first file that is not as it was, or nothing.
+// The first file that is not as it was, or that appeared; or nothing.
 std::optional<sys::fs::path> first_change(const sys::Files& files, const BuildState& state);
 
 }  // namespace kiln::build

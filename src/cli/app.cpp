@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/step.h"
 
 namespace kiln::cli {
 
@@ -95,6 +96,7 @@ Error usage_error(const CLI::ParseError& e, const CLI::App& app, const std::vect
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   sys::Environment env = sys::Environment::of_this_process();
+  if (words.size() == 2 && words[0] == "step") return run_build_step(words[1], env);
   Globals globals;
   // Known before parsing, for the errors of parsing itself.
   auto end_of_options = std::find(words.begin(), words.end(), "--");

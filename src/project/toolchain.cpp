@@ -18,10 +18,13 @@ using sys::fs::path;
 // What nvcc starts: an update can replace one and keep nvcc itself.
 constexpr const char* kNvccParts[] = {"nvcc", "cudafe++", "ptxas", "fatbinary", "nvcc.profile", "../nvvm/bin/cicc"};
 
-std::string identity_of(const sys::Files& files, const path& program) {
+// The time of change too, which nobody can set: a compiler swapped at the same path can have any other.
+void take_part(const sys::Files& files, const path& program, Compiler& compiler) {
   sys::FileState state = files.state(program);
-  if (!state.exists) return "";
-  return fmt::format("{} {} {}\n", program.string(), state.size_bytes, state.mtime_ns);
+  if (!state.exists) return;
+  compiler.parts.push_back(program.lexically_normal());
+  compiler.identity += fmt::format("{} {} {} {}\n", program.lexically_normal().string(), state.size_bytes,
+                                   state.mtime_ns, state.ctime_ns);
 }
 
 std::string search_path(const sys::Environment& env) {
@@ -45,7 +48,7 @@ Result<Compiler> from_words(const sys::Files& files, const sys::Environment& env
     compiler.command.push_back(found.empty() ? words[i] : found.string());
   }
   TRY(compiler.path, files.real_path(compiler.command[last_program]));
-  for (size_t i = 0; i < last_program; ++i) compiler.identity += identity_of(files, compiler.command[i]);
+  for (size_t i = 0; i < last_program; ++i) take_part(files, compiler.command[i], compiler);
   return compiler;
 }
 
@@ -74,7 +77,7 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
 
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env) {
   TRY(Compiler compiler, locate_nvcc(files, env));
-  for (const char* part : kNvccParts) compiler.identity += identity_of(files, compiler.path.parent_path() / part);
+  for (const char* part : kNvccParts) take_part(files, compiler.path.parent_path() / part, compiler);
   return compiler;
 }
 
@@ -94,11 +97,11 @@ Result<HostCompiler> find_host_compiler(const sys::Files& files, const sys::Envi
                    "neither g++ nor c++ is on PATH, and CXX is not set", "apt install g++, or set CXX"};
     TRY(static_cast<Compiler&>(host), from_path(files, found));
   }
-  host.identity += identity_of(files, host.path);
+  take_part(files, host.path, host);
   // nvcc calls `gcc` of PATH when nobody chose for it.
   if (!host.chosen)
     if (path gcc = sys::find_program(files, "gcc", search_path(env)); !gcc.empty())
-      if (auto real = files.real_path(gcc)) host.identity += identity_of(files, *real);
+      if (auto real = files.real_path(gcc)) take_part(files, *real, host);
   return host;
 }
 

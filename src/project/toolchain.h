@@ -15,7 +15,8 @@ namespace kiln::project {
 struct Compiler {
   std::vector<std::string> command;  // {"ccache", "/usr/local/cuda/bin/nvcc"}
   sys::fs::path path;                // of the compiler itself, links resolved
-  std::string identity;  // path, size and time of each program that takes part; changes when one of them does
+  std::string identity;  // path, size and times of each program that takes part; changes when one of them does
+  std::vector<sys::fs::path> parts;  // those programs
 };
 
 // NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda.

@@ -41,7 +41,13 @@ FileState FakeFiles::state(const fs::path& path) const {
           .is_executable = entry->executable,
           .size_bytes = entry->content.size(),
           .mtime_ns = entry->mtime_ns,
+          .ctime_ns = entry->mtime_ns,
           .inode = entry->inode};
+}
+
+void FakeFiles::touch(const fs::path& path) {
+  auto found = entries_.find(path.lexically_normal().string());
+  if (found != entries_.end()) found->second.mtime_ns = now_ns_++;
 }
 
 Result<std::string> FakeFiles::read(const fs::path& path) const {

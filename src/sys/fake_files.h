@@ -25,7 +25,10 @@ class FakeFiles final : public Files {
   Result<fs::path> real_path(const fs::path& path) const override;
   uint64_t free_bytes(const fs::path&) const override { return free; }
   Status write(const fs::path& path, std::string_view content, Durable durable = Durable::Yes) override;
+  Status write_executable(const fs::path& path, std::string_view content) override { return write(path, content); }
   Status make_directories(const fs::path& directory) override;
+  Status make_private_directory(const fs::path& directory) override { return make_directories(directory); }
+  void touch(const fs::path& path) override;
   Status publish(const fs::path& from, const fs::path& to) override;
   Status copy(const fs::path& from, const fs::path& to) override;
   Status point_link(const fs::path& link, const fs::path& target) override;

@@ -62,7 +62,9 @@ class RealFiles final : public Files {
             .is_executable = (s.st_mode & 0111) != 0 && S_ISREG(s.st_mode),
             .size_bytes = static_cast<uint64_t>(s.st_size),
             .mtime_ns = int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec,
-            .inode = static_cast<uint64_t>(s.st_ino)};
+            .ctime_ns = int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec,
+            .inode = static_cast<uint64_t>(s.st_ino),
+            .others_may_write = (s.st_mode & 0022) != 0 || (s.st_uid != ::geteuid() && s.st_uid != 0)};
   }
 
   Result<std::string> read(const fs::path& path) const override {
@@ -114,9 +116,17 @@ class RealFiles final : public Files {
   }
 
   Status write(const fs::path& path, std::string_view content, Durable durable) override {
+    return write_with(path, content, durable, 0666);
+  }
+
+  Status write_executable(const fs::path& path, std::string_view content) override {
+    return write_with(path, content, Durable::No, 0777);
+  }
+
+  Status write_with(const fs::path& path, std::string_view content, Durable durable, mode_t mode) {
     CHECK_OK(make_directories(path.parent_path()));
     fs::path temporary = temporary_name(path);
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (file.get() < 0) return disk_error("cannot write", path, errno);
     int failed = write_all(file.get(), content);
     if (!failed && durable == Durable::Yes && ::fsync(file.get()) != 0) failed = errno;
@@ -134,6 +144,16 @@ class RealFiles final : public Files {
     if (error && !state(directory).is_directory) return disk_error("cannot make the folder", directory, error.value());
     return {};
   }
+
+  Status make_private_directory(const fs::path& directory) override {
+    if (state(directory).is_directory) return {};
+    CHECK_OK(make_directories(directory.parent_path()));
+    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+      return disk_error("cannot make the folder", directory, errno);
+    return {};
+  }
+
+  void touch(const fs::path& path) override { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
   Status publish(const fs::path& from, const fs::path& to) override {
     CHECK_OK(make_directories(to.parent_path()));

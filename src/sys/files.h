@@ -22,7 +22,9 @@ struct FileState {
   bool is_executable = false;
   uint64_t size_bytes = 0;
   int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;  // of the last change of any kind, by the disk's own clock: nobody can set it
   uint64_t inode = 0;
+  bool others_may_write = false;  // group or world, or another user owns it
 
   bool operator==(const FileState&) const = default;
   bool is_file() const { return exists && !is_directory; }
@@ -46,7 +48,13 @@ class Files {
 
   // The content appears under `path` whole, or nothing changes. Makes the directories above it.
   virtual Status write(const fs::path& path, std::string_view content, Durable durable = Durable::Yes) = 0;
+  // The same for a program: with the right to be executed.
+  virtual Status write_executable(const fs::path& path, std::string_view content) = 0;
   virtual Status make_directories(const fs::path& directory) = 0;
+  // As above; the last one is for this user alone, if it was not there.
+  virtual Status make_private_directory(const fs::path& directory) = 0;
+  // Its time becomes now, if that can be.
+  virtual void touch(const fs::path& path) = 0;
   // `to` becomes another name of `from` (a hard link; a copy where the file system has none), by rename.
   virtual Status publish(const fs::path& from, const fs::path& to) = 0;
   // `to` becomes a copy of `from`, by rename.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +98,10 @@ struct Pipe {
   ::_exit(127);
 }
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
 // Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the child gets it too and ends soon.
 bool collect(const ProcessSpec& spec, int fd, pid_t child, std::string& out) {
   char buffer[16384];
@@ -143,8 +148,11 @@ class RealProcesses final : public Processes {
     ProcessResult result;
     result.timed_out = collect(spec, output.read_end, child, result.out);
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    rusage used{};
+    while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
     }
+    result.peak_bytes = static_cast<uint64_t>(used.ru_maxrss) * 1024;
+    result.cpu_seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
     g_child = 0;
     int error_number = 0;
     if (::read(failure.read_end, &error_number, sizeof error_number) == sizeof error_number)

@@ -2,6 +2,7 @@
 // How does kiln start another program, and what becomes of it when kiln is interrupted or killed?
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,7 +27,9 @@ struct ProcessResult {
   int exit_code = 0;  // 128 + signal for a child that a signal ended
   int signal = 0;
   bool timed_out = false;  // it was killed at its limit
-  std::string out;  // stdout and stderr as they came, if captured
+  std::string out;          // stdout and stderr as they came, if captured
+  uint64_t peak_bytes = 0;  // of memory: the largest of the child and of those it waited for
+  double cpu_seconds = 0;   // of all of them together
 };
 
 class Processes {

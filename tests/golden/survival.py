@@ -24,6 +24,7 @@ KILN = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path()
 
 FAKE_NVCC = """#!/bin/sh
 # Compiles as C++ with the flags that matter; leaves a mark; waits while the file `slow` is there.
+case "$*" in *--dryrun*) echo "a compiler that tells nothing"; exit 1 ;; esac
 echo run >> "$FAKE_LOG"
 while [ -e "$FAKE_SLOW" ]; do sleep 0.02; done
 words=""

@@ -4,7 +4,6 @@
 
 #include "build/depfile.h"
 #include "build/jobs.h"
-#include "build/ninja_file.h"
 #include "build/source_scan.h"
 #include "build/state.h"
 #include "sys/fake_files.h"
@@ -17,16 +16,44 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kGB = 1'000'000'000;
 
+std::vector<uint64_t> steps_of(size_t count, uint64_t bytes) { return std::vector<uint64_t>(count, bytes); }
+
 TEST(Jobs, AreBoundedByCoresAndMemory) {
-  EXPECT_EQ(*job_limit({}, 16, 100 * kGB), 16);
-  EXPECT_EQ(*job_limit({}, 16, 6 * kGB), 4);
-  EXPECT_EQ(*job_limit({}, 16, 0), 1);
-  EXPECT_EQ(*job_limit("3", 16, 100 * kGB), 3);
-  EXPECT_EQ(*job_limit("64", 2, kGB), 64) << "MAX_JOBS is the user's word";
+  EXPECT_EQ(job_limit({}, 16, 100 * kGB, steps_of(20, 2 * kGB))->jobs, 16);
+  EXPECT_EQ(job_limit({}, 16, 6 * kGB, steps_of(20, kGB + kGB / 2))->jobs, 4);
+  EXPECT_EQ(job_limit("3", 16, 100 * kGB, {})->jobs, 3);
+  EXPECT_EQ(job_limit("64", 2, kGB, {})->jobs, 64) << "MAX_JOBS is the user's word";
+}
+
+TEST(Jobs, TenGigabytesLessThanTheJobsWantGiveOneThatSaysSo) {
+  auto limit = job_limit({}, 16, 2 * kGB, steps_of(16, 12 * kGB));
+  EXPECT_EQ(limit->jobs, 1);
+  EXPECT_EQ(limit->why, "2.0 GB of memory for steps of up to 12.0 GB each");
+  EXPECT_EQ(job_limit({}, 16, 0, steps_of(4, kGB))->jobs, 1);
+}
+
+TEST(Jobs, SmallStepsRunBesideALargeOne) {
+  std::vector<uint64_t> peaks = steps_of(15, kGB / 10);
+  peaks.push_back(6 * kGB);
+  EXPECT_EQ(job_limit({}, 16, 8 * kGB, peaks)->jobs, 16);
 }
 
 TEST(Jobs, AMaxJobsThatIsNoNumberIsAnError) {
-  for (const char* text : {"0", "-1", "many", "4x"}) EXPECT_FALSE(job_limit(text, 4, kGB)) << text;
+  for (const char* text : {"0", "-1", "many", "4x"}) EXPECT_FALSE(job_limit(text, 4, kGB, {})) << text;
+}
+
+TEST(Jobs, APeakIsRememberedForTheNextBuild) {
+  sys::FakeFiles files;
+  Step step;
+  step.kind = StepKind::Device;
+  step.source = "/w/big.cu";
+  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), assumed_peak_bytes(StepKind::Device));
+  Peaks peaks(files, "/c/peaks.json");
+  peaks.saw(step, 10 * kGB);
+  peaks.keep();
+  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), 12 * kGB) << "with a fifth in reserve";
+  files.add("/c/peaks.json", "{broken");
+  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), assumed_peak_bytes(StepKind::Device));
 }
 
 TEST(Depfile, ReadsContinuationsAndEscapes) {
@@ -37,6 +64,11 @@ TEST(Depfile, ReadsContinuationsAndEscapes) {
 TEST(Depfile, ReadsSeveralRulesAndColonsInNames) {
   EXPECT_THAT(parse_depfile("a.o: a.cu x:y.h\n\nx.h:\n"), ElementsAre("a.cu", "x:y.h"));
   EXPECT_TRUE(parse_depfile("").empty());
+}
+
+TEST(Depfile, IsReadAsItWasWritten) {
+  std::vector<std::string> names = {"/a b/c.h", "/d#$.h", "/\u00e9.h"};
+  EXPECT_EQ(parse_depfile(write_depfile("obj/x y.o", names)), names);
 }
 
 TEST(Scan, FindsEveryFormOfAnExtendedLambda) {
@@ -83,7 +115,7 @@ TEST(Scan, FollowsIncludesThatItFinds) {
 }
 
 TEST(State, IsReadAsItWasWritten) {
-  BuildState state{"key", "/b/libadd.so", {{"/p/with blank.cu", {true, false, false, 10, -5, 1ull << 63}}}};
+  BuildState state{"key", "/b/libadd.so", {{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}}, {"/p/none.h"}};
   auto again = parse_state(write_state(state));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->key, "key");
@@ -91,11 +123,13 @@ TEST(State, IsReadAsItWasWritten) {
   ASSERT_EQ(again->files.size(), 1u);
   EXPECT_EQ(again->files[0].path, "/p/with blank.cu");
   EXPECT_EQ(again->files[0].state.mtime_ns, -5);
+  EXPECT_EQ(again->files[0].state.ctime_ns, 7);
+  EXPECT_THAT(again->absent, ElementsAre("/p/none.h"));
   EXPECT_EQ(again->files[0].state.inode, 1ull << 63);
 }
 
 TEST(State, DamageMakesItWorthless) {
-  std::string text = write_state({"key", "/r", {{"/a", {}}, {"/b", {}}}});
+  std::string text = write_state({"key", "/r", {{"/a", {}}, {"/b", {}}}, {}});
   for (size_t length = 0; length + 1 < text.size(); ++length) {
     auto state = parse_state(text.substr(0, length));
     // A cut within the last path cannot be seen; such a file then differs on the disk.
@@ -107,18 +141,15 @@ TEST(State, DamageMakesItWorthless) {
 TEST(State, AnyChangeOfAnyFileIsSeen) {
   sys::FakeFiles files;
   files.add("/a", "1").add("/b", "2");
-  BuildState state{"", "", {{"/a", files.state("/a")}, {"/b", files.state("/b")}}};
+  BuildState state{"", "", {{"/a", files.state("/a")}, {"/b", files.state("/b")}}, {"/inc/a.h"}};
   EXPECT_FALSE(first_change(files, state));
+  files.add("/inc/a.h");
+  EXPECT_EQ(first_change(files, state), "/inc/a.h") << "a header that shadows another one";
+  ASSERT_TRUE(files.remove("/inc/a.h"));
   files.add("/b", "3");
   EXPECT_EQ(first_change(files, state), "/b");
   ASSERT_TRUE(files.remove("/a"));
   EXPECT_EQ(first_change(files, state), "/a");
-}
-
-TEST(NinjaLog, GivesTheLastTimeOfEachOutput) {
-  auto seconds = parse_ninja_log("# ninja log v5\n0\t500\t1\tobj/a.o\tff\n10\t1260\t1\tobj/a.o\tff\nbroken\n");
-  EXPECT_DOUBLE_EQ(seconds["obj/a.o"], 1.25);
-  EXPECT_EQ(seconds.size(), 1u);
 }
 
 }  // namespace

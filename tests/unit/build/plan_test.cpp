@@ -31,7 +31,7 @@ class PlanTest : public ::testing::Test {
     EXPECT_FALSE(result);
     return result ? Error{} : result.error();
   }
-  std::string command(size_t edge = 0) { return shown_command(make_graph(*plan()).edges[edge], "obj"); }
+  std::string command(size_t edge = 0) { return shown_commands(make_graph(*plan(), {}).steps[edge], "obj")[0]; }
 
   sys::FakeFiles files;
   sys::FakeProcesses processes;
@@ -161,25 +161,24 @@ TEST_F(PlanTest, TheLinkLineHasNoCudaAndNoTorch) {
 TEST_F(PlanTest, TwoSourcesOfOneNameHaveTwoObjects) {
   files.add("/w/sub/add.cu");
   request.targets = {"add.cu", "sub/add.cu"};
-  Graph graph = make_graph(*plan());
-  EXPECT_NE(graph.edges[0].output, graph.edges[1].output);
+  Graph graph = make_graph(*plan(), {});
+  EXPECT_NE(graph.steps[0].outputs[0], graph.steps[1].outputs[0]);
 }
 
 TEST_F(PlanTest, TheNinjaFileEscapesItsText) {
   files.add("/w/a b$.cu");
   request.targets = {"a b$.cu"};
   Plan made = *plan();
-  std::string text = ninja_file(make_graph(made));
-  EXPECT_THAT(text, HasSubstr("build obj/a_b$$.cu.o: run /w/a$ b$$.cu | circumstances.txt\n"));
-  EXPECT_THAT(text, HasSubstr("'/w/a b$$.cu'"));
-  EXPECT_THAT(text, HasSubstr("mv -f \"$$KILN_STAGING\"/"));
+  std::string text = ninja_file(make_graph(made, {}), "/my kiln/bin/kiln");
+  EXPECT_THAT(text, HasSubstr("command = '/my kiln/bin/kiln' step $in_file\n"));
+  EXPECT_THAT(text, HasSubstr("build obj/a_b_.cu.o: run /w/a$ b$$.cu | steps/a_b_.cu.json\n"));
 }
 
 class DiagnoseTest : public PlanTest {
  protected:
   Error diagnosis(std::string_view log, std::string_view archs = "") {
     Plan made = *plan();
-    return diagnose(make_graph(made).edges[0], log, archs);
+    return diagnose(make_graph(made, {}).steps[0], log, archs);
   }
 };
 

@@ -73,7 +73,7 @@ TEST(HostCompiler, CxxIsToldToNvcc) {
 TEST(SupportedArchs, AreThoseNvccLists) {
   sys::FakeProcesses processes;
   processes.answers["/cuda/bin/nvcc --list-gpu-code"] = {.out = "sm_75\nsm_90a\nsm_120\n"};
-  EXPECT_EQ(supported_archs({{}, "/cuda/bin/nvcc", ""}, processes), "7.5, 9.0a, 12.0");
+  EXPECT_EQ(supported_archs({{}, "/cuda/bin/nvcc", "", {}}, processes), "7.5, 9.0a, 12.0");
 }
 
 TEST(Gpu, NoDeviceStartsNothing) {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does an entry of the cache look like?
+#include "build/entry.h"
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "binary/pack.h"
+
+namespace kiln::build {
+
+namespace {
+
+constexpr std::string_view kMagic = "kiln-entry 1\n";
+constexpr size_t kHashDigits = 64;
+
+Error damaged(std::string why) {
+  return {Fault::Environment, "an entry of the cache is damaged", std::move(why), "kiln cache clear"};
+}
+
+struct Layout {
+  std::string_view header, packed;
+  uint64_t unpacked_bytes = 0;
+};
+
+Result<Layout> layout_of(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic)) return damaged("it does not begin as one");
+  std::string_view rest = bytes.substr(kMagic.size());
+  size_t line = rest.substr(0, 80).find('\n');
+  if (line == std::string_view::npos) return damaged("it has no sizes");
+  auto numbers = text::split(rest.substr(0, line), ' ');
+  rest.remove_prefix(line + 1);
+  if (numbers.size() != 3) return damaged("it has no sizes");
+  uint64_t sizes[3];
+  for (size_t i = 0; i < 3; ++i) {
+    auto value = text::to_int(numbers[i]);
+    if (!value || *value < 0) return damaged("its sizes are no numbers");
+    sizes[i] = static_cast<uint64_t>(*value);
+  }
+  if (rest.size() < kHashDigits || sizes[0] > rest.size() || sizes[1] != rest.size() - kHashDigits - sizes[0])
+    return damaged(fmt::format("it has {} bytes, its sizes say another number", bytes.size()));
+  return Layout{rest.substr(0, sizes[0]), rest.substr(sizes[0], sizes[1]), sizes[2]};
+}
+
+Result<Entry> entry_of(std::string_view header_text) {
+  TRY(Json header, parse_json(header_text, "an entry of the cache"));
+  try {
+    Entry entry{header.at("key"), header.at("what"), header.at("parts"), {}};
+    for (const Json& file : header.at("files")) entry.files.push_back({file.at("name"), ""});
+    return entry;
+  } catch (const nlohmann::json::exception& e) {
+    return damaged(e.what());
+  }
+}
+
+std::string mac(std::string_view bytes, std::string_view key, std::string_view secret) {
+  // A secret of any length becomes a key of 64 bytes.
+  return Hasher(hash_hex(secret)).add_field(key).add_field(bytes).hex();
+}
+
+}  // namespace
+
+std::string write_entry(const Entry& entry) {
+  Json files = Json::array();
+  std::string contents;
+  for (const EntryFile& file : entry.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.content.size()}});
+    contents += file.content;
+  }
+  std::string header = dump({{"key", entry.key}, {"what", entry.what}, {"parts", entry.parts}, {"files", files}});
+  std::string packed = binary::pack(contents);
+  std::string bytes = fmt::format("{}{} {} {}\n{}", kMagic, header.size(), packed.size(), contents.size(), header);
+  bytes += packed;
+  return bytes + hash_hex(bytes);
+}
+
+Result<Entry> read_entry_header(std::string_view bytes) {
+  TRY(Layout layout, layout_of(bytes));
+  return entry_of(layout.header);
+}
+
+Result<Entry> read_entry(std::string_view bytes, std::string_view key) {
+  TRY(Layout layout, layout_of(bytes));
+  std::string_view body = bytes.substr(0, bytes.size() - kHashDigits);
+  if (hash_hex(body) != bytes.substr(bytes.size() - kHashDigits)) return damaged("its bytes do not give its hash");
+  TRY(Entry entry, entry_of(layout.header));
+  if (entry.key != key) return damaged("it is of another key");
+  TRY(std::string contents, binary::unpack(layout.packed, layout.unpacked_bytes));
+  TRY(Json header, parse_json(layout.header, "an entry"));
+  size_t at = 0;
+  for (size_t i = 0; i < entry.files.size(); ++i) {
+    size_t size = header["files"][i].value("bytes", size_t{0});
+    if (size > contents.size() - at) return damaged("its files are longer than its content");
+    entry.files[i].content = contents.substr(at, size);
+    at += size;
+  }
+  return entry;
+}
+
+std::string sign(std::string_view bytes, std::string_view key, std::string_view secret) {
+  return std::string(bytes) + mac(bytes, key, secret);
+}
+
+Result<std::string> verified(std::string_view signed_bytes, std::string_view key, std::string_view secret) {
+  if (signed_bytes.size() < kHashDigits) return damaged("it is too short");
+  std::string_view bytes = signed_bytes.substr(0, signed_bytes.size() - kHashDigits);
+  std::string wanted = mac(bytes, key, secret);
+  std::string_view seen = signed_bytes.substr(bytes.size());
+  unsigned difference = 0;  // in the same time wherever they differ
+  for (size_t i = 0; i < kHashDigits; ++i) difference |= static_cast<unsigned char>(wanted[i] ^ seen[i]);
+  if (difference != 0) return damaged("it was not signed with this team's key");
+  return std::string(bytes);
+}
+
+}  // namespace kiln::build

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be asked of the compilers themselves? Which programs nvcc starts, where headers are looked for. The answers
+// are kept in the cache folder: asking takes 50 ms.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "build/plan.h"
+#include "build/recipe.h"
+
+namespace kiln::build {
+
+struct Facts {
+  // By whether the source has an extended lambda; none where nvcc has to do it by itself.
+  std::map<bool, Recipe> recipes;
+  std::vector<std::string> search;  // the host compiler's own folders, in order
+  std::string host_compiler_proper; // cc1plus
+  // A hash of the contents of all programs and of their environment, for keys of the cache.
+  std::string circumstances;
+};
+
+// Never fails for what can be done without: a compiler that does not answer gives empty facts.
+Facts learn_facts(const Plan& plan, const World& world);
+
+// The folders in `gcc -v -E`'s list.
+std::vector<std::string> parse_search_list(std::string_view text);
+
+}  // namespace kiln::build

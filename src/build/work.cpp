@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known about one build while it goes on?
+#include "build/work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "base/text.h"
+#include "build/diagnose.h"
+#include "build/jobs.h"
+#include "build/ninja_file.h"
+#include "sys/clock.h"
+
+namespace kiln::build {
+
+namespace {
+
+constexpr uint64_t kFullDiskBytes = 64 * 1024;
+constexpr std::string_view kStagingFolder = "staging";
+
+Status write_if_changed(const Work& work, std::string_view name, const std::string& content) {
+  auto former = work.world.files.read(work.in_build_dir(name));
+  if (former && *former == content) return {};
+  return work.world.files.write(work.in_build_dir(name), content, sys::Durable::No);
+}
+
+// This command, or, in a test, the one of the package.
+fs::path kiln_command(const Work& work) {
+  auto own = sys::own_executable();
+  if (own && own->filename() == "kiln") return *own;
+  return work.plan.home.root / "bin" / "kiln";
+}
+
+CacheCounts counts_of(const std::vector<StepReport>& reports) {
+  CacheCounts counts;
+  for (const StepReport& report : reports) {
+    counts.damaged += report.damaged;
+    counts.bytes += static_cast<int64_t>(report.stored_bytes);
+    if (report.answer == Answer::Ran) ++counts.misses;
+    if (report.answer == Answer::Direct || report.answer == Answer::Content)
+      ++(report.origin == Origin::Remote ? counts.remote_hits : counts.local_hits);
+  }
+  return counts;
+}
+
+}  // namespace
+
+Status prepare(Work& work) {
+  sys::Files& files = work.world.files;
+  CHECK_OK(files.make_directories(work.in_build_dir("obj")));
+  CHECK_OK(files.remove(work.in_build_dir(kStagingFolder)));
+  work.staging = work.in_build_dir(kStagingFolder) / fmt::format("{:x}", sys::wall_ns());
+  CHECK_OK(files.make_directories(work.staging));
+  // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its own.
+  work.started_ns = files.state(work.staging).ctime_ns;
+  for (const auto& [name, content] : work.graph.files) CHECK_OK(write_if_changed(work, name, content));
+  for (const Step& step : work.graph.steps) CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
+  return write_if_changed(work, "build.ninja", ninja_file(work.graph, kiln_command(work)));
+}
+
+std::vector<StepReport> reports_since(const Work& work) {
+  std::vector<StepReport> reports;
+  for (const Step& step : work.graph.steps) {
+    fs::path file = work.in_obj(step.key + ".report");
+    if (work.world.files.state(file).ctime_ns < work.started_ns) continue;
+    auto text = work.world.files.read(file);
+    if (auto report = text ? read_report(*text) : std::nullopt) reports.push_back(std::move(*report));
+  }
+  std::stable_sort(reports.begin(), reports.end(),
+                   [](const StepReport& a, const StepReport& b) { return a.begin_ns < b.begin_ns; });
+  return reports;
+}
+
+void tell_and_count(const Work& work, const std::vector<StepReport>& reports) {
+  std::set<std::string> told;
+  auto tell = [&](const std::string& text) {
+    if (!text.empty() && told.insert(text).second) work.note(text);
+  };
+  auto cache = project::cache_folder(work.world.env);
+  Peaks peaks(work.world.files, (cache ? *cache : work.plan.build_dir) / "peaks.json");
+  for (const StepReport& report : reports) {
+    auto step = std::find_if(work.graph.steps.begin(), work.graph.steps.end(),
+                             [&](const Step& one) { return one.key == report.key; });
+    if (step == work.graph.steps.end()) continue;
+    peaks.saw(*step, report.peak_bytes());
+    for (const std::string& note : report.notes) tell(note);
+    for (const std::string& finding : report.findings)
+      tell(fmt::format("warning: {}{}: {}", step->shown, step->arch.empty() ? "" : " (compute_" + step->arch + ")",
+                       finding));
+    auto log = work.world.files.read(work.in_obj(report.key + ".log"));
+    if (log) tell(text::replace_all(text::trim(*log), step->source.empty() ? "\n\n\n" : step->source, step->shown));
+  }
+  peaks.keep();
+  auto place = cache_place(work.world.files, work.world.env);
+  if (place && place->refused.empty() && !place->folder.empty())
+    (void)add_counts(work.world.files, *place, counts_of(reports));
+}
+
+std::optional<Error> failed_step(const Work& work) {
+  // What succeeded has its log in obj/: one that is still here belongs to what failed.
+  for (const Step& step : work.graph.steps) {
+    fs::path path = work.staging / (step.key + ".log");
+    if (!work.world.files.state(path).is_file()) continue;
+    auto log = work.world.files.read(path);
+    if (!log) return log.error();
+    // A full disk has no room for the compiler's complaint either.
+    if (work.world.files.free_bytes(work.plan.build_dir) < kFullDiskBytes)
+      return sys::disk_error(fmt::format("cannot {} in", step.what), work.plan.build_dir, ENOSPC);
+    std::string archs;
+    if (!step.source.empty() && work.plan.nvcc && names_unknown_arch(*log))
+      archs = project::supported_archs(*work.plan.nvcc, work.world.processes);
+    return diagnose(step, *log, archs);
+  }
+  return std::nullopt;
+}
+
+bool ran_out_of_memory(const Work& work) {
+  for (const Step& step : work.graph.steps) {
+    auto log = work.world.files.read(work.staging / (step.key + ".log"));
+    if (log && (log->ends_with("Killed\n") || log->find("out of memory") != std::string::npos)) return true;
+  }
+  return false;
+}
+
+}  // namespace kiln::build

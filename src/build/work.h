@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known about one build while it goes on?
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "build/graph.h"
+#include "build/plan.h"
+#include "build/request.h"
+#include "build/run_step.h"
+
+namespace kiln::build {
+
+struct Work {
+  const World& world;
+  Plan plan;
+  std::string key;  // of all that a person chose and of who the compilers are
+  Facts facts;
+  Graph graph;
+  fs::path staging;
+  int64_t started_ns = 0;  // by the disk's clock
+  Explanation explanation;
+
+  fs::path in_build_dir(std::string_view name) const { return plan.build_dir / name; }
+  fs::path in_obj(std::string_view name) const { return plan.build_dir / "obj" / name; }
+  StepWorld step_world() const { return {world.files, world.processes, world.env, plan.build_dir, staging}; }
+  void note(const std::string& text) const {
+    if (world.on_note) world.on_note(text);
+  }
+};
+
+// A staging folder of its own, and the files that steps need. A run that was killed left its folder; a command that
+// outlived it can publish nothing once it is gone.
+Status prepare(Work& work);
+
+// The reports of the steps that ran since the work began, by their beginnings.
+std::vector<StepReport> reports_since(const Work& work);
+
+// Compiler warnings, findings, notes about the cache; what the cache did is counted, memory is remembered.
+void tell_and_count(const Work& work, const std::vector<StepReport>& reports);
+
+// The error of the step whose log is left in the staging folder.
+std::optional<Error> failed_step(const Work& work);
+bool ran_out_of_memory(const Work& work);
+
+}  // namespace kiln::build

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the cache give back what it was given, and nothing else? On a disk in memory.
+#include "build/cache.h"
+
+#include <gmock/gmock.h>
+
+#include "base/hash.h"
+#include "build/dependencies.h"
+#include "build/redis.h"
+#include "sys/fake_files.h"
+
+namespace kiln::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Entry sample(const std::string& name = "a", std::string content = "machine code") {
+  return {hash_hex(name), "compile " + name, {{"flags", "-O3"}}, {{"a.o", std::move(content)}, {"log", ""}}};
+}
+
+TEST(EntryFormat, IsReadAsItWasWritten) {
+  Entry entry = sample();
+  auto again = read_entry(write_entry(entry), entry.key);
+  ASSERT_TRUE(again) << format(again.error());
+  EXPECT_EQ(again->files[0].content, "machine code");
+  EXPECT_EQ(again->parts["flags"], "-O3");
+}
+
+TEST(EntryFormat, EveryDamagedByteAndEveryCutIsSeen) {
+  Entry entry = sample();
+  std::string bytes = write_entry(entry);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    EXPECT_FALSE(read_entry(damaged, entry.key)) << i;
+    EXPECT_FALSE(read_entry(bytes.substr(0, i), entry.key)) << i;
+  }
+  EXPECT_FALSE(read_entry(bytes, hash_hex("another"))) << "renamed to another key";
+}
+
+TEST(EntryFormat, ASignatureHoldsForItsSecretKeyAndBytesAlone) {
+  std::string bytes = sign("bytes", "key", "a secret of the team");
+  EXPECT_EQ(*verified(bytes, "key", "a secret of the team"), "bytes");
+  EXPECT_FALSE(verified(bytes, "key", "another secret"));
+  EXPECT_FALSE(verified(bytes, "another key", "a secret of the team"));
+  EXPECT_FALSE(verified("X" + bytes.substr(1), "key", "a secret of the team"));
+  EXPECT_FALSE(verified("short", "key", "a secret of the team"));
+}
+
+class CacheTest : public ::testing::Test {
+ protected:
+  Cache open() { return Cache::open(files, env, "/staging/down"); }
+  sys::FakeFiles files;
+  sys::Environment env{{"XDG_CACHE_HOME", "/c"}};
+};
+
+TEST_F(CacheTest, GivesBackWhatItWasGiven) {
+  open().put(sample());
+  Origin origin;
+  Cache cache = open();
+  auto entry = cache.get(sample().key, origin);
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->files[0].content, "machine code");
+  EXPECT_EQ(origin, Origin::Local);
+  EXPECT_FALSE(cache.get(hash_hex("b"), origin));
+}
+
+TEST_F(CacheTest, ADamagedEntryIsToldAndRemoved) {
+  open().put(sample());
+  sys::fs::path file = entry_path("/c/kiln/store", sample().key);
+  files.add(file, "kiln-entry 1\nrubbish");
+  Cache cache = open();
+  Origin origin;
+  EXPECT_FALSE(cache.get(sample().key, origin));
+  EXPECT_EQ(cache.damaged(), 1);
+  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("damaged and is made anew")));
+  EXPECT_FALSE(files.has(file));
+}
+
+TEST_F(CacheTest, AnEntryOfAnotherVersionOfTheFormatIsNoEntry) {
+  std::string bytes = write_entry(sample());
+  bytes.replace(0, 13, "kiln-entry 9\n");
+  files.add(entry_path("/c/kiln/store", sample().key), bytes);
+  Origin origin;
+  EXPECT_FALSE(open().get(sample().key, origin));
+}
+
+TEST_F(CacheTest, AFolderThatTakesNothingIsToldAndTheBuildGoesOn) {
+  Cache cache = open();
+  files.fail_next_write(entry_path("/c/kiln/store", sample().key), EROFS);
+  cache.put(sample());
+  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("takes nothing new")));
+}
+
+TEST_F(CacheTest, OffMeansOff) {
+  env.set("KILN_CACHE_DIR", "off");
+  EXPECT_FALSE(open().usable());
+  env.set("KILN_CACHE_DIR", "relative");
+  EXPECT_FALSE(cache_place(files, env));
+  env.set("KILN_CACHE_DIR", "/d");
+  EXPECT_EQ(cache_place(files, env)->folder, "/d");
+  env.set("KILN_CACHE_SIZE", "20M");
+  EXPECT_EQ(cache_place(files, env)->limit_bytes, 20u << 20);
+  env.set("KILN_CACHE_SIZE", "lots");
+  EXPECT_FALSE(cache_place(files, env));
+}
+
+TEST_F(CacheTest, TheLongestUnusedGoFirst) {
+  for (const char* name : {"a", "b", "c"}) open().put(sample(name));
+  Origin origin;
+  Cache cache = open();
+  ASSERT_TRUE(cache.get(hash_hex("a"), origin));  // used last
+  uint64_t one = files.state(entry_path("/c/kiln/store", hash_hex("a"))).size_bytes;
+  int64_t removed = 0;
+  auto left = prune(files, "/c/kiln/store", 2 * one, &removed);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(removed, 1);
+  EXPECT_TRUE(cache.get(hash_hex("a"), origin));
+  EXPECT_FALSE(cache.get(hash_hex("b"), origin));
+}
+
+TEST_F(CacheTest, AFolderIsSharedByThoseWhoKnowTheSecret) {
+  env.set("KILN_CACHE_REMOTE", "/shared");
+  env.set("KILN_CACHE_SECRET", "0123456789abcdef");
+  open().put(sample());
+  ASSERT_TRUE(files.remove("/c"));  // another machine
+  Origin origin;
+  ASSERT_TRUE(open().get(sample().key, origin));
+  EXPECT_EQ(origin, Origin::Remote);
+  ASSERT_TRUE(open().get(sample().key, origin));
+  EXPECT_EQ(origin, Origin::Local) << "kept here now";
+
+  ASSERT_TRUE(files.remove("/c"));
+  env.set("KILN_CACHE_SECRET", "fedcba9876543210");
+  Cache stranger = open();
+  EXPECT_FALSE(stranger.get(sample().key, origin));
+  EXPECT_THAT(stranger.notes(), ElementsAre(HasSubstr("not signed with this team's key")));
+}
+
+TEST_F(CacheTest, SharingNeedsASecret) {
+  env.set("KILN_CACHE_REMOTE", "/shared");
+  Cache cache = open();
+  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("no secret")));
+  EXPECT_TRUE(files.has("/staging/down"));
+  EXPECT_THAT(open().notes(), IsEmpty()) << "said once";
+}
+
+TEST(Redis, AddressesAndReplies) {
+  auto address = parse_redis_address("redis://:pass@host:7000/2");
+  ASSERT_TRUE(address);
+  EXPECT_EQ(address->host, "host");
+  EXPECT_EQ(address->port, 7000);
+  EXPECT_EQ(address->password, "pass");
+  EXPECT_EQ(address->database, 2);
+  EXPECT_EQ(parse_redis_address("redis://[::1]:7000")->host, "::1");
+  for (const char* wrong : {"redis://", "redis://h:0", "redis://h:x", "redis://h/x", "http://h"})
+    EXPECT_FALSE(parse_redis_address(wrong)) << wrong;
+  EXPECT_EQ(redis_command({"GET", "a"}), "*2\r\n$3\r\nGET\r\n$1\r\na\r\n");
+  EXPECT_EQ((**parse_redis_reply("$3\r\na\r\n\r\n")).value, "a\r\n");
+  EXPECT_FALSE((**parse_redis_reply("$-1\r\n")).value);
+  EXPECT_TRUE((**parse_redis_reply("-ERR no\r\n")).is_error);
+  for (const char* part : {"", "$3", "$3\r\nab", "+O"}) EXPECT_FALSE(*parse_redis_reply(part)) << "more must come";
+  for (const char* odd : {"$999999999999\r\n", "$x\r\n", "?\r\n", "\r\n"}) EXPECT_FALSE(parse_redis_reply(odd)) << odd;
+}
+
+class DependenciesTest : public ::testing::Test {
+ protected:
+  DependenciesTest() {
+    files.add("/w/a.cu", "#include \"b.h\"\n#  include <sys.h>\n#if __has_include(\"extra.h\")\n#endif\n");
+    files.add("/w/inc2/b.h").add("/usr/include/sys.h").add_directory("/w/inc1");
+    step.search = {"/w/inc1", "/w/inc2", "/usr/include"};
+    step.roots = {{"/w", "/proc/self/cwd"}};
+    seen = collect_dependencies(files, *std::make_unique<ContentHashes>(files), step,
+                                {"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, "/build");
+  }
+  std::optional<std::string> difference() {
+    ContentHashes hashes(files);
+    return first_difference(files, hashes, step, seen);
+  }
+  sys::FakeFiles files;
+  Step step;
+  Dependencies seen;
+};
+
+TEST_F(DependenciesTest, HoldCanonicalNamesAndWhereNothingWas) {
+  EXPECT_TRUE(seen.files.contains("/proc/self/cwd/inc2/b.h"));
+  EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/b.h"));
+  EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/b.h"));
+  EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/extra.h"));
+  EXPECT_THAT(seen.absent, Not(Contains("/proc/self/cwd/inc2/b.h")));
+  EXPECT_FALSE(difference());
+}
+
+TEST_F(DependenciesTest, AChangedHeaderIsSeen) {
+  files.add("/w/inc2/b.h", "new");
+  EXPECT_EQ(difference(), "/w/inc2/b.h changed");
+}
+
+TEST_F(DependenciesTest, AHeaderThatIsGoneIsSeen) {
+  ASSERT_TRUE(files.remove("/usr/include/sys.h"));
+  EXPECT_EQ(difference(), "/usr/include/sys.h is gone");
+}
+
+TEST_F(DependenciesTest, AShadowingHeaderIsSeenThoughNoFileChanged) {
+  files.add("/w/inc1/b.h");
+  EXPECT_EQ(difference(), "/w/inc1/b.h appeared");
+}
+
+TEST_F(DependenciesTest, WhatHasIncludeAsksForIsSeen) {
+  files.add("/w/inc1/extra.h");
+  EXPECT_EQ(difference(), "/w/inc1/extra.h appeared");
+}
+
+TEST_F(DependenciesTest, AreTheSameInAMovedCheckout) {
+  files.add("/moved/a.cu", *files.read("/w/a.cu")).add("/moved/inc2/b.h").add_directory("/moved/inc1");
+  step.roots = {{"/moved", "/proc/self/cwd"}};
+  EXPECT_FALSE(difference());
+}
+
+TEST(Includes, AreReadInAllTheirForms) {
+  EXPECT_THAT(include_names("#include <a/b.h> // x\n # include\"c.h\"\n#include_next <d.h>\n#define X __has_include(<e.h>)\n"
+                            "#include MACRO\n#if defined(A) && \\\n  __has_include(\"f.h\")\n"),
+              ElementsAre(IncludeName{"a/b.h", false}, IncludeName{"c.h", true}, IncludeName{"d.h", false},
+                          IncludeName{"e.h", false}, IncludeName{"f.h", true}));
+}
+
+}  // namespace
+}  // namespace kiln::build

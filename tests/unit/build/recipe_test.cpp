@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is nvcc's dry run understood, and does it become steps that run side by side?
+#include "build/recipe.h"
+
+#include <gmock/gmock.h>
+
+#include "base/text.h"
+#include "build/fat_object.h"
+#include "build/findings.h"
+#include "build/graph.h"
+#include "build/preprocessed.h"
+
+namespace kiln::build {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of nvcc 13.0 for compute_80 (PTX alone) and compute_90a, shortened.
+constexpr const char* kDryRun = R"(#$ _SPACE_= 
+#$ CICC_PATH=/cuda/nvvm/bin
+#$ NVVMIR_LIBRARY_DIR=/cuda/nvvm/libdevice
+#$ PATH=/cuda/bin:/bin
+#$ INCLUDES="-I/cuda/include"  
+#$ gcc -D__CUDA_ARCH_LIST__=800,900 -E -x c++ "-I/cuda/include" -D "NAME=a b" "/kiln/source.cu" -o "/tmp/tmpxft_1-5_source.cpp4.ii" 
+#$ cudafe++ --orig_src_path_name "/kiln/source.cu" --gen_c_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.cpp" --stub_file_name "tmpxft_1-6_source.compute_90a.cudafe1.stub.c" --gen_module_id_file --module_id_file_name "/tmp/tmpxft_1-4_source.module_id" "/tmp/tmpxft_1-5_source.cpp4.ii" 
+#$ gcc -D__CUDA_ARCH__=800 -E "/kiln/source.cu" -o "/tmp/tmpxft_1-8_source.compute_80.cpp1.ii" 
+#$ "$CICC_PATH/cicc" -arch compute_80 --include_file_name "tmpxft_1-3_source.fatbin.c" --module_id_file_name "/tmp/tmpxft_1-4_source.module_id" --gen_c_file_name "/tmp/tmpxft_1-7_source.compute_80.cudafe1.c" --stub_file_name "/tmp/tmpxft_1-7_source.compute_80.cudafe1.stub.c" --gen_device_file_name "/tmp/tmpxft_1-7_source.compute_80.cudafe1.gpu"  "/tmp/tmpxft_1-8_source.compute_80.cpp1.ii" -o "/tmp/tmpxft_1-7_source.compute_80.ptx"
+#$ gcc -D__CUDA_ARCH__=900 -E "/kiln/source.cu" -o "/tmp/tmpxft_1-9_source.compute_90a.cpp1.ii" 
+#$ "$CICC_PATH/cicc" -arch compute_90a --include_file_name "tmpxft_1-3_source.fatbin.c" --module_id_file_name "/tmp/tmpxft_1-4_source.module_id" --gen_c_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.c" --stub_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.stub.c" --gen_device_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.gpu"  "/tmp/tmpxft_1-9_source.compute_90a.cpp1.ii" -o "/tmp/tmpxft_1-6_source.compute_90a.ptx"
+#$ ptxas -arch=sm_90a -m64 "/tmp/tmpxft_1-6_source.compute_90a.ptx"  -o "/tmp/tmpxft_1-10_source.compute_90a.sm_90a.cubin" 
+#$ fatbinary -64 --ident="/kiln/source.cu" "--image3=kind=ptx,sm=80,file=/tmp/tmpxft_1-7_source.compute_80.ptx" "--image3=kind=elf,sm=90a,file=/tmp/tmpxft_1-10_source.compute_90a.sm_90a.cubin" --embedded-fatbin="/tmp/tmpxft_1-3_source.fatbin.c" 
+#$ rm /tmp/tmpxft_1-3_source.fatbin
+#$ gcc -c -x c++ -O3 "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.cpp" -o "/kiln/source.o" 
+)";
+
+std::string with(std::string_view from, std::string_view to) { return text::replace_all(kDryRun, from, to); }
+
+TEST(Recipe, NamesProgramsAndTheRolesOfTheirFiles) {
+  auto recipe = parse_dryrun(kDryRun);
+  ASSERT_TRUE(recipe);
+  EXPECT_EQ(recipe->devices.size(), 2u);
+  EXPECT_EQ(recipe->devices[0].compute, "80");
+  EXPECT_TRUE(recipe->devices[0].assemblies.empty()) << "PTX alone";
+  EXPECT_EQ(recipe->devices[1].assemblies[0].sm, "90a");
+  EXPECT_EQ(recipe->stub_compute, "90a");
+  EXPECT_EQ(recipe->devices[1].cicc[0], "/cuda/nvvm/bin/cicc");
+  EXPECT_THAT(recipe->devices[1].cicc, Contains(std::string(kFile) + "90a.ii"));
+  EXPECT_THAT(recipe->fatbinary, Contains("--image3=kind=elf,sm=90a,file=" + std::string(kFile) + "90a.sm_90a.cubin"));
+  EXPECT_THAT(recipe->preprocess, Contains("NAME=a b"));
+  EXPECT_THAT(recipe->cudafe, Not(Contains("--gen_module_id_file"))) << "else devices wait for the host's front end";
+  EXPECT_THAT(recipe->env, Contains(std::pair<std::string, std::string>("NVVMIR_LIBRARY_DIR", "/cuda/nvvm/libdevice")));
+}
+
+TEST(Recipe, IsReadAsItWasWritten) {
+  std::string text = write_recipe(*parse_dryrun(kDryRun));
+  auto again = read_recipe(text);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(write_recipe(*again), text);
+  EXPECT_FALSE(read_recipe(text.substr(0, text.size() / 2)));
+  EXPECT_FALSE(read_recipe("{}"));
+}
+
+TEST(Recipe, WhatIsNotKnownIsLeftToNvcc) {
+  EXPECT_FALSE(parse_dryrun(""));
+  EXPECT_FALSE(parse_dryrun("nvcc fatal   : Unsupported gpu architecture 'compute_55'\n"));
+  EXPECT_FALSE(parse_dryrun(with("#$ rm ", "#$ nvlink --arch=sm_90 \n#$ rm "))) << "another program";
+  EXPECT_FALSE(parse_dryrun(with("-64 --ident", "-64 --device-c --ident"))) << "relocatable device code";
+  EXPECT_FALSE(parse_dryrun(with("-O3 ", "-O3 -include /tmp/tmpxft_1-77_new "))) << "a file of an unknown kind";
+  EXPECT_FALSE(parse_dryrun("warning : something\n" + std::string(kDryRun)));
+}
+
+class GraphTest : public ::testing::Test {
+ protected:
+  GraphTest() {
+    plan.name = "add";
+    plan.build_dir = "/w/build/kiln";
+    plan.sources.push_back({"/w/my add.cu", "my add.cu", "my_add.cu", true, {}});
+    plan.arch = *project::parse_arch_list("8.0+PTX;9.0a");
+    plan.nvcc.emplace();
+    plan.nvcc->command = {"/cuda/bin/nvcc"};
+    plan.host.command = {"/bin/g++"};
+    plan.home.root = "/kiln-home";
+    plan.roots = {{"/w", "/proc/self/cwd"}};
+    plan.is_program = [](const fs::path& path) { return path.parent_path() == "/cuda/bin"; };
+    facts.recipes.emplace(false, *parse_dryrun(kDryRun));
+    graph = make_graph(plan, facts);
+  }
+  const Step& step(StepKind kind, size_t nth = 0) {
+    for (const Step& one : graph.steps)
+      if (one.kind == kind && nth-- == 0) return one;
+    ADD_FAILURE() << "no such step";
+    return graph.steps[0];
+  }
+  Plan plan;
+  Facts facts;
+  Graph graph;
+};
+
+TEST_F(GraphTest, HostAndEachArchitectureAreStepsOfTheirOwn) {
+  std::vector<std::string> kinds;
+  for (const Step& one : graph.steps) kinds.emplace_back(name_of(one.kind));
+  EXPECT_THAT(kinds, ElementsAre("front", "device", "device", "object", "fat", "link"));
+  EXPECT_THAT(step(StepKind::Device, 1).outputs,
+              ElementsAre("my_add.cu.90a.ptx", "my_add.cu.90a.sm_90a.cubin", "my_add.cu.stub.c"));
+  EXPECT_THAT(step(StepKind::Object).inputs,
+              ElementsAre("obj/my_add.cu.cpp", "obj/my_add.cu.stub.c", "obj/my_add.cu.fatbin.c"))
+      << "it waits for no machine code";
+}
+
+TEST_F(GraphTest, CompilersAreToldCanonicalPathsAndFixedNames) {
+  std::string cicc = shown_commands(step(StepKind::Device, 1), "S")[1];
+  EXPECT_THAT(cicc, HasSubstr("--stub_file_name S/my_add.cu.stub.c"));
+  EXPECT_THAT(cicc, HasSubstr("--module_id_file_name obj/my_add.cu.module_id"));
+  std::string cudafe = shown_commands(step(StepKind::Front), "S")[1];
+  EXPECT_THAT(cudafe, HasSubstr("--orig_src_path_name '/proc/self/cwd/my add.cu'"));
+  EXPECT_THAT(cudafe, HasSubstr("--stub_file_name my_add.cu.stub.c"));
+  EXPECT_THAT(shown_commands(step(StepKind::Front), "S")[0], HasSubstr("-fmacro-prefix-map=/w/="));
+  EXPECT_THAT(shown_commands(step(StepKind::Device, 1), "S")[2], HasSubstr("/cuda/bin/ptxas --warn-on-spills"));
+}
+
+TEST_F(GraphTest, ASourceWithAnExtendedLambdaNeedsItsOwnRecipe) {
+  plan.sources[0].facts.extended_lambda = true;
+  EXPECT_EQ(make_graph(plan, facts).steps[0].kind, StepKind::Whole);
+}
+
+TEST_F(GraphTest, AStepIsReadAsItWasWritten) {
+  for (const Step& one : graph.steps) {
+    auto again = read_step(dump(to_json(one)));
+    ASSERT_TRUE(again) << format(again.error());
+    EXPECT_EQ(dump(to_json(*again)), dump(to_json(one)));
+  }
+  EXPECT_FALSE(read_step("{}"));
+}
+
+TEST(Paths, AreSwappedAtTheirBeginningAlone) {
+  std::vector<Root> roots = {{"/home/me/p", "/proc/self/cwd"}};
+  EXPECT_EQ(canonical_path(roots, "/home/me/p/a.cu"), "/proc/self/cwd/a.cu");
+  EXPECT_EQ(canonical_path(roots, "/home/me/p2/a.cu"), "/home/me/p2/a.cu");
+  EXPECT_EQ(real_path(roots, "/proc/self/cwd/a.cu"), "/home/me/p/a.cu");
+  EXPECT_EQ(with_canonical_paths(roots, "-I/home/me/p/inc x/home/me/p \"/home/me/p\" /home/me/pp"),
+            "-I/proc/self/cwd/inc x/home/me/p \"/proc/self/cwd\" /home/me/pp");
+}
+
+TEST(Preprocessed, MarkersChangeAndLiteralsStay) {
+  std::vector<Root> roots = {{"/w", "/proc/self/cwd"}};
+  EXPECT_EQ(with_canonical_markers(roots, "# 1 \"/w/a.cu\" 2\nconst char* s = \"/w/a.cu\";\n# 2 \"/usr/x.h\"\n"),
+            "# 1 \"/proc/self/cwd/a.cu\" 2\nconst char* s = \"/w/a.cu\";\n# 2 \"/usr/x.h\"\n");
+  EXPECT_EQ(with_real_files(roots, "\t.file\t1 \"/proc/self/cwd/a.cu\"\n.loc 1 2 3\n"),
+            "\t.file\t1 \"/w/a.cu\"\n.loc 1 2 3\n");
+}
+
+TEST(Preprocessed, BodiesOfKernelsAreLeftOut) {
+  EXPECT_EQ(without_device_bodies("void k();\n#if 0\n{ int i; }\n#if 1\n#endif\n}\n#endif\nint x;\n#if 1\ny\n#endif\n"),
+            "void k();\nint x;\n#if 1\ny\n#endif\n");
+}
+
+TEST(Findings, AreToldWithTheKernelsName) {
+  const char* log =
+      "ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes spill stores, 16 bytes "
+      "spill loads\n"
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to the "
+      "presence of Extern calls in the function '_Z4workPf'\nadd.cu(3): warning #177-D: unused\n";
+  EXPECT_THAT(ptxas_findings(log),
+              ElementsAre("work(float*): registers spill to local memory: 8 bytes spill stores, 16 bytes spill loads",
+                          "work(float*): wgmma.mma_async instructions are serialized due to the presence of Extern calls"));
+  EXPECT_EQ(without_findings(log), "add.cu(3): warning #177-D: unused\n");
+}
+
+TEST(FatObject, IsAnElfWithTheBytes) {
+  std::string object = fat_object("FATBINARY", "kiln_fatbin_x");
+  EXPECT_EQ(object.substr(0, 4), "\x7f" "ELF");
+  EXPECT_THAT(object, HasSubstr("FATBINARY"));
+  EXPECT_THAT(object, HasSubstr("kiln_fatbin_x"));
+}
+
+}  // namespace
+}  // namespace kiln::build
