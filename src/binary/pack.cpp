@@ -21,7 +21,8 @@ Result<std::string> unpack(std::string_view packed, uint64_t unpacked_bytes) {
   std::string out(unpacked_bytes, '\0');
   size_t written = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
   if (ZSTD_isError(written)) return Error{Fault::Work, "cannot unpack", ZSTD_getErrorName(written), ""};
-  if (written != unpacked_bytes) return Error{Fault::Work, "cannot unpack", "another size comes out than it claims", ""};
+  if (written != unpacked_bytes)
+    return Error{Fault::Work, "cannot unpack", "another size comes out than it claims", ""};
   return out;
 }
 

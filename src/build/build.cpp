@@ -42,7 +42,7 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   if (state->key != work.key) return std::nullopt;
   if (auto changed = first_change(work.world.files, *state)) {
     trigger = fmt::format("{} {}", changed->string(),
-                          !work.world.files.state(*changed).exists                                      ? "is gone"
+                          !work.world.files.state(*changed).exists                           ? "is gone"
                           : std::count(state->absent.begin(), state->absent.end(), *changed) ? "appeared"
                                                                                              : "changed");
     return std::nullopt;
@@ -62,8 +62,8 @@ Result<JobLimit> jobs_for(Work& work) {
   for (const Step& step : work.graph.steps) expected.push_back(peaks.expected_bytes(step));
   work.explanation.cores = sys::usable_cores(work.world.files);
   work.explanation.available_bytes = sys::available_memory_bytes(work.world.files);
-  TRY(JobLimit limit, job_limit(work.world.env.get("MAX_JOBS"), work.explanation.cores, work.explanation.available_bytes,
-                                std::move(expected)));
+  TRY(JobLimit limit, job_limit(work.world.env.get("MAX_JOBS"), work.explanation.cores,
+                                work.explanation.available_bytes, std::move(expected)));
   work.explanation.jobs = limit.jobs;
   work.explanation.why_jobs = limit.why;
   return limit;
@@ -126,8 +126,8 @@ Status run_ninja(Work& work) {
   return error;
 }
 
-// A file that changed while the compiler may have been reading it: what the step made is dropped, so that the next build
-// makes it anew.
+// A file that changed while the compiler may have been reading it: what the step made is dropped, so that the next
+// build makes it anew.
 Status remember(const Work& work, const fs::path& result) {
   sys::Files& files = work.world.files;
   BuildState state{work.key, result, {}, {}};

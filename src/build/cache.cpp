@@ -121,8 +121,8 @@ std::optional<Entry> Cache::get(const std::string& key, Origin& origin) {
     }
     if (bytes) {
       ++damaged_;
-      notes_.push_back(fmt::format("an entry of the cache was damaged and is made anew: {} ({})", file.string(),
-                                   entry.error().why));
+      notes_.push_back(
+          fmt::format("an entry of the cache was damaged and is made anew: {} ({})", file.string(), entry.error().why));
       (void)files_->remove(file);
     }
   }
@@ -145,8 +145,8 @@ std::optional<Entry> Cache::get_remote(const std::string& key) {
   auto entry = bytes ? read_entry(*bytes, key) : Result<Entry>(bytes.error());
   if (!entry) {
     ++damaged_;
-    notes_.push_back(fmt::format("an entry of the shared cache is not used: {} (key {})", entry.error().why,
-                                 key.substr(0, 12)));
+    notes_.push_back(
+        fmt::format("an entry of the shared cache is not used: {} (key {})", entry.error().why, key.substr(0, 12)));
     return std::nullopt;
   }
   put_local(key, *bytes);

@@ -55,7 +55,8 @@ std::string fat_object(std::string_view fat_binary, std::string_view symbol) {
   // .note.GNU-stack tells the linker that nothing here wants an executable stack.
   const std::string names("\0.nv_fatbin\0.symtab\0.strtab\0.note.GNU-stack\0", 45);
   const std::string strings = std::string("\0", 1) + std::string(symbol) + std::string("\0", 1);
-  const std::array<Symbol, 2> symbols = {Symbol{}, Symbol{1, 0x11, 2, 1, 0, fat_binary.size()}};  // global object, hidden
+  const std::array<Symbol, 2> symbols = {Symbol{},
+                                         Symbol{1, 0x11, 2, 1, 0, fat_binary.size()}};  // global object, hidden
 
   std::array<SectionHeader, 6> sections;
   std::string out(sizeof(FileHeader), '\0');

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What did ptxas find that makes a kernel slow?
 //
-//   ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes spill stores, 16 bytes spill loads
-//   ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in the
+//   ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes spill stores, 16 bytes spill
+//   loads ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in
+//   the
 //                   function '_Z4workPf'
 #include "build/findings.h"
 

@@ -9,7 +9,9 @@
 namespace kiln::build {
 
 // Before each finding in the log of a cache entry, so that a hit tells it again.
-inline constexpr std::string_view kFindingMark = "\x01""finding ";
+inline constexpr std::string_view kFindingMark =
+    "\x01"
+    "finding ";
 
 // "attention<64>(float*): registers spill: 8 bytes stored, 16 bytes loaded"
 std::vector<std::string> ptxas_findings(std::string_view log);

@@ -79,11 +79,16 @@ std::vector<std::string> search_list(const Plan& plan, const Facts& facts, const
   for (size_t i = 0; i < command.size(); ++i) {
     const std::string& word = command[i];
     bool next = i + 1 < command.size();
-    if (word == "-I" && next) user.push_back(command[++i]);
-    else if (word == "-isystem" && next) system.push_back(command[++i]);
-    else if (word == "-iquote" && next) quoted.push_back(command[++i]);
-    else if (word.starts_with("-I")) user.push_back(word.substr(2));
-    else if (word.starts_with("-isystem")) system.push_back(word.substr(8));
+    if (word == "-I" && next)
+      user.push_back(command[++i]);
+    else if (word == "-isystem" && next)
+      system.push_back(command[++i]);
+    else if (word == "-iquote" && next)
+      quoted.push_back(command[++i]);
+    else if (word.starts_with("-I"))
+      user.push_back(word.substr(2));
+    else if (word.starts_with("-isystem"))
+      system.push_back(word.substr(8));
   }
   std::vector<std::string> all = quoted;
   add(all, user);
@@ -97,7 +102,8 @@ std::vector<std::string> search_list(const Plan& plan, const Facts& facts, const
 // __FILE__ is the path within the project; a line table holds the canonical one.
 void add_path_maps(const Plan& plan, Words& words, std::string_view option) {
   for (const Root& root : plan.roots)
-    words.push_back(fmt::format("{}={}/={}", option, root.real, option == "-fmacro-prefix-map" ? "" : root.canonical + "/"));
+    words.push_back(
+        fmt::format("{}={}/={}", option, root.real, option == "-fmacro-prefix-map" ? "" : root.canonical + "/"));
 }
 
 // ---- one .cu by nvcc's programs
@@ -117,9 +123,7 @@ class CudaSteps {
   }
 
  private:
-  std::string symbol() const {
-    return "kiln_fatbin_" + hash_hex(source_.key).substr(0, 16);
-  }
+  std::string symbol() const { return "kiln_fatbin_" + hash_hex(source_.key).substr(0, 16); }
 
   std::string canonical_source() const { return canonical_path(plan_.roots, source_.file.string()); }
 
@@ -203,7 +207,8 @@ class CudaSteps {
     step.what = "parse " + source_.file.filename().string() + " for the host";
     step.key = source_.key + ".front";
     step.outputs = {source_.key + ".cpp"};
-    step.commands = {preprocess_command(recipe_.preprocess, {"ii"}, step), inner_command(recipe_.cudafe, {"ii", "cpp"})};
+    step.commands = {preprocess_command(recipe_.preprocess, {"ii"}, step),
+                     inner_command(recipe_.cudafe, {"ii", "cpp"})};
     step.preprocessed = source_.key + ".ii";
     step.inputs = {in_obj(source_.key + ".module_id")};
     finish(step);

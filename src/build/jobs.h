@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-
 #include <string_view>
 #include <vector>
 
@@ -15,7 +14,8 @@
 
 namespace kiln::build {
 
-// What a step takes of which no one remembers a peak: cicc and nvcc on cub or CUTLASS headers take between 1 and 1.5 GB.
+// What a step takes of which no one remembers a peak: cicc and nvcc on cub or CUTLASS headers take between 1 and 1.5
+// GB.
 uint64_t assumed_peak_bytes(StepKind kind);
 
 struct JobLimit {

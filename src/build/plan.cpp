@@ -240,7 +240,8 @@ std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys
       roots.push_back({path.string(), "/proc/self/cwd"});
   roots.push_back({plan.home.include().string(), "/kiln/include"});
   // The longer one first: either may lie in the other.
-  std::stable_sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.real.size() > b.real.size(); });
+  std::stable_sort(roots.begin(), roots.end(),
+                   [](const Root& a, const Root& b) { return a.real.size() > b.real.size(); });
   return roots;
 }
 

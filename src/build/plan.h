@@ -43,11 +43,11 @@ struct Plan {
   // Everything outside the command lines that changes what the compilers make: who they are, what their environment
   // says.
   std::string circumstances;
-  std::string environment;               // the variables among them
-  std::vector<std::string> cpath;        // folders of headers that they name
-  std::vector<fs::path> host_tools;      // as and ld
-  std::vector<Root> roots;               // none where a debugger is to find the sources
-  bool debug = false;                    // -g or -G
+  std::string environment;           // the variables among them
+  std::vector<std::string> cpath;    // folders of headers that they name
+  std::vector<fs::path> host_tools;  // as and ld
+  std::vector<Root> roots;           // none where a debugger is to find the sources
+  bool debug = false;                // -g or -G
   bool findings_fail = false;
   std::function<bool(const fs::path&)> is_program;
 };

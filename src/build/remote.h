@@ -27,8 +27,8 @@ struct RemoteSettings {
   double limit_s = 0.5;
 };
 
-// KILN_CACHE_REMOTE, KILN_CACHE_SECRET (or KILN_CACHE_SECRET_FILE) and KILN_CACHE_TIMEOUT; nothing where the first is not
-// set.
+// KILN_CACHE_REMOTE, KILN_CACHE_SECRET (or KILN_CACHE_SECRET_FILE) and KILN_CACHE_TIMEOUT; nothing where the first is
+// not set.
 Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files, const sys::Environment& env);
 
 Result<std::unique_ptr<Remote>> open_remote(sys::Files& files, const RemoteSettings& settings);

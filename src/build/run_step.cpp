@@ -97,10 +97,14 @@ class Runner {
       if (name != "PATH" && name != "LD_LIBRARY_PATH") env.push_back(name + "=" + value);
     // A fat binary holds the PTX with real paths; an entry of another folder would have other ones.
     Json place = step_.kind == StepKind::Fat ? Json(step_.roots.empty() ? "" : step_.roots[0].real) : Json("");
-    basis_ = {{"kiln", KILN_VERSION_STRING}, {"kind", name_of(step_.kind)},
-              {"commands", commands},        {"compilers and environment", step_.circumstances},
-              {"inputs", inputs},            {"source", source},
-              {"variables", env},            {"place", place}};
+    basis_ = {{"kiln", KILN_VERSION_STRING},
+              {"kind", name_of(step_.kind)},
+              {"commands", commands},
+              {"compilers and environment", step_.circumstances},
+              {"inputs", inputs},
+              {"source", source},
+              {"variables", env},
+              {"place", place}};
   }
 
   std::string key_of(std::string_view use, std::string_view text) const {
@@ -172,8 +176,9 @@ class Runner {
     sys::ProcessSpec spec;
     for (const std::string& word : command) {
       size_t at = word.find(kStaging);
-      spec.arguments.push_back(at == std::string::npos ? word
-                                                       : word.substr(0, at) + (world_.staging / word.substr(at + kStaging.size())).string());
+      spec.arguments.push_back(
+          at == std::string::npos ? word
+                                  : word.substr(0, at) + (world_.staging / word.substr(at + kStaging.size())).string());
     }
     spec.directory = world_.build_dir;
     sys::Environment env = world_.env;
@@ -189,7 +194,8 @@ class Runner {
     log_ += result.out;
     if (result.signal == 9) log_ += "Killed\n";
     if (result.exit_code != 0)
-      CHECK_OK(world_.files.write(in_staging(step_.key + ".log"), with_real_paths(step_.roots, log_), sys::Durable::No));
+      CHECK_OK(
+          world_.files.write(in_staging(step_.key + ".log"), with_real_paths(step_.roots, log_), sys::Durable::No));
     return result.exit_code;
   }
 
@@ -208,8 +214,8 @@ class Runner {
     for (const std::string& input : step_.inputs) {
       if (!input.ends_with(".ptx")) continue;
       TRY(std::string text, world_.files.read(world_.build_dir / input));
-      CHECK_OK(world_.files.write(in_staging(path(input).filename()), with_real_files(step_.roots, text),
-                                  sys::Durable::No));
+      CHECK_OK(
+          world_.files.write(in_staging(path(input).filename()), with_real_files(step_.roots, text), sys::Durable::No));
     }
     return {};
   }
@@ -304,7 +310,8 @@ class Runner {
     report_.changed.push_back(name);
     // What the linker made has the right to be executed.
     if (!made.empty()) return static_cast<bool>(world_.files.publish(made, in_obj(name)));
-    if (step_.kind != StepKind::Link) return static_cast<bool>(world_.files.write(in_obj(name), content, sys::Durable::No));
+    if (step_.kind != StepKind::Link)
+      return static_cast<bool>(world_.files.write(in_obj(name), content, sys::Durable::No));
     return static_cast<bool>(world_.files.write_executable(in_obj(name), content));
   }
 
@@ -319,7 +326,8 @@ class Runner {
     if (step_.writes_depfile) {
       std::vector<std::string> read;
       for (const auto& [name, hash] : dependencies.files) read.push_back(real_path(step_.roots, name));
-      if (!world_.files.write(in_obj(step_.key + ".d"), write_depfile("obj/" + step_.outputs[0], read), sys::Durable::No))
+      if (!world_.files.write(in_obj(step_.key + ".d"), write_depfile("obj/" + step_.outputs[0], read),
+                              sys::Durable::No))
         return false;
       if (!world_.files.write(in_obj(step_.key + ".absent"), absent_text(dependencies), sys::Durable::No)) return false;
     }
@@ -396,8 +404,8 @@ std::optional<StepReport> read_report(std::string_view text) {
     report.findings = json->at("findings").get<Words>();
     report.changed = json->at("changed").get<Words>();
     for (const Json& one : json->at("commands"))
-      report.commands.push_back({one.at("program"), one.at("begin_ns"), one.at("seconds"), one.at("cpu_seconds"),
-                                 one.at("peak_bytes")});
+      report.commands.push_back(
+          {one.at("program"), one.at("begin_ns"), one.at("seconds"), one.at("cpu_seconds"), one.at("peak_bytes")});
     return report;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

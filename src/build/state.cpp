@@ -39,15 +39,15 @@ std::optional<SeenFile> parse_line(std::string_view line) {
 }
 
 bool same_content(const sys::FileState& a, const sys::FileState& b) {
-  return a.exists == b.exists && a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns &&
-         a.ctime_ns == b.ctime_ns && a.inode == b.inode;
+  return a.exists == b.exists && a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns &&
+         a.inode == b.inode;
 }
 
 }  // namespace
 
 std::string write_state(const BuildState& state) {
-  std::string text = fmt::format("{}{}\n{}\n{}\n", kMagic, state.files.size() + state.absent.size(), state.key,
-                                 state.result.string());
+  std::string text =
+      fmt::format("{}{}\n{}\n{}\n", kMagic, state.files.size() + state.absent.size(), state.key, state.result.string());
   for (const SeenFile& file : state.files)
     text += fmt::format("{} {} {} {} {}\n", file.state.size_bytes, file.state.mtime_ns, file.state.ctime_ns,
                         static_cast<int64_t>(file.state.inode), file.path.string());

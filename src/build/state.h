@@ -18,9 +18,9 @@ struct SeenFile {
 };
 
 struct BuildState {
-  std::string key;              // of the ninja file and the circumstances
-  sys::fs::path result;         // the published file
-  std::vector<SeenFile> files;  // inputs and results
+  std::string key;                    // of the ninja file and the circumstances
+  sys::fs::path result;               // the published file
+  std::vector<SeenFile> files;        // inputs and results
   std::vector<sys::fs::path> absent;  // where a header was looked for in vain
 };
 

@@ -129,9 +129,10 @@ std::vector<std::string> shown_commands(const Step& step, std::string_view stagi
     for (const std::string& word : command) {
       if (!line.empty()) line += ' ';
       size_t at = word.find(kStaging);
-      line += at == std::string::npos
-                  ? text::shell_quote(word)
-                  : text::shell_quote(word.substr(0, at) + std::string(staging) + "/" + word.substr(at + kStaging.size()));
+      line +=
+          at == std::string::npos
+              ? text::shell_quote(word)
+              : text::shell_quote(word.substr(0, at) + std::string(staging) + "/" + word.substr(at + kStaging.size()));
     }
     lines.push_back(std::move(line));
   }

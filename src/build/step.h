@@ -14,8 +14,8 @@
 
 namespace kiln::build {
 
-// Every run has a staging folder of its own. A command writes there, and its results are moved to obj/ when the step has
-// succeeded: a killed one leaves nothing half, and one that outlives its ninja finds its folder gone.
+// Every run has a staging folder of its own. A command writes there, and its results are moved to obj/ when the step
+// has succeeded: a killed one leaves nothing half, and one that outlives its ninja finds its folder gone.
 inline constexpr std::string_view kStaging = "\x01staging/";
 
 // The environment variable through which a step learns the run's staging folder. In the step's text it would change

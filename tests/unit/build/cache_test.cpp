@@ -222,10 +222,11 @@ TEST_F(DependenciesTest, AreTheSameInAMovedCheckout) {
 }
 
 TEST(Includes, AreReadInAllTheirForms) {
-  EXPECT_THAT(include_names("#include <a/b.h> // x\n # include\"c.h\"\n#include_next <d.h>\n#define X __has_include(<e.h>)\n"
-                            "#include MACRO\n#if defined(A) && \\\n  __has_include(\"f.h\")\n"),
-              ElementsAre(IncludeName{"a/b.h", false}, IncludeName{"c.h", true}, IncludeName{"d.h", false},
-                          IncludeName{"e.h", false}, IncludeName{"f.h", true}));
+  EXPECT_THAT(
+      include_names("#include <a/b.h> // x\n # include\"c.h\"\n#include_next <d.h>\n#define X __has_include(<e.h>)\n"
+                    "#include MACRO\n#if defined(A) && \\\n  __has_include(\"f.h\")\n"),
+      ElementsAre(IncludeName{"a/b.h", false}, IncludeName{"c.h", true}, IncludeName{"d.h", false},
+                  IncludeName{"e.h", false}, IncludeName{"f.h", true}));
 }
 
 }  // namespace

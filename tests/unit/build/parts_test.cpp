@@ -115,7 +115,8 @@ TEST(Scan, FollowsIncludesThatItFinds) {
 }
 
 TEST(State, IsReadAsItWasWritten) {
-  BuildState state{"key", "/b/libadd.so", {{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}}, {"/p/none.h"}};
+  BuildState state{
+      "key", "/b/libadd.so", {{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}}, {"/p/none.h"}};
   auto again = parse_state(write_state(state));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->key, "key");

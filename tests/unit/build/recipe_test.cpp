@@ -163,15 +163,18 @@ TEST(Findings, AreToldWithTheKernelsName) {
       "spill loads\n"
       "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to the "
       "presence of Extern calls in the function '_Z4workPf'\nadd.cu(3): warning #177-D: unused\n";
-  EXPECT_THAT(ptxas_findings(log),
-              ElementsAre("work(float*): registers spill to local memory: 8 bytes spill stores, 16 bytes spill loads",
-                          "work(float*): wgmma.mma_async instructions are serialized due to the presence of Extern calls"));
+  EXPECT_THAT(
+      ptxas_findings(log),
+      ElementsAre("work(float*): registers spill to local memory: 8 bytes spill stores, 16 bytes spill loads",
+                  "work(float*): wgmma.mma_async instructions are serialized due to the presence of Extern calls"));
   EXPECT_EQ(without_findings(log), "add.cu(3): warning #177-D: unused\n");
 }
 
 TEST(FatObject, IsAnElfWithTheBytes) {
   std::string object = fat_object("FATBINARY", "kiln_fatbin_x");
-  EXPECT_EQ(object.substr(0, 4), "\x7f" "ELF");
+  EXPECT_EQ(object.substr(0, 4),
+            "\x7f"
+            "ELF");
   EXPECT_THAT(object, HasSubstr("FATBINARY"));
   EXPECT_THAT(object, HasSubstr("kiln_fatbin_x"));
 }
