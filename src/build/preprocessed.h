@@ -10,10 +10,10 @@
 
 namespace kiln::build {
 
-// `# 12 "/home/me/p/add.cu" 2` becomes `# 12 "/proc/self/cwd/add.cu" 2`; string literals stay.
+// `# 12 "/srv/p/add.cu" 2` becomes `# 12 "/proc/self/cwd/add.cu" 2`; string literals stay.
 std::string with_canonical_markers(const std::vector<Root>& roots, std::string_view preprocessed);
 
-// `.file 1 "/proc/self/cwd/add.cu"` in PTX becomes `.file 1 "/home/me/p/add.cu"`.
+// `.file 1 "/proc/self/cwd/add.cu"` in PTX becomes `.file 1 "/srv/p/add.cu"`.
 std::string with_real_files(const std::vector<Root>& roots, std::string_view ptx);
 
 // What cudafe++ writes for the host repeats the body of every kernel between "#if 0" and "#endif". Without them an edit

@@ -25,7 +25,7 @@ inline constexpr const char* kStagingVariable = "KILN_STAGING";
 // A folder under the name that compilers are told: names in anonymous namespaces, line tables and __FILE__ hold it, and
 // a checkout that was moved must still give the same bytes.
 struct Root {
-  std::string real;       // "/home/me/project"
+  std::string real;       // "/srv/project"
   std::string canonical;  // "/proc/self/cwd"
 };
 
