@@ -2,13 +2,15 @@
 # What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build demo test bars tidy format test-torch-versions clean distclean
+.PHONY: help build demo test test-staleness bars build-bars tidy format test-torch-versions clean distclean
 
 help:
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
 	@echo "make demo                 from nothing to a kernel called from PyTorch, each step timed"
 	@echo "make test                 all tests; ends with one line of counts"
 	@echo "make bars                 what a build, a load and a call cost, beside the alternatives"
+	@echo "make build-bars           what builds cost beside nvcc; BARS=--classic: and beside the classic advice"
+	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
 	@echo "make format               clang-format over the C++ sources"
 	@echo "make tidy                 clang-tidy over the C++ sources"
@@ -36,6 +38,18 @@ bars:
 	@tools/bootstrap all
 	@tools/build release
 	@source build/environment && "$$KILN_PYTHON" benchmarks/bars.py $(BARS)
+
+build-bars:
+	@tools/bootstrap all
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/build_bars.py $(BARS)
+
+test-staleness:
+	@tools/bootstrap build
+	@tools/build release
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --edits 900
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --edits 100 --real-headers
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --edits 200 --kill --seed 1
 
 format:
 	@tools/format --fix

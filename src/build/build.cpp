@@ -10,13 +10,15 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "build/depfile.h"
-#include "build/jobs.h"
+#include "build/edit_lane.h"
+#include "build/editor_files.h"
+#include "build/header_times.h"
+#include "build/ninja_run.h"
 #include "build/publish.h"
 #include "build/state.h"
 #include "build/work.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
-#include "sys/machine.h"
 
 namespace kiln::build {
 
@@ -55,77 +57,6 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   return outcome;
 }
 
-Result<JobLimit> jobs_for(Work& work) {
-  auto cache = project::cache_folder(work.world.env);
-  Peaks peaks(work.world.files, (cache ? *cache : work.plan.build_dir) / "peaks.json");
-  std::vector<uint64_t> expected;
-  for (const Step& step : work.graph.steps) expected.push_back(peaks.expected_bytes(step));
-  work.explanation.cores = sys::usable_cores(work.world.files);
-  work.explanation.available_bytes = sys::available_memory_bytes(work.world.files);
-  TRY(JobLimit limit, job_limit(work.world.env.get("MAX_JOBS"), work.explanation.cores,
-                                work.explanation.available_bytes, std::move(expected)));
-  work.explanation.jobs = limit.jobs;
-  work.explanation.why_jobs = limit.why;
-  return limit;
-}
-
-// "[2/6] compile add.cu for compute_90 0.8 s": from what steps leave in the staging folder and in obj/.
-std::string progress_line(const Work& work, double seconds) {
-  size_t done = 0;
-  std::string now;
-  for (const Step& step : work.graph.steps) {
-    if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns >= work.started_ns)
-      ++done;
-    else if (now.empty() && work.world.files.state(work.staging / (step.key + ".begun")).exists)
-      now = step.what;
-  }
-  return fmt::format("[{}/{}] {} {:.1f} s", done, work.graph.steps.size(), now, seconds);
-}
-
-Result<sys::ProcessResult> start_ninja(const Work& work, int jobs) {
-  sys::ProcessSpec spec;
-  spec.arguments = {work.plan.ninja.string(), fmt::format("-j{}", jobs)};
-  spec.directory = work.plan.build_dir;
-  sys::Environment env = work.world.env;
-  env.set(kStagingVariable, work.staging.string());
-  // ccache's other modes serve stale objects for CUDA: they look at one of nvcc's passes only.
-  env.set("CCACHE_DEPEND", "1");
-  env.unset("NINJA_STATUS");
-  spec.env = std::move(env);
-  double begun = sys::now_seconds();
-  if (work.world.on_progress)
-    spec.on_wait = [&] { work.world.on_progress(progress_line(work, sys::now_seconds() - begun)); };
-  auto result = work.world.processes.run(spec);
-  if (work.world.on_progress) work.world.on_progress("");
-  return result;
-}
-
-void show_commands(const Work& work) {
-  if (!work.world.on_command) return;
-  for (const Step& step : work.graph.steps)
-    if (work.world.files.state(work.staging / (step.key + ".begun")).exists)
-      for (const std::string& line : shown_commands(step, "obj")) work.world.on_command(line);
-}
-
-Status run_ninja(Work& work) {
-  TRY(JobLimit limit, jobs_for(work));
-  TRY(sys::ProcessResult result, start_ninja(work, limit.jobs));
-  if (result.exit_code != 0 && limit.jobs > 1 && ran_out_of_memory(work)) {
-    work.note("a compiler was ended for memory: the rest runs one at a time");
-    for (const Step& step : work.graph.steps) CHECK_OK(work.world.files.remove(work.staging / (step.key + ".log")));
-    work.explanation.jobs = 1;
-    work.explanation.why_jobs = "a compiler was ended for memory";
-    TRY(result, start_ninja(work, 1));
-  }
-  show_commands(work);
-  if (result.exit_code == 0) return {};
-  if (auto error = failed_step(work)) return std::move(*error);
-  Error error{Fault::Environment, "ninja cannot run the build", std::string(text::trim(result.out)),
-              fmt::format("remove {} and build again", work.plan.build_dir.string())};
-  if (result.out.find("No space left") != std::string::npos) error.fix = "free some space there, or use --build-dir";
-  return error;
-}
-
 // A file that changed while the compiler may have been reading it: what the step made is dropped, so that the next
 // build makes it anew.
 Status remember(const Work& work, const fs::path& result) {
@@ -162,6 +93,44 @@ Status remember(const Work& work, const fs::path& result) {
   return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::No);
 }
 
+std::optional<BuildState> former_state(const Work& work) {
+  auto content = work.world.files.read(work.in_build_dir(kStateFile));
+  return content ? parse_state(*content) : std::nullopt;
+}
+
+// The library as device code alone makes it, or nothing: then the full lane has to run.
+Result<std::optional<fs::path>> edited(Work& work) {
+  std::string why;
+  auto state = former_state(work);
+  auto edit = state ? find_edit(work, *state, why) : std::nullopt;
+  if (!state) why = work.explanation.trigger;
+  if (work.plan.full_lane) {
+    why = "it was asked for";
+    edit.reset();
+  }
+  std::optional<EditedLibrary> made;
+  if (edit) {
+    TRY(made, build_edit(work, *edit, why));
+  }
+  work.explanation.lane = made ? made->lane : "full";
+  work.explanation.why_lane = made ? made->why : why;
+  if (!made) return std::optional<fs::path>();
+  fs::path file = work.staging / work.graph.result().outputs[0];
+  CHECK_OK(work.world.files.write_executable(file, made->bytes));
+  return std::optional<fs::path>(file);
+}
+
+Result<fs::path> full_lane(Work& work) {
+  CHECK_OK(run_ninja(work, {}));
+  return work.in_obj(work.graph.result().outputs[0]);
+}
+
+Result<fs::path> linked_by_either_lane(Work& work) {
+  TRY(std::optional<fs::path> by_edit, edited(work));
+  if (by_edit) return std::move(*by_edit);
+  return full_lane(work);
+}
+
 Result<Outcome> rebuild(Work& work) {
   sys::InterruptScope no_half_files;
   CHECK_OK(work.world.files.make_directories(work.plan.build_dir));
@@ -173,21 +142,23 @@ Result<Outcome> rebuild(Work& work) {
   work.facts = learn_facts(work.plan, work.world);
   work.graph = make_graph(work.plan, work.facts);
   CHECK_OK(prepare(work));
-  work.explanation.lane = "full";
-  work.explanation.why_lane = work.explanation.trigger;
-  Status ran = run_ninja(work);
+  auto linked = linked_by_either_lane(work);
   Outcome outcome = outcome_of(work);
   outcome.steps = reports_since(work);
   tell_and_count(work, outcome.steps);
-  if (ran) {
-    auto published = publish(work.world.files, work.plan, work.in_obj(work.graph.result().outputs[0]));
+  if (linked && work.plan.time_headers) outcome.headers = slow_headers(work, outcome.steps);
+  if (linked) {
+    auto published = publish(work.world.files, work.plan, *linked);
     if (!published) return std::move(published.error());
     outcome.file = *published;
   }
   // Before the record is written: a name less of the library changes the time of its inode.
   CHECK_OK(work.world.files.remove(work.staging.parent_path()));
-  if (ran) CHECK_OK(remember(work, outcome.file));
-  if (!ran) return std::move(ran.error());
+  if (!linked) return std::move(linked.error());
+  if (work.explanation.lane == "full") CHECK_OK(remember_for_edits(work));
+  CHECK_OK(remember_seen(work));
+  CHECK_OK(remember(work, outcome.file));
+  CHECK_OK(write_editor_files(work));
   if (sys::pending_interrupt()) return sys::interrupted_error();
   outcome.rebuilt = !outcome.steps.empty();
   outcome.explanation = work.explanation;
@@ -198,7 +169,7 @@ Result<Outcome> rebuild(Work& work) {
 
 Result<Outcome> build(const Request& request, const World& world) {
   double begun = sys::now_seconds();
-  Work work{world, {}, {}, {}, {}, {}, 0, {}};
+  Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
   TRY(work.plan, make_plan(request, world));
   work.key = Hasher().add_field(shown_intent(work.plan)).add_field(work.plan.circumstances).hex();
   Outcome outcome;

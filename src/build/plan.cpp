@@ -269,6 +269,9 @@ Result<Plan> make_plan(const Request& request, const World& world) {
   CHECK_OK(find_tools(plan, world));
   plan.debug = wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail;
+  plan.full_lane = wanted.request.full_lane;
+  plan.time_headers = wanted.request.time_headers;
+  plan.project_dir = wanted.project_dir;
   if (!plan.debug) plan.roots = choose_roots(plan, wanted, world.files);
   plan.is_program = [&files = world.files](const fs::path& path) { return files.state(path).is_executable; };
   return plan;

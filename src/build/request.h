@@ -28,6 +28,8 @@ struct Request {
   std::vector<std::string> defines;  // "K=V" or "K"
   std::vector<std::string> cuda_flags, cflags, ldflags, includes;
   bool fast_math = false;
+  bool time_headers = false;   // of the slow steps, by compiling those once more
+  bool full_lane = false;      // never device code alone
   bool findings_fail = false;  // what ptxas finds (spills, serialised wgmma) is an error
   std::string build_dir;
   std::string output;  // also copy the result there
@@ -56,6 +58,11 @@ struct Explanation {
   uint64_t available_bytes = 0;
 };
 
+struct HeaderTime {
+  std::string name;
+  double seconds = 0;
+};
+
 struct Outcome {
   bool program = false;
   fs::path file;  // the library under a name of its own for its content, or the program
@@ -63,6 +70,7 @@ struct Outcome {
   std::string name;
   bool rebuilt = false;
   std::vector<StepReport> steps;  // in the order in which they began
+  std::vector<HeaderTime> headers;  // of slow steps, where a timeline was asked for
   Explanation explanation;
   double seconds = 0;
   project::ArchList arch;

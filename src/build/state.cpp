@@ -38,12 +38,13 @@ std::optional<SeenFile> parse_line(std::string_view line) {
   return file;
 }
 
-bool same_content(const sys::FileState& a, const sys::FileState& b) {
+
+}  // namespace
+
+bool is_same(const sys::FileState& a, const sys::FileState& b) {
   return a.exists == b.exists && a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns &&
          a.inode == b.inode;
 }
-
-}  // namespace
 
 std::string write_state(const BuildState& state) {
   std::string text =
@@ -75,7 +76,7 @@ std::optional<BuildState> parse_state(std::string_view text) {
 
 std::optional<sys::fs::path> first_change(const sys::Files& files, const BuildState& state) {
   for (const SeenFile& file : state.files)
-    if (!same_content(files.state(file.path), file.state)) return file.path;
+    if (!is_same(files.state(file.path), file.state)) return file.path;
   for (const sys::fs::path& path : state.absent)
     if (files.state(path).exists) return path;
   return std::nullopt;

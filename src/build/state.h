@@ -30,6 +30,9 @@ std::string write_state(const BuildState& state);
 // Nothing when the text is of another version or damaged: then ninja decides.
 std::optional<BuildState> parse_state(std::string_view text);
 
+// Size, both times and inode.
+bool is_same(const sys::FileState& a, const sys::FileState& b);
+
 // The first file that is not as it was, or that appeared; or nothing.
 std::optional<sys::fs::path> first_change(const sys::Files& files, const BuildState& state);
 

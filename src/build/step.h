@@ -53,6 +53,8 @@ struct Step {
   bool findings_fail = false;  // a finding of ptxas fails the step
 
   std::string step_file() const { return "steps/" + key + ".json"; }
+  // The state of every file that it read: ninja looks at times alone, and a time can lie.
+  std::string seen_file() const { return "steps/" + key + ".seen"; }
   // Else it reads what other steps made of the source.
   bool reads_source() const {
     return kind == StepKind::Whole || kind == StepKind::Host || kind == StepKind::Front || kind == StepKind::Device;

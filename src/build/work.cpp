@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "build/depfile.h"
 #include "build/diagnose.h"
 #include "build/jobs.h"
 #include "build/ninja_file.h"
@@ -25,6 +26,25 @@ Status write_if_changed(const Work& work, std::string_view name, const std::stri
   auto former = work.world.files.read(work.in_build_dir(name));
   if (former && *former == content) return {};
   return work.world.files.write(work.in_build_dir(name), content, sys::Durable::No);
+}
+
+// One line a file that the step read when it last ran, as the file is now.
+std::string seen_by(const Work& work, const Step& step) {
+  std::string text;
+  auto see = [&](const std::string& name) {
+    sys::FileState state = work.world.files.state(name);
+    text += fmt::format("{} {} {} {} {}\n", state.size_bytes, state.mtime_ns, state.ctime_ns, state.inode, name);
+  };
+  std::string own_folder = work.plan.build_dir.string() + "/";
+  if (auto depfile = work.world.files.read(work.in_obj(step.key + ".d")))
+    for (const std::string& name : parse_depfile(*depfile))
+      if (name.starts_with('/') && !name.starts_with(own_folder)) see(name);
+  for (const std::string& input : step.inputs)
+    if (input.starts_with('/')) see(input);
+  if (auto absent = work.world.files.read(work.in_obj(step.key + ".absent")))
+    for (std::string_view line : text::lines(*absent))
+      if (work.world.files.state(line).exists) text += fmt::format("{} appeared\n", line);
+  return text;
 }
 
 // This command, or, in a test, the one of the package.
@@ -57,12 +77,25 @@ Status prepare(Work& work) {
   // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its own.
   work.started_ns = files.state(work.staging).ctime_ns;
   for (const auto& [name, content] : work.graph.files) CHECK_OK(write_if_changed(work, name, content));
-  for (const Step& step : work.graph.steps) CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
+  for (const Step& step : work.graph.steps) {
+    CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
+    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step)));
+  }
   return write_if_changed(work, "build.ninja", ninja_file(work.graph, kiln_command(work)));
 }
 
+Status remember_seen(const Work& work) {
+  for (const Step& step : work.graph.steps) {
+    if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns < work.started_ns) continue;
+    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step)));
+    // Older than what the step made, or ninja would run it again.
+    work.world.files.set_mtime(work.in_build_dir(step.seen_file()), 1'000'000'000);
+  }
+  return {};
+}
+
 std::vector<StepReport> reports_since(const Work& work) {
-  std::vector<StepReport> reports;
+  std::vector<StepReport> reports = work.extra_reports;
   for (const Step& step : work.graph.steps) {
     fs::path file = work.in_obj(step.key + ".report");
     if (work.world.files.state(file).ctime_ns < work.started_ns) continue;

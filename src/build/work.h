@@ -22,6 +22,7 @@ struct Work {
   fs::path staging;
   int64_t started_ns = 0;  // by the disk's clock
   Explanation explanation;
+  std::vector<StepReport> extra_reports;  // of what was done within this process
 
   fs::path in_build_dir(std::string_view name) const { return plan.build_dir / name; }
   fs::path in_obj(std::string_view name) const { return plan.build_dir / "obj" / name; }
@@ -34,6 +35,9 @@ struct Work {
 // A staging folder of its own, and the files that steps need. A run that was killed left its folder; a command that
 // outlived it can publish nothing once it is gone.
 Status prepare(Work& work);
+
+// After a build: the states of what each step that ran has read. One that differs next time makes the step run again.
+Status remember_seen(const Work& work);
 
 // The reports of the steps that ran since the work began, by their beginnings.
 std::vector<StepReport> reports_since(const Work& work);

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/step.h"
+#include "cli/watch.h"
 
 namespace kiln::cli {
 
@@ -122,6 +123,10 @@ int run_command_line(int argc, const char* const* argv) {
       return app.exit(e);
     } catch (const CLI::ParseError& e) {
       return report(usage_error(e, app, words), json_asked, sys::look_at_terminal(env, globals.color).color_err);
+    }
+    if (std::find(words.begin(), end_of_options, "--watch") != end_of_options) {
+      Result<int> code = watch(words, env);
+      return code ? *code : report(code.error(), json_asked, false);
     }
     std::error_code no_folder;
     std::filesystem::path directory = std::filesystem::current_path(no_folder);

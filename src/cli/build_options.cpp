@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "build/build.h"
+#include "cli/watch.h"
 
 namespace kiln::cli {
 
@@ -35,6 +36,18 @@ void add_build_options(CLI::App& app, build::Request& request) {
   add_list(app, "--cflag", request.cflags, "FLAG", "A flag for the host compiler on C++ sources (repeatable)");
   add_list(app, "--ldflag", request.ldflags, "FLAG", "A flag for the linker, as --ldflag=-lcublas (repeatable)");
   app.add_flag("--fast-math", request.fast_math, "Trade exactness for speed: nvcc --use_fast_math");
+  app.add_option_function<std::string>(
+         "--findings", [&request](const std::string& as) { request.findings_fail = as == "error"; },
+         "What ptxas finds (spills, serialised wgmma) as a warning or an error")
+      ->type_name("AS")
+      ->check(CLI::IsMember({"warning", "error"}).description(""));
+  app.add_option_function<std::string>(
+         "--lane", [&request](const std::string& lane) { request.full_lane = lane == "full"; },
+         "auto: device code alone where only that changed; full: everything")
+      ->type_name("LANE")
+      ->check(CLI::IsMember({"auto", "full"}).description(""));
+  // Taken by run_command_line: the command itself runs without it.
+  app.add_flag_function("--watch", [](int64_t) {}, "Run again whenever a file it was built from is saved");
   app.add_option("--build-dir", request.build_dir,
                  "Keep objects and results there (default: build/kiln of a project, the cache folder for a lone file)")
       ->type_name("DIR");
@@ -64,6 +77,7 @@ Result<build::Outcome> build_for(Context& context, build::Request request) {
       context.note("+ " + line);
     };
   auto outcome = build::build(request, world);
+  tell_watcher(context.env, request, outcome ? outcome->build_dir : std::filesystem::path());
   clear_line();
   return outcome;
 }

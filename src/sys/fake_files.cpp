@@ -50,6 +50,11 @@ void FakeFiles::touch(const fs::path& path) {
   if (found != entries_.end()) found->second.mtime_ns = now_ns_++;
 }
 
+void FakeFiles::set_mtime(const fs::path& path, int64_t mtime_ns) {
+  auto found = entries_.find(path.lexically_normal().string());
+  if (found != entries_.end()) found->second.mtime_ns = mtime_ns;
+}
+
 Result<std::string> FakeFiles::read(const fs::path& path) const {
   accesses.push_back("read " + path.string());
   const Entry* entry = find(path);

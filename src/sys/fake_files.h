@@ -29,6 +29,7 @@ class FakeFiles final : public Files {
   Status make_directories(const fs::path& directory) override;
   Status make_private_directory(const fs::path& directory) override { return make_directories(directory); }
   void touch(const fs::path& path) override;
+  void set_mtime(const fs::path& path, int64_t mtime_ns) override;
   Status publish(const fs::path& from, const fs::path& to) override;
   Status copy(const fs::path& from, const fs::path& to) override;
   Status point_link(const fs::path& link, const fs::path& target) override;

@@ -155,6 +155,12 @@ class RealFiles final : public Files {
 
   void touch(const fs::path& path) override { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
+  void set_mtime(const fs::path& path, int64_t mtime_ns) override {
+    timespec time{static_cast<time_t>(mtime_ns / 1'000'000'000), static_cast<long>(mtime_ns % 1'000'000'000)};
+    timespec both[2] = {time, time};
+    ::utimensat(AT_FDCWD, path.c_str(), both, 0);
+  }
+
   Status publish(const fs::path& from, const fs::path& to) override {
     CHECK_OK(make_directories(to.parent_path()));
     fs::path temporary = temporary_name(to);

@@ -55,6 +55,7 @@ class Files {
   virtual Status make_private_directory(const fs::path& directory) = 0;
   // Its time becomes now, if that can be.
   virtual void touch(const fs::path& path) = 0;
+  virtual void set_mtime(const fs::path& path, int64_t mtime_ns) = 0;
   // `to` becomes another name of `from` (a hard link; a copy where the file system has none), by rename.
   virtual Status publish(const fs::path& from, const fs::path& to) = 0;
   // `to` becomes a copy of `from`, by rename.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "build/explain.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 
@@ -13,12 +14,34 @@ namespace kiln::cli {
 
 namespace {
 
-Result<int> run(const build::Request& request, Context& context) {
-  TRY(build::Outcome outcome, build_for(context, request));
+struct Options {
+  build::Request request;
+  bool explain = false;
+  std::string timeline;
+};
+
+// A page for a browser, or, with the ending .json, a trace for chrome://tracing and Perfetto.
+Status write_timeline(const std::string& name, const build::Outcome& outcome, const Context& context) {
+  std::filesystem::path file = context.directory / name;
+  std::string text = file.extension() == ".json" ? dump(build::chrome_trace(outcome), 1) : build::timeline_page(outcome);
+  CHECK_OK(sys::real_files().write(file, text, sys::Durable::No));
+  if (file.extension() != ".json")
+    CHECK_OK(sys::real_files().write(std::filesystem::path(file).replace_extension(".trace.json"),
+                                     dump(build::chrome_trace(outcome), 1), sys::Durable::No));
+  return {};
+}
+
+Result<int> run(Options options, Context& context) {
+  options.request.time_headers = !options.timeline.empty();
+  TRY(build::Outcome outcome, build_for(context, options.request));
+  if (!options.timeline.empty()) CHECK_OK(write_timeline(options.timeline, outcome, context));
   if (context.json) {
-    context.print_json(to_json(outcome));
+    Json json = to_json(outcome);
+    if (options.explain) json["explain"] = explain_json(outcome);
+    context.print_json(json);
     return 0;
   }
+  if (options.explain) context.note(text::trim(explain(outcome)));
   context.note(outcome.rebuilt
                    ? fmt::format("{}: built in {} for {}", outcome.name, text::duration(outcome.seconds),
                                  project::describe(outcome.arch))
@@ -28,18 +51,23 @@ Result<int> run(const build::Request& request, Context& context) {
 }
 
 Run setup(CLI::App& app) {
-  auto request = std::make_shared<build::Request>();
+  auto options = std::make_shared<Options>();
+  build::Request* request = &options->request;
   app.add_option("TARGET", request->targets,
                  "Sources (.cu, .cpp; the first names the library) or a folder with kiln.toml "
                  "(default: the project in this folder)")
       ->type_name("");
   add_build_options(app, *request);
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
+  app.add_flag("--explain", options->explain, "Tell what was rebuilt and why, the lane, hits and misses, jobs, memory");
+  app.add_option("--timeline", options->timeline,
+                 "Write every step on a time axis: a page (.html, with .trace.json beside it) or a Chrome trace (.json)")
+      ->type_name("FILE");
   app.add_option("-o,--output", request->output, "Also copy the result there")->type_name("FILE");
   app.footer(
       "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, TORCH_CUDA_ARCH_LIST,\n"
-      "XDG_CACHE_HOME, KILN_HOME.");
-  return [request](Context& context) { return run(*request, context); };
+      "XDG_CACHE_HOME, KILN_HOME; for the cache see kiln cache --help.");
+  return [options](Context& context) { return run(*options, context); };
 }
 
 }  // namespace

@@ -86,7 +86,23 @@ std::string run_pytest(Session& session, const project::Home& home, sys::Environ
   return *code == 0 ? "" : fmt::format("pytest ended with {}", *code);
 }
 
-Result<int> run(build::Request request, const std::string& target, Context& context) {
+// The scaffold's own, which prints its times.
+std::string run_bench(Session& session, const project::Home& home, sys::Environment env) {
+  fs::path python = sys::find_program(sys::real_files(), "python3", env.get("PATH").value_or("/usr/bin:/bin"));
+  if (python.empty()) return "skipped: there is no python3 on PATH";
+  std::string package_parent = home.root.parent_path().string();
+  auto former = env.get("PYTHONPATH");
+  env.set("PYTHONPATH", former ? package_parent + ":" + *former : package_parent);
+  auto code = run_child(session, {python.string(), "bench.py"}, env);
+  if (!code) return first_line(code.error());
+  return *code == 0 ? "" : fmt::format("bench.py ended with {}", *code);
+}
+
+struct Extent {
+  bool clean = false, bench = false;
+};
+
+Result<int> run(build::Request request, const std::string& target, const Extent& extent, Context& context) {
   fs::path folder = (context.directory / target).lexically_normal();
   const sys::Files& files = sys::real_files();
   if (!files.state(folder / project::kManifestName).is_file())
@@ -96,6 +112,7 @@ Result<int> run(build::Request request, const std::string& target, Context& cont
   TRY(project::Home home, project::find_home(context.env));
   TRY(sys::Environment env, program_environment(context.env));
   Session session{context, folder, std::move(request), {}};
+  if (extent.clean) CHECK_OK(sys::real_files().remove(folder / "build"));
 
   session.request.targets = {folder.string()};
   TRY(build::Outcome library, build_for(context, session.request));
@@ -109,6 +126,8 @@ Result<int> run(build::Request request, const std::string& target, Context& cont
     session.add("main.cu", [&] { return run_program(session, built.file, env); });
   }
   if (files.state(folder / "tests").is_directory) session.add("tests", [&] { return run_pytest(session, home, env); });
+  bool has_bench = files.state(folder / "bench.py").is_file();
+  if (extent.bench && has_bench) session.add("bench", [&] { return run_bench(session, home, env); });
 
   if (sys::pending_interrupt()) return sys::interrupted_error();
   bool failed = false;
@@ -125,12 +144,15 @@ Run setup(CLI::App& app) {
   struct Options {
     build::Request request;
     std::string target = ".";
+    Extent extent;
   };
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")->type_name("");
   add_build_options(app, options->request);
+  app.add_flag("--clean", options->extent.clean, "Remove build/ first");
+  app.add_flag("--bench", options->extent.bench, "Run bench.py at the end");
   app.footer("Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is skipped by name.");
-  return [options](Context& context) { return run(options->request, options->target, context); };
+  return [options](Context& context) { return run(options->request, options->target, options->extent, context); };
 }
 
 }  // namespace

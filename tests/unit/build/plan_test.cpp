@@ -171,7 +171,7 @@ TEST_F(PlanTest, TheNinjaFileEscapesItsText) {
   Plan made = *plan();
   std::string text = ninja_file(make_graph(made, {}), "/my kiln/bin/kiln");
   EXPECT_THAT(text, HasSubstr("command = '/my kiln/bin/kiln' step $in_file\n"));
-  EXPECT_THAT(text, HasSubstr("build obj/a_b_.cu.o: run /w/a$ b$$.cu | steps/a_b_.cu.json\n"));
+  EXPECT_THAT(text, HasSubstr("build obj/a_b_.cu.o: run /w/a$ b$$.cu | steps/a_b_.cu.json steps/a_b_.cu.seen\n"));
 }
 
 class DiagnoseTest : public PlanTest {

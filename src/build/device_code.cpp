@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of a source are device code alone?
+#include "build/device_code.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+
+namespace kiln::build {
+
+namespace {
+
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+struct Token {
+  std::string_view text;  // a word, a number or one character; "#..." a directive; "\"" a literal
+  size_t begin = 0, end = 0;
+};
+
+// Comments are left out. Nothing for what has no end.
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  std::optional<std::vector<Token>> run() {
+    while (at_ < text_.size()) {
+      char c = text_[at_];
+      if (c == '\n') {
+        line_begins_ = true;
+        ++at_;
+      } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+        ++at_;
+      } else if (text_.substr(at_, 2) == "//") {
+        skip_line();
+      } else if (text_.substr(at_, 2) == "/*") {
+        size_t end = text_.find("*/", at_ + 2);
+        if (end == std::string_view::npos) return std::nullopt;
+        at_ = end + 2;
+      } else if (c == '#' && line_begins_) {
+        size_t begin = at_;
+        skip_line();
+        add(begin, at_);
+      } else if (!take(c)) {
+        return std::nullopt;
+      }
+    }
+    return std::move(tokens_);
+  }
+
+ private:
+  void add(size_t begin, size_t end) { tokens_.push_back({text_.substr(begin, end - begin), begin, end}); }
+
+  // To the end of the line, with those that a backslash joins to it. A comment that begins here may go on.
+  void skip_line() {
+    while (at_ < text_.size() && text_[at_] != '\n') {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      ++at_;
+    }
+  }
+
+  bool take(char c) {
+    line_begins_ = false;
+    size_t begin = at_;
+    if (c == '"' || c == '\'') return literal(c);
+    if (is_word(c) || static_cast<unsigned char>(c) >= 0x80) {
+      bool number = c >= '0' && c <= '9';
+      while (at_ < text_.size() && (is_word(text_[at_]) || static_cast<unsigned char>(text_[at_]) >= 0x80 ||
+                                    (number && (text_[at_] == '\'' || text_[at_] == '.'))))
+        ++at_;
+      std::string_view word = text_.substr(begin, at_ - begin);
+      if (at_ < text_.size() && text_[at_] == '"' && word.ends_with('R') && word.size() <= 3) return raw_literal();
+      add(begin, at_);
+      return true;
+    }
+    add(at_, at_ + 1);
+    ++at_;
+    return true;
+  }
+
+  bool literal(char quote) {
+    size_t begin = at_++;
+    while (at_ < text_.size() && text_[at_] != quote) {
+      if (text_[at_] == '\n') return false;
+      if (text_[at_] == '\\') ++at_;
+      ++at_;
+    }
+    if (at_ >= text_.size()) return false;
+    ++at_;
+    add(begin, at_);
+    return true;
+  }
+
+  bool raw_literal() {
+    size_t open = text_.find('(', at_);
+    if (open == std::string_view::npos || open - at_ > 17) return false;
+    std::string close = ")" + std::string(text_.substr(at_ + 1, open - at_ - 1)) + "\"";
+    size_t end = text_.find(close, open);
+    if (end == std::string_view::npos) return false;
+    add(at_, end + close.size());
+    at_ = end + close.size();
+    return true;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  bool line_begins_ = true;
+  std::vector<Token> tokens_;
+};
+
+std::string directive_name(std::string_view text) {
+  std::string_view rest = text::trim(text.substr(1));
+  return std::string(rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz")));
+}
+
+class Items {
+ public:
+  explicit Items(const std::vector<Token>& tokens) : tokens_(tokens) {}
+
+  std::optional<std::vector<Item>> run() {
+    while (at_ < tokens_.size()) {
+      const Token& token = tokens_[at_];
+      if (token.text[0] == '#') {
+        if (begun_) return std::nullopt;  // in the middle of a declaration
+        items_.push_back({ItemKind::Other, token.begin, token.end, 0, 0, ""});
+        ++at_;
+      } else if (token.text == "}") {
+        if (begun_ || depth_-- == 0) return std::nullopt;
+        ++at_;
+      } else if (token.text == ";") {
+        end_declaration();
+      } else if (token.text == "{") {
+        if (!open_brace()) return std::nullopt;
+      } else if (token.text == "(" || token.text == "[") {
+        begin_declaration();
+        if (!skip_matching()) return std::nullopt;
+      } else {
+        begin_declaration();
+        ++at_;
+      }
+    }
+    if (begun_ || depth_ != 0) return std::nullopt;
+    return std::move(items_);
+  }
+
+ private:
+  void begin_declaration() {
+    if (!begun_) first_ = at_;
+    begun_ = true;
+  }
+
+  bool has(std::string_view word) const {
+    return std::any_of(tokens_.begin() + static_cast<long>(first_), tokens_.begin() + static_cast<long>(at_),
+                       [&](const Token& token) { return token.text == word; });
+  }
+
+  // Behind the bracket that closes the one here; no directive may stand between.
+  bool skip_matching() {
+    int depth = 0;
+    for (; at_ < tokens_.size(); ++at_) {
+      std::string_view text = tokens_[at_].text;
+      if (text[0] == '#' && directive_name(text) != "pragma") return false;
+      if (text == "(" || text == "[" || text == "{") ++depth;
+      if (text == ")" || text == "]" || text == "}") --depth;
+      if (depth == 0) {
+        ++at_;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The word before the first parenthesis that is not a mark's.
+  std::string function_name() const {
+    for (size_t i = first_ + 1; i < at_; ++i)
+      if (tokens_[i].text == "(" && is_word(tokens_[i - 1].text[0]) && !tokens_[i - 1].text.starts_with("__"))
+        return std::string(tokens_[i - 1].text);
+    return "";
+  }
+
+  bool open_brace() {
+    if (!begun_) {
+      begin_declaration();
+      return skip_matching() && (begun_ = false, true);
+    }
+    bool is_namespace = has("namespace") || (has("extern") && at_ == first_ + 2);
+    if (is_namespace) {
+      begun_ = false;
+      ++depth_;
+      ++at_;
+      return true;
+    }
+    bool is_type = has("class") || has("struct") || has("union") || has("enum");
+    bool is_value = has("=") && !has("operator");
+    // `template <class T> void f()`: the word stands in the list of the template.
+    bool is_function = has("(") && tokens_[at_ - 1].text != "=" && !is_value && (!is_type || has("template"));
+    size_t open = at_;
+    if (!skip_matching()) return false;
+    Item item{ItemKind::Other, tokens_[first_].begin, tokens_[at_ - 1].end, tokens_[open].end, tokens_[at_ - 1].begin, ""};
+    if (is_function) classify(item, open);
+    if (item.kind == ItemKind::Other) {
+      // A type may go on: `struct {..} x;`; so may an initialiser.
+      begun_ = !is_function;
+      return true;
+    }
+    items_.push_back(std::move(item));
+    begun_ = false;
+    return true;
+  }
+
+  void classify(Item& item, size_t open) {
+    size_t here = std::exchange(at_, open);
+    bool device = has("__global__") || has("__device__");
+    // What the host may look into: its value at compile time, its type, its own copy.
+    bool shared_with_host = has("__host__") || has("constexpr") || has("consteval") || has("auto") || has("decltype") ||
+                            has("concept");
+    item.name = function_name();
+    at_ = here;
+    if (device && !shared_with_host) item.kind = ItemKind::Device;
+    if (!device && !shared_with_host) item.kind = ItemKind::HostFunction;
+  }
+
+  void end_declaration() {
+    if (begun_) {
+      const Token& first = tokens_[first_];
+      bool macro = first_ + 1 < at_ && tokens_[first_ + 1].text == "(" &&
+                   std::all_of(first.text.begin(), first.text.end(),
+                               [](char c) { return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
+      items_.push_back({macro ? ItemKind::Statement : ItemKind::Other, first.begin, tokens_[at_].end, 0, 0, ""});
+    }
+    begun_ = false;
+    ++at_;
+  }
+
+  const std::vector<Token>& tokens_;
+  std::vector<Item> items_;
+  size_t at_ = 0, first_ = 0;
+  int depth_ = 0;
+  bool begun_ = false;
+};
+
+size_t lines_in(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+// In the body of a kernel these reach beyond it.
+const std::set<std::string_view> kReachOut = {"__COUNTER__", "static", "__device__", "__host__", "__constant__",
+                                              "__managed__", "extern"};
+
+std::string why_body_matters(std::string_view body) {
+  auto tokens = Lexer(body).run();
+  if (!tokens) return "a kernel's body cannot be followed";
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    std::string_view text = (*tokens)[i].text;
+    if (text[0] == '#' && directive_name(text) != "pragma") return "a kernel's body has a preprocessor directive";
+    if (kReachOut.contains(text)) {
+      bool shared = text == "extern" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "__shared__";
+      if (!shared) return fmt::format("a kernel's body has '{}'", text);
+    }
+    if (text == "<" && i + 2 < tokens->size() && (*tokens)[i + 1].text == "<" && (*tokens)[i + 2].text == "<")
+      return "a kernel launches another one";
+  }
+  return "";
+}
+
+// Something in the host's text below that may tell its line.
+std::string line_teller(std::string_view host_text) {
+  auto tokens = Lexer(host_text).run();
+  if (!tokens) return "the text below";
+  for (const Token& token : *tokens) {
+    bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
+    bool upper = word && token.text.size() > 1 && std::none_of(token.text.begin(), token.text.end(), [](char c) {
+      return c >= 'a' && c <= 'z';
+    });
+    if (upper || token.text == "assert" || token.text == "source_location" || token.text == "__builtin_LINE")
+      return std::string(token.text);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::vector<Item>> items_of(std::string_view text) {
+  auto tokens = Lexer(text).run();
+  if (!tokens) return std::nullopt;
+  return Items(*tokens).run();
+}
+
+std::string why_host_changes(std::string_view before, std::string_view after) {
+  auto old_items = items_of(before), new_items = items_of(after);
+  if (!old_items || !new_items) return "the source's structure cannot be followed";
+  auto bodies = [](const std::vector<Item>& items) {
+    std::vector<Item> out;
+    for (const Item& item : items)
+      if (item.kind == ItemKind::Device) out.push_back(item);
+    return out;
+  };
+  std::vector<Item> old_bodies = bodies(*old_items), new_bodies = bodies(*new_items);
+  if (old_bodies.size() != new_bodies.size()) return "a function of device code came or went";
+  size_t old_at = 0, new_at = 0;
+  bool moved = false;
+  std::string moved_by;
+  for (size_t i = 0; i <= old_bodies.size(); ++i) {
+    size_t old_end = i < old_bodies.size() ? old_bodies[i].body_begin : before.size();
+    size_t new_end = i < new_bodies.size() ? new_bodies[i].body_begin : after.size();
+    std::string_view between = after.substr(new_at, new_end - new_at);
+    if (before.substr(old_at, old_end - old_at) != between) return "text outside of kernels' bodies changed";
+    if (moved)
+      if (std::string teller = line_teller(between); !teller.empty())
+        return fmt::format("lines moved, and '{}' below {} may tell its line", teller, moved_by);
+    if (i == old_bodies.size()) break;
+    const Item &was = old_bodies[i], &is = new_bodies[i];
+    std::string_view old_body = before.substr(was.body_begin, was.body_end - was.body_begin);
+    std::string_view new_body = after.substr(is.body_begin, is.body_end - is.body_begin);
+    if (old_body != new_body) {
+      for (std::string_view body : {old_body, new_body})
+        if (std::string why = why_body_matters(body); !why.empty()) return why;
+      if (lines_in(old_body) != lines_in(new_body)) {
+        moved = true;
+        moved_by = is.name;
+      }
+    }
+    old_at = was.body_end;
+    new_at = is.body_end;
+  }
+  return "";
+}
+
+std::string why_nvrtc_may_differ(std::string_view text) {
+  auto tokens = Lexer(text).run();
+  if (!tokens) return "its structure cannot be followed";
+  static const std::set<std::string_view> kDiffer = {"__FILE__", "__BASE_FILE__", "__DATE__", "__TIME__", "__COUNTER__",
+                                                     "assert",   "__has_include", "typeid"};
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    std::string_view word = (*tokens)[i].text;
+    if (kDiffer.contains(word)) return fmt::format("it has '{}'", word);
+    if (word == "namespace" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "{")
+      return "it has an anonymous namespace, whose names hold its path";
+    if (word[0] != '#') continue;
+    std::string name = directive_name(word);
+    if (name != "if" && name != "ifdef" && name != "ifndef" && name != "elif") continue;
+    for (std::string_view part : text::split_any(word.substr(1), " \t()!&|<>=+-*/\\\n")) {
+      if (kDiffer.contains(part)) return fmt::format("it has '{}'", part);
+      if (part.starts_with("__") && !part.starts_with("__CUDA_ARCH") && part != "__CUDACC__")
+        return fmt::format("a condition asks for {}", part);
+    }
+  }
+  return "";
+}
+
+Slice slice_of(std::string_view text) {
+  auto items = items_of(text);
+  if (!items) return {"", "the source's structure cannot be followed"};
+  std::string out(text);
+  std::set<std::string> host_names;
+  for (const Item& item : *items) {
+    if (item.kind != ItemKind::HostFunction && item.kind != ItemKind::Statement) continue;
+    if (!item.name.empty()) host_names.insert(item.name);
+    for (size_t i = item.begin; i < item.end; ++i)
+      if (out[i] != '\n') out[i] = ' ';
+  }
+  if (std::string why = why_nvrtc_may_differ(out); !why.empty()) return {"", why};
+  auto tokens = Lexer(out).run();
+  if (!tokens) return {"", "the source's structure cannot be followed"};
+  for (const Token& token : *tokens)
+    if (host_names.contains(std::string(token.text)))
+      return {"", fmt::format("device code names the host's '{}'", token.text)};
+  return {std::move(out), ""};
+}
+
+}  // namespace kiln::build

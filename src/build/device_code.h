@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of a source are device code alone? What changed inside of them cannot change the host's object file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::build {
+
+enum class ItemKind {
+  Device,        // a function with __global__ or __device__ that the host cannot look into
+  HostFunction,  // a function with neither
+  Statement,     // KILN_OP(..); and other uses of macros
+  Other,         // types, declarations, namespaces' lines, directives
+};
+
+// A piece of the text at namespace scope.
+struct Item {
+  ItemKind kind = ItemKind::Other;
+  size_t begin = 0, end = 0;            // from its first word to behind its closing brace or semicolon
+  size_t body_begin = 0, body_end = 0;  // between the braces, where it has a body
+  std::string name;                     // of a function
+};
+
+// Nothing when the text cannot be followed: braces that do not match, a directive between them that could hide some.
+std::optional<std::vector<Item>> items_of(std::string_view text);
+
+// Why an edit is more than one of device code; empty when it is not, and the host's object is what it was.
+std::string why_host_changes(std::string_view before, std::string_view after);
+
+// A word in the text that NVRTC answers otherwise than nvcc does; empty when there is none.
+std::string why_nvrtc_may_differ(std::string_view text);
+
+struct Slice {
+  std::string text;  // lines stay where they were
+  std::string why;   // there is none
+};
+// The source without what is the host's, for NVRTC; only where nothing in it could mean something else there.
+Slice slice_of(std::string_view text);
+
+}  // namespace kiln::build

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does --watch run a command again whenever a file it was built from is saved?
+#include "cli/watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/text.h"
+#include "build/state.h"
+#include "sys/process.h"
+#include "sys/terminal.h"
+
+namespace kiln::cli {
+
+namespace {
+
+using sys::fs::path;
+
+// Short enough that nobody waits, long enough that it costs nothing.
+constexpr auto kPause = std::chrono::milliseconds(50);
+
+// Compilers' own headers change when somebody installs something; the next build sees that too.
+bool is_edited_by_people(const std::string& file) {
+  return !file.starts_with("/usr/") && !file.starts_with("/opt/") && !file.starts_with("/lib");
+}
+
+void add_sources_in(const path& folder, std::set<std::string>& files) {
+  for (const std::string& name : sys::real_files().list(folder)) {
+    std::string ending = path(name).extension().string();
+    if (ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".cpp" || ending == ".toml" || ending == ".py")
+      files.insert((folder / name).string());
+  }
+}
+
+// One path a line: a state file of a build, a source, or a folder of sources.
+std::set<std::string> watched(const path& list) {
+  std::set<std::string> files;
+  auto text = sys::real_files().read(list);
+  if (!text) return files;
+  for (std::string_view line : text::lines(*text)) {
+    path named(line);
+    if (named.filename() != build::kStateFile) {
+      if (sys::real_files().state(named).is_directory) {
+        add_sources_in(named, files);
+        add_sources_in(named / "tests", files);
+      } else {
+        files.insert(named.string());
+      }
+      continue;
+    }
+    auto content = sys::real_files().read(named);
+    auto state = content ? build::parse_state(*content) : std::nullopt;
+    if (!state) continue;
+    for (const build::SeenFile& file : state->files)
+      if (is_edited_by_people(file.path.string()) && file.path != state->result) files.insert(file.path.string());
+  }
+  return files;
+}
+
+std::map<std::string, sys::FileState> look(const std::set<std::string>& files) {
+  std::map<std::string, sys::FileState> seen;
+  for (const std::string& file : files) seen[file] = sys::real_files().state(file);
+  return seen;
+}
+
+// The first that changed; empty when interrupted.
+std::string wait_for_change(const std::map<std::string, sys::FileState>& before) {
+  while (!sys::pending_interrupt()) {
+    for (const auto& [file, state] : before)
+      if (sys::real_files().state(file) != state) return file;
+    std::this_thread::sleep_for(kPause);
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<int> watch(const std::vector<std::string>& words, const sys::Environment& env) {
+  sys::InterruptScope interrupts;
+  TRY(path kiln, sys::own_executable());
+  path list = std::filesystem::temp_directory_path() / fmt::format("kiln-watch-{}", ::getpid());
+  sys::ProcessSpec spec;
+  spec.arguments = {kiln.string()};
+  auto end_of_options = std::find(words.begin(), words.end(), "--");
+  for (auto word = words.begin(); word != words.end(); ++word)
+    if (*word != "--watch" || word > end_of_options) spec.arguments.push_back(*word);
+  sys::Environment child_env = env;
+  child_env.set(kWatchVariable, list.string());
+  spec.env = std::move(child_env);
+  spec.capture = false;
+  std::set<std::string> files;
+  for (;;) {
+    CHECK_OK(sys::real_files().remove(list));
+    auto before = look(files);
+    auto result = sys::real_processes().run(spec);
+    std::set<std::string> now = watched(list);
+    // A build that failed names its targets alone: what the last good one read stays watched.
+    files.insert(now.begin(), now.end());
+    if (!result && result.error().fault != Fault::Interrupted) return std::move(result.error());
+    if (sys::pending_interrupt()) break;
+    if (files.empty())
+      return Error{Fault::Usage, "there is nothing to watch", "the command built nothing", "leave out --watch"};
+    // What was saved while the command ran counts too.
+    auto seen = look(files);
+    for (const auto& [file, state] : before) seen[file] = state;
+    sys::write_err(fmt::format("watching {} files; ends with Ctrl-C\n", files.size()));
+    std::string changed = wait_for_change(seen);
+    if (changed.empty()) break;
+    sys::write_err(fmt::format("{} changed\n", changed));
+  }
+  CHECK_OK(sys::real_files().remove(list));
+  return sys::interrupted_error();
+}
+
+void tell_watcher(const sys::Environment& env, const build::Request& request, const path& build_dir) {
+  auto list = env.get(kWatchVariable);
+  if (!list) return;
+  auto former = sys::real_files().read(*list);
+  std::string text = former ? *former : "";
+  for (const std::string& target : request.targets)
+    text += ((request.directory / target).lexically_normal()).string() + "\n";
+  if (request.targets.empty()) text += request.directory.string() + "\n";
+  if (!build_dir.empty()) text += (build_dir / build::kStateFile).string() + "\n";
+  (void)sys::real_files().write(*list, text, sys::Durable::No);
+}
+
+}  // namespace kiln::cli

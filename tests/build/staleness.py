@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Is what an incremental build gives ever older than its sources? Random edits; the oracle is a clean nvcc build of each state.
+
+    staleness.py KILN [--edits 1000] [--seed 0] [--real-headers] [--kill]
+
+One project, built by kiln after every edit in the same folder with the same cache. Of both builds the value that the host
+returns and the PTX of every kernel are compared. Edits: comments, device body, host body, header, define, flag, environment
+flags, the host compiler swapped at its path with size and time kept, a header that shadows another one, __has_include,
+branches under __CUDA_ARCH__ and #ifndef __CUDA_ARCH__. Without --real-headers a small cuda_runtime.h stands in, which makes a
+compile four times as fast; with it the lane that compiles a slice by NVRTC takes part. --kill ends every build at a random
+moment with SIGKILL first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TINY = Path(__file__).resolve().parent / "tiny"
+ARCH = "8.0"
+GENCODE = "-gencode=arch=compute_80,code=[sm_80,compute_80]"
+
+
+@dataclass
+class State:
+    """Everything that an edit can change; each number ends up in the host's value or in a kernel's code."""
+
+    comment: int = 0
+    device: int = 1
+    host: int = 1
+    header: int = 1
+    define: int = 1
+    fast_math: bool = False
+    environment: int = 0
+    compiler: int = 0
+    shadow: bool = False
+    extra: bool = False
+    arch_branch: int = 1
+    host_branch: int = 1
+    history: Counter = field(default_factory=Counter)
+
+    def edit(self, dice: random.Random) -> str:
+        kind = dice.choice(
+            ["comment", "device", "device", "host", "header", "define", "fast_math", "environment", "compiler", "shadow",
+             "extra", "arch_branch", "host_branch"]
+        )  # fmt: skip
+        old = getattr(self, kind)
+        setattr(self, kind, not old if isinstance(old, bool) else dice.choice([n for n in range(2, 60) if n != old]))
+        self.history[kind] += 1
+        return kind
+
+    def source(self) -> str:
+        return f"""// comment {self.comment}
+#include "value.h"
+#if __has_include("extra.h")
+#include "extra.h"
+#else
+#define EXTRA 5
+#endif
+#ifndef ENVIRONMENT
+#define ENVIRONMENT 0
+#endif
+#ifndef COMPILER
+#define COMPILER 0
+#endif
+#ifndef __CUDA_ARCH__
+#define SIDE {self.host_branch}
+#else
+#define SIDE {self.arch_branch}
+#endif
+__global__ void kernel(int* out, float x) {{
+  out[0] = {self.device}; out[1] = VALUE; out[2] = SIDE; out[3] = EXTRA; out[4] = DEFINE; out[5] = ENVIRONMENT;
+  out[6] = static_cast<int>(x / {self.device}.5f);
+}}
+extern "C" __attribute__((visibility("default"))) void launch() {{ kernel<<<1, 1>>>(nullptr, 1.0f); }}
+extern "C" __attribute__((visibility("default"))) long host_value() {{
+  return {self.host} + 100L * (VALUE + 100L * (SIDE + 100L * (EXTRA + 100L * (DEFINE + 100L * (ENVIRONMENT + 100L * COMPILER)))));
+}}
+"""
+
+
+class Project:
+    def __init__(self, kiln: Path, top: Path, real_headers: bool):
+        self.kiln, self.top = kiln, top
+        self.flags = [] if real_headers else ["-Xcompiler=-D__COMMON_FUNCTIONS_H__", f"-I{TINY}"]
+        for name in ("first", "second", "bin", "oracle"):
+            (top / name).mkdir(parents=True)
+        self.gxx = shutil.which("g++") or "/usr/bin/g++"
+
+    def write(self, state: State) -> None:
+        self.put("a.cu", state.source())
+        self.put("second/value.h", f"#define VALUE {state.header}\n")
+        for name, wanted, text in (
+            ("first/value.h", state.shadow, f"#define VALUE {state.header + 1}\n"),
+            ("first/extra.h", state.extra, "#define EXTRA 7\n"),
+        ):
+            if wanted:
+                self.put(name, text)
+            else:
+                (self.top / name).unlink(missing_ok=True)
+        # Swapped at its path, of the same size, with the times that the former one had.
+        compiler = self.top / "bin/g++"
+        text = f'#!/bin/sh\nexec {self.gxx} -DCOMPILER={state.compiler:02d}L "$@"\n'.replace("=0", "=")
+        text = text.replace("=L", "=0L")
+        text += "#" * (120 - len(text)) + "\n"
+        if not compiler.exists() or compiler.read_text() != text:
+            before = compiler.stat() if compiler.exists() else None
+            compiler.write_text(text)
+            compiler.chmod(0o755)
+            if before:
+                os.utime(compiler, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def put(self, name: str, text: str) -> None:
+        path = self.top / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+    def environment(self, state: State) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KILN_", "NVCC_", "TORCH_")) and k != "CXX"}
+        kept |= {"XDG_CACHE_HOME": str(self.top / "cache"), "CXX": str(self.top / "bin/g++")}
+        if state.environment:
+            kept["NVCC_APPEND_FLAGS"] = f"-DENVIRONMENT={state.environment}"
+        return kept
+
+    def kiln_line(self, state: State) -> list[str]:
+        line = [str(self.kiln), "build", "a.cu", "--arch", ARCH, "--json", "--build-dir", "build", f"-DDEFINE={state.define}"]
+        line += ["-Ifirst", "-Isecond", *(f"--cuda-flag={flag}" for flag in self.flags)]
+        return line + (["--fast-math"] if state.fast_math else [])
+
+    def by_kiln(self, state: State) -> dict:
+        done = subprocess.run(self.kiln_line(state), cwd=self.top, env=self.environment(state), capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"kiln build failed:\n{done.stdout}\n{done.stderr}")
+        return json.loads(done.stdout)
+
+    def killed(self, state: State, after_s: float) -> bool:
+        process = subprocess.Popen(
+            self.kiln_line(state), cwd=self.top, env=self.environment(state), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        time.sleep(after_s)
+        alive = process.poll() is None
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        return alive
+
+    def by_nvcc(self, state: State) -> tuple[int, dict[str, str]]:
+        folder = self.top / "oracle"
+        shutil.rmtree(folder)
+        folder.mkdir()
+        line = ["nvcc", "-c", "-std=c++20", "-O3", "--expt-relaxed-constexpr", GENCODE, "-ccbin", str(self.top / "bin/g++")]
+        line += ["-Xcompiler", "-fPIC,-fvisibility=hidden", f"-DDEFINE={state.define}", "-DKILN_NAMESPACE=a", "-Ifirst"]
+        line += ["-Isecond", *self.flags, "--keep", "--keep-dir", str(folder)]
+        line += ["--use_fast_math"] if state.fast_math else []
+        subprocess.run([*line, "a.cu", "-o", str(folder / "a.o")], cwd=self.top, env=self.environment(state), check=True)
+        runtime = self.kiln.parents[1] / "lib/libkiln_runtime.a"
+        library = folder / "oracle.so"
+        subprocess.run([self.gxx, "-shared", "-o", library, folder / "a.o", runtime, "-ldl", "-lpthread"], check=True)
+        return host_value(library), bodies((folder / "a.ptx").read_text())
+
+
+def host_value(library: Path) -> int:
+    """In a process of its own: libraries of one name would stay mapped."""
+    code = f"import ctypes; f = ctypes.CDLL({str(library)!r}).host_value; f.restype = ctypes.c_long; print(f())"
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def bodies(ptx: str) -> dict[str, str]:
+    """Each kernel's instructions, without lines and comments."""
+    found = {}
+    for match in re.finditer(r"\.entry\s+(\w+)\s*\([^)]*\)[^{]*\{(.*?)\n\}", ptx, re.DOTALL):
+        lines = (line.split("//")[0].strip() for line in match.group(2).splitlines())
+        found[match.group(1)] = "\n".join(line for line in lines if line and not line.startswith((".loc", "$L__", ".file")))
+    return found
+
+
+def ptx_in(kiln: Path, library: Path) -> dict[str, str]:
+    done = subprocess.run([str(kiln), "inspect", str(library), "--ptx"], capture_output=True, text=True, check=True)
+    return bodies(done.stdout)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Random edits against a clean nvcc build.")
+    parser.add_argument("kiln", type=Path)
+    parser.add_argument("--edits", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--real-headers", action="store_true")
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="stop after this many; tells how far it came")
+    given = parser.parse_args()
+    kiln = given.kiln.resolve()
+    dice = random.Random(given.seed)
+    lanes: Counter = Counter()
+    stale, kills, begun, done, needless = 0, 0, time.monotonic(), 0, 0
+    with tempfile.TemporaryDirectory(prefix="kiln-stale-") as folder:
+        state, project = State(), Project(kiln, Path(folder).resolve(), given.real_headers)
+        project.write(state)
+        longest = time.monotonic()
+        project.by_kiln(state)
+        longest = time.monotonic() - longest
+        for number in range(given.edits):
+            if given.limit and time.monotonic() - begun > given.limit:
+                break
+            kind = state.edit(dice)
+            project.write(state)
+            if given.kill:
+                kills += project.killed(state, dice.uniform(0, longest))
+            built = project.by_kiln(state)
+            lanes[built["lane"]] += 1
+            wanted = project.by_nvcc(state)
+            library = Path(built["library"])
+            seen = host_value(library), ptx_in(kiln, library)
+            # A comment outside of device code: no device code is compiled.
+            if kind == "comment" and any(s["cache"] == "made" and "compute_" in s["what"] for s in built["steps"]):
+                needless += 1
+            if seen != wanted:
+                stale += 1
+                print(f"STALE after edit {number} ({kind}, lane {built['lane']}, seed {given.seed}): {state}\n{seen}\n{wanted}")
+            done += 1
+    edits = ", ".join(f"{count} {kind}" for kind, count in sorted(state.history.items()))
+    print(f"{done} edits ({edits}) in {time.monotonic() - begun:.0f} s: {stale} stale, {needless} comments compiled device code")
+    print(f"lanes: {dict(lanes)}" + (f"; {kills} builds killed" if given.kill else ""))
+    return 1 if stale or needless or done == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is an edit of device code alone told from every other one? A wrong yes would leave a stale host object behind.
+#include <gmock/gmock.h>
+
+#include "build/device_code.h"
+#include "build/header_times.h"
+#include "build/ptx_text.h"
+#include "build/swap_fat.h"
+
+namespace kiln::build {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kSource = R"(// A kernel.
+#include <kiln/op.h>
+template <class T>
+__global__ void add_kernel(const T* a, T* out) {
+  int i = threadIdx.x;  // {
+  out[i] = a[i] + 1;
+}
+namespace inner {
+__device__ float twice(float x) { return 2 * x; }
+}
+__host__ __device__ int both(int x) { return x; }
+kiln::Tensor my_add(const kiln::Tensor& a) {
+  add_kernel<float><<<1, 256>>>(a.data<float>(), nullptr);
+  return a;
+}
+KILN_OP(my_add, "a");
+)";
+
+std::string edited(std::string_view from, std::string_view to) {
+  std::string text = kSource;
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+TEST(DeviceCode, KnowsTheFunctionsOfEachSide) {
+  auto items = items_of(kSource);
+  ASSERT_TRUE(items);
+  std::vector<std::string> device, host;
+  for (const Item& item : *items) {
+    if (item.kind == ItemKind::Device) device.push_back(item.name);
+    if (item.kind == ItemKind::HostFunction) host.push_back(item.name);
+  }
+  EXPECT_THAT(device, ElementsAre("add_kernel", "twice"));
+  EXPECT_THAT(host, ElementsAre("my_add"));
+}
+
+TEST(DeviceCode, ABodyOfAKernelIsDeviceCodeAlone) {
+  EXPECT_EQ(why_host_changes(kSource, kSource), "");
+  EXPECT_EQ(why_host_changes(kSource, edited("a[i] + 1", "a[i] * 3")), "");
+  EXPECT_EQ(why_host_changes(kSource, edited("2 * x", "x / 7 + \"}\"[0]")), "");
+  EXPECT_EQ(why_host_changes(kSource, edited("out[i] =", "#pragma unroll\n out[i] =").c_str()).find("lines moved"), 0u);
+}
+
+TEST(DeviceCode, EverythingElseIsMore) {
+  for (auto [from, to] : std::vector<std::pair<const char*, const char*>>{
+           {"<<<1, 256>>>", "<<<2, 256>>>"},              // the launch
+           {"const T* a, T* out", "const T* a, T* out2"},  // parameters
+           {"#include <kiln/op.h>", "#include <kiln/op.h>\n#include <cstdio>"},
+           {"return x; }\nkiln", "return x + 1; }\nkiln"},  // the host compiles it too
+           {"// A kernel.", "// Another comment."},         // harmless, but outside: the full lane proves it
+           {"a[i] + 1", "__COUNTER__"},
+           {"int i = threadIdx.x;", "static int i;"},
+           {"a[i] + 1;", "a[i];\n#define KILN_OP(x, y)\n"},
+           {"int i = threadIdx.x;", "add_kernel<T><<<1, 1>>>(a, out);"},
+           {"a[i] + 1;", "a[i] + 1; }"},
+           {"__global__ void add", "static __global__ void add"},
+       })
+    EXPECT_NE(why_host_changes(kSource, edited(from, to)), "") << to;
+}
+
+TEST(DeviceCode, MovedLinesMatterWhereSomethingBelowTellsItsLine) {
+  std::string moved = edited("  int i = threadIdx.x;  // {\n", "  int i;\n  i = threadIdx.x;\n");
+  EXPECT_THAT(why_host_changes(kSource, moved), HasSubstr("KILN_OP"));
+  std::string quiet = "__global__ void k(int* p) { *p = 1; }\nvoid host() {}\n";
+  EXPECT_EQ(why_host_changes(quiet, "__global__ void k(int* p) {\n *p = 1; }\nvoid host() {}\n"), "");
+}
+
+TEST(DeviceCode, TextThatCannotBeFollowedIsNotGuessed) {
+  for (const char* text : {"void f() {", "}", "void f()\n#if A\n{ }\n#endif\n", "/* open", "const char* s = \"open",
+                           "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n"})
+    EXPECT_FALSE(items_of(text)) << text;
+}
+
+TEST(Slice, HasNoHostCodeAndTheSameLines) {
+  Slice slice = slice_of(kSource);
+  EXPECT_EQ(slice.why, "");
+  EXPECT_THAT(slice.text, Not(HasSubstr("my_add")));
+  EXPECT_THAT(slice.text, HasSubstr("add_kernel"));
+  EXPECT_EQ(std::count(slice.text.begin(), slice.text.end(), '\n'),
+            std::count(kSource, kSource + std::string_view(kSource).size(), '\n'));
+}
+
+TEST(Slice, IsRefusedWhereItCouldMeanSomethingElse) {
+  for (const char* text : {"namespace { __global__ void k() {} }", "#ifdef __NVCC__\n#endif\n",
+                           "#if __has_include(<x.h>)\n#endif\n", "__global__ void k() { assert(1); }",
+                           "__global__ void k(const char** p) { *p = __FILE__; }",
+                           "int pick(int x) { return x; }\n__global__ void k(int* p) { *p = pick(1); }"})
+    EXPECT_NE(slice_of(text).why, "") << text;
+  EXPECT_EQ(slice_of("#if __CUDA_ARCH__ >= 900\n#endif\n__global__ void k() {}\n").why, "");
+}
+
+constexpr const char* kPtx = R"(.version 9.0
+.target sm_90
+.visible .global .align 4 .u32 counter;
+	// .globl	_Z1kPf
+.visible .entry _Z1kPf(
+	.param .u64 .ptr .align 1 _Z1kPf_param_0
+)
+.maxntid 256, 1, 1
+{
+	.reg .b32 	%r<2>;
+	.loc	1 5 3
+	mov.u32 	%r1, 1;
+	ret;
+
+}
+	.file	1 "/a.cu"
+)";
+
+std::string ptx_with(std::string_view from, std::string_view to) {
+  std::string text = kPtx;
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+TEST(PtxText, LinesAndLinkageDoNotCount) {
+  EXPECT_THAT(entry_names(kPtx), ElementsAre("_Z1kPf"));
+  EXPECT_EQ(why_code_differs(kPtx, ptx_with(".loc	1 5 3", ".loc	1 9 3")), "");
+  EXPECT_EQ(why_code_differs(kPtx, ptx_with(".visible .entry", ".weak .entry")), "");
+}
+
+TEST(PtxText, CodeCountsForCodeAndParametersForTheHost) {
+  std::string other_code = ptx_with("%r1, 1", "%r1, 2");
+  EXPECT_EQ(why_interface_differs(kPtx, other_code), "");
+  EXPECT_NE(why_code_differs(kPtx, other_code), "");
+  EXPECT_NE(why_interface_differs(kPtx, ptx_with(".param .u64", ".param .u32")), "");
+  EXPECT_NE(why_interface_differs(kPtx, ptx_with("256, 1, 1", "128, 1, 1")), "");
+  EXPECT_NE(why_interface_differs(kPtx, ptx_with("entry _Z1kPf(", "entry _Z2kkPf(")), "");
+  EXPECT_NE(why_interface_differs(kPtx, ptx_with(".u32 counter", ".u64 counter")), "");
+}
+
+TEST(SwapFat, RefusesWhatIsNoLibrary) {
+  EXPECT_FALSE(swap_fat_binaries("no ELF at all", {{"a", "b"}}));
+  EXPECT_FALSE(swap_fat_binaries("", {{"a", "b"}}));
+}
+
+TEST(HeaderTimes, AreReadFromATrace) {
+  auto times = parse_header_trace(
+      R"({"traceEvents":[{"name":"Processing Header File","dur":1500000,"args":{"detail":"/a/../b.h"}},
+          {"name":"OptFunction","dur":9},{"name":"Processing Header File","dur":200,"args":{"detail":"/c.h"}},
+          {"name":"Processing Header File","args":7}, 3]})");
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].name, "/b.h");
+  EXPECT_DOUBLE_EQ(times[0].seconds, 1.5);
+  EXPECT_TRUE(parse_header_trace("{broken").empty());
+  EXPECT_TRUE(parse_header_trace("7").empty());
+}
+
+}  // namespace
+}  // namespace kiln::build
