@@ -185,7 +185,7 @@ def bodies(ptx: str) -> dict[str, str]:
     """Each kernel's instructions, without lines and comments."""
     found = {}
     for match in re.finditer(r"\.entry\s+(\w+)\s*\([^)]*\)[^{]*\{(.*?)\n\}", ptx, re.DOTALL):
-        lines = (line.split("//")[0].strip() for line in match.group(2).splitlines())
+        lines = (" ".join(line.split("//")[0].split()) for line in match.group(2).splitlines())
         found[match.group(1)] = "\n".join(line for line in lines if line and not line.startswith((".loc", "$L__", ".file")))
     return found
 
@@ -204,6 +204,9 @@ def main() -> int:
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="stop after this many; tells how far it came")
     given = parser.parse_args()
+    if not shutil.which("nvcc"):
+        print("skipped: no nvcc on PATH")
+        return 0
     kiln = given.kiln.resolve()
     dice = random.Random(given.seed)
     lanes: Counter = Counter()
