@@ -199,7 +199,8 @@ class Items {
     bool is_function = has("(") && tokens_[at_ - 1].text != "=" && !is_value && (!is_type || has("template"));
     size_t open = at_;
     if (!skip_matching()) return false;
-    Item item{ItemKind::Other, tokens_[first_].begin, tokens_[at_ - 1].end, tokens_[open].end, tokens_[at_ - 1].begin, ""};
+    Item item{ItemKind::Other,   tokens_[first_].begin,  tokens_[at_ - 1].end,
+              tokens_[open].end, tokens_[at_ - 1].begin, ""};
     if (is_function) classify(item, open);
     if (item.kind == ItemKind::Other) {
       // A type may go on: `struct {..} x;`; so may an initialiser.
@@ -215,8 +216,8 @@ class Items {
     size_t here = std::exchange(at_, open);
     bool device = has("__global__") || has("__device__");
     // What the host may look into: its value at compile time, its type, its own copy.
-    bool shared_with_host = has("__host__") || has("constexpr") || has("consteval") || has("auto") || has("decltype") ||
-                            has("concept");
+    bool shared_with_host =
+        has("__host__") || has("constexpr") || has("consteval") || has("auto") || has("decltype") || has("concept");
     item.name = function_name();
     at_ = here;
     if (device && !shared_with_host) item.kind = ItemKind::Device;
@@ -245,8 +246,8 @@ class Items {
 size_t lines_in(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
 
 // In the body of a kernel these reach beyond it.
-const std::set<std::string_view> kReachOut = {"__COUNTER__", "static", "__device__", "__host__", "__constant__",
-                                              "__managed__", "extern"};
+const std::set<std::string_view> kReachOut = {"__COUNTER__",  "static",      "__device__", "__host__",
+                                              "__constant__", "__managed__", "extern"};
 
 std::string why_body_matters(std::string_view body) {
   auto tokens = Lexer(body).run();
@@ -270,9 +271,8 @@ std::string line_teller(std::string_view host_text) {
   if (!tokens) return "the text below";
   for (const Token& token : *tokens) {
     bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
-    bool upper = word && token.text.size() > 1 && std::none_of(token.text.begin(), token.text.end(), [](char c) {
-      return c >= 'a' && c <= 'z';
-    });
+    bool upper = word && token.text.size() > 1 &&
+                 std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     if (upper || token.text == "assert" || token.text == "source_location" || token.text == "__builtin_LINE")
       return std::string(token.text);
   }
@@ -330,8 +330,8 @@ std::string why_host_changes(std::string_view before, std::string_view after) {
 std::string why_nvrtc_may_differ(std::string_view text) {
   auto tokens = Lexer(text).run();
   if (!tokens) return "its structure cannot be followed";
-  static const std::set<std::string_view> kDiffer = {"__FILE__", "__BASE_FILE__", "__DATE__", "__TIME__", "__COUNTER__",
-                                                     "assert",   "__has_include", "typeid"};
+  static const std::set<std::string_view> kDiffer = {"__FILE__",    "__BASE_FILE__", "__DATE__",      "__TIME__",
+                                                     "__COUNTER__", "assert",        "__has_include", "typeid"};
   for (size_t i = 0; i < tokens->size(); ++i) {
     std::string_view word = (*tokens)[i].text;
     if (kDiffer.contains(word)) return fmt::format("it has '{}'", word);

@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "binary/symbols.h"
 #include "build/depfile.h"
 #include "build/device_code.h"
 #include "build/fat_object.h"
@@ -24,7 +25,6 @@
 #include "build/ptx_text.h"
 #include "build/swap_fat.h"
 #include "sys/clock.h"
-#include "sys/demangle.h"
 
 namespace kiln::build {
 
@@ -146,7 +146,7 @@ std::vector<ArchText> archs_of(const Work& work, const Source& source) {
 std::vector<std::string> expressions_for(const std::vector<std::string>& entries) {
   std::vector<std::string> out;
   for (const std::string& entry : entries) {
-    std::string name = sys::demangle(entry);
+    std::string name = binary::demangle(entry);
     if (name == entry || name.find('<') == std::string::npos) continue;
     int depth = 0;
     size_t end = 0;
@@ -183,7 +183,8 @@ Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& 
       if (program.cubin.empty()) return Error{Fault::Work, "NVRTC gave no machine code", arch.arch, ""};
       made.files.emplace_back(arch.cubin_name, std::move(program.cubin));
     }
-    bool known = std::any_of(made.files.begin(), made.files.end(), [&](const auto& f) { return f.first == arch.ptx_name; });
+    bool known =
+        std::any_of(made.files.begin(), made.files.end(), [&](const auto& f) { return f.first == arch.ptx_name; });
     if (!known) made.files.emplace_back(arch.ptx_name, std::move(program.ptx));
   }
   return made;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a build be done by compiling device code alone? When one source changed, and inside of its kernels' bodies only: the
-// host's object stays, and the new device code is put into the library that is there.
+// Can a build be done by compiling device code alone? When one source changed, and inside of its kernels' bodies only:
+// the host's object stays, and the new device code is put into the library that is there.
 #pragma once
 
 #include <optional>

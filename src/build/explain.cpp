@@ -37,7 +37,8 @@ int64_t first_ns(const std::vector<StepReport>& steps) {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : text) out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+  for (char c : text)
+    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
   return out;
 }
 
@@ -66,8 +67,9 @@ constexpr int kWidth = 1200, kLeft = 10, kRow = 34;
 
 void draw_bar(std::string& out, double x, double y, double width, double height, std::string_view color,
               std::string_view tip) {
-  out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}</title></rect>",
-                     x, y, std::max(width, 1.0), height, color, escaped(tip));
+  out += fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}</title></rect>", x, y,
+      std::max(width, 1.0), height, color, escaped(tip));
 }
 
 std::string_view color_of(const StepReport& step) {
@@ -94,12 +96,18 @@ std::string draw(const Outcome& outcome) {
   std::vector<size_t> lanes = lanes_of(steps);
   size_t count = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end()) + 1;
   int height = static_cast<int>(count) * kRow + 30;
-  std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"steps over time\">", kWidth, height);
+  std::string out =
+      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"steps over time\">", kWidth, height);
   for (int tick = 0; tick <= 10; ++tick) {
     double x = kLeft + (kWidth - 2 * kLeft) * tick / 10.0;
-    out += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\" stroke=\"#ccc\" stroke-width=\"0.5\"/>"
-                       "<text x=\"{0:.1f}\" y=\"11\" text-anchor=\"{2}\">{3:.2f} s</text>",
-                       x, height, tick == 0 ? "start" : tick == 10 ? "end" : "middle", span * tick / 10);
+    out += fmt::format(
+        "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\" stroke=\"#ccc\" stroke-width=\"0.5\"/>"
+        "<text x=\"{0:.1f}\" y=\"11\" text-anchor=\"{2}\">{3:.2f} s</text>",
+        x, height,
+        tick == 0    ? "start"
+        : tick == 10 ? "end"
+                     : "middle",
+        span * tick / 10);
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepReport& step = steps[i];
@@ -173,19 +181,30 @@ Json explain_json(const Outcome& outcome) {
   const Explanation& e = outcome.explanation;
   Json steps = Json::array();
   for (const StepReport& step : outcome.steps) steps.push_back(to_json(step));
-  return {{"trigger", e.trigger},   {"lane", e.lane},
-          {"why_lane", e.why_lane}, {"jobs", e.jobs},
-          {"why_jobs", e.why_jobs}, {"cores", e.cores},
-          {"available_bytes", e.available_bytes}, {"steps", steps}};
+  return {{"trigger", e.trigger},
+          {"lane", e.lane},
+          {"why_lane", e.why_lane},
+          {"jobs", e.jobs},
+          {"why_jobs", e.why_jobs},
+          {"cores", e.cores},
+          {"available_bytes", e.available_bytes},
+          {"steps", steps}};
 }
 
 Json chrome_trace(const Outcome& outcome) {
   Json events = Json::array();
   int64_t zero = first_ns(outcome.steps);
   std::vector<size_t> lanes = lanes_of(outcome.steps);
-  auto event = [&](const std::string& name, const std::string& kind, int64_t begin_ns, double seconds, size_t lane, Json more) {
-    events.push_back({{"name", name}, {"cat", kind}, {"ph", "X"}, {"ts", static_cast<double>(begin_ns - zero) / 1e3},
-                      {"dur", seconds * 1e6}, {"pid", 1}, {"tid", lane + 1}, {"args", std::move(more)}});
+  auto event = [&](const std::string& name, const std::string& kind, int64_t begin_ns, double seconds, size_t lane,
+                   Json more) {
+    events.push_back({{"name", name},
+                      {"cat", kind},
+                      {"ph", "X"},
+                      {"ts", static_cast<double>(begin_ns - zero) / 1e3},
+                      {"dur", seconds * 1e6},
+                      {"pid", 1},
+                      {"tid", lane + 1},
+                      {"args", std::move(more)}});
   };
   for (size_t i = 0; i < outcome.steps.size(); ++i) {
     const StepReport& step = outcome.steps[i];
@@ -200,8 +219,9 @@ Json chrome_trace(const Outcome& outcome) {
 
 std::string timeline_page(const Outcome& outcome) {
   const Explanation& e = outcome.explanation;
-  std::string summary = fmt::format("{} in {}, {}; {} jobs ({})", outcome.rebuilt ? "built" : "nothing changed",
-                                    text::duration(outcome.seconds), project::describe(outcome.arch), e.jobs, e.why_jobs);
+  std::string summary =
+      fmt::format("{} in {}, {}; {} jobs ({})", outcome.rebuilt ? "built" : "nothing changed",
+                  text::duration(outcome.seconds), project::describe(outcome.arch), e.jobs, e.why_jobs);
   return fmt::format(kPage, fmt::arg("title", escaped(outcome.name)), fmt::arg("summary", escaped(summary)),
                      fmt::arg("why", escaped(fmt::format("Lane: {}. {}", e.lane, e.why_lane))),
                      fmt::arg("svg", draw(outcome)), fmt::arg("table", table(outcome)));

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "sys/demangle.h"
+#include "binary/symbols.h"
 
 namespace kiln::build {
 
@@ -28,7 +28,7 @@ std::string function_in(std::string_view line) {
   size_t open = line.find("unction '");
   if (open == std::string_view::npos) return "";
   open += 9;
-  return sys::demangle(std::string(line.substr(open, line.find('\'', open) - open)));
+  return binary::demangle(std::string(line.substr(open, line.find('\'', open) - open)));
 }
 
 }  // namespace

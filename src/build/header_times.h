@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which headers make a device compile slow? nvcc tells with --fdevice-time-trace; the slowest source is compiled once more
-// for it.
+// Which headers make a device compile slow? nvcc tells with --fdevice-time-trace; the slowest source is compiled once
+// more for it.
 #pragma once
 
 #include <string_view>

@@ -43,8 +43,8 @@ struct Nvrtc::Functions {
 Result<Nvrtc> Nvrtc::open(const sys::Files& files, const path& nvcc) {
   path toolkit = nvcc.parent_path().parent_path();
   path file;
-  for (const char* folder : {"lib", "lib64", "targets/sbsa-linux/lib", "targets/x86_64-linux/lib",
-                             "targets/aarch64-linux/lib"})
+  for (const char* folder :
+       {"lib", "lib64", "targets/sbsa-linux/lib", "targets/x86_64-linux/lib", "targets/aarch64-linux/lib"})
     if (file.empty()) file = library_in(files, toolkit / folder);
   if (file.empty())
     return Error{Fault::Environment, "cannot find libnvrtc", fmt::format("{} has none", toolkit.string()), ""};

@@ -69,7 +69,7 @@ struct Outcome {
   fs::path link;  // lib<name>.so, which points to the newest library; empty for a program
   std::string name;
   bool rebuilt = false;
-  std::vector<StepReport> steps;  // in the order in which they began
+  std::vector<StepReport> steps;    // in the order in which they began
   std::vector<HeaderTime> headers;  // of slow steps, where a timeline was asked for
   Explanation explanation;
   double seconds = 0;

@@ -38,7 +38,6 @@ std::optional<SeenFile> parse_line(std::string_view line) {
   return file;
 }
 
-
 }  // namespace
 
 bool is_same(const sys::FileState& a, const sys::FileState& b) {

@@ -67,7 +67,9 @@ class Library {
   Status read_segments() {
     auto table = get<uint64_t>(32);
     auto row = get<uint16_t>(54), count = get<uint16_t>(56);
-    if (!bytes_.starts_with("\x7f" "ELF\x02\x01") || !table || !row || !count || *row != sizeof(Segment))
+    if (!bytes_.starts_with("\x7f"
+                            "ELF\x02\x01") ||
+        !table || !row || !count || *row != sizeof(Segment))
       return cannot("it is no ELF library of 64 bits");
     for (uint16_t i = 0; i < *count; ++i) {
       auto segment = get<Segment>(*table + i * sizeof(Segment));

@@ -47,7 +47,8 @@ void add_build_options(CLI::App& app, build::Request& request) {
       ->type_name("LANE")
       ->check(CLI::IsMember({"auto", "full"}).description(""));
   // Taken by run_command_line: the command itself runs without it.
-  app.add_flag_function("--watch", [](int64_t) {}, "Run again whenever a file it was built from is saved");
+  app.add_flag_function(
+      "--watch", [](int64_t) {}, "Run again whenever a file it was built from is saved");
   app.add_option("--build-dir", request.build_dir,
                  "Keep objects and results there (default: build/kiln of a project, the cache folder for a lone file)")
       ->type_name("DIR");

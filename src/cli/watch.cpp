@@ -33,7 +33,8 @@ bool is_edited_by_people(const std::string& file) {
 void add_sources_in(const path& folder, std::set<std::string>& files) {
   for (const std::string& name : sys::real_files().list(folder)) {
     std::string ending = path(name).extension().string();
-    if (ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".cpp" || ending == ".toml" || ending == ".py")
+    if (ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".cpp" || ending == ".toml" ||
+        ending == ".py")
       files.insert((folder / name).string());
   }
 }

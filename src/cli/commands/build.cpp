@@ -23,7 +23,8 @@ struct Options {
 // A page for a browser, or, with the ending .json, a trace for chrome://tracing and Perfetto.
 Status write_timeline(const std::string& name, const build::Outcome& outcome, const Context& context) {
   std::filesystem::path file = context.directory / name;
-  std::string text = file.extension() == ".json" ? dump(build::chrome_trace(outcome), 1) : build::timeline_page(outcome);
+  std::string text =
+      file.extension() == ".json" ? dump(build::chrome_trace(outcome), 1) : build::timeline_page(outcome);
   CHECK_OK(sys::real_files().write(file, text, sys::Durable::No));
   if (file.extension() != ".json")
     CHECK_OK(sys::real_files().write(std::filesystem::path(file).replace_extension(".trace.json"),
@@ -60,8 +61,9 @@ Run setup(CLI::App& app) {
   add_build_options(app, *request);
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
   app.add_flag("--explain", options->explain, "Tell what was rebuilt and why, the lane, hits and misses, jobs, memory");
-  app.add_option("--timeline", options->timeline,
-                 "Write every step on a time axis: a page (.html, with .trace.json beside it) or a Chrome trace (.json)")
+  app.add_option(
+         "--timeline", options->timeline,
+         "Write every step on a time axis: a page (.html, with .trace.json beside it) or a Chrome trace (.json)")
       ->type_name("FILE");
   app.add_option("-o,--output", request->output, "Also copy the result there")->type_name("FILE");
   app.footer(

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln cache`: what is kept from builds, why did one miss, and how does it go away?
+#include "build/cache.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/text.h"
-#include "build/cache.h"
 #include "cli/command.h"
 #include "project/home.h"
 #include "sys/process.h"
@@ -150,7 +151,8 @@ void differences(const std::string& where, const Json& a, const Json& b, std::ve
     for (size_t i = 0; i < a.size(); ++i) differences(fmt::format("{}[{}]", where, i), a[i], b[i], out);
     return;
   }
-  out.push_back(fmt::format("{}\n  - {}\n  + {}", where, a.is_null() ? "nothing" : dump(a), b.is_null() ? "nothing" : dump(b)));
+  out.push_back(
+      fmt::format("{}\n  - {}\n  + {}", where, a.is_null() ? "nothing" : dump(a), b.is_null() ? "nothing" : dump(b)));
 }
 
 Result<int> compare(const Options& options, const Context& context) {
@@ -215,28 +217,33 @@ Result<int> clear(const Options& options, const Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  auto chosen = std::make_shared<std::function<Result<int>(Context&)>>(
-      [](Context& context) { return show(context); });
+  auto chosen = std::make_shared<std::function<Result<int>(Context&)>>([](Context& context) { return show(context); });
   auto add = [&](const char* name, const char* text, auto run) {
     CLI::App* sub = app.add_subcommand(name, text);
     sub->fallthrough();
-    sub->callback([chosen, run, options] { *chosen = [run, options](Context& context) { return run(*options, context); }; });
+    sub->callback(
+        [chosen, run, options] { *chosen = [run, options](Context& context) { return run(*options, context); }; });
     return sub;
   };
   app.require_subcommand(0, 1);
   add("show", "Sizes and hits, also of torch_extensions and ccache (the default)",
       [](const Options&, Context& context) { return show(context); });
-  CLI::App* one = add("explain", "What one key was made of", [](const Options& o, Context& c) { return explain(o, c); });
+  CLI::App* one =
+      add("explain", "What one key was made of", [](const Options& o, Context& c) { return explain(o, c); });
   one->add_option("KEY", options->key, "A key of kiln build --explain, or its beginning")->required()->type_name("");
-  CLI::App* two = add("compare", "What differs between two keys", [](const Options& o, Context& c) { return compare(o, c); });
+  CLI::App* two =
+      add("compare", "What differs between two keys", [](const Options& o, Context& c) { return compare(o, c); });
   two->add_option("A", options->key, "A key")->required()->type_name("");
   two->add_option("B", options->other, "Another")->required()->type_name("");
-  CLI::App* less = add("prune", "Remove what was used longest ago", [](const Options& o, Context& c) { return prune_to(o, c); });
-  less->add_option("--size", options->size, "Down to this, as 500M or 2G (default: the limit, KILN_CACHE_SIZE)")->type_name("SIZE");
+  CLI::App* less =
+      add("prune", "Remove what was used longest ago", [](const Options& o, Context& c) { return prune_to(o, c); });
+  less->add_option("--size", options->size, "Down to this, as 500M or 2G (default: the limit, KILN_CACHE_SIZE)")
+      ->type_name("SIZE");
   CLI::App* none = add("clear", "Remove all entries", [](const Options& o, Context& c) { return clear(o, c); });
   none->add_flag("--all", options->everything, "Builds of lone files, torch_extensions and ccache too");
-  app.footer("Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE (redis://host:port or a\n"
-             "folder), KILN_CACHE_SECRET, KILN_CACHE_TIMEOUT.");
+  app.footer(
+      "Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE (redis://host:port or a\n"
+      "folder), KILN_CACHE_SECRET, KILN_CACHE_TIMEOUT.");
   return [chosen](Context& context) { return (*chosen)(context); };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How little of CUDA's own header does nvcc need for a kernel and its launch? With this one in its place a compile takes a
-// quarter of the time, so that hundreds of edits fit into a test.
+// How little of CUDA's own header does nvcc need for a kernel and its launch? With this one in its place a compile
+// takes a quarter of the time, so that hundreds of edits fit into a test.
 #pragma once
 #define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__
 #include "builtin_types.h"

@@ -59,7 +59,7 @@ TEST(DeviceCode, ABodyOfAKernelIsDeviceCodeAlone) {
 
 TEST(DeviceCode, EverythingElseIsMore) {
   for (auto [from, to] : std::vector<std::pair<const char*, const char*>>{
-           {"<<<1, 256>>>", "<<<2, 256>>>"},              // the launch
+           {"<<<1, 256>>>", "<<<2, 256>>>"},               // the launch
            {"const T* a, T* out", "const T* a, T* out2"},  // parameters
            {"#include <kiln/op.h>", "#include <kiln/op.h>\n#include <cstdio>"},
            {"return x; }\nkiln", "return x + 1; }\nkiln"},  // the host compiles it too
@@ -97,10 +97,10 @@ TEST(Slice, HasNoHostCodeAndTheSameLines) {
 }
 
 TEST(Slice, IsRefusedWhereItCouldMeanSomethingElse) {
-  for (const char* text : {"namespace { __global__ void k() {} }", "#ifdef __NVCC__\n#endif\n",
-                           "#if __has_include(<x.h>)\n#endif\n", "__global__ void k() { assert(1); }",
-                           "__global__ void k(const char** p) { *p = __FILE__; }",
-                           "int pick(int x) { return x; }\n__global__ void k(int* p) { *p = pick(1); }"})
+  for (const char* text :
+       {"namespace { __global__ void k() {} }", "#ifdef __NVCC__\n#endif\n", "#if __has_include(<x.h>)\n#endif\n",
+        "__global__ void k() { assert(1); }", "__global__ void k(const char** p) { *p = __FILE__; }",
+        "int pick(int x) { return x; }\n__global__ void k(int* p) { *p = pick(1); }"})
     EXPECT_NE(slice_of(text).why, "") << text;
   EXPECT_EQ(slice_of("#if __CUDA_ARCH__ >= 900\n#endif\n__global__ void k() {}\n").why, "");
 }
