@@ -230,6 +230,7 @@ class Runner {
       TRY(std::string text, files.read(in_staging(step_.outputs[0])));
       CHECK_OK(files.write(in_staging(step_.outputs[0]), without_device_bodies(text), sys::Durable::No));
     }
+    if (step_.kind == StepKind::Device) CHECK_OK(forget_staging());
     report_.findings = ptxas_findings(log_);
     if (step_.findings_fail && !report_.findings.empty()) {
       CHECK_OK(files.write(in_staging(step_.key + ".log"),
@@ -249,6 +250,17 @@ class Runner {
     if (!leave(dependencies, log))
       return Error{Fault::Environment, fmt::format("cannot {}", step_.what), "its log cannot be written", ""};
     return 0;
+  }
+
+  // cicc writes the path of the stub into the stub: the host's object would be made anew by every run.
+  Status forget_staging() {
+    for (const std::string& output : step_.outputs) {
+      if (!output.ends_with(".stub.c")) continue;
+      TRY(std::string text, world_.files.read(in_staging(output)));
+      CHECK_OK(world_.files.write(in_staging(output), text::replace_all(text, world_.staging.string() + "/", ""),
+                                  sys::Durable::No));
+    }
+    return {};
   }
 
   Dependencies collect() {
