@@ -399,11 +399,11 @@ constexpr LoadFusion kBinary = {&run_binary<F, float, float, float, kLoaded == 0
                                 kLoaded, &run_load_binary<F, kLoaded, kOther, false>,
                                 &run_load_binary<F, kLoaded, kOther, true>};
 template <class F>
-constexpr LoadFusion kTernaryFusions[] = {kTernary<F, 0, true>, kTernary<F, 1, true>, kTernary<F, 0, false>,
-                                          kTernary<F, 1, false>};
+constexpr LoadFusion kTernaryFusions[4] = {kTernary<F, 0, true>, kTernary<F, 1, true>, kTernary<F, 0, false>,
+                                           kTernary<F, 1, false>};
 template <class F>
-constexpr LoadFusion kBinaryFusions[] = {kBinary<F, 0, true>, kBinary<F, 1, true>, kBinary<F, 0, false>,
-                                         kBinary<F, 1, false>};
+constexpr LoadFusion kBinaryFusions[4] = {kBinary<F, 0, true>, kBinary<F, 1, true>, kBinary<F, 0, false>,
+                                          kBinary<F, 1, false>};
 
 }  // namespace
 
