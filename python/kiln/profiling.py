@@ -174,8 +174,8 @@ def _verdict(gpu_us: float, wall_us: float, kernels: list[dict[str, Any]]) -> st
     mean = gpu_us / len(kernels)
     if gpu_us < 0.5 * wall_us and mean < 20:
         return (
-            f"launch bound: the GPU worked {gpu_us:.0f} us of {wall_us:.0f} us, in {len(kernels)} kernels of {mean:.1f} "
-            "us on average; fuse them, or use a CUDA graph"
+            f"launch bound: the GPU worked {gpu_us:.0f} us of {wall_us:.0f} us, in {len(kernels)} kernels of "
+            f"{mean:.1f} us on average; fuse them, or use a CUDA graph"
         )
     if gpu_us < 0.5 * wall_us:
         return f"host bound: the GPU worked {gpu_us:.0f} us of {wall_us:.0f} us"
