@@ -102,7 +102,8 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the child gets it too and ends soon.
+// Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the child gets it too
+// and ends soon.
 bool collect(const ProcessSpec& spec, int fd, pid_t child, std::string& out) {
   char buffer[16384];
   const double begun = now_seconds();

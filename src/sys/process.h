@@ -26,7 +26,7 @@ struct ProcessSpec {
 struct ProcessResult {
   int exit_code = 0;  // 128 + signal for a child that a signal ended
   int signal = 0;
-  bool timed_out = false;  // it was killed at its limit
+  bool timed_out = false;   // it was killed at its limit
   std::string out;          // stdout and stderr as they came, if captured
   uint64_t peak_bytes = 0;  // of memory: the largest of the child and of those it waited for
   double cpu_seconds = 0;   // of all of them together
