@@ -98,7 +98,7 @@ uint32_t nth_set(const uint32_t* v, uint8_t) {
   int32_t offset = static_cast<int32_t>(v[2]);
   if (offset == 0) return mask >> base & 1 ? base : ~0u;
   int step = offset > 0 ? 1 : -1;
-  int32_t count = (offset > 0 ? offset : -offset) - 1;
+  int64_t count = (offset > 0 ? int64_t{offset} : -int64_t{offset}) - 1;
   for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step) {
     if (!(mask >> at & 1)) continue;
     if (count-- == 0) return static_cast<uint32_t>(at);
