@@ -105,7 +105,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   auto edit = state ? find_edit(work, *state, why) : std::nullopt;
   if (!state) why = work.explanation.trigger;
   if (work.plan.full_lane) {
-    why = "it was asked for";
+    why = "it is the default; --lane auto tries device code alone";
     edit.reset();
   }
   std::optional<EditedLibrary> made;
