@@ -350,7 +350,9 @@ Run setup(CLI::App& app) {
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
   app.add_option("--process", options->process, "For kiln itself: the process that measures")->expected(2)->group("");
-  app.add_option("--cold-process", options->cold_process, "For kiln itself: a process of --cold")->expected(2)->group("");
+  app.add_option("--cold-process", options->cold_process, "For kiln itself: a process of --cold")
+      ->expected(2)
+      ->group("");
   add_build_options(app, options->request);
   app.footer(
       "kiln bench add.cu my_add randn:f32:2^24 randn:f32:2^24 --against torch.add\n"
