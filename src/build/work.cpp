@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "base/text.h"
 #include "build/depfile.h"
@@ -75,7 +77,14 @@ Status prepare(Work& work) {
   work.staging = work.in_build_dir(kStagingFolder) / fmt::format("{:x}", sys::wall_ns());
   CHECK_OK(files.make_directories(work.staging));
   // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its own.
-  work.started_ns = files.state(work.staging).ctime_ns;
+  // A file that was written just before may bear the same tick: the build starts with the next one.
+  const int64_t tick_ns = files.state(work.staging).ctime_ns;
+  work.started_ns = tick_ns;
+  for (int tries = 0; tries < 50 && work.started_ns == tick_ns; tries++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK_OK(files.write(work.staging / "tick", "", sys::Durable::No));
+    work.started_ns = files.state(work.staging / "tick").ctime_ns;
+  }
   for (const auto& [name, content] : work.graph.files) CHECK_OK(write_if_changed(work, name, content));
   for (const Step& step : work.graph.steps) {
     CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
