@@ -7,18 +7,23 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "binary/elf.h"
+#include "engine/bench/scalar.h"
 #include "engine/fault.h"
 #include "engine/image.h"
 #include "engine/launch.h"
+#include "engine/level.h"
 #include "engine/numeric.h"
 #include "ptx/parser.h"
 
@@ -65,6 +70,10 @@ struct Bars {
   int missed = 0;
 
   bool wants(std::string_view name) const { return name.find(only) != std::string_view::npos; }
+  // A figure that has no bar.
+  void note(std::string_view name, double figure, std::string_view unit, std::string_view how) {
+    rows += fmt::format("| {} | {:.3g} {} | | | | {} |\n", name, figure, unit, how);
+  }
   // `most`: the figure may not be above the bar, else not below it.
   void add(std::string_view name, double figure, std::string_view unit, bool most, double bar, std::string_view how) {
     bool holds = most ? figure <= bar : figure >= bar;
@@ -129,6 +138,18 @@ void bench_add(Bars& bars, Bench& bench) {
   const double instructions = static_cast<double>(body->instructions.size());
   bars.add("add of 16M floats, one core, bounds checked", one / plain, "x of a plain loop", true, 12,
            fmt::format("{:.1f} ms beside {:.1f} ms; with float4 {:.1f} ms", one * 1e3, plain * 1e3, four * 1e3));
+  const uint64_t arguments[] = {reinterpret_cast<uint64_t>(pa), reinterpret_cast<uint64_t>(pb),
+                                reinterpret_cast<uint64_t>(po), kCount};
+  std::fill(out.begin(), out.end(), 0.0f);
+  const double scalar = best_of(3, kCpu, [&] {
+    auto status = run_scalar(bench.image.module(), "add", kCount / 256, 256, arguments, bench.regions);
+    if (!status) give_up(format(status.error()));
+  });
+  for (float v : out) {
+    if (v != 3.0f) give_up("add, one thread after the other: wrong result");
+  }
+  bars.note("the same, by an interpreter of one thread after the other", scalar / one, "x of the engine",
+            fmt::format("{:.0f} ms; bench/scalar.cpp, bounds checked", scalar * 1e3));
   bars.add("the same: PTX instructions of lanes", instructions * kCount / one * 1e-9, "G/s", false, 6,
            fmt::format("{} instructions a thread", body->instructions.size()));
   if (std::thread::hardware_concurrency() > 1) {
@@ -236,10 +257,20 @@ void bench_decode(Bars& bars) {
   bars.add("parse and decode 5,000 instructions", decode * 1e3, "ms", true, 20, fmt::format("{} Ops", ops));
 }
 
+// The library that programs open, and beside it those for levels of CPU, of which it opens one.
 void bench_library(Bars& bars, const std::string& library) {
-  struct stat facts;
-  if (stat(library.c_str(), &facts) != 0) give_up(fmt::format("{} is not there", library));
-  bars.add("libkiln_engine.so", static_cast<double>(facts.st_size) / 1e6, "MB", true, 5, "as built, with its symbols");
+  std::vector<std::filesystem::path> files = {library};
+  for (const auto& entry : std::filesystem::directory_iterator(files[0].parent_path())) {
+    if (entry.path().filename().string().rfind("libkiln_engine-", 0) == 0) files.push_back(entry.path());
+  }
+  std::sort(files.begin() + 1, files.end());
+  for (const auto& file : files) {
+    const std::string bytes = text_of(file);
+    auto elf = binary::read_elf({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+    if (!elf) give_up(format(elf.error()));
+    bars.add(file.filename().string(), static_cast<double>(bytes.size()) / 1e6, "MB", true, 5,
+             elf->find(".symtab") ? "as built, with its symbols" : "as built and installed, stripped");
+  }
 }
 
 std::string processor() {
@@ -252,26 +283,58 @@ std::string processor() {
   return "CPU part " + part;
 }
 
+// Which build of the engine is in this program?
+#if defined(KILN_BENCH_LEVEL)
+constexpr std::string_view kLevel = KILN_BENCH_LEVEL;
+#else
+constexpr std::string_view kLevel = "baseline";
+#endif
+
+std::string level_text() {
+#if defined(__x86_64__)
+  return kLevel == "baseline" ? "baseline (x86-64-v2)" : std::string(kLevel);
+#else
+  return "baseline (NEON)";
+#endif
+}
+
+// There is a program for each level beside this one, with the same arguments.
+void become(std::string_view level, char** argv) {
+  if (level == kLevel) return;
+  std::string path = std::filesystem::read_symlink("/proc/self/exe");
+  const size_t name = path.rfind('/') + 1;
+  path = path.substr(0, name) + "kiln_engine_bench" + (level == "baseline" ? "" : "-" + std::string(level));
+  execv(path.c_str(), argv);
+  give_up(fmt::format("{} cannot be started: the engine was not built for {}", path, level));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string> plain;
   Bars bars;
-  std::string report;
+  std::string report, level = std::string(level_for(""));
   for (int i = 1; i < argc; ++i) {
     std::string_view arg = argv[i];
     if (arg.rfind("--only=", 0) == 0) {
       bars.only = arg.substr(7);
     } else if (arg.rfind("--report=", 0) == 0) {
       report = arg.substr(9);
+    } else if (arg.rfind("--level=", 0) == 0) {
+      level = arg.substr(8);
     } else {
       plain.emplace_back(arg);
     }
   }
   if (plain.empty() || plain.size() > 2) {
-    give_up(fmt::format("usage: {} [--only=PART_OF_NAME] [--report=FOLDER] tests/ptx/kernels [libkiln_engine.so]",
-                        argv[0]));
+    give_up(fmt::format(
+        "usage: {} [--level=baseline|x86-64-v3|x86-64-v4] [--only=PART_OF_NAME] [--report=FOLDER] tests/ptx/kernels "
+        "[libkiln_engine.so]\n  the level: what the library would take on this CPU, unless it is named",
+        argv[0]));
   }
+  if (level.empty()) level = "baseline";
+  if (level != "baseline" && level_for(level).empty()) give_up(fmt::format("this CPU has not what {} needs", level));
+  become(level, argv);
   threads("1");
   Bench bench(text_of(plain[0] + "/bench.ptx")), mma(text_of(plain[0] + "/bench_mma.ptx"));
   if (bars.wants("add")) bench_add(bars, bench);
@@ -289,14 +352,15 @@ int main(int argc, char** argv) {
   strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
   std::string table = fmt::format(
       "| what | figure | bar | bar held by a factor of | | how |\n|---|---|---|---|---|---|\n{}", bars.rows);
-  fmt::print("{}", table);
+  fmt::print("level: {}\n\n{}", level_text(), table);
   if (!report.empty()) {
     std::ofstream out(fmt::format("{}/engine-{}.md", report, machine.machine));
     out << fmt::format(
-        "# The engine's bars on {}\n\n`ninja engine_bars` made this page on {}: {}, {} cores, g++ {}. One core is "
-        "measured in CPU time;\ntwo cores by the clock on the wall. Every kernel is bounds checked, and its result "
-        "compared.\n\n{}",
-        machine.machine, day, processor(), std::thread::hardware_concurrency(), __VERSION__, table);
+        "# The engine's bars on {}\n\n`ninja engine_bars` made this page on {}: {}, {} cores, g++ {}; level of CPU: "
+        "{}.\n"
+        "One core is measured in CPU time; two cores by the clock on the wall. Every kernel is bounds checked, and its "
+        "result compared.\n\n{}",
+        machine.machine, day, processor(), std::thread::hardware_concurrency(), __VERSION__, level_text(), table);
   }
   return bars.missed ? 1 : 0;
 }
