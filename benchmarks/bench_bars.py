@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is `kiln bench` right? It is held against CUPTI, a plain program of CUDA events, Triton's do_bench and itself.
 
-    python benchmarks/bench_bars.py --out DIR        writes bench.md and bench.json; needs a GPU, takes under 4 minutes
+    python benchmarks/bench_bars.py --out DIR        writes bench.md, bench.json and bench-files.tar.gz (what the commands
+                                                     printed, and their pages); needs a GPU, takes under 3 minutes
 
 Agreement with kernel durations (torch.profiler's CUPTI records) and with plain events, A against A, a planted slowdown of
 3 %, a competing process, what the harness costs the host, and how long a default benchmark takes.
@@ -11,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from typing import Any, Callable
@@ -25,11 +28,14 @@ import torch
 from kiln import _measure
 
 ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build/bench-bars"
 sys.path.insert(0, str(ROOT / "benchmarks"))
+from bench_report import bars, markdown  # noqa: E402
 from sampling import machine  # noqa: E402
 
 SIZES = (22, 24, 26, 28)
-QUICK = {"warm_up_least_s": 0.1, "time_least_s": 0.25, "side_s": 0.03, "time_most_s": 3}
+PLACES = 2  # sets of tensors a row: where they lie in memory changes a time by 1 %
+QUICK = {"warm_up_least_s": 0.05, "time_least_s": 0.15, "side_s": 0.01, "time_most_s": 3, "rotations": 1}
 FAST = {
     "warm_up_least_s": 0.01,
     "warm_up_most_s": 0.05,
@@ -38,6 +44,7 @@ FAST = {
     "side": False,
     "kernels": False,
     "roof": False,
+    "rotations": 1,
 }
 
 
@@ -45,12 +52,17 @@ def pair(bits: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(1 << bits, device="cuda"), torch.randn(1 << bits, device="cuda")
 
 
-def kineto_us(call: Callable[[], Any], flush: torch.Tensor, count: int = 40) -> float:
-    """The median kernel duration of a call by torch.profiler, L2 flushed before each."""
+def spread(times: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(times, n=4)
+    return {"count": len(times), "p25": cuts[0], "median": statistics.median(times), "p75": cuts[2]}
+
+
+def kineto(call: Callable[[], Any], flush: torch.Tensor, count: int = 120) -> dict[str, float]:
+    """Kernel durations of a call by torch.profiler in us, L2 flushed before each."""
     from torch.profiler import ProfilerActivity, profile
 
     def kernels(body: Callable[[], Any]) -> list[tuple[str, float]]:
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
             body()
             torch.cuda.synchronize()
         found = [e for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA]
@@ -70,75 +82,99 @@ def kineto_us(call: Callable[[], Any], flush: torch.Tensor, count: int = 40) -> 
     each = max(1, len(per_call) // count)
     for i in range(0, len(per_call) - each + 1, each):
         times.append(sum(per_call[i : i + each]))
-    return statistics.median(times)
+    return spread(times)
 
 
-def event_us(call: Callable[[], Any], flush: torch.Tensor, count: int = 200) -> float:
-    """As everybody writes it in Python: events around a call, L2 flushed before."""
+def python_events(call: Callable[[], Any], flush: torch.Tensor, in_flight: int, count: int = 200) -> dict[str, float]:
+    """As everybody writes it in Python: events around a call in us, L2 flushed before."""
     times = []
-    for i in range(count):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        flush.zero_()
-        begin.record()
-        call()
-        end.record()
-        end.synchronize()
+    pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(in_flight)]
+    for i in range(0, count, in_flight):
+        for begin, end in pairs:
+            flush.zero_()
+            begin.record()
+            call()
+            end.record()
+        torch.cuda.synchronize()
         if i >= count // 4:
-            times.append(1e3 * begin.elapsed_time(end))
-    return statistics.median(times)
+            times += [1e3 * begin.elapsed_time(end) for begin, end in pairs]
+    return spread(times)
+
+
+def agreement_at(name: str, function: Callable, args: tuple, flush: torch.Tensor, do_bench: Any) -> dict[str, Any]:
+    """All clocks on the same tensors, the result in the same memory."""
+
+    def call() -> None:
+        function(*args)
+
+    gc.collect()
+    torch.cuda.empty_cache()
+    call()
+    result = kiln.bench(function, *args, name=name, check=False, options=QUICK)
+    one = result.json["contenders"][0]
+    seen: dict[str, Any] = {
+        "events": {c: one["cold"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75")},
+        "count": one["cold"]["count"],
+        "late": one["cold"]["late"],
+        "hot_us": one["hot"]["median_ns"] / 1e3,
+        "empty_pair_us": result.json["empty_pair_ns"] / 1e3,
+        "cupti_clock": one.get("cupti_clock"),
+        "kernel_why": one.get("kernel_why", ""),
+        "traps": sorted(result.traps()),
+    }
+    if one["kernel"]:
+        seen["kernel"] = {c: one["kernel"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75")}
+        seen["kernel"]["count"] = one["kernel"]["count"]
+    seen["kineto"] = kineto(call, flush)
+    seen["python_events"] = python_events(call, flush, 1)
+    seen["python_events_16_in_flight"] = python_events(call, flush, 16)
+    if name == "plain_add":
+        deep = kiln.bench(function, *args, name=name, check=False, options={**QUICK, "in_flight": 16, "side": False})
+        seen["events_16_in_flight_us"] = deep.median_ns / 1e3
+    if do_bench:
+        seen["do_bench_us"] = 1e3 * do_bench(call, warmup=10, rep=30, return_mode="median")
+    return seen
 
 
 def agreement(out: dict[str, Any]) -> None:
     k = kiln.load(ROOT / "kernels")
     plain = kiln.load(ROOT / "benchmarks/plain_op.cu")
     cache = torch.cuda.get_device_properties(0).L2_cache_size
-    flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
-    program = plain_program()
-    plain_us = dict(
-        line.split()
-        for line in subprocess.run(
-            [program, *map(str, SIZES)], check=True, capture_output=True, text=True
-        ).stdout.splitlines()
-    )
+    lines = subprocess.run(
+        [plain_program(), *map(str, SIZES)], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    names = ("bits", "place", "in_flight", "stream", "busy_us", "median_us", "p25_us", "p75_us")
+    out["plain"] = [
+        dict(zip(names, (word if word.isalpha() else float(word) for word in line.split()))) for line in lines
+    ]
     try:
         from triton.testing import do_bench
     except ImportError:
         do_bench = None
-    rows = []
-    for bits in SIZES:
-        x, y = pair(bits)
-        for name, function, args in (
-            ("torch.add", torch.add, (x, y)),
-            ("my_add", k.my_add, (x, y)),
-            ("my_fast_add", k.my_fast_add, (x, y)),
-            ("fused_abs", k.fused_abs, (x,)),
-            ("plain_add", plain.plain_add_op, (x, y)),
-        ):
-            result = kiln.bench(function, *args, check=False, options=QUICK)
-            one = result.json["contenders"][0]
-            kernel = one["kernel"]["median_ns"] / 1e3 if one["kernel"] else None
-            call = lambda f=function, a=args: f(*a)  # noqa: E731
-            row = {
-                "op": name,
-                "size": f"2^{bits}",
-                "events_us": result.median_ns / 1e3,
-                "kernel_us": kernel,
-                "kernel_why": one.get("kernel_why", ""),
-                "kineto_us": kineto_us(call, flush),
-                "python_events_us": event_us(call, flush),
-                "plain_us": float(plain_us[str(bits)]) if name == "plain_add" else None,
-                "do_bench_us": 1e3 * do_bench(call, warmup=25, rep=60, return_mode="median") if do_bench else None,
-                "empty_pair_us": result.json["empty_pair_ns"] / 1e3,
-                "hot_us": one["hot"]["median_ns"] / 1e3,
-            }
-            rows.append(row)
-            print(row, flush=True)
-    out["agreement"] = rows
+    out["agreement"] = []
+    # Not the default stream: on any other kiln.bench takes the caller's, and memory of torch belongs to a stream.
+    with torch.cuda.stream(torch.cuda.Stream()):
+        flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
+        kineto(lambda: flush.zero_(), flush, 3)  # the profiler's own start
+        for bits in SIZES:
+            tensors = [pair(bits) for _ in range(PLACES)]
+            for name, function in (
+                ("torch.add", torch.add),
+                ("my_add", k.my_add),
+                ("my_fast_add", k.my_fast_add),
+                ("fused_abs", k.fused_abs),
+                ("plain_add", plain.plain_add_op),
+            ):
+                places = [
+                    agreement_at(name, function, one[:1] if name == "fused_abs" else one, flush, do_bench)
+                    for one in tensors
+                ]
+                out["agreement"].append({"op": name, "size": f"2^{bits}", "places": places})
+                print(out["agreement"][-1], flush=True)
+            del tensors
 
 
 def plain_program() -> str:
-    build = ROOT / "build/bench-bars"
-    build.mkdir(parents=True, exist_ok=True)
     major, minor = torch.cuda.get_device_capability()
     nvcc = "nvcc" if not os.environ.get("CUDA_HOME") else os.environ["CUDA_HOME"] + "/bin/nvcc"
     command = [
@@ -147,47 +183,58 @@ def plain_program() -> str:
         f"-arch=sm_{major}{minor}",
         "-cudart=shared",
         "-o",
-        str(build / "plain_events"),
+        str(WORK / "plain_events"),
         str(ROOT / "benchmarks/plain_events.cu"),
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
-    return str(build / "plain_events")
+    return str(WORK / "plain_events")
 
 
-def compare_once(a_bits: int, factor: float, seed: int, cache: dict) -> dict[str, Any]:
-    """One comparison by the core alone; the second contender has `factor` times as many elements."""
-    if (a_bits, factor) not in cache:
-        n = 1 << a_bits
-        m = int(n * factor) // 4 * 4
-        cache[a_bits, factor] = [
-            [torch.randn(n, device="cuda") for _ in range(3)],
-            [torch.randn(m, device="cuda") for _ in range(3)],
-        ]
-    (a, b, c), (d, e, f) = cache[a_bits, factor]
-    stream = torch.cuda.current_stream()
-    rows = [
-        _measure.Contender("a", lambda _: torch.add(a, b, out=c), bytes=12 * a.numel()),
-        _measure.Contender("b", lambda _: torch.add(d, e, out=f), bytes=12 * d.numel()),
-    ]
-    value = _measure.run({"device": "cuda", "stream": stream.cuda_stream, "seed": seed, **FAST}, rows)
+def add_of(x: torch.Tensor, y: torch.Tensor) -> Callable[..., torch.Tensor]:
+    return lambda *_: torch.add(x, y)
+
+
+def compare_once(function: Callable, args: tuple, peer: Callable, seed: int) -> dict[str, Any]:
+    result = kiln.bench(function, *args, against={"b": peer}, name="a", check=False, options={**FAST, "seed": seed})
+    comparison = result.json["comparisons"][0]
     return {
-        "verdict": value["comparisons"][0]["verdict"],
-        "ratio": value["comparisons"][0]["ratio"],
-        "traps": sorted({f["trap"] for f in value["findings"]}),
-        "seconds": value["seconds"],
+        "verdict": comparison["verdict"],
+        **{name: comparison[name] for name in ("ratio", "threshold", "a_against_a")},
+        "counts": [one["cold"]["count"] for one in result.json["contenders"]],
+        "late": [one["cold"]["late"] for one in result.json["contenders"]],
+        "traps": sorted(result.traps()),
+        "seconds": result.json["seconds"],
     }
 
 
 def verdicts(out: dict[str, Any], same: int, planted: int) -> None:
+    """A against A is one function on the same tensors, under two names; the planted one has 3 % more elements."""
+    sizes, larger = (20, 22, 24, 26), (24, 25, 26)
     with torch.cuda.stream(torch.cuda.Stream()):
-        cache: dict = {}
-        equal = [compare_once((20, 22, 24, 26)[i % 4], 1.0, i, cache) for i in range(same)]
-        slower = [compare_once((24, 25, 26)[i % 3], 1.03, i, cache) for i in range(planted)]
+        equal, moved, slower = [], [], []
+        tensors = {bits: pair(bits) for bits in {*sizes, *larger}}
+        for i in range(same):
+            bits = sizes[i % len(sizes)]
+            equal.append({"bits": bits, **compare_once(torch.add, tensors[bits], lambda a, b: torch.add(a, b), i)})
+        others = {bits: pair(bits) for bits in sizes}
+        for i in range(4 * len(sizes)):
+            bits = sizes[i % len(sizes)]
+            moved.append({"bits": bits, **compare_once(torch.add, tensors[bits], add_of(*others[bits]), i)})
+        del others
+        more = {bits: [torch.randn(int(1.03 * (1 << bits)) // 4 * 4, device="cuda") for _ in "ab"] for bits in larger}
+        for i in range(planted):
+            bits = larger[i % len(larger)]
+            slower.append({"bits": bits, **compare_once(torch.add, tensors[bits], add_of(*more[bits]), i)})
     false = sum(one["verdict"] in ("FASTER", "SLOWER") for one in equal)
     found = sum(one["verdict"] == "FASTER" for one in slower)  # A is faster than B, which has 3 % more to do
     out["same"] = {"count": same, "false": false, "runs": equal}
+    out["other_memory"] = {
+        "count": len(moved),
+        "told_apart": sum(one["verdict"] in ("FASTER", "SLOWER") for one in moved),
+        "runs": moved,
+    }
     out["planted"] = {"count": planted, "found": found, "runs": slower}
     accused = sum("competing process" in one["traps"] for one in equal + slower)
     out["accused_alone"] = {"count": same + planted, "accused": accused}
@@ -226,8 +273,9 @@ def costs(out: dict[str, Any]) -> None:
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         nothing = _measure.Contender("nothing", lambda _: None)
+        core = {name: value for name, value in FAST.items() if name != "rotations"}
         value = _measure.run(
-            {"device": "cuda", "stream": stream.cuda_stream, **FAST, "side": True, "side_s": 0.05}, [nothing]
+            {"device": "cuda", "stream": stream.cuda_stream, **core, "side": True, "side_s": 0.05}, [nothing]
         )
     callback = value["contenders"][0]["launch"]["median_ns"]
     k = kiln.load(ROOT / "kernels")
@@ -249,110 +297,57 @@ def costs(out: dict[str, Any]) -> None:
     print(result, flush=True)
 
 
-def commands(out: dict[str, Any], folder: Path) -> None:
-    """What the commands print on this machine, for the docs; and how long the plain one takes."""
+FUSED = """
+import kiln, torch
+from torch.profiler import record_function
+k = kiln.load({kernels!r})
+x = torch.randn(1 << 24, device="cuda")
+
+def both():
+    with record_function("torch.sqrt(x * x)"):
+        torch.sqrt(x * x)
+    with record_function("fused_abs(x)"):
+        k.fused_abs(x)
+"""
+
+
+def commands(out: dict[str, Any], archive: Path) -> None:
+    """What the commands print on this machine, for the docs; and how long the plain one takes. Before this process has a
+    context on the GPU: it would be told as a neighbour."""
     command = str(Path(kiln.__file__).parent / "bin/kiln")
-    op = [str(ROOT / "kernels"), "my_add", "randn:f32:2^24", "randn:f32:2^24"]
-    fused = folder / "fused.py"
-    fused.write_text(
-        f"import torch, kiln\nk = kiln.load({str(ROOT / 'kernels')!r})\nx = torch.randn(1 << 24, device='cuda')\n"
-        "torch.cuda.synchronize()\ntorch.sqrt(x * x)\nk.fused_abs(x)\n"
-    )
+    pages = WORK.relative_to(ROOT)
+    op = ["kernels", "my_add", "randn:f32:2^24", "randn:f32:2^24"]
+    sweep = ["randn:{t}:{n}", "randn:{t}:{n}", "--axis", "n=2^20,2^24", "--axis", "t=f32,bf16"]
+    kept = ["--baseline", f"{pages}/first.jsonl", "--history", f"{pages}/history.jsonl"]
+    (WORK / "fused.py").write_text(FUSED.format(kernels=str(ROOT / "kernels")))
+    for name in ("first", "history"):
+        (WORK / f"{name}.jsonl").unlink(missing_ok=True)
     wanted = {
         "plain": ["bench", *op],
-        "explain": ["bench", *op, "--against", "torch.add", "--explain", "--html", str(folder / "bench-page.html")],
-        "cold": ["bench", *op, "--cold", "--cold-runs", "5", "--html", str(folder / "bench-cold.html")],
-        "sweep": [
-            "bench",
-            op[0],
-            "my_add",
-            "randn:{t}:{n}",
-            "randn:{t}:{n}",
-            "--axis",
-            "n=2^20,2^24",
-            "--axis",
-            "t=f32,bf16",
-            "--bytes",
-            "3 * n * size(t)",
-            "--quick",
-            "--markdown",
-            "-",
-        ],
-        "profile": ["profile", str(fused), "--html", str(folder / "profile-page.html")],
+        "explain": ["bench", *op, "--against", "torch.add", "--explain", "--html", f"{pages}/bench.html"],
+        "cold": ["bench", *op, "--cold", "--cold-runs", "3", "--html", f"{pages}/cold.html"],
+        "sweep": ["bench", *op[:2], *sweep, "--bytes", "3 * n * size(t)", "--quick", "--markdown", "-"],
+        "save": ["bench", *op, "--quick", *kept],
+        "again": ["bench", *op, "--quick", *kept],
+        "profile": ["profile", "fused.both", "--html", "profile.html", "--trace", "trace.json"],
     }
-    subprocess.run([command, "build", op[0]], capture_output=True)
+    subprocess.run([command, "build", op[0]], capture_output=True, cwd=ROOT)
     out["commands"] = {}
+    env = {**os.environ, "KILN_PYTHON": sys.executable}
     for name, words in wanted.items():
         began = time.perf_counter()
-        env = {**os.environ, "KILN_PYTHON": sys.executable}
-        done = subprocess.run([command, *words], capture_output=True, text=True, env=env, timeout=120)
+        place = WORK if name == "profile" else ROOT
+        done = subprocess.run([command, *words], capture_output=True, text=True, env=env, timeout=120, cwd=place)
         seconds = time.perf_counter() - began
-        out["commands"][name] = {"code": done.returncode, "seconds": seconds}
-        text = f"$ kiln {' '.join(words)}\n{done.stdout}{done.stderr}\nexit {done.returncode}, {seconds:.2f} s\n"
-        (folder / f"bench-{name}.txt").write_text(text)
+        shown = [f"'{word}'" if set(word) & set("{}* ") else word for word in words]
+        text = f"$ kiln {' '.join(shown)}\n{done.stdout}{done.stderr}\nexit {done.returncode}, {seconds:.2f} s\n"
+        out["commands"][name] = {"code": done.returncode, "seconds": seconds, "text": text}
+        (WORK / f"{name}.txt").write_text(text)
         print(text, flush=True)
-
-
-def percent(a: float | None, b: float | None) -> str:
-    return "" if not a or not b else f"{100 * (a / b - 1):+.2f} %"
-
-
-def markdown(out: dict[str, Any]) -> str:
-    lines = ["# `kiln bench` against others", "", "Written by `python benchmarks/bench_bars.py`.", ""]
-    if "agreement" in out:
-        lines += [
-            "## Agreement",
-            "",
-            "Microseconds, cold L2, medians. `kernel` is kiln's own CUPTI time of the call's kernels, `kineto` that of",
-            "torch.profiler; `events` is kiln's headline, `python events` a plain loop of torch.cuda.Event, `plain` the",
-            "program benchmarks/plain_events.cu, `do_bench` is Triton's.",
-            "",
-            "| op | size | kernel | kineto | kernel/kineto | events | events/kineto | python events | events/python | plain | events/plain | do_bench |",
-            "|---|---|---|---|---|---|---|---|---|---|---|---|",
-        ]
-        for r in out["agreement"]:
-            cells = [
-                r["op"],
-                r["size"],
-                *(f"{r[c]:.2f}" if r[c] else "" for c in ("kernel_us", "kineto_us")),
-                percent(r["kernel_us"], r["kineto_us"]),
-                f"{r['events_us']:.2f}",
-                percent(r["events_us"], r["kineto_us"]),
-                f"{r['python_events_us']:.2f}",
-                percent(r["events_us"], r["python_events_us"]),
-                f"{r['plain_us']:.2f}" if r["plain_us"] else "",
-                percent(r["events_us"], r["plain_us"]),
-                f"{r['do_bench_us']:.2f}" if r["do_bench_us"] else "",
-            ]
-            lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "## Verdicts", "", "| what | wanted | seen |", "|---|---|---|"]
-    if "same" in out:
-        s, p, a = out["same"], out["planted"], out["accused_alone"]
-        lines += [
-            f"| A against A, false verdicts | at most 5 % | {s['false']} of {s['count']} |",
-            f"| 3 % more work, found | at least 95 % | {p['found']} of {p['count']} |",
-            f"| a competing process seen where there is none | 0 | {a['accused']} of {a['count']} |",
-        ]
-    if "competitor" in out:
-        c = out["competitor"]
-        lines.append(f"| a competing process, warned | every run | {c['warned']} of {c['runs']} |")
-    if "costs" in out:
-        c = out["costs"]
-        host = c["events_host_ns"] + c["python_callback_ns"]
-        lines += [
-            f"| host time of the harness a call (two events and a Python callback) | under 3 us | {host / 1e3:.2f} us |",
-            f"| a default kiln.bench of one op | under 3 s | {c['default_bench_s']:.2f} s |",
-            f"| the same against torch.add | | {c['default_bench_against_s']:.2f} s |",
-        ]
-    if "commands" in out:
-        plain = out["commands"]["plain"]
-        lines.append(
-            f"| the command `kiln bench` of one op, no torch | under 3 s | {plain['seconds']:.2f} s (exit {plain['code']}) |"
-        )
-    lines += ["", "| machine | |", "|---|---|"] + [f"| {n} | {v} |" for n, v in out["machine"].items()]
-    for name, why in out.get("failed", {}).items():
-        lines.append(f"\n{name} failed: {why}")
-    return "\n".join(lines) + "\n"
+    with tarfile.open(archive, "w:gz") as files:
+        for path in sorted(WORK.iterdir()):
+            if path.suffix in (".txt", ".html", ".json", ".jsonl"):
+                files.add(path, path.name)
 
 
 def main() -> int:
@@ -365,11 +360,12 @@ def main() -> int:
         print("skipped, no GPU")
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
+    WORK.mkdir(parents=True, exist_ok=True)
     out: dict[str, Any] = {"machine": machine(), "failed": {}}
     parts = {
+        "commands": lambda: commands(out, given.out / "bench-files.tar.gz"),
         "costs": lambda: costs(out),
         "agreement": lambda: agreement(out),
-        "commands": lambda: commands(out, given.out),
         "competitor": lambda: competitor(out, 10),
         "verdicts": lambda: verdicts(out, given.same, given.planted),
     }
@@ -380,12 +376,13 @@ def main() -> int:
         except Exception as error:  # the other parts still tell
             out["failed"][name] = f"{type(error).__name__}: {error}"
             print(f"{name} failed: {error}", flush=True)
-        print(f"-- {name}: {time.perf_counter() - began:.1f} s", flush=True)
-        with contextlib.suppress(KeyError):
-            (given.out / "bench.md").write_text(markdown(out))
+        out.setdefault("seconds", {})[name] = time.perf_counter() - began
+        print(f"-- {name}: {out['seconds'][name]:.1f} s", flush=True)
         (given.out / "bench.json").write_text(json.dumps(out, indent=1) + "\n")
+        with contextlib.suppress(KeyError, ValueError, TypeError):
+            (given.out / "bench.md").write_text(markdown(out))
     print((given.out / "bench.md").read_text())
-    return 1 if out["failed"] else 0
+    return 1 if out["failed"] or not all(ok for *_, ok in bars(out)) else 0
 
 
 if __name__ == "__main__":

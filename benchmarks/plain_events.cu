@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long does an add take, by the simplest honest program? CUDA events around one launch, L2 flushed before each.
-//   plain_events LOG2_ELEMENTS...   prints "LOG2 MEDIAN_US" for each
+//   plain_events LOG2_ELEMENTS...   prints a line for each size, place in memory and way to enqueue:
+//   LOG2 PLACE IN_FLIGHT STREAM BUSY_US MEDIAN_US P25_US P75_US
+// The plain program is the way "1 default 0". The others say what changes when 16 samples wait in the stream, when the
+// stream is one of its own, and when a kernel of 20 us precedes the flush.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -16,43 +19,83 @@ static void check(cudaError_t code) {
   std::exit(1);
 }
 
+__global__ void spin(long long cycles) {
+  const long long begin = clock64();
+  while (clock64() - begin < cycles) {
+  }
+}
+
+constexpr int kMostInFlight = 16, kSamples = 320, kWarmUp = 80, kPlaces = 3;
+constexpr int kMostBitsOfWays = 24;  // a microsecond does not show in longer kernels
+
+struct Way {
+  int in_flight;
+  const char* stream_name;
+  cudaStream_t stream;
+  int busy_us;
+};
+
+struct Flush {
+  void* memory;
+  size_t bytes;
+};
+
+static std::vector<float> sample(const Way& way, const Flush& flush, const std::vector<cudaEvent_t>& events,
+                                 const float4* a, const float4* b, float4* out, size_t count) {
+  const auto blocks = static_cast<unsigned>((count / 4 + 255) / 256);
+  std::vector<float> times;
+  for (int i = 0; i < kSamples; i += way.in_flight) {
+    for (int k = 0; k < way.in_flight; ++k) {
+      if (way.busy_us > 0) spin<<<1, 1, 0, way.stream>>>(1900ll * way.busy_us);
+      check(cudaMemsetAsync(flush.memory, 0, flush.bytes, way.stream));
+      check(cudaEventRecord(events[2 * k], way.stream));
+      plain_add<<<blocks, 256, 0, way.stream>>>(a, b, out, static_cast<int64_t>(count / 4));
+      check(cudaEventRecord(events[2 * k + 1], way.stream));
+    }
+    check(cudaEventSynchronize(events[2 * way.in_flight - 1]));
+    for (int k = 0; k < way.in_flight; ++k) {
+      float ms = 0;
+      check(cudaEventElapsedTime(&ms, events[2 * k], events[2 * k + 1]));
+      if (i >= kWarmUp) times.push_back(1e3f * ms);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
 int main(int argc, char** argv) {
   int l2_bytes = 0;
   check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, 0));
-  void* flush = nullptr;
-  check(cudaMalloc(&flush, 2 * static_cast<size_t>(l2_bytes)));
-  cudaEvent_t begin, end;
-  check(cudaEventCreate(&begin));
-  check(cudaEventCreate(&end));
+  Flush flush{nullptr, 2 * static_cast<size_t>(l2_bytes)};
+  check(cudaMalloc(&flush.memory, flush.bytes));
+  std::vector<cudaEvent_t> events(2 * kMostInFlight);
+  for (cudaEvent_t& event : events) check(cudaEventCreate(&event));
+  cudaStream_t own;
+  check(cudaStreamCreate(&own));
+  const Way ways[] = {{1, "default", nullptr, 0}, {16, "default", nullptr, 0}, {1, "own", own, 0},
+                      {16, "own", own, 0},        {1, "own", own, 20},         {16, "own", own, 20}};
   for (int word = 1; word < argc; ++word) {
     const int bits = std::atoi(argv[word]);
     const size_t count = size_t{1} << bits;
-    float4 *a, *b, *out;
     std::vector<float> values(count);
     unsigned state = 1;
     for (float& value : values)
       value = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) / (1 << 23) - 1;
-    check(cudaMalloc(&a, 4 * count));
-    check(cudaMalloc(&b, 4 * count));
-    check(cudaMalloc(&out, 4 * count));
-    check(cudaMemcpy(a, values.data(), 4 * count, cudaMemcpyHostToDevice));
-    check(cudaMemcpy(b, values.data(), 4 * count, cudaMemcpyHostToDevice));
-    const auto blocks = static_cast<unsigned>((count / 4 + 255) / 256);
-    std::vector<float> times;
-    for (int i = 0; i < 400; ++i) {
-      check(cudaMemsetAsync(flush, 0, 2 * static_cast<size_t>(l2_bytes)));
-      check(cudaEventRecord(begin));
-      plain_add<<<blocks, 256>>>(a, b, out, static_cast<int64_t>(count / 4));
-      check(cudaEventRecord(end));
-      check(cudaEventSynchronize(end));
-      float ms = 0;
-      check(cudaEventElapsedTime(&ms, begin, end));
-      if (i >= 100) times.push_back(1e3f * ms);
+    std::vector<float4*> taken;  // kept until the size is done: else each place would be the same
+    for (int place = 0; place < kPlaces; ++place) {
+      float4* tensors[3];
+      for (float4*& tensor : tensors) {
+        check(cudaMalloc(&tensor, 4 * count));
+        taken.push_back(tensor);
+        check(cudaMemcpy(tensor, values.data(), 4 * count, cudaMemcpyHostToDevice));
+      }
+      for (const Way& way : ways) {
+        if (bits > kMostBitsOfWays && &way != ways) continue;
+        const std::vector<float> times = sample(way, flush, events, tensors[0], tensors[1], tensors[2], count);
+        std::printf("%d %d %d %s %d %.4f %.4f %.4f\n", bits, place, way.in_flight, way.stream_name, way.busy_us,
+                    times[times.size() / 2], times[times.size() / 4], times[3 * times.size() / 4]);
+      }
     }
-    std::sort(times.begin(), times.end());
-    std::printf("%d %.4f\n", bits, times[times.size() / 2]);
-    check(cudaFree(a));
-    check(cudaFree(b));
-    check(cudaFree(out));
+    for (float4* tensor : taken) check(cudaFree(tensor));
   }
 }

@@ -37,6 +37,8 @@ _OPTIONS = (
     "time_least_s",
     "time_most_s",
     "call_limit_s",
+    "in_flight",
+    "rotations",
     "check_share",
     "side_s",
     "side",
@@ -54,8 +56,14 @@ class Bench:
 
     @property
     def median_ns(self) -> float:
-        """Of the first contender: isolated calls, cold L2."""
+        """Of the first contender: isolated calls between two events, cold L2."""
         return self.json["contenders"][0]["cold"]["median_ns"]
+
+    @property
+    def kernel_ns(self) -> Optional[float]:
+        """Of the first contender: from the begin of its first kernel to the end of its last, by CUPTI; None without."""
+        kernel = self.json["contenders"][0].get("kernel")
+        return kernel["median_ns"] if kernel else None
 
     @property
     def times_ns(self) -> dict[str, float]:
@@ -127,18 +135,21 @@ def bench(
     call = Call.of(function, args, kwargs)
     contenders = {name or _name_of(function): function, **_peers(against)}
     device = call.device if call.device is not None else _device_of(function, args, kwargs)
+    given = dict(options or {})
+    sets = given.pop("rotations", None)
     with _own_stream(device) as stream:
         correct, checks, notes = _checked(contenders, call, reference, check, Tolerance(rtol, atol), function)
-        rows = [
-            _contender(label, one, call, stream, checks.get(label), bytes, flops, device)
-            for label, one in contenders.items()
-        ]
+        timed = _Timed(call, stream, device, sets)
+        rows = [_contender(label, one, timed, checks.get(label), bytes, flops) for label, one in contenders.items()]
         where = {"device": "cuda" if device.type == "cuda" else "engine", "stream": stream.cuda_stream if stream else 0}
         if device.type == "cuda":
             where["index"] = device.index or 0
         if torch._C._autograd._profiler_enabled():
             where["kernels"] = False  # CUPTI serves one at a time: it is the user's profiler's
-        value = _measure.run({**where, **dict(options or {})}, rows)
+        try:
+            value = _measure.run({**where, **given}, rows)
+        finally:
+            timed.drop()
     value.update(
         title=_title(next(iter(contenders)), call),
         correct=correct,
@@ -209,14 +220,16 @@ def _device_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 @contextlib.contextmanager
 def _own_stream(device: Any) -> Any:
-    """A stream of our own on a GPU: graphs cannot be captured on the default one."""
+    """The caller's stream on a GPU, or one of our own where that is the default one: it cannot be captured."""
     torch = torch_module()
     if device.type != "cuda":
         yield None
         return
     torch.cuda.synchronize(device)
-    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)) as _:
-        yield torch.cuda.current_stream(device)
+    current = torch.cuda.current_stream(device)
+    chosen = current if current != torch.cuda.default_stream(device) else torch.cuda.Stream(device)
+    with torch.cuda.device(device), torch.cuda.stream(chosen):
+        yield chosen
         torch.cuda.synchronize(device)
 
 
@@ -254,37 +267,50 @@ def _checked(
     return "; ".join(notes).replace("the reference", source) or f"it is {source}", checks, []
 
 
+class _Timed:
+    """What all contenders of a benchmark share: the arguments, copies of them for calls in a row, and the last result.
+
+    A result is dropped before the next call, so that all of them write to the same memory: on an H200 an add of 2^20
+    elements differs by 2.4 % between two places, and that would be a verdict."""
+
+    def __init__(self, call: Call, stream: Any, device: Any, sets: Optional[int]) -> None:
+        self.call, self.stream, self.device = call, stream, device
+        self.input_bytes = _touched_bytes(call.tensors())
+        count = _rotations(self.input_bytes, device) if sets is None else max(1, int(sets))
+        self.arguments = [(one.args, one.kwargs) for one in [call] + [call.copy() for _ in range(count - 1)]]
+        self.last: Any = None
+
+    def drop(self) -> None:
+        """Callbacks and their owners refer to each other: without this the copies live until the next collection."""
+        self.arguments, self.last = [], None
+
+
 def _contender(
     label: str,
     function: Callable[..., Any],
-    call: Call,
-    stream: Any,
+    timed: _Timed,
     check: Optional[Checked],
     declared_bytes: Optional[float],
     flops: Optional[float],
-    device: Any,
 ) -> _measure.Contender:
     torch = torch_module()
-    input_bytes = _touched_bytes(call.tensors())
-    rotated = [call] + [call.copy() for _ in range(_rotations(input_bytes, device) - 1)]
-    arguments = [(one.args, one.kwargs) for one in rotated]
-    last: list[Any] = [None]
 
     def one_call(rotation: int) -> None:
-        args, kwargs = arguments[rotation]
-        last[0] = function(*args, **kwargs)
+        args, kwargs = timed.arguments[rotation]
+        timed.last = None
+        timed.last = function(*args, **kwargs)
 
     def check_last() -> None:
-        seen = results_of(last[0])
+        seen = results_of(timed.last)
         if check is not None and isinstance(seen[0], torch.Tensor):
             check.watch(seen)
 
     def capture(calls: int) -> Callable[[], Any]:
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=stream):
+            with torch.cuda.graph(graph, stream=timed.stream):
                 for index in range(calls):
-                    args, kwargs = arguments[index % len(arguments)]
+                    args, kwargs = timed.arguments[index % len(timed.arguments)]
                     function(*args, **kwargs)
         except Exception as error:
             _end_broken_capture()
@@ -292,17 +318,17 @@ def _contender(
         return graph.replay
 
     one_call(0)
-    inputs = {one.data_ptr() for one in call.tensors()}
-    new = [one for one in results_of(last[0]) if isinstance(one, torch.Tensor) and one.data_ptr() not in inputs]
-    moved = input_bytes + _touched_bytes(new) + _touched_bytes(call.written())
+    inputs = {one.data_ptr() for one in timed.call.tensors()}
+    new = [one for one in results_of(timed.last) if isinstance(one, torch.Tensor) and one.data_ptr() not in inputs]
+    moved = timed.input_bytes + _touched_bytes(new) + _touched_bytes(timed.call.written())
     if declared_bytes is not None:
         moved = declared_bytes
     return _measure.Contender(
         label,
         one_call,
         check=check_last if check else None,
-        capture=capture if device.type == "cuda" else None,
-        rotations=len(arguments),
+        capture=capture if timed.device.type == "cuda" else None,
+        rotations=len(timed.arguments),
         bytes=moved,
         bytes_declared=declared_bytes is not None,
         flops=flops or 0.0,

@@ -54,6 +54,7 @@ class CudaDevice final : public Device {
   Status synchronize(double limit_s) override;
   Status wait_for_event(int event, double limit_s) override;
   Result<double> elapsed_ns(int from, int to) override;
+  bool has_passed(int event) override { return cu_.event_query(events_[static_cast<size_t>(event)]) == 0; }
   ClockReading clocks() override;
   std::vector<Neighbour> neighbours() override;
   Result<Spin> spin(double ns) override;

@@ -85,6 +85,8 @@ class Device {
   virtual Status synchronize(double limit_s) = 0;
   virtual Status wait_for_event(int event, double limit_s) = 0;
   virtual Result<double> elapsed_ns(int from, int to) = 0;
+  // Has the device come to it? Asks, does not wait.
+  virtual bool has_passed(int event) = 0;
 
   virtual ClockReading clocks() = 0;
   virtual std::vector<Neighbour> neighbours() = 0;

@@ -41,6 +41,7 @@ class EngineDevice final : public Device {
   Result<double> elapsed_ns(int from, int to) override {
     return events_[static_cast<size_t>(to)] - events_[static_cast<size_t>(from)];
   }
+  bool has_passed(int) override { return false; }  // nothing is asynchronous here
   ClockReading clocks() override { return {}; }
   std::vector<Neighbour> neighbours() override { return {}; }
   Result<Spin> spin(double) override { return Spin{}; }

@@ -53,6 +53,11 @@ double FakeDevice::with_competitor(double begin_ns, double ns) const {
   return at - begin_ns;
 }
 
+void FakeDevice::scale(KernelRecord& record) const {
+  record.begin_ns *= model_.cupti_clock;
+  record.end_ns *= model_.cupti_clock;
+}
+
 // When a kernel that may begin at `begin_ns` ends.
 double FakeDevice::run(double begin_ns, const FakeKernel& kernel, double gap_ns) {
   const bool hot = kernel.buffer == resident_ && kernel.bytes <= static_cast<double>(model_.l2_bytes);
@@ -64,7 +69,10 @@ double FakeDevice::run(double begin_ns, const FakeKernel& kernel, double gap_ns)
   if (kernel.bytes > 0) resident_ = kernel.buffer;
   const double begin = begin_ns + gap_ns;
   const double end = begin + with_competitor(begin, ns);
-  if (traced_) traced_->push_back({"fake_kernel", begin, end, {1, 1, 1}, {256, 1, 1}, 32, 0, 0, 7});
+  if (traced_) {
+    traced_->push_back({"fake_kernel", begin, end, {1, 1, 1}, {256, 1, 1}, 32, 0, 0, 7});
+    scale(traced_->back());
+  }
   return end;
 }
 
@@ -118,8 +126,8 @@ Status FakeDevice::delay(double ns) {
   launch({.fixed_ns = ns, .buffer = -1});
   traced_ = traced;
   if (traced_) {
-    traced_->emplace_back();
-    traced_->back().name = kDelayKernel;
+    traced_->push_back({kDelayKernel, stream_ns_ - ns, stream_ns_});
+    scale(traced_->back());
   }
   return {};
 }

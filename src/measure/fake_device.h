@@ -29,6 +29,7 @@ struct FakeModel {
   bool competitor_listed = false;  // and NVML shows it
   int64_t memory_bytes = 1ll << 37;
   bool cupti = true;
+  double cupti_clock = 1;   // units of its times a nanosecond
   double window_drift = 0;  // relative change of speed a second: two windows of one run differ
   uint64_t seed = 1;
 };
@@ -65,6 +66,7 @@ class FakeDevice final : public Device {
   Status synchronize(double limit_s) override;
   Status wait_for_event(int event, double limit_s) override;
   Result<double> elapsed_ns(int from, int to) override;
+  bool has_passed(int event) override { return !held_ && events_[static_cast<size_t>(event)] <= host_ns_; }
   ClockReading clocks() override;
   std::vector<Neighbour> neighbours() override;
   Result<Spin> spin(double ns) override;
@@ -78,6 +80,7 @@ class FakeDevice final : public Device {
   double normal();
   double mhz_at(double ns) const;
   double with_competitor(double begin_ns, double ns) const;
+  void scale(KernelRecord& record) const;
   double run(double begin_ns, const FakeKernel& kernel, double gap_ns);
 
   FakeModel model_;

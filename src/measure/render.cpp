@@ -48,6 +48,7 @@ constexpr Option kOptions[] = {
     {"samples_least", [](RunOptions& o, const Json& v) { o.patience.samples_least = v.get<int64_t>(); }},
     {"time_least_s", [](RunOptions& o, const Json& v) { o.patience.time_least_s = v.get<double>(); }},
     {"time_most_s", [](RunOptions& o, const Json& v) { o.patience.time_most_s = v.get<double>(); }},
+    {"in_flight", [](RunOptions& o, const Json& v) { o.limits.in_flight = v.get<int>(); }},
     {"call_limit_s", [](RunOptions& o, const Json& v) { o.limits.call_s = v.get<double>(); }},
     {"check_share", [](RunOptions& o, const Json& v) { o.check_share = v.get<double>(); }},
     {"side_s", [](RunOptions& o, const Json& v) { o.side_s = v.get<double>(); }},

@@ -52,6 +52,7 @@ Json timing_json(const Timing& t, const Surroundings& around, bool is_gpu, size_
   json["cold"] = summary_json(t.cold.ns);
   json["cold"]["converged"] = t.cold.outcome == Progress::Converged;
   json["cold"]["throttled"] = std::count(t.cold.throttled.begin(), t.cold.throttled.end(), 1);
+  json["cold"]["late"] = t.cold.late;
   json["cold"]["drift"] = drift(t.cold.ns);
   // The first tenth is the burst, the last one what the machine can keep up.
   const Samples all(t.cold.ns);
@@ -69,6 +70,7 @@ Json timing_json(const Timing& t, const Surroundings& around, bool is_gpu, size_
   json["plain_events"] = summary_json(t.plain_events);
   json["kernel"] = summary_json(t.kernel);
   if (t.kernel.empty()) json["kernel_why"] = t.kernel_why;
+  if (t.cupti_clock > 0) json["cupti_clock"] = t.cupti_clock;
   json["kernel_busy_ns"] = t.kernel_busy.empty() ? Json() : Json(median(t.kernel_busy));
   Json kernels = Json::array();
   for (const KernelRecord& kernel : t.kernels) kernels.push_back(kernel_json(kernel));

@@ -12,8 +12,9 @@ namespace {
 
 constexpr int kSpins = 40;
 constexpr double kSpin_ns = 250e3;
-constexpr int kLookedAt = 12;  // calls for each of the checks that need a few
-constexpr int kTraced = 40;
+constexpr int kLookedAt = 12;          // calls for each of the checks that need a few
+constexpr double kTrace_ns = 50e6;     // about so long kernels are traced
+constexpr double kTraceEach_ns = 1e5;  // beside the call: the flush, and CUPTI's own work
 
 // Another process on the GPU takes time slices out of kernels whose length is known.
 Status look_around(Device& device, Surroundings& around) {
@@ -53,7 +54,10 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
 }
 
 void take_kernels(Sampler& sampler, const Contender& contender, Timing& timing) {
-  auto traced = sampler.traced(contender, median(timing.cold.ns) > 0.05e9 ? 3 : kTraced);
+  const double call_ns = median(timing.cold.ns);
+  const int count =
+      call_ns > 0.05e9 ? 3 : static_cast<int>(std::clamp(kTrace_ns / (call_ns + kTraceEach_ns), 40.0, 300.0));
+  auto traced = sampler.traced(contender, count);
   if (!traced) {
     timing.kernel_why = traced.error().why;
     return;
@@ -61,6 +65,7 @@ void take_kernels(Sampler& sampler, const Contender& contender, Timing& timing) 
   timing.kernel = std::move(traced->ns);
   timing.kernel_busy = std::move(traced->busy_ns);
   timing.kernels = std::move(traced->kernels);
+  timing.cupti_clock = traced->clock;
 }
 
 Status take_roof(Device& device, Sampler& sampler, const Contender& first, Surroundings& around, double seconds) {

@@ -35,6 +35,7 @@ struct Timing {
   double first_ns = 0, second_ns = 0;
   int batch_calls = 0;
   int64_t forced_open = 0;
+  double cupti_clock = 0;  // units of CUPTI's clock a nanosecond of the events; 0: not traced
   std::string graph_why, kernel_why;
   std::vector<int64_t> free_bytes;  // of the device, at points of the run
   int64_t calls = 0;                // between the first and the last of them

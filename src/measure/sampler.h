@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Contender {
 struct Series {
   std::vector<double> ns;
   std::vector<uint8_t> throttled;  // one a sample
+  int64_t late = 0;                // samples whose first event was over before the call was enqueued
   Progress outcome = Progress::More;
 };
 
@@ -39,6 +41,9 @@ struct Watch {
 
 struct Limits {
   double call_s = 60;  // one call may take so long
+  // Samples enqueued before the host waits. One: a call with nothing behind it in the stream, as a plain program times
+  // it; with more, the next sample's work is already waiting when the call ends.
+  int in_flight = 1;
 };
 
 class Sampler {
@@ -75,6 +80,7 @@ class Sampler {
     std::vector<double> ns;             // a call: from the begin of its first kernel to the end of its last
     std::vector<double> busy_ns;        // the sum of its kernels
     std::vector<KernelRecord> kernels;  // of one call
+    double clock = 1;                   // a nanosecond of the events in units of CUPTI's clock
   };
   Result<Traced> traced(const Contender& contender, int count);
   // A copy of as many bytes as a call moves, cold, as GB/s.
@@ -86,7 +92,8 @@ class Sampler {
   Result<int64_t> waits_inside(const Contender& contender, int count);
 
  private:
-  Status isolated(const Contender& contender, int pair, bool flush, bool warm_first);
+  // Enqueues a sample. True: the host was late, and its time is between the events.
+  Result<bool> isolated(const Contender& contender, int pair, bool flush, bool warm_first);
   Result<double> lead_ns(const Contender& contender);
   Result<double> read_pair(int pair);
   Status sync() { return device_.synchronize(limits_.call_s); }
@@ -96,6 +103,7 @@ class Sampler {
   Limits limits_;
   uint64_t random_;
   std::map<const Contender*, double> lead_ns_;  // the host's time to enqueue a sample
+  std::set<const Contender*> waiting_;          // those that wait for the device inside
   double flush_ns_ = 0;
 };
 

@@ -114,6 +114,15 @@ class Finder {
                       time_text(s.least), time_text(s.greatest)));
   }
 
+  void late(const Timing& t) {
+    const auto count = static_cast<int64_t>(t.cold.ns.size());
+    if (t.cold.late * 20 <= count) return;
+    add("late host", Weight::Warning, t.name,
+        fmt::format("in {} of {} samples the GPU had nothing left to do before the call was enqueued: the host's time "
+                    "is in them",
+                    t.cold.late, count));
+  }
+
   void throttled(const Timing& t) {
     const auto count = std::count(t.cold.throttled.begin(), t.cold.throttled.end(), 1);
     if (count == 0) return;
@@ -191,6 +200,7 @@ void add_findings(Report& report) {
     find.first_call(t);
     find.idle_clock(t);
     find.spread(t);
+    find.late(t);
     find.throttled(t);
     find.few_events(t);
   }

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does a bench.json of bench_bars.py say, and which bars hold? Its Markdown.
+
+python benchmarks/bench_report.py FILE
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def percent(a: float | None, b: float | None) -> str:
+    return "" if not a or not b else f"{100 * (a / b - 1):+.2f} %"
+
+
+def middle(row: dict[str, Any], clock: str) -> float | None:
+    values = [place[clock]["median"] for place in row["places"] if place.get(clock)]
+    return statistics.median(values) if values else None
+
+
+def against_kineto(row: dict[str, Any]) -> float | None:
+    """On the same tensors each: the median of the ratios."""
+    ratios = [p["kernel"]["median"] / p["kineto"]["median"] for p in row["places"] if p.get("kernel")]
+    return statistics.median(ratios) if ratios else None
+
+
+def plain_us(out: dict[str, Any], bits: int, **way: Any) -> float | None:
+    way = {"in_flight": 1.0, "stream": "default", "busy_us": 0.0, **way}
+    times = [r["median_us"] for r in out["plain"] if r["bits"] == bits and all(r[k] == v for k, v in way.items())]
+    return statistics.median(times) if times else None
+
+
+def agreement_lines(out: dict[str, Any]) -> list[str]:
+    lines = [
+        "## Agreement",
+        "",
+        "Microseconds, cold L2, medians. `kernel` is kiln's time from CUPTI, `kineto` the kernel's in torch.profiler.",
+        "`events` is kiln's time between two events; `plain` is the program benchmarks/plain_events.cu, `python` a loop of",
+        "torch.cuda.Event that waits for each call, `do_bench` Triton's.",
+        "",
+        "| op | size | kernel | kineto | | events | plain | | python | do_bench |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+
+    def number(value: float | None) -> str:
+        return f"{value:.2f}" if value else ""
+
+    for row in out["agreement"]:
+        events = middle(row, "events")
+        plain = plain_us(out, int(row["size"][2:])) if row["op"] == "plain_add" else None
+        triton = [p["do_bench_us"] for p in row["places"] if p.get("do_bench_us")]
+        cells = [row["op"], row["size"], number(middle(row, "kernel")), number(middle(row, "kineto"))]
+        cells += [percent(against_kineto(row), 1.0), number(events), number(plain), percent(events, plain)]
+        cells += [number(middle(row, "python_events")), number(statistics.median(triton) if triton else None)]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "What the way of enqueueing changes, for plain_add (us): samples in the stream before the host waits, the stream,",
+        "and a kernel of 20 us before the flush.",
+        "",
+        "| size | 1, default stream | 16 | 1, own stream | 16 | 1, own, busy | 16 | kiln, 1 | kiln, 16 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in out["agreement"]:
+        bits = int(row["size"][2:])
+        if row["op"] != "plain_add" or not plain_us(out, bits, in_flight=16.0):
+            continue
+        cells = [row["size"]]
+        for stream, busy in (("default", 0.0), ("own", 0.0), ("own", 20.0)):
+            cells += [number(plain_us(out, bits, in_flight=n, stream=stream, busy_us=busy)) for n in (1.0, 16.0)]
+        deep = [p["events_16_in_flight_us"] for p in row["places"]]
+        cells += [number(middle(row, "events")), number(statistics.median(deep))]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def bars(out: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    """Each bar: what, wanted, seen, and whether it holds."""
+    found: list[tuple[str, str, str, bool]] = []
+
+    def add(what: str, wanted: str, seen: str, holds: bool) -> None:
+        found.append((what, wanted, seen, holds))
+
+    if "agreement" in out:
+        off = [100 * abs(ratio - 1) for row in out["agreement"] if (ratio := against_kineto(row))]
+        rows = len(out["agreement"])
+        add("kernel time against torch.profiler's CUPTI records", "within 1 % in every row",
+            f"at most {max(off, default=100):.2f} % in {len(off)} rows", len(off) == rows and max(off) <= 1)  # fmt: skip
+        off = [
+            100 * abs(middle(row, "events") / plain_us(out, int(row["size"][2:])) - 1)
+            for row in out["agreement"]
+            if row["op"] == "plain_add"
+        ]
+        add("time between events against a plain C++ program", "within 2 %", f"at most {max(off):.2f} %", max(off) <= 2)
+    if "same" in out:
+        s, p, a = out["same"], out["planted"], out["accused_alone"]
+        add(
+            "A against A, false verdicts",
+            "at most 5 %",
+            f"{s['false']} of {s['count']}",
+            s["false"] <= 0.05 * s["count"],
+        )
+        add("3 % more work, found", "at least 95 %", f"{p['found']} of {p['count']}", p["found"] >= 0.95 * p["count"])
+        add("a competing process seen where there is none", "0", f"{a['accused']} of {a['count']}", a["accused"] == 0)
+    if "competitor" in out:
+        c = out["competitor"]
+        add("a competing process, warned", "every run", f"{c['warned']} of {c['runs']}", c["warned"] == c["runs"])
+    if "costs" in out:
+        c = out["costs"]
+        host = c["events_host_ns"] + c["python_callback_ns"]
+        add("host time of the harness a call (two events and a Python callback)", "under 3 us", f"{host / 1e3:.2f} us", host < 3000)  # fmt: skip
+        add("a default kiln.bench of one op", "under 3 s", f"{c['default_bench_s']:.2f} s", c["default_bench_s"] < 3)
+        add("the same against torch.add", "under 3 s", f"{c['default_bench_against_s']:.2f} s", c["default_bench_against_s"] < 3)  # fmt: skip
+    if "commands" in out:
+        plain = out["commands"]["plain"]
+        add(
+            "the command `kiln bench` of one op, no torch",
+            "under 3 s",
+            f"{plain['seconds']:.2f} s",
+            plain["seconds"] < 3,
+        )
+    return found
+
+
+def markdown(out: dict[str, Any]) -> str:
+    lines = ["# `kiln bench` against others", "", "Written by `python benchmarks/bench_bars.py`.", ""]
+    lines += ["| what | wanted | seen | |", "|---|---|---|---|"]
+    lines += [f"| {what} | {wanted} | {seen} | {'holds' if ok else 'MISSED'} |" for what, wanted, seen, ok in bars(out)]
+    if "other_memory" in out:
+        m = out["other_memory"]
+        lines += [
+            "",
+            f"The same add on tensors in other places was told apart in {m['told_apart']} of {m['count']} comparisons: where",
+            "tensors lie changes the time, and kiln.bench gives all contenders the same ones.",
+        ]
+    if "agreement" in out:
+        lines += ["", *agreement_lines(out)]
+    lines += ["", "| machine | |", "|---|---|"] + [f"| {n} | {v} |" for n, v in out["machine"].items()]
+    for name, why in out.get("failed", {}).items():
+        lines.append(f"\n{name} failed: {why}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(json.loads(Path(sys.argv[1]).read_text())), end="")
