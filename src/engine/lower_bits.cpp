@@ -64,46 +64,62 @@ bool lower_bits(Lowering& l, Handler handler, uint8_t variant, uint32_t narrow =
   return true;
 }
 
-template <class T, bool kSigned>
-T extract(const T* v, uint8_t) {
-  constexpr uint32_t kBits = sizeof(T) * 8;
-  uint32_t at = static_cast<uint32_t>(v[1]) & 0xff, length = static_cast<uint32_t>(v[2]) & 0xff;
-  if (length == 0) return 0;
-  // The sign is the field's last bit, or the register's where the field reaches beyond it.
-  uint32_t last = std::min(at + length - 1, kBits - 1);
-  bool fill = kSigned && (v[0] >> last & 1);
-  T field = at >= kBits ? T{0} : v[0] >> at;
-  if (length >= kBits) {
-    if (fill && at) field |= at >= kBits ? ~T{0} : ~(~T{0} >> at);
-    return field;
-  }
-  T mask = (T{1} << length) - 1;
-  T available = at >= kBits ? T{0} : ~T{0} >> at;
-  T result = field & mask & available;
-  if (fill) result |= ~(mask & available);
-  return result;
+// 64 bits: a GPU has no instruction for it, and its shifts take all 32 bits of a count, not the low 8.
+uint64_t shifted_left(uint64_t value, uint32_t by) { return by < 64 ? value << by : 0; }
+uint64_t low_bits(uint32_t length) { return shifted_left(1, length) - 1; }
+
+template <bool kSigned>
+uint64_t extract64(const uint64_t* v, uint8_t) {
+  const uint32_t at = static_cast<uint32_t>(v[1]), length = static_cast<uint32_t>(v[2]);
+  const uint64_t mask = low_bits(length);
+  if (!kSigned) return at < 64 ? v[0] >> at & mask : 0;
+  uint64_t field = static_cast<uint64_t>(static_cast<int64_t>(v[0]) >> std::min(at, 63u)) & mask;
+  if (length - 1 < 64 && field >> (length - 1)) field |= ~mask;
+  return field;
 }
 
-template <class T>
-T insert(const T* v, uint8_t) {
-  constexpr uint32_t kBits = sizeof(T) * 8;
-  uint32_t at = static_cast<uint32_t>(v[2]) & 0xff, length = static_cast<uint32_t>(v[3]) & 0xff;
-  if (at >= kBits || length == 0) return v[1];
-  T mask = length >= kBits ? ~T{0} : (T{1} << length) - 1;
+uint64_t insert64(const uint64_t* v, uint8_t) {
+  const uint32_t at = static_cast<uint32_t>(v[2]), length = static_cast<uint32_t>(v[3]);
+  const uint64_t mask = low_bits(length);
+  return shifted_left(v[0] & mask, at) | (v[1] & ~shifted_left(mask, at));
+}
+
+template <bool kSigned>
+uint32_t extract(const uint32_t* v, uint8_t) {
+  const uint32_t at = v[1] & 0xff, length = v[2] & 0xff;
+  if (length == 0) return 0;
+  // The sign is the field's last bit, or the register's where the field reaches beyond it.
+  const uint32_t last = std::min(at + length - 1, 31u);
+  const bool fill = kSigned && (v[0] >> last & 1);
+  const uint32_t available = at < 32 ? ~0u >> at : 0;
+  const uint32_t mask = length < 32 ? ((1u << length) - 1) & available : available;
+  const uint32_t field = at < 32 ? v[0] >> at & mask : 0;
+  return fill ? field | ~mask : field;
+}
+
+uint32_t insert(const uint32_t* v, uint8_t) {
+  const uint32_t at = v[2] & 0xff, length = v[3] & 0xff;
+  if (at >= 32 || length == 0) return v[1];
+  const uint32_t mask = length >= 32 ? ~0u : (1u << length) - 1;
   return (v[1] & ~(mask << at)) | ((v[0] & mask) << at);
 }
 
+// fns as ptxas expands it: a base beyond 31 finds nothing, and an offset of -2^31 falls through to the last place.
 uint32_t nth_set(const uint32_t* v, uint8_t) {
-  uint32_t mask = v[0], base = v[1] & 31;
-  int32_t offset = static_cast<int32_t>(v[2]);
-  if (offset == 0) return mask >> base & 1 ? base : ~0u;
-  int step = offset > 0 ? 1 : -1;
-  int64_t count = (offset > 0 ? int64_t{offset} : -int64_t{offset}) - 1;
-  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step) {
-    if (!(mask >> at & 1)) continue;
-    if (count-- == 0) return static_cast<uint32_t>(at);
+  uint32_t mask = v[0], base = v[1], count = v[2];
+  const bool down = static_cast<int32_t>(count) < 0;
+  if (down) {
+    uint32_t mirrored = 0;
+    for (uint32_t i = 0; i < 32; ++i) mirrored |= (mask >> i & 1) << (31 - i);
+    mask = mirrored, base = 31 - base, count = 0 - count;
+  } else if (count == 0) {
+    mask &= base < 32 ? 1u << base : 0, count = 1;
   }
-  return ~0u;
+  mask &= base < 32 ? ~0u << base : 0;
+  if (std::popcount(mask) < static_cast<int32_t>(count)) return ~0u;
+  uint32_t at = 0;
+  for (uint32_t found = mask & 1; found < count && at < 31; found += mask >> at & 1) ++at;
+  return down ? 31 - at : at;
 }
 
 uint32_t mask_of(const uint32_t* v, uint8_t wraps) {
@@ -205,18 +221,15 @@ bool bit_extract(Lowering& l) {
   bool is_signed_type = ptx::is_signed(l.type());
   if (ptx::bytes_of(l.type()) == 8) {
     return lower_bits<uint64_t>(
-        l,
-        is_signed_type ? &run_bits<uint64_t, extract<uint64_t, true>> : &run_bits<uint64_t, extract<uint64_t, false>>,
-        0, 0b110);
+        l, is_signed_type ? &run_bits<uint64_t, extract64<true>> : &run_bits<uint64_t, extract64<false>>, 0, 0b110);
   }
   return lower_bits<uint32_t>(
-      l, is_signed_type ? &run_bits<uint32_t, extract<uint32_t, true>> : &run_bits<uint32_t, extract<uint32_t, false>>,
-      0);
+      l, is_signed_type ? &run_bits<uint32_t, extract<true>> : &run_bits<uint32_t, extract<false>>, 0);
 }
 
 bool bit_insert(Lowering& l) {
-  if (ptx::bytes_of(l.type()) == 8) return lower_bits<uint64_t>(l, &run_bits<uint64_t, insert<uint64_t>>, 0, 0b1100);
-  return lower_bits<uint32_t>(l, &run_bits<uint32_t, insert<uint32_t>>, 0);
+  if (ptx::bytes_of(l.type()) == 8) return lower_bits<uint64_t>(l, &run_bits<uint64_t, insert64>, 0, 0b1100);
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, insert>, 0);
 }
 
 bool find_nth_set(Lowering& l) { return lower_bits<uint32_t>(l, &run_bits<uint32_t, nth_set>, 0); }

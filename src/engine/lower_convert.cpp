@@ -340,22 +340,20 @@ const Op* run_convert_pair(Warp& warp, const Op* op) {
 }
 
 // tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2 rz; op->y: bit 0
-// satfinite, bit 1 relu.
+// satfinite, bit 1 relu. A GPU does .rna with integers: a NaN loses its low bits, and .satfinite takes one step off it.
 const Op* run_convert_tf32(Warp& warp, const Op* op) {
   const uint32_t* a = warp.lanes<uint32_t>(op->a);
   uint32_t result[kWarpSize];
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     uint32_t bits = a[i];
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-      result[i] = kFloatNan;
-      continue;
-    }
     if ((bits & 0x7fffffffu) < 0x7f800000u) {
       if (op->x == 0) bits += 0x1000u;
       if (op->x == 1) bits += 0xfffu + ((bits >> 13) & 1u);
+    } else if (op->x != 0 && (bits & 0x7fffffffu) > 0x7f800000u) {
+      bits = kFloatNan;
     }
     bits &= ~0x1fffu;
-    if ((op->y & 1) && (bits & 0x7fffffffu) >= 0x7f800000u) bits = (bits & 0x80000000u) | 0x7f7fe000u;
+    if ((op->y & 1) && (bits & 0x7fffffffu) >= 0x7f800000u) bits -= 0x2000u;
     if ((op->y & 2) && (bits & 0x80000000u)) bits = 0;
     result[i] = bits;
   }

@@ -43,8 +43,8 @@ struct SignOfBoth {
   template <class T>
   requires std::is_same_v<T, float> || SmallFloat<T>
   static T f(T a, T b) {
-    float x = wide(a), y = wide(b);
-    if (kFlush) x = flush(x), y = flush(y);
+    if (kFlush) a = flush(a), b = flush(b);
+    const float x = wide(a), y = wide(b);
     const float result = extreme<kMax, kNan>(std::fabs(x), std::fabs(y));
     if (result != result) return narrowed<T>(result);
     return narrowed<T>(std::signbit(x) != std::signbit(y) ? -result : result);

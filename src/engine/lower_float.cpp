@@ -28,6 +28,10 @@ template <NativeFloat T>
 bool is_nan(T value) {
   return value != value;
 }
+template <SmallFloat T>
+bool is_small_nan(T value) {
+  return (value.bits & ~kSmallSign) > T::kInfinity;
+}
 
 // -0 is less than +0 for min and max.
 template <NativeFloat T>
@@ -41,31 +45,34 @@ T larger(T a, T b) {
 
 }  // namespace
 
-#define KILN_FLOAT_BINARY(Name, expression)                                                                 \
+// What follows the expression: the operands in the order in which a NaN of theirs is the result's (f64).
+#define KILN_FLOAT_BINARY(Name, expression, ...)                                                            \
   struct Name {                                                                                             \
     template <NativeFloat T>                                                                                \
     static T f(T a, T b) {                                                                                  \
-      return canonical(static_cast<T>(expression));                                                         \
+      return canonical(static_cast<T>(expression), __VA_ARGS__);                                            \
     }                                                                                                       \
     template <SmallFloat T>                                                                                 \
     static T f(T x, T y) {                                                                                  \
       return through_float(x, y, [](float a, float b) -> float { return static_cast<float>(expression); }); \
     }                                                                                                       \
   };
-KILN_FLOAT_BINARY(FloatAdd, a + b)
-KILN_FLOAT_BINARY(FloatSub, a - b)
-KILN_FLOAT_BINARY(FloatMul, a* b)
-KILN_FLOAT_BINARY(FloatDiv, a / b)
-KILN_FLOAT_BINARY(FloatMin, is_nan(a) ? b : is_nan(b) ? a : smaller(a, b))
-KILN_FLOAT_BINARY(FloatMax, is_nan(a) ? b : is_nan(b) ? a : larger(a, b))
-KILN_FLOAT_BINARY(MinNan, is_nan(a) || is_nan(b) ? a + b : smaller(a, b))
-KILN_FLOAT_BINARY(MaxNan, is_nan(a) || is_nan(b) ? a + b : larger(a, b))
+KILN_FLOAT_BINARY(FloatAdd, a + b, a, b)
+KILN_FLOAT_BINARY(FloatSub, a - b, a, b)
+KILN_FLOAT_BINARY(FloatMul, a* b, a, b)
+KILN_FLOAT_BINARY(FloatDiv, a / b, a, b)
+// As the GPU: a * (1 / b), where the reciprocal of a b above 2^126 is flushed.
+KILN_FLOAT_BINARY(DivApproximate, std::fabs(b) > 0x1p126f ? a * std::copysign(decltype(b){0}, b) : a / b, a, b)
+KILN_FLOAT_BINARY(FloatMin, is_nan(a) ? b : is_nan(b) ? a : smaller(a, b), b, a)
+KILN_FLOAT_BINARY(FloatMax, is_nan(a) ? b : is_nan(b) ? a : larger(a, b), b, a)
+KILN_FLOAT_BINARY(MinNan, is_nan(a) || is_nan(b) ? a + b : smaller(a, b), a, b)
+KILN_FLOAT_BINARY(MaxNan, is_nan(a) || is_nan(b) ? a + b : larger(a, b), a, b)
 #undef KILN_FLOAT_BINARY
 
 struct Fma {
   template <NativeFloat T>
   static T f(T a, T b, T c) {
-    return canonical(std::fma(a, b, c));
+    return canonical(std::fma(a, b, c), a, b, c);
   }
   template <SmallFloat T>
   static T f(T a, T b, T c) {
@@ -75,20 +82,21 @@ struct Fma {
   }
 };
 
+// A GPU adds -0 to |a| or -a: a NaN comes out as from any addition.
 struct FloatAbs {
-  static float f(float a) { return as_float(as_bits(a) & 0x7fffffffu); }
-  static double f(double a) { return std::fabs(a); }
+  static float f(float a) { return canonical(as_float(as_bits(a) & 0x7fffffffu)); }
+  static double f(double a) { return is_nan(a) ? quieted(a) : std::fabs(a); }
   template <SmallFloat T>
   static T f(T a) {
-    return {static_cast<uint16_t>(a.bits & ~kSmallSign)};
+    return {is_small_nan(a) ? T::kNan : static_cast<uint16_t>(a.bits & ~kSmallSign)};
   }
 };
 struct FloatNeg {
-  static float f(float a) { return as_float(as_bits(a) ^ 0x80000000u); }
-  static double f(double a) { return -a; }
+  static float f(float a) { return canonical(as_float(as_bits(a) ^ 0x80000000u)); }
+  static double f(double a) { return is_nan(a) ? quieted(a) : -a; }
   template <SmallFloat T>
   static T f(T a) {
-    return {static_cast<uint16_t>(a.bits ^ kSmallSign)};
+    return {is_small_nan(a) ? T::kNan : static_cast<uint16_t>(a.bits ^ kSmallSign)};
   }
 };
 
@@ -96,7 +104,7 @@ struct FloatNeg {
   struct Name {                                                                                 \
     template <NativeFloat T>                                                                    \
     static T f(T a) {                                                                           \
-      return canonical(static_cast<T>(expression));                                             \
+      return canonical(static_cast<T>(expression), a);                                          \
     }                                                                                           \
     template <SmallFloat T>                                                                     \
     static T f(T x) {                                                                           \
@@ -112,6 +120,20 @@ KILN_FLOAT_UNARY(Log2, std::log2(a))
 KILN_FLOAT_UNARY(Exp2, std::exp2(a))
 KILN_FLOAT_UNARY(Tanh, std::tanh(a))
 #undef KILN_FLOAT_UNARY
+
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: of the high word alone, into the high word alone.
+template <class F>
+struct OfHighWord {
+  static double f(double a) {
+    const double result = F::f(of_high_word(a));
+    return is_nan(result) ? std::bit_cast<double>(uint64_t{kFloatNan} << 32) : of_high_word(result);
+  }
+  static double of_high_word(double value) {
+    const uint64_t high = std::bit_cast<uint64_t>(value) & 0xffffffff00000000;
+    const bool subnormal = (high & 0x7ff0000000000000) == 0;
+    return std::bit_cast<double>(subnormal ? high & 0x8000000000000000 : high);
+  }
+};
 
 namespace {
 
@@ -184,8 +206,9 @@ const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
     result[i] = r;
   }
   std::fesetround(FE_TONEAREST);
-  for (T& r : result) {
-    r = canonical(r);
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    T& r = result[i];
+    r = canonical(r, a[i], b[i], c[i]);
     if (op->x) r = flush(r);
     if (op->y) r = saturate(r);
   }
@@ -242,12 +265,16 @@ bool lower_rounded(Lowering& l, int rounding) {
 
 template <class F>
 bool unary_float(Lowering& l) {
+  if (l.type() == ptx::Type::f64 && l.has("approx") && l.has("ftz")) return lower_unary_as<OfHighWord<F>>(l);
   if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
   return l.has("ftz") ? lower_unary_as<With<F, true, false>>(l) : lower_unary_as<With<F, false, false>>(l);
 }
 
 template <class F>
 bool binary_float(Lowering& l) {
+  if constexpr (std::is_same_v<F, FloatDiv>) {
+    if (l.has("approx")) return binary_float<DivApproximate>(l);
+  }
   if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
   if (l.has("sat"))
     return l.has("ftz") ? lower_binary_as<With<F, true, true>>(l) : lower_binary_as<With<F, false, true>>(l);
@@ -295,7 +322,7 @@ const Op* run_test_property(Warp& warp, const Op* op) {
         holds = kind == FP_NAN;
         break;
       case 4:
-        holds = kind == FP_NORMAL;
+        holds = kind == FP_NORMAL || kind == FP_ZERO;
         break;
       case 5:
         holds = kind == FP_SUBNORMAL;

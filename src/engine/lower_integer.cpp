@@ -104,7 +104,7 @@ struct Sad {
     return Add::f(c, a < b ? Sub::f(b, a) : Sub::f(a, b));
   }
 };
-// Division by zero gives all ones, and the remainder the dividend, as on the hardware; nothing traps.
+// Division by zero and its remainder give all ones, as on a GPU; nothing traps.
 struct Div {
   template <Integer T>
   static T f(T a, T b) {
@@ -116,7 +116,7 @@ struct Div {
 struct Rem {
   template <Integer T>
   static T f(T a, T b) {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(-1);
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }

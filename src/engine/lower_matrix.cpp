@@ -165,7 +165,8 @@ const Op* run_multiply_double(Warp& warp, const Op* op) {
   }
   multiply(how, a, b, d);
   for (uint32_t r = 0; r < how.d_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) warp.lanes<double>(how.d_slots[r])[lane] = place(r, lane);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      warp.lanes<double>(how.d_slots[r])[lane] = canonical(place(r, lane));
   }
   return op + 1;
 }

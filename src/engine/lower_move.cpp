@@ -221,7 +221,7 @@ bool convert_address(Lowering& l) {
 namespace {
 
 // What isspacep asks for: a tag of the address; of global addresses, whether a constant variable or the kernel's
-// parameters lie there; of shared ones, whether they are the block's own.
+// parameters lie there (which are global too, as on a GPU); of shared ones, whether they are the block's own.
 enum : uint8_t { kGlobal, kLocal, kShared, kSharedOwn, kConst, kParam };
 
 const Op* run_test_space(Warp& warp, const Op* op) {
@@ -235,7 +235,7 @@ const Op* run_test_space(Warp& warp, const Op* op) {
     const uint64_t tag = a[i] >> 56, peer = (a[i] & kPeerBits) >> kPeerShift;
     const bool param = tag == 0 && a[i] - parameters < parameter_bytes;
     const bool constant = op->x == kConst || op->x == kGlobal ? tag == 0 && image.is_constant(a[i]) : false;
-    const bool holds = op->x == kGlobal  ? tag == 0 && !param && !constant
+    const bool holds = op->x == kGlobal  ? tag == 0 && !constant
                        : op->x == kLocal ? tag == kLocalTag
                        : op->x == kConst ? constant
                        : op->x == kParam ? param

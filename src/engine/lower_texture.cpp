@@ -271,7 +271,7 @@ std::byte* surface_at(const TextureObject& object, const TextureOp& t, Warp& war
     }
     if (t.outside == kTrap) {
       warp.fault(
-          op, kLaunchFailure, lane,
+          op, kIllegalAddress, lane,
           fmt::format("Invalid surface access at ({}, {}, {}) of a surface of {} bytes x {} x {}\n{}", at[0], at[1],
                       at[2], object.width * object.element_bytes, object.height, object.depth, where(warp, *op, lane)));
       return nullptr;

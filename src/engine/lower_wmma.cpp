@@ -172,7 +172,7 @@ const Op* run_multiply(Warp& warp, const Op* op) {
         warp.lanes<float>(how.fd.slots[slot])[lane] = canonical(value);
       }
     } else if constexpr (std::is_same_v<T, double>) {
-      warp.lanes<double>(how.fd.slots[slot])[lane] = value;
+      warp.lanes<double>(how.fd.slots[slot])[lane] = canonical(value);
     } else {
       using Limits = std::numeric_limits<int32_t>;
       if (how.saturate) value = std::clamp<T>(value, Limits::min(), Limits::max());

@@ -97,6 +97,7 @@ struct Half {
   uint16_t bits;
   operator float() const { return half_to_float(bits); }
   static Half from(float value) { return {float_to_half(value)}; }
+  static constexpr uint16_t kInfinity = 0x7c00;
   static constexpr uint16_t kNan = kHalfNan;
 };
 
@@ -104,6 +105,7 @@ struct Bf16 {
   uint16_t bits;
   operator float() const { return bf16_to_float(bits); }
   static Bf16 from(float value) { return {float_to_bf16(value)}; }
+  static constexpr uint16_t kInfinity = 0x7f80;
   static constexpr uint16_t kNan = kHalfNan;
 };
 
@@ -141,8 +143,23 @@ inline Half flush(Half value) {
 }
 inline Bf16 flush(Bf16 value) { return value; }
 
-// A NaN that arithmetic makes is always this one on NVIDIA GPUs (f32); f64 keeps the payload of its operand.
-inline float canonical(float value) { return value != value ? as_float(kFloatNan) : value; }
-inline double canonical(double value) { return value; }
+inline double quieted(double value) {
+  constexpr uint64_t kQuiet = 0x0008000000000000;
+  return value != value ? std::bit_cast<double>(std::bit_cast<uint64_t>(value) | kQuiet) : value;
+}
+
+// The NaN of a result, the same on every CPU. On NVIDIA GPUs f32 has but one. In f64 an operand's NaN is handed on, the
+// first one's before the second one's; an invalid operation gives the negative one.
+template <class... From>
+float canonical(float value, From...) {
+  return value != value ? as_float(kFloatNan) : value;
+}
+template <class... From>
+double canonical(double value, From... from) {
+  double nan = std::bit_cast<double>(uint64_t{0xfff8000000000000});
+  bool found = false;
+  ((nan = !found && from != from ? quieted(from) : nan, found |= from != from), ...);
+  return value != value ? nan : value;
+}
 
 }  // namespace kiln::engine

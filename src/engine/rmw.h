@@ -34,7 +34,7 @@ T apply(Rmw what, T old, T operand, T swap) {
   } else if constexpr (NativeFloat<T>) {
     switch (what) {
       case Rmw::Add:
-        return canonical(old + operand);
+        return canonical(old + operand, old, operand);
       case Rmw::Min:
         return old != old || operand < old ? operand : old;
       case Rmw::Max:

@@ -46,7 +46,6 @@ void forget_fault() {
   std::lock_guard lock(fault.mutex);
   fault.code = 0;
   fault.told = false;
-  thread_errors().last = kSuccess;
 }
 
 bool ended_by_fault(After after, int* code) {

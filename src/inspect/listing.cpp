@@ -106,7 +106,7 @@ path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys
   std::vector<path> folders;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
     if (auto home = env.get(name)) folders.push_back(path(*home) / "bin");
-  folders.emplace_back("/usr/local/cuda/bin");
+  if (folders.empty()) folders.emplace_back("/usr/local/cuda/bin");
   for (const path& folder : folders)
     if (files.state(folder / "nvdisasm").is_executable) return folder / "nvdisasm";
   auto package = find_package(files, processes, env, "nvidia");

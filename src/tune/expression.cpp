@@ -197,7 +197,7 @@ class Evaluation {
       }
       case Kind::Negate: {
         TRY(int64_t value, of(node.operands[0]));
-        return checked(__builtin_sub_overflow(int64_t{0}, value, &value), value);
+        return difference(0, value);
       }
       case Kind::Min:
       case Kind::Max: {
@@ -238,26 +238,29 @@ class Evaluation {
       case Operator::Greater:
         return int64_t{left > right};
       case Operator::Add:
-        return checked(__builtin_add_overflow(left, right, &result), result);
+        if (__builtin_add_overflow(left, right, &result)) return too_large();
+        return result;
       case Operator::Subtract:
-        return checked(__builtin_sub_overflow(left, right, &result), result);
+        return difference(left, right);
       case Operator::Multiply:
-        return checked(__builtin_mul_overflow(left, right, &result), result);
+        if (__builtin_mul_overflow(left, right, &result)) return too_large();
+        return result;
       case Operator::Divide:
       case Operator::Modulo:
         break;
     }
     if (right == 0) return cannot_evaluate(text_, "a division by zero");
     if (right == -1)  // INT64_MIN / -1 has no value
-      return node.operation == Operator::Modulo ? Result<int64_t>(int64_t{0})
-                                                : checked(__builtin_sub_overflow(int64_t{0}, left, &result), result);
+      return node.operation == Operator::Modulo ? Result<int64_t>(int64_t{0}) : difference(0, left);
     return node.operation == Operator::Divide ? left / right : left % right;
   }
 
-  Result<int64_t> checked(bool overflow, int64_t value) const {
-    if (overflow) return cannot_evaluate(text_, "a number of more than 63 bits");
-    return value;
+  Result<int64_t> difference(int64_t left, int64_t right) const {
+    int64_t result = 0;
+    if (__builtin_sub_overflow(left, right, &result)) return too_large();
+    return result;
   }
+  Error too_large() const { return cannot_evaluate(text_, "a number of more than 63 bits"); }
 
   const std::string& text_;
   const Expression::Values& values_;

@@ -81,7 +81,7 @@ def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, li
     text = run(nvdisasm, "-c", "-hex", "-ndf", *(["-gi"] if lines else []), str(cubin))
     pattern = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*;\s+/\* 0x([0-9a-f]{16}) \*/")
     # Without a disassembler kiln shows what its own table says.
-    answer = json.loads(run("env", "-i", "PATH=/nowhere", kiln, "inspect", str(cubin), "--sass", "--json"))
+    answer = json.loads(run("env", "-i", "PATH=/nowhere", "CUDA_HOME=/nowhere", kiln, "inspect", str(cubin), "--sass", "--json"))
     ours, frames = {}, {}
     for kernel in answer["files"][0]["sass"]:
         for line in kernel["lines"]:

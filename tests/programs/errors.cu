@@ -36,7 +36,9 @@ void faults_are_told_by_the_next_call_that_waits(Fault fault, cudaError_t wanted
   EXPECT_CODE(wanted, cudaMalloc(&q, 16));  // the context is lost
   EXPECT_CODE(wanted, cudaStreamSynchronize(stream));
   EXPECT_OK(cudaDeviceReset());
+  EXPECT_CODE(wanted, cudaGetLastError());  // a reset forgets the context, not what the last call said
   EXPECT_OK(cudaGetLastError());
+  if (!on_the_engine()) return;  // a GPU may want a new process
   EXPECT_OK(cudaMalloc(&p, 4096));
   store<<<1, 32>>>(p, 7);
   int seen = 0;
@@ -71,7 +73,8 @@ void wrong_launches_are_told_at_once() {
 }
 
 void wrong_arguments_are_told_at_once() {
-  int *p = nullptr, host = 0;
+  int* p = nullptr;
+  int host[2048] = {};  // as much as the copies name
   EXPECT_OK(cudaMalloc(&p, 4096));
   EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(&host, reinterpret_cast<void*>(0x1234), 4, cudaMemcpyDeviceToHost));
   EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(p, &host, 8192, cudaMemcpyHostToDevice));
@@ -84,21 +87,39 @@ void wrong_arguments_are_told_at_once() {
   EXPECT_CODE(cudaErrorInvalidSymbol, cudaMemcpyToSymbol(host, &host, 4));
   EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpyToSymbol(variable, &host, 8));
   EXPECT_OK(cudaMemcpyToSymbol(variable, &host, 4));
-  EXPECT_CODE(cudaErrorInvalidDevice, cudaSetDevice(1));
+  EXPECT_CODE(cudaErrorInvalidDevice, cudaSetDevice(99));
+  EXPECT_CODE(cudaErrorInvalidDevice, cudaGetLastError());
+}
+
+// A GPU's runtime reads through such a handle.
+void handles_that_are_none_are_told() {
+  int *p = nullptr, host = 0;
+  EXPECT_OK(cudaMalloc(&p, 4096));
   EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&host)));
   EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaEventRecord(reinterpret_cast<cudaEvent_t>(&host)));
   EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaGetLastError());
   cudaIpcMemHandle_t handle;
   EXPECT_CODE(cudaErrorNotSupported, cudaIpcGetMemHandle(&handle, p));
+  cudaGetLastError();
 }
 
 int main() {
-  faults_are_told_by_the_next_call_that_waits(out_of_bounds, cudaErrorIllegalAddress);
-  faults_are_told_by_the_next_call_that_waits(null_pointer, cudaErrorIllegalAddress);
-  faults_are_told_by_the_next_call_that_waits(wild_pointer, cudaErrorIllegalAddress);
-  faults_are_told_by_the_next_call_that_waits(crooked, cudaErrorMisalignedAddress);
-  faults_are_told_by_the_next_call_that_waits(trap, cudaErrorLaunchFailure);
+  struct {
+    Fault fault;
+    cudaError_t wanted;
+  } const faults[] = {{out_of_bounds, cudaErrorIllegalAddress},
+                      {null_pointer, cudaErrorIllegalAddress},
+                      {wild_pointer, cudaErrorIllegalAddress},
+                      {crooked, cudaErrorMisalignedAddress},
+                      {trap, cudaErrorLaunchFailure}};
+  for (const auto& one : faults) {
+    in_a_child([&] { faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted); });
+  }
   wrong_launches_are_told_at_once();
   wrong_arguments_are_told_at_once();
+  if (on_the_engine()) {
+    handles_that_are_none_are_told();
+    for (const auto& one : faults) faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted);
+  }
   return finish();
 }

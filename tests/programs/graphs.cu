@@ -107,15 +107,18 @@ void nodes_can_be_built_and_changed(int* p) {
   value = 6;
   EXPECT_OK(cudaGraphExecKernelNodeSetParams(executable, kernel_node, &kernel));
   EXPECT_OK(cudaGraphLaunch(executable, nullptr));
+  EXPECT_OK(cudaDeviceSynchronize());
   EXPECT(copied[0] == 106 && called == 2);
   value = 7;
   EXPECT_OK(cudaGraphKernelNodeSetParams(kernel_node, &kernel));
   cudaGraphExecUpdateResultInfo result;
   EXPECT_OK(cudaGraphExecUpdate(executable, graph, &result));
   EXPECT_OK(cudaGraphLaunch(executable, nullptr));
+  EXPECT_OK(cudaDeviceSynchronize());
   EXPECT(copied[0] == 107 && called == 3);
   EXPECT_OK(cudaGraphNodeSetEnabled(executable, kernel_node, 0));
   EXPECT_OK(cudaGraphLaunch(executable, nullptr));
+  EXPECT_OK(cudaDeviceSynchronize());
   EXPECT(copied[0] == 100 && called == 4);
   cudaGraphNode_t child_node;
   cudaGraph_t parent;
@@ -127,6 +130,7 @@ void nodes_can_be_built_and_changed(int* p) {
   cudaGraphExec_t nested;
   EXPECT_OK(cudaGraphInstantiate(&nested, parent, 0));
   EXPECT_OK(cudaGraphLaunch(nested, nullptr));
+  EXPECT_OK(cudaDeviceSynchronize());
   EXPECT(copied[0] == 107 && called == 5);
   // A cycle cannot be instantiated.
   EXPECT_OK(cudaGraphAddDependencies(graph, &host_node, &fill_node, nullptr, 1));

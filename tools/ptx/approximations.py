@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+from gpu import GpuError
 
 THREADS = 256
 
@@ -58,7 +59,11 @@ def measure_unary(runners: dict, count: int = 1 << 18) -> list[str]:
         cells, results = "", []
         for runner in runners.values():
             head = f".version {runner.ptx_version}\n.target sm_90\n.address_size 64\n"
-            out = runner.run(head + unary(instruction, count), memory, THREADS, count // THREADS)
+            try:
+                out = runner.run(head + unary(instruction, count), memory, THREADS, count // THREADS)
+            except (RuntimeError, GpuError) as error:
+                cells += f" {error} | |"
+                continue
             got = np.frombuffer(out, np.float32)[2 * count :]
             cells += f" {ulps(got, wanted).max():.2f} | {np.abs(got - wanted)[np.isfinite(wanted)].max():.2e} |"
             results.append(got.view(np.uint32))
@@ -68,12 +73,19 @@ def measure_unary(runners: dict, count: int = 1 << 18) -> list[str]:
     return lines
 
 
-# name, modifiers, k, elements of a register, bits and mantissa of an element
+# name, modifiers, k, elements of a register, their type, and over how many powers of two they are spread
 PRODUCTS = [
-    ("m16n8k16 f16", "m16n8k16.row.col.f32.f16.f16.f32", 16, 2, "f16"),
-    ("m16n8k16 bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", 16, 2, "bf16"),
-    ("m16n8k8 tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", 8, 1, "tf32"),
+    (f"{shape} {kind}, 2^{spread}", f"{shape}.row.col.f32.{kind}.{kind}.f32", k, each, kind, spread)
+    for spread in (0, 12)
+    for shape, k, each, kind in [
+        ("m16n8k16", 16, 2, "f16"),
+        ("m16n8k16", 16, 2, "bf16"),
+        ("m16n8k8", 8, 1, "tf32"),
+        ("m16n8k32", 32, 4, "e4m3"),
+        ("m16n8k32", 32, 4, "e5m2"),
+    ]
 ]
+SMALL = {"e4m3": (4, 3, 7), "e5m2": (5, 2, 15)}  # bits of the exponent and the mantissa, bias
 
 
 def product_text(modifiers: str, a: int, b: int) -> str:
@@ -92,9 +104,27 @@ mad.lo.u32 %i, %cta, %size, %i; mad.wide.u32 %at, %i, {4 * (len(names) + 4)}, %b
 """
 
 
-def random_elements(chance: np.random.Generator, shape: tuple, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def small_values(kind: str) -> np.ndarray:
+    """Of each byte; what is no number is 0."""
+    exponent_bits, mantissa_bits, bias = SMALL[kind]
+    byte = np.arange(256)
+    exponent = byte >> mantissa_bits & (1 << exponent_bits) - 1
+    mantissa = (byte & (1 << mantissa_bits) - 1) / (1 << mantissa_bits)
+    value = np.where(exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias))
+    no_number = (byte & 0x7F) == 0x7F if kind == "e4m3" else exponent == 31
+    return np.where(no_number, 0, np.where(byte >= 128, -value, value))
+
+
+def random_elements(chance: np.random.Generator, shape: tuple, kind: str, spread: int) -> tuple[np.ndarray, np.ndarray]:
     """Bits, and values."""
-    x = chance.standard_normal(shape).astype(np.float32)
+    x = chance.standard_normal(shape)
+    x = (x * np.exp2(chance.uniform(-spread / 2, spread / 2, shape))).astype(np.float32)
+    if kind in SMALL:
+        values = small_values(kind)
+        order = np.argsort(values)
+        at = np.searchsorted(values[order], x).clip(0, 255)
+        bits = order[at].astype(np.uint32)
+        return bits, values[bits]
     if kind == "f16":
         return x.astype(np.float16).view(np.uint16).astype(np.uint32), x.astype(np.float16).astype(np.float64)
     bits = x.view(np.uint32) & np.uint32(0xFFFF0000 if kind == "bf16" else 0xFFFFE000)
@@ -109,24 +139,25 @@ def fragments(matrix: np.ndarray, each: int, by_row: bool) -> np.ndarray:
     steps = k // (4 * each)
     count = 2 * steps if by_row else steps
     out = np.zeros((trials, 32, count), np.uint32)
+    width = np.uint32(32 // each)
     for lane in range(32):
         for r in range(count):
             row, step = (lane // 4 + r % 2 * 8, r // 2) if by_row else (lane // 4, r)
             for e in range(each):
                 at = step * 4 * each + lane % 4 * each + e
                 element = matrix[:, row, at] if by_row else matrix[:, at, row]
-                out[:, lane, r] |= element.astype(np.uint32) << np.uint32(16 * e)
+                out[:, lane, r] |= element.astype(np.uint32) << np.uint32(width * e)
     return out
 
 
 def measure_products(runners: dict, trials: int = 512) -> list[str]:
     chance = np.random.default_rng(11)
-    lines = ["| mma.sync |" + "".join(f" {name}: error of sum abs(a b) + abs(c), in 2^-24 |" for name in runners)]
+    lines = ["| mma.sync, spread of the elements |" + "".join(f" {name}: error of sum abs(a b) + abs(c), in 2^-24 |" for name in runners)]
     lines[0] += " between them |"
     lines.append("|---|" + "---|" * len(runners) + "---|")
-    for name, modifiers, k, each, kind in PRODUCTS:
-        a_bits, a = random_elements(chance, (trials, 16, k), kind)
-        b_bits, b = random_elements(chance, (trials, k, 8), kind)
+    for name, modifiers, k, each, kind, spread in PRODUCTS:
+        a_bits, a = random_elements(chance, (trials, 16, k), kind, spread)
+        b_bits, b = random_elements(chance, (trials, k, 8), kind, spread)
         c = chance.standard_normal((trials, 16, 8)).astype(np.float32)
         right, scale = a @ b + c, np.abs(a) @ np.abs(b) + np.abs(c)
         fa, fb = fragments(a_bits, each, True), fragments(b_bits, each, False)
@@ -138,7 +169,12 @@ def measure_products(runners: dict, trials: int = 512) -> list[str]:
         for runner in runners.values():
             head = f".version {runner.ptx_version}\n.target sm_90\n.address_size 64\n"
             text = head + product_text(modifiers, fa.shape[2], fb.shape[2])
-            out = np.frombuffer(runner.run(text, memory.tobytes(), 32, trials), np.uint32).reshape(memory.shape)
+            try:
+                after = runner.run(text, memory.tobytes(), 32, trials)
+            except (RuntimeError, GpuError) as error:
+                cells += f" {error} |"
+                continue
+            out = np.frombuffer(after, np.uint32).reshape(memory.shape)
             got = np.zeros((trials, 16, 8))
             for r, (rows, columns) in enumerate(places):
                 got[:, rows, columns] = out[:, :, memory.shape[2] - 4 + r].copy().view(np.float32)

@@ -1,33 +1,58 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the engine and a GPU give the same bits? Runs tests/ptx on both, then random programs, then measures approximations.
+"""Do the engine and a GPU give the same bits? Runs tests/ptx on both, then random programs, then measures
+approximations.
 
-  tools/ptx/check.py --engine build/release/src/engine/kiln_engine_run_ptx [--out OUT] [--only cases,random,approximations]
-                     [--seed FIRST] [--programs N] [--update engine|gpu] [--no-gpu] [FILE...]
+  tools/ptx/check.py --engine build/release/src/engine/kiln_engine_run_ptx [--out OUT]
+                     [--only cases,random,approximations] [--seed FIRST] [--programs N] [--update engine|gpu] [--no-gpu]
+                     [FILE...]
 
-Without a GPU the engine alone runs, against what the files say. --update writes what the engine or the GPU gave into the
-files. Under OUT: ptx.md with the figures, ptx-seed-N.ptx of a random program whose results differ.
+Without a GPU the engine alone runs, against what the files say. --update writes what the engine or the GPU gave into
+the files, where that differs. Under OUT: ptx.md with the figures; ptx-failures.tar.gz with each file of tests/ptx that
+fails, as the runner filled it in, and each random program whose results differ, up to the line after which they do.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
+import tarfile
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from cases import read_case  # noqa: E402
-from gpu import Gpu, GpuError  # noqa: E402
+from gpu import GpuError  # noqa: E402
 from random_programs import Program, random_memory  # noqa: E402
-from runners import Engine, run_case  # noqa: E402
+from runners import Engine, Gpu, run_case  # noqa: E402
 
 ROOT = HERE.parents[1]
 RANDOM_THREADS = 64
+MOST_SHORTENED = 20  # programs that differ: each takes a dozen runs to shorten
 
 
-def check_cases(runners: dict, files: list[Path], update: str, report: list[str]) -> int:
+class Report:
+    """Lines for people, and the texts of what failed."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.failures: dict[str, str] = {}
+
+    def write(self, out: Path) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "ptx.md").write_text("# PTX on the engine and on a GPU\n\n" + "\n".join(self.lines) + "\n")
+        if not self.failures:
+            return
+        with tarfile.open(out / "ptx-failures.tar.gz", "w:gz") as archive:
+            for name, text in self.failures.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(text.encode())
+                archive.addfile(entry, io.BytesIO(text.encode()))
+
+
+def check_cases(runners: dict, files: list[Path], update: str, report: Report) -> int:
     failed, ran = 0, dict.fromkeys(runners, 0)
     skipped = []
     for path in files:
@@ -40,51 +65,82 @@ def check_cases(runners: dict, files: list[Path], update: str, report: list[str]
                 memory = run_case(runner, case)
             except (RuntimeError, GpuError) as error:
                 failed += 1
-                report.append(f"- {path.name} on the {name}: {error}")
+                report.lines.append(f"- {path.name} on the {name}: {error}")
+                report.failures[f"{name}/{path.name}.program"] = case.program(runner.ptx_version)
                 continue
             ran[name] += 1
-            if update == name:
-                path.write_text(case.updated(memory))
-                continue
             wrong = case.mismatches(memory)
-            failed += bool(wrong)
-            report += [f"- {path.name} on the {name}: {line}" for line in wrong[:4]]
+            if wrong and update == name:
+                path.write_text(case.updated(memory))
+            elif wrong:
+                failed += 1
+                report.lines += [f"- {path.name} on the {name}: {line}" for line in wrong[:4]]
+                report.failures[f"{name}/{path.name}"] = case.updated(memory)
     counts = ", ".join(f"{count} on the {name}" for name, count in ran.items())
-    report += [f"{len(files)} files of tests/ptx: {counts}; {failed} failed"]
-    report += [f"not on a GPU of this kind: {line}" for line in skipped]
+    report.lines += [f"{len(files)} files of tests/ptx: {counts}; {failed} failed"]
+    report.lines += [f"not on a GPU of this kind: {line}" for line in skipped]
     return failed
 
 
-def check_random(runners: dict, first: int, count: int, out: Path | None, report: list[str]) -> int:
+def run_program(runners: dict, program: Program, memory: bytes, end: int | None = None) -> dict[str, bytes | str]:
+    """By runner: the memory after it, or why there is none."""
+    results: dict[str, bytes | str] = {}
+    for name, runner in runners.items():
+        try:
+            text = program.text(runner.ptx_version, "sm_90", RANDOM_THREADS, end)
+            results[name] = runner.run(text, memory, RANDOM_THREADS)
+        except (RuntimeError, GpuError) as error:
+            results[name] = str(error)[:300]
+    return results
+
+
+def agree(results: dict[str, bytes | str]) -> bool:
+    return len(set(results.values())) == 1 and isinstance(next(iter(results.values())), bytes)
+
+
+def shortest(runners: dict, program: Program, memory: bytes) -> tuple[int, dict[str, bytes | str]]:
+    """The first end of the program after which results differ."""
+    low, high = 0, len(program.ends) - 1
+    results = run_program(runners, program, memory)
+    while low < high:
+        middle = (low + high) // 2
+        found = run_program(runners, program, memory, program.ends[middle])
+        if agree(found):
+            low = middle + 1
+        else:
+            high, results = middle, found
+    return program.ends[high], results
+
+
+def check_random(runners: dict, first: int, count: int, report: Report) -> int:
     failed = 0
     for seed in range(first, first + count):
         program, memory = Program(seed), random_memory(seed, RANDOM_THREADS)
-        results = {}
-        for name, runner in runners.items():
-            text = program.text(runner.ptx_version, "sm_90", RANDOM_THREADS)
-            try:
-                results[name] = runner.run(text, memory, RANDOM_THREADS)
-            except (RuntimeError, GpuError) as error:
-                results[name] = str(error)[:300].encode()
-                report.append(f"- seed {seed} on the {name}: {results[name].decode()}")
-        if len(set(results.values())) > 1 or any(len(r) != len(memory) for r in results.values()):
-            failed += 1
-            report.append(f"- seed {seed}: {first_difference(list(results.values()))}")
-            if out:
-                (out / f"ptx-seed-{seed}.ptx").write_text(program.text("9.0", "sm_90", RANDOM_THREADS))
-    report.append(f"{count} random programs, seeds {first} to {first + count - 1}, on {' and '.join(runners)}: {failed} differ")
+        results, end = run_program(runners, program, memory), len(program.lines)
+        if agree(results):
+            continue
+        failed += 1
+        if len(runners) > 1 and failed <= MOST_SHORTENED:
+            end, results = shortest(runners, program, memory)
+        last = program.lines[end - 1]
+        report.lines.append(f"- seed {seed}, after line {end}, `{last}`: {first_difference(results)}")
+        report.failures[f"random/{seed}.ptx"] = program.text("9.0", "sm_90", RANDOM_THREADS, end)
+    seeds, where = f"seeds {first} to {first + count - 1}", " and ".join(runners)
+    report.lines.append(f"{count} random programs, {seeds}, on {where}: {failed} differ")
     return failed
 
 
-def first_difference(results: list[bytes]) -> str:
-    a, b = results[0], results[-1]
-    for at in range(0, min(len(a), len(b)), 8):
-        if a[at : at + 8] != b[at : at + 8]:
+def first_difference(results: dict[str, bytes | str]) -> str:
+    missing = [f"on the {name}: {result}" for name, result in results.items() if isinstance(result, str)]
+    if missing:
+        return "; ".join(missing)
+    for at in range(0, min(map(len, results.values())), 8):
+        words = {name: int.from_bytes(memory[at : at + 8], "little") for name, memory in results.items()}
+        if len(set(words.values())) > 1:
             slot, thread = at // 8 // RANDOM_THREADS, at // 8 % RANDOM_THREADS
-            register = f"%{'rdfe'[slot // 6]}{slot % 6}"
-            words = [int.from_bytes(x[at : at + 8], "little") for x in (a, b)]
-            return f"{register} of thread {thread}: 0x{words[0]:x} and 0x{words[1]:x}"
-    return "one of them did not run"
+            seen = ", ".join(f"0x{word:x} on the {name}" for name, word in words.items())
+            return f"%{'rdfe'[slot // 6]}{slot % 6} of thread {thread}: {seen}"
+    return "no difference found"
 
 
 def main() -> int:
@@ -109,23 +165,25 @@ def main() -> int:
     if not runners:
         print("error: nothing to run on\n  why: no --engine and no GPU", file=sys.stderr)
         return 2
-    if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
     files = given.files or sorted((ROOT / "tests/ptx").glob("*.ptx"))
-    report, failed, only = [], 0, given.only.split(",")
+    report, failed, only = Report(), 0, given.only.split(",")
     start = time.monotonic()
     if "cases" in only:
         failed += check_cases(runners, files, given.update, report)
+        report.lines.append(f"{time.monotonic() - start:.0f} s")
     if "random" in only and not given.update:
-        failed += check_random(runners, given.seed, given.programs, given.out, report)
+        failed += check_random(runners, given.seed, given.programs, report)
+        report.lines.append(f"{time.monotonic() - start:.0f} s")
+    if given.out:
+        report.write(given.out)  # what is known, should the rest be cut off
     if "approximations" in only and not given.update:
         from approximations import measure_products, measure_unary
 
-        report += ["", *measure_unary(runners), "", *measure_products(runners)]
-    report.append(f"\n{time.monotonic() - start:.0f} s")
-    print("\n".join(report))
+        report.lines += ["", *measure_unary(runners), "", *measure_products(runners)]
+    report.lines.append(f"\n{time.monotonic() - start:.0f} s")
+    print("\n".join(report.lines))
     if given.out:
-        (given.out / "ptx.md").write_text("# PTX on the engine and on a GPU\n\n" + "\n".join(report) + "\n")
+        report.write(given.out)
     return 1 if failed else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from multiprocessing.connection import Connection
 
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
@@ -114,3 +115,16 @@ class Gpu:
         address = c_void_p(base + offset)
         self.call("cuTensorMapEncodeTiled", aligned, kind, rank, address, sizes, strides, box, steps, 0, swizzle, 0, fill)
         return aligned
+
+
+def serve(channel: Connection) -> None:
+    """Answers jobs until one fails: what killed a context would fail every later one."""
+    try:
+        gpu = Gpu()
+        channel.send(gpu.ptx_version)
+        while True:
+            channel.send(gpu.run(*channel.recv()))
+    except GpuError as error:
+        channel.send(error)
+    except EOFError:
+        pass

@@ -18,6 +18,7 @@ class Program:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.labels = 0
+        self.ends: list[int] = []  # lines after which a shorter program may end
         self.block(length, 0)
 
     def reg(self, kind: str) -> str:
@@ -27,6 +28,10 @@ class Program:
         if kind in "rd" and self.random.random() < 0.2:
             return str(self.random.choice(INTERESTING_32) if self.random.random() < 0.7 else self.random.randrange(64))
         return self.reg(kind)
+
+    def position(self) -> str:
+        """Of a bit field: ptxas takes no constant above 255."""
+        return str(self.random.randrange(256)) if self.random.random() < 0.2 else self.reg("r")
 
     def predicate(self) -> str:
         return f"%p{self.random.randrange(3)}"
@@ -48,9 +53,9 @@ class Program:
             name = self.random.choice(["popc.b", "clz.b", "bfind.u", "bfind.s"])
             return f"{name}{bits} {self.reg('r')}, {self.reg(kind)};"
         if pick == 10:
-            return f"bfe.{t}{bits} {d}, {self.reg(kind)}, {self.value('r')}, {self.value('r')};"
+            return f"bfe.{t}{bits} {d}, {self.reg(kind)}, {self.position()}, {self.position()};"
         if pick == 11:
-            return f"bfi.b{bits} {d}, {self.reg(kind)}, {self.reg(kind)}, {self.value('r')}, {self.value('r')};"
+            return f"bfi.b{bits} {d}, {self.reg(kind)}, {self.reg(kind)}, {self.position()}, {self.position()};"
         if pick == 12:
             return f"selp.b{bits} {d}, {a}, {b}, {self.predicate()};"
         if pick == 13 and kind == "r":
@@ -148,8 +153,11 @@ class Program:
             else:
                 self.lines.append(self.simple())
                 length -= 1
+            if depth == 0:
+                self.ends.append(len(self.lines))
 
-    def text(self, version: str, target: str, threads: int) -> str:
+    def text(self, version: str, target: str, threads: int, end: int | None = None) -> str:
+        """The whole, or what comes before line `end`."""
         lines = [f".version {version}", f".target {target}", ".address_size 64", ".visible .entry k(.param .u64 memory)", "{"]
         lines += [f".reg .{kind} %{name}<{COUNT}>;" for name, kind in KINDS.items()]
         lines += [".reg .pred %p<3>, %q;", ".reg .b32 %n<4>, %lane;", ".reg .b64 %at, %base;"]
@@ -158,7 +166,7 @@ class Program:
         for name, i, at in places:
             lines.append(f"ld.global.{KINDS[name]} %{name}{i}, [%at+{at}];")
         lines += [f"setp.ne.u32 %p{i}, %r{i}, 0;" for i in range(3)]
-        lines += self.lines
+        lines += self.lines[:end]
         # Which NaN an f64 operation gives is not the manual's business.
         lines += [f"setp.nan.f64 %q, %e{i}, %e{i}; selp.f64 %e{i}, 0d7FF8000000000000, %e{i}, %q;" for i in range(COUNT)]
         for name, i, at in places:
