@@ -22,7 +22,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, bool enable
   KILN_CHECK(k.sizes() == v.sizes(), "k and v must have the same sizes, not ", k.sizes(), " and ", v.sizes());
   KILN_CHECK(q.size(0) == k.size(0) && q.size(3) == k.size(3), "q and k must agree in batch and head dim: ", q.sizes(),
              " and ", k.sizes());
-  KILN_CHECK(q.size(3) == 64 || q.size(3) == 128, "the head dim must be 64 or 128, not ", q.size(3));
+  KILN_CHECK(fa::has_head_dim(q.size(3)), "the head dim must be ", fa::kHeadDims, ", not ", q.size(3));
   if (enable_gqa)
     KILN_CHECK(k.size(1) > 0 && q.size(1) % k.size(1) == 0,
                "the heads of q must be a multiple of those of k: ", q.size(1), " and ", k.size(1));
@@ -92,6 +92,8 @@ fa::PortableTensor portable_tensor(const Tensor& x, const char* name) {
   for (int i = 0; i < 3; i++)
     KILN_CHECK(x.size(i) == 1 || x.stride(i) % 8 == 0, name, " has strides ", x.strides(),
                "; each must be a multiple of 8 elements (16 bytes)");
+  KILN_CHECK(x.size(2) == 1 || x.stride(2) < (int64_t{1} << 24), name, " has rows ", x.stride(2),
+             " elements apart; they must be less than 2^24");
   return {const_cast<void*>(x.raw()), x.stride(0), x.stride(1), x.stride(2)};
 }
 
@@ -105,8 +107,8 @@ void run_portable(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out
   work.lse = lse.data<float>();
   work.queries = static_cast<int>(q.size(2));
   work.keys = static_cast<int>(k.size(2));
-  work.heads = static_cast<int>(q.size(1));
-  work.heads_per_key = static_cast<int>(q.size(1) / k.size(1));
+  work.heads = fa::Divisor::of(static_cast<uint32_t>(q.size(1)));
+  work.heads_per_key = fa::Divisor::of(static_cast<uint32_t>(q.size(1) / k.size(1)));
   work.scale_log2 = static_cast<float>(scale * 1.44269504088896341);
   if (q.dtype() == kiln::Dtype::bf16)
     fa::portable_bf16(work, q.size(3), is_causal, q.size(0), kiln::stream(q));

@@ -6,6 +6,7 @@
 #include <kiln/op.h>
 
 #include "consumer.h"
+#include "head_dims.h"
 #include "producer.h"
 
 namespace fa {
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(c
 
 template <class T>
 void launch_forward(const Work& work, int64_t head_dim, bool causal, int64_t blocks, cudaStream_t stream) {
-  kiln::dispatch_value<64, 128>(head_dim, [&](auto d) {
+  with_head_dim(head_dim, [&](auto d) {
     kiln::Launch how;
     how.grid = blocks;
     how.block = Shape<d.value>::kThreads;

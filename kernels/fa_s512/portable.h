@@ -6,22 +6,18 @@
 
 #include <kiln/op.h>
 
+#include "head_dims.h"
 #include "mma.h"
 #include "portable_shape.h"
 #include "softmax.h"
 
 namespace fa {
 
-// Thread and block, read where they are needed: what follows from them is not kept in registers all along.
+// Read where it is needed: what follows from it is not kept in registers all along.
 __device__ __forceinline__ int thread_now() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
-}
-__device__ __forceinline__ int block_now() {
-  int block;
-  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-  return block;
 }
 
 // Where 16 bytes of a tile lie: rows of kHeadDim elements, the eight chunks of each 128 bytes permuted by the row, so
@@ -50,25 +46,30 @@ struct Place {
   int batch, head, first_query;
 
   static __device__ __forceinline__ Place now(const PortableWork& work) {
-    const int block = block_now(), head_of_all = block / work.tiles_per_head;
-    const int in_head = block - head_of_all * work.tiles_per_head, batch = head_of_all / work.heads;
-    const int tile = kCausal ? work.tiles_per_head - 1 - in_head : in_head;
-    return {batch, head_of_all - batch * work.heads, tile * S::kBlockM};
+    const uint32_t head_of_all = work.tiles_per_head.quotient(blockIdx.x);
+    const uint32_t in_head = blockIdx.x - head_of_all * work.tiles_per_head.d, batch = work.heads.quotient(head_of_all);
+    const uint32_t tile = kCausal ? work.tiles_per_head.d - 1 - in_head : in_head;
+    return {static_cast<int>(batch), static_cast<int>(head_of_all - batch * work.heads.d),
+            static_cast<int>(tile * S::kBlockM)};
   }
 };
 
-// kRows rows from `first` of one head; rows at or beyond `limit` become zeros.
-template <int kRows, int kHeadDim, int kThreads>
-__device__ __forceinline__ void copy_tile(uint32_t tile, const PortableTensor& from, int64_t at, int first, int limit) {
+// kRows rows from `first` of one head; rows at or beyond `limit` become zeros. The same for all threads is the tile's
+// place in memory, 64 bits wide; what a thread adds to it is 32.
+template <int kRows, int kHeadDim, int kThreads, bool kWhole = false>
+__device__ __forceinline__ void copy_tile(uint32_t tile, const PortableTensor& from, int64_t at, int first, int limit,
+                                          bool there = true) {
   constexpr int kChunks = kHeadDim / 8, kRowsAtOnce = kThreads / kChunks;
-  static_assert(kRows % kRowsAtOnce == 0);
-  const int chunk = threadIdx.x % kChunks, row0 = threadIdx.x / kChunks;
-  const uint16_t* source = static_cast<const uint16_t*>(from.data) + at + (first + row0) * from.row_stride + chunk * 8;
+  static_assert(kRows % kRowsAtOnce == 0 && kRowsAtOnce % 8 == 0);
+  const int thread = thread_now(), chunk = thread % kChunks, row = thread / kChunks;
+  const uint32_t to = chunk_at<kHeadDim>(tile, row, chunk), row_bytes = static_cast<uint32_t>(from.row_stride) * 2;
+  const char* start = static_cast<const char*>(from.data) + (at + first * from.row_stride) * 2;
+  uint32_t offset = row * row_bytes + chunk * 16;
 #pragma unroll
   for (int i = 0; i < kRows / kRowsAtOnce; i++) {
-    const int row = row0 + i * kRowsAtOnce;
-    copy_async(chunk_at<kHeadDim>(tile, row, chunk), source, first + row < limit);
-    source += kRowsAtOnce * from.row_stride;
+    copy_async(to + i * kRowsAtOnce * kHeadDim * 2, start + offset,
+               kWhole ? there : first + row + i * kRowsAtOnce < limit);
+    offset += kRowsAtOnce * row_bytes;
   }
 }
 
@@ -102,7 +103,7 @@ __device__ __forceinline__ void write_portable(const PortableWork& work, uint32_
                      : "memory");
     }
     if (lane % 4 == 0) {
-      float* to = work.lse + (static_cast<int64_t>(batch) * work.heads + head) * work.queries + first_query;
+      float* to = work.lse + (static_cast<int64_t>(batch) * work.heads.d + head) * work.queries + first_query;
       if (first_query + row < work.queries) to[row] = lse[0];
       if (first_query + row + 8 < work.queries) to[row + 8] = lse[1];
     }
@@ -128,13 +129,14 @@ template <class T, class S, bool kCausal>
 __device__ __forceinline__ void portable_forward(const PortableWork& work, uint32_t shared) {
   constexpr int kBlockM = S::kBlockM, kBlockN = S::kBlockN, kHeadDim = S::kHeadDim, kRowTiles = S::kRowTiles;
   const auto [batch, head, first_query] = Place<S, kCausal>::now(work);
-  const int key_head = head / work.heads_per_key, first_row = threadIdx.x / 32 * 16 * kRowTiles;
+  const int key_head = static_cast<int>(work.heads_per_key.quotient(head)),
+            first_row = threadIdx.x / 32 * 16 * kRowTiles;
   const int seen = kCausal ? min(work.keys, first_query + kBlockM) : work.keys;
   int step = (seen + kBlockN - 1) / kBlockN - 1;
 
   const uint32_t query = shared, key = shared + S::kKeyAt, value = shared + S::kValueAt;
   uint32_t query_lane = lane_at<kHeadDim>(query + first_row * kHeadDim * 2);
-  uint32_t key_lane = lane_at<kHeadDim>(key), value_lane = lane_at<kHeadDim>(value);
+  uint32_t key_lane = lane_at<kHeadDim>(key);
   const int64_t key_at = batch * work.key.batch_stride + key_head * work.key.head_stride;
   const int64_t value_at = batch * work.value.batch_stride + key_head * work.value.head_stride;
   copy_tile<kBlockM, kHeadDim, S::kThreads>(
@@ -158,18 +160,20 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
     for (int k = 0; k < kHeadDim / 16; k++) load_query<S>(held[k], query_lane, k);
   }
 
-  // K of the next step, once nobody reads this one's: in the midst of the softmax or, where that needs too many
-  // registers, after it.
-  const auto next_keys = [&] {
-    if (step == 0) return;
-    copy_tile<kBlockN, kHeadDim, S::kThreads>(key, work.key, key_at, (step - 1) * kBlockN, work.keys);
+  // K of the next step, once nobody reads this one's; whole, since the last rows came first. Ahead of the softmax
+  // without a branch: at step 0 nothing is read and nobody looks at the zeros. ptxas needs fewer registers so.
+  constexpr NextKeys kNextKeys = S::template kNextKeys<kCausal>;
+  const auto next_keys = [&](NextKeys here) {
+    if (here != kNextKeys || (here == kAfterSoftmax && step == 0)) return;
+    copy_tile<kBlockN, kHeadDim, S::kThreads, true>(key, work.key, key_at, (step - 1) * kBlockN, 0,
+                                                    here == kAfterSoftmax || step > 0);
     copy_commit();
   };
 
 #pragma unroll 1
   for (; step >= 0; step--) {
     // Their blocks' addresses are computed in each step, not kept.
-    asm volatile("" : "+r"(query_lane), "+r"(key_lane), "+r"(value_lane));
+    asm volatile("" : "+r"(query_lane), "+r"(key_lane));
     copy_wait<0>();
     __syncthreads();  // K of this step is there, and nobody reads V of the last one
     copy_tile<kBlockN, kHeadDim, S::kThreads>(value, work.value, value_at, step * kBlockN, work.keys);
@@ -197,6 +201,7 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
     copy_wait<0>();
     __syncthreads();  // V of this step is there, and nobody reads its K
 
+    next_keys(kBeforeSoftmax);
     uint32_t weights[kRowTiles][kBlockN / 4];
 #pragma unroll
     for (int m = 0; m < kRowTiles; m++) {
@@ -213,15 +218,15 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
       scale_rows(reinterpret_cast<float(&)[kHeadDim / 2]>(out[m]), decay);
 #pragma unroll
       for (int i = 0; i < kBlockN / 4; i++) weights[m][i] = pack<T>(row_scores[2 * i], row_scores[2 * i + 1]);
-      if (S::kKeysEarly && m == 0) next_keys();
+      if (m == 0) next_keys(kWithinSoftmax);
     }
-    if constexpr (!S::kKeysEarly) next_keys();
+    next_keys(kAfterSoftmax);
 #pragma unroll
     for (int k = 0; k < kBlockN / 16; k++) {
 #pragma unroll
       for (int n = 0; n < kHeadDim / 16; n++) {
         uint32_t b[4];
-        ldmatrix_x4_transposed(b, block_at<kHeadDim>(value_lane, k, n));
+        ldmatrix_x4_transposed(b, block_at<kHeadDim>(key_lane, k, n) + (S::kValueAt - S::kKeyAt));
 #pragma unroll
         for (int m = 0; m < kRowTiles; m++) {
           const uint32_t a[4] = {weights[m][4 * k], weights[m][4 * k + 1], weights[m][4 * k + 2],
@@ -245,11 +250,11 @@ __global__ void __launch_bounds__(PortableShape<kHeadDim>::kThreads)
 
 template <class T>
 void launch_portable(PortableWork work, int64_t head_dim, bool causal, int64_t batch, cudaStream_t stream) {
-  kiln::dispatch_value<64, 128>(head_dim, [&](auto d) {
+  with_head_dim(head_dim, [&](auto d) {
     using S = PortableShape<d.value>;
     kiln::Launch how;
-    work.tiles_per_head = (work.queries + S::kBlockM - 1) / S::kBlockM;
-    how.grid = batch * work.heads * work.tiles_per_head;
+    work.tiles_per_head = Divisor::of(static_cast<uint32_t>((work.queries + S::kBlockM - 1) / S::kBlockM));
+    how.grid = batch * work.heads.d * work.tiles_per_head.d;
     how.block = S::kThreads;
     how.shared_bytes = S::kSharedBytes;
     how.stream = stream;

@@ -4,9 +4,14 @@
 
 #include <stdint.h>
 
+#include "divisor.h"
+
 // The defines: P_BLOCK_M rows of Q a block works on, P_BLOCK_N rows of K and V a step takes, P_WARPS warps that share
-// the rows of Q, P_Q_IN_REGISTERS 1 to read Q from shared memory once and keep it. Each may be left to the head dim.
+// the rows of Q, P_Q_IN_REGISTERS 1 to read Q from shared memory once and keep it, P_NEXT_KEYS 0, 1 or 2: where
+// the copy of the next keys begins. Each may be left to the head dim.
 namespace fa {
+
+enum NextKeys { kBeforeSoftmax, kWithinSoftmax, kAfterSoftmax };
 
 template <int kHeadDim_>
 struct PortableShape {
@@ -31,10 +36,16 @@ struct PortableShape {
 #else
   static constexpr bool kQueryInRegisters = false;
 #endif
-#ifdef P_KEYS_EARLY
-  static constexpr bool kKeysEarly = P_KEYS_EARLY;
+  // The earliest place that ptxas can hold in 255 registers.
+  template <bool kCausal>
+#ifdef P_NEXT_KEYS
+  static constexpr NextKeys kNextKeys = static_cast<NextKeys>(P_NEXT_KEYS);
+#elif __CUDA_ARCH__ == 900
+  static constexpr NextKeys kNextKeys = kHeadDim == 64 ? kWithinSoftmax
+                                        : kCausal      ? kAfterSoftmax
+                                                       : kBeforeSoftmax;
 #else
-  static constexpr bool kKeysEarly = false;
+  static constexpr NextKeys kNextKeys = kAfterSoftmax;
 #endif
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kRowTiles = kBlockM / 16 / kWarps;  // of 16 rows, a warp
@@ -60,9 +71,9 @@ struct PortableWork {
   PortableTensor query, key, value, out;
   float* lse;  // [batch, heads, queries]
   int queries, keys;
-  int heads, heads_per_key;  // heads of Q; how many of them share a head of K and V
-  int tiles_per_head;        // set at the launch
-  float scale_log2;          // scale * log2(e)
+  Divisor heads, heads_per_key;  // heads of Q; how many of them share a head of K and V
+  Divisor tiles_per_head;        // set at the launch
+  float scale_log2;              // scale * log2(e)
 };
 
 }  // namespace fa

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "divisor.h"
+#include "head_dims.h"
 #include "tma.h"
 
 // The defines: BLOCK_M rows of Q a block works on, 64 a consumer warpgroup; BLOCK_N rows of K and V a step takes;
@@ -78,8 +80,9 @@ struct Blocks {
   int m, n;
 };
 inline Blocks blocks_of(int64_t head_dim) {
-  return head_dim == 64 ? Blocks{Shape<64>::kBlockM, Shape<64>::kBlockN}
-                        : Blocks{Shape<128>::kBlockM, Shape<128>::kBlockN};
+  Blocks blocks{};
+  with_head_dim(head_dim, [&](auto d) { blocks = {Shape<d.value>::kBlockM, Shape<d.value>::kBlockN}; });
+  return blocks;
 }
 
 // The addresses of a block's tiles and barriers in shared memory.
@@ -111,19 +114,6 @@ struct Shared {
   __device__ __forceinline__ uint32_t value_empty(unsigned stage) const {
     return barrier(kFirstStage + 3 * S::kStages + stage);
   }
-};
-
-// n / d by a multiplication, for 0 <= n < 2^31 and 0 < d < 2^31: every tile needs three quotients, and a division takes
-// a hundred cycles in which a warpgroup gives the tensor cores nothing.
-struct Divisor {
-  uint32_t d, magic, shift;
-
-  static Divisor of(uint32_t d) {
-    uint32_t shift = 0;
-    while ((uint64_t{1} << shift) < d) shift++;
-    return {d, static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1), shift};
-  }
-  __device__ __forceinline__ uint32_t quotient(uint32_t n) const { return (__umulhi(n, magic) + n) >> shift; }
 };
 
 // What a launch works on. Passed as one __grid_constant__, since TMA wants the maps in memory.
