@@ -25,8 +25,11 @@ demo:
 	@tools/build release
 	@tools/demo
 
+# The compiler works while pip downloads; a build that fails here is told by the step of the same name.
 test:
-	@tools/bootstrap test
+	@tools/bootstrap build
+	@mkdir -p build/logs; tools/build release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
+	  tools/bootstrap test; status=$$?; wait $$ahead; exit $$status
 	@tools/test
 
 test-torch-versions:

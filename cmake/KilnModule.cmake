@@ -21,7 +21,7 @@ target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_
 target_compile_definitions(kiln_flags INTERFACE KILN_VERSION_STRING="${KILN_VERSION}")
 target_link_libraries(kiln_flags INTERFACE Threads::Threads)
 if(KILN_SANITIZE)
-  target_compile_options(kiln_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+  target_compile_options(kiln_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
   target_link_options(kiln_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
