@@ -33,8 +33,13 @@ Interval percentile(std::vector<double>& estimates, double confidence) {
   return {quantile(estimates, tail), quantile(estimates, 1 - tail)};
 }
 
-void resample(Samples from, std::vector<double>& to, Random& random) {
-  for (double& value : to) value = from[random.below(from.size())];
+void resample(Samples from, std::vector<double>& to, Random& random, size_t block = 1) {
+  size_t at = 0;
+  for (size_t i = 0; i < to.size(); ++i, ++at) {
+    if (i % block == 0) at = random.below(from.size());
+    if (at == from.size()) at = 0;
+    to[i] = from[at];
+  }
 }
 
 }  // namespace
@@ -136,13 +141,17 @@ Summary summarise(Samples samples) {
   return summary;
 }
 
-Ratio paired_ratio(Samples a, Samples b, uint64_t seed, int resamples, double confidence) {
+size_t neighbours(size_t count) {
+  return std::max<size_t>(1, static_cast<size_t>(std::cbrt(static_cast<double>(count))));
+}
+
+Ratio paired_ratio(Samples a, Samples b, uint64_t seed, int resamples, double confidence, size_t block) {
   std::vector<double> logs(a.size());
   for (size_t i = 0; i < a.size(); ++i) logs[i] = std::log(a[i] / b[i]);
   Random random{seed};
   std::vector<double> drawn(logs.size()), estimates(static_cast<size_t>(resamples));
   for (double& estimate : estimates) {
-    resample(logs, drawn, random);
+    resample(logs, drawn, random, block);
     estimate = median_in_place(drawn);
   }
   const Interval interval = percentile(estimates, confidence);

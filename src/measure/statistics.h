@@ -47,12 +47,17 @@ struct Summary {
 Summary summarise(Samples samples);
 
 // The ratio of a to b over pairs taken at the same time: exp of the median of log(a[i] / b[i]), with a percentile
-// bootstrap of the pairs. Equal length, not empty, all above 0.
+// bootstrap of the pairs, `block` neighbours at a time. Equal length, not empty, all above 0.
 struct Ratio {
   double value = 1;
   Interval interval;
 };
-Ratio paired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000, double confidence = 0.95);
+Ratio paired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000, double confidence = 0.95,
+                   size_t block = 1);
+
+// So many neighbours together: samples that follow each other are alike, and drawn one by one they would promise more
+// than they know. The cube root of their number is the usual choice.
+size_t neighbours(size_t count);
 
 // The ratio of two medians of samples that were not taken together.
 Ratio unpaired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000, double confidence = 0.95);

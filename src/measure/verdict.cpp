@@ -5,6 +5,12 @@
 #include <cmath>
 
 namespace kiln::measure {
+namespace {
+
+constexpr int kResamples = 1000;
+constexpr double kConfidence = 0.95;
+
+}  // namespace
 
 std::string_view name_of(Verdict verdict) {
   switch (verdict) {
@@ -30,8 +36,9 @@ Verdict verdict_of(const Ratio& ratio, double threshold) {
 
 Judgement judge(Samples a, Samples b, Samples same, Samples same_again, uint64_t seed) {
   Judgement judgement;
-  judgement.ratio = paired_ratio(a, b, seed);
-  judgement.same_with_self = paired_ratio(same_again, same, seed + 1);
+  const size_t block = neighbours(a.size());
+  judgement.ratio = paired_ratio(a, b, seed, kResamples, kConfidence, block);
+  judgement.same_with_self = paired_ratio(same_again, same, seed + 1, kResamples, kConfidence, block);
   // What equals seem to differ by, with its own uncertainty, is no difference.
   const Interval& self = judgement.same_with_self.interval;
   const double self_band = std::max(std::abs(std::log(self.low)), std::abs(std::log(self.high)));

@@ -229,6 +229,29 @@ TEST(Run, WithoutCuptiTheReasonIsKept) {
   EXPECT_EQ(report.timings[0].kernel_why, "it is not permitted");
 }
 
+TEST(Run, AClockOfCuptiThatAnotherProfilerLeftIsSeen) {
+  const double bytes = 48 * kMiB;
+  FakeDevice device({.cupti_clock = 2.1});  // cycles of a CPU, as torch.profiler counts them
+  const Report report = run_one(device, kernel_of(device, "add", bytes));
+  EXPECT_NEAR(report.timings[0].cupti_clock, 2.1, 0.02);
+  EXPECT_NEAR(median(report.timings[0].kernel), 1500 + bytes / 4000, 0.01 * bytes / 4000);
+}
+
+TEST(Run, ALateHostIsTold) {
+  FakeDevice device({});
+  int calls = 0;
+  Contender slow{.name = "slow", .call = [&](int) -> Status {
+                   if (++calls % 4 == 0) device.host_work(2e6);  // as a collection of garbage
+                   device.launch({.bytes = 24 * kMiB});
+                   return {};
+                 }};
+  const Report report = run_one(device, slow);
+  const Finding* finding = find(report, "late host");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("the host's time is in them"));
+  EXPECT_EQ(find(run_one(device, kernel_of(device, "add", 24 * kMiB)), "late host"), nullptr);
+}
+
 TEST(Growth, ATimeThatDoesNotGrowWithTheSizeIsALaunch) {
   const std::vector<double> bytes = {kMiB, 64 * kMiB, 1024 * kMiB};
   EXPECT_THAT(growth_finding(bytes, std::vector{3000.0, 3010.0, 3005.0}), HasSubstr("does not grow"));

@@ -80,6 +80,16 @@ TEST(Statistics, PairedRatioSeesWhatDriftHides) {
   EXPECT_LT(unpaired_ratio(b, a).interval.low, 1.0);
 }
 
+TEST(Statistics, NeighboursThatAreAlikeWidenTheInterval) {
+  // Twenty runs of ten equal pairs each: twenty values, not two hundred.
+  std::vector<double> a, b(200, 100.0);
+  for (int i = 0; i < 200; ++i) a.push_back(100 + std::sin(i / 10 * 2.4));
+  const Interval alone = paired_ratio(a, b).interval, together = paired_ratio(a, b, 0, 1000, 0.95, 10).interval;
+  EXPECT_GT(together.high - together.low, 1.5 * (alone.high - alone.low));
+  EXPECT_EQ(neighbours(1), 1u);
+  EXPECT_EQ(neighbours(1000), 10u);
+}
+
 TEST(Statistics, RatioOfOneSeedIsTheSameEverywhere) {
   const std::vector<double> a = {1, 2, 3, 4, 5}, b = {2, 2, 2, 2, 2};
   EXPECT_EQ(paired_ratio(a, b, 7).interval, paired_ratio(a, b, 7).interval);
