@@ -50,9 +50,10 @@ build-bars:
 test-staleness:
 	@tools/bootstrap build
 	@tools/build release
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --edits 900
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --edits 100 --real-headers
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --edits 200 --kill --seed 1
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 800
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 100 --two-sources --seed 100
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 100 --real-headers --seed 200
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 240 --kill --seed 300
 
 format:
 	@tools/format --fix

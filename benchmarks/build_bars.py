@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast is a build, from an edit to a callable op, beside nvcc and beside the classic advice?
 
-    python benchmarks/build_bars.py [--write FOLDER] [--repetitions 5] [--classic] [--kiln PATH]
+    python benchmarks/build_bars.py [--write FOLDER] [--repetitions 5] [--kiln PATH]
+    python benchmarks/build_bars.py --classic [--write FOLDER]
 
-Every row is a ratio within one run. --classic measures the folklore about torch.utils.cpp_extension again (all architectures,
-ninja, a pinned architecture, jobs, ccache): minutes each.
+Every row is a ratio within one run; one that cannot be measured says why. --classic measures the folklore about
+torch.utils.cpp_extension again (all architectures, ninja, a pinned architecture, jobs, ccache): minutes each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Callable
 
 from classic_builds import classic_rows
 from sampling import in_turns, machine, ratio, seconds_of
@@ -52,6 +54,8 @@ extern "C" int scale(const float* a, float* out, long long n) {
   return cudaGetLastError();
 }
 """
+# A question that NVRTC answers otherwise: the slice is refused, and the device chain compiles every edit.
+DEVICE = PLAIN + "#ifdef __NVCC__\n#endif\n"
 CUB_KERNEL = """#include <cub/block/block_reduce.cuh>
 __global__ void sum_kernel(const float* a, float* out, long long n) {
   using Reduce = cub::BlockReduce<float, 256>;
@@ -61,7 +65,7 @@ __global__ void sum_kernel(const float* a, float* out, long long n) {
   if (threadIdx.x == 0) out[0] = sum * 1.0f; /*edit*/
 }
 """
-CUB = CUB_KERNEL + """#include <kiln/op.h>
+HEAVY_OP = """#include <kiln/op.h>
 kiln::Tensor total(const kiln::Tensor& a) {
   kiln::Tensor out = kiln::empty_like(a);
   sum_kernel<<<1, 256, 0, kiln::stream(a)>>>(a.data<const float>(), out.data<float>(), a.numel());
@@ -69,10 +73,19 @@ kiln::Tensor total(const kiln::Tensor& a) {
 }
 KILN_OP(total, "a").fake("like(a)");
 """
-CUB_BARE = CUB_KERNEL + """
+HEAVY_BARE = """
 extern "C" int total(const float* a, float* out, long long n) {
   sum_kernel<<<1, 256>>>(a, out, n);
   return cudaGetLastError();
+}
+"""
+CUB, CUB_BARE = CUB_KERNEL + HEAVY_OP, CUB_KERNEL + HEAVY_BARE
+CUTE_KERNEL = """#include <cute/tensor.hpp>
+__global__ void sum_kernel(const float* a, float* out, long long n) {
+  auto tile = cute::make_tensor(cute::make_gmem_ptr(a), cute::make_layout(cute::make_shape(cute::Int<16>{}, cute::Int<16>{})));
+  float sum = 0.0f;
+  for (int i = 0; i < cute::size(tile); ++i) sum += tile(i);
+  if (threadIdx.x == 0) out[0] = sum * 1.0f; /*edit*/
 }
 """
 
@@ -87,7 +100,11 @@ class Bench:
         self.kiln, self.folder, self.edits = kiln, folder, 0
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KILN_CACHE", "NVCC", "TORCH_CUDA")) and k != "MAX_JOBS"}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("KILN_CACHE", "NVCC", "TORCH_CUDA")) and k != "MAX_JOBS"
+        }
         return kept | {"XDG_CACHE_HOME": str(self.folder / "cache")} | more
 
     def source(self, name: str, text: str) -> Path:
@@ -106,22 +123,25 @@ class Bench:
             raise RuntimeError(done.stdout + done.stderr)
         return seconds, json.loads(done.stdout)
 
-    def cold(self, source: Path, arch: str = ARCH) -> float:
+    def cold(self, source: Path, *more: str, arch: str = ARCH) -> float:
         """From nothing: no build folder, no cache; what the compilers said about themselves is known."""
         for name in ("lone", "store"):
             shutil.rmtree(self.folder / "cache/kiln" / name, ignore_errors=True)
-        return self.build(source, arch=arch)[0]
+        return self.build(source, *more, arch=arch)[0]
 
     def nvcc(self, source: Path, *flags: str) -> float:
-        return seconds_of(["nvcc", "-shared", "-Xcompiler", "-fPIC", *(flags or GENCODE), str(source), "-o", str(self.folder / "x.so")])
+        return seconds_of(
+            ["nvcc", "-shared", "-Xcompiler", "-fPIC", *GENCODE, *flags, str(source), "-o", str(self.folder / "x.so")]
+        )
 
-    def edit(self, source: Path, text: str, lane: str) -> float:
+    def edit(self, source: Path, text: str, lane: str, *more: str) -> tuple[float, float]:
+        """Seconds of one edit of the kernel's body, and of the compiler's own part of it."""
         self.edits += 1
         source.write_text(edited(text, self.edits))
-        seconds, told = self.build(source)
+        seconds, told = self.build(source, "--explain", *more)
         if told["lane"] != lane:
-            return float("nan")
-        return seconds
+            raise RuntimeError(f"lane {told['lane']} and not {lane}: {told['explain']['why_lane']}")
+        return seconds, sum(step["seconds"] for step in told["explain"]["steps"] if step["kind"] == "slice")
 
     def hit(self, source: Path, **env: str) -> float:
         shutil.rmtree(self.folder / "cache/kiln/lone", ignore_errors=True)
@@ -148,79 +168,182 @@ print(json.dumps(times))
 """
 
 
-def in_process(bench: Bench, repetitions: int) -> list[float]:
+def in_process(bench: Bench, name: str, content: str, repetitions: int) -> list[float]:
     """Edit to the op's answer in a running Python; the first edits show NVRTC to be right and are not counted."""
-    source, text = bench.folder / "live.cu", bench.source("live.txt", PLAIN)
+    source, text = bench.folder / f"{name}.cu", bench.source(f"{name}.txt", content)
     env = bench.environment(PYTHONPATH=str(bench.kiln.parents[2]), KILN_BIN=str(bench.kiln))
     done = subprocess.run(
-        [sys.executable, "-c", IN_PROCESS, str(source), str(text), str(repetitions), ARCH], env=env, capture_output=True, text=True
+        [sys.executable, "-c", IN_PROCESS, str(source), str(text), str(repetitions), ARCH],
+        env=env,
+        capture_output=True,
+        text=True,
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout)[2:]
 
 
-def nvrtc_seconds(bench: Bench, source: Path) -> float:
-    """What --explain tells of NVRTC alone in the last edit."""
-    bench.edits += 1
-    source.write_text(edited(PLAIN, bench.edits))
-    _, told = bench.build(source, "--explain")
-    steps = [s for s in told["explain"]["steps"] if s["kind"] == "slice"]
-    return steps[0]["seconds"] if steps else float("nan")
+def cute_folder() -> Path | None:
+    """Where CuTe's headers are, if they are."""
+    roots = [os.environ.get("CUTLASS_PATH", ""), os.environ.get("CUDA_HOME", "/usr/local/cuda"), *sys.path]
+    for root in filter(None, roots):
+        for inner in ("include", "cutlass_library/source/include", "cutlass/include"):
+            if (Path(root) / inner / "cute/tensor.hpp").exists():
+                return Path(root) / inner
+    return None
 
 
-def measure(bench: Bench, repetitions: int) -> list[list[str]]:
-    rows: list[list[str]] = []
+class Table:
+    """Rows as they are measured; one that cannot be says why, one that comes too late says so."""
 
-    def row(what: str, seconds: float, beside: str, value: float | None, bar: str) -> None:
-        shown = "" if value is None else f"{value:.2f}"
-        rows.append([what, f"{seconds * 1e3:.0f} ms", beside, shown, bar])
-        print("| " + " | ".join(rows[-1]) + " |", flush=True)
+    def __init__(self, budget_s: float):
+        self.rows: list[dict] = []
+        self.end = time.monotonic() + budget_s
 
-    plain, bare = bench.source("plain.cu", PLAIN), bench.source("bare.cu", BARE)
-    times = in_turns({"kiln": lambda: bench.cold(plain), "nvcc": lambda: bench.nvcc(bare)}, repetitions)
-    row("full lane, from nothing", median(times["kiln"]), "nvcc -shared", ratio(times["kiln"], times["nvcc"]), "0.85 on 4 cores")
-    nvcc = median(times["nvcc"])
+    def row(self, what: str, seconds: float, beside: str, value: float, bar: float, judged: bool = True) -> None:
+        unit = "" if beside else " ms"
+        state = ("holds" if value <= bar else "MISSES") if judged else "not judged here"
+        self.rows.append(
+            {
+                "what": what,
+                "ms": seconds * 1e3,
+                "beside": beside,
+                "value": value,
+                "bar": bar,
+                "unit": unit,
+                "state": state,
+            }
+        )
+        print(line_of(self.rows[-1]), flush=True)
 
-    bench.cold(plain)
-    bench.edit(plain, PLAIN, "device")
-    slices = [s for s in (bench.edit(plain, PLAIN, "slice") for _ in range(repetitions)) if s == s]
-    own = nvrtc_seconds(bench, plain)
-    if slices:
-        row("edit lane, NVRTC slice", median(slices), "NVRTC alone + 60 ms", median(slices) / (own + 0.06), "1.00")
-    device = bench.source("device.cu", PLAIN.replace("scale", "other") + "// __NVCC__\n#ifdef __NVCC__\n#endif\n")
-    bench.build(device)
-    chain = [bench.edit(device, device.read_text().replace("scale", "other"), "device") for _ in range(repetitions + 1)][1:]
-    row("edit lane, device chain", median(chain), "nvcc -shared", median(chain) / nvcc, "0.45")
-    try:
-        live = in_process(bench, repetitions)
-        row("edit to the op's answer in a running Python", median(live), "nvcc -shared", median(live) / nvcc, "150 ms")
-    except RuntimeError as error:
-        print(f"no Python row: {str(error).strip().splitlines()[-1]}")
+    def part(self, name: str, measure: Callable[[], None]) -> None:
+        try:
+            if time.monotonic() > self.end:
+                raise RuntimeError("out of time")
+            measure()
+        except RuntimeError as error:
+            why = str(error).strip().splitlines()
+            self.rows.append({"what": name, "state": f"not measured: {why[-1][:120] if why else 'no reason'}"})
+            print(line_of(self.rows[-1]), flush=True)
 
-    five = in_turns({"five": lambda: bench.cold(plain, FIVE), "one": lambda: bench.cold(plain)}, repetitions)
-    row("five architectures + PTX", median(five["five"]), "one architecture", ratio(five["five"], five["one"]), "1.80 on 8 cores")
 
-    cub, cub_bare = bench.source("total.cu", CUB), bench.source("total_bare.cu", CUB_BARE)
-    few = max(2, repetitions // 2)
-    heavy = in_turns({"kiln": lambda: bench.cold(cub), "nvcc": lambda: bench.nvcc(cub_bare)}, few, discard=0)
-    row("cub, full lane", median(heavy["kiln"]), "nvcc -shared", ratio(heavy["kiln"], heavy["nvcc"]), "0.85 on 4 cores")
-    chain = [bench.edit(cub, CUB, "device") for _ in range(few)]
-    row("cub, edit lane", median(chain), "nvcc -shared", median(chain) / median(heavy["nvcc"]), "0.45")
+def line_of(row: dict) -> str:
+    if "ms" not in row:
+        return f"| {row['what']} | | | | | {row['state']} |"
+    digits = 0 if row["unit"] else 2
+    value, bar = f"{row['value']:.{digits}f}{row['unit']}", f"{row['bar']:.{digits}f}{row['unit']}"
+    return f"| {row['what']} | {row['ms']:.0f} ms | {row['beside']} | {value} | {bar} | {row['state']} |"
 
-    bench.build(plain)
-    row("nothing changed", min(bench.build(plain)[0] for _ in range(10)), "", None, "40 ms")
-    row("hit after rm -rf build", median(bench.hit(plain) for _ in range(repetitions)), "", None, "150 ms")
-    with redis(bench.folder) as place:
-        if place:
+
+class Measurement:
+    def __init__(self, bench: Bench, table: Table, repetitions: int):
+        self.bench, self.table, self.repetitions = bench, table, repetitions
+        self.few = max(2, repetitions // 2)
+        self.cores = len(os.sched_getaffinity(0))
+        self.plain, self.bare = bench.source("plain.cu", PLAIN), bench.source("bare.cu", BARE)
+        self.nvcc_s = 0.0
+
+    def run(self) -> None:
+        part = self.table.part
+        part("full lane, from nothing", self.full_lane)
+        part("edit lane, NVRTC slice", self.slice)
+        part("edit lane, device chain", self.device_chain)
+        part("five architectures + PTX", lambda: self.five("", self.plain, self.repetitions))
+        part("nothing changed", self.nothing)
+        part("hit after rm -rf build", self.hit)
+        part("hit from Redis", self.from_redis)
+        part("cub", lambda: self.heavy("cub", CUB, CUB_BARE))
+        part("CuTe", self.cute)
+
+    def full_lane(self) -> None:
+        times = in_turns(
+            {"kiln": lambda: self.bench.cold(self.plain), "nvcc": lambda: self.bench.nvcc(self.bare)}, self.repetitions
+        )
+        self.nvcc_s = median(times["nvcc"])
+        self.table.row("full lane, from nothing", median(times["kiln"]), "nvcc -shared", ratio(times["kiln"], times["nvcc"]),
+                       0.85, self.cores >= 4)  # fmt: skip
+
+    def slice(self) -> None:
+        self.bench.cold(self.plain)
+        self.bench.edit(self.plain, PLAIN, "device")
+        pairs = [self.bench.edit(self.plain, PLAIN, "slice") for _ in range(self.repetitions)]
+        own = median(own for _, own in pairs)
+        beside = f"NVRTC's own {own * 1e3:.0f} ms + 60 ms"
+        self.table.row("edit lane, NVRTC slice: kiln build", median(s for s, _ in pairs), beside,
+                       median(seconds / (own + 0.06) for seconds, own in pairs), 1.0)  # fmt: skip
+        live = in_process(self.bench, "live", PLAIN, self.repetitions)
+        self.table.row("edit lane, NVRTC slice: to the op's answer in a running Python", median(live), beside,
+                       median(live) / (own + 0.06), 1.0)  # fmt: skip
+
+    def device_chain(self) -> None:
+        source = self.bench.source("device.cu", DEVICE)
+        self.bench.build(source)
+        ways = {
+            "kiln": lambda: self.bench.edit(source, DEVICE, "device")[0],
+            "nvcc": lambda: self.bench.nvcc(self.bare),
+        }
+        times = in_turns(ways, self.repetitions)
+        self.table.row("edit lane, device chain: kiln build", median(times["kiln"]), "nvcc -shared",
+                       ratio(times["kiln"], times["nvcc"]), 0.45)  # fmt: skip
+        live = in_process(self.bench, "live_device", DEVICE, self.repetitions)
+        self.table.row("edit lane, device chain: to the op's answer in a running Python", median(live), "nvcc -shared",
+                       median(live) / median(times["nvcc"]), 0.45)  # fmt: skip
+
+    def five(self, name: str, source: Path, repetitions: int, *more: str) -> None:
+        ways = {
+            "five": lambda: self.bench.cold(source, *more, arch=FIVE),
+            "one": lambda: self.bench.cold(source, *more),
+        }
+        times = in_turns(ways, repetitions, discard=0 if name else 1)
+        self.table.row(f"{name}five architectures + PTX", median(times["five"]), "one architecture",
+                       ratio(times["five"], times["one"]), 1.8, self.cores >= 8)  # fmt: skip
+
+    def nothing(self) -> None:
+        self.bench.build(self.plain)
+        seconds = median(self.bench.build(self.plain)[0] for _ in range(10))
+        self.table.row("nothing changed", seconds, "", seconds * 1e3, 40)
+
+    def hit(self) -> None:
+        seconds = median(self.bench.hit(self.plain) for _ in range(self.repetitions))
+        self.table.row("hit after rm -rf build", seconds, "", seconds * 1e3, 150)
+
+    def from_redis(self) -> None:
+        with redis(self.bench.folder) as place:
+            if not place:
+                raise RuntimeError("no redis-server here")
             env = {"KILN_CACHE_REMOTE": place, "KILN_CACHE_SECRET": "a secret of the benchmark"}
-            shutil.rmtree(bench.folder / "cache/kiln/store", ignore_errors=True)
-            shutil.rmtree(bench.folder / "cache/kiln/lone", ignore_errors=True)
-            bench.build(plain, **env)
-            row("hit from Redis", median(bench.hit(plain, **env) for _ in range(repetitions)), "", None, "250 ms")
-        else:
-            print("no redis-server: no row for it")
-    return rows
+            shutil.rmtree(self.bench.folder / "cache/kiln/store", ignore_errors=True)
+            shutil.rmtree(self.bench.folder / "cache/kiln/lone", ignore_errors=True)
+            self.bench.build(self.plain, **env)
+            seconds = median(self.bench.hit(self.plain, **env) for _ in range(self.repetitions))
+            self.table.row("hit from Redis", seconds, "", seconds * 1e3, 250)
+
+    def heavy(self, name: str, op: str, bare: str, *more: str) -> None:
+        """The same ratios where the headers are large."""
+        source, bare_source = self.bench.source(f"{name}.cu", op), self.bench.source(f"{name}_bare.cu", bare)
+        cold = {"kiln": lambda: self.bench.cold(source, *more), "nvcc": lambda: self.bench.nvcc(bare_source, *more)}
+        times = in_turns(cold, self.few, discard=0)
+        beside = median(times["nvcc"])
+        self.table.row(f"{name}: full lane, from nothing", median(times["kiln"]), "nvcc -shared",
+                       ratio(times["kiln"], times["nvcc"]), 0.85, self.cores >= 4)  # fmt: skip
+        self.bench.edit(source, op, "device", *more)
+        try:
+            pairs = [self.bench.edit(source, op, "slice", *more) for _ in range(self.few)]
+            own = median(own for _, own in pairs)
+            self.table.row(f"{name}: edit lane, NVRTC slice", median(s for s, _ in pairs),
+                           f"NVRTC's own {own * 1e3:.0f} ms + 60 ms", median(s / (o + 0.06) for s, o in pairs), 1.0)  # fmt: skip
+        except RuntimeError:
+            chain = [self.bench.edit(source, op, "device", *more)[0] for _ in range(self.few)]
+            self.table.row(
+                f"{name}: edit lane, device chain", median(chain), "nvcc -shared", median(chain) / beside, 0.45
+            )
+        self.table.part(f"{name}: five architectures", lambda: self.five(f"{name}: ", source, 1, *more))
+
+    def cute(self) -> None:
+        folder = cute_folder()
+        if not folder:
+            raise RuntimeError("no CuTe headers here (CUTLASS_PATH)")
+        self.heavy("CuTe", CUTE_KERNEL + HEAVY_OP, CUTE_KERNEL + HEAVY_BARE, f"-I{folder}")
 
 
 class redis:  # noqa: N801
@@ -253,34 +376,46 @@ class redis:  # noqa: N801
             self.server.wait()
 
 
-def table(rows: list[list[str]]) -> str:
-    head = ["| what | time | beside | ratio | bar |", "|---|---|---|---|---|"]
-    return "\n".join(head + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+HEAD = "| what | time | beside | value | bar | |\n|---|---|---|---|---|---|\n"
+
+
+def page(rows: list[dict], classic: list[tuple[str, str, str]], facts: dict[str, str]) -> str:
+    text = "# Build times\n\nWritten by `benchmarks/build_bars.py`. Every ratio is of one run.\n\n"
+    text += HEAD + "".join(line_of(row) + "\n" for row in rows) if rows else ""
+    if classic:
+        text += "\n## The classic advice\n\ntorch.utils.cpp_extension with two kernels and a binding; each line adds to the one above.\n\n"
+        text += "| what | seconds | folklore |\n|---|---|---|\n"
+        text += "".join(f"| {what} | {seconds} | {folklore} |\n" for what, seconds, folklore in classic)
+    return text + "\n| machine | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What builds cost, beside nvcc.")
     parser.add_argument("--kiln", type=Path, default=ROOT / "build/release/stage/kiln/bin/kiln")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--write", type=Path)
-    parser.add_argument("--classic", action="store_true")
+    parser.add_argument("--budget", type=float, default=200, metavar="SECONDS", help="no part begins later (200)")
+    parser.add_argument(
+        "--write", type=Path, metavar="FOLDER", help="write build.md and build.json, or classic.* there"
+    )
+    parser.add_argument("--classic", action="store_true", help="the classic advice instead: minutes")
     given = parser.parse_args()
+    facts, table, classic = machine(), Table(given.budget), []
     with tempfile.TemporaryDirectory(prefix="kiln-bars-") as folder:
-        bench = Bench(given.kiln.resolve(), Path(folder))
-        rows = measure(bench, given.repetitions)
-        classic = classic_rows(Path(folder), bench) if given.classic else []
-    facts = machine()
-    text = "# Build times\n\nWritten by `benchmarks/build_bars.py`. Every ratio is of one run.\n\n" + table(rows)
-    if classic:
-        text += "\n## The classic advice\n\n| what | seconds | folklore |\n|---|---|---|\n"
-        text += "".join(f"| {what} | {seconds} | {folklore} |\n" for what, seconds, folklore in classic)
-    text += "\n| machine | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
-    print(text)
+        bench = Bench(given.kiln.resolve(), Path(folder).resolve())
+        if given.classic:
+            classic = classic_rows(Path(folder), bench)
+        else:
+            print(HEAD, end="")
+            Measurement(bench, table, given.repetitions).run()
+    text = page(table.rows, classic, facts)
+    print("\n" + text)
     if given.write:
+        name = "build-classic" if given.classic else "build"
         given.write.mkdir(parents=True, exist_ok=True)
-        (given.write / "build.md").write_text(text)
-        (given.write / "build.json").write_text(json.dumps({"rows": rows, "classic": classic, "machine": facts}, indent=1))
-    return 0
+        (given.write / f"{name}.md").write_text(text)
+        told = {"rows": table.rows, "classic": classic, "machine": facts}
+        (given.write / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
+    return 1 if any(row["state"] == "MISSES" for row in table.rows) else 0
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   auto edit = state ? find_edit(work, *state, why) : std::nullopt;
   if (!state) why = work.explanation.trigger;
   if (work.plan.full_lane) {
-    why = "it is the default; --lane auto tries device code alone";
+    why = "--lane full asks for it";
     edit.reset();
   }
   std::optional<EditedLibrary> made;
@@ -120,7 +120,10 @@ Result<std::optional<fs::path>> edited(Work& work) {
   return std::optional<fs::path>(file);
 }
 
+// The record of the last build goes first: one that is killed after the link leaves a library that the record does not
+// describe, and no later edit may take it for the one that it does.
 Result<fs::path> full_lane(Work& work) {
+  CHECK_OK(work.world.files.remove(work.in_build_dir(kStateFile)));
   CHECK_OK(run_ninja(work, {}));
   return work.in_obj(work.graph.result().outputs[0]);
 }

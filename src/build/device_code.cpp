@@ -265,6 +265,27 @@ std::string why_body_matters(std::string_view body) {
   return "";
 }
 
+// Outside of parentheses and of a template's list a macro may be anything, `__host__` too. Macros of headers that are
+// not the user's have no small letters.
+std::string macro_in_head(std::string_view head, const std::string& name, const std::set<std::string>& macros) {
+  auto tokens = Lexer(head).run();
+  if (!tokens) return "its text";
+  int depth = 0, list_depth = 0;
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    const Token& token = (*tokens)[i];
+    if (token.text == "(") ++depth;
+    if (token.text == ")") --depth;
+    bool opens_list = token.text == "<" && (list_depth > 0 || (i > 0 && (*tokens)[i - 1].text == "template"));
+    if (depth == 0 && opens_list) ++list_depth;
+    if (depth == 0 && list_depth > 0 && token.text == ">") --list_depth;
+    if (depth > 0 || list_depth > 0 || !is_word(token.text[0])) continue;
+    bool capitals = token.text.size() > 1 && token.text[0] > '9' && token.text != name &&
+                    std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    if (capitals || macros.contains(std::string(token.text))) return std::string(token.text);
+  }
+  return "";
+}
+
 // Something in the host's text below that may tell its line.
 std::string line_teller(std::string_view host_text) {
   auto tokens = Lexer(host_text).run();
@@ -287,7 +308,20 @@ std::optional<std::vector<Item>> items_of(std::string_view text) {
   return Items(*tokens).run();
 }
 
-std::string why_host_changes(std::string_view before, std::string_view after) {
+std::set<std::string> defined_names(std::string_view text) {
+  std::set<std::string> names;
+  auto tokens = Lexer(text).run();
+  if (!tokens) return names;
+  for (const Token& token : *tokens) {
+    if (token.text[0] != '#' || directive_name(token.text) != "define") continue;
+    std::string_view rest = text::trim(token.text.substr(token.text.find("define") + 6));
+    names.emplace(
+        rest.substr(0, static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_word) - rest.begin())));
+  }
+  return names;
+}
+
+std::string why_host_changes(std::string_view before, std::string_view after, const std::set<std::string>& macros) {
   auto old_items = items_of(before), new_items = items_of(after);
   if (!old_items || !new_items) return "the source's structure cannot be followed";
   auto bodies = [](const std::vector<Item>& items) {
@@ -316,6 +350,9 @@ std::string why_host_changes(std::string_view before, std::string_view after) {
     if (old_body != new_body) {
       for (std::string_view body : {old_body, new_body})
         if (std::string why = why_body_matters(body); !why.empty()) return why;
+      std::string_view head = after.substr(is.begin, is.body_begin - is.begin);
+      if (std::string macro = macro_in_head(head, is.name, macros); !macro.empty())
+        return fmt::format("'{}' before the body of {} may make it the host's too", macro, is.name);
       if (lines_in(old_body) != lines_in(new_body)) {
         moved = true;
         moved_by = is.name;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,11 @@ struct Item {
 std::optional<std::vector<Item>> items_of(std::string_view text);
 
 // Why an edit is more than one of device code; empty when it is not, and the host's object is what it was.
-std::string why_host_changes(std::string_view before, std::string_view after);
+// `macros`: names that may stand for anything in front of a function.
+std::string why_host_changes(std::string_view before, std::string_view after, const std::set<std::string>& macros = {});
+
+// The names in a text's #define lines.
+std::set<std::string> defined_names(std::string_view text);
 
 // A word in the text that NVRTC answers otherwise than nvcc does; empty when there is none.
 std::string why_nvrtc_may_differ(std::string_view text);

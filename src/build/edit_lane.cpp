@@ -2,8 +2,11 @@
 // Can a build be done by compiling device code alone?
 //
 //   edit/<key>.src    the source for which the host's object was made
-//   edit/<key>.fat    the fat binary that was linked, edit/<key>.<arch>.ptx the PTX in it
-//   edit/<key>.now    the fat binary that is in the library now, after an edit
+//   edit/<key>.fat    the fat binary that was linked, edit/<key>.<arch>.ptx the PTX in it, edit/<key>.stub.c its stub
+//   edit/<key>.now    the fat binary of an edit since, behind the hash of the source that it was made of
+//   edit/linked       the hash of the library that was linked
+//
+// Whether a record belongs to what is on the disk is told by contents: a build that was killed may have left either.
 //   edit/<key>.slice  "right" when NVRTC made of that source's slice what nvcc made of it, else why not
 #include "build/edit_lane.h"
 
@@ -11,6 +14,8 @@
 
 #include <algorithm>
 #include <future>
+#include <map>
+#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -59,22 +64,38 @@ const Step* other_reader(const Work& work, const Source& source) {
   return nullptr;
 }
 
-// Why NVRTC might see something else in a header of the user's than nvcc does.
-std::string why_headers_differ(const Work& work, const Source& source) {
+// Name and text of the headers that are neither the system's nor the toolkit's nor kiln's own.
+Result<std::map<std::string, std::string>> users_headers(const Work& work, const Source& source) {
   std::string toolkit = work.plan.nvcc->path.parent_path().parent_path().string();
+  std::map<std::string, std::string> headers;
   for (const Step* step : device_steps(work, source)) {
-    auto depfile = work.world.files.read(work.in_obj(step->key + ".d"));
-    if (!depfile) return "what the source includes is not known";
-    for (const std::string& name : parse_depfile(*depfile)) {
+    TRY(std::string depfile, work.world.files.read(work.in_obj(step->key + ".d")));
+    for (const std::string& name : parse_depfile(depfile)) {
       bool known = name.starts_with("/usr/") || name.starts_with(toolkit) || name == source.file.string() ||
                    name.starts_with(work.plan.home.include().string());
-      if (known) continue;
-      auto text = work.world.files.read(name);
-      if (!text) return name + " cannot be read";
-      if (std::string why = why_nvrtc_may_differ(*text); !why.empty()) return fmt::format("{}: {}", name, why);
+      if (known || headers.contains(name)) continue;
+      TRY(headers[name], work.world.files.read(name));
     }
   }
+  return headers;
+}
+
+// Why NVRTC might see something else in a header of the user's than nvcc does.
+std::string why_headers_differ(const Work& work, const Source& source) {
+  auto headers = users_headers(work, source);
+  if (!headers) return "what the source includes is not known";
+  for (const auto& [name, text] : *headers)
+    if (std::string why = why_nvrtc_may_differ(text); !why.empty()) return fmt::format("{}: {}", name, why);
   return "";
+}
+
+// Names of macros in the source, in the user's headers and on the command line.
+Result<std::set<std::string>> macros_of(const Work& work, const Source& source, std::string_view text) {
+  std::set<std::string> names = defined_names(text);
+  TRY(auto headers, users_headers(work, source));
+  for (const auto& [name, content] : headers) names.merge(defined_names(content));
+  for (const std::string& define : work.plan.defines) names.insert(define.substr(0, define.find_first_of("=(")));
+  return names;
 }
 
 // What is in the object between the symbol's bytes: the fat binary itself.
@@ -225,18 +246,36 @@ Result<std::string> pack(const Work& work, const Step& fat) {
   return work.world.files.read(work.staging / (fs::path(fat.key).stem().string() + ".fatbin"));
 }
 
-Result<std::string> put_in(const Work& work, const Source& source, const std::string& fat) {
-  TRY(std::string linked, work.world.files.read(work.in_obj(work.graph.result().outputs[0])));
+// What an edit since the link made of this very text of the source; nothing when no edit made anything of it.
+std::optional<std::string> fat_of_edit(const Work& work, const Source& source, const std::string& text) {
+  auto record = work.world.files.read(in_edit(work, source.key + ".now"));
+  std::string hash = hash_hex(text);
+  if (!record || !record->starts_with(hash)) return std::nullopt;
+  return record->substr(hash.size());
+}
+
+Result<std::string> put_in(const Work& work, const Edit& edit, const std::string& fat) {
+  const sys::Files& files = work.world.files;
+  TRY(std::string linked, files.read(work.in_obj(work.graph.result().outputs[0])));
+  TRY(std::string recorded, files.read(in_edit(work, "linked")));
+  if (hash_hex(linked) != recorded) return Error{Fault::Work, "", "another library was linked meanwhile", ""};
   std::vector<FatSwap> swaps;
   for (const Source& one : work.plan.sources) {
-    if (!one.cuda) continue;
-    TRY(std::string before, work.world.files.read(in_edit(work, one.key + ".fat")));
-    auto now = work.world.files.read(in_edit(work, one.key + ".now"));
-    std::string after = one.key == source.key ? fat : now ? *now : before;
-    if (after != before) swaps.push_back({std::move(before), std::move(after)});
+    if (!one.cuda || one.key == edit.source->key) continue;
+    TRY(std::string text_before, files.read(in_edit(work, one.key + ".src")));
+    TRY(std::string text, files.read(one.file));
+    if (text == text_before) continue;
+    auto now = fat_of_edit(work, one, text);
+    if (!now) return Error{Fault::Work, "", one.shown + " changed too", ""};
+    TRY(std::string before, files.read(in_edit(work, one.key + ".fat")));
+    swaps.push_back({std::move(before), std::move(*now)});
   }
+  TRY(std::string before, files.read(in_edit(work, edit.source->key + ".fat")));
+  if (fat.empty()) return Error{Fault::Work, "", "the device code cannot be found in its object", ""};
+  if (fat != before) swaps.push_back({std::move(before), fat});
   TRY(std::string library, swap_fat_binaries(linked, swaps));
-  CHECK_OK(work.world.files.write(in_edit(work, source.key + ".now"), fat, sys::Durable::No));
+  CHECK_OK(
+      work.world.files.write(in_edit(work, edit.source->key + ".now"), hash_hex(edit.text) + fat, sys::Durable::No));
   return library;
 }
 
@@ -264,16 +303,20 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
                                     name.ends_with(".ptx") ? with_real_files(work.plan.roots, content) : content,
                                     sys::Durable::No));
   TRY(std::string fat, pack(work, *step_of(work, *edit.source, StepKind::Fat)));
-  TRY(std::string library, put_in(work, *edit.source, fat));
+  auto library = put_in(work, edit, fat);
+  if (!library) {
+    why = library.error().why;
+    return Answer();
+  }
   work.extra_reports.push_back(std::move(report));
-  return Answer(EditedLibrary{std::move(library), "slice", "device code alone changed; NVRTC compiled the slice"});
+  return Answer(EditedLibrary{std::move(*library), "slice", "device code alone changed; NVRTC compiled the slice"});
 }
 
 Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edit, std::string& why) {
   using Answer = std::optional<EditedLibrary>;
   const Step* fat = step_of(work, *edit.source, StepKind::Fat);
   std::string stub = edit.source->key + ".stub.c";
-  TRY(std::string stub_before, work.world.files.read(work.in_obj(stub)));
+  TRY(std::string stub_before, work.world.files.read(in_edit(work, stub)));
   CHECK_OK(run_ninja(work, {"obj/" + fat->outputs[0]}));
   TRY(std::string stub_after, work.world.files.read(work.in_obj(stub)));
   if (stub_before != stub_after) {
@@ -281,7 +324,7 @@ Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edi
     return Answer();
   }
   TRY(std::string object, work.world.files.read(work.in_obj(fat->outputs[0])));
-  auto library = put_in(work, *edit.source, fat_in(object));
+  auto library = put_in(work, edit, fat_in(object));
   if (!library) {
     why = library.error().why;
     return Answer();
@@ -301,12 +344,15 @@ Status remember_for_edits(const Work& work) {
     TRY(std::string object, work.world.files.read(work.in_obj(fat->outputs[0])));
     CHECK_OK(work.world.files.write(in_edit(work, source.key + ".src"), text, sys::Durable::No));
     CHECK_OK(work.world.files.write(in_edit(work, source.key + ".fat"), fat_in(object), sys::Durable::No));
-    for (const Step* step : device_steps(work, source)) {
-      TRY(std::string ptx, work.world.files.read(work.in_obj(step->outputs[0])));
-      CHECK_OK(work.world.files.write(in_edit(work, step->outputs[0]), ptx, sys::Durable::No));
-    }
+    for (const Step* step : device_steps(work, source))
+      for (const std::string& name : step->outputs) {
+        if (name.ends_with(".cubin")) continue;
+        TRY(std::string content, work.world.files.read(work.in_obj(name)));
+        CHECK_OK(work.world.files.write(in_edit(work, name), content, sys::Durable::No));
+      }
   }
-  return {};
+  TRY(std::string linked, work.world.files.read(work.in_obj(work.graph.result().outputs[0])));
+  return work.world.files.write(in_edit(work, "linked"), hash_hex(linked), sys::Durable::No);
 }
 
 std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::string& why) {
@@ -349,7 +395,12 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
     why = fmt::format("{} reads it too", other->shown);
     return std::nullopt;
   }
-  why = changed->facts.extended_lambda ? "the source has an extended lambda" : why_host_changes(*before, *now);
+  if (work.plan.debug || changed->facts.extended_lambda) {
+    why = work.plan.debug ? "a debugger wants the lines of the host's code" : "the source has an extended lambda";
+    return std::nullopt;
+  }
+  auto macros = macros_of(work, *changed, *now);
+  why = macros ? why_host_changes(*before, *now, *macros) : "what the source includes is not known";
   if (!why.empty()) return std::nullopt;
   return Edit{changed, std::move(*now)};
 }

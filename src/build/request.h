@@ -29,7 +29,7 @@ struct Request {
   std::vector<std::string> cuda_flags, cflags, ldflags, includes;
   bool fast_math = false;
   bool time_headers = false;   // of the slow steps, by compiling those once more
-  bool full_lane = true;       // never device code alone: that lane is still on trial
+  bool full_lane = false;      // never device code alone
   bool findings_fail = false;  // what ptxas finds (spills, serialised wgmma) is an error
   std::string build_dir;
   std::string output;  // also copy the result there

@@ -14,8 +14,9 @@ struct FatSwap {
   std::string before, after;  // fat binaries
 };
 
-// The library with each `after` in the place of its `before`: over it where it fits, else behind the end of the file,
-// mapped in the place of the note segment, with the relocation that pointed to the old one changed.
+// The library with each `after` in the place of its `before`: over it where all fit; else the section that holds them
+// moves behind the end of the file, mapped in the place of the note segment, and the relocations that point into it and
+// its row in the table of sections follow.
 Result<std::string> swap_fat_binaries(std::string_view library, const std::vector<FatSwap>& swaps);
 
 }  // namespace kiln::build

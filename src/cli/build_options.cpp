@@ -43,7 +43,7 @@ void add_build_options(CLI::App& app, build::Request& request) {
       ->check(CLI::IsMember({"warning", "error"}).description(""));
   app.add_option_function<std::string>(
          "--lane", [&request](const std::string& lane) { request.full_lane = lane == "full"; },
-         "full: everything (default); auto: device code alone where only that changed")
+         "auto: device code alone where only that changed (default); full: everything")
       ->type_name("LANE")
       ->check(CLI::IsMember({"auto", "full"}).description(""));
   // Taken by run_command_line: the command itself runs without it.

@@ -2,19 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is what an incremental build gives ever older than its sources? Random edits; the oracle is a clean nvcc build of each state.
 
-    staleness.py KILN [--edits 1000] [--seed 0] [--real-headers] [--kill]
+    staleness.py KILN [--edits 1000] [--seed 0] [--workers 1] [--real-headers] [--two-sources] [--kill]
 
 One project, built by kiln after every edit in the same folder with the same cache. Of both builds the value that the host
 returns and the PTX of every kernel are compared. Edits: comments, device body, host body, header, define, flag, environment
 flags, the host compiler swapped at its path with size and time kept, a header that shadows another one, __has_include,
 branches under __CUDA_ARCH__ and #ifndef __CUDA_ARCH__. Without --real-headers a small cuda_runtime.h stands in, which makes a
-compile four times as fast; with it the lane that compiles a slice by NVRTC takes part. --kill ends every build at a random
-moment with SIGKILL first.
+compile four times as fast; with it the lane that compiles a slice by NVRTC takes part. --two-sources has a second kernel in a
+file of its own. --kill ends every build at a random moment with SIGKILL first; what was edited is then built, or edited further,
+or taken back. --workers share the edits, each with a seed of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import random
@@ -26,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,17 +53,24 @@ class State:
     extra: bool = False
     arch_branch: int = 1
     host_branch: int = 1
+    second: int = 0
     history: Counter = field(default_factory=Counter)
 
     def edit(self, dice: random.Random) -> str:
         kind = dice.choice(
             ["comment", "device", "device", "host", "header", "define", "fast_math", "environment", "compiler", "shadow",
-             "extra", "arch_branch", "host_branch"]
+             "extra", "arch_branch", "host_branch", *(["second", "device"] * 3 if self.second else [])]
         )  # fmt: skip
         old = getattr(self, kind)
         setattr(self, kind, not old if isinstance(old, bool) else dice.choice([n for n in range(2, 60) if n != old]))
         self.history[kind] += 1
         return kind
+
+    def second_source(self) -> str:
+        return (
+            f"__global__ void other(int* out) {{ out[0] = {self.second}; }}\n"
+            'extern "C" __attribute__((visibility("default"))) void launch_other() { other<<<1, 1>>>(nullptr); }\n'
+        )
 
     def source(self) -> str:
         return f"""// comment {self.comment}
@@ -102,6 +112,8 @@ class Project:
 
     def write(self, state: State) -> None:
         self.put("a.cu", state.source())
+        if state.second:
+            self.put("b.cu", state.second_source())
         self.put("second/value.h", f"#define VALUE {state.header}\n")
         for name, wanted, text in (
             ("first/value.h", state.shadow, f"#define VALUE {state.header + 1}\n"),
@@ -135,13 +147,28 @@ class Project:
             kept["NVCC_APPEND_FLAGS"] = f"-DENVIRONMENT={state.environment}"
         return kept
 
+    def sources(self, state: State) -> list[str]:
+        return ["a.cu", "b.cu"] if state.second else ["a.cu"]
+
     def kiln_line(self, state: State) -> list[str]:
-        line = [str(self.kiln), "build", "a.cu", "--arch", ARCH, "--json", "--build-dir", "build", f"-DDEFINE={state.define}"]
+        line = [
+            str(self.kiln),
+            "build",
+            *self.sources(state),
+            "--arch",
+            ARCH,
+            "--json",
+            "--build-dir",
+            "build",
+            f"-DDEFINE={state.define}",
+        ]
         line += ["-Ifirst", "-Isecond", *(f"--cuda-flag={flag}" for flag in self.flags)]
         return line + (["--fast-math"] if state.fast_math else [])
 
     def by_kiln(self, state: State) -> dict:
-        done = subprocess.run(self.kiln_line(state), cwd=self.top, env=self.environment(state), capture_output=True, text=True)
+        done = subprocess.run(
+            self.kiln_line(state), cwd=self.top, env=self.environment(state), capture_output=True, text=True
+        )
         if done.returncode != 0:
             raise SystemExit(f"kiln build failed:\n{done.stdout}\n{done.stderr}")
         return json.loads(done.stdout)
@@ -164,21 +191,36 @@ class Project:
         folder = self.top / "oracle"
         shutil.rmtree(folder)
         folder.mkdir()
-        line = ["nvcc", "-c", "-std=c++20", "-O3", "--expt-relaxed-constexpr", GENCODE, "-ccbin", str(self.top / "bin/g++")]
+        line = [
+            "nvcc",
+            "-c",
+            "-std=c++20",
+            "-O3",
+            "--expt-relaxed-constexpr",
+            GENCODE,
+            "-ccbin",
+            str(self.top / "bin/g++"),
+        ]
         line += ["-Xcompiler", "-fPIC,-fvisibility=hidden", f"-DDEFINE={state.define}", "-DKILN_NAMESPACE=a", "-Ifirst"]
         line += ["-Isecond", *self.flags, "--keep", "--keep-dir", str(folder)]
         line += ["--use_fast_math"] if state.fast_math else []
-        subprocess.run([*line, "a.cu", "-o", str(folder / "a.o")], cwd=self.top, env=self.environment(state), check=True)
+        found = {}
+        for name in self.sources(state):
+            made = folder / name.replace(".cu", ".o")
+            subprocess.run([*line, name, "-o", str(made)], cwd=self.top, env=self.environment(state), check=True)
+            found |= bodies((folder / name.replace(".cu", ".ptx")).read_text())
         runtime = self.kiln.parents[1] / "lib/libkiln_runtime.a"
         library = folder / "oracle.so"
         subprocess.run([self.gxx, "-shared", "-o", library, folder / "a.o", runtime, "-ldl", "-lpthread"], check=True)
-        return host_value(library), bodies((folder / "a.ptx").read_text())
+        return host_value(library), found
 
 
 def host_value(library: Path) -> int:
     """In a process of its own: libraries of one name would stay mapped."""
     code = f"import ctypes; f = ctypes.CDLL({str(library)!r}).host_value; f.restype = ctypes.c_long; print(f())"
-    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    return int(
+        subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True).stdout
+    )
 
 
 def bodies(ptx: str) -> dict[str, str]:
@@ -186,7 +228,9 @@ def bodies(ptx: str) -> dict[str, str]:
     found = {}
     for match in re.finditer(r"\.entry\s+(\w+)\s*\([^)]*\)[^{]*\{(.*?)\n\}", ptx, re.DOTALL):
         lines = (" ".join(line.split("//")[0].split()) for line in match.group(2).splitlines())
-        found[match.group(1)] = "\n".join(line for line in lines if line and not line.startswith((".loc", "$L__", ".file")))
+        found[match.group(1)] = "\n".join(
+            line for line in lines if line and not line.startswith((".loc", "$L__", ".file"))
+        )
     return found
 
 
@@ -195,51 +239,107 @@ def ptx_in(kiln: Path, library: Path) -> dict[str, str]:
     return bodies(done.stdout)
 
 
+@dataclass
+class Tally:
+    history: Counter = field(default_factory=Counter)
+    lanes: Counter = field(default_factory=Counter)
+    done: int = 0
+    stale: int = 0
+    needless: int = 0
+    kills: int = 0
+    after_kill: Counter = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        for name in ("done", "stale", "needless", "kills"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("history", "lanes", "after_kill"):
+            getattr(self, name).update(getattr(other, name))
+
+
+def kill_a_build(
+    project: Project, state: State, former: State, dice: random.Random, longest: float, tally: Tally
+) -> State:
+    """What is to be built after it: the same, something else too, or what was there before."""
+    tally.kills += project.killed(state, dice.uniform(0, longest))
+    then = dice.choice(["the same", "edited further", "taken back"])
+    tally.after_kill[then] += 1
+    if then == "edited further":
+        state.edit(dice)
+    if then == "taken back":
+        former.history = state.history
+        state = former
+        state.edit(dice)
+    project.write(state)
+    return state
+
+
+def random_edits(given: argparse.Namespace, edits: int, seed: int) -> Tally:
+    kiln, dice, tally, begun = given.kiln.resolve(), random.Random(seed), Tally(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kiln-stale-") as folder:
+        state, project = (
+            State(second=1 if given.two_sources else 0),
+            Project(kiln, Path(folder).resolve(), given.real_headers),
+        )
+        project.write(state)
+        project.by_kiln(state)
+        longest = time.monotonic() - begun
+        for number in range(edits):
+            if given.limit and time.monotonic() - begun > given.limit:
+                break
+            former = copy.copy(state)
+            kind = state.edit(dice)
+            project.write(state)
+            if given.kill:
+                state = kill_a_build(project, state, former, dice, longest, tally)
+            built = project.by_kiln(state)
+            tally.lanes[built["lane"]] += 1
+            wanted = project.by_nvcc(state)
+            library = Path(built["library"])
+            seen = host_value(library), ptx_in(kiln, library)
+            # A comment outside of device code: no device code is compiled.
+            made = [step for step in built["steps"] if step["cache"] == "made" and "compute_" in step["what"]]
+            if kind == "comment" and made and not given.kill:
+                tally.needless += 1
+            if seen != wanted:
+                tally.stale += 1
+                print(
+                    f"STALE after edit {number} ({kind}, lane {built['lane']}, seed {seed}): {state}\n{seen}\n{wanted}",
+                    flush=True,
+                )
+            tally.done += 1
+    tally.history = state.history
+    return tally
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Random edits against a clean nvcc build.")
     parser.add_argument("kiln", type=Path)
     parser.add_argument("--edits", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--real-headers", action="store_true")
+    parser.add_argument("--two-sources", action="store_true")
     parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="stop after this many; tells how far it came")
+    parser.add_argument(
+        "--limit", type=float, default=0, metavar="SECONDS", help="stop after this many; tells how far it came"
+    )
     given = parser.parse_args()
     if not shutil.which("nvcc"):
         print("skipped: no nvcc on PATH")
         return 0
-    kiln = given.kiln.resolve()
-    dice = random.Random(given.seed)
-    lanes: Counter = Counter()
-    stale, kills, begun, done, needless = 0, 0, time.monotonic(), 0, 0
-    with tempfile.TemporaryDirectory(prefix="kiln-stale-") as folder:
-        state, project = State(), Project(kiln, Path(folder).resolve(), given.real_headers)
-        project.write(state)
-        longest = time.monotonic()
-        project.by_kiln(state)
-        longest = time.monotonic() - longest
-        for number in range(given.edits):
-            if given.limit and time.monotonic() - begun > given.limit:
-                break
-            kind = state.edit(dice)
-            project.write(state)
-            if given.kill:
-                kills += project.killed(state, dice.uniform(0, longest))
-            built = project.by_kiln(state)
-            lanes[built["lane"]] += 1
-            wanted = project.by_nvcc(state)
-            library = Path(built["library"])
-            seen = host_value(library), ptx_in(kiln, library)
-            # A comment outside of device code: no device code is compiled.
-            if kind == "comment" and any(s["cache"] == "made" and "compute_" in s["what"] for s in built["steps"]):
-                needless += 1
-            if seen != wanted:
-                stale += 1
-                print(f"STALE after edit {number} ({kind}, lane {built['lane']}, seed {given.seed}): {state}\n{seen}\n{wanted}")
-            done += 1
-    edits = ", ".join(f"{count} {kind}" for kind, count in sorted(state.history.items()))
-    print(f"{done} edits ({edits}) in {time.monotonic() - begun:.0f} s: {stale} stale, {needless} comments compiled device code")
-    print(f"lanes: {dict(lanes)}" + (f"; {kills} builds killed" if given.kill else ""))
-    return 1 if stale or needless or done == 0 else 0
+    begun, tally = time.monotonic(), Tally()
+    shares = [given.edits // given.workers + (n < given.edits % given.workers) for n in range(given.workers)]
+    with ThreadPoolExecutor(given.workers) as pool:
+        for one in pool.map(lambda n: random_edits(given, shares[n], given.seed + n), range(given.workers)):
+            tally.add(one)
+    edits = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.history.items()))
+    print(f"{tally.done} of {given.edits} edits ({edits}) in {time.monotonic() - begun:.0f} s")
+    print(
+        f"lanes: {dict(tally.lanes)}"
+        + (f"; {tally.kills} builds killed, then {dict(tally.after_kill)}" if given.kill else "")
+    )
+    print(f"{tally.stale} stale, {tally.needless} comments compiled device code")
+    return 1 if tally.stale or tally.needless or tally.done == 0 else 0
 
 
 if __name__ == "__main__":

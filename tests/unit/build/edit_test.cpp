@@ -81,6 +81,18 @@ TEST(DeviceCode, MovedLinesMatterWhereSomethingBelowTellsItsLine) {
   EXPECT_EQ(why_host_changes(quiet, "__global__ void k(int* p) {\n *p = 1; }\nvoid host() {}\n"), "");
 }
 
+TEST(DeviceCode, AMacroInFrontMayMakeAFunctionTheHostsToo) {
+  auto why = [](const std::string& head) {
+    auto source = [&](const char* body) { return head + " { return " + body + "; }\nvoid host() {}\n"; };
+    return why_host_changes(source("1"), source("2"), defined_names("#define hd __host__\n#  define f(x) x"));
+  };
+  EXPECT_EQ(why("__device__ int g(int x)"), "");
+  EXPECT_EQ(why("template <class T, int BLOCK> __global__ void __launch_bounds__(BLOCK) SAXPY(T x)"), "");
+  EXPECT_THAT(why("hd __device__ int g(int x)"), HasSubstr("hd"));
+  EXPECT_THAT(why("__device__ int f(int x)"), HasSubstr("'f'"));
+  EXPECT_THAT(why("_CCCL_HOST __device__ int g(int x)"), HasSubstr("_CCCL_HOST"));
+}
+
 TEST(DeviceCode, TextThatCannotBeFollowedIsNotGuessed) {
   for (const char* text : {"void f() {", "}", "void f()\n#if A\n{ }\n#endif\n", "/* open", "const char* s = \"open",
                            "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n"})
