@@ -2,9 +2,6 @@
 // How do instructions compute with base and step?
 #include "engine/affine.h"
 
-#include <limits>
-#include <type_traits>
-
 namespace kiln::engine {
 
 void materialize(Warp& warp, uint32_t offset) {
@@ -25,21 +22,6 @@ const Op* run_materialize(Warp& warp, const Op* op) {
   materialize(warp, op->d);
   return op + 1;
 }
-
-template <class T>
-bool affine_ends(const Affine& value, T* first, T* last) {
-  if (value.state == AffineState::Lanes) return false;
-  *first = static_cast<T>(value.base);
-  std::make_signed_t<T> step = static_cast<std::make_signed_t<T>>(value.step);
-  __int128 end = static_cast<__int128>(*first) + static_cast<__int128>(step) * (kWarpSize - 1);
-  if (end < std::numeric_limits<T>::min() || end > std::numeric_limits<T>::max()) return false;
-  *last = static_cast<T>(end);
-  return true;
-}
-template bool affine_ends<int32_t>(const Affine&, int32_t*, int32_t*);
-template bool affine_ends<uint32_t>(const Affine&, uint32_t*, uint32_t*);
-template bool affine_ends<int64_t>(const Affine&, int64_t*, int64_t*);
-template bool affine_ends<uint64_t>(const Affine&, uint64_t*, uint64_t*);
 
 namespace {
 

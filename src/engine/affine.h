@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/program.h"
 #include "engine/warp.h"
@@ -57,6 +58,7 @@ struct AffineTerm {
 
 // What an affine Op does when an operand has only lanes left: the ordinary Op on them.
 struct AffineOp {
+  AffineKind kind = AffineKind::Add;
   AffineTerm terms[3];
   Op on_lanes;
 };
@@ -66,6 +68,13 @@ Handler affine_handler(AffineKind kind, uint32_t bytes);
 
 // The first and the last lane as numbers of T, when no lane wraps around; else false.
 template <class T>
-bool affine_ends(const Affine& value, T* first, T* last);
+bool affine_ends(const Affine& value, T* first, T* last) {
+  if (value.state == AffineState::Lanes) return false;
+  *first = static_cast<T>(value.base);
+  using Signed = std::make_signed_t<T>;
+  Signed span;
+  return !__builtin_mul_overflow(static_cast<Signed>(value.step), static_cast<Signed>(kWarpSize - 1), &span) &&
+         !__builtin_add_overflow(*first, span, last);
+}
 
 }  // namespace kiln::engine

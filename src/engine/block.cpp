@@ -9,6 +9,7 @@
 #include "engine/affine.h"
 #include "engine/budget.h"
 #include "engine/fault.h"
+#include "engine/hoist.h"
 #include "engine/warp.h"
 
 namespace kiln::engine {
@@ -134,8 +135,9 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
 
 }  // namespace
 
-void fill_specials(Warp& warp, Frame& frame) {
+void fill_specials(Warp& warp, Frame& frame, Tier from) {
   for (const SpecialSlot& slot : frame.program->specials) {
+    if (slot.tier < from) continue;
     std::byte* to = frame.data() + slot.offset;
     if (!slot.lanes) {
       uint64_t value = warp_special(warp, frame, slot.special);
@@ -170,7 +172,10 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
   shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
   if (of.reserved_bytes) std::memset(shared + of.shared_bytes, 0, of.reserved_bytes);
-  for (Barrier& barrier : barriers) barrier = {};
+  number = at.x + uint64_t{of.grid_dim.x} * (at.y + uint64_t{of.grid_dim.y} * at.z);
+  if (of.has_barriers) {
+    for (Barrier& barrier : barriers) barrier = {};
+  }
   warp_count = (of.threads_per_block + kWarpSize - 1) / kWarpSize;
   while (warps.size() < warp_count) warps.push_back(std::make_unique<Warp>());
   finished.assign(warp_count, 0);
@@ -180,8 +185,33 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
 
 namespace {
 
-// False: there is no memory for its registers.
-bool start_warp(Block& block, uint32_t index) {
+// Which Op does a warp begin with? What the frame still holds of the launch or of the block need not run again.
+const Op* begin(Warp& warp, Frame& frame) {
+  const Block& block = *warp.block;
+  const Program& program = *block.grid->program;
+  const Op* ops = program.ops.data();
+  const uint64_t served = frame.served_block;
+  const uint32_t before = frame.served_warp;
+  frame.served_block = block.number;
+  frame.served_warp = warp.index;
+  if (served == block.number) {
+    const KilnDim3& dim = block.grid->block_dim;
+    const bool same_row = (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
+    if (same_row && advance(program, frame, before, warp.index)) {
+      fill_specials(warp, frame, Tier::Warp);
+      return ops + program.warp_start;
+    }
+  }
+  if (served != ~uint64_t{0}) {
+    fill_specials(warp, frame, Tier::Block);
+    return ops + program.block_start;
+  }
+  fill_specials(warp, frame);
+  return ops;
+}
+
+// Null: there is no memory for its registers.
+const Op* start_warp(Block& block, uint32_t index) {
   Warp& warp = *block.warps[index];
   Grid& grid = *block.grid;
   warp.block = &block;
@@ -197,20 +227,17 @@ bool start_warp(Block& block, uint32_t index) {
   warp.splits.clear();
   warp.copies.clear();
   warp.groups.clear();
-  warp.kernel_frame = nullptr;
   warp.local_limit = 0;
-  if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return false;
-  Frame* frame = block.worker->acquire(*grid.program, grid);
-  if (!frame) return false;
+  if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return nullptr;
+  if (!warp.kernel_frame) warp.kernel_frame = block.worker->acquire(*grid.program, grid);
+  Frame* frame = warp.kernel_frame;
+  if (!frame) return nullptr;
   frame->parent = nullptr;
   frame->depth = 0;
   frame->users = 1;
   frame->local_offset = 0;
   frame->stack_bytes = 0;
-  warp.kernel_frame = frame;
-  fill_specials(warp, *frame);
-  warp.splits.push_back({grid.program->ops.data(), warp.alive, frame, Wait::None, 0, 0, 0, false});
-  return true;
+  return begin(warp, *frame);
 }
 
 std::string describe_exhaustion(const Grid& grid) {
@@ -245,20 +272,26 @@ Outcome Block::run() {
   for (uint32_t i = 0; i < warp_count; ++i) {
     if (finished[i]) continue;
     Warp& warp = *warps[i];
+    const Op* first = nullptr;
     if (i >= started) {
       started = i + 1;
-      if (!start_warp(*this, i)) {
+      first = start_warp(*this, i);
+      if (!first) {
         grid->report(kLaunchOutOfResources, describe_exhaustion(*grid));
         abandon();
         return Outcome::Faulted;
       }
     }
-    Outcome outcome = warp.run();
+    Outcome outcome = warp.run(first);
     if (outcome == Outcome::Finished) {
       finished[i] = 1;
       ++finished_count;
-      release_frames(warp);
       progress = true;
+      if (i + 1 == started && i + 1 < warp_count) {
+        std::swap(warps[i], warps[i + 1]);  // the next one goes on with what this one leaves, its frame too
+      } else {
+        release_frames(warp);
+      }
     } else if (outcome == Outcome::Faulted || grid->stop.load(std::memory_order_relaxed)) {
       abandon();
       return Outcome::Faulted;

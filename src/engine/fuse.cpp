@@ -34,6 +34,18 @@ Handler fused(const Op& load, const Op& reader) {
 
 }  // namespace
 
+void fuse_branches(Program& program) {
+  std::vector<Op>& ops = program.ops;
+  for (size_t i = 0; i + 1 < ops.size(); ++i) {
+    const Op& branch = ops[i + 1];
+    bool negated;
+    if (!is_compare_affine(ops[i].run) || !is_branch_if(branch, &negated)) continue;
+    if (branch.a != ops[i].d || branch.target <= &branch) continue;
+    ops[i].target = branch.target;
+    ops[i].y = !negated;  // the branch is taken when the predicate is this
+  }
+}
+
 void fuse_loads(Program& program) {
   std::vector<Op>& ops = program.ops;
   for (size_t i = ops.size(); i-- > 0;) {

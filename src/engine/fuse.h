@@ -26,6 +26,11 @@ bool is_scalar_load_32(Handler handler);  // one value of 4 bytes
 // Bit of Op::y on a load: one Op of the same stretch reads the value and nothing else does.
 constexpr uint8_t kReadOnce = 1;
 
+// A comparison of base and step with a scalar: mostly all lanes agree, and a forward branch behind it is decided.
+bool is_compare_affine(Handler handler);
+bool is_branch_if(const Op& op, bool* negated);
+void fuse_branches(Program& program);
+
 // Moves such loads to where they are read, and fuses them.
 void fuse_loads(Program& program);
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +92,7 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
   }
   if (frame->epoch != grid.epoch) {
     frame->epoch = grid.epoch;
+    frame->served_block = ~uint64_t{0};
     if (&program == grid.program) {
       for (const ParameterSlot& slot : program.parameters) {
         uint64_t value = 0;
@@ -121,8 +123,13 @@ void Worker::release(Frame* frame) {
 }
 
 bool Worker::open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active) {
-  const uint64_t index = grid.next_block.fetch_add(1, std::memory_order_relaxed);
-  if (index >= grid.block_count / grid.cluster_size) return false;
+  if (next_ == end_) {
+    const uint64_t all = grid.block_count / grid.cluster_size;
+    next_ = std::min(grid.next_block.fetch_add(grid.blocks_at_once, std::memory_order_relaxed), all);
+    end_ = std::min(next_ + grid.blocks_at_once, all);
+    if (next_ == end_) return false;
+  }
+  const uint64_t index = next_++;
   auto open = [&](KilnDim3 at) {
     std::unique_ptr<Block> block;
     if (spare_blocks_.empty()) {
@@ -176,6 +183,7 @@ constexpr uint32_t kRoundsBetweenPolls = 64;
 
 void Worker::run_blocks(Grid& grid) {
   for (CachedRegion& region : cache_) region = {};
+  next_ = end_ = 0;
   std::vector<std::unique_ptr<Block>> active;
   // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
   // more; a cooperative launch has all its blocks resident.
@@ -296,11 +304,25 @@ uint32_t worker_limit() {
   return static_cast<uint32_t>(std::max(count, 1));
 }
 
+namespace {
+
+// Enough for a thread to be alone with its memory for a while, few enough for all threads to end together. Blocks that
+// wait for each other are taken one by one, in the order in which they are waited for.
+uint32_t blocks_at_once(const Grid& grid, uint32_t workers) {
+  if (grid.cooperative || grid.cluster_size > 1 || grid.program->may_wait) return 1;
+  constexpr uint64_t kShares = 64, kMost = 16;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(grid.block_count / (kShares * workers), 1, kMost));
+}
+
+}  // namespace
+
 void run_grid(Grid& grid) {
   thread_local Worker own;
   // Waking the pool costs some microseconds: not worth it for little.
   bool small = grid.block_count == 1 || grid.block_count * grid.threads_per_block <= 1024;
-  if (!small && worker_limit() > 1 && pool()->share(grid, own)) return;
+  const uint32_t workers = small ? 1 : worker_limit();
+  grid.blocks_at_once = blocks_at_once(grid, workers);
+  if (workers > 1 && pool()->share(grid, own)) return;
   own.run_blocks(grid);
 }
 

@@ -2,6 +2,7 @@
 // How do comparisons make predicates, and how do predicates select? (PTX ISA 9.7.6, 9.7.7)
 #include "engine/affine.h"
 #include "engine/control.h"
+#include "engine/fuse.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
 
@@ -120,7 +121,8 @@ const Op* run_compare_affine(Warp& warp, const Op* op) {
     bool first = F::f(a_first, b_first);
     if (first == F::f(a_last, b_last)) {
       warp.set_predicate(op->d, first ? kFullMask : 0);
-      return op + 1;
+      if (!op->target) return op + 1;
+      return first == (op->y != 0) ? op->target : op + 2;  // the branch behind it, fused (fuse.h)
     }
   }
   if (how.a.affine) materialize(warp, how.a.offset);
@@ -137,6 +139,21 @@ Handler compare_affine_named(std::string_view name) {
   if (name == "ge") return &run_compare_affine<Compare_ge, T>;
   return nullptr;
 }
+
+}  // namespace
+
+bool is_compare_affine(Handler handler) {
+  constexpr std::string_view kNames[] = {"lt", "le", "gt", "ge"};
+  for (std::string_view name : kNames) {
+    if (handler == compare_affine_named<int32_t>(name) || handler == compare_affine_named<uint32_t>(name) ||
+        handler == compare_affine_named<int64_t>(name) || handler == compare_affine_named<uint64_t>(name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
 
 bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand, uint32_t to) {
   AffineCompare how;

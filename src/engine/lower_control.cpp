@@ -8,6 +8,7 @@
 #include "engine/affine.h"
 #include "engine/control.h"
 #include "engine/fault.h"
+#include "engine/fuse.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
 
@@ -34,6 +35,11 @@ const Op* run_branch_if(Warp& warp, const Op* op) {
 }
 
 }  // namespace
+
+bool is_branch_if(const Op& op, bool* negated) {
+  *negated = op.run == &run_branch_if<true>;
+  return *negated || op.run == &run_branch_if<false>;
+}
 
 const Op* run_guard_next(Warp& warp, const Op* op) {
   uint32_t p = warp.predicate(op->a);

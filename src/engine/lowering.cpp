@@ -11,6 +11,7 @@
 #include "engine/control.h"
 #include "engine/fault.h"
 #include "engine/fuse.h"
+#include "engine/hoist.h"
 #include "engine/image.h"
 #include "engine/numeric.h"
 #include "engine/spread.h"
@@ -28,6 +29,19 @@ constexpr std::string_view kParks[] = {"brx",      "call", "ret",      "exit",  
                                        "mbarrier", "mma",  "ldmatrix", "stmatrix", "wgmma", "wmma",  "movmatrix"};
 
 std::atomic<uint64_t> next_serial{1};
+
+// Does it look at memory in a way that asks for what others write? Calls may.
+bool may_wait(const ptx::Body& body) {
+  constexpr std::string_view kNames[] = {"atom", "call", "mbarrier", "nanosleep", "fence", "membar"};
+  for (const ptx::Instruction& ins : body.instructions) {
+    for (std::string_view name : kNames) {
+      if (ins.mnemonic == name) return true;
+    }
+    if (ins.mnemonic == "ld" && (ins.has("volatile") || ins.has("acquire") || ins.has("relaxed") || ins.has("mmio")))
+      return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -312,31 +326,63 @@ Status Lowering::lower_instruction(uint32_t index) {
   return {};
 }
 
+// What is there before the first Op, and for how long.
+std::unordered_map<uint32_t, Tier> Lowering::tiers_of_slots() {
+  std::unordered_map<uint32_t, Tier> tiers;
+  for (const auto& [bits, offset] : constants_) tiers[offset] = Tier::Launch;
+  for (const auto& [bits, offset] : lane_constants_) tiers[offset] = Tier::Launch;
+  for (const ParameterSlot& slot : program_.parameters) tiers[slot.offset] = Tier::Launch;
+  for (SpecialSlot& slot : program_.specials) {
+    slot.tier = tier_of(slot.special, slot.lanes, slot.affine);
+    if (!slot.affine) tiers[slot.offset] = slot.tier;
+  }
+  return tiers;
+}
+
 void Lowering::finish() {
+  first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
   emit(is_kernel() ? &run_exit : &run_return);
-  std::vector<Op> ordered;
-  ordered.reserve(program_.ops.size() + prologue_.size() + after_.size());
-  ordered.insert(ordered.end(), prologue_.begin(), prologue_.end());
-  std::vector<uint32_t> moved(program_.ops.size());
+  std::vector<PlacedOp> placed;
+  placed.reserve(program_.ops.size() + prologue_.size() + after_.size());
+  for (const Op& op : prologue_) placed.push_back({op});
+  std::vector<uint32_t> place_of_op(program_.ops.size());
   auto next = after_.begin();
+  uint32_t instruction = 0;
   for (uint32_t i = 0; i < program_.ops.size(); ++i) {
-    moved[i] = static_cast<uint32_t>(ordered.size());
-    ordered.push_back(program_.ops[i]);
-    for (; next != after_.end() && next->first == i; ++next) ordered.push_back(next->second);
+    while (instruction < body_.instructions.size() && first_op_[instruction + 1] <= i) ++instruction;
+    const bool guarded =
+        instruction < body_.instructions.size() && body_.instructions[instruction].guard != ptx::kNoRegister;
+    place_of_op[i] = static_cast<uint32_t>(placed.size());
+    placed.push_back({program_.ops[i], guarded});
+    for (; next != after_.end() && next->first == i; ++next) placed.push_back({next->second});
+  }
+  if (is_kernel()) find_tiers(program_, tiers_of_slots(), placed);
+  std::vector<Op> ordered;
+  ordered.reserve(placed.size());
+  std::vector<uint32_t> moved(placed.size()), goes_on(placed.size());  // to where; behind it, among those of each warp
+  for (Tier tier : {Tier::Launch, Tier::Block, Tier::Warp}) {
+    if (tier == Tier::Block) program_.block_start = static_cast<uint32_t>(ordered.size());
+    if (tier == Tier::Warp) program_.warp_start = static_cast<uint32_t>(ordered.size());
+    for (size_t i = 0; i < placed.size(); ++i) {
+      if (tier == Tier::Warp) goes_on[i] = static_cast<uint32_t>(ordered.size());
+      if (placed[i].tier != tier) continue;
+      moved[i] = static_cast<uint32_t>(ordered.size());
+      ordered.push_back(placed[i].op);
+    }
   }
   program_.ops = std::move(ordered);
-  first_op_.push_back(static_cast<uint32_t>(moved.size() - 1));
-  auto op_of = [&](uint32_t instruction) -> const Op* { return &program_.ops[moved[first_op_[instruction]]]; };
+  auto op_of = [&](uint32_t index) -> const Op* { return &program_.ops[goes_on[place_of_op[first_op_[index]]]]; };
   std::function<const Op*(std::string_view)> find = [&](std::string_view label) -> const Op* {
     auto found = body_.labels.find(label);
     return found == body_.labels.end() ? nullptr : op_of(found->second);
   };
-  for (const Fix& fix : fixes_) fix.apply(program_.ops[moved[fix.op]], find);
+  for (const Fix& fix : fixes_) fix.apply(program_.ops[moved[place_of_op[fix.op]]], find);
   for (uint32_t op : branches_around_) {
-    Op& around = program_.ops[moved[op]];
+    Op& around = program_.ops[moved[place_of_op[op]]];
     around.target = op_of(static_cast<uint32_t>(around.imm));
   }
   fuse_loads(program_);
+  fuse_branches(program_);
   program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;
   program_.image.resize(std::min<size_t>(program_.image.size(), program_.frame_bytes));
 }
@@ -345,6 +391,7 @@ Status Lowering::run() {
   CHECK_OK(declare());
   count_definitions();
   find_stretches();
+  program_.may_wait = may_wait(body_);
   for (uint32_t i = 0; i < body_.instructions.size(); ++i) {
     first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
     CHECK_OK(lower_instruction(i));

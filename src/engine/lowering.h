@@ -140,6 +140,7 @@ class Lowering {
   void find_stretches();
   void free_slots_after(uint32_t index);
   void finish();
+  std::unordered_map<uint32_t, Tier> tiers_of_slots();
   Error error_at(const ptx::Instruction& ins, std::string why) const;
   uint32_t allocate(uint32_t bytes, uint32_t align);
   uint32_t allocate_constant(const void* bytes, uint32_t size);

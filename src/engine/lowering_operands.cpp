@@ -279,6 +279,7 @@ bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t res
   p.offset = allocate(kAffineLanes + result_bytes * kWarpSize, 64);
   p.defined_at = static_cast<uint32_t>(program_.ops.size());
   AffineOp how;
+  how.kind = kind;
   for (int i = 0; i < 3; ++i) how.terms[i] = terms[i];
   how.on_lanes.run = on_lanes;
   how.on_lanes.d = p.offset + kAffineLanes;

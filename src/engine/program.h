@@ -105,11 +105,21 @@ enum class Special : uint8_t {
   GlobalTimer,  // these change: read by an Op of their own
 };
 
+// How long a value holds (hoist.h).
+enum class Tier : uint8_t { Launch, Block, Warp };
+
 struct SpecialSlot {
   Special special;
   uint32_t offset;
   bool lanes;   // 32 lanes of 4 bytes, else a scalar
   bool affine;  // kept as base and step (affine.h)
+  Tier tier = Tier::Warp;
+};
+
+// A value of base and step that rises from warp to warp.
+struct Advance {
+  uint32_t offset;  // of the header
+  uint8_t check;    // whether other values widen it
 };
 
 // A scalar that a kernel parameter fills at launch.
@@ -126,6 +136,9 @@ struct Program {
   const ptx::Module* module = nullptr;
   const ptx::Function* function = nullptr;
   std::vector<Op> ops;
+  // A kernel begins with Ops that hold for a launch, then such that hold for a block; the first of the others.
+  uint32_t block_start = 0, warp_start = 0;
+  std::vector<Advance> advances;
   std::vector<Site> sites;
   uint32_t frame_bytes = 0;
   // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is zero.
@@ -144,6 +157,7 @@ struct Program {
   uint64_t shared_bytes = 0;     // static; the end of the last variable that this function names
   bool has_barrier = false;
   bool has_calls = false;
+  bool may_wait = false;                     // for what another block writes
   std::vector<std::shared_ptr<void>> owned;  // what Op::data points to
   std::vector<const Program*> callees;
 };

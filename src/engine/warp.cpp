@@ -138,11 +138,19 @@ void Warp::run_divergent(const Op* op) {
   }
 }
 
-Outcome Warp::run() {
+Outcome Warp::run(const Op* first) {
   turn = kTurn;
   size_t yields = 0;
-  for (;;) {
-    if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
+  if (first) {
+    frame = kernel_frame;
+    registers = frame->data();
+    mask = alive;
+    current_penalty = 0;
+    pass_sync = false;
+    resume = first;
+  }
+  for (;; first = nullptr) {
+    if (!first && !pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
     if (splits.empty()) {

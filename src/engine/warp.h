@@ -33,7 +33,10 @@ struct alignas(64) Frame {
   uint32_t local_offset = 0;  // of this function's local variables, in each lane's local memory
   uint32_t stack_bytes = 0;   // that alloca has taken behind the local variables
   uint64_t epoch = 0;         // of the launch whose parameters it holds
-  uint64_t bytes = 0;         // of the whole frame
+  // A kernel's: the block and the warp that it served last in that launch (hoist.h).
+  uint64_t served_block = ~uint64_t{0};
+  uint32_t served_warp = 0;
+  uint64_t bytes = 0;  // of the whole frame
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -108,7 +111,8 @@ struct Warp {
   Warp& operator=(const Warp&) = delete;
   ~Warp();
 
-  Outcome run();
+  // `first`: where a new warp begins, with all its lanes in its kernel's frame.
+  Outcome run(const Op* first = nullptr);
   // Handlers of control flow call these and return what they return.
   const Op* diverge(const Op* taken, uint32_t taken_mask, const Op* other);
   const Op* jump_back(const Op* from, const Op* to);
@@ -162,6 +166,7 @@ struct Block {
   Worker* worker = nullptr;
   std::shared_ptr<Cluster> cluster;  // null: the block is alone
   uint32_t x = 0, y = 0, z = 0;
+  uint64_t number = 0;  // in the grid
   uint32_t live_threads = 0;
   std::vector<std::byte> shared_storage;
   std::byte* shared = nullptr;
@@ -205,9 +210,11 @@ struct Grid {
   std::vector<ParameterLine> parameter_lines;
   MemoryMap memory;
   uint64_t epoch = 0;
-  uint64_t step_limit = 0;              // 0: none
-  std::atomic<uint64_t> next_block{0};  // or cluster
-  std::atomic<bool> stop{false};
+  uint64_t step_limit = 0;      // 0: none
+  uint32_t blocks_at_once = 1;  // that a thread takes from the counter
+  // Two lines of the cache for what threads write: else each write takes the rest of the grid from the others' caches.
+  alignas(128) std::atomic<uint64_t> next_block{0};  // or cluster
+  alignas(128) std::atomic<bool> stop{false};
   InterruptWatch interrupts;
   std::atomic<bool> interrupted{false};
   std::mutex fault_mutex;
@@ -242,6 +249,7 @@ class Worker {
     std::vector<Frame*> free;
   };
   bool open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active);
+  uint64_t next_ = 0, end_ = 0;  // blocks that this thread has taken and not begun
   // A block that has ended; `active` held it.
   void close(std::unique_ptr<Block> block);
 
@@ -256,6 +264,7 @@ struct ThreadId {
 };
 ThreadId thread_of(const Warp& warp, uint32_t lane);
 
-void fill_specials(Warp& warp, Frame& frame);
+// Those that hold for `from` or less.
+void fill_specials(Warp& warp, Frame& frame, Tier from = Tier::Launch);
 
 }  // namespace kiln::engine
