@@ -50,10 +50,7 @@ build-bars:
 test-staleness:
 	@tools/bootstrap build
 	@tools/build release
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 800
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 100 --two-sources --seed 100
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 100 --real-headers --seed 200
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --workers $$(nproc) --edits 240 --kill --seed 300
+	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan
 
 format:
 	@tools/format --fix

@@ -2,20 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is what an incremental build gives ever older than its sources? Random edits; the oracle is a clean nvcc build of each state.
 
-    staleness.py KILN [--edits 1000] [--seed 0] [--workers 1] [--real-headers] [--two-sources] [--kill]
+    staleness.py KILN [--edits 1000] [--seed 0] [--workers 1] [--real-headers] [--slice] [--two-sources] [--kill]
+    staleness.py KILN --plan
 
 One project, built by kiln after every edit in the same folder with the same cache. Of both builds the value that the host
 returns and the PTX of every kernel are compared. Edits: comments, device body, host body, header, define, flag, environment
 flags, the host compiler swapped at its path with size and time kept, a header that shadows another one, __has_include,
 branches under __CUDA_ARCH__ and #ifndef __CUDA_ARCH__. Without --real-headers a small cuda_runtime.h stands in, which makes a
-compile four times as fast; with it the lane that compiles a slice by NVRTC takes part. --two-sources has a second kernel in a
+compile four times as fast. --slice has real headers, more edits of the kernel, and nothing that keeps NVRTC from compiling its slice.
+--two-sources has a second kernel in a
 file of its own. --kill ends every build at a random moment with SIGKILL first; what was edited is then built, or edited further,
-or taken back. --workers share the edits, each with a seed of its own.
+or taken back; --edits then counts the builds that were killed before their end. --workers share the edits, each with a seed of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
 import os
@@ -54,13 +57,14 @@ class State:
     arch_branch: int = 1
     host_branch: int = 1
     second: int = 0
+    simple: bool = False  # nothing that keeps NVRTC from compiling a slice
     history: Counter = field(default_factory=Counter)
 
     def edit(self, dice: random.Random) -> str:
-        kind = dice.choice(
-            ["comment", "device", "device", "host", "header", "define", "fast_math", "environment", "compiler", "shadow",
-             "extra", "arch_branch", "host_branch", *(["second", "device"] * 3 if self.second else [])]
-        )  # fmt: skip
+        kinds = ["comment", "host", "header", "define", "fast_math", "compiler", "arch_branch", "host_branch"]
+        kinds += ["device"] * 8 if self.simple else ["device", "device", "environment", "shadow", "extra"]
+        kinds += ["second", "device"] * 3 if self.second else []
+        kind = dice.choice(kinds)
         old = getattr(self, kind)
         setattr(self, kind, not old if isinstance(old, bool) else dice.choice([n for n in range(2, 60) if n != old]))
         self.history[kind] += 1
@@ -73,13 +77,10 @@ class State:
         )
 
     def source(self) -> str:
+        asked = '#if __has_include("extra.h")\n#include "extra.h"\n#else\n#define EXTRA 5\n#endif'
         return f"""// comment {self.comment}
 #include "value.h"
-#if __has_include("extra.h")
-#include "extra.h"
-#else
-#define EXTRA 5
-#endif
+{"#define EXTRA 5" if self.simple else asked}
 #ifndef ENVIRONMENT
 #define ENVIRONMENT 0
 #endif
@@ -105,6 +106,7 @@ extern "C" __attribute__((visibility("default"))) long host_value() {{
 class Project:
     def __init__(self, kiln: Path, top: Path, real_headers: bool):
         self.kiln, self.top = kiln, top
+        self.lately: list[float] = []  # seconds of the last builds
         self.flags = [] if real_headers else ["-Xcompiler=-D__COMMON_FUNCTIONS_H__", f"-I{TINY}"]
         for name in ("first", "second", "bin", "oracle"):
             (top / name).mkdir(parents=True)
@@ -166,11 +168,13 @@ class Project:
         return line + (["--fast-math"] if state.fast_math else [])
 
     def by_kiln(self, state: State) -> dict:
+        begun = time.monotonic()
         done = subprocess.run(
             self.kiln_line(state), cwd=self.top, env=self.environment(state), capture_output=True, text=True
         )
         if done.returncode != 0:
             raise SystemExit(f"kiln build failed:\n{done.stdout}\n{done.stderr}")
+        self.lately = [*self.lately[-3:], time.monotonic() - begun]
         return json.loads(done.stdout)
 
     def killed(self, state: State, after_s: float) -> bool:
@@ -180,10 +184,8 @@ class Project:
         )  # fmt: skip
         time.sleep(after_s)
         alive = process.poll() is None
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
         return alive
 
@@ -256,11 +258,9 @@ class Tally:
             getattr(self, name).update(getattr(other, name))
 
 
-def kill_a_build(
-    project: Project, state: State, former: State, dice: random.Random, longest: float, tally: Tally
-) -> State:
+def kill_a_build(project: Project, state: State, former: State, dice: random.Random, tally: Tally) -> State:
     """What is to be built after it: the same, something else too, or what was there before."""
-    tally.kills += project.killed(state, dice.uniform(0, longest))
+    tally.kills += project.killed(state, dice.uniform(0, max(project.lately)))
     then = dice.choice(["the same", "edited further", "taken back"])
     tally.after_kill[then] += 1
     if then == "edited further":
@@ -276,21 +276,20 @@ def kill_a_build(
 def random_edits(given: argparse.Namespace, edits: int, seed: int) -> Tally:
     kiln, dice, tally, begun = given.kiln.resolve(), random.Random(seed), Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kiln-stale-") as folder:
-        state, project = (
-            State(second=1 if given.two_sources else 0),
-            Project(kiln, Path(folder).resolve(), given.real_headers),
-        )
+        state = State(second=1 if given.two_sources else 0, simple=given.slice)
+        project = Project(kiln, Path(folder).resolve(), given.real_headers or given.slice)
         project.write(state)
         project.by_kiln(state)
-        longest = time.monotonic() - begun
-        for number in range(edits):
+        number = -1
+        while (tally.kills if given.kill else tally.done) < edits:
+            number += 1
             if given.limit and time.monotonic() - begun > given.limit:
                 break
             former = copy.copy(state)
             kind = state.edit(dice)
             project.write(state)
             if given.kill:
-                state = kill_a_build(project, state, former, dice, longest, tally)
+                state = kill_a_build(project, state, former, dice, tally)
             built = project.by_kiln(state)
             tally.lanes[built["lane"]] += 1
             wanted = project.by_nvcc(state)
@@ -311,6 +310,32 @@ def random_edits(given: argparse.Namespace, edits: int, seed: int) -> Tally:
     return tally
 
 
+def tried(given: argparse.Namespace) -> Tally:
+    """All edits of one kind of run, told in words."""
+    begun, tally = time.monotonic(), Tally()
+    shares = [given.edits // given.workers + (n < given.edits % given.workers) for n in range(given.workers)]
+    with ThreadPoolExecutor(given.workers) as pool:
+        for one in pool.map(lambda n: random_edits(given, shares[n], given.seed + n), range(given.workers)):
+            tally.add(one)
+    edits = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.history.items()))
+    wanted = f"{given.edits} killed builds" if given.kill else f"{given.edits}"
+    print(f"{tally.done} edits of {wanted} ({edits}) in {time.monotonic() - begun:.0f} s")
+    killed = f"; {tally.kills} builds killed, then {dict(tally.after_kill)}" if given.kill else ""
+    print(f"lanes: {dict(tally.lanes)}{killed}")
+    print(f"{tally.stale} stale, {tally.needless} comments compiled device code", flush=True)
+    return tally
+
+
+# What `make test-staleness` tries: edits, and the options that differ.
+PLAN = (
+    (780, {}),
+    (100, {"two_sources": True}),
+    (100, {"slice": True}),
+    (20, {"real_headers": True}),
+    (200, {"kill": True}),
+)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Random edits against a clean nvcc build.")
     parser.add_argument("kiln", type=Path)
@@ -318,28 +343,29 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--real-headers", action="store_true")
+    parser.add_argument("--slice", action="store_true")
     parser.add_argument("--two-sources", action="store_true")
     parser.add_argument("--kill", action="store_true")
-    parser.add_argument(
-        "--limit", type=float, default=0, metavar="SECONDS", help="stop after this many; tells how far it came"
-    )
+    parser.add_argument("--plan", action="store_true", help="1,000 edits of all kinds and 200 kills, with all cores")
+    parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="stop after this many; tells how far")
     given = parser.parse_args()
     if not shutil.which("nvcc"):
         print("skipped: no nvcc on PATH")
         return 0
-    begun, tally = time.monotonic(), Tally()
-    shares = [given.edits // given.workers + (n < given.edits % given.workers) for n in range(given.workers)]
-    with ThreadPoolExecutor(given.workers) as pool:
-        for one in pool.map(lambda n: random_edits(given, shares[n], given.seed + n), range(given.workers)):
-            tally.add(one)
-    edits = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.history.items()))
-    print(f"{tally.done} of {given.edits} edits ({edits}) in {time.monotonic() - begun:.0f} s")
-    print(
-        f"lanes: {dict(tally.lanes)}"
-        + (f"; {tally.kills} builds killed, then {dict(tally.after_kill)}" if given.kill else "")
-    )
-    print(f"{tally.stale} stale, {tally.needless} comments compiled device code")
-    return 1 if tally.stale or tally.needless or tally.done == 0 else 0
+    runs = [given]
+    if given.plan:
+        given.workers = len(os.sched_getaffinity(0))
+        runs = [
+            argparse.Namespace(**vars(given) | {"edits": n, "seed": 1000 * i} | more)
+            for i, (n, more) in enumerate(PLAN)
+        ]
+    tallies = [tried(one) for one in runs]
+    total = Tally()
+    for tally in tallies:
+        total.add(tally)
+    if given.plan:
+        print(f"in all {total.done} edits, {total.kills} killed builds: {total.stale} stale")
+    return 1 if total.stale or total.needless or any(tally.done == 0 for tally in tallies) else 0
 
 
 if __name__ == "__main__":
