@@ -2,7 +2,7 @@
 # What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-staleness bars build-bars tidy format test-torch-versions clean distclean
+.PHONY: help build demo test test-staleness bars build-bars inspect-bars tidy format test-torch-versions clean distclean
 
 help:
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
@@ -10,6 +10,7 @@ help:
 	@echo "make test                 all tests; ends with one line of counts"
 	@echo "make bars                 what a build, a load and a call cost, beside the alternatives"
 	@echo "make build-bars           what builds cost beside nvcc; BARS=--classic: and beside the classic advice"
+	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel: all of it; docs/results/inspect.md"
 	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
 	@echo "make format               clang-format over the C++ sources"
@@ -46,6 +47,11 @@ build-bars:
 	@tools/bootstrap all
 	@tools/build release
 	@source build/environment && "$$KILN_PYTHON" benchmarks/build_bars.py $(BARS)
+
+inspect-bars:
+	@tools/bootstrap test
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/inspect_bars.py --write docs/results $(BARS)
 
 test-staleness:
 	@tools/bootstrap build

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <optional>
+
 #include "base/text.h"
 #include "binary/decompress.h"
 
@@ -23,10 +25,17 @@ Error damaged(std::string_view what, uint64_t offset, std::string why) {
 std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 bool leads_out(std::string_view name) {
-  if (name.empty() || name.front() == '/' || name.find('\\') != name.npos || name.find('\0') != name.npos) return true;
+  if (name.empty() || name.front() == '/' || name.find('\\') != name.npos) return true;
   for (std::string_view part : text::split(name, '/'))
     if (part == "..") return true;
   return false;
+}
+
+// A newline in a name could feign a line of kiln's own, an escape sequence steer the terminal.
+std::optional<uint64_t> control_character(std::string_view name) {
+  for (uint64_t i = 0; i < name.size(); ++i)
+    if (auto c = static_cast<unsigned char>(name[i]); c < 0x20 || c == 0x7f) return i;
+  return std::nullopt;
 }
 
 struct Directory {
@@ -83,6 +92,8 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
   member.unpacked_bytes = *read_at<uint32_t>(*head, 24);
   uint64_t packed = *read_at<uint32_t>(*head, 20), local = *read_at<uint32_t>(*head, 42);
   read_zip64(*extra, member.unpacked_bytes, packed, local);
+  if (auto bad = control_character(member.name))
+    return damaged("a zip archive", *at + kZipEntryBytes + *bad, "a member's name has a control character");
   if (leads_out(member.name))
     return damaged("a zip archive", *at, fmt::format("the member '{}' leads out of its folder", member.name));
   if (*read_at<uint16_t>(*head, 8) & 1)
@@ -134,6 +145,7 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
         name = name.substr(0, name.find('\n'));
       }
       if (name.ends_with('/')) name.remove_suffix(1);
+      if (control_character(name)) return damaged("an archive", at, "a member's name has a control character");
       out.push_back({std::string(name), *content, content->size(), 0});
     }
     at += kArHeaderBytes + ((static_cast<uint64_t>(*size) + 1) & ~uint64_t{1});

@@ -51,6 +51,7 @@ inline constexpr uint32_t kAnnotationSpill = 1;
 struct KernelAttributes {
   uint32_t max_threads[3] = {0, 0, 0}, required_threads[3] = {0, 0, 0}, cluster[3] = {0, 0, 0};
   uint32_t max_cluster_rank = 0;
+  uint32_t min_blocks = 0;  // a multiprocessor's; no attribute has it, who reads the PTX fills it in. 0: not known
   uint32_t parameter_bytes = 0, max_registers = 0, barriers = 0;
   std::vector<KernelParameter> parameters;  // by ordinal
   std::vector<Annotation> annotations;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "binary/containers.h"
 #include "binary/cubin.h"
+#include "binary/decompress.h"
 #include "binary/fatbin.h"
 #include "inspect/images.h"
 
@@ -36,12 +37,29 @@ bool may_be_binary(const std::string& name) {
   return file.find(".so.") != file.npos;
 }
 
+// All members are unpacked at once. Libraries shrink to a third, mostly empty ones to a hundredth; who claims more
+// lies, or wants the memory.
+constexpr uint64_t kMaxWheelRatio = 200, kSmallWheelBytes = 64 << 20;
+
+Status check_sizes(const Artifact& holder, const std::vector<binary::Member>& members) {
+  uint64_t claimed = 0;
+  for (const binary::Member& member : members)
+    if (may_be_binary(member.name)) claimed += std::min(member.unpacked_bytes, binary::kMaxUnpackedBytes);
+  if (claimed <= kSmallWheelBytes || claimed / kMaxWheelRatio <= holder.bytes.size()) return {};
+  return Error{Fault::Work, "",
+               fmt::format("its binaries claim {} bytes out of a file of {}: more than {} times as much", claimed,
+                           holder.bytes.size(), kMaxWheelRatio),
+               ""};
+}
+
 Result<std::vector<Artifact>> open_members(const Artifact& holder, bool zip) {
   TRY(auto members, zip ? binary::read_zip(holder.bytes) : binary::read_ar(holder.bytes));
+  if (zip) CHECK_OK(check_sizes(holder, members));
   std::vector<Artifact> out;
   for (const binary::Member& member : members) {
     if (zip && !may_be_binary(member.name)) continue;
-    Artifact artifact{member.name, holder.path, member.name, FileKind::Unknown, member.packed, holder.mapping, nullptr};
+    Artifact artifact{member.name,   holder.path,    member.name, FileKind::Unknown,
+                      member.packed, holder.mapping, nullptr,     nullptr};
     if (member.method != 0) {
       TRY(auto bytes, binary::unpack_member(member));
       artifact.unpacked = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -49,6 +67,10 @@ Result<std::vector<Artifact>> open_members(const Artifact& holder, bool zip) {
     }
     artifact.kind = kind_of(artifact.bytes);
     if (is_binary(artifact.kind)) out.push_back(std::move(artifact));
+  }
+  if (zip) {
+    auto all = std::make_shared<const std::vector<Artifact>>(out);
+    for (Artifact& artifact : out) artifact.wheel = all;
   }
   return out;
 }
@@ -105,7 +127,7 @@ FileKind kind_of(Bytes bytes) {
 
 Result<std::vector<Artifact>> open_file(const path& file, const std::string& shown) {
   TRY(auto mapped, sys::MappedFile::open(file));
-  Artifact artifact{shown, file, "", FileKind::Unknown, {}, nullptr, nullptr};
+  Artifact artifact{shown, file, "", FileKind::Unknown, {}, nullptr, nullptr, nullptr};
   artifact.mapping = std::make_shared<const sys::MappedFile>(std::move(mapped));
   artifact.bytes = artifact.mapping->bytes();
   if (artifact.bytes.empty())
@@ -123,6 +145,13 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
   if (members->empty())
     return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "it holds no binary", "unpack it and look"};
   return members;
+}
+
+std::string installed_name(const std::string& member) {
+  size_t first = member.find('/'), second = first == member.npos ? first : member.find('/', first + 1);
+  if (second == member.npos || !std::string_view(member).substr(0, first).ends_with(".data")) return member;
+  std::string_view scheme = std::string_view(member).substr(first + 1, second - first - 1);
+  return scheme == "platlib" || scheme == "purelib" ? member.substr(second + 1) : member;
 }
 
 Result<path> find_package(const sys::Files& files, sys::Processes& processes, const sys::Environment& env,

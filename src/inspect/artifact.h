@@ -26,10 +26,14 @@ struct Artifact {
   binary::Bytes bytes;
   std::shared_ptr<const sys::MappedFile> mapping;          // when the bytes are the file's own
   std::shared_ptr<const std::vector<std::byte>> unpacked;  // when they were compressed
+  std::shared_ptr<const std::vector<Artifact>> wheel;      // of a member of a wheel: all its binaries
 };
 
 // One file: itself; of a .a its objects; of a wheel its binaries. An error names file and offset.
 Result<std::vector<Artifact>> open_file(const sys::fs::path& path, const std::string& shown);
+
+// Where pip puts a member of a wheel, in its folder of packages: "x-1.data/platlib/x.so" is "x.so".
+std::string installed_name(const std::string& member);
 
 // The folder of an installed Python package (`torch`), asked of the python3 that PATH gives. An error when there is no
 // such package.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 
@@ -74,21 +75,36 @@ const GpuLimits* limits_of(uint32_t arch) {
 }
 
 Served service_for(const std::vector<Image>& images, uint32_t arch) {
-  Served best{limits_of(arch), Service::None, ""};
-  uint32_t best_arch = 0;
+  // The driver chooses within each fat binary by itself.
+  struct Choice {
+    Service service = Service::None;
+    uint32_t rank = 0;
+    const Image* image = nullptr;
+  };
+  std::map<size_t, Choice> choices;
   for (const Image& image : images) {
     bool native = image.is(ImageKind::Elf) && runs_natively(image.entry, arch);
     bool jit = image.is(ImageKind::Ptx) && can_jit(image.entry, arch);
     if (!native && !jit) continue;
     Service service = native ? Service::Native : Service::Jit;
     uint32_t rank = image.entry.arch * 2 + (image.entry.variant != 0);
-    if (best.service == Service::None || service < best.service || (service == best.service && rank > best_arch)) {
-      best.service = service;
-      best.by = image.label();
-      best_arch = rank;
-    }
+    Choice& best = choices[image.container];
+    if (service < best.service || (service == best.service && rank > best.rank)) best = {service, rank, &image};
   }
-  return best;
+  Served served{limits_of(arch), Service::None, "", 0};
+  for (const auto& [container, choice] : choices) served.service = std::min(served.service, choice.service);
+  std::map<std::string, size_t> counts;
+  for (const auto& [container, choice] : choices) {
+    if (choice.service == served.service)
+      counts[choice.image->label()] += 1;
+    else
+      served.jit_containers += 1;
+  }
+  std::vector<std::pair<size_t, std::string>> order;
+  for (const auto& [label, count] : counts) order.emplace_back(count, label);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [count, label] : order) served.by += (served.by.empty() ? "" : ", ") + label;
+  return served;
 }
 
 std::vector<Served> served_gpus(const std::vector<Image>& images) {

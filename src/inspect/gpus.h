@@ -31,7 +31,8 @@ enum class Service { Native, Jit, None };
 struct Served {
   const GpuLimits* gpu = nullptr;
   Service service = Service::None;
-  std::string by;  // "sm_80", "compute_80"
+  std::string by;  // "sm_80", "compute_80"; "sm_90, sm_90a" where fat binaries differ, the most frequent first
+  size_t jit_containers = 0;  // of a native one: fat binaries that have nothing but PTX for this GPU
 };
 // For each GPU of the table.
 std::vector<Served> served_gpus(const std::vector<Image>& images);

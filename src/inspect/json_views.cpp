@@ -57,12 +57,14 @@ Json overview_json(const Analysis& analysis, const std::vector<uint32_t>& gpus) 
     served.push_back({{"arch", dotted(one.gpu->arch)},
                       {"gpus", one.gpu->names},
                       {"service", word(one.service)},
-                      {"by", one.by.empty() ? Json(nullptr) : Json(one.by)}});
+                      {"by", one.by.empty() ? Json(nullptr) : Json(one.by)},
+                      {"jit_containers", one.jit_containers}});
   for (uint32_t arch : gpus) {
     Served one = service_for(analysis.images.images, arch);
     here.push_back({{"arch", dotted(arch)},
                     {"service", word(one.service)},
-                    {"by", one.by.empty() ? Json(nullptr) : Json(one.by)}});
+                    {"by", one.by.empty() ? Json(nullptr) : Json(one.by)},
+                    {"jit_containers", one.jit_containers}});
   }
   out["groups"] = std::move(groups);
   out["pieces"] = std::move(pieces);
@@ -108,6 +110,7 @@ Json kernel_json(const KernelRow& row, Demangler& demangle, uint32_t block_threa
            {"barriers", attributes.barriers},
            {"max_threads", shape_json(attributes.max_threads)},
            {"required_threads", shape_json(attributes.required_threads)},
+           {"min_blocks", attributes.min_blocks ? Json(attributes.min_blocks) : Json(nullptr)},
            {"cluster", shape_json(attributes.cluster)},
            {"max_registers", attributes.max_registers},
            {"code_bytes", kernel.code_bytes},

@@ -11,6 +11,9 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <tuple>
+
+#include "inspect/launch_bounds.h"
 
 namespace kiln::inspect {
 namespace {
@@ -24,7 +27,37 @@ struct Part {
   bool read = false;
 };
 
-Part read_part(const Image& image, size_t index, binary::Bytes file) {
+std::string_view text_of(binary::Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// Of the PTX that the cubin keeps (-lineinfo), or that stands beside it for the same architecture. PTX for another one
+// says nothing: authors choose bounds by __CUDA_ARCH__.
+void add_min_blocks(Part& part, const binary::Elf& cubin, const Image* ptx, binary::Bytes file) {
+  std::map<std::string, uint32_t, std::less<>> known;
+  if (const binary::ElfSection* kept = cubin.find(".nv_debug_ptx_txt")) {
+    known = min_blocks_of(text_of(cubin.content(*kept)));
+  } else if (ptx) {
+    auto bytes = unpack(*ptx, file);
+    if (bytes)
+      known = min_blocks_of(text_of(*bytes));
+    else
+      part.fault = bytes.error().why;
+  }
+  if (known.empty()) return;
+  for (KernelRow& row : part.rows)
+    if (auto found = known.find(row.name); found != known.end()) row.resources.attributes.min_blocks = found->second;
+}
+
+// The PTX of each container by architecture, so that a cubin finds its own.
+using PtxPlaces = std::map<std::tuple<size_t, uint32_t, char>, const Image*>;
+
+PtxPlaces ptx_places(const ImageList& images) {
+  PtxPlaces out;
+  for (const Image& image : images.images)
+    if (image.is(ImageKind::Ptx)) out[{image.container, image.entry.arch, image.entry.variant}] = &image;
+  return out;
+}
+
+Part read_part(const Image& image, size_t index, const Image* ptx, binary::Bytes file) {
   Part part;
   auto bytes = unpack(image, file);
   if (!bytes) {
@@ -61,6 +94,7 @@ Part read_part(const Image& image, size_t index, binary::Bytes file) {
     row.resources = std::move(kernel);
     part.rows.push_back(std::move(row));
   }
+  add_min_blocks(part, cubin->elf, ptx, file);
   return part;
 }
 
@@ -92,12 +126,14 @@ KernelList read_kernels(const ImageList& images, binary::Bytes file, const ReadO
     if (image.is(ImageKind::Elf) && (!options.wanted || options.wanted(image))) work.push_back(i);
   }
   std::vector<Part> parts(work.size());
+  const PtxPlaces places = ptx_places(images);
   std::atomic<size_t> next = 0;
   std::mutex done;
   auto run = [&] {
     for (size_t i = next++; i < work.size(); i = next++) {
       const Image& image = images.images[work[i]];
-      parts[i] = read_part(image, work[i], file);
+      auto ptx = places.find({image.container, image.entry.arch, image.entry.variant});
+      parts[i] = read_part(image, work[i], ptx == places.end() ? nullptr : ptx->second, file);
       if (options.on_done) {
         std::lock_guard lock(done);
         options.on_done(image);

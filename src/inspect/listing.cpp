@@ -127,7 +127,8 @@ std::map<std::string, std::map<uint64_t, DisassembledLine>> parse_nvdisasm(std::
     size_t comment_at = line.rfind("// |");
     std::string_view comment = comment_at == line.npos ? std::string_view() : line.substr(comment_at + 3);
     std::string_view head = text::trim(line.substr(0, comment_at));
-    if (head.starts_with(".section")) {
+    // ".sectioninfo" follows it in cubins before sm_90.
+    if (head.starts_with(".section\t") || head.starts_with(".section ")) {
       std::string_view name = text::trim(head.substr(8));
       section = &out[std::string(name.substr(0, name.find(',')))];
       label.clear();  // the one behind the last instruction of the section before
@@ -186,6 +187,8 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
     const binary::ElfSection& section = cubin.elf.sections[kernel.section];
     auto found = disassembled.find(std::string(section.name));
     listing.disassembled = found != disassembled.end() && !found->second.empty();
+    if (!listing.disassembled && out.note.empty())
+      out.note = fmt::format("nvdisasm said nothing about {}: hexadecimal words instead of operands", listing.symbol);
     Bytes code = binary::code_of(cubin, kernel);
     for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size(); at += binary::kInstructionBytes) {
       SassLine line;

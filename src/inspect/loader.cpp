@@ -21,7 +21,6 @@ constexpr size_t kMaxLibraries = 4096;
 struct Node {
   binary::Elf elf;
   binary::Dynamic dynamic;
-  std::shared_ptr<const sys::MappedFile> mapping;
   path folder;
 };
 
@@ -68,6 +67,8 @@ class Search {
  private:
   // A file for another machine is passed over, as the loader does.
   bool fits(const path& file) {
+    if (auto coming = world_.coming.find(file.lexically_normal()); coming != world_.coming.end())
+      return binary::read_at<uint16_t>(coming->second.bytes, 18) == machine_;
     if (!world_.files.state(file).is_file()) return false;
     auto mapped = sys::MappedFile::open(file);
     if (!mapped || !binary::is_elf(mapped->bytes())) return false;
@@ -92,6 +93,33 @@ class Search {
   uint16_t machine_;
   std::map<std::string, std::vector<std::string>> cache_;
 };
+
+Node open_library(const Found& found, const LoadWorld& world, LoadedLibrary& out) {
+  Node node;
+  out.path = found.file.lexically_normal();
+  out.how = found.how;
+  if (auto coming = world.coming.find(out.path); coming != world.coming.end()) {
+    out.member = coming->second.member;
+    out.bytes = coming->second.bytes;
+    out.keeper = coming->second.keeper;
+    node.folder = out.path.parent_path();
+  } else {
+    out.path = found.file;
+    auto mapped = sys::MappedFile::open(found.file);
+    if (mapped) {
+      auto mapping = std::make_shared<const sys::MappedFile>(std::move(*mapped));
+      out.bytes = mapping->bytes();
+      out.keeper = mapping;
+    }
+    auto resolved = world.files.real_path(found.file);
+    node.folder = (resolved ? *resolved : found.file).parent_path();
+  }
+  auto elf = binary::read_elf(out.bytes);
+  if (!elf) return node;
+  node.elf = std::move(*elf);
+  if (auto dynamic = binary::read_dynamic(node.elf)) node.dynamic = std::move(*dynamic);
+  return node;
+}
 
 }  // namespace
 
@@ -146,22 +174,7 @@ Result<std::vector<LoadedLibrary>> load_tree(const path& library, Bytes bytes, c
         next.by_loader = false;
       }
       Node node;
-      if (!found.file.empty()) {
-        auto mapped = sys::MappedFile::open(found.file);
-        if (mapped) {
-          node.mapping = std::make_shared<const sys::MappedFile>(std::move(*mapped));
-          auto elf = binary::read_elf(node.mapping->bytes());
-          if (elf) {
-            node.elf = std::move(*elf);
-            if (auto dynamic = binary::read_dynamic(node.elf)) node.dynamic = std::move(*dynamic);
-          }
-        }
-        auto resolved = world.files.real_path(found.file);
-        node.folder = (resolved ? *resolved : found.file).parent_path();
-        next.path = found.file;
-        next.how = found.how;
-        next.mapping = node.mapping;
-      }
+      if (!found.file.empty()) node = open_library(found, world, next);
       int index = static_cast<int>(tree.size());
       by_name[std::string(name)] = index;
       if (!node.dynamic.soname.empty()) by_name.emplace(std::string(node.dynamic.soname), index);

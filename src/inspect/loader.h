@@ -16,13 +16,22 @@
 namespace kiln::inspect {
 
 struct LoadedLibrary {
-  std::string name;           // as NEEDED says
-  sys::fs::path path;         // empty: not found
-  std::string how;            // "RUNPATH $ORIGIN/../lib", "ld.so.cache", ...
-  bool by_loader = true;      // false: only the folders that were given beside find it
-  int parent = -1;            // who asked for it first
-  std::vector<int> children;  // whom it asks for, by index
-  std::shared_ptr<const sys::MappedFile> mapping;
+  std::string name;                    // as NEEDED says
+  sys::fs::path path;                  // empty: not found
+  std::string how;                     // "RUNPATH $ORIGIN/../lib", "ld.so.cache", ...
+  bool by_loader = true;               // false: only the folders that were given beside find it
+  int parent = -1;                     // who asked for it first
+  std::vector<int> children;           // whom it asks for, by index
+  std::string member;                  // of the wheel that is looked at, which brings it; empty: it is on the disk
+  binary::Bytes bytes;                 // empty: not found, or not readable
+  std::shared_ptr<const void> keeper;  // of the bytes
+};
+
+// A file that will be on the disk once pip has installed the wheel.
+struct ComingFile {
+  std::string member;
+  binary::Bytes bytes;
+  std::shared_ptr<const void> keeper;
 };
 
 struct LoadWorld {
@@ -30,6 +39,7 @@ struct LoadWorld {
   const sys::Environment& env;
   // Where libraries lie that a process may have mapped before: torch/lib of the installed torch.
   std::vector<sys::fs::path> beside;
+  std::map<sys::fs::path, ComingFile> coming;  // by the path that it will have
 };
 
 // The library itself is 0; the others in the order in which the loader maps them.

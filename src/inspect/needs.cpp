@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -70,8 +71,8 @@ using Exports = std::vector<std::string>;
 Exports torch_exports(const std::vector<LoadedLibrary>& libraries) {
   Exports out;
   for (const LoadedLibrary& library : libraries) {
-    if (!library.mapping || !is_torch_library(library.name)) continue;
-    auto elf = binary::read_elf(library.mapping->bytes());
+    if (library.bytes.empty() || !is_torch_library(library.name)) continue;
+    auto elf = binary::read_elf(library.bytes);
     if (!elf) continue;
     const binary::ElfSection* table = elf->find_type(binary::kSectionDynamicSymbols);
     if (!table) continue;
@@ -110,8 +111,8 @@ void find_providers(SymbolView& view, const std::vector<LoadedLibrary>& librarie
   for (NeededSymbol& needed : view.needed) open[needed.symbol.name].push_back(&needed);
   for (size_t i = 1; i < libraries.size(); ++i) {
     const LoadedLibrary& library = libraries[i];
-    if (!library.mapping) continue;
-    auto elf = binary::read_elf(library.mapping->bytes());
+    if (library.bytes.empty()) continue;
+    auto elf = binary::read_elf(library.bytes);
     if (!elf) continue;
     const binary::ElfSection* table = elf->find_type(binary::kSectionDynamicSymbols);
     if (!table) continue;
@@ -127,6 +128,17 @@ void find_providers(SymbolView& view, const std::vector<LoadedLibrary>& librarie
           needed->provider = library.name;
     }
   }
+}
+
+// Where pip installs what has a platform; nothing without a python3.
+std::optional<path> packages_folder(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
+  path python = sys::find_program(files, "python3", env.get("PATH").value_or("/usr/bin:/bin"));
+  if (python.empty()) return std::nullopt;
+  sys::ProcessSpec spec;
+  spec.arguments = {python.string(), "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"};
+  auto answer = processes.run(spec);
+  if (!answer || answer->exit_code != 0) return std::nullopt;
+  return path(std::string(text::trim(answer->out))).lexically_normal();
 }
 
 void advise(SymbolView& view) {
@@ -225,12 +237,23 @@ Result<SymbolView> read_symbol_view(const Artifact& file, const sys::Files& file
     for (const Symbol& symbol : symbols) view.all.push_back(row_of(elf, symbol));
   }
   if (!dynamic.present) return view;
-  LoadWorld world{files, env, {}};
+  LoadWorld world{files, env, {}, {}};
   if (wants_torch) {
     view.torch = find_torch(files, processes, env);
     if (!view.torch.folder.empty()) world.beside.push_back(view.torch.folder / "lib");
   }
-  TRY(view.libraries, load_tree(file.path, file.bytes, world));
+  path place = file.path;
+  if (file.wheel) {
+    path packages = packages_folder(files, processes, env).value_or(file.path);
+    for (const Artifact& other : *file.wheel) {
+      std::shared_ptr<const void> keeper = other.mapping;
+      if (other.unpacked) keeper = other.unpacked;
+      world.coming[packages / installed_name(other.member)] = {other.member, other.bytes, keeper};
+    }
+    place = packages / installed_name(file.member);
+    view.origin = place.parent_path().string();
+  }
+  TRY(view.libraries, load_tree(place, file.bytes, world));
   find_providers(view, view.libraries);
   Exports exports;
   for (NeededSymbol& needed : view.needed) {

@@ -34,6 +34,8 @@ struct InstalledTorch {
 
 struct SymbolView {
   std::string soname, rpath, runpath, interpreter;
+  std::string
+      origin;  // of a member of a wheel: what $ORIGIN will be once pip has installed it; empty: the file's folder
   std::vector<SymbolRow> defined;  // of the dynamic table
   std::vector<NeededSymbol> needed;
   std::vector<SymbolRow> dynamic, all;  // whole tables as readelf -s has them; `all` is empty in a stripped file

@@ -121,8 +121,7 @@ Json kernel_row(const KernelRow& row, Demangler& demangle, uint32_t block, int l
           {"shared", row.user_shared_bytes()},
           {"reserved", kernel.shared_reserved_bytes},
           {"stack", kernel.stack_bytes},
-          {"spill_stores", kernel.spill_store_bytes},
-          {"spill_loads", kernel.spill_load_bytes},
+          {"spills", fmt::format("{} / {}", kernel.spill_store_bytes, kernel.spill_load_bytes)},
           {"constant", kernel.constant_bytes},
           {"parameters", kernel.attributes.parameter_bytes},
           {"barriers", kernel.attributes.barriers},
@@ -136,24 +135,40 @@ Json kernel_row(const KernelRow& row, Demangler& demangle, uint32_t block, int l
           {"listing", listing}};
 }
 
+// Indented below the library that asked for it first.
+std::string libraries_html(const SymbolView& view) {
+  if (view.libraries.size() < 2) return "";
+  std::string out =
+      "<h3>Libraries</h3>\n<div class=\"scroll\"><table><tr><th class=\"text\">library</th>"
+      "<th class=\"text\">where</th><th class=\"text\">by</th></tr>\n";
+  std::vector<int> depth(view.libraries.size(), 0);
+  for (size_t i = 1; i < view.libraries.size(); ++i) {
+    const LoadedLibrary& library = view.libraries[i];
+    if (library.parent > 0) depth[i] = depth[static_cast<size_t>(library.parent)] + 1;
+    std::string where = library.path.empty()     ? "not found"
+                        : library.member.empty() ? escaped(library.path.string())
+                                                 : "in this wheel: " + escaped(library.member);
+    out += fmt::format(
+        "<tr><td class=\"text\" style=\"padding-left: {}px\">{}</td><td class=\"text\">{}</td>"
+        "<td class=\"text faint\">{}</td></tr>\n",
+        10 + 16 * std::min(depth[i], 12), escaped(library.name), where, escaped(library.how));
+  }
+  return out + "</table></div>\n";
+}
+
 std::string symbols_html(const SymbolView& view) {
   std::string out = fmt::format("<p>{}", escaped(view.floor.tag));
   if (!view.floor.glibc.empty()) out += fmt::format(", GLIBC_{} or newer", escaped(view.floor.glibc));
   if (!view.floor.glibcxx.empty()) out += fmt::format(", GLIBCXX_{} or newer", escaped(view.floor.glibcxx));
   out += "</p>\n";
   for (const std::string& line : view.advice) out += fmt::format("<p>{}</p>\n", escaped(line));
-  out +=
-      "<div class=\"scroll\"><table><tr><th class=\"text\">library</th><th class=\"text\">where</th>"
-      "<th class=\"text\">by</th></tr>\n";
-  for (size_t i = 1; i < view.libraries.size(); ++i)
-    out +=
-        fmt::format("<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text faint\">{}</td></tr>\n",
-                    escaped(view.libraries[i].name),
-                    view.libraries[i].path.empty() ? "not found" : escaped(view.libraries[i].path.string()),
-                    escaped(view.libraries[i].how));
-  out +=
-      "</table></div>\n<div class=\"scroll\"><table><tr><th class=\"text\">nm</th><th class=\"name\">symbol</th>"
-      "<th class=\"text\">from</th></tr>\n";
+  out += libraries_html(view);
+  auto heading = [](const char* word, size_t count) {
+    return fmt::format(
+        "<h3>{} ({})</h3>\n<div class=\"scroll\"><table><tr><th class=\"text\">nm</th>"
+        "<th class=\"name\">symbol</th>{}</tr>\n",
+        word, grouped(count), word[0] == 'N' ? "<th class=\"text\">from</th>" : "");
+  };
   size_t rows = 0;
   auto row = [&](char letter, const SymbolRow& symbol, const std::string& from) {
     if (++rows > kMaxSymbolRows) return;
@@ -162,9 +177,11 @@ std::string symbols_html(const SymbolView& view) {
         "<tr class=\"symbol\"><td class=\"text\">{}</td><td class=\"name\">{}</td><td class=\"text\">{}</td></tr>\n",
         letter, escaped(symbol.demangled + version), escaped(from));
   };
+  out += heading("Needed", view.needed.size());
   for (const NeededSymbol& needed : view.needed)
     row(needed.symbol.letter, needed.symbol,
         !needed.provider.empty() ? needed.provider : "nobody" + (needed.why.empty() ? "" : ": " + needed.why));
+  out += "</table></div>\n" + heading("Defined", view.defined.size());
   for (const SymbolRow& symbol : view.defined) row(symbol.letter, symbol, "");
   out += "</table></div>\n";
   if (rows > kMaxSymbolRows)
@@ -208,9 +225,9 @@ std::string make_page(const PageInput& input, const sys::Files& files) {
   }
   TextStyle plain;
   plain.block_threads = input.block_threads;
-  std::string main =
-      folded("overview", "Overview",
-             overview_svg(analysis) + "<pre>" + escaped(overview_text(analysis, input.gpus, plain)) + "</pre>", true);
+  std::string main = folded(
+      "overview", "Overview",
+      overview_svg(analysis) + "<pre>" + escaped(images_and_gpus_text(analysis, input.gpus, plain)) + "</pre>", true);
   size_t kernels = analysis.kernels.rows.size();
   if (kernels) {
     std::string more = kernels > kMaxKernelRows ? fmt::format("<p class=\"faint\">{} more: kiln inspect --kernels</p>",

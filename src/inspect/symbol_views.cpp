@@ -52,10 +52,11 @@ void tree_text(const SymbolView& view, int at, int depth, std::set<int>& shown, 
   bool again = !shown.insert(at).second;
   if (depth > 0)
     out += fmt::format("  {:{}}{}  {}\n", "", (depth - 1) * 2, library.name,
-                       again                  ? "(above)"
-                       : library.path.empty() ? "not found"
-                       : library.by_loader    ? fmt::format("{} ({})", library.path.string(), library.how)
-                                              : fmt::format("not found by the loader; {}", library.path.string()));
+                       again                     ? "(above)"
+                       : library.path.empty()    ? "not found"
+                       : !library.member.empty() ? fmt::format("in this wheel: {} ({})", library.member, library.how)
+                       : library.by_loader       ? fmt::format("{} ({})", library.path.string(), library.how)
+                                                 : fmt::format("not found by the loader; {}", library.path.string()));
   if (again) return;
   for (int child : library.children) tree_text(view, child, depth + 1, shown, out);
 }
@@ -103,6 +104,7 @@ std::string symbols_text(const SymbolView& view, const TextStyle& style) {
   if (!view.soname.empty()) out += fmt::format("soname {}\n", view.soname);
   if (!view.rpath.empty()) out += fmt::format("RPATH {}\n", view.rpath);
   if (!view.runpath.empty()) out += fmt::format("RUNPATH {}\n", view.runpath);
+  if (!view.origin.empty()) out += fmt::format("$ORIGIN is {} once pip has installed the wheel\n", view.origin);
   if (view.libraries.size() > 1) {
     out += style.bold("libraries") + "\n";
     std::set<int> shown;
@@ -157,15 +159,13 @@ Json symbols_json(const SymbolView& view) {
     const LoadedLibrary& parent = view.libraries[static_cast<size_t>(std::max(library.parent, 0))];
     libraries.push_back({{"name", library.name},
                          {"path", text(library.path.string())},
+                         {"member", text(library.member)},
                          {"by", text(library.how)},
                          {"found_by_loader", library.by_loader && !library.path.empty()},
                          {"needed_by", parent.name}});
   }
-  Json out{{"soname", text(view.soname)},
-           {"rpath", text(view.rpath)},
-           {"runpath", text(view.runpath)},
-           {"interpreter", text(view.interpreter)},
-           {"libraries", std::move(libraries)}};
+  Json out{{"soname", text(view.soname)},           {"rpath", text(view.rpath)},   {"runpath", text(view.runpath)},
+           {"interpreter", text(view.interpreter)}, {"origin", text(view.origin)}, {"libraries", std::move(libraries)}};
   out["system"] = {{"glibc", text(view.floor.glibc)},   {"glibcxx", text(view.floor.glibcxx)},
                    {"cxxabi", text(view.floor.cxxabi)}, {"tag", view.floor.tag},
                    {"because_of", view.floor.reasons},  {"outside", view.floor.outside}};

@@ -21,6 +21,9 @@ struct TextStyle {
 // `gpus`: architectures of this machine's GPUs, as 90.
 std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style);
 
+// Of it the images and the GPUs alone, for where a drawing shows the rest.
+std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style);
+
 // Rows by kernel, then by architecture. `filter` is searched in mangled and demangled names; empty: all.
 std::string kernels_text(const Analysis& analysis, const std::string& filter, const TextStyle& style);
 
@@ -28,7 +31,7 @@ bool name_matches(const std::string& filter, const std::string& mangled, const s
 // "cut…"
 std::string fitted(std::string_view text, int columns);
 std::string mix_text(const binary::SassCounts& counts);
-// "1024", "16x16", "" without
+// "<= 1024", "= 16x16, 2" with the blocks that a multiprocessor must hold, "" without
 std::string bounds_text(const binary::KernelAttributes& attributes);
 
 }  // namespace kiln::inspect

@@ -2,14 +2,19 @@
 // How does a long text reach a person? Through the pager that PAGER names, else `less`.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "sys/env.h"
 #include "sys/terminal.h"
 
 namespace kiln::sys {
 
-// To stdout as it is when that is no terminal, or the text fits on the screen, or there is no pager.
-void write_paged(std::string_view text, const Terminal& terminal, const Environment& env);
+// What a file says must not steer a terminal: control characters become '?', save newline, tab and the three styles
+// that kiln writes itself (bold, dim, off).
+std::string printable(std::string text);
+
+// To stdout when that is no terminal, or the text fits on the screen, or there is no pager.
+// Control characters are taken out first (printable): the text quotes files that nobody vouches for.
+void write_paged(std::string text, const Terminal& terminal, const Environment& env);
 
 }  // namespace kiln::sys

@@ -4,6 +4,8 @@
 
     compare_cuobjdump.py --kiln KILN --builds [--quick]   images of every form of build, byte for byte; spills
     compare_cuobjdump.py --kiln KILN --resources FILE...  registers, stack, shared memory, constants of every kernel
+                         [--sample sm_90a]                of the images of one architecture alone
+                         [--torch]                        FILE is the installed libtorch_cuda.so
     compare_cuobjdump.py --kiln KILN --cost FILE          time and memory of overview and kernel table
 
 cuobjdump comes from PATH, or from `pip install nvidia-cuda-cuobjdump`.
@@ -197,11 +199,19 @@ def builds(kiln: str, cuobjdump: str, quick: bool) -> int:
     return 1 if wrong or compared < len(cases) or not spilled else 0
 
 
-def resources(kiln: str, cuobjdump: str, paths: list[Path]) -> int:
+def usage_of(kiln: str, cuobjdump: str, path: Path, sample: str) -> str:
+    if not sample:
+        return run(cuobjdump, "-res-usage", str(path))
+    with tempfile.TemporaryDirectory() as folder:
+        run(kiln, "inspect", str(path), "--overview", "--arch", sample, "--extract", folder)
+        return "".join(run(cuobjdump, "-res-usage", str(cubin)) for cubin in sorted(Path(folder).iterdir()))
+
+
+def resources(kiln: str, cuobjdump: str, paths: list[Path], sample: str) -> int:
     wrong = total = 0
     for path in paths:
-        wanted, name, arch = defaultdict(list), "", ""
-        for line in run(cuobjdump, "-res-usage", str(path)).splitlines():
+        wanted, name, arch = defaultdict(list), "", sample
+        for line in usage_of(kiln, cuobjdump, path, sample).splitlines():
             if line.startswith("arch = "):
                 arch = line.split()[2]
             elif line.startswith(" Function "):
@@ -210,7 +220,9 @@ def resources(kiln: str, cuobjdump: str, paths: list[Path]) -> int:
                 usage = dict(word.split(":") for word in line.split())
                 wanted[(arch, name)].append(tuple(int(usage[k]) for k in ("REG", "STACK", "SHARED", "CONSTANT[0]")))
         seen = defaultdict(list)
-        for one in kiln_json(kiln, str(path), "--kernels")["files"][0]["kernels"]:
+        for one in kiln_json(kiln, str(path), "--kernels", *(["--arch", sample] if sample else []))["files"][0][
+            "kernels"
+        ]:
             shared = one["shared_bytes"] + one["shared_reserved_bytes"]
             seen[(one["arch"], one["symbol"])].append(
                 (one["registers"], one["stack_bytes"], shared, one["constant_bytes"])
@@ -240,6 +252,8 @@ def main() -> int:
     arguments.add_argument("--builds", action="store_true")
     arguments.add_argument("--quick", action="store_true")
     arguments.add_argument("--resources", nargs="+", type=Path, default=[])
+    arguments.add_argument("--sample", default="", metavar="ARCH")
+    arguments.add_argument("--torch", action="store_true", help="--resources of the libtorch_cuda.so that is installed")
     arguments.add_argument("--cost", type=Path)
     given = arguments.parse_args()
     if given.cost:
@@ -248,8 +262,15 @@ def main() -> int:
     if not cuobjdump or (given.builds and not shutil.which("nvcc")):
         print("skipped: no cuobjdump" if not cuobjdump else "skipped: no nvcc")
         return 77
+    if given.torch:
+        spec = importlib.util.find_spec("torch")
+        library = Path(spec.origin).parent / "lib/libtorch_cuda.so" if spec and spec.origin else None
+        if not library or not library.is_file():
+            print("skipped: no torch with CUDA")
+            return 77
+        given.resources.append(library)
     code = builds(given.kiln, cuobjdump, given.quick) if given.builds else 0
-    return (resources(given.kiln, cuobjdump, given.resources) if given.resources else 0) or code
+    return (resources(given.kiln, cuobjdump, given.resources, given.sample) if given.resources else 0) or code
 
 
 if __name__ == "__main__":

@@ -77,6 +77,33 @@ def frames_of_nvdisasm(text: str) -> dict[tuple[str, int], list[int]]:
     return out
 
 
+def compare_text(kiln: str, nvdisasm: str, cubin: Path, text: str) -> list[str]:
+    """With a disassembler kiln shows its instructions, each with its live registers."""
+    wanted, section = {}, ""
+    for line in text.splitlines():
+        if match := re.match(r"\s*\.section\s+(\S+?),", line):
+            section = match.group(1)
+        elif match := re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+([^;]*?)\s*;", line):
+            wanted[(section, int(match.group(1), 16))] = " ".join(match.group(2).split())
+    folder = str(Path(nvdisasm).parent)
+    answer = json.loads(
+        run("env", "-i", f"PATH={folder}:/usr/bin:/bin", kiln, "inspect", str(cubin), "--sass", "--json")
+    )
+    wrong = []
+    for kernel in answer["files"][0]["sass"]:
+        if not kernel["disassembled"]:
+            wrong.append(f"{cubin.name} {kernel['symbol']}: not disassembled")
+        for line in kernel["lines"]:
+            seen = " ".join(line["text"].split())
+            other = wanted.get((".text." + kernel["symbol"], line["address"]))
+            # nvdisasm numbers the labels of a whole file or of one function.
+            if re.sub(r"\.L_x?_?\d+", ".L", seen) != re.sub(r"\.L_x?_?\d+", ".L", other or ""):
+                wrong.append(f"{cubin.name} {kernel['symbol']} {line['address']:#x}: {seen}, nvdisasm {other}")
+            if "live" not in line:
+                wrong.append(f"{cubin.name} {kernel['symbol']} {line['address']:#x}: no live registers")
+    return wrong
+
+
 def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, list[str]]:
     text = run(nvdisasm, "-c", "-hex", "-ndf", *(["-gi"] if lines else []), str(cubin))
     pattern = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*;\s+/\* 0x([0-9a-f]{16}) \*/")
@@ -106,6 +133,7 @@ def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, li
         }
         if (mnemonic != match.group(2) and not alike) or word != "0x" + match.group(3):
             wrong.append(f"{cubin.name} {key}: {mnemonic} {word}, nvdisasm {match.group(2)} 0x{match.group(3)}")
+    wrong += compare_text(kiln, nvdisasm, cubin, text)
     if lines:
         for key, wanted in frames_of_nvdisasm(text).items():
             if key in frames and wanted != frames[key]:

@@ -21,7 +21,7 @@ namespace {
 struct Options {
   build::Request request;
   std::string before, after, kernel, member;
-  bool sass = false;
+  bool sass = false, no_pager = false;
 };
 
 Result<inspect::Analysis> open(const Options& options, Context& context, const std::string& word,
@@ -57,7 +57,7 @@ Result<int> run(Options& options, Context& context) {
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
-  sys::write_paged(inspect::diff_text(diff, style), context.terminal, context.env);
+  sys::write_paged(inspect::diff_text(diff, style), options.no_pager ? sys::Terminal{} : context.terminal, context.env);
   return 0;
 }
 
@@ -68,6 +68,7 @@ Run setup(CLI::App& app) {
   app.add_flag("--sass", options->sass, "The instructions too, block by block");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");
   app.add_option("--member", options->member, "The file of a wheel, archive or package")->type_name("TEXT");
+  app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };
 }

@@ -26,7 +26,7 @@ struct Options {
   build::Request request;
   std::string target, kernel, member, extract, html, svg;
   bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false, sass = false,
-       source = false;
+       source = false, no_pager = false;
   uint32_t block = 256;
 };
 
@@ -48,9 +48,10 @@ Views chosen(const Options& options) {
 }
 
 // Images under names that say what they are: 0001.sm_90.cubin, 0002.compute_90.ptx.
-Status extract(const inspect::Analysis& analysis, const sys::fs::path& folder) {
+Status extract(const inspect::Analysis& analysis, const std::vector<std::string>& archs, const sys::fs::path& folder) {
   size_t number = 0;
   for (const inspect::Image& image : analysis.images.images) {
+    if (!inspect::matches(image, archs)) continue;
     TRY(auto bytes, inspect::unpack(image, analysis.file.bytes));
     const char* suffix = image.is(binary::ImageKind::Elf) ? "cubin" : image.is(binary::ImageKind::Ptx) ? "ptx" : "bin";
     std::string label = text::replace_all(image.label(), " ", "_");
@@ -120,7 +121,7 @@ Status write_page(const inspect::Analysis& analysis, const std::vector<std::stri
 
 Status write_files(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
                    const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
-  if (!options.extract.empty()) CHECK_OK(extract(analysis, context.directory / options.extract));
+  if (!options.extract.empty()) CHECK_OK(extract(analysis, archs, context.directory / options.extract));
   if (!options.svg.empty())
     CHECK_OK(sys::real_files().write(context.directory / options.svg, inspect::overview_svg(analysis)));
   if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, options, context));
@@ -196,7 +197,7 @@ Result<int> run(Options& options, Context& context) {
   if (context.json)
     CHECK_OK(write_json(all, views, gpus, read.archs, options, context));
   else
-    sys::write_paged(text, context.terminal, context.env);
+    sys::write_paged(std::move(text), options.no_pager ? sys::Terminal{} : context.terminal, context.env);
   return damaged ? 1 : 0;
 }
 
@@ -223,6 +224,7 @@ Run setup(CLI::App& app) {
   app.add_option("--html", options->html, "Write all views as one page that needs nothing else")->type_name("FILE");
   app.add_option("--svg", options->svg, "Write the picture of the overview")->type_name("FILE");
   app.add_option("--extract", options->extract, "Write every image there, unpacked")->type_name("DIR");
+  app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };
 }

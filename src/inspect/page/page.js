@@ -18,10 +18,20 @@
   $("theme").addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });
 
   // ---- kernels
-  const columns = [
-    ["arch", "arch"], ["registers", "registers"], ["shared", "shared"], ["reserved", "reserved"], ["stack", "stack"],
-    ["spill_stores", "spill stores"], ["spill_loads", "spill loads"], ["constant", "constant"], ["parameters", "parameters"],
-    ["barriers", "barriers"], ["bounds", "launch bounds"], ["instructions", "instructions"], ["occupancy", "occupancy"],
+  const sharedText = (kernel) => (kernel.reserved ? `${kernel.shared} + ${kernel.reserved}` : String(kernel.shared));
+  const columns = [  // title, what it means, text, left-aligned
+    ["arch", "", (k) => k.arch, true],
+    ["regs", "registers a thread", (k) => k.registers],
+    ["occupancy", "blocks that fit on a multiprocessor x threads a block, and what limits them", (k) => k.occupancy, true],
+    ["bounds", "__launch_bounds__: threads a block, least blocks a multiprocessor where the PTX tells", (k) => k.bounds, true],
+    ["shared", "static shared memory, bytes: the kernel's + the driver's", sharedText],
+    ["stack", "bytes a thread", (k) => k.stack],
+    ["spills", "bytes of spill stores / loads", (k) => k.spills],
+    ["const", "bytes of constant bank 0", (k) => k.constant],
+    ["params", "bytes of parameters", (k) => k.parameters],
+    ["bar", "barriers", (k) => k.barriers],
+    ["instr", "instructions", (k) => k.instructions],
+    ["mix", "instructions by class", (k) => k.mix, true],
   ];
   const kernelRows = [];
   const fillKernels = () => {
@@ -29,15 +39,17 @@
     if (!table) return;
     const head = make("tr");
     head.append(make("th", "name", "kernel"));
-    for (const [, title] of columns) head.append(make("th", title === "arch" || title === "occupancy" ? "text" : "", title));
-    head.append(make("th", "text", "mix"));
+    for (const [title, meaning, , left] of columns) {
+      const cell = make("th", left ? "text" : "", title);
+      cell.title = meaning;
+      head.append(cell);
+    }
     table.append(head);
     for (const kernel of data.kernels) {
       const row = make("tr", kernel.listing >= 0 ? "row" : "");
       row.append(make("td", "name", kernel.name));
-      for (const [key, title] of columns)
-        row.append(make("td", title === "arch" || title === "occupancy" ? "text" : "", String(kernel[key])));
-      row.append(make("td", "text faint", kernel.mix));
+      for (const [title, , text, left] of columns)
+        row.append(make("td", title === "mix" ? "text mix faint" : left ? "text" : "", String(text(kernel))));
       if (kernel.listing >= 0) row.addEventListener("click", () => { show(kernel.listing); $("code").open = true; });
       table.append(row);
       kernelRows.push([row, kernel]);
@@ -46,6 +58,7 @@
 
   // ---- source, PTX, SASS
   let shown = -1, pinned = null;
+  const hint = "Hover: what belongs together lights up. Click: it stays lit, and the other panes scroll there.";
   const byKey = new Map();  // "s3:17" -> lines of all panes that belong to source line 17 of file 3
   const hue = (key) => { let h = 0; for (const c of key) h = (h * 31 + c.charCodeAt(0)) % 3600; return (h * 137.5) % 360; };
   const link = (line, keys) => {
@@ -86,9 +99,9 @@
       if (!line) return;
       if (pinned) mark(pinned, "pinned", false);
       pinned = pinned === line.keys ? null : line.keys;
-      if (!pinned) return;
+      if (!pinned) { $("stack").textContent = hint; return; }
       mark(pinned, "pinned", true);
-      $("stack").textContent = line.stack || "";
+      $("stack").textContent = line.stack || "\u00a0";
       reveal(pinned, box);
     });
   };
@@ -169,7 +182,7 @@
     const code = data.code[shown];
     byKey.clear();
     pinned = null;
-    $("stack").textContent = "";
+    $("stack").textContent = hint;
     const used = new Set(code.frames.flatMap(keysOf));
     showSource(code, used);
     showPtx(code);

@@ -4,6 +4,7 @@
 
 #include "inspect/diff.h"
 #include "inspect/gpus.h"
+#include "inspect/launch_bounds.h"
 #include "inspect/listing.h"
 #include "inspect/loader.h"
 #include "inspect/needs.h"
@@ -41,6 +42,31 @@ TEST(Gpus, VariantsRunWhereTheySay) {
   EXPECT_EQ(service_for(images, 100).by, "sm_100f");
   EXPECT_EQ(service_for(images, 103).by, "sm_100f");
   EXPECT_EQ(service_for(images, 120).service, Service::None);
+}
+
+TEST(Gpus, EachFatBinaryIsServedByItself) {
+  std::vector<Image> images = {image(ImageKind::Elf, 90), image(ImageKind::Elf, 90), image(ImageKind::Elf, 90, 'a'),
+                               image(ImageKind::Elf, 80), image(ImageKind::Ptx, 80)};
+  images[1].container = 1;
+  images[2].container = 2;
+  images[3].container = images[4].container = 3;
+  Served served = service_for(images, 90);
+  EXPECT_EQ(served.service, Service::Native);
+  EXPECT_EQ(served.by, "sm_90, sm_90a");
+  EXPECT_EQ(served.jit_containers, 1u);
+  EXPECT_EQ(service_for(images, 120).by, "compute_80");
+}
+
+TEST(LaunchBounds, MinBlocksOfPtx) {
+  EXPECT_THAT(
+      min_blocks_of(".visible .entry _Z1kPf(\n.param .u64 p\n)\n.maxntid 256\n.minnctapersm 3\n{ ret; }\n"
+                    ".entry other\n.maxntid 1\n{ // .minnctapersm 9\n ret; }\n.entry last .minnctapersm 12 { }"),
+      ElementsAre(std::pair("_Z1kPf", 3u), std::pair("last", 12u)));
+  using namespace std::string_view_literals;
+  EXPECT_THAT(min_blocks_of(".entry k(\0)\0.minnctapersm 2\0{"sv), ElementsAre(std::pair("k", 2u)));
+  for (std::string_view odd :
+       {"", ".minnctapersm", ".minnctapersm 5", ".entry.minnctapersm", ".entry k .minnctapersm x"})
+    EXPECT_THAT(min_blocks_of(odd), ElementsAre()) << odd;
 }
 
 TEST(Gpus, TheOldestDriver) {
@@ -85,6 +111,7 @@ TEST(TorchNames, AreComparedWithoutTheStringAbi) {
 constexpr const char* kDisassembly =
     ".L_x_1:\n"
     "\t.section\t.text._Z1kPf,\"ax\",@progbits\n"
+    "\t.sectioninfo\t@\"SHI_REGISTERS=19\"\n"
     "                                   // | GPR   | PRED   | UGPR   |\n"
     ".text._Z1kPf:                      // |       |        |        |\n"
     "        /*0000*/                   LDC R1, c[0x0][0x28] ;   // |   1   |        |    2   |\n"
