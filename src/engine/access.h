@@ -80,6 +80,17 @@ template <class T>
   if ((first & (sizeof(T) - 1)) || first > limit || limit - first < sizeof(T) * kWarpSize) return nullptr;
   return warp.block->shared + first;
 }
+// 32 neighbours of global memory, at an address of 64 bits: a region never reaches into the tagged windows.
+template <class T, bool kWrite>
+[[gnu::always_inline]] inline std::byte* global_neighbours(Warp& warp, const Op* op) {
+  const Affine& value = affine_at(warp, op->a);
+  const uint64_t first = value.base + static_cast<uint64_t>(op->imm);
+  const Worker::CachedRegion& cached = warp.worker->cached(op);
+  const bool good = warp.mask == kFullMask && value.state != AffineState::Lanes && value.step == sizeof(T) &&
+                    (first & (sizeof(T) - 1)) == 0 && first >= cached.begin && first < cached.end &&
+                    cached.end - first >= sizeof(T) * kWarpSize && (!kWrite || cached.writable);
+  return good ? reinterpret_cast<std::byte*>(first) : nullptr;
+}
 template <class T>
 [[gnu::always_inline]] inline std::byte* shared_place(Warp& warp, const Op* op) {
   uint64_t at = *warp.lanes<uint64_t>(op->a) + static_cast<uint64_t>(op->imm);

@@ -137,7 +137,7 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
 
 void fill_specials(Warp& warp, Frame& frame, Tier from) {
   for (const SpecialSlot& slot : frame.program->specials) {
-    if (slot.tier < from) continue;
+    if (slot.tier < from) break;  // those of a warp come first
     std::byte* to = frame.data() + slot.offset;
     if (!slot.lanes) {
       uint64_t value = warp_special(warp, frame, slot.special);

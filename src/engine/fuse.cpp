@@ -20,12 +20,19 @@ bool may_be_passed(const Op& op) {
   return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run);
 }
 
+bool is_global_by_steps(const Op& op) {
+  const auto space = static_cast<ptx::Space>(op.z);
+  return op.effect == Effect::MaskAware && (op.x & kAddressAffine) && !(op.x & kAddress32) &&
+         (space == ptx::Space::Global || space == ptx::Space::Generic);
+}
+
 Handler fused(const Op& load, const Op& reader) {
   for (const LoadFusion& row : float_load_fusions()) {
     if (row.reader != reader.run) continue;
     const uint32_t loaded = row.position == 0 ? reader.a : reader.b;
     const uint32_t other = row.position == 0 ? reader.b : reader.a;
     if (loaded == load.d && other != load.d && reader.c != load.d) {
+      if (is_global_by_steps(load)) return row.both_global;
       return load.z == static_cast<uint8_t>(ptx::Space::Shared) ? row.both_shared : row.both;
     }
   }
@@ -63,6 +70,10 @@ void fuse_loads(Program& program) {
     moved.data = plain.get();
     moved.run = both;
     program.owned.push_back(std::move(plain));
+  }
+  for (Op& op : ops) {
+    if (!is_global_by_steps(op)) continue;
+    if (Handler own = global_access(op)) op.run = own;
   }
 }
 

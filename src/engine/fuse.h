@@ -17,6 +17,7 @@ struct LoadFusion {
   uint32_t position;  // the operand of the reader that was loaded: 0 a, 1 b
   Handler both;
   Handler both_shared;  // for addresses of .shared
+  Handler both_global;  // for addresses of 64 bits of global memory
 };
 
 std::span<const LoadFusion> float_load_fusions();
@@ -25,6 +26,10 @@ bool is_scalar_load_32(Handler handler);  // one value of 4 bytes
 
 // Bit of Op::y on a load: one Op of the same stretch reads the value and nothing else does.
 constexpr uint8_t kReadOnce = 1;
+
+// What runs in place of an Op whose address is of base and step and whose memory is global: no other case is looked
+// for before its own has failed. Null: nothing.
+Handler global_access(const Op& op);
 
 // A comparison of base and step with a scalar: mostly all lanes agree, and a forward branch behind it is decided.
 bool is_compare_affine(Handler handler);

@@ -373,19 +373,23 @@ template bool ternary_float<Fma>(Lowering&);
 
 namespace {
 
+enum class Where { Any, Shared, Global };
+
 // Where 32 neighbours lie, or null.
-template <bool kShared>
+template <Where kWhere>
 [[gnu::always_inline]] inline const float* neighbours(Warp& warp, const Op* op) {
-  if constexpr (kShared) return reinterpret_cast<const float*>(shared_neighbours<float>(warp, op));
+  if constexpr (kWhere == Where::Global)
+    return reinterpret_cast<const float*>(global_neighbours<float, false>(warp, op));
+  if constexpr (kWhere == Where::Shared) return reinterpret_cast<const float*>(shared_neighbours<float>(warp, op));
   std::byte* at;
   Shape shape = locate_at_once(warp, op, sizeof(float), false, &at);
   return shape == Shape::Contiguous ? reinterpret_cast<const float*>(at) : nullptr;
 }
 
 // The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes or one scalar.
-template <class F, int kLoaded, bool kOtherLanes, bool kShared>
+template <class F, int kLoaded, bool kOtherLanes, Where kWhere>
 const Op* run_load_ternary(Warp& warp, const Op* op) {
-  const float* loaded = neighbours<kShared>(warp, op);
+  const float* loaded = neighbours<kWhere>(warp, op);
   if (!loaded) return static_cast<const Op*>(op->data)->run(warp, op);
   const Op* reader = op + 1;
   const float* other = warp.lanes<float>(kLoaded == 0 ? reader->b : reader->a);
@@ -400,9 +404,9 @@ const Op* run_load_ternary(Warp& warp, const Op* op) {
   return reader + 1;
 }
 
-template <class F, int kLoaded, bool kOtherLanes, bool kShared>
+template <class F, int kLoaded, bool kOtherLanes, Where kWhere>
 const Op* run_load_binary(Warp& warp, const Op* op) {
-  const float* loaded = neighbours<kShared>(warp, op);
+  const float* loaded = neighbours<kWhere>(warp, op);
   if (!loaded) return static_cast<const Op*>(op->data)->run(warp, op);
   const Op* reader = op + 1;
   const float* other = warp.lanes<float>(kLoaded == 0 ? reader->b : reader->a);
@@ -420,11 +424,13 @@ const Op* run_load_binary(Warp& warp, const Op* op) {
 template <class F, int kLoaded, bool kOther>
 constexpr LoadFusion kTernary = {
     &run_ternary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther, true>, kLoaded,
-    &run_load_ternary<F, kLoaded, kOther, false>, &run_load_ternary<F, kLoaded, kOther, true>};
+    &run_load_ternary<F, kLoaded, kOther, Where::Any>, &run_load_ternary<F, kLoaded, kOther, Where::Shared>,
+    &run_load_ternary<F, kLoaded, kOther, Where::Global>};
 template <class F, int kLoaded, bool kOther>
 constexpr LoadFusion kBinary = {&run_binary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther>,
-                                kLoaded, &run_load_binary<F, kLoaded, kOther, false>,
-                                &run_load_binary<F, kLoaded, kOther, true>};
+                                kLoaded, &run_load_binary<F, kLoaded, kOther, Where::Any>,
+                                &run_load_binary<F, kLoaded, kOther, Where::Shared>,
+                                &run_load_binary<F, kLoaded, kOther, Where::Global>};
 template <class F>
 constexpr LoadFusion kTernaryFusions[4] = {kTernary<F, 0, true>, kTernary<F, 1, true>, kTernary<F, 0, false>,
                                            kTernary<F, 1, false>};

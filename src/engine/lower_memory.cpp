@@ -461,6 +461,45 @@ bool store(Lowering& l) {
   });
 }
 
+namespace {
+
+template <class T>
+const Op* run_load_global(Warp& warp, const Op* op) {
+  const std::byte* from = global_neighbours<T, false>(warp, op);
+  if (!from) [[unlikely]]
+    return run_load<T, T>(warp, op);
+  std::memcpy(warp.lanes<T>(op->d), from, sizeof(T) * kWarpSize);
+  return op + 1;
+}
+
+template <class T>
+const Op* run_store_global(Warp& warp, const Op* op) {
+  std::byte* to = global_neighbours<T, true>(warp, op);
+  if (!to) [[unlikely]]
+    return run_store<T, T>(warp, op);
+  std::memcpy(to, warp.lanes<T>(op->b), sizeof(T) * kWarpSize);
+  return op + 1;
+}
+
+}  // namespace
+
+Handler global_access(const Op& op) {
+  struct Row {
+    Handler any, own;
+    bool stores;
+  };
+  constexpr Row kRows[] = {{&run_load<uint16_t, uint16_t>, &run_load_global<uint16_t>, false},
+                           {&run_load<uint32_t, uint32_t>, &run_load_global<uint32_t>, false},
+                           {&run_load<uint64_t, uint64_t>, &run_load_global<uint64_t>, false},
+                           {&run_store<uint16_t, uint16_t>, &run_store_global<uint16_t>, true},
+                           {&run_store<uint32_t, uint32_t>, &run_store_global<uint32_t>, true},
+                           {&run_store<uint64_t, uint64_t>, &run_store_global<uint64_t>, true}};
+  for (const Row& row : kRows) {
+    if (row.any == op.run && !(row.stores && op.y)) return row.own;  // y: one value for all lanes
+  }
+  return nullptr;
+}
+
 Handler plain_load_32() { return &run_load<uint32_t, uint32_t>; }
 bool is_scalar_load_32(Handler handler) {
   return handler == &run_load_scalar<uint32_t, uint32_t> || handler == &run_load_scalar_shared<uint32_t, uint32_t>;

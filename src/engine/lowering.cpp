@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -336,6 +337,8 @@ std::unordered_map<uint32_t, Tier> Lowering::tiers_of_slots() {
     slot.tier = tier_of(slot.special, slot.lanes, slot.affine);
     if (!slot.affine) tiers[slot.offset] = slot.tier;
   }
+  std::stable_sort(program_.specials.begin(), program_.specials.end(),
+                   [](const SpecialSlot& a, const SpecialSlot& b) { return a.tier > b.tier; });
   return tiers;
 }
 
