@@ -4,8 +4,8 @@
     python benchmarks/inspect_bars.py [--write FOLDER] [--quick] [--kiln PATH] [--library libtorch_cuda.so]
 
 All images of 40 builds, every kernel of libtorch_cuda.so, 320 libraries of this machine: about 20 minutes of CPU time.
---quick takes the samples of the tests instead. cuobjdump, nvdisasm and auditwheel: tools/bootstrap test. Beside the
-time on the wall stands CPU time, which other work on the machine changes little.
+--quick takes samples of builds and of kernels instead. cuobjdump, nvdisasm and auditwheel: tools/bootstrap test. Beside the
+time on the wall stands CPU time, which other work changes little: a busy machine is judged by that, and says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -68,7 +67,21 @@ def comparison(what: str, script: str, *words: object, bar: str = "no difference
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-300:]]
     shown = " ".join(word for word in map(str, words) if not word.startswith("/"))
-    return Row(what, "; ".join(lines[-1:]), bar, done.returncode == 0, f"`{script} {re.sub('--kiln *', '', shown)}`")
+    return Row(
+        what,
+        "; ".join(lines[-1:]),
+        bar,
+        done.returncode == 0,
+        f"`{' '.join([script, *shown.replace('--kiln', '').split()])}`",
+    )
+
+
+def judged(wall: float, cpu: float, bar: float) -> tuple[bool, str]:
+    """By the clock on the wall; by CPU time where more wants to run than there are cores."""
+    load = os.getloadavg()[0]
+    if load <= (os.cpu_count() or 1):
+        return wall <= bar, ""
+    return cpu <= bar, f"; judged by CPU time, at a load of {load:.0f} on {os.cpu_count()} cores"
 
 
 def costs(kiln: Path, library: Path | None, folder: Path) -> list[Row]:
@@ -78,13 +91,14 @@ def costs(kiln: Path, library: Path | None, folder: Path) -> list[Row]:
         best = min(runs, key=lambda run: run.wall_s)
         peak = max(run.peak_mb for run in runs)
         size = library.stat().st_size / 1e6
+        held, how = judged(best.wall_s, best.cpu_s, 10)
         rows.append(
             Row(
                 f"overview and kernel table of {library.name} ({size:.0f} MB)",
                 f"{best.wall_s:.1f} s, {best.cpu_s:.1f} s of CPU, {peak:.0f} MB",
                 "<= 10 s, <= 1000 MB",
-                best.wall_s <= 10 and peak <= 1000,
-                "best of 3; memory: the most of 3",
+                held and peak <= 1000,
+                f"best of 3; memory: the most of 3{how}",
             )
         )
     built = subprocess.run(
@@ -97,7 +111,8 @@ def costs(kiln: Path, library: Path | None, folder: Path) -> list[Row]:
     runs = [cost_of(kiln, "inspect", add, "--overview") for _ in range(21)]
     wall, cpu = median(run.wall_s for run in runs) * 1e3, median(run.cpu_s for run in runs) * 1e3
     seen = f"{wall:.1f} ms, {cpu:.1f} ms of CPU"
-    rows.append(Row("overview of the add library", seen, "< 30 ms", wall < 30, "median of 21, a process each"))
+    held, how = judged(wall, cpu, 30)
+    rows.append(Row("overview of the add library", seen, "< 30 ms", held, f"median of 21, a process each{how}"))
     page = folder / "add.html"
     subprocess.run([kiln, "inspect", add, "--html", page], check=True, stdout=subprocess.DEVNULL)
     size = page.stat().st_size
@@ -116,7 +131,7 @@ def comparisons(kiln: Path, library: Path | None, quick: bool) -> list[Row]:
         comparison("opcodes and source lines as nvdisasm's", "compare_sass.py", "--kiln", kiln),
         comparison(
             "symbols, libraries, wheel tag as nm's, readelf's, ldd's, auditwheel's",
-            "compare_symbols.py", "--kiln", kiln, "--count", 20 if quick else 320, bar="no disagreement, 200 libraries",
+            "compare_symbols.py", "--kiln", kiln, "--count", 200 if quick else 320, bar="no disagreement, 200 libraries",
         ),
     ]  # fmt: skip
     if library:
@@ -136,8 +151,9 @@ def find_library() -> Path | None:
     return path if path and path.is_file() else None
 
 
-def page(rows: list[Row], facts: dict[str, str]) -> str:
-    text = "# What `kiln inspect` agrees with, and what it costs\n\nWritten by `benchmarks/inspect_bars.py`.\n\n"
+def page(rows: list[Row], facts: dict[str, str], quick: bool) -> str:
+    text = "# What `kiln inspect` agrees with, and what it costs\n\nWritten by `benchmarks/inspect_bars.py"
+    text += " --quick`: of the builds and of torch's kernels samples.\n\n" if quick else "`.\n\n"
     text += "| what | seen | bar | | how |\n|---|---|---|---|---|\n"
     for row in rows:
         text += f"| {row.what} | {row.seen} | {row.bar} | {'PASS' if row.held else 'FAIL'} | {row.how} |\n"
@@ -158,7 +174,7 @@ def main() -> int:
         facts[tool] = first_line([found or tool, "--version"], r"V([\d.]+)")
     with tempfile.TemporaryDirectory(prefix="kiln-bars-") as folder:
         rows = costs(kiln, given.library, Path(folder)) + comparisons(kiln, given.library, given.quick)
-    text = page(rows, facts)
+    text = page(rows, facts, given.quick)
     print(text)
     if given.write:
         given.write.mkdir(parents=True, exist_ok=True)
