@@ -4,8 +4,8 @@
     python benchmarks/inspect_bars.py [--write FOLDER] [--quick] [--kiln PATH] [--library libtorch_cuda.so]
 
 All images of 40 builds, every kernel of libtorch_cuda.so, 320 libraries of this machine: about 20 minutes of CPU time.
---quick takes samples of builds and of kernels. cuobjdump, nvdisasm and auditwheel: tools/bootstrap test. Beside the time
-on the wall stands CPU time, which other work changes little: a busy machine is judged by that, and says so.
+--quick takes samples of builds and of kernels. cuobjdump, nvdisasm and auditwheel: tools/bootstrap test. Beside the
+time on the wall stands CPU time, which other work changes little: a busy machine is judged by that and says so.
 """
 
 from __future__ import annotations
