@@ -36,6 +36,8 @@ class OpCall {
   // The results of the call before are released. On a GPU it has finished only after synchronize().
   Status call();
   Status synchronize();
+  // Frees the results of the last call; outputs() has none then. In the order of the stream.
+  void release_results();
   // Copies of the results of the last call, then of the arguments that the op writes to and did not return.
   Result<std::vector<Output>> outputs() const;
   // Names of the tensor arguments that the op must not write to and whose memory, poison around the elements included,
@@ -61,7 +63,6 @@ class OpCall {
   OpCall(OpLibrary library, uint32_t index) : library_(std::move(library)), index_(index) {}
   Status add_argument(const KilnParameter& parameter, const Argument& argument, Device device, uint64_t seed);
   Status add_tensor(std::string name, bool writable, const TensorSpec& spec, Device device, uint64_t seed);
-  void release_results();
 
   OpLibrary library_;
   uint32_t index_;

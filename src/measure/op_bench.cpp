@@ -168,6 +168,20 @@ Result<Json> bench_op(const OpRequest& request) {
   CHECK_OK(add_rotations(request, *device, prepared, contender.bytes));
   contender.rotations = static_cast<int>(prepared.calls.size());
   contender.call = [&](int rotation) { return prepared.calls[static_cast<size_t>(rotation)].call(); };
+  // Memory that a graph allocates must be freed in it, or it runs once; memory from outside cannot be freed in it.
+  contender.capture = [&](int count) {
+    const auto release_all = [&prepared] {
+      for (host::OpCall& call : prepared.calls) call.release_results();
+    };
+    release_all();
+    return device->capture(
+        [&, release_all, count](int i) -> Status {
+          CHECK_OK(contender.call(i % contender.rotations));
+          if (i + 1 == count) release_all();
+          return {};
+        },
+        count);
+  };
   int checks = 0;
   contender.check = [&]() -> Status {
     if (mutates || ++checks > kMostChecks) return {};

@@ -36,6 +36,12 @@ Json summary_json(Samples samples) {
           {"far_outliers", s.outliers.far}};
 }
 
+double threads_of(const KernelRecord& kernel) {
+  double threads = 1;
+  for (int i = 0; i < 3; ++i) threads *= static_cast<double>(kernel.grid[i]) * kernel.block[i];
+  return threads;
+}
+
 Json kernel_json(const KernelRecord& kernel) {
   return {{"name", kernel.name},
           {"ns", kernel.end_ns - kernel.begin_ns},
@@ -75,6 +81,9 @@ Json timing_json(const Timing& t, const Surroundings& around, bool is_gpu, size_
   Json kernels = Json::array();
   for (const KernelRecord& kernel : t.kernels) kernels.push_back(kernel_json(kernel));
   json["kernels"] = kernels;
+  double threads = 0;
+  for (const KernelRecord& kernel : t.kernels) threads += threads_of(kernel);
+  if (!t.kernels.empty()) json["counts"] = {{"launches", t.kernels.size()}, {"threads", threads}};
   json["first_ns"] = t.first_ns;
   json["second_ns"] = t.second_ns;
   json["bytes"] = t.bytes;

@@ -46,6 +46,8 @@ std::string first_line(const Json& contender, bool engine) {
                                  time_text(number(cold, "median_ns")), half_width_percent(cold));
   if (!part(cold, "converged").is_boolean() || !part(cold, "converged").get<bool>()) line += " (not converged)";
   line += fmt::format(", {} samples", static_cast<int64_t>(number(cold, "count")));
+  if (const Json& kernel = part(contender, "kernel"); kernel.is_object() && !engine)
+    line += fmt::format(", its kernels {}", time_text(number(kernel, "median_ns")));
   if (!engine && contender.contains("gb_per_s")) {
     line += fmt::format(", {}", rate_text(number(contender, "gb_per_s")));
     if (contender.contains("of_copy")) line += fmt::format(" = {:.0f} % of a copy", 100 * number(contender, "of_copy"));
@@ -79,6 +81,7 @@ std::string table(const Json& result, bool engine) {
   if (engine) {
     add("a call", "cold");
     add("in a row", "batched");
+    add("its kernels (engine)", "kernel");
   } else {
     add("isolated, cold L2", "cold");
     add("isolated, hot L2", "hot");
@@ -96,6 +99,28 @@ std::string table(const Json& result, bool engine) {
     out += fmt::format("  {:<24}", row.name);
     for (const Json& one : contenders) out += fmt::format(" {:>14}", row.cell(one));
     out += "\n";
+  }
+  return out;
+}
+
+// What the engine ran for one call: the same on every machine, as its time is not.
+std::string engine_counts(const Json& contender) {
+  const Json &kernels = part(contender, "kernels"), &counts = part(contender, "counts");
+  if (!counts.is_object()) return "";
+  const auto launches = static_cast<int64_t>(number(counts, "launches"));
+  std::string out =
+      fmt::format("  {} on the engine, a call: {} launch{} of {} threads in all\n", words(contender, "name"), launches,
+                  launches == 1 ? "" : "es", static_cast<int64_t>(number(counts, "threads")));
+  for (const Json& kernel : kernels) {
+    const auto size = [&](const char* key) {
+      std::string text;
+      for (const Json& one : part(kernel, key))
+        text += fmt::format("{}{}", text.empty() ? "" : "x", one.get<int64_t>());
+      while (text.ends_with("x1")) text.resize(text.size() - 2);
+      return text;
+    };
+    out += fmt::format("    {}: {} blocks of {}, {}\n", words(kernel, "name"), size("grid"), size("block"),
+                       time_text(number(kernel, "ns")));
   }
   return out;
 }
@@ -143,13 +168,10 @@ std::string result_text(const Json& result, bool color) {
   if (!words(result, "correct").empty()) out += "  correct: " + words(result, "correct") + "\n";
   for (const Json& contender : part(result, "contenders")) out += first_line(contender, engine);
   out += table(result, engine);
+  if (engine)
+    for (const Json& contender : part(result, "contenders")) out += engine_counts(contender);
   for (const Json& c : part(result, "comparisons")) out += comparison_line(c, color);
   out += machine_lines(result, engine);
-  if (engine && part(result, "launches").is_array())
-    for (const Json& launch : part(result, "launches"))
-      out +=
-          fmt::format("  engine ran {} with {} blocks of {} threads\n", words(launch, "kernel"),
-                      static_cast<int64_t>(number(launch, "blocks")), static_cast<int64_t>(number(launch, "threads")));
   for (const Json& finding : part(result, "findings")) {
     std::string weight = words(finding, "weight");
     if (color && weight != "note") weight = "\x1b[33m" + weight + "\x1b[0m";

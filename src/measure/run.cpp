@@ -177,7 +177,7 @@ Result<Report> run(Device& device, const std::vector<Contender>& contenders, con
   if (options.side)
     for (size_t i = 0; i < contenders.size(); ++i)
       CHECK_OK(take_side(device, sampler, contenders[i], options, report.timings[i]));
-  if (options.kernels && device.is_gpu())
+  if (options.kernels)
     for (size_t i = 0; i < contenders.size(); ++i) take_kernels(sampler, contenders[i], report.timings[i]);
   if (options.roof && device.is_gpu())
     CHECK_OK(take_roof(device, sampler, contenders.front(), around, options.side_s / 2));
