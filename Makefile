@@ -2,7 +2,7 @@
 # What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-staleness bars build-bars inspect-bars tidy format test-torch-versions clean distclean
+.PHONY: help build demo test test-staleness test-programs-asan bars build-bars inspect-bars tidy format test-torch-versions clean distclean
 
 help:
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
@@ -12,6 +12,7 @@ help:
 	@echo "make build-bars           what builds cost beside nvcc; BARS=--classic: and beside the classic advice"
 	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel: all of it; docs/results/inspect.md"
 	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
+	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
 	@echo "make format               clang-format over the C++ sources"
 	@echo "make tidy                 clang-tidy over the C++ sources"
@@ -57,6 +58,12 @@ test-staleness:
 	@tools/bootstrap build
 	@tools/build release
 	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan
+
+test-programs-asan:
+	@tools/bootstrap build
+	@tools/build release
+	@tools/build asan
+	@python3 tests/programs/sanitized.py build/release/stage/kiln/bin/kiln build/asan/stage/kiln/lib/libkiln_engine.so
 
 format:
 	@tools/format --fix

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -180,6 +181,30 @@ void Worker::close(std::unique_ptr<Block> block) {
 
 // A block, or a turn of each of its warps: some milliseconds in all.
 constexpr uint32_t kRoundsBetweenPolls = 64;
+// So long must all blocks of a worker wait in vain, and no other worker's move, before it is called a deadlock: a loop
+// around an mbarrier may also watch a word that another block writes.
+constexpr std::chrono::milliseconds kStuck{500};
+
+namespace {
+
+// How long has nothing moved?
+class Standstill {
+ public:
+  bool lasts(const Grid& grid) {
+    if (++rounds_ % kRoundsBetweenPolls != 0) return false;
+    const auto now = std::chrono::steady_clock::now();
+    const uint64_t moves = grid.moves.load(std::memory_order_relaxed);
+    if (rounds_ == kRoundsBetweenPolls || moves != moves_) since_ = now;
+    moves_ = moves;
+    return now - since_ > kStuck;
+  }
+
+ private:
+  uint64_t rounds_ = 0, moves_ = 0;
+  std::chrono::steady_clock::time_point since_;
+};
+
+}  // namespace
 
 void Worker::run_blocks(Grid& grid) {
   for (CachedRegion& region : cache_) region = {};
@@ -188,6 +213,7 @@ void Worker::run_blocks(Grid& grid) {
   // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
   // more; a cooperative launch has all its blocks resident.
   const size_t most = grid.cooperative ? ~size_t{0} : 64;
+  Standstill standstill;
   for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
     if (rounds % kRoundsBetweenPolls == 0 && grid.interrupts.poll()) {
       grid.interrupted.store(true);
@@ -204,7 +230,14 @@ void Worker::run_blocks(Grid& grid) {
       close(std::move(active[i]));
       active.erase(active.begin() + static_cast<long>(i));
     }
-    if (!active.empty() && active.size() < most) open_next(grid, &active);
+    const bool opened = !active.empty() && active.size() < most && open_next(grid, &active);
+    if (opened || active.empty() || !std::ranges::all_of(active, [](const auto& block) { return block->stuck; })) {
+      // Not at each of many short blocks: the counter is shared.
+      if (!active.empty() || rounds % 8 == 0) grid.moves.fetch_add(1, std::memory_order_relaxed);
+      standstill = {};
+    } else if (standstill.lasts(grid)) {
+      grid.report(kLaunchFailure, active[0]->describe_deadlock());
+    }
     if (!active.empty()) std::this_thread::yield();
   }
   for (auto& block : active) {

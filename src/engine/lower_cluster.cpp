@@ -58,15 +58,19 @@ const Op* run_cluster_arrive(Warp& warp, const Op* op) {
   const uint32_t now = cluster.phase & 1 ? kFullMask : 0;
   warp.cluster_parity = (warp.cluster_parity & ~warp.mask) | (now & warp.mask);
   cluster.arrive(static_cast<uint32_t>(std::popcount(warp.mask)));
+  warp.moved = true;
   return op + 1;
 }
 
 // A phase that is not over: others get a turn, and the lanes come back here.
 const Op* run_cluster_wait(Warp& warp, const Op* op) {
   const uint32_t now = cluster_of(warp).phase & 1 ? kFullMask : 0;
-  if (((warp.cluster_parity ^ now) & warp.mask) == warp.mask) return op + 1;
+  if (((warp.cluster_parity ^ now) & warp.mask) == warp.mask) {
+    warp.moved = true;
+    return op + 1;
+  }
   ++warp.steps;
-  return warp.yield(op);
+  return warp.look_again(op);
 }
 
 }  // namespace
@@ -96,6 +100,8 @@ bool rank_of_address(Lowering& l) {
   op.effect = Effect::Lanes4;
   return true;
 }
+
+Handler cluster_wait_handler() { return &run_cluster_wait; }
 
 bool cluster_barrier(Lowering& l) {
   l.program().has_barrier = true;

@@ -55,6 +55,7 @@ const Op* run_arrive(Warp& warp, const Op* op) {
     complete_if_done(&p);
     *word = encode_phase(p);
   });
+  warp.moved = true;
   if (next && (op->y & kGivesToken)) warp.put(op->d, tokens);
   return next;
 }
@@ -71,7 +72,8 @@ const Op* run_wait(Warp& warp, const Op* op) {
   });
   if (!next) return nullptr;
   warp.set_predicate(op->d, over);
-  return (warp.mask & ~over) ? warp.yield(next) : next;
+  if (warp.mask & over) warp.moved = true;
+  return (warp.mask & ~over) ? warp.look_again(next) : next;
 }
 
 bool set_object(Lowering& l, Op* op, const ptx::Operand& operand) {

@@ -10,6 +10,7 @@ namespace kiln::engine {
 bool map_to_block(Lowering&);
 bool rank_of_address(Lowering&);
 bool cluster_barrier(Lowering&);
+Handler cluster_wait_handler();
 // lower_mbarrier.cpp
 bool mbarrier_init(Lowering&);
 bool mbarrier_arrive(Lowering&);

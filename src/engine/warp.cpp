@@ -16,6 +16,8 @@ namespace {
 // Backward branches between two turns: long enough to hide the cost of a switch, short enough for spins.
 constexpr int32_t kTurn = 2048;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
+// A loop around a wait that is longer does some other work.
+constexpr uint64_t kPollSteps = 64;
 
 template <class T>
 void blend(std::byte* registers, uint32_t to, uint32_t mask) {
@@ -140,6 +142,7 @@ void Warp::run_divergent(const Op* op) {
 
 Outcome Warp::run(const Op* first) {
   turn = kTurn;
+  moved = false;
   size_t yields = 0;
   if (first) {
     frame = kernel_frame;
@@ -189,13 +192,25 @@ const Op* Warp::yield(const Op* next) {
                  "Step limit reached: the kernel ran longer than KILN_ENGINE_STEP_LIMIT allows\n" +
                      where(*this, *next, static_cast<uint32_t>(std::countr_zero(mask))));
   }
+  moved = true;
   current_penalty = ++penalties;
   splits.push_back({next, mask, frame, Wait::None, 0, 0, current_penalty, false});
   event = Event::Yield;
   return nullptr;
 }
 
+const Op* Warp::look_again(const Op* next) {
+  const bool nothing_else = !moved && steps - looked_at <= kPollSteps * (splits.size() + 1);
+  looked_at = steps;
+  const Op* end = yield(next);
+  if (event == Event::Fault) return end;
+  moved = !nothing_else;
+  splits.back().looks = true;
+  return end;
+}
+
 const Op* Warp::park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mask) {
+  moved = true;
   splits.push_back({at, mask, frame, wait, barrier, sync_mask, 0, false});
   return nullptr;
 }
@@ -210,6 +225,7 @@ bool Warp::converged(const Op* op, uint32_t members) {
 }
 
 const Op* Warp::exit_lanes() {
+  moved = true;
   alive &= ~mask;
   --frame->users;
   for (Frame* f = frame; f->users == 0 && f->parent;) {

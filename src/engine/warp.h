@@ -52,6 +52,7 @@ struct Split {
   uint32_t sync_mask = 0;
   uint64_t penalty = 0;  // rises each time it used up its turn in a loop; the lowest goes first
   bool pass = false;     // has waited for the members of its *.sync and may go through
+  bool looks = false;    // the Op before it, an mbarrier's or a cluster's wait, had nothing to give yet
 };
 
 enum class Event : uint8_t { None, Yield, Fault };
@@ -79,6 +80,8 @@ struct Warp {
   uint32_t index = 0;
   uint64_t current_penalty = 0;
   bool pass_sync = false;      // the split has waited for its members and may go through
+  bool moved = false;          // since run() was called, something has happened but waits that look in vain
+  uint64_t looked_at = 0;      // `steps` when a wait last looked in vain
   const Op* resume = nullptr;  // where the picked split stands
   std::vector<Split> splits;   // all but the current one
   uint64_t penalties = 0;
@@ -118,6 +121,8 @@ struct Warp {
   const Op* jump_back(const Op* from, const Op* to);
   const Op* park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mask);
   const Op* yield(const Op* next);
+  // As yield, of a wait that must look again: after others, and only others of the cluster, have had their turn.
+  const Op* look_again(const Op* next);
   const Op* exit_lanes();
   const Op* fault(const Op* op, int code, uint32_t lane, const std::string& what);
   // True when all lanes of `members` that live are here; else the split has been parked and the handler must return
@@ -177,6 +182,7 @@ struct Block {
   std::vector<uint8_t> finished;  // by warp
   uint32_t finished_count = 0;
   uint32_t started = 0;  // warps that have a frame
+  bool stuck = false;    // in the last run() all that its warps did was to look in vain
 
   void start(Grid& grid, Worker& worker, KilnDim3 at);
   // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something outside of it.
@@ -186,8 +192,6 @@ struct Block {
   void threads_exited(uint32_t count);
   // Gives back the frames of warps that will not run on.
   void abandon();
-
- private:
   std::string describe_deadlock() const;
 };
 
@@ -212,9 +216,10 @@ struct Grid {
   uint64_t epoch = 0;
   uint64_t step_limit = 0;      // 0: none
   uint32_t blocks_at_once = 1;  // that a thread takes from the counter
-  // Two lines of the cache for what threads write: else each write takes the rest of the grid from the others' caches.
+  // Lines of the cache for what threads write: else each write takes the rest of the grid from the others' caches.
   alignas(128) std::atomic<uint64_t> next_block{0};  // or cluster
   alignas(128) std::atomic<bool> stop{false};
+  alignas(128) std::atomic<uint64_t> moves{0};  // rounds of threads in which not all blocks were stuck
   InterruptWatch interrupts;
   std::atomic<bool> interrupted{false};
   std::mutex fault_mutex;

@@ -192,5 +192,63 @@ TEST(Deadlock, AShuffleThatNotAllReachIsOne) {
   EXPECT_THAT(outcome.text, HasSubstr("deadlock"));
 }
 
+// Nobody completes the phase: 31 lanes ask for it in a loop, lane 0 has gone to a barrier.
+TEST(Deadlock, AnMbarrierWhosePhaseDoesNotEnd) {
+  Session session(module_text(R"(.file 1 "user.cu"
+    .visible .entry waits() {
+      .reg .pred %p<3>; .reg .b32 %r<3>;
+      .shared .align 8 .b64 bar;
+      mov.u32 %r1, %tid.x; mov.u32 %r2, bar;
+      setp.eq.u32 %p1, %r1, 0;
+      @%p1 mbarrier.init.shared.b64 [%r2], 2;
+      bar.sync 0;
+      @!%p1 bra A;
+      .loc 1 20 5
+      bar.sync 3;
+      A:
+      .loc 1 22 5
+      mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+      @!%p2 bra A;
+      ret;
+    })"));
+  LaunchOutcome outcome = session.launch("waits", {{2, 1, 1}, {32, 1, 1}});
+  EXPECT_EQ(outcome.code, kLaunchFailure);
+  EXPECT_THAT(outcome.text, HasSubstr("31 threads wait at an mbarrier whose phase does not end in"));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:22"));
+  EXPECT_THAT(outcome.text, HasSubstr("1 threads wait at barrier 3"));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:20"));
+}
+
+TEST(Deadlock, ABarrierOfTheClusterThatNotAllReach) {
+  Session session(module_text(R"(.file 1 "user.cu"
+    .visible .entry waits() {
+      .reg .pred %p<3>; .reg .b32 %r<3>;
+      .shared .align 8 .b64 bar;
+      mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, bar;
+      setp.eq.u32 %p1, %r1, 0;
+      @%p1 bra A;
+      mbarrier.init.shared.b64 [%r2], 1;
+      B:
+      .loc 1 30 5
+      mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+      @!%p2 bra B;
+      A:
+      barrier.cluster.arrive;
+      .loc 1 32 5
+      barrier.cluster.wait;
+      ret;
+    })"));
+  Shape3 two{{2, 1, 1}, {32, 1, 1}};
+  two.cluster = {2, 1, 1};
+  LaunchOutcome outcome = session.launch("waits", two);
+  EXPECT_EQ(outcome.code, kLaunchFailure);
+  EXPECT_THAT(outcome.text, HasSubstr("no thread of the cluster can go on"));
+  EXPECT_THAT(outcome.text, HasSubstr("32 threads wait at the barrier of the cluster in"));
+  EXPECT_THAT(outcome.text, HasSubstr("of block (0,0,0)"));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:32"));
+  EXPECT_THAT(outcome.text, HasSubstr("of block (1,0,0)"));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:30"));
+}
+
 }  // namespace
 }  // namespace kiln::engine
