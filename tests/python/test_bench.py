@@ -54,6 +54,54 @@ def test_engine_time_is_never_called_gpu_time(kinds):
     assert "engine time" in result.traps()
 
 
+def test_dropped_precision_is_named_where_large_values_cancel():
+    # 5 + -4.98 in bfloat16 is wrong by far more than 1 % of the result.
+    x, y = pair()
+    x[::64], y[::64] = 5.0103, -4.9871
+    for name in ("bfloat16", "float16"):
+        narrow = getattr(torch, name)
+        with pytest.raises(kiln.Untrusted, match=f"as if computed in {name}") as caught:
+            quick(lambda a, b, t=narrow: (a.to(t) + b.to(t)).float(), x, y, against=torch.add)
+        assert caught.value.trap == "precision dropped"
+
+    def fewer_bits(a, b):  # as tensor cores take their inputs
+        return (a.view(torch.int32) & ~0x1FFF).view(torch.float32) + b
+
+    with pytest.raises(kiln.Untrusted) as caught:
+        quick(fewer_bits, x, y, against=torch.add)
+    assert caught.value.trap == "precision dropped"
+    with pytest.raises(kiln.Untrusted) as caught:
+        quick(lambda a, b: a + 1.2 * b, x, y, against=torch.add)
+    assert caught.value.trap == "wrong result"
+
+
+def test_what_the_engine_ran_is_counted(source):
+    add = kiln.load(source("plus.cu"))
+    one = quick(add.plus, torch.randn(1000)).json["contenders"][0]
+    assert one["counts"]["launches"] == len(one["kernels"]) == 1
+    assert one["counts"]["threads"] >= 1000 and one["kernels"][0]["name"]
+    assert 0 < one["kernel"]["median_ns"] < one["cold"]["greatest_ns"]
+    result = quick(torch.add, *pair(), check=False)
+    assert result.json["contenders"][0]["kernel"] is None and result.kernel_ns is None
+
+
+def test_contenders_write_to_the_same_memory():
+    places: dict[str, set[int]] = {"a": set(), "b": set()}
+
+    def add_at(name):
+        def add(a, b):
+            out = a + b
+            places[name].add(out.data_ptr())
+            return out
+
+        return add
+
+    x, y = pair(1 << 18)
+    first, second = add_at("a"), add_at("b")
+    quick(first, x, y, against={"b": second}, check=False)
+    assert places["a"] & places["b"]
+
+
 def test_a_slow_peer_is_told_apart():
     x, y = pair(16)
 
