@@ -22,6 +22,7 @@ from ._arguments import Call
 from ._bench_check import Checked, Untrusted, results_of
 from ._bench_facts import machine_facts
 from ._compare import Tolerance
+from ._moved_bytes import touched_bytes
 from ._torch import torch_module
 from .errors import KilnError
 
@@ -343,12 +344,7 @@ def _end_broken_capture() -> None:
 
 
 def _touched_bytes(tensors: Sequence[Any]) -> float:
-    """Of the elements, each once: a broadcast row is read once from memory."""
-    total = 0
-    for tensor in tensors:
-        distinct = math.prod(size for size, stride in zip(tensor.shape, tensor.stride()) if stride != 0)
-        total += distinct * tensor.element_size()
-    return float(total)
+    return float(sum(map(touched_bytes, tensors)))
 
 
 def _rotations(input_bytes: float, device: Any) -> int:

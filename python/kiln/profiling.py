@@ -19,6 +19,7 @@ from typing import Any, Callable, Optional
 from . import _measure
 from ._bench_facts import machine_facts
 from ._engine_launches import engine_launches
+from ._moved_bytes import moved_bytes
 from ._torch import torch_module
 from .errors import KilnError
 
@@ -65,12 +66,16 @@ def profile(function: Callable[..., Any], *args: Any, warm_up: int = 3, **kwargs
     on_gpu = torch.cuda.is_available()
     for _ in range(warm_up):
         function(*args, **kwargs)
+    # After the warm-up: what is done once is not in it.
+    moved = moved_bytes(lambda: function(*args, **kwargs))
     if on_gpu:
         torch.cuda.synchronize()
-    return _recorded(lambda: function(*args, **kwargs), getattr(function, "__name__", str(function)), on_gpu)
+    return _recorded(lambda: function(*args, **kwargs), getattr(function, "__name__", str(function)), on_gpu, moved)
 
 
-def _recorded(body: Callable[[], Any], title: str, on_gpu: bool) -> Profile:
+def _recorded(
+    body: Callable[[], Any], title: str, on_gpu: bool, moved: Optional[dict[str, list[int]]] = None
+) -> Profile:
     torch = torch_module()
     from torch.profiler import ProfilerActivity
 
@@ -102,6 +107,8 @@ def _recorded(body: Callable[[], Any], title: str, on_gpu: bool) -> Profile:
         seen.export_chrome_trace(str(path))
         trace = path.read_text()
     value = _value(title, json.loads(trace), wall_us, on_gpu, unix_ns, launches)
+    if on_gpu:  # a rate of the engine would only mislead
+        _add_bytes(value["tree"], moved or {})
     value.update(machine_facts(torch))
     return Profile(value, trace)
 
@@ -258,6 +265,22 @@ def _node_json(node: _Node, by_number: dict[Any, list[dict[str, Any]]], zero: fl
         "kernels": kernels,
         "children": children,
     }
+
+
+def _add_bytes(tree: list[dict[str, Any]], moved: dict[str, list[int]]) -> None:
+    """To each op what it moves, where the profile saw as many calls of it as the dispatcher did; to a kernel, where
+    it is the op's only one."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for _, node in _flat(tree):
+        by_name.setdefault(node["name"], []).append(node)
+    for name, bytes_of_calls in moved.items():
+        nodes = by_name.get(name, [])
+        if len(nodes) != len(bytes_of_calls):
+            continue
+        for node, total in zip(nodes, bytes_of_calls):
+            node["bytes"] = total
+            if len(node["kernels"]) == 1 and node["kernels"][0]["bytes"] is None:
+                node["kernels"][0]["bytes"] = total
 
 
 def _add_launches(tree: list[dict[str, Any]], launches: list[dict[str, Any]]) -> None:

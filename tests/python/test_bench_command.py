@@ -214,3 +214,25 @@ def test_profile_of_a_function():
     nested = kiln.profile(torch.nn.functional.layer_norm, x, (1000,))
     assert "aten::native_layer_norm" in nested.ops()
     assert nested.json["tree"][0]["children"], "an op under its caller"
+
+
+def test_bytes_of_ops_are_known_by_their_tensors():
+    import kiln
+    from kiln._moved_bytes import moved_bytes
+    from kiln.profiling import _add_bytes
+
+    x, row = torch.randn(256, 4), torch.randn(4)
+
+    def body():
+        return torch.sqrt(x * x), x + row.expand(256, 4), x.add_(1)
+
+    moved = moved_bytes(body)
+    assert moved["aten::mul"] == [2 * 4096] and moved["aten::sqrt"] == [2 * 4096]  # x is read once
+    assert moved["aten::add"] == [2 * 4096 + 16]  # the row is read once
+    assert moved["aten::add_"] == [2 * 4096]
+    tree = kiln.profile(body).json["tree"]
+    tree[0]["kernels"].append({"name": "mul", "us": 1.0, "bytes": None})
+    _add_bytes(tree, moved)
+    assert tree[0]["name"] == "aten::mul" and tree[0]["bytes"] == tree[0]["kernels"][0]["bytes"] == 8192
+    _add_bytes(tree, {"aten::sqrt": [1, 2]})  # not as many calls: nothing is known
+    assert next(n for n in tree if n["name"] == "aten::sqrt")["bytes"] == 8192
