@@ -199,7 +199,7 @@ const Op* begin(Warp& warp, Frame& frame) {
     const KilnDim3& dim = block.grid->block_dim;
     const bool same_row = (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
     if (same_row && advance(program, frame, before, warp.index)) {
-      fill_specials(warp, frame, Tier::Warp);
+      if (!program.specials.empty() && program.specials[0].tier == Tier::Warp) fill_specials(warp, frame, Tier::Warp);
       return ops + program.warp_start;
     }
   }
@@ -215,30 +215,34 @@ const Op* begin(Warp& warp, Frame& frame) {
 const Op* start_warp(Block& block, uint32_t index) {
   Warp& warp = *block.warps[index];
   Grid& grid = *block.grid;
-  warp.block = &block;
-  warp.worker = block.worker;
   warp.index = index;
-  uint32_t first = index * kWarpSize;
-  uint32_t count = grid.threads_per_block - first;
+  const uint32_t count = grid.threads_per_block - index * kWarpSize;
   warp.alive = count >= kWarpSize ? kFullMask : (1u << count) - 1;
   warp.carry = 0;
   warp.cluster_parity = 0;
   warp.steps = 0;
   warp.penalties = 0;
-  warp.splits.clear();
-  warp.copies.clear();
-  warp.groups.clear();
-  warp.local_limit = 0;
-  if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return nullptr;
-  if (!warp.kernel_frame) warp.kernel_frame = block.worker->acquire(*grid.program, grid);
-  Frame* frame = warp.kernel_frame;
-  if (!frame) return nullptr;
-  frame->parent = nullptr;
-  frame->depth = 0;
-  frame->users = 1;
-  frame->local_offset = 0;
-  frame->stack_bytes = 0;
-  return begin(warp, *frame);
+  if (!warp.copies.empty() || !warp.groups.empty()) {
+    warp.copies.clear();
+    warp.groups.clear();
+  }
+  if (warp.kernel_frame) {  // of the warp before it in this block, which has ended
+    warp.local_limit = std::min(warp.local_limit, grid.program->local_bytes);
+  } else {
+    warp.block = &block;
+    warp.worker = block.worker;
+    warp.splits.clear();
+    warp.local_limit = 0;
+    if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return nullptr;
+    warp.kernel_frame = block.worker->acquire(*grid.program, grid);
+    if (!warp.kernel_frame) return nullptr;
+    warp.kernel_frame->parent = nullptr;
+    warp.kernel_frame->depth = 0;
+    warp.kernel_frame->local_offset = 0;
+  }
+  warp.kernel_frame->users = 1;
+  warp.kernel_frame->stack_bytes = 0;
+  return begin(warp, *warp.kernel_frame);
 }
 
 std::string describe_exhaustion(const Grid& grid) {

@@ -6,9 +6,10 @@
 // are not neighbours in memory, or not all active, it loads as ever and the other Op runs by itself.
 #pragma once
 
+#include <array>
 #include <span>
 
-#include "engine/program.h"
+#include "engine/affine.h"
 
 namespace kiln::engine {
 
@@ -33,6 +34,7 @@ Handler global_access(const Op& op);
 
 // A comparison of base and step with a scalar: mostly all lanes agree, and a forward branch behind it is decided.
 bool is_compare_affine(Handler handler);
+std::array<AffineTerm, 2> compared(const Op& op);
 bool is_branch_if(const Op& op, bool* negated);
 void fuse_branches(Program& program);
 

@@ -3,14 +3,12 @@
 #include "engine/hoist.h"
 
 #include <algorithm>
-#include <limits>
+#include <set>
 
-#include "engine/affine.h"
+#include "engine/fuse.h"
 
 namespace kiln::engine {
 namespace {
-
-constexpr uint8_t kCheckSigned = 1, kCheckUnsigned = 2;
 
 uint8_t check_of(AffineKind kind) {
   switch (kind) {
@@ -27,11 +25,24 @@ uint8_t check_of(AffineKind kind) {
   }
 }
 
-template <class T>
-bool stays_inside(int64_t first, int64_t step) {
-  const int64_t last = first + step * (kWarpSize - 1);
-  constexpr int64_t kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
-  return first >= kLeast && first <= kMost && last >= kLeast && last <= kMost;
+// The headers that the Ops of each warp read; empty: one of them may read any. The others are steps on the way, which
+// are computed again with their block.
+std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
+  std::set<uint32_t> read = {kScratch};
+  for (const PlacedOp& placed : ops) {
+    const Op& op = placed.op;
+    if (placed.tier != Tier::Warp) continue;
+    read.insert({op.a, op.b, op.c, op.d});
+    if (!op.data) continue;
+    if (op.effect == Effect::Scalar) {
+      for (const AffineTerm& term : static_cast<const AffineOp*>(op.data)->terms) read.insert(term.offset);
+    } else if (is_compare_affine(op.run)) {
+      for (const AffineTerm& term : compared(op)) read.insert(term.offset);
+    } else {
+      return {};
+    }
+  }
+  return read;
 }
 
 }  // namespace
@@ -77,8 +88,10 @@ Tier tier_of(Special special, bool lanes, bool affine) {
 void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known, std::vector<PlacedOp>& ops) {
   std::unordered_map<uint32_t, uint8_t> advancing;  // headers that rise with %tid.x: how they are widened
   std::vector<uint32_t> order;
+  uint32_t thread = kScratch;  // the header of %tid.x
   for (const SpecialSlot& slot : program.specials) {
     if (slot.special != Special::TidX || !slot.affine) continue;
+    thread = slot.offset;
     advancing[slot.offset] = 0;
     order.push_back(slot.offset);
   }
@@ -105,28 +118,15 @@ void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known, std:
     advancing[op.d] = 0;
     order.push_back(op.d);
     for (const AffineTerm& term : how.terms) {
-      if (term.affine) advancing[term.offset] |= check_of(how.kind);
+      // %tid.x itself never wraps around.
+      if (term.affine && term.offset != thread) advancing[term.offset] |= check_of(how.kind);
     }
   }
-  for (uint32_t offset : order) program.advances.push_back({offset, advancing[offset]});
-}
-
-bool advance(const Program& program, Frame& frame, uint32_t from, uint32_t to) {
-  const int64_t lanes = (int64_t{to} - int64_t{from}) * kWarpSize;
-  for (const Advance& each : program.advances) {
-    Affine& value = *reinterpret_cast<Affine*>(frame.data() + each.offset);
-    if (value.state == AffineState::Lanes) return false;
-    if (each.check) {  // 32 bits that another value has as 64: where they wrap around it would go on
-      const int64_t step = static_cast<int32_t>(value.step);
-      const uint32_t base = static_cast<uint32_t>(value.base);
-      if ((each.check & kCheckSigned) && !stays_inside<int32_t>(static_cast<int32_t>(base) + step * lanes, step))
-        return false;
-      if ((each.check & kCheckUnsigned) && !stays_inside<uint32_t>(int64_t{base} + step * lanes, step)) return false;
-    }
-    value.base += value.step * static_cast<uint64_t>(lanes);
-    value.state = AffineState::Steps;
+  const std::set<uint32_t> read = headers_read(ops);
+  for (uint32_t offset : order) {
+    if (read.empty() || read.count(offset) || advancing[offset])
+      program.advances.push_back({offset, advancing[offset]});
   }
-  return true;
 }
 
 }  // namespace kiln::engine

@@ -109,48 +109,55 @@ struct AffineCompare {
 };
 
 template <class F, class T>
-const Op* run_compare_affine(Warp& warp, const Op* op) {
+const Op* run_compare_on_lanes(Warp& warp, const Op* op) {
   const AffineCompare& how = *static_cast<const AffineCompare*>(op->data);
-  T a_first, a_last, b_first, b_last;
-  auto ends = [&](const AffineTerm& term, T* first, T* last) {
-    if (term.affine) return affine_ends<T>(affine_at(warp, term.offset), first, last);
-    *first = *last = *warp.lanes<T>(term.offset);
-    return true;
-  };
-  if (ends(how.a, &a_first, &a_last) && ends(how.b, &b_first, &b_last)) {
-    bool first = F::f(a_first, b_first);
-    if (first == F::f(a_last, b_last)) {
-      warp.set_predicate(op->d, first ? kFullMask : 0);
-      if (!op->target) return op + 1;
-      return first == (op->y != 0) ? op->target : op + 2;  // the branch behind it, fused (fuse.h)
-    }
-  }
   if (how.a.affine) materialize(warp, how.a.offset);
   if (how.b.affine) materialize(warp, how.b.offset);
   how.on_lanes.run(warp, &how.on_lanes);
   return op + 1;
 }
 
-template <class T>
+// op->a and op->b: the terms, of which the first or the second is of base and step.
+template <class F, class T, bool kFirst>
+const Op* run_compare_affine(Warp& warp, const Op* op) {
+  T first, last;
+  if (!affine_ends<T>(affine_at(warp, kFirst ? op->a : op->b), &first, &last))
+    return run_compare_on_lanes<F, T>(warp, op);
+  const T other = *warp.lanes<T>(kFirst ? op->b : op->a);
+  const bool holds = kFirst ? F::f(first, other) : F::f(other, first);
+  if (holds != (kFirst ? F::f(last, other) : F::f(other, last))) return run_compare_on_lanes<F, T>(warp, op);
+  warp.set_predicate(op->d, holds ? kFullMask : 0);
+  if (!op->target) return op + 1;
+  return holds == (op->y != 0) ? op->target : op + 2;  // the branch behind it, fused (fuse.h)
+}
+
+template <class T, bool kFirst>
 Handler compare_affine_named(std::string_view name) {
-  if (name == "lt") return &run_compare_affine<Compare_lt, T>;
-  if (name == "le") return &run_compare_affine<Compare_le, T>;
-  if (name == "gt") return &run_compare_affine<Compare_gt, T>;
-  if (name == "ge") return &run_compare_affine<Compare_ge, T>;
+  if (name == "lt") return &run_compare_affine<Compare_lt, T, kFirst>;
+  if (name == "le") return &run_compare_affine<Compare_le, T, kFirst>;
+  if (name == "gt") return &run_compare_affine<Compare_gt, T, kFirst>;
+  if (name == "ge") return &run_compare_affine<Compare_ge, T, kFirst>;
   return nullptr;
+}
+
+template <class T>
+bool is_compare_affine_of(Handler handler) {
+  for (std::string_view name : {"lt", "le", "gt", "ge"}) {
+    if (handler == compare_affine_named<T, true>(name) || handler == compare_affine_named<T, false>(name)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 bool is_compare_affine(Handler handler) {
-  constexpr std::string_view kNames[] = {"lt", "le", "gt", "ge"};
-  for (std::string_view name : kNames) {
-    if (handler == compare_affine_named<int32_t>(name) || handler == compare_affine_named<uint32_t>(name) ||
-        handler == compare_affine_named<int64_t>(name) || handler == compare_affine_named<uint64_t>(name)) {
-      return true;
-    }
-  }
-  return false;
+  return is_compare_affine_of<int32_t>(handler) || is_compare_affine_of<uint32_t>(handler) ||
+         is_compare_affine_of<int64_t>(handler) || is_compare_affine_of<uint64_t>(handler);
+}
+
+std::array<AffineTerm, 2> compared(const Op& op) {
+  const AffineCompare& how = *static_cast<const AffineCompare*>(op.data);
+  return {how.a, how.b};
 }
 
 namespace {
@@ -167,13 +174,15 @@ bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::
     using T = decltype(t);
     if constexpr (Integer<T> && sizeof(T) >= 4) {
       std::string_view name = plain_name(l.ins().modifiers[0]);
-      Handler handler = compare_affine_named<T>(name);
+      Handler handler = how.a.affine ? compare_affine_named<T, true>(name) : compare_affine_named<T, false>(name);
       if (!handler) return false;
       how.on_lanes.run = compare_named<T>(name, false, a, b);
       how.on_lanes.a = a.offset;
       how.on_lanes.b = b.offset;
       how.on_lanes.d = to;
       Op& op = l.emit(handler);
+      op.a = how.a.offset;
+      op.b = how.b.offset;
       op.d = to;
       op.data = l.own(how);
       return true;

@@ -4,6 +4,7 @@
 // wish.
 #include "engine/warp.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -150,10 +151,17 @@ Outcome Warp::run(const Op* first) {
     mask = alive;
     current_penalty = 0;
     pass_sync = false;
-    resume = first;
+    event = Event::None;
+    run_alone(first);
+    if (alive == 0) return Outcome::Finished;
+    if (event == Event::Fault) return Outcome::Faulted;
+    if (event == Event::Yield) {
+      if (++yields >= splits.size()) return Outcome::Yielded;
+      turn = kTurn;
+    }
   }
-  for (;; first = nullptr) {
-    if (!first && !pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
+  for (;;) {
+    if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
     if (splits.empty()) {
@@ -234,7 +242,12 @@ const Op* Warp::exit_lanes() {
     --parent->users;
     f = parent;
   }
-  block->threads_exited(static_cast<uint32_t>(std::popcount(mask)));
+  const uint32_t count = mask == kFullMask ? kWarpSize : static_cast<uint32_t>(std::popcount(mask));
+  if (!block->cluster && !block->grid->has_barriers) {  // nobody waits for them
+    block->live_threads -= std::min(count, block->live_threads);
+  } else {
+    block->threads_exited(count);
+  }
   return nullptr;
 }
 
