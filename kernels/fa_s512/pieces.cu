@@ -192,7 +192,7 @@ void launch_piece(Kernel kernel, PieceWork& work, const Tensor& like) {
 
 template <class F>
 void dispatch_piece(const Tensor& like, int64_t head_dim, F&& f) {
-  kiln::dispatch_value<64, 128>(head_dim, [&](auto d) {
+  fa::with_head_dim(head_dim, [&](auto d) {
     if (like.dtype() == kiln::Dtype::bf16)
       f(Bf16{}, d);
     else
@@ -211,7 +211,7 @@ kiln::Tensors<2> piece_copy(const Tensor& x, int64_t row, int64_t rows) {
   work.dump = static_cast<uint16_t*>(dump.raw());
   work.row = static_cast<int>(row);
   work.rows = static_cast<int>(rows);
-  kiln::dispatch_value<64, 128>(x.size(3), [&](auto d) { launch_piece(copy_kernel<d.value>, work, x); });
+  fa::with_head_dim(x.size(3), [&](auto d) { launch_piece(copy_kernel<d.value>, work, x); });
   return {dump, out};
 }
 
