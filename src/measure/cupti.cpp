@@ -49,13 +49,14 @@ struct Cupti {
 
 uint64_t clock_ns() {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000ull + static_cast<uint64_t>(now.tv_nsec);
 }
 
 // CUPTI's callbacks carry no argument of ours.
 std::mutex g_lock;
 std::vector<KernelRecord> g_records;
+uint64_t g_origin = 0;  // the first record's begin: a double that counts from 1970 has steps of 256 ns
 const Cupti* g_cupti = nullptr;
 
 void buffer_requested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
@@ -72,8 +73,9 @@ void buffer_completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_byt
     if (kernel->kind != kConcurrentKernel) continue;
     KernelRecord found;
     found.name = kernel->name ? short_kernel_name(kernel->name) : "?";
-    found.begin_ns = static_cast<double>(kernel->begin);
-    found.end_ns = static_cast<double>(kernel->end);
+    if (g_records.empty()) g_origin = kernel->begin;
+    found.begin_ns = static_cast<double>(static_cast<int64_t>(kernel->begin - g_origin));
+    found.end_ns = static_cast<double>(static_cast<int64_t>(kernel->end - g_origin));
     for (int i = 0; i < 3; ++i) {
       found.grid[i] = static_cast<uint32_t>(kernel->grid[i]);
       found.block[i] = static_cast<uint32_t>(kernel->block[i]);

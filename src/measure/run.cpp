@@ -13,7 +13,7 @@ namespace {
 constexpr int kSpins = 40;
 constexpr double kSpin_ns = 250e3;
 constexpr int kLookedAt = 12;          // calls for each of the checks that need a few
-constexpr double kTrace_ns = 50e6;     // about so long kernels are traced
+constexpr double kTrace_ns = 120e6;    // about so long kernels are traced: their times have several modes
 constexpr double kTraceEach_ns = 1e5;  // beside the call: the flush, and CUPTI's own work
 
 // Another process on the GPU takes time slices out of kernels whose length is known.
@@ -56,7 +56,7 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
 void take_kernels(Sampler& sampler, const Contender& contender, Timing& timing) {
   const double call_ns = median(timing.cold.ns);
   const int count =
-      call_ns > 0.05e9 ? 3 : static_cast<int>(std::clamp(kTrace_ns / (call_ns + kTraceEach_ns), 40.0, 300.0));
+      call_ns > 0.05e9 ? 3 : static_cast<int>(std::clamp(kTrace_ns / (call_ns + kTraceEach_ns), 40.0, 1000.0));
   auto traced = sampler.traced(contender, count);
   if (!traced) {
     timing.kernel_why = traced.error().why;

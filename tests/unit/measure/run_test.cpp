@@ -252,6 +252,27 @@ TEST(Run, ALateHostIsTold) {
   EXPECT_EQ(find(run_one(device, kernel_of(device, "add", 24 * kMiB)), "late host"), nullptr);
 }
 
+TEST(Findings, AGpuThatIsSlowerWhenItIsNotKeptBusy) {
+  Report report;
+  report.device.kind = "cuda";
+  report.device.l2_bytes = 60ll << 20;
+  Timing timing;
+  timing.name = "short";
+  timing.bytes = kMiB;
+  timing.cold.ns = timing.hot = std::vector<double>(20, 20e3);
+  timing.batched = std::vector<double>(20, 12e3);
+  timing.launch = std::vector<double>(20, 4e3);
+  report.timings.push_back(timing);
+  add_findings(report);
+  const Finding* finding = find(report, "idle clock");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->text, HasSubstr("isolated calls take 20.0 us, calls in a row 12.0 us"));
+  report.findings.clear();
+  report.timings[0].batched = std::vector<double>(20, 19e3);
+  add_findings(report);
+  EXPECT_EQ(find(report, "idle clock"), nullptr);
+}
+
 TEST(Growth, ATimeThatDoesNotGrowWithTheSizeIsALaunch) {
   const std::vector<double> bytes = {kMiB, 64 * kMiB, 1024 * kMiB};
   EXPECT_THAT(growth_finding(bytes, std::vector{3000.0, 3010.0, 3005.0}), HasSubstr("does not grow"));
