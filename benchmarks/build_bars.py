@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Callable
 
+from build_sources import BARE, CUB_KERNEL, CUTE_KERNEL, DEVICE, HEAVY_BARE, HEAVY_OP, PLAIN, edited
 from classic_builds import classic_rows
 from sampling import in_turns, machine, ratio, seconds_of
 
@@ -30,69 +31,6 @@ ROOT = Path(__file__).resolve().parents[1]
 ARCH = "9.0"
 GENCODE = ["-gencode", "arch=compute_90,code=[sm_90,compute_90]", "-O3", "-std=c++20", "-lineinfo"]
 FIVE = "7.5;8.0;8.6;8.9;9.0+PTX"
-
-PLAIN = """#include <kiln/op.h>
-template <class T>
-__global__ void scale_kernel(const T* a, T* out, long long n) {
-  long long i = kiln::global_thread();
-  if (i < n) out[i] = a[i] * T(2); /*edit*/
-}
-kiln::Tensor scale(const kiln::Tensor& a) {
-  kiln::Tensor out = kiln::empty_like(a);
-  scale_kernel<float><<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(a)>>>(
-      a.data<const float>(), out.data<float>(), out.numel());
-  return out;
-}
-KILN_OP(scale, "a").fake("like(a)");
-"""
-BARE = """__global__ void scale_kernel(const float* a, float* out, long long n) {
-  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i < n) out[i] = a[i] * 2.0f; /*edit*/
-}
-extern "C" int scale(const float* a, float* out, long long n) {
-  scale_kernel<<<(n + 255) / 256, 256>>>(a, out, n);
-  return cudaGetLastError();
-}
-"""
-# A question that NVRTC answers otherwise: the slice is refused, and the device chain compiles every edit.
-DEVICE = PLAIN + "#ifdef __NVCC__\n#endif\n"
-CUB_KERNEL = """#include <cub/block/block_reduce.cuh>
-__global__ void sum_kernel(const float* a, float* out, long long n) {
-  using Reduce = cub::BlockReduce<float, 256>;
-  __shared__ typename Reduce::TempStorage room;
-  float x = threadIdx.x < n ? a[threadIdx.x] : 0.0f;
-  float sum = Reduce(room).Sum(x);
-  if (threadIdx.x == 0) out[0] = sum * 1.0f; /*edit*/
-}
-"""
-HEAVY_OP = """#include <kiln/op.h>
-kiln::Tensor total(const kiln::Tensor& a) {
-  kiln::Tensor out = kiln::empty_like(a);
-  sum_kernel<<<1, 256, 0, kiln::stream(a)>>>(a.data<const float>(), out.data<float>(), a.numel());
-  return out;
-}
-KILN_OP(total, "a").fake("like(a)");
-"""
-HEAVY_BARE = """
-extern "C" int total(const float* a, float* out, long long n) {
-  sum_kernel<<<1, 256>>>(a, out, n);
-  return cudaGetLastError();
-}
-"""
-CUB, CUB_BARE = CUB_KERNEL + HEAVY_OP, CUB_KERNEL + HEAVY_BARE
-CUTE_KERNEL = """#include <cute/tensor.hpp>
-__global__ void sum_kernel(const float* a, float* out, long long n) {
-  auto tile = cute::make_tensor(cute::make_gmem_ptr(a), cute::make_layout(cute::make_shape(cute::Int<16>{}, cute::Int<16>{})));
-  float sum = 0.0f;
-  for (int i = 0; i < cute::size(tile); ++i) sum += tile(i);
-  if (threadIdx.x == 0) out[0] = sum * 1.0f; /*edit*/
-}
-"""
-
-
-def edited(text: str, number: int) -> str:
-    """Another body of the kernel on the same line."""
-    return text.replace("/*edit*/", f"/*edit*/ if (n < -{number + 1}) out[0] = {number}.0f;")
 
 
 class Bench:
@@ -115,9 +53,11 @@ class Bench:
     def build(self, source: Path, *more: str, arch: str = ARCH, **env: str) -> tuple[float, dict]:
         begin = time.perf_counter()
         done = subprocess.run(
-            [str(self.kiln), "build", str(source), "--arch", arch, "--json", *more], env=self.environment(**env),
-            capture_output=True, text=True,
-        )  # fmt: skip
+            [str(self.kiln), "build", str(source), "--arch", arch, "--json", *more],
+            env=self.environment(**env),
+            capture_output=True,
+            text=True,
+        )
         seconds = time.perf_counter() - begin
         if done.returncode != 0:
             raise RuntimeError(done.stdout + done.stderr)
@@ -252,7 +192,7 @@ class Measurement:
         part("nothing changed", self.nothing)
         part("hit after rm -rf build", self.hit)
         part("hit from Redis", self.from_redis)
-        part("cub", lambda: self.heavy("cub", CUB, CUB_BARE))
+        part("cub", lambda: self.heavy("cub", CUB_KERNEL + HEAVY_OP, CUB_KERNEL + HEAVY_BARE))
         part("CuTe", self.cute)
 
     def full_lane(self) -> None:
@@ -260,8 +200,14 @@ class Measurement:
             {"kiln": lambda: self.bench.cold(self.plain), "nvcc": lambda: self.bench.nvcc(self.bare)}, self.repetitions
         )
         self.nvcc_s = median(times["nvcc"])
-        self.table.row("full lane, from nothing", median(times["kiln"]), "nvcc -shared", ratio(times["kiln"], times["nvcc"]),
-                       0.85, self.cores >= 4)  # fmt: skip
+        self.table.row(
+            "full lane, from nothing",
+            median(times["kiln"]),
+            "nvcc -shared",
+            ratio(times["kiln"], times["nvcc"]),
+            0.85,
+            self.cores >= 4,
+        )
 
     def slice(self) -> None:
         self.bench.cold(self.plain)
@@ -269,11 +215,21 @@ class Measurement:
         pairs = [self.bench.edit(self.plain, PLAIN, "slice") for _ in range(self.repetitions)]
         own = median(own for _, own in pairs)
         beside = f"NVRTC's own {own * 1e3:.0f} ms + 60 ms"
-        self.table.row("edit lane, NVRTC slice: kiln build", median(s for s, _ in pairs), beside,
-                       median(seconds / (own + 0.06) for seconds, own in pairs), 1.0)  # fmt: skip
+        self.table.row(
+            "edit lane, NVRTC slice: kiln build",
+            median(s for s, _ in pairs),
+            beside,
+            median(seconds / (own + 0.06) for seconds, own in pairs),
+            1.0,
+        )
         live = in_process(self.bench, "live", PLAIN, self.repetitions)
-        self.table.row("edit lane, NVRTC slice: to the op's answer in a running Python", median(live), beside,
-                       median(live) / (own + 0.06), 1.0)  # fmt: skip
+        self.table.row(
+            "edit lane, NVRTC slice: to the op's answer in a running Python",
+            median(live),
+            beside,
+            median(live) / (own + 0.06),
+            1.0,
+        )
 
     def device_chain(self) -> None:
         source = self.bench.source("device.cu", DEVICE)
@@ -283,11 +239,21 @@ class Measurement:
             "nvcc": lambda: self.bench.nvcc(self.bare),
         }
         times = in_turns(ways, self.repetitions)
-        self.table.row("edit lane, device chain: kiln build", median(times["kiln"]), "nvcc -shared",
-                       ratio(times["kiln"], times["nvcc"]), 0.45)  # fmt: skip
+        self.table.row(
+            "edit lane, device chain: kiln build",
+            median(times["kiln"]),
+            "nvcc -shared",
+            ratio(times["kiln"], times["nvcc"]),
+            0.45,
+        )
         live = in_process(self.bench, "live_device", DEVICE, self.repetitions)
-        self.table.row("edit lane, device chain: to the op's answer in a running Python", median(live), "nvcc -shared",
-                       median(live) / median(times["nvcc"]), 0.45)  # fmt: skip
+        self.table.row(
+            "edit lane, device chain: to the op's answer in a running Python",
+            median(live),
+            "nvcc -shared",
+            median(live) / median(times["nvcc"]),
+            0.45,
+        )
 
     def five(self, name: str, source: Path, repetitions: int, *more: str) -> None:
         ways = {
@@ -295,8 +261,14 @@ class Measurement:
             "one": lambda: self.bench.cold(source, *more),
         }
         times = in_turns(ways, repetitions, discard=0 if name else 1)
-        self.table.row(f"{name}five architectures + PTX", median(times["five"]), "one architecture",
-                       ratio(times["five"], times["one"]), 1.8, self.cores >= 8)  # fmt: skip
+        self.table.row(
+            f"{name}five architectures + PTX",
+            median(times["five"]),
+            "one architecture",
+            ratio(times["five"], times["one"]),
+            1.8,
+            self.cores >= 8,
+        )
 
     def nothing(self) -> None:
         self.bench.build(self.plain)
@@ -324,14 +296,25 @@ class Measurement:
         cold = {"kiln": lambda: self.bench.cold(source, *more), "nvcc": lambda: self.bench.nvcc(bare_source, *more)}
         times = in_turns(cold, self.few, discard=0)
         beside = median(times["nvcc"])
-        self.table.row(f"{name}: full lane, from nothing", median(times["kiln"]), "nvcc -shared",
-                       ratio(times["kiln"], times["nvcc"]), 0.85, self.cores >= 4)  # fmt: skip
+        self.table.row(
+            f"{name}: full lane, from nothing",
+            median(times["kiln"]),
+            "nvcc -shared",
+            ratio(times["kiln"], times["nvcc"]),
+            0.85,
+            self.cores >= 4,
+        )
         self.bench.edit(source, op, "device", *more)
         try:
             pairs = [self.bench.edit(source, op, "slice", *more) for _ in range(self.few)]
             own = median(own for _, own in pairs)
-            self.table.row(f"{name}: edit lane, NVRTC slice", median(s for s, _ in pairs),
-                           f"NVRTC's own {own * 1e3:.0f} ms + 60 ms", median(s / (o + 0.06) for s, o in pairs), 1.0)  # fmt: skip
+            self.table.row(
+                f"{name}: edit lane, NVRTC slice",
+                median(s for s, _ in pairs),
+                f"NVRTC's own {own * 1e3:.0f} ms + 60 ms",
+                median(s / (o + 0.06) for s, o in pairs),
+                1.0,
+            )
         except RuntimeError:
             chain = [self.bench.edit(source, op, "device", *more)[0] for _ in range(self.few)]
             self.table.row(
@@ -383,7 +366,7 @@ def page(rows: list[dict], classic: list[tuple[str, str, str]], facts: dict[str,
     text = "# Build times\n\nWritten by `benchmarks/build_bars.py`. Every ratio is of one run.\n\n"
     text += HEAD + "".join(line_of(row) + "\n" for row in rows) if rows else ""
     if classic:
-        text += "\n## The classic advice\n\ntorch.utils.cpp_extension with two kernels and a binding; each line adds to the one above.\n\n"
+        text += "\n## The classic advice\n\ntorch.utils.cpp_extension with two kernels and a binding, five architectures;\neach line adds to the one above. kiln's rows are one kernel as an op.\n\n"
         text += "| what | seconds | folklore |\n|---|---|---|\n"
         text += "".join(f"| {what} | {seconds} | {folklore} |\n" for what, seconds, folklore in classic)
     return text + "\n| machine | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in facts.items())

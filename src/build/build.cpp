@@ -51,7 +51,10 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   }
   Outcome outcome = outcome_of(work);
   outcome.file = state->result;
-  outcome.explanation = {"nothing", "none", "every file that took part is as it was", 0, 0, "", 0};
+  outcome.explanation.trigger = "nothing";
+  outcome.explanation.lane = "none";
+  outcome.explanation.why_lane = "every file that took part is as it was";
+  outcome.explanation.why_variant = work.plan.why_variant;
   if (!outcome.link.empty() && work.world.files.state(outcome.link) != work.world.files.state(outcome.file))
     return std::nullopt;
   return outcome;
@@ -112,6 +115,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   if (edit) {
     TRY(made, build_edit(work, *edit, why));
   }
+  work.explanation.why_variant = work.plan.why_variant;
   work.explanation.lane = made ? made->lane : "full";
   work.explanation.why_lane = made ? made->why : why;
   if (!made) return std::optional<fs::path>();

@@ -1,56 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can a build be done by compiling device code alone?
-//
-//   edit/<key>.src    the source for which the host's object was made
-//   edit/<key>.fat    the fat binary that was linked, edit/<key>.<arch>.ptx the PTX in it, edit/<key>.stub.c its stub
-//   edit/<key>.now    the fat binary of an edit since, behind the hash of the source that it was made of
-//   edit/linked       the hash of the library that was linked
-//
-// Whether a record belongs to what is on the disk is told by contents: a build that was killed may have left either.
-//   edit/<key>.slice  "right" when NVRTC made of that source's slice what nvcc made of it, else why not
 #include "build/edit_lane.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <future>
-#include <map>
 #include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "binary/symbols.h"
 #include "build/depfile.h"
 #include "build/device_code.h"
+#include "build/edit_files.h"
+#include "build/edit_slice.h"
 #include "build/fat_object.h"
-#include "build/findings.h"
 #include "build/ninja_run.h"
-#include "build/nvrtc.h"
 #include "build/preprocessed.h"
-#include "build/ptx_text.h"
 #include "build/swap_fat.h"
 #include "sys/clock.h"
 
 namespace kiln::build {
 
 namespace {
-
-constexpr std::string_view kRight = "right";
-
-fs::path in_edit(const Work& work, const std::string& name) { return work.in_build_dir("edit") / name; }
-
-const Step* step_of(const Work& work, const Source& source, StepKind kind) {
-  for (const Step& step : work.graph.steps)
-    if (step.kind == kind && step.source == source.file.string()) return &step;
-  return nullptr;
-}
-
-std::vector<const Step*> device_steps(const Work& work, const Source& source) {
-  std::vector<const Step*> steps;
-  for (const Step& step : work.graph.steps)
-    if (step.kind == StepKind::Device && step.source == source.file.string()) steps.push_back(&step);
-  return steps;
-}
 
 // A step of another source that read this one.
 const Step* other_reader(const Work& work, const Source& source) {
@@ -62,31 +34,6 @@ const Step* other_reader(const Work& work, const Source& source) {
       if (fs::path(name).lexically_normal() == source.file) return &step;
   }
   return nullptr;
-}
-
-// Name and text of the headers that are neither the system's nor the toolkit's nor kiln's own.
-Result<std::map<std::string, std::string>> users_headers(const Work& work, const Source& source) {
-  std::string toolkit = work.plan.nvcc->path.parent_path().parent_path().string();
-  std::map<std::string, std::string> headers;
-  for (const Step* step : device_steps(work, source)) {
-    TRY(std::string depfile, work.world.files.read(work.in_obj(step->key + ".d")));
-    for (const std::string& name : parse_depfile(depfile)) {
-      bool known = name.starts_with("/usr/") || name.starts_with(toolkit) || name == source.file.string() ||
-                   name.starts_with(work.plan.home.include().string());
-      if (known || headers.contains(name)) continue;
-      TRY(headers[name], work.world.files.read(name));
-    }
-  }
-  return headers;
-}
-
-// Why NVRTC might see something else in a header of the user's than nvcc does.
-std::string why_headers_differ(const Work& work, const Source& source) {
-  auto headers = users_headers(work, source);
-  if (!headers) return "what the source includes is not known";
-  for (const auto& [name, text] : *headers)
-    if (std::string why = why_nvrtc_may_differ(text); !why.empty()) return fmt::format("{}: {}", name, why);
-  return "";
 }
 
 // Names of macros in the source, in the user's headers and on the command line.
@@ -107,124 +54,6 @@ std::string fat_in(std::string_view object) {
   uint64_t header = static_cast<unsigned char>(object[at + 6]) | static_cast<unsigned char>(object[at + 7]) << 8;
   if (bytes > object.size() - at || header + bytes > object.size() - at) return "";
   return std::string(object.substr(at, header + bytes));
-}
-
-// ---- NVRTC
-
-// Flags of nvcc that NVRTC knows under the same name, or that say nothing about device code.
-bool nvrtc_takes(const std::string& flag) {
-  for (std::string_view known : {"--maxrregcount=", "-maxrregcount=", "-O3", "-lineinfo", "--fmad=", "-fmad="})
-    if (flag.starts_with(known)) return true;
-  return false;
-}
-
-std::string why_no_nvrtc(const Work& work, const Source& source) {
-  if (source.facts.extended_lambda) return "the source has an extended lambda";
-  for (const std::string& flag : work.plan.cuda_flags)
-    if (!nvrtc_takes(flag)) return fmt::format("the flag {} is not known to mean the same there", flag);
-  if (work.plan.debug) return "a debugger wants nvcc's own names";
-  for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "CPLUS_INCLUDE_PATH"})
-    if (work.world.env.get(name)) return fmt::format("{} is set", name);
-  return "";
-}
-
-Words nvrtc_options(const Work& work, const Source& source, const std::string& arch) {
-  Words options = {"-arch=" + arch, "-std=c++20", "-lineinfo", "-DKILN_NAMESPACE=" + work.plan.name};
-  if (work.plan.fast_math) options.emplace_back("--use_fast_math");
-  for (const std::string& define : work.plan.defines) options.push_back("-D" + define);
-  options.push_back("-I" + source.file.parent_path().string());
-  for (const fs::path& folder : work.plan.includes) options.push_back("-I" + folder.string());
-  options.push_back("-I" + work.plan.home.include().string());
-  options.push_back("-I" + (work.plan.nvcc->path.parent_path().parent_path() / "include").string());
-  for (const std::string& flag : work.plan.cuda_flags)
-    if (flag.find("maxrregcount") != std::string::npos || flag.find("fmad") != std::string::npos)
-      options.push_back(flag.starts_with("--") ? flag : "-" + flag);
-  return options;
-}
-
-struct ArchText {
-  std::string arch;  // "sm_90" or "compute_80"
-  std::string ptx_name;
-  std::string cubin_name;  // empty: PTX alone
-};
-
-std::vector<ArchText> archs_of(const Work& work, const Source& source) {
-  std::vector<ArchText> out;
-  for (const Step* step : device_steps(work, source)) {
-    bool any = false;
-    for (const std::string& output : step->outputs) {
-      if (!output.ends_with(".cubin")) continue;
-      std::string name = output.substr(0, output.size() - 6);
-      out.push_back({name.substr(name.rfind(".sm_") + 1), step->outputs[0], output});
-      any = true;
-    }
-    if (!any) out.push_back({"compute_" + step->arch, step->outputs[0], ""});
-  }
-  return out;
-}
-
-// "void add_kernel<float>(View<..>)" is asked for as "add_kernel<float>". A plain function needs no asking.
-std::vector<std::string> expressions_for(const std::vector<std::string>& entries) {
-  std::vector<std::string> out;
-  for (const std::string& entry : entries) {
-    std::string name = binary::demangle(entry);
-    if (name == entry || name.find('<') == std::string::npos) continue;
-    int depth = 0;
-    size_t end = 0;
-    for (; end < name.size() && (name[end] != '(' || depth > 0); ++end) {
-      if (name[end] == '<') ++depth;
-      if (name[end] == '>') --depth;
-    }
-    name = name.substr(0, end);
-    if (name.starts_with("void ")) name = name.substr(5);
-    out.push_back(name);
-  }
-  return out;
-}
-
-struct Made {
-  std::vector<std::pair<std::string, std::string>> files;  // name -> content
-};
-
-// Every architecture's code of the slice; `former` is nvcc's PTX of the linked code.
-Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc, const std::string& slice,
-                           bool must_equal) {
-  Made made;
-  std::string name = canonical_path(work.plan.roots, source.file.string());
-  for (const ArchText& arch : archs_of(work, source)) {
-    TRY(std::string former, work.world.files.read(in_edit(work, arch.ptx_name)));
-    TRY(NvrtcProgram program,
-        nvrtc.compile(slice, name, nvrtc_options(work, source, arch.arch), expressions_for(entry_names(former))));
-    if (std::string why = why_interface_differs(former, program.ptx); !why.empty())
-      return Error{Fault::Work, "the slice is not whole", why, ""};
-    if (must_equal)
-      if (std::string why = why_code_differs(former, program.ptx); !why.empty())
-        return Error{Fault::Work, "NVRTC makes something else of the slice than nvcc", why, ""};
-    if (!arch.cubin_name.empty()) {
-      if (program.cubin.empty()) return Error{Fault::Work, "NVRTC gave no machine code", arch.arch, ""};
-      made.files.emplace_back(arch.cubin_name, std::move(program.cubin));
-    }
-    bool known =
-        std::any_of(made.files.begin(), made.files.end(), [&](const auto& f) { return f.first == arch.ptx_name; });
-    if (!known) made.files.emplace_back(arch.ptx_name, std::move(program.ptx));
-  }
-  return made;
-}
-
-// Does NVRTC make of the linked source's slice what nvcc made of it? Told once for a source and its flags.
-std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& nvrtc) {
-  fs::path file = in_edit(work, source.key + ".slice");
-  if (auto known = work.world.files.read(file)) return *known;
-  auto text = work.world.files.read(in_edit(work, source.key + ".src"));
-  Slice slice = text ? slice_of(*text) : Slice{"", "the linked source is not known"};
-  std::string verdict = slice.why;
-  if (verdict.empty()) verdict = why_headers_differ(work, source);
-  if (verdict.empty()) {
-    auto made = compile_slice(work, source, nvrtc, slice.text, true);
-    verdict = made ? std::string(kRight) : made.error().what + ": " + made.error().why.substr(0, 400);
-  }
-  (void)work.world.files.write(file, verdict, sys::Durable::No);
-  return verdict;
 }
 
 // ---- putting it into the library

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 
@@ -47,6 +48,7 @@ constexpr const char* kPage = R"(<!doctype html><html lang="en"><meta charset="u
 body{{font:14px/1.4 system-ui,sans-serif;margin:24px;color:#1c1c1c;background:#fff}}
 h1{{font-size:20px;margin:0 0 4px}} p{{margin:4px 0;color:#444}}
 svg{{width:100%;height:auto;border:1px solid #ddd;margin-top:12px;background:#fafafa}}
+.legend i{{display:inline-block;width:11px;height:11px;margin:0 5px 0 14px;border-radius:2px}}
 text{{font:11px system-ui,sans-serif}} table{{border-collapse:collapse;margin-top:16px}}
 td,th{{padding:3px 12px 3px 0;text-align:left;border-bottom:1px solid #eee}} td.n{{text-align:right;font-variant-numeric:tabular-nums}}
 @media (prefers-color-scheme:dark){{body{{background:#181818;color:#ddd}}p{{color:#aaa}}svg{{background:#222;border-color:#444}}text{{fill:#ddd}}td,th{{border-color:#333}}}}
@@ -54,6 +56,7 @@ td,th{{padding:3px 12px 3px 0;text-align:left;border-bottom:1px solid #eee}} td.
 <h1>kiln build {title}</h1>
 <p>{summary}</p><p>{why}</p>
 {svg}
+<p class="legend">{legend}</p>
 {table}
 </html>
 )";
@@ -72,18 +75,37 @@ void draw_bar(std::string& out, double x, double y, double width, double height,
       std::max(width, 1.0), height, color, escaped(tip));
 }
 
+// The wide bars are steps, the narrow ones below them the programs that each ran.
+struct Color {
+  std::string_view of, color;
+};
+constexpr std::array<Color, 8> kColors = {{{"from the cache", "#8bc48b"},
+                                           {"device code", "#e8923a"},
+                                           {"pack and link", "#a78bd4"},
+                                           {"host code", "#5b9bd5"},
+                                           {"cicc, nvrtc", "#b8601a"},
+                                           {"ptxas", "#d94f4f"},
+                                           {"cudafe++", "#2f6da8"},
+                                           {"other programs", "#7f8c99"}}};
+
 std::string_view color_of(const StepReport& step) {
-  if (step.answer == Answer::Direct || step.answer == Answer::Content) return "#8bc48b";
-  if (step.kind == "device" || step.kind == "slice") return "#e8923a";
-  if (step.kind == "link" || step.kind == "fat") return "#a78bd4";
-  return "#5b9bd5";
+  if (step.answer == Answer::Direct || step.answer == Answer::Content) return kColors[0].color;
+  if (step.kind == "device" || step.kind == "slice") return kColors[1].color;
+  if (step.kind == "link" || step.kind == "fat") return kColors[2].color;
+  return kColors[3].color;
 }
 
 std::string_view color_of_program(std::string_view program) {
-  if (program == "cicc" || program == "nvrtc") return "#b8601a";
-  if (program == "ptxas") return "#d94f4f";
-  if (program == "cudafe++") return "#2f6da8";
-  return "#7f8c99";
+  if (program == "cicc" || program == "nvrtc") return kColors[4].color;
+  if (program == "ptxas") return kColors[5].color;
+  if (program == "cudafe++") return kColors[6].color;
+  return kColors[7].color;
+}
+
+std::string legend() {
+  std::string out;
+  for (const Color& one : kColors) out += fmt::format("<i style=\"background:{}\"></i>{}", one.color, one.of);
+  return out;
 }
 
 std::string draw(const Outcome& outcome) {
@@ -140,7 +162,9 @@ std::string table(const Outcome& outcome) {
   }
   out += "</table>";
   if (outcome.headers.empty()) return out;
-  out += "<h2>Slow headers</h2><table><tr><th>header</th><th>seconds</th></tr>";
+  out +=
+      "<h2>Slow headers</h2><p>Of device code, timed by compiling it once "
+      "more.</p><table><tr><th>header</th><th>seconds</th></tr>";
   for (const HeaderTime& header : outcome.headers)
     out += fmt::format("<tr><td>{}</td><td class=\"n\">{:.3f}</td></tr>", escaped(header.name), header.seconds);
   return out + "</table>";
@@ -152,7 +176,8 @@ std::string explain(const Outcome& outcome) {
   const Explanation& e = outcome.explanation;
   std::string out = fmt::format("{:<14}{}\n", "because", e.trigger);
   out += fmt::format("{:<14}{}: {}\n", "lane", e.lane, e.why_lane);
-  out += fmt::format("{:<14}{}\n", "architectures", project::describe(outcome.arch));
+  out += fmt::format("{:<14}{}{}\n", "architectures", project::describe(outcome.arch),
+                     e.why_variant.empty() ? "" : ": " + e.why_variant);
   if (e.jobs > 0)
     out += fmt::format("{:<14}{} ({}); {} cores, {:.1f} GB of memory available\n", "jobs", e.jobs, e.why_jobs, e.cores,
                        static_cast<double>(e.available_bytes) / 1e9);
@@ -183,6 +208,7 @@ Json explain_json(const Outcome& outcome) {
   for (const StepReport& step : outcome.steps) steps.push_back(to_json(step));
   return {{"trigger", e.trigger},
           {"lane", e.lane},
+          {"why_variant", e.why_variant},
           {"why_lane", e.why_lane},
           {"jobs", e.jobs},
           {"why_jobs", e.why_jobs},
@@ -224,7 +250,7 @@ std::string timeline_page(const Outcome& outcome) {
                   text::duration(outcome.seconds), project::describe(outcome.arch), e.jobs, e.why_jobs);
   return fmt::format(kPage, fmt::arg("title", escaped(outcome.name)), fmt::arg("summary", escaped(summary)),
                      fmt::arg("why", escaped(fmt::format("Lane: {}. {}", e.lane, e.why_lane))),
-                     fmt::arg("svg", draw(outcome)), fmt::arg("table", table(outcome)));
+                     fmt::arg("svg", draw(outcome)), fmt::arg("legend", legend()), fmt::arg("table", table(outcome)));
 }
 
 }  // namespace kiln::build

@@ -112,6 +112,8 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
                                             const std::vector<fs::path>& include_folders) {
   std::vector<Source> sources;
   std::set<std::string> keys;
+  auto project = wanted.project_dir.empty() ? fs::path() : wanted.project_dir;
+  if (auto real = world.files.real_path(project); !project.empty() && real) project = *real;
   for (const std::string& name : wanted.sources) {
     Source source;
     fs::path path = absolute(name, wanted.root);
@@ -131,7 +133,7 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     for (char& c : base) c = is_plain(c) ? c : '_';
     source.key = base;
     for (int i = 2; !keys.insert(source.key).second; ++i) source.key = fmt::format("{}.{}", base, i);
-    source.facts = scan_source(world.files, source.file, include_folders);
+    source.facts = scan_source(world.files, source.file, include_folders, project);
     sources.push_back(std::move(source));
   }
   return sources;
@@ -149,6 +151,24 @@ Result<project::ArchList> resolve_arch(const std::string& asked, const World& wo
   std::string text;
   for (const project::Arch& arch : present) text += arch.text() + ";";
   return project::parse_arch_list(text);
+}
+
+// Code with wgmma, tcgen05 or setmaxnreg compiles for the `a` variant of an architecture alone. A list that names a
+// variant knows what it wants.
+void choose_variants(Plan& plan) {
+  for (const Source& source : plan.sources)
+    for (auto* list : {&plan.arch.sass, &plan.arch.ptx})
+      for (project::Arch& arch : *list) {
+        if (arch.variant) continue;
+        const std::string& word = arch.major == 9 ? source.facts.hopper_only : source.facts.blackwell_only;
+        if (arch.major < 9 || word.empty()) continue;
+        arch.variant = 'a';
+        plan.why_variant = fmt::format("{} uses {}", source.shown, word);
+      }
+  for (auto* list : {&plan.arch.sass, &plan.arch.ptx}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
 }
 
 Status check_options(const Request& request) {
@@ -265,6 +285,7 @@ Result<Plan> make_plan(const Request& request, const World& world) {
   plan.fast_math = wanted.request.fast_math;
   if (!request.output.empty()) plan.output = absolute(request.output, request.directory);
   TRY(plan.arch, resolve_arch(wanted.request.arch, world));
+  choose_variants(plan);
   TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
   CHECK_OK(find_tools(plan, world));
   plan.debug = wants_symbols(plan);

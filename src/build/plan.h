@@ -30,6 +30,7 @@ struct Plan {
   bool program = false;
   std::vector<Source> sources;
   project::ArchList arch;
+  std::string why_variant;  // an `a` variant that nobody named
   std::vector<std::string> defines, cuda_flags, cflags, ldflags;
   std::vector<fs::path> includes;
   bool fast_math = false;

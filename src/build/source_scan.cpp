@@ -2,6 +2,7 @@
 // What can be told from a source's text before it is compiled?
 #include "build/source_scan.h"
 
+#include <array>
 #include <set>
 #include <string>
 
@@ -97,6 +98,19 @@ bool defines_main(std::string_view code) {
   return false;
 }
 
+// PTX ISA, "Target ISA Notes" of wgmma, setmaxnreg and tcgen05; then what CuTe calls them.
+constexpr std::array<std::string_view, 5> kHopperOnly = {"wgmma.", "setmaxnreg.", "warpgroup_arrive", "warpgroup_reg_",
+                                                         "SM90_64x"};
+constexpr std::array<std::string_view, 5> kBlackwellOnly = {"tcgen05.", "setmaxnreg.", "tcgen05::", "warpgroup_reg_",
+                                                            "SM100_MMA"};
+
+template <class Words>
+std::string first_of(std::string_view code, const Words& words) {
+  for (std::string_view word : words)
+    if (code.find(word) != std::string_view::npos) return std::string(word.substr(0, word.find_first_of(".:")));
+  return "";
+}
+
 std::vector<std::string> included_names(std::string_view code) {
   std::vector<std::string> names;
   for (std::string_view line : text::lines(code)) {
@@ -118,11 +132,15 @@ SourceFacts scan_text(std::string_view text) {
   std::string code = without_comments(text);
   return {.extended_lambda = has_extended_lambda(code),
           .defines_op = calls(code, "KILN_OP"),
-          .defines_main = defines_main(code)};
+          .defines_main = defines_main(code),
+          .hopper_only = first_of(code, kHopperOnly),
+          .blackwell_only = first_of(code, kBlackwellOnly)};
 }
 
-SourceFacts scan_source(const sys::Files& files, const path& source, const std::vector<path>& include_folders) {
+SourceFacts scan_source(const sys::Files& files, const path& source, const std::vector<path>& include_folders,
+                        const path& own) {
   SourceFacts facts;
+  const std::string own_folder = (own.empty() ? source.parent_path() : own).string() + "/";
   std::set<path> seen;
   std::vector<path> waiting = {source};
   while (!waiting.empty() && seen.size() < kMostFiles) {
@@ -131,10 +149,14 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
     if (!seen.insert(file).second) continue;
     auto content = files.read(file);
     if (!content) continue;
-    SourceFacts own = scan_text(*content);
-    facts.extended_lambda |= own.extended_lambda;
-    facts.defines_op |= own.defines_op;
-    facts.defines_main |= own.defines_main;
+    SourceFacts here = scan_text(*content);
+    facts.extended_lambda |= here.extended_lambda;
+    facts.defines_op |= here.defines_op;
+    facts.defines_main |= here.defines_main;
+    if (file == source.lexically_normal() || file.string().starts_with(own_folder)) {
+      if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
+      if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
+    }
     for (const std::string& name : included_names(*content)) {
       std::vector<path> folders = {file.parent_path()};
       folders.insert(folders.end(), include_folders.begin(), include_folders.end());

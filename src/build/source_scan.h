@@ -2,6 +2,7 @@
 // What can be told from a source's text before it is compiled?
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,13 +16,17 @@ struct SourceFacts {
   bool extended_lambda = false;
   bool defines_op = false;    // KILN_OP(
   bool defines_main = false;  // int main(
+  // What one architecture's `a` variant alone has; empty, or the word that was found. Said by the text of the source
+  // and of headers below `own`: a library's headers hold such code for all who include them.
+  std::string hopper_only;     // wgmma, setmaxnreg
+  std::string blackwell_only;  // tcgen05, setmaxnreg
 };
 
 SourceFacts scan_text(std::string_view text);
 
 // The source and what it includes by "name", found beside the file or in `include_folders`; <name> too where those have
-// it.
+// it. `own` is the project's folder; empty: the source's.
 SourceFacts scan_source(const sys::Files& files, const sys::fs::path& source,
-                        const std::vector<sys::fs::path>& include_folders);
+                        const std::vector<sys::fs::path>& include_folders, const sys::fs::path& own = {});
 
 }  // namespace kiln::build

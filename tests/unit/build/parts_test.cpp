@@ -98,6 +98,9 @@ TEST(Scan, OrdinaryDeviceCodeNeedsNoFlag) {
 }
 
 TEST(Scan, TellsOpsFromPrograms) {
+  EXPECT_EQ(scan_text("asm(\"wgmma.fence.sync.aligned;\");").hopper_only, "wgmma");
+  EXPECT_EQ(scan_text("// wgmma.fence\nint wgmma;").hopper_only, "");
+  EXPECT_EQ(scan_text("asm(\"tcgen05.alloc\");").blackwell_only, "tcgen05");
   EXPECT_TRUE(scan_text("KILN_OP(my_add, \"a\");").defines_op);
   EXPECT_FALSE(scan_text("// KILN_OP(x)").defines_op);
   EXPECT_TRUE(scan_text("int main() {}").defines_main);

@@ -47,6 +47,21 @@ TEST_F(PlanTest, ALoneFileIsNamedByItsStemAndBuiltInTheCache) {
   EXPECT_EQ(project::describe(made->arch), "sm_80 + PTX compute_80");
 }
 
+TEST_F(PlanTest, WgmmaAndTcgen05TakeTheVariantOfTheirArchitecture) {
+  request.arch = "8.0;9.0;10.0+PTX";
+  files.add("/w/add.cu", "#include \"mma.h\"\n").add("/w/mma.h", "asm(\"wgmma.fence.sync.aligned;\");");
+  EXPECT_EQ(project::describe(plan()->arch), "sm_80, sm_90a, sm_100 + PTX compute_100");
+  EXPECT_THAT(plan()->why_variant, HasSubstr("wgmma"));
+  files.add("/w/mma.h", "asm(\"tcgen05.alloc.cta_group::1\");");
+  EXPECT_EQ(project::describe(plan()->arch), "sm_80, sm_90, sm_100a + PTX compute_100a");
+  // A library's header has such code for all who include it.
+  files.add("/w/mma.h", "").add("/lib/cute.h", "asm(\"wgmma.fence.sync.aligned;\");");
+  files.add("/w/add.cu", "#include <cute.h>\n");
+  request.includes = {"/lib"};
+  EXPECT_EQ(project::describe(plan()->arch), "sm_80, sm_90, sm_100 + PTX compute_100");
+  EXPECT_EQ(plan()->why_variant, "");
+}
+
 TEST_F(PlanTest, OtherFlagsAreAnotherFolderAndOtherPathsToo) {
   fs::path first = plan()->build_dir;
   EXPECT_EQ(plan()->build_dir, first);
