@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -229,6 +230,45 @@ class Places(Cached):
         self.write("value.h", "#define VALUE 4\n")
         os.utime(self.top / "value.h", (past, past))
         self.assertEqual(self.value_in(self.build()["library"]), 4)
+
+
+class Watch(Cached):
+    def test_a_saved_header_builds_again_and_an_error_is_no_end(self) -> None:
+        process = subprocess.Popen(
+            [str(KILN), "build", str(self.source), "--watch"],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        lines: list[str] = []
+
+        def until(word: str) -> None:
+            for line in process.stdout:
+                lines.append(line)
+                if word in line:
+                    return
+            self.fail(f"no '{word}' in {lines}")
+
+        ended = threading.Timer(60, lambda: os.killpg(process.pid, signal.SIGKILL))
+        ended.start()
+        try:
+            for content, word in (("2\n", "built in"), ("(\n", "error"), ("3\n", "built in")):
+                until("watching")
+                self.write("value.h", f"#define VALUE {content}")
+                until("value.h changed")
+                until(word)
+            until("watching")
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.wait(timeout=30), 130)
+        finally:
+            ended.cancel()
+            process.kill()
+            process.stdout.close()
+            process.wait()
+        self.assertFalse(self.build()["rebuilt"])
+        self.assertEqual(self.value_in(self.build()["library"]), 3)
 
 
 class Memory(Cached):
