@@ -55,7 +55,9 @@ def pair(bits: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def spread(times: list[float]) -> dict[str, float]:
     cuts = statistics.quantiles(times, n=4)
-    return {"count": len(times), "p25": cuts[0], "median": statistics.median(times), "p75": cuts[2]}
+    cut = len(times) // 10
+    trimmed = statistics.fmean(sorted(times)[cut : len(times) - cut])
+    return {"count": len(times), "p25": cuts[0], "median": statistics.median(times), "p75": cuts[2], "trimmed": trimmed}
 
 
 def kineto(call: Callable[[], Any], flush: torch.Tensor, count: int = 500) -> dict[str, float]:
@@ -115,7 +117,7 @@ def agreement_at(name: str, function: Callable, args: tuple, flush: torch.Tensor
     result = kiln.bench(function, *args, name=name, check=False, options=QUICK)
     one = result.json["contenders"][0]
     seen: dict[str, Any] = {
-        "events": {c: one["cold"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75")},
+        "events": {c: one["cold"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")},
         "count": one["cold"]["count"],
         "late": one["cold"]["late"],
         "hot_us": one["hot"]["median_ns"] / 1e3,
@@ -125,16 +127,17 @@ def agreement_at(name: str, function: Callable, args: tuple, flush: torch.Tensor
         "traps": sorted(result.traps()),
     }
     if one["kernel"]:
-        seen["kernel"] = {c: one["kernel"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75")}
+        seen["kernel"] = {c: one["kernel"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")}
         seen["kernel"]["count"] = one["kernel"]["count"]
     seen["kineto"] = kineto(call, flush, 500 if args[0].numel() <= 1 << 24 else 150)
     seen["python_events"] = python_events(call, flush, 1)
     seen["python_events_16_in_flight"] = python_events(call, flush, 16)
     if name == "plain_add":
         deep = kiln.bench(function, *args, name=name, check=False, options={**QUICK, "in_flight": 16, "side": False})
-        seen["events_16_in_flight_us"] = deep.median_ns / 1e3
+        cold = deep.json["contenders"][0]["cold"]
+        seen["events_16_in_flight"] = {c: cold[f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")}
     if do_bench:
-        seen["do_bench_us"] = 1e3 * do_bench(call, warmup=10, rep=30, return_mode="median")
+        seen["do_bench"] = spread([1e3 * ms for ms in do_bench(call, warmup=10, rep=30, return_mode="all")])
     return seen
 
 
@@ -145,7 +148,7 @@ def agreement(out: dict[str, Any]) -> None:
     lines = subprocess.run(
         [plain_program(), *map(str, SIZES)], check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    names = ("bits", "place", "in_flight", "stream", "busy_us", "median_us", "p25_us", "p75_us")
+    names = ("bits", "place", "in_flight", "stream", "busy_us", "median_us", "p25_us", "p75_us", "trimmed_us")
     out["plain"] = [
         dict(zip(names, (word if word.isalpha() else float(word) for word in line.split()))) for line in lines
     ]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long does an add take, by the simplest honest program? CUDA events around one launch, L2 flushed before each.
 //   plain_events LOG2_ELEMENTS...   prints a line for each size, place in memory and way to enqueue:
-//   LOG2 PLACE IN_FLIGHT STREAM BUSY_US MEDIAN_US P25_US P75_US
+//   LOG2 PLACE IN_FLIGHT STREAM BUSY_US MEDIAN_US P25_US P75_US TRIMMED_US, the last without the outer tenths
 // The plain program is the way "1 default 0". The others say what changes when 16 samples wait in the stream, when the
 // stream is one of its own, and when a kernel of 20 us precedes the flush.
 #include <cuda_runtime.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <vector>
 
 #include "plain_events.cuh"
@@ -92,8 +93,11 @@ int main(int argc, char** argv) {
       for (const Way& way : ways) {
         if (bits > kMostBitsOfWays && &way != ways) continue;
         const std::vector<float> times = sample(way, flush, events, tensors[0], tensors[1], tensors[2], count);
-        std::printf("%d %d %d %s %d %.4f %.4f %.4f\n", bits, place, way.in_flight, way.stream_name, way.busy_us,
-                    times[times.size() / 2], times[times.size() / 4], times[3 * times.size() / 4]);
+        const size_t cut = times.size() / 10;
+        const double middle = std::accumulate(times.begin() + cut, times.end() - cut, 0.0);
+        std::printf("%d %d %d %s %d %.4f %.4f %.4f %.4f\n", bits, place, way.in_flight, way.stream_name, way.busy_us,
+                    times[times.size() / 2], times[times.size() / 4], times[3 * times.size() / 4],
+                    middle / static_cast<double>(times.size() - 2 * cut));
       }
     }
     for (float4* tensor : taken) check(cudaFree(tensor));

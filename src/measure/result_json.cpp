@@ -28,6 +28,7 @@ Json summary_json(Samples samples) {
           {"least_ns", s.least},
           {"greatest_ns", s.greatest},
           {"mean_ns", s.mean},
+          {"trimmed_ns", s.trimmed},
           {"p05_ns", s.p05},
           {"p25_ns", s.p25},
           {"p75_ns", s.p75},

@@ -17,6 +17,7 @@ struct Patience {
 
 enum class Progress { More, Converged, NotConverged };
 
+// Converged: the interval is within the precision, or there are two modes, which no number of samples brings together.
 // `ordered` is sorted; `busy_s` of the device, `elapsed_s` of the wall.
 Progress progress(Samples ordered, double busy_s, double elapsed_s, const Patience& patience);
 

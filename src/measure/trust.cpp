@@ -108,6 +108,12 @@ class Finder {
       add("not converged", Weight::Warning, t.name,
           fmt::format("the 95 % interval of the median is {} to {} after {} samples", time_text(s.interval.low),
                       time_text(s.interval.high), s.count));
+    if (const std::vector<double> ordered = sorted(t.cold.ns); has_two_modes(ordered))
+      add("two modes", Weight::Note, t.name,
+          fmt::format(
+              "the samples lie in two heaps, around {} and {}: the median is between them, and may be near either "
+              "in another run; the mean without the outer tenths is {}",
+              time_text(quantile(ordered, 0.25)), time_text(quantile(ordered, 0.75)), time_text(s.trimmed)));
     if (s.count >= 20 && s.outliers.far * 20 > s.count)
       add("outliers", Weight::Warning, t.name,
           fmt::format("{} of {} samples lie far outside ({} to {}); they are kept", s.outliers.far, s.count,

@@ -90,6 +90,24 @@ TEST(Statistics, NeighboursThatAreAlikeWidenTheInterval) {
   EXPECT_EQ(neighbours(1000), 10u);
 }
 
+TEST(Statistics, TrimmedMean) {
+  EXPECT_DOUBLE_EQ(trimmed_mean(first(10)), 5.5);
+  // scipy.stats.trim_mean([1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 200], 0.1)
+  EXPECT_DOUBLE_EQ(trimmed_mean(std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 200}), 16.0);
+}
+
+TEST(Statistics, TwoModes) {
+  const auto heaps = [](double share) {
+    std::vector<double> values;
+    for (int i = 0; i < 400; ++i) values.push_back((i < share * 400 ? 51.3 : 52.8) + 0.2 * std::sin(i * 12.9898));
+    return sorted(values);
+  };
+  EXPECT_TRUE(has_two_modes(heaps(0.5)));
+  EXPECT_TRUE(has_two_modes(heaps(0.53)));
+  EXPECT_FALSE(has_two_modes(heaps(0.8)));  // the median is well inside of one
+  EXPECT_FALSE(has_two_modes(heaps(1.0)));
+}
+
 TEST(Statistics, RatioOfOneSeedIsTheSameEverywhere) {
   const std::vector<double> a = {1, 2, 3, 4, 5}, b = {2, 2, 2, 2, 2};
   EXPECT_EQ(paired_ratio(a, b, 7).interval, paired_ratio(a, b, 7).interval);

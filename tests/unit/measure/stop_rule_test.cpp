@@ -19,6 +19,14 @@ TEST(StopRule, NeedsSamplesTimeAndPrecision) {
   EXPECT_EQ(progress(wide, 0.6, 15, patience), Progress::NotConverged);
 }
 
+TEST(StopRule, TwoModesAreNotWaitedFor) {
+  const Patience patience;
+  std::vector<double> two(200, 51.3);
+  for (size_t i = 100; i < 200; ++i) two[i] = 52.8;
+  EXPECT_EQ(progress(two, 0.6, 1, patience), Progress::More);
+  EXPECT_EQ(progress(two, 1.1, 2, patience), Progress::Converged);
+}
+
 TEST(StopRule, WarmUpLastsUntilTheMedianIsSteady) {
   const Patience patience;
   std::vector<double> falling, steady(40, 10.0);
