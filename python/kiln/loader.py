@@ -37,6 +37,7 @@ def load(
     *,
     arch: Union[str, Sequence[str], None] = None,
     defines: Optional[Mapping[str, Any]] = None,
+    tuned: Union[bool, StrPath] = False,
     extra_sycl_cflags: Optional[Sequence[str]] = None,
     with_sycl: Optional[bool] = None,
 ) -> Any:
@@ -46,7 +47,9 @@ def load(
     torch.utils.cpp_extension.load: kiln.load("add", ["add.cu"], extra_cuda_cflags=["-O3"]).
 
     arch: "9.0", "8.0;9.0a" or a list; else kiln.toml, TORCH_CUDA_ARCH_LIST, the GPU present, or the portable default.
-    defines: {"BLOCK": 128} becomes -DBLOCK=128. With is_python_module=False the ops are only registered, as torch.ops.
+    defines: {"BLOCK": 128} becomes -DBLOCK=128.
+    tuned: each call takes the configuration that `kiln tune` found best for its shapes and its GPU: tuned.json beside the
+    source, or the file named here. With is_python_module=False the ops are only registered, as torch.ops.
 
     Loading again after an edit puts the new code in the place of the old, for every holder of the module.
     """
@@ -55,6 +58,11 @@ def load(
     # with_cuda and keep_intermediates need no action: nvcc compiles every source, and build folders are always kept.
     flags = _flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, arch, defines)
     ready = _ready_library(name, sources)
+    if tuned and (ready is not None or sources is not None or build_directory is not None):
+        raise KilnError(
+            "kiln.load takes tuned=True with a .cu file or a project alone",
+            "each configuration is built from that one source, in a folder of its own",
+        )
     if ready is not None:
         if flags:
             raise KilnError(
@@ -78,7 +86,24 @@ def load(
         return attach(Path(built["library"]), origin, again, built.get("name"))
 
     module = again()
+    if tuned:
+        module = _with_tuned(module, inputs[0], origin, flags, tuned, verbose)
     return module if is_python_module else None
+
+
+def _with_tuned(module: Any, source: str, origin: Path, flags: list[str], tuned: Any, verbose: bool) -> Any:
+    from .tuned import read_entries, tuned_file, tuned_module
+
+    def variant(suffix: str, defines: dict[str, str]) -> types.ModuleType:
+        name = f"{module.__name__}_tuned_{suffix}"
+        words = [source, *flags, "--name", name, *(f"-D{key}={value}" for key, value in defines.items())]
+        if origin.is_dir():
+            words += ["--build-dir", str(origin / "build" / "kiln" / f"tuned-{suffix}")]
+        built = build(words, verbose=verbose)
+        return attach(Path(built["library"]), origin / suffix, lambda: variant(suffix, defines), name)
+
+    path = tuned_file(origin) if tuned is True else Path(tuned)
+    return tuned_module(module, read_entries(path), variant)
 
 
 def _ready_library(name: StrPath, sources: Optional[Sources]) -> Optional[Path]:

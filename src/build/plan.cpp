@@ -66,6 +66,7 @@ Status add_project(Wanted& wanted, const World& world) {
   put_first(request.cflags, manifest.cflags);
   put_first(request.ldflags, manifest.ldflags);
   request.fast_math |= manifest.fast_math;
+  request.findings_fail |= manifest.findings_fail;
   if (request.name.empty()) request.name = manifest.name;
   if (request.arch.empty()) request.arch = manifest.arch;
   if (wanted.sources.empty()) {

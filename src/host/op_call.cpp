@@ -74,11 +74,12 @@ void release(KilnTensor* tensor) {
 
 }  // namespace
 
-Result<OpCall> OpCall::prepare(const OpLibrary& library, const BoundCall& bound, Device device, uint64_t seed) {
+Result<OpCall> OpCall::prepare(const OpLibrary& library, const BoundCall& bound, Device device, uint64_t seed,
+                               ArrayMemory* memory) {
   OpCall call(library, bound.op);
   const KilnOpInfo& op = call.op();
   for (size_t i = 0; i < bound.arguments.size(); ++i)
-    CHECK_OK(call.add_argument(op.parameters[i], bound.arguments[i], device, seed));
+    CHECK_OK(call.add_argument(op.parameters[i], bound.arguments[i], {device, seed, memory}));
   for (Tensor& tensor : call.tensors_)
     if (std::find(call.devices_.begin(), call.devices_.end(), tensor.tensor.device()) == call.devices_.end())
       call.devices_.push_back(tensor.tensor.device());
@@ -87,15 +88,23 @@ Result<OpCall> OpCall::prepare(const OpLibrary& library, const BoundCall& bound,
   return call;
 }
 
-Status OpCall::add_tensor(std::string name, bool writable, const TensorSpec& spec, Device device, uint64_t seed) {
-  TRY(Array array, make_array(spec, seed_for_argument(seed, tensors_.size())));
-  TRY(DeviceTensor tensor, DeviceTensor::upload(library_, array, spec.device.value_or(device)));
+Status OpCall::add_tensor(std::string name, bool writable, const TensorSpec& spec, const Making& making) {
+  const uint64_t seed = seed_for_argument(making.seed, tensors_.size());
+  Array array;
+  if (const auto known = making.memory ? making.memory->find({spec.text, seed}) : ArrayMemory::iterator();
+      making.memory && known != making.memory->end()) {
+    array = known->second;
+  } else {
+    TRY(array, make_array(spec, seed));
+    if (making.memory) making.memory->emplace(std::pair(spec.text, seed), array);
+  }
+  TRY(DeviceTensor tensor, DeviceTensor::upload(library_, array, spec.device.value_or(making.device)));
   if (writable || array.storage.size() > kMostBytesKept) array.storage = {};
   tensors_.push_back({std::move(name), writable, std::move(array.storage), std::move(tensor)});
   return {};
 }
 
-Status OpCall::add_argument(const KilnParameter& parameter, const Argument& argument, Device device, uint64_t seed) {
+Status OpCall::add_argument(const KilnParameter& parameter, const Argument& argument, const Making& making) {
   if (argument.is_default) {
     arguments_.push_back(parameter.default_value);
     return {};
@@ -104,12 +113,12 @@ Status OpCall::add_argument(const KilnParameter& parameter, const Argument& argu
   KilnValue value{};
   value.type = argument.scalar.type;
   if (value.type == KILN_TYPE_TENSOR) {
-    CHECK_OK(add_tensor(parameter.name, writable, argument.tensors.front(), device, seed));
+    CHECK_OK(add_tensor(parameter.name, writable, argument.tensors.front(), making));
     value.as.tensor = tensors_.back().tensor.view();
   } else if (value.type == KILN_TYPE_TENSOR_LIST) {
     std::vector<KilnTensor*>& list = lists_.emplace_back();
     for (size_t i = 0; i < argument.tensors.size(); ++i) {
-      CHECK_OK(add_tensor(fmt::format("{}[{}]", parameter.name, i), writable, argument.tensors[i], device, seed));
+      CHECK_OK(add_tensor(fmt::format("{}[{}]", parameter.name, i), writable, argument.tensors[i], making));
       list.push_back(tensors_.back().tensor.view());
     }
     value.count = static_cast<uint32_t>(list.size());

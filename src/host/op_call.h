@@ -5,6 +5,7 @@
 #include <kiln/abi.h>
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,11 +25,15 @@ struct Output {
   std::optional<Array> array;
 };
 
+// Inputs that were made before, by the text of their spec and their seed: a generator takes longer than a copy.
+using ArrayMemory = std::map<std::pair<std::string, uint64_t>, Array>;
+
 // A call with its arguments on the device, ready to be made any number of times.
 class OpCall {
  public:
-  // Makes the tensors; those without a device of their own go to `device`.
-  static Result<OpCall> prepare(const OpLibrary& library, const BoundCall& bound, Device device, uint64_t seed);
+  // Makes the tensors, or takes them from `memory`; those without a device of their own go to `device`.
+  static Result<OpCall> prepare(const OpLibrary& library, const BoundCall& bound, Device device, uint64_t seed,
+                                ArrayMemory* memory = nullptr);
   OpCall(OpCall&&) noexcept = default;
   OpCall& operator=(OpCall&&) = delete;
   ~OpCall();
@@ -61,8 +66,13 @@ class OpCall {
   };
 
   OpCall(OpLibrary library, uint32_t index) : library_(std::move(library)), index_(index) {}
-  Status add_argument(const KilnParameter& parameter, const Argument& argument, Device device, uint64_t seed);
-  Status add_tensor(std::string name, bool writable, const TensorSpec& spec, Device device, uint64_t seed);
+  struct Making {
+    Device device;
+    uint64_t seed = 0;
+    ArrayMemory* memory = nullptr;
+  };
+  Status add_argument(const KilnParameter& parameter, const Argument& argument, const Making& making);
+  Status add_tensor(std::string name, bool writable, const TensorSpec& spec, const Making& making);
 
   OpLibrary library_;
   uint32_t index_;

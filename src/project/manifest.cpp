@@ -133,6 +133,14 @@ constexpr Key kKeys[] = {
        m.fast_math = *value;
        return {};
      }},
+    {"findings",
+     [](auto& p, auto k, auto& n, Manifest& m) -> Status {
+       auto value = n.template value_exact<std::string>();
+       if (!value || (*value != "error" && *value != "warning"))
+         return p.error(n.source(), fmt::format("'{}' must be \"warning\" or \"error\"", k));
+       m.findings_fail = *value == "error";
+       return {};
+     }},
     {"tune",
      [](auto& p, auto k, auto& n, Manifest& m) -> Status {
        if (!n.is_table()) return wrong_type(p, k, n, "a table");

@@ -23,6 +23,7 @@ struct Manifest {
   std::vector<std::string> cflags;      // for the host compiler on C++ sources
   std::vector<std::string> ldflags;
   bool fast_math = false;
+  bool findings_fail = false;   // findings = "error": spills and serialised wgmma end a build
   Json tune = Json::object();   // kept as written, for `kiln tune`
   Json bench = Json::object();  // and `kiln bench`
 };

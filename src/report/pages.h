@@ -15,5 +15,7 @@ std::string bench_page(const Json& value);
 std::string profile_page(const Json& profile);
 // A cold start: a waterfall for each kind of process, the advice.
 std::string cold_page(const Json& result);
+// A result of kiln tune: a heat map over any two of its axes, all configurations as a table.
+std::string tune_page(const Json& result);
 
 }  // namespace kiln::report

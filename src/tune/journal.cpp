@@ -12,7 +12,8 @@ namespace kiln::tune {
 
 namespace {
 
-constexpr std::array<std::pair<Fate, std::string_view>, 7> kFates = {{{Fate::Timed, "timed"},
+constexpr std::array<std::pair<Fate, std::string_view>, 8> kFates = {{{Fate::Timed, "timed"},
+                                                                      {Fate::Checked, "checked"},
                                                                       {Fate::Forbidden, "forbidden"},
                                                                       {Fate::Unbuildable, "unbuildable"},
                                                                       {Fate::Pruned, "pruned"},

@@ -12,8 +12,8 @@
 
 namespace kiln::tune {
 
-// What became of a configuration.
-enum class Fate { Timed, Forbidden, Unbuildable, Pruned, Wrong, Crashed, Hung };
+// What became of a configuration. Checked: right, and not timed, for there was no GPU.
+enum class Fate { Timed, Checked, Forbidden, Unbuildable, Pruned, Wrong, Crashed, Hung };
 std::string_view name_of(Fate fate);
 
 struct Outcome {

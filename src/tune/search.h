@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -29,6 +30,10 @@ class Search {
   bool exhaustive() const { return exhaustive_; }
   // How many will be given out at most.
   uint64_t trials() const { return trials_; }
+  // How many points no constraint forbids; nothing in a space too large to list.
+  std::optional<uint64_t> allowed() const {
+    return allowed_.empty() ? std::nullopt : std::optional<uint64_t>(allowed_.size());
+  }
   // Up to `count` points that were not given out before; none when it is over. Given the same reports in the same
   // order, the same points.
   std::vector<Point> next(size_t count);

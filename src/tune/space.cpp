@@ -15,7 +15,7 @@ namespace {
 
 Error bad_space(std::string why) {
   return {Fault::Usage, "cannot read the space to tune", std::move(why),
-          "in kiln.toml: [tune.NAME] space = { BLOCK = [64, 128] }, or --space BLOCK=64,128"};
+          "in kiln.toml: [tune.OP] params = { BLOCK = [64, 128] }, or --param BLOCK=64,128"};
 }
 
 Result<std::string> value_text(const std::string& axis, const Json& value) {
@@ -28,7 +28,7 @@ Result<std::string> value_text(const std::string& axis, const Json& value) {
 }  // namespace
 
 Result<Space> Space::from_json(const Json& axes, const Json& constraints) {
-  if (!axes.is_object()) return bad_space("space is no table of axes");
+  if (!axes.is_object()) return bad_space("params is no table of axes");
   std::vector<Axis> read;
   for (const auto& [name, values] : axes.items()) {
     if (!values.is_array()) return bad_space(fmt::format("{} is no list of values", name));
@@ -40,7 +40,7 @@ Result<Space> Space::from_json(const Json& axes, const Json& constraints) {
     read.push_back(std::move(axis));
   }
   std::vector<std::string> texts;
-  if (!constraints.is_null() && !constraints.is_array()) return bad_space("constraints is no list of texts");
+  if (!constraints.is_null() && !constraints.is_array()) return bad_space("where is no list of texts");
   for (const Json& constraint : constraints) {
     if (!constraint.is_string()) return bad_space(fmt::format("the constraint {} is no text", dump(constraint)));
     texts.push_back(constraint.get<std::string>());

@@ -74,7 +74,7 @@ Error error_of(const Json& error) {
 
 }  // namespace
 
-Result<Python> python_with_torch(Context& context, const std::string& what_for) {
+Result<Python> find_python(Context& context, const std::string& what_for) {
   TRY(const project::Home home, project::find_home(context.env));
   TRY(sys::Environment env, program_environment(context.env));
   const std::string search = env.get("PATH").value_or("/usr/bin:/bin");
@@ -86,14 +86,19 @@ Result<Python> python_with_torch(Context& context, const std::string& what_for) 
   const std::string package = home.root.parent_path().string();
   const auto former = env.get("PYTHONPATH");
   env.set("PYTHONPATH", former ? package + ":" + *former : package);
+  return Python{program.string(), std::move(env)};
+}
+
+Result<Python> python_with_torch(Context& context, const std::string& what_for) {
+  TRY(Python python, find_python(context, what_for));
   sys::ProcessSpec look;
-  look.arguments = {program.string(), "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"};
-  look.env = env;
+  look.arguments = {python.program, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"};
+  look.env = python.env;
   TRY(const sys::ProcessResult found, sys::real_processes().run(look));
   if (found.exit_code != 0)
-    return Error{Fault::Environment, what_for, fmt::format("{} has no torch", program.string()),
+    return Error{Fault::Environment, what_for, fmt::format("{} has no torch", python.program),
                  "pip install torch; KILN_PYTHON names another Python"};
-  return Python{program.string(), std::move(env)};
+  return python;
 }
 
 Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s, Context& context) {

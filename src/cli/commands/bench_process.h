@@ -20,6 +20,8 @@ struct Python {
   sys::Environment env;
 };
 Result<Python> python_with_torch(Context& context, const std::string& what_for);
+// The same, be torch there or not.
+Result<Python> find_python(Context& context, const std::string& what_for);
 
 // Starts `python -m module REQUEST ANSWER`, which writes one JSON value; an {"error"} becomes an Error. What the child
 // prints goes to stderr when `show` is set.

@@ -9,6 +9,7 @@
 #include "build/explain.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
+#include "cli/tuned.h"
 
 namespace kiln::cli {
 
@@ -17,7 +18,8 @@ namespace {
 struct Options {
   build::Request request;
   bool explain = false;
-  std::string timeline;
+  std::string timeline, tuned_for;
+  bool tuned = false;
 };
 
 // A page for a browser, or, with the ending .json, a trace for chrome://tracing and Perfetto.
@@ -34,6 +36,7 @@ Status write_timeline(const std::string& name, const build::Outcome& outcome, co
 
 Result<int> run(Options options, Context& context) {
   options.request.time_headers = !options.timeline.empty();
+  if (options.tuned || !options.tuned_for.empty()) CHECK_OK(take_tuned(options.request, options.tuned_for, context));
   TRY(build::Outcome outcome, build_for(context, options.request));
   if (!options.timeline.empty()) CHECK_OK(write_timeline(options.timeline, outcome, context));
   if (context.json) {
@@ -65,6 +68,9 @@ Run setup(CLI::App& app) {
          "--timeline", options->timeline,
          "Write every step on a time axis: a page (.html, with .trace.json beside it) or a Chrome trace (.json)")
       ->type_name("FILE");
+  app.add_flag("--tuned", options->tuned, "Bake in what kiln tune found best: tuned.json beside the source");
+  app.add_option("--tuned-for", options->tuned_for, "The same, of the entry with this in its text: 32x16x512x128")
+      ->type_name("TEXT");
   app.add_option("-o,--output", request->output, "Also copy the result there")->type_name("FILE");
   app.footer(
       "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, TORCH_CUDA_ARCH_LIST,\n"

@@ -27,6 +27,7 @@ cuda_flags = ["-Xptxas=-v"]
 cflags = ["-Wall"]
 ldflags = ["-lm"]
 fast_math = true
+findings = "error"
 [tune]
 BLOCK_M = [64, 128]
 [bench.small]
@@ -43,12 +44,19 @@ n = 1024
   EXPECT_THAT(manifest->cflags, ElementsAre("-Wall"));
   EXPECT_THAT(manifest->ldflags, ElementsAre("-lm"));
   EXPECT_TRUE(manifest->fast_math);
+  EXPECT_TRUE(manifest->findings_fail);
   EXPECT_EQ(dump(manifest->tune), R"({"BLOCK_M":[64,128]})");
   EXPECT_EQ(dump(manifest->bench), R"({"small":{"n":1024}})");
 }
 
 TEST(Manifest, TheNameGivesTheSource) {
   EXPECT_THAT(parse_manifest("name = 'add'", "")->sources, ElementsAre("add.cu"));
+}
+
+TEST(Manifest, FindingsAreAWarningOrAnError) {
+  EXPECT_FALSE(parse_manifest("name = 'a'\nfindings = 'warning'", "")->findings_fail);
+  EXPECT_EQ(error_of("name = 'a'\nfindings = 'loud'").what,
+            "kiln.toml:2:12: 'findings' must be \"warning\" or \"error\"");
 }
 
 TEST(Manifest, AnUnknownKeyHasAPlaceAndASuggestion) {

@@ -50,7 +50,7 @@ TEST(Space, Refusals) {
     return space ? "accepted" : space.error().why;
   };
   EXPECT_EQ(why("{}"), "it has no axis");
-  EXPECT_EQ(why("[]"), "space is no table of axes");
+  EXPECT_EQ(why("[]"), "params is no table of axes");
   EXPECT_EQ(why(R"({"M": 3})"), "M is no list of values");
   EXPECT_EQ(why(R"({"M": []})"), "the axis M has no values");
   EXPECT_EQ(why(R"({"M": [1.5]})"), "M has the value 1.5; a value is an integer, a text, true or false");

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is right, when `kiln tune --reference torch.add` asks? The function's results for the same arguments, as .npy files.
+
+python -m kiln._tune_reference REQUEST.json ANSWER.json
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+from ._bench_process import arguments_of
+from .errors import KilnError
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """`torch.nn.functional.gelu`: the longest part that imports is the module."""
+    words = name.split(".")
+    for cut in range(len(words) - 1, 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(words[:cut]))
+        except ImportError:
+            continue
+        for word in words[cut:]:
+            found = getattr(found, word, None)
+        if callable(found):
+            return found
+    raise KilnError(f"cannot compare with {name}", "there is no such Python function", "as torch.nn.functional.gelu")
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    import numpy
+    import torch
+
+    function = function_named(request["name"])
+    args, kwargs = arguments_of(request["arguments"], request["seed"], "cpu")
+    results = function(*args, **kwargs)
+    files = []
+    for result in results if isinstance(results, (tuple, list)) else [results]:
+        if not isinstance(result, torch.Tensor):
+            continue
+        # numpy has no bf16: compared within the tolerance of the op's own dtype all the same.
+        exact = result.float() if result.is_floating_point() and result.dtype != torch.float64 else result
+        files.append(f"result{len(files)}.npy")
+        numpy.save(Path(request["folder"]) / files[-1], exact.detach().contiguous().numpy())
+    if not files:
+        raise KilnError(f"cannot compare with {request['name']}", "it gives no tensor")
+    return {"files": files}
+
+
+def main(request_path: str, answer_path: str) -> int:
+    try:
+        answer = run(json.loads(Path(request_path).read_text()))
+    except KilnError as error:
+        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": "usage"}}
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        answer = {"error": {"what": "the reference failed", "why": why, "fault": "work"}}
+    whole = Path(answer_path + ".part")
+    whole.write_text(json.dumps(answer))
+    whole.rename(answer_path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

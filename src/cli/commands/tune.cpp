@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln tune`: which values of its defines make an op fastest?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <memory>
+
+#include "base/text.h"
+#include "build/jobs.h"
+#include "cli/build_options.h"
+#include "cli/command.h"
+#include "cli/commands/bench_process.h"
+#include "cli/commands/tune_plan.h"
+#include "cli/commands/tune_subject.h"
+#include "cli/programs.h"
+#include "host/generate.h"
+#include "host/npy.h"
+#include "measure/lane.h"
+#include "project/manifest.h"
+#include "report/pages.h"
+#include "sys/clock.h"
+#include "sys/machine.h"
+#include "sys/process.h"
+#include "tune/local_workers.h"
+#include "tune/ray_workers.h"
+#include "tune/result.h"
+#include "tune/tuner.h"
+
+namespace kiln::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  build::Request request;
+  std::string target, journal, html, markdown, output, save, device, ray;
+  TuneWords words;
+  uint64_t trials = 0, seed = 0;
+  double seconds = 0, limit_s = 60;
+  size_t finalists = 5;
+  bool fresh = false, no_save = false, lane = false;
+};
+
+// About a quarter of a second a variant: enough for half a percent where a kernel runs for a tenth of a millisecond.
+const Json kTiming = {{"warm_up_least_s", 0.02}, {"warm_up_most_s", 0.1}, {"samples_least", 20}, {"time_least_s", 0.04},
+                      {"time_most_s", 0.6},      {"precision", 0.005},    {"side", false},       {"kernels", false},
+                      {"roof", false},           {"call_limit_s", 20}};
+const Json kRacing = {{"warm_up_least_s", 0.1}, {"warm_up_most_s", 0.5}, {"samples_least", 100}, {"time_least_s", 1},
+                      {"time_most_s", 8},       {"precision", 0.002},    {"side", false},        {"kernels", false},
+                      {"roof", false},          {"call_limit_s", 20}};
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+Result<size_t> builders(const Context& context) {
+  const sys::Files& files = sys::real_files();
+  const int cores = sys::usable_cores(files);
+  const std::vector<uint64_t> peaks(static_cast<size_t>(cores), build::assumed_peak_bytes(build::StepKind::Device));
+  TRY(const build::JobLimit limit,
+      build::job_limit(context.env.get("MAX_JOBS"), cores, sys::available_memory_bytes(files), peaks));
+  return static_cast<size_t>(limit.jobs);
+}
+
+// What serves the GPU: the project's own entry for it ("9.0a"), or the plain one. Without a GPU one is enough.
+std::string arch_for(const Json& device, const std::string& manifest_arch) {
+  const auto list =
+      manifest_arch.empty() ? Result<project::ArchList>(Error{}) : project::parse_arch_list(manifest_arch);
+  const std::string compute = device.value("compute", "");
+  if (compute.empty()) return list && !list->sass.empty() ? list->sass.front().text() : "";
+  if (list)
+    for (const project::Arch& arch : list->sass)
+      if (fmt::format("{}.{}", arch.major, arch.minor) == compute) return arch.text();
+  return compute;
+}
+
+// The right results, where somebody else than the first variant gives them.
+Status make_reference(const TunePlan& plan, const Options& options, const fs::path& folder, Context& context) {
+  sys::Files& files = sys::real_files();
+  fs::path part = folder;
+  part += ".part";
+  CHECK_OK(files.remove(part));
+  CHECK_OK(files.make_directories(part));
+  if (!plan.expect.empty()) {
+    TRY(const host::TensorSpec spec, host::parse_tensor_spec(plan.expect));
+    TRY(const host::Array wanted, host::make_array(spec, options.seed));
+    CHECK_OK(host::write_npy(part / "result0.npy", wanted));
+  } else {
+    TRY(const Python python, python_with_torch(context, "cannot compare with " + plan.reference));
+    TRY(const Json answer,
+        ask_python(
+            python, "kiln._tune_reference",
+            {{"name", plan.reference}, {"arguments", plan.check}, {"seed", options.seed}, {"folder", part.string()}},
+            options.limit_s, "cannot compare with " + plan.reference, context.verbose, context));
+  }
+  std::error_code failed;
+  fs::rename(part, folder, failed);
+  if (failed) return sys::disk_error("cannot keep the right results in", folder, failed.value());
+  return {};
+}
+
+// The last line on a terminal; elsewhere nothing.
+struct ProgressLine {
+  Context& context;
+  bool shown = false;
+  void clear() {
+    if (std::exchange(shown, false)) sys::write_err("\r\x1b[K");
+  }
+  void show(const std::string& text) {
+    if (!context.terminal.err_is_terminal || context.json) return;
+    clear();
+    sys::write_err(text.substr(0, static_cast<size_t>(std::max(context.terminal.columns - 1, 20))));
+    shown = true;
+  }
+};
+
+tune::Hooks hooks_for(ProgressLine& line, Context& context) {
+  tune::Hooks hooks;
+  hooks.now = sys::now_seconds;
+  hooks.on_progress = [&line](const tune::Progress& now) { line.show(tune::progress_text(now)); };
+  hooks.on_outcome = [&line, &context](const tune::Outcome& outcome) {
+    if (!context.verbose) return;
+    line.clear();
+    context.note(fmt::format("{:11} {}{}", tune::name_of(outcome.fate), text::join(outcome.defines, " "),
+                             outcome.fate == tune::Fate::Timed ? fmt::format(": {:.2f} us", outcome.time_us)
+                             : outcome.reason.empty()          ? ""
+                                                               : ": " + outcome.reason));
+  };
+  hooks.interrupted = [] { return sys::pending_interrupt() != 0; };
+  return hooks;
+}
+
+Status save_choice(const Options& options, const TunePlan& plan, const TunePlace& place, const Json& result,
+                   Context& context) {
+  if (options.no_save || !result.value("timed", false) || result["best"].is_null()) return {};
+  sys::Files& files = sys::real_files();
+  const fs::path path = options.save.empty() ? place.tuned : context.directory / options.save;
+  tune::Choices choices;
+  if (files.state(path).is_file()) {
+    TRY(const std::string text, files.read(path));
+    TRY(choices, tune::parse_choices(text, path.string()));
+  }
+  tune::put(choices, {plan.op, argument_kinds(plan.arguments), result["device"].value("name", ""),
+                      result["device"].value("compute", ""), result["best"]["defines"].get<std::vector<std::string>>(),
+                      result["best"].value("us", 0.0), result.value("date", ""), KILN_VERSION_STRING});
+  CHECK_OK(files.write(path, tune::write_choices(choices)));
+  context.note("saved the choice in " + path.string() +
+               ": kiln build --tuned takes it, kiln.load(..., tuned=True) too");
+  return {};
+}
+
+Status write_results(const Options& options, const Json& result, const fs::path& folder, Context& context) {
+  sys::Files& files = sys::real_files();
+  CHECK_OK(files.write(folder / "result.json", dump(result, 1) + "\n", sys::Durable::No));
+  const auto write = [&](const std::string& to, const std::string& text) -> Status {
+    if (to.empty()) return {};
+    if (to == "-") return context.print(text), Status();
+    CHECK_OK(files.write(context.directory / to, text));
+    context.note("wrote " + to);
+    return {};
+  };
+  CHECK_OK(write(options.output, dump(result, 1) + "\n"));
+  CHECK_OK(write(options.markdown, tune::result_markdown(result)));
+  return write(options.html, options.html.empty() ? "" : report::tune_page(result));
+}
+
+struct Session {
+  TunePlan plan;
+  TunePlace place;
+  build::Request request;
+  std::unique_ptr<tune::Workers> workers;
+};
+
+Result<std::unique_ptr<tune::LocalWorkers>> open_local(const Options& options, const build::Request& request,
+                                                       const fs::path& folder, Context& context) {
+  tune::LocalPlan local;
+  TRY(local.kiln, sys::own_executable());
+  TRY(local.env, program_environment(context.env));
+  if (!options.device.empty()) local.env.set("KILN_DEVICE", options.device);
+  TRY(local.builders, builders(context));
+  local.request = request;
+  local.folder = folder;
+  local.lane = {local.kiln.string(), "tune", "--measuring"};
+  return tune::LocalWorkers::open(std::move(local));
+}
+
+Result<std::unique_ptr<tune::RayWorkers>> open_ray(const Options& options, const build::Request& request,
+                                                   const fs::path& folder, Context& context) {
+  tune::RayPlan plan;
+  TRY(Python python, find_python(context, "cannot use Ray"));
+  plan.bridge = {python.program, "-m", "kiln._tune_ray"};
+  plan.env = std::move(python.env);
+  plan.address = options.ray;
+  plan.request = request;
+  plan.folder = folder;
+  plan.device = options.device;
+  return tune::RayWorkers::open(std::move(plan));
+}
+
+// The architecture is that of the GPU, once it is known.
+template <class Kind>
+Session with_workers(Session session, std::unique_ptr<Kind> workers, const std::string& manifest_arch) {
+  if (session.request.arch.empty()) {
+    session.request.arch = arch_for(workers->lanes().front(), manifest_arch);
+    workers->request().arch = session.request.arch;
+  }
+  session.workers = std::move(workers);
+  return session;
+}
+
+Result<Session> open_session(const Options& options, Context& context) {
+  Session session;
+  TRY(session.place, tune_place(options.target, context));
+  Json tables = Json::object();
+  std::string manifest_arch, source;
+  if (session.place.is_project) {
+    const fs::path path = session.place.target / project::kManifestName;
+    TRY(const project::Manifest manifest, project::read_manifest(sys::real_files(), path));
+    tables = manifest.tune;
+    manifest_arch = manifest.arch;
+    source = (fs::path(options.target) / project::kManifestName).lexically_normal().string();
+  }
+  TRY(session.plan, tune_plan(options.words, tables, source));
+  session.request = options.request;
+  session.request.targets = {session.place.target.string()};
+  session.request.directory = context.directory;
+  session.request.defines.insert(session.request.defines.begin(), session.plan.defines.begin(),
+                                 session.plan.defines.end());
+  const fs::path folder = session.place.folder / "variants";
+  CHECK_OK(sys::real_files().remove(folder));
+  if (options.ray.empty()) {
+    TRY(auto workers, open_local(options, session.request, folder, context));
+    return with_workers(std::move(session), std::move(workers), manifest_arch);
+  }
+  TRY(auto workers, open_ray(options, session.request, folder, context));
+  return with_workers(std::move(session), std::move(workers), manifest_arch);
+}
+
+tune::Task task_of(const Session& session, const Options& options, const fs::path& folder) {
+  tune::Task task;
+  task.op = session.plan.op;
+  task.arguments = session.plan.arguments;
+  task.check = session.plan.check;
+  task.rtol = session.plan.rtol;
+  task.atol = session.plan.atol;
+  task.seed = options.seed;
+  task.timing = kTiming;
+  task.racing = kRacing;
+  task.defines = session.request.defines;
+  task.rules = session.plan.rules;
+  task.lane_limit_s = options.limit_s;
+  task.seconds = options.seconds;
+  task.finalists = options.finalists;
+  task.reference = folder / "reference";
+  task.has_reference = sys::real_files().state(task.reference).is_directory;
+  return task;
+}
+
+Result<int> run(Options& options, Context& context) {
+  if (options.lane) return measure::serve_lane();
+  if (options.target.empty() || options.words.name.empty())
+    return Error{Fault::Usage, "cannot read the command line", "a target and an op are wanted",
+                 "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
+  sys::InterruptScope no_half_lines;
+  TRY(Session session, open_session(options, context));
+  const Json device = session.workers->lanes().front();
+  TRY(const Json subject, tune_subject(session.plan, session.place, session.request, device, options.seed, context));
+  const fs::path folder = session.place.folder / subject_name(session.plan, subject);
+  sys::Files& files = sys::real_files();
+  const fs::path journal_path =
+      options.journal.empty() ? folder / "journal.jsonl" : context.directory / options.journal;
+  if (options.fresh) {
+    CHECK_OK(files.remove(folder));
+    CHECK_OK(files.remove(journal_path));
+  }
+  CHECK_OK(files.make_directories(folder));
+  TRY(tune::Journal journal, tune::Journal::open(files, journal_path, subject));
+  if (!journal.outcomes().empty())
+    context.note(fmt::format("going on: {} outcomes are in {}", journal.outcomes().size(), journal_path.string()));
+  TRY(const tune::Search search, tune::Search::make(session.plan.space, {options.trials, options.seed}));
+  tune::Task task = task_of(session, options, folder);
+  if (!task.has_reference && (!session.plan.expect.empty() || !session.plan.reference.empty())) {
+    CHECK_OK(make_reference(session.plan, options, task.reference, context));
+    task.has_reference = true;
+  }
+  ProgressLine line{context};
+  tune::Tuner tuner(session.plan.space, search, journal, *session.workers, task, hooks_for(line, context));
+  const Result<tune::Tuned> tuned = tuner.run();
+  line.clear();
+  if (!tuned) return Error(tuned.error());
+  Json result{{"name", session.plan.name},   {"op", session.plan.op}, {"arguments", session.plan.arguments},
+              {"check", session.plan.check}, {"device", device},      {"date", utc_now()},
+              {"kiln", KILN_VERSION_STRING}};
+  result.update(tune::result_json(session.plan.space, search, session.plan.space_words, journal.outcomes(), *tuned));
+  session.workers.reset();
+  (void)files.remove(session.place.folder / "variants");
+  CHECK_OK(write_results(options, result, folder, context));
+  CHECK_OK(save_choice(options, session.plan, session.place, result, context));
+  context.json ? context.print_json(result) : context.print(tune::result_text(result));
+  const bool any_right = result["counts"].contains("timed") || result["counts"].contains("checked");
+  return any_right ? 0 : static_cast<int>(Fault::Work);
+}
+
+void add_space_options(CLI::App& app, TuneWords& words) {
+  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
+    app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+  };
+  list("--param", words.params, "K=A,B", "A define and the values to try (repeatable; replaces those of kiln.toml)");
+  list("--where", words.where, "EXPR", "Only configurations for which it holds: 'BLOCK_M % (16 * WARPS) == 0'");
+  list("--check", words.check, "ARG", "Compare results with these arguments instead (repeatable, in order)");
+  app.add_option("--reference", words.reference,
+                 "What is right: a Python function, torch.add (default: the first variant)")
+      ->type_name("NAME");
+  app.add_option("--expect", words.expect, "What is right: a tensor, as kiln call --expect")->type_name("TENSOR");
+  app.add_option("--rtol", words.rtol, "Relative tolerance of results (default: by dtype)")->type_name("NUMBER");
+  app.add_option("--atol", words.atol, "Absolute tolerance of results (default: by dtype)")->type_name("NUMBER");
+  app.add_option("--kernel", words.kernel, "Prune by kernels with this in their names (default: all of the library)")
+      ->type_name("TEXT");
+  app.add_option("--shared-bytes", words.shared_bytes, "Dynamic shared memory of a block: 'BLOCK_M * 256'")
+      ->type_name("EXPR");
+  app.add_option("--threads", words.threads, "Threads of a block, for the occupancy (default: launch bounds, 256)")
+      ->type_name("EXPR");
+  app.add_option("--max-spill-bytes", words.max_spill_bytes, "Prune what spills more (default: 0; -1: nothing)")
+      ->type_name("N");
+  app.add_option("--max-registers", words.max_registers, "Prune what takes more a thread")->type_name("N");
+  app.add_option("--min-blocks", words.min_blocks, "Prune where fewer fit on a multiprocessor (default: 1)")
+      ->type_name("N");
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TARGET", options->target, "A .cu file or a project folder")->option_text(" ");
+  app.add_option("OP", options->words.name, "The op, or the NAME of a table [tune.NAME] in kiln.toml")
+      ->option_text(" ");
+  app.add_option("ARGS", options->words.arguments, "Its arguments, as kiln call takes them")
+      ->take_all()
+      ->expected(1 << 20, -1)
+      ->allow_extra_args(false)
+      ->option_text(" ");
+  add_space_options(app, options->words);
+  app.add_option("--trials", options->trials, "Try so many: a random sample, then near the best (default: all)")
+      ->type_name("N");
+  app.add_option("--time", options->seconds, "Be done after about so long")->type_name("SECONDS");
+  app.add_option("--limit", options->limit_s, "End a variant that takes longer to check and time (default: 60)")
+      ->type_name("SECONDS");
+  app.add_option("--finalists", options->finalists, "How many of the fastest are timed again in turns (default: 5)")
+      ->type_name("N");
+  app.add_option("--seed", options->seed, "Seed of tensors and of the search (default: 0)")->type_name("N");
+  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
+      ->type_name("WHERE")
+      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+  app.add_option("--ray", options->ray, "Build and measure on the workers of a Ray cluster; local starts one here")
+      ->type_name("ADDRESS");
+  app.add_option("--journal", options->journal, "Append outcomes there (default: in the build folder)")
+      ->type_name("FILE");
+  app.add_flag("--fresh", options->fresh, "Forget what earlier runs found");
+  app.add_option("--html", options->html, "Write a page with heat maps")->type_name("FILE");
+  app.add_option("--markdown", options->markdown, "Write a table of all; - for stdout")->type_name("FILE");
+  app.add_option("-o,--output", options->output, "Write everything as JSON")->type_name("FILE");
+  app.add_option("--save", options->save, "Keep the choice there (default: tuned.json beside the source)")
+      ->type_name("FILE");
+  app.add_flag("--no-save", options->no_save, "Keep the choice nowhere");
+  app.add_flag("--measuring", options->lane, "For kiln itself: the process that measures")->group("");
+  add_build_options(app, options->request);
+  app.footer(
+      "kiln tune add.cu my_add randn:f32:2^24 randn:f32:2^24 --param BLOCK=128,256,512 --param VECTOR=1,2,4\n"
+      "A run that was ended goes on when it is started again. Without a GPU nothing is timed.");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command tune_command = {"tune", "Find the fastest configuration of an op's defines", setup};
+
+}  // namespace kiln::cli

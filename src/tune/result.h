@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does tuning leave behind? One JSON value with every outcome, a table for people, and a line in the file of
+// tuned configurations that builds and loads take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "tune/tuner.h"
+
+namespace kiln::tune {
+
+// {"kiln_tune_result": 1, "space", "mode", "counts", "best", "finalists", "outcomes", "seconds", ...}; who and where
+// is added by the caller.
+Json result_json(const Space& space, const Search& search, const Json& params, const std::vector<Outcome>& outcomes,
+                 const Tuned& tuned);
+
+// For people: the finalists, what became of the others, how long it took.
+std::string result_text(const Json& result);
+// The same as Markdown, with all that were timed.
+std::string result_markdown(const Json& result);
+// "[37/144] 30 timed, 4 pruned; best 412.3 us: BLOCK_M=64 WARPS=4; 1 min 12 s left"
+std::string progress_text(const Progress& progress);
+
+// One entry of the file of tuned configurations.
+struct Choice {
+  std::string op;
+  std::vector<std::string> arguments;  // "bf16 32x16x512x128", "is_causal=true"
+  std::string gpu, compute;            // "NVIDIA H200", "9.0"
+  std::vector<std::string> defines;
+  double us = 0;
+  std::string date, kiln;
+};
+Json to_json(const Choice& choice);
+
+struct Choices {
+  std::vector<Choice> entries;
+};
+// An error names `source`; one that says another version too.
+Result<Choices> parse_choices(std::string_view text, std::string_view source);
+std::string write_choices(const Choices& choices);
+// Takes the place of the one for the same op, arguments and GPU.
+void put(Choices& choices, Choice choice);
+
+// The defines that a build for one of these computes ("9.0") takes: those of the entries whose text has `part` in it.
+// An error when none fits, and when several do that differ.
+Result<std::vector<std::string>> choose(const Choices& choices, const std::vector<std::string>& computes,
+                                        std::string_view part, std::string_view source);
+
+}  // namespace kiln::tune

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which order are variants built, pruned, checked, timed and raced?
+#include "tune/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace kiln::tune {
+
+namespace {
+
+constexpr double kTick_s = 0.2;
+// Libraries that wait for a lane lie on the disk.
+constexpr size_t kMostReady = 64;
+// Of a budget in time: what is left for the race.
+constexpr double kSearchShare = 0.9;
+constexpr uint64_t kRace = ~uint64_t{0};
+constexpr size_t kLongestReason = 300;
+
+std::string first_line(const std::string& text) {
+  const size_t end = text.find('\n');
+  return text.substr(0, std::min({end, text.size(), kLongestReason}));
+}
+
+// "error: static assertion failed" of a compiler's log, else the first line.
+std::string reason_of(const Json& answer) {
+  const Json error = answer.contains("error") && answer["error"].is_object() ? answer["error"] : Json::object();
+  const std::string why = error.value("why", ""), what = error.value("what", "it failed");
+  for (std::string_view line : text::lines(why)) {
+    const size_t at = line.find("error");
+    if (at != std::string_view::npos) return first_line(std::string(text::trim(line)));
+  }
+  return first_line(why.empty() ? what : what + ": " + why);
+}
+
+std::string line_with(const Json& answer, std::string_view part) {
+  const Json error = answer.contains("error") && answer["error"].is_object() ? answer["error"] : Json::object();
+  const std::string why = error.value("why", "");
+  for (std::string_view line : text::lines(why))
+    if (line.find(part) != std::string_view::npos) return first_line(std::string(text::trim(line)));
+  return "";
+}
+
+std::string key_of(const std::vector<std::string>& defines) { return text::join(defines, " "); }
+
+bool is_gpu(const Json& device) { return device.value("kind", "") != "engine"; }
+
+// "9.0" gives 90.
+uint32_t compute_of(const Json& device) {
+  std::string digits = device.value("compute", "");
+  std::erase(digits, '.');
+  return static_cast<uint32_t>(text::to_int(digits).value_or(0));
+}
+
+std::vector<Outcome> fastest(const std::vector<Outcome>& outcomes, size_t count) {
+  std::vector<Outcome> timed;
+  for (const Outcome& outcome : outcomes)
+    if (outcome.fate == Fate::Timed) timed.push_back(outcome);
+  std::ranges::stable_sort(timed, {}, &Outcome::time_us);
+  timed.resize(std::min(timed.size(), count));
+  return timed;
+}
+
+}  // namespace
+
+std::string mixed_lanes(const std::vector<Json>& lanes) {
+  std::vector<std::string> names;
+  for (const Json& lane : lanes) {
+    const std::string name = lane.value("name", "?");
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names.size() > 1 ? text::join(names, ", ") : "";
+}
+
+std::optional<Outcome> best_of(const std::vector<Outcome>& outcomes) {
+  const std::vector<Outcome> best = fastest(outcomes, 1);
+  return best.empty() ? std::nullopt : std::optional(best.front());
+}
+
+Tuner::Tuner(const Space& space, Search search, Journal& journal, Workers& workers, Task task, Hooks hooks)
+    : space_(space),
+      search_(std::move(search)),
+      journal_(journal),
+      workers_(workers),
+      task_(std::move(task)),
+      hooks_(std::move(hooks)),
+      lanes_(workers.lanes().size()) {}
+
+// What is known already is not tried again; a point that is no more in the space is passed over.
+void Tuner::take_journal() {
+  for (const Outcome& outcome : journal_.outcomes()) {
+    const std::optional<Point> point = space_.find(outcome.defines);
+    if (!point) continue;
+    if (outcome.fate == Fate::Timed)
+      search_.report(*point, outcome.time_us);
+    else
+      search_.report_unusable(*point);
+  }
+  done_before_ = journal_.outcomes().size();
+}
+
+Progress Tuner::progress(std::string doing) const {
+  Progress now;
+  now.done = journal_.outcomes().size();
+  now.trials = std::max<uint64_t>(search_.trials(), now.done);
+  for (const Outcome& outcome : journal_.outcomes()) now.counts[outcome.fate]++;
+  now.best = best_of(journal_.outcomes());
+  now.doing = std::move(doing);
+  const double elapsed = hooks_.now() - begun_;
+  const uint64_t done_now = now.done - done_before_;
+  if (done_now > 0) now.left_s = elapsed / static_cast<double>(done_now) * static_cast<double>(now.trials - now.done);
+  if (task_.seconds > 0) {
+    const double budget_left = std::max(0.0, task_.seconds - elapsed);
+    now.left_s = done_now > 0 ? std::min(now.left_s, budget_left) : budget_left;
+  }
+  return now;
+}
+
+void Tuner::account() {
+  const double now = hooks_.now();
+  if (!building_.empty()) build_s_ += now - seen_;
+  if (!measuring_.empty()) measure_s_ += now - seen_;
+  seen_ = now;
+}
+
+bool Tuner::over() const { return task_.seconds > 0 && hooks_.now() - begun_ > task_.seconds * kSearchShare; }
+
+Status Tuner::start_builds() {
+  while (!search_is_over_ && building_.size() < workers_.builders() && ready_.size() < kMostReady) {
+    // A search that follows its results must not run far ahead of them.
+    if (!search_.exhaustive() && building_.size() + ready_.size() >= workers_.builders() + lanes_.size()) return {};
+    const std::vector<Point> points = search_.next(1);
+    if (points.empty()) {
+      // Neighbours of what is still under way may come.
+      search_is_over_ = building_.empty() && ready_.empty() && measuring_.empty();
+      return {};
+    }
+    Variant variant{points[0], space_.defines(points[0]), hooks_.now(), "", Json::object()};
+    CHECK_OK(workers_.build(++last_id_, variant.defines));
+    building_.emplace(last_id_, std::move(variant));
+  }
+  return {};
+}
+
+Json Tuner::request_for(const Variant& variant, const char* what) const {
+  Json request{{"do", what},
+               {"library", variant.library},
+               {"op", task_.op},
+               {"arguments", task_.arguments},
+               {"check", task_.check},
+               {"reference", task_.reference.string()},
+               {"establish", !task_.has_reference},
+               {"seed", task_.seed},
+               {"options", task_.timing}};
+  if (task_.rtol) request["rtol"] = *task_.rtol;
+  if (task_.atol) request["atol"] = *task_.atol;
+  return request;
+}
+
+Status Tuner::start_measurements() {
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (lanes_[lane].id || ready_.empty()) continue;
+    // Until there is something to compare with, one at a time makes it.
+    if (!task_.has_reference && std::exchange(establishing_, true)) return {};
+    auto node = ready_.extract(ready_.begin());
+    CHECK_OK(workers_.measure(lane, node.key(), request_for(node.mapped(), "time")));
+    lanes_[lane] = {node.key(), hooks_.now()};
+    measuring_.insert(std::move(node));
+  }
+  return {};
+}
+
+// A library is kept while its variant may still be a finalist.
+void Tuner::forget_slow() {
+  std::set<std::string> wanted;
+  for (const Outcome& outcome : fastest(journal_.outcomes(), task_.finalists)) wanted.insert(key_of(outcome.defines));
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    const bool stays = wanted.contains(key_of(at->second.defines));
+    if (!stays) workers_.forget(at->first);
+    at = stays ? std::next(at) : kept_.erase(at);
+  }
+}
+
+Status Tuner::finish(uint64_t id, Outcome outcome) {
+  for (std::map<uint64_t, Variant>* from : {&building_, &ready_, &measuring_}) {
+    auto node = from->extract(id);
+    if (!node) continue;
+    outcome.defines = node.mapped().defines;
+    Json facts = node.mapped().facts;
+    facts.update(outcome.facts);
+    outcome.facts = std::move(facts);
+    if (outcome.fate == Fate::Timed)
+      search_.report(node.mapped().point, outcome.time_us);
+    else
+      search_.report_unusable(node.mapped().point);
+    kept_.insert(std::move(node));
+  }
+  CHECK_OK(journal_.add(outcome));
+  forget_slow();
+  if (hooks_.on_outcome) hooks_.on_outcome(outcome);
+  return {};
+}
+
+Status Tuner::built(uint64_t id, const Json& answer) {
+  const auto found = building_.find(id);
+  if (found == building_.end()) return {};
+  Variant& variant = found->second;
+  if (answer.contains("seconds")) variant.facts["build_s"] = answer["seconds"];
+  if (!answer.contains("library")) {
+    Outcome outcome;
+    // A project whose findings are errors has them found by its build.
+    const std::string spill = line_with(answer, "spill to local memory");
+    outcome.fate = spill.empty() ? Fate::Unbuildable : Fate::Pruned;
+    outcome.reason = spill.empty() ? reason_of(answer) : spill;
+    return finish(id, std::move(outcome));
+  }
+  variant.library = answer["library"].get<std::string>();
+  std::vector<std::string> defines = task_.defines;
+  defines.insert(defines.end(), variant.defines.begin(), variant.defines.end());
+  TRY(const CodeFacts facts, code_facts(variant.library, compute_of(workers_.lanes().front()), task_.rules, defines));
+  variant.facts.update(to_json(facts));
+  if (std::string why = why_pruned(facts, task_.rules); !why.empty()) {
+    Outcome outcome;
+    outcome.fate = Fate::Pruned;
+    outcome.reason = std::move(why);
+    return finish(id, std::move(outcome));
+  }
+  ready_.insert(building_.extract(found));
+  return {};
+}
+
+Status Tuner::measured(uint64_t id, const Json& answer, size_t lane) {
+  lanes_[lane].id.reset();
+  establishing_ = false;
+  Outcome outcome;
+  if (answer.contains("error")) {
+    if (answer["error"].value("fault", "") == "usage" || answer["error"].value("fault", "") == "bug")
+      return Error{Fault::Usage, answer["error"].value("what", ""), answer["error"].value("why", ""),
+                   answer["error"].value("fix", "")};
+    outcome.fate = answer.value("fate", "") == "wrong" ? Fate::Wrong : Fate::Crashed;
+    outcome.reason = outcome.fate == Fate::Wrong ? first_line(answer["error"].value("why", "")) : reason_of(answer);
+    CHECK_OK(finish(id, std::move(outcome)));
+    if (!answer.value("lost", false)) return {};
+    return workers_.restart_lane(lane);
+  }
+  if (answer.value("established", false)) task_.has_reference = true;
+  outcome.fate = answer.contains("us") ? Fate::Timed : Fate::Checked;
+  outcome.time_us = answer.value("us", 0.0);
+  outcome.low_us = answer.value("low_us", 0.0);
+  outcome.high_us = answer.value("high_us", 0.0);
+  for (const char* key : {"samples", "findings"})
+    if (answer.contains(key)) outcome.facts[key] = answer[key];
+  return finish(id, std::move(outcome));
+}
+
+Status Tuner::see(const WorkEvent& event) {
+  if (event.kind == WorkEvent::Kind::Built) return built(event.id, event.answer);
+  // The end of a lane that was restarted meanwhile.
+  if (event.kind == WorkEvent::Kind::LaneEnded && event.id != 0 &&
+      (event.lane >= lanes_.size() || lanes_[event.lane].id != event.id))
+    return {};
+  if (event.lane >= lanes_.size() || !lanes_[event.lane].id) {
+    // A lane that ends while nobody asks it for anything does not belong to a variant.
+    return event.kind == WorkEvent::Kind::LaneEnded ? workers_.restart_lane(event.lane) : Status();
+  }
+  const uint64_t id = *lanes_[event.lane].id;
+  if (event.kind == WorkEvent::Kind::Measured)
+    return event.id == id ? measured(id, event.answer, event.lane) : Status();
+  lanes_[event.lane].id.reset();
+  establishing_ = false;
+  Outcome outcome;
+  outcome.fate = Fate::Crashed;
+  outcome.reason = first_line(event.words);
+  CHECK_OK(finish(id, std::move(outcome)));
+  return workers_.restart_lane(event.lane);
+}
+
+// Whoever takes too long is ended; the lane that hung begins anew.
+Status Tuner::end_late() {
+  const double now = hooks_.now();
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (!lanes_[lane].id || now - lanes_[lane].since < task_.lane_limit_s) continue;
+    const uint64_t id = *lanes_[lane].id;
+    lanes_[lane].id.reset();
+    establishing_ = false;
+    CHECK_OK(workers_.restart_lane(lane));
+    Outcome outcome;
+    outcome.fate = Fate::Hung;
+    outcome.reason = fmt::format("it did not finish in {:.0f} s", task_.lane_limit_s);
+    CHECK_OK(finish(id, std::move(outcome)));
+  }
+  std::vector<uint64_t> late;
+  for (const auto& [id, variant] : building_)
+    if (now - variant.since > task_.build_limit_s) late.push_back(id);
+  for (uint64_t id : late) {
+    workers_.stop_build(id);
+    Outcome outcome;
+    outcome.fate = Fate::Unbuildable;
+    outcome.reason = fmt::format("the build did not finish in {:.0f} s", task_.build_limit_s);
+    CHECK_OK(finish(id, std::move(outcome)));
+  }
+  return {};
+}
+
+Status Tuner::step() {
+  TRY(const std::vector<WorkEvent> events, workers_.wait(kTick_s));
+  account();
+  for (const WorkEvent& event : events) CHECK_OK(see(event));
+  if (hooks_.interrupted && hooks_.interrupted())
+    return Error{Fault::Interrupted, "interrupted", "", "the same command goes on where this one ended"};
+  return end_late();
+}
+
+Result<Tuned> Tuner::run() {
+  begun_ = seen_ = hooks_.now();
+  take_journal();
+  if (const std::string names = mixed_lanes(workers_.lanes()); !names.empty())
+    return Error{Fault::Environment, "cannot tune on different GPUs at a time",
+                 fmt::format("times of {} cannot be compared", names), "take workers with one model of GPU"};
+  Tuned tuned;
+  tuned.timed = is_gpu(workers_.lanes().front());
+  for (;;) {
+    if (over()) {
+      tuned.time_is_over = !search_is_over_;
+      break;
+    }
+    account();
+    CHECK_OK(start_builds());
+    CHECK_OK(start_measurements());
+    if (search_is_over_ && building_.empty() && ready_.empty() && measuring_.empty()) break;
+    if (hooks_.on_progress) hooks_.on_progress(progress(""));
+    CHECK_OK(step());
+  }
+  // What is being measured is let finish; what waits is not.
+  ready_.clear();
+  for (const auto& [id, variant] : building_) workers_.stop_build(id);
+  building_.clear();
+  while (!measuring_.empty()) CHECK_OK(step());
+  if (tuned.timed) {
+    if (hooks_.on_progress) hooks_.on_progress(progress("the fastest in turns"));
+    TRY(tuned.finalists, race(tuned.findings));
+  }
+  account();
+  tuned.total_s = hooks_.now() - begun_;
+  tuned.build_s = build_s_;
+  tuned.measure_s = measure_s_;
+  return tuned;
+}
+
+// Those of an earlier run are built again; the cache has them.
+Result<std::map<std::string, std::string>> Tuner::libraries_of(const std::vector<Outcome>& outcomes) {
+  std::map<std::string, std::string> libraries;
+  for (const auto& [id, variant] : kept_) libraries[key_of(variant.defines)] = variant.library;
+  std::map<uint64_t, std::string> wanted;
+  for (const Outcome& outcome : outcomes) {
+    if (libraries.contains(key_of(outcome.defines))) continue;
+    CHECK_OK(workers_.build(++last_id_, outcome.defines));
+    wanted.emplace(last_id_, key_of(outcome.defines));
+    // Counts as building for the account.
+    building_.emplace(last_id_, Variant{{}, outcome.defines, hooks_.now(), "", Json::object()});
+  }
+  while (!wanted.empty()) {
+    TRY(const std::vector<WorkEvent> events, workers_.wait(kTick_s));
+    account();
+    for (const WorkEvent& event : events) {
+      const auto found = wanted.find(event.id);
+      if (event.kind != WorkEvent::Kind::Built || found == wanted.end()) continue;
+      if (event.answer.contains("library")) libraries[found->second] = event.answer["library"].get<std::string>();
+      building_.erase(event.id);
+      wanted.erase(found);
+    }
+    if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
+  }
+  return libraries;
+}
+
+Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
+  const std::vector<Outcome> best = fastest(journal_.outcomes(), task_.finalists);
+  std::vector<Finalist> finalists;
+  for (const Outcome& outcome : best)
+    finalists.push_back({outcome.defines, outcome.time_us, outcome.low_us, outcome.high_us, 1, 1, 1});
+  if (best.size() < 2) return finalists;
+  TRY(const auto libraries, libraries_of(best));
+  Json paths = Json::array();
+  for (const Outcome& outcome : best) {
+    const auto found = libraries.find(key_of(outcome.defines));
+    if (found == libraries.end()) return finalists;
+    paths.push_back(found->second);
+  }
+  Json request = request_for({}, "race");
+  request["libraries"] = std::move(paths);
+  request["options"] = task_.racing;
+  account();
+  measuring_.emplace(kRace, Variant{});
+  CHECK_OK(workers_.measure(0, kRace, request));
+  const double begun = hooks_.now();
+  Json answer;
+  while (answer.is_null()) {
+    TRY(const std::vector<WorkEvent> events, workers_.wait(kTick_s));
+    account();
+    for (const WorkEvent& event : events) {
+      if (event.kind == WorkEvent::Kind::LaneEnded && event.lane == 0)
+        answer = Json{{"error", {{"what", "the race"}, {"why", event.words}}}};
+      if (event.kind == WorkEvent::Kind::Measured && event.id == kRace) answer = event.answer;
+    }
+    if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
+    if (hooks_.now() - begun > task_.lane_limit_s * static_cast<double>(best.size()))
+      answer = Json{{"error", {{"what", "the race"}, {"why", "it did not finish in time"}}}};
+  }
+  measuring_.clear();
+  if (answer.contains("error")) {
+    findings.push_back("the fastest were not timed in turns: " + reason_of(answer));
+    return finalists;
+  }
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    Finalist& one = finalists[i];
+    one.us = answer["us"][i].get<double>();
+    one.low_us = answer["low_us"][i].get<double>();
+    one.high_us = answer["high_us"][i].get<double>();
+    one.ratio = answer["ratio"][i][0].get<double>();
+    one.ratio_low = answer["ratio"][i][1].get<double>();
+    one.ratio_high = answer["ratio"][i][2].get<double>();
+  }
+  if (answer.contains("findings"))
+    for (const Json& finding : answer["findings"]) findings.push_back(finding.get<std::string>());
+  std::ranges::stable_sort(finalists, {}, &Finalist::us);
+  return finalists;
+}
+
+}  // namespace kiln::tune

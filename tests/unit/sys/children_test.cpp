@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/children.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace kiln::sys {
+namespace {
+
+ChildSpec shell(const std::string& script, bool talks = false) {
+  ChildSpec spec;
+  spec.arguments = {"/bin/sh", "-c", script};
+  spec.talks = talks;
+  return spec;
+}
+
+// Until a child has ended, ten seconds at most.
+std::vector<ChildEvent> until_end(Children& children) {
+  std::vector<ChildEvent> all;
+  for (int i = 0; i < 100; ++i)
+    for (ChildEvent& event : children.wait(0.1)) {
+      all.push_back(std::move(event));
+      if (all.back().ended) return all;
+    }
+  return all;
+}
+
+TEST(Children, TellWhatEachWroteAndHowItEnded) {
+  Children children;
+  ASSERT_TRUE(children.start(shell("echo data; echo complaint >&2; exit 3")));
+  const auto events = until_end(children);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].child, 1);
+  EXPECT_EQ(events[0].exit_code, 3);
+  EXPECT_EQ(events[0].out, "data\n");
+  EXPECT_EQ(events[0].last_err, "complaint\n");
+}
+
+TEST(Children, RunSideBySide) {
+  Children children;
+  // The first waits for a file that the second makes.
+  ASSERT_TRUE(children.start(shell("f=/tmp/kiln-children-$PPID; while [ ! -e $f ]; do sleep 0.01; done; rm $f")));
+  ASSERT_TRUE(children.start(shell("touch /tmp/kiln-children-$PPID")));
+  for (int ended = 0; ended < 2; ended++) {
+    const auto events = until_end(children);
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(events.back().exit_code, 0);
+  }
+  EXPECT_EQ(children.running(), 0u);
+}
+
+TEST(Children, TalkLineByLine) {
+  Children children;
+  auto child = children.start(shell("while read line; do echo \"heard $line\"; done; exit 0", true));
+  ASSERT_TRUE(child);
+  ASSERT_TRUE(children.say(*child, "one"));
+  auto events = children.wait(10);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_FALSE(events[0].ended);
+  EXPECT_EQ(events[0].line, "heard one");
+  children.kill(*child, SIGKILL);
+  events = until_end(children);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().signal, SIGKILL);
+  EXPECT_FALSE(children.say(*child, "two"));
+}
+
+TEST(Children, OneThatWentAwayDoesNotEndThisProcess) {
+  Children children;
+  auto child = children.start(shell("exec <&-; sleep 0.2", true));
+  ASSERT_TRUE(child);
+  ::usleep(100000);
+  EXPECT_FALSE(children.say(*child, std::string(1 << 20, 'x')));
+}
+
+TEST(Children, AProgramThatIsNotThereIsAnError) {
+  Children children;
+  ChildSpec spec;
+  spec.arguments = {"/nowhere/at/all"};
+  auto child = children.start(spec);
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().what, "cannot start /nowhere/at/all");
+}
+
+TEST(Children, TheWaitEndsInTime) {
+  Children children;
+  ASSERT_TRUE(children.start(shell("sleep 30")));
+  EXPECT_TRUE(children.wait(0.05).empty());
+}
+
+}  // namespace
+}  // namespace kiln::sys
