@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does `kiln tune --ray ADDRESS` use several machines? Actors that build, one a core, and lanes that measure, one a GPU
-(where there is none, one a machine, on the engine). Each takes the next variant as soon as it is free.
+"""How does `kiln tune --ray ADDRESS` use several machines? Actors that build, one a core, and lanes that measure, one
+a GPU (where there is none, one a machine, on the engine). Each takes the next variant as soon as it is free.
 
 The command speaks with this process line by line; src/tune/ray_workers.h has the messages.
 """
@@ -51,9 +51,12 @@ class Builder:
     """Builds variants on one core of some machine."""
 
     def __init__(self, sources: bytes, name: str) -> None:
+        import ray
+
         from .command import checked_command
 
         self._command = str(checked_command())
+        self._worker = ray.get_runtime_context().get_node_id()[:12]
         self._folder = tempfile.TemporaryDirectory(prefix="kiln-tune-")
         unpack(sources, Path(self._folder.name))
         self._target = Path(self._folder.name) / "target" / name
@@ -62,7 +65,12 @@ class Builder:
         place = Path(self._folder.name) / f"variant-{number}"
         line = [self._command, "build", str(self._target), "--json", "--build-dir", str(place), *words]
         done = subprocess.run(
-            line, capture_output=True, text=True, check=False, env={**os.environ, "MAX_JOBS": "1"}, stdin=subprocess.DEVNULL
+            line,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "MAX_JOBS": "1"},
+            stdin=subprocess.DEVNULL,
         )
         try:
             answer = json.loads(done.stdout)
@@ -72,6 +80,7 @@ class Builder:
             answer.pop("library", None)
         elif "library" in answer:
             answer["bytes"] = Path(answer["library"]).read_bytes()
+        answer["worker"] = self._worker
         return answer
 
 
@@ -180,9 +189,7 @@ class Cluster:
             count = gpus.get(node["NodeID"], 0) or (1 if not any(gpus.values()) else 0)
             for _ in range(count):
                 options = {"num_gpus": 1} if any(gpus.values()) else {}
-                lane = ray.remote(Lane).options(
-                    num_cpus=0, max_concurrency=2, scheduling_strategy=here, **options
-                )
+                lane = ray.remote(Lane).options(num_cpus=0, max_concurrency=2, scheduling_strategy=here, **options)
                 self._lanes.append(lane.remote(request["device"]))
         answers = ray.get([lane.hello.remote() for lane in self._lanes])
         for answer in answers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right, when `kiln tune --reference torch.add` asks? The function's results for the same arguments, as .npy files.
+"""What is right, when `kiln tune --reference torch.add` asks? The function's results for the same arguments.
 
 python -m kiln._tune_reference REQUEST.json ANSWER.json
 """

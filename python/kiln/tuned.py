@@ -155,7 +155,9 @@ def _key(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def tuned_module(default: types.ModuleType, entries: list[Entry], build: Callable[[str, dict], Any]) -> types.ModuleType:
+def tuned_module(
+    default: types.ModuleType, entries: list[Entry], build: Callable[[str, dict], Any]
+) -> types.ModuleType:
     """`default` with its ops replaced. build(suffix, defines) loads one configuration."""
     built: dict[tuple[str, ...], Any] = {}
 

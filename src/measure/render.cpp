@@ -27,10 +27,12 @@ Result<std::string> render(std::string_view kind, const Json& value) {
   if (kind == "profile-html") return report::profile_page(value);
   if (kind == "cold-html") return report::cold_page(value);
   if (kind == "cold-text") return cold_text(value);
+  if (kind == "tune-html") return report::tune_page(value);
   if (kind == "csv") return results_csv(list);
-  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
-               "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html",
-               ""};
+  return Error{
+      Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
+      "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html, tune-html",
+      ""};
 }
 
 namespace {

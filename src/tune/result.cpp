@@ -56,11 +56,13 @@ std::string title(const Json& result) {
 
 std::string how(const Json& result) {
   const Json& space = result["space"];
-  return fmt::format("{} of {} configurations tried ({} of {} points of the space are allowed), {}{}",
-                     result["outcomes"].size(), space["allowed"].is_null() ? Json("many") : space["allowed"],
-                     space["allowed"].is_null() ? Json("?") : space["allowed"], space["size"],
-                     result.value("mode", "") == "exhaustive" ? "all of them" : "by chance, then near the best",
-                     result.value("time_is_over", false) ? "; the time was over before the search" : "");
+  const std::string size = dump(space["size"]), allowed = space["allowed"].is_null() ? size : dump(space["allowed"]);
+  return fmt::format(
+      "{} of {} configurations tried ({} points, {} forbidden){}{}", result["outcomes"].size(), allowed, size,
+      space["allowed"].is_null() ? "an unknown part"
+                                 : dump(space["size"].get<uint64_t>() - space["allowed"].get<uint64_t>()),
+      result.value("mode", "") == "exhaustive" ? "" : ", by chance, then near the best",
+      result.value("time_is_over", false) ? "; the time was over before the search" : "");
 }
 
 std::string choice_text(const Choice& choice) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does the search choose? A third of the trials goes to a random sample; from then on the neighbours of the fastest
-// point are tried, then those of the second fastest, and so on, with chance where all neighbours are known.
+// point are tried, then those of the second fastest, and so on, with chance where all neighbours are known. Of a
+// point's neighbours the one comes first whose values did best so far, each value by itself.
 #include "tune/search.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kiln::tune {
 
@@ -55,10 +57,34 @@ bool Search::give(uint64_t number, std::vector<Point>& to) {
 }
 
 bool Search::give_neighbour_of_best(std::vector<Point>& to) {
-  for (const auto& [time_us, number] : timed_)
-    for (const Point& neighbour : space_->neighbours(space_->point(number)))
+  for (const auto& [time_us, number] : timed_) {
+    std::vector<Point> neighbours = space_->neighbours(space_->point(number));
+    std::erase_if(neighbours, [&](const Point& one) { return seen_.contains(space_->number(one)); });
+    if (neighbours.empty()) continue;
+    std::vector<std::pair<double, Point>> by_hope;
+    for (Point& one : neighbours) by_hope.emplace_back(expected_log_us(one), std::move(one));
+    std::ranges::stable_sort(by_hope, {}, &std::pair<double, Point>::first);
+    for (const auto& [hope, neighbour] : by_hope)
       if (give(space_->number(neighbour), to)) return true;
+  }
   return false;
+}
+
+// As if each value made every configuration faster or slower by its own factor.
+double Search::expected_log_us(const Point& point) const {
+  double sum = 0;
+  for (size_t axis = 0; axis < point.size(); ++axis) {
+    double all = 0, same = 0;
+    int all_count = 0, same_count = 0;
+    for (const auto& [time_us, number] : timed_) {
+      const bool is_same = space_->point(number)[axis] == point[axis];
+      all += std::log(time_us);
+      all_count++;
+      if (is_same) same += std::log(time_us), same_count++;
+    }
+    sum += same_count ? same / same_count : all / std::max(all_count, 1);
+  }
+  return sum;
 }
 
 bool Search::give_random(std::vector<Point>& to) {

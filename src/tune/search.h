@@ -45,6 +45,7 @@ class Search {
   explicit Search(const Space& space) : space_(&space) {}
   bool give(uint64_t number, std::vector<Point>& to);
   bool give_neighbour_of_best(std::vector<Point>& to);
+  double expected_log_us(const Point& point) const;
   bool give_random(std::vector<Point>& to);
   uint64_t random_bits();
 

@@ -209,6 +209,7 @@ Status Tuner::built(uint64_t id, const Json& answer) {
   if (found == building_.end()) return {};
   Variant& variant = found->second;
   if (answer.contains("seconds")) variant.facts["build_s"] = answer["seconds"];
+  if (answer.contains("worker")) variant.facts["built_by"] = answer["worker"];
   if (!answer.contains("library")) {
     Outcome outcome;
     // A project whose findings are errors has them found by its build.
@@ -253,6 +254,7 @@ Status Tuner::measured(uint64_t id, const Json& answer, size_t lane) {
   outcome.high_us = answer.value("high_us", 0.0);
   for (const char* key : {"samples", "findings"})
     if (answer.contains(key)) outcome.facts[key] = answer[key];
+  if (lanes_.size() > 1) outcome.facts["lane"] = lane;
   return finish(id, std::move(outcome));
 }
 

@@ -20,10 +20,12 @@
 #include "project/manifest.h"
 #include "report/pages.h"
 #include "sys/clock.h"
+#include "sys/lock.h"
 #include "sys/machine.h"
 #include "sys/process.h"
 #include "tune/local_workers.h"
 #include "tune/ray_workers.h"
+#include "tune/replay.h"
 #include "tune/result.h"
 #include "tune/tuner.h"
 
@@ -34,7 +36,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   build::Request request;
-  std::string target, journal, html, markdown, output, save, device, ray;
+  std::string target, journal, html, markdown, output, save, device, ray, replay;
   TuneWords words;
   uint64_t trials = 0, seed = 0;
   double seconds = 0, limit_s = 60;
@@ -174,6 +176,7 @@ struct Session {
   TunePlan plan;
   TunePlace place;
   build::Request request;
+  std::optional<sys::FileLock> alone;  // two at a time would take each other's libraries away
   std::unique_ptr<tune::Workers> workers;
 };
 
@@ -227,11 +230,18 @@ Result<Session> open_session(const Options& options, Context& context) {
     source = (fs::path(options.target) / project::kManifestName).lexically_normal().string();
   }
   TRY(session.plan, tune_plan(options.words, tables, source));
+  // A space that allows nothing is told before anything starts.
+  CHECK_OK(tune::Search::make(session.plan.space, {}));
   session.request = options.request;
   session.request.targets = {session.place.target.string()};
   session.request.directory = context.directory;
   session.request.defines.insert(session.request.defines.begin(), session.plan.defines.begin(),
                                  session.plan.defines.end());
+  CHECK_OK(sys::real_files().make_directories(session.place.folder));
+  TRY(auto lock, sys::FileLock::acquire(session.place.folder / "lock", [&] {
+        context.note(fmt::format("waiting for another kiln tune of {}", options.target));
+      }));
+  session.alone = std::move(lock);
   const fs::path folder = session.place.folder / "variants";
   CHECK_OK(sys::real_files().remove(folder));
   if (options.ray.empty()) {
@@ -262,8 +272,25 @@ tune::Task task_of(const Session& session, const Options& options, const fs::pat
   return task;
 }
 
+Result<int> show_replay(const Options& options, Context& context) {
+  TRY(const std::string text, sys::real_files().read(context.directory / options.replay));
+  TRY(const Json result, parse_json(text, options.replay));
+  TRY(const size_t ahead, builders(context));
+  TRY(const tune::Replay played, tune::replay(result, {options.trials, options.seed}, ahead));
+  if (context.json)
+    context.print_json({{"trials", played.trials},
+                        {"found", to_json(played.found)},
+                        {"best", to_json(played.best)},
+                        {"ratio", played.ratio}});
+  else
+    context.print(fmt::format("{} trials find {:.2f} us, {:.3f}x of the best: {}\n", played.trials,
+                              played.found.time_us, played.ratio, text::join(played.found.defines, " ")));
+  return 0;
+}
+
 Result<int> run(Options& options, Context& context) {
   if (options.lane) return measure::serve_lane();
+  if (!options.replay.empty()) return show_replay(options, context);
   if (options.target.empty() || options.words.name.empty())
     return Error{Fault::Usage, "cannot read the command line", "a target and an op are wanted",
                  "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
@@ -366,6 +393,8 @@ Run setup(CLI::App& app) {
   app.add_option("--save", options->save, "Keep the choice there (default: tuned.json beside the source)")
       ->type_name("FILE");
   app.add_flag("--no-save", options->no_save, "Keep the choice nowhere");
+  app.add_option("--replay", options->replay, "From the JSON of a run that tried all: what --trials N would have found")
+      ->type_name("FILE");
   app.add_flag("--measuring", options->lane, "For kiln itself: the process that measures")->group("");
   add_build_options(app, options->request);
   app.footer(

@@ -49,6 +49,7 @@ class FakeWorkers final : public Workers {
     event.kind = WorkEvent::Kind::Measured;
     event.id = id;
     event.lane = lane;
+    event.answer = Json::object();
     if (request["do"] == "race") return race(event, request);
     const std::string text = names_.at(id);
     measured.push_back(text);

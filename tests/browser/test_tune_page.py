@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does the page of `kiln tune` work in a real browser: the heat map over any two axes, the table that sorts, no network?
+
+KILN_SCREENSHOTS=FOLDER keeps pictures of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from devtools import Browser, find_browser
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGE = Path(os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage")
+sys.path.insert(0, str(STAGE))
+READY = "document.readyState === 'complete'"
+PARAMS = {"BLOCK_M": ["32", "64", "128"], "BLOCK_N": ["32", "64", "96", "128"], "WARPS": ["2", "4", "8"]}
+
+
+def result(timed: bool) -> dict:
+    """The fastest is BLOCK_M=128 BLOCK_N=64 WARPS=4; all with WARPS=8 and BLOCK_N=128 spill."""
+    outcomes = []
+    for m in PARAMS["BLOCK_M"]:
+        for n in PARAMS["BLOCK_N"]:
+            for w in PARAMS["WARPS"]:
+                one = {
+                    "defines": [f"BLOCK_M={m}", f"BLOCK_N={n}", f"WARPS={w}"],
+                    "fate": "timed" if timed else "checked",
+                }
+                if w == "8" and n == "128":
+                    one |= {"fate": "pruned", "reason": "40 bytes of registers spill </script> to local memory"}
+                elif timed:
+                    one["us"] = 400 + abs(int(n) - 64) * 3 + (128 - int(m)) * 2 + abs(int(w) - 4) * 25
+                    one |= {"low_us": one["us"] * 0.99, "high_us": one["us"] * 1.01}
+                one["facts"] = {
+                    "registers": 128 + int(w),
+                    "spill_bytes": 0,
+                    "shared_bytes": 65536,
+                    "blocks": 2,
+                    "build_s": 3.5,
+                }
+                outcomes.append(one)
+    best = {"defines": ["BLOCK_M=128", "BLOCK_N=64", "WARPS=4"], "us": 401.0, "low_us": 400.0, "high_us": 402.0}
+    second = {**best, "defines": ["BLOCK_M=128", "BLOCK_N=64", "WARPS=2"], "us": 450.0}
+    return {
+        "op": "forward", "arguments": ["randn:bf16:32x16x512x128"], "device": {"name": "NVIDIA H200"}, "date": "2026-11-15",
+        "space": {"params": PARAMS}, "counts": {"timed": 33, "pruned": 3}, "timed": timed, "best": best if timed else None,
+        "finalists": [best, second] if timed else [], "outcomes": outcomes,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find_browser()
+    if not program:
+        pytest.skip("no chromium")
+    browser = Browser(program)
+    yield browser
+    browser.close()
+
+
+def show(browser: Browser, folder: Path, timed: bool) -> None:
+    from kiln import _measure
+
+    page = folder / "tune.html"
+    page.write_text(_measure.render("tune-html", result(timed)))
+    browser.messages.clear()
+    browser.open(page, READY)
+
+
+def cells(browser: Browser) -> list[list[str]]:
+    return browser.run(
+        "[...document.querySelectorAll('.heat tbody tr')].map(r => [...r.cells].map(c => c.firstChild ? c.firstChild.textContent : ''))"
+    )
+
+
+def test_the_heat_map_shows_the_best_of_the_other_axes(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, True)
+    table = cells(browser)
+    assert [row[0] for row in table] == PARAMS["BLOCK_M"]
+    assert table[2][1:] == ["496.0 us", "400.0 us", "496.0 us", "592.0 us"]
+    assert browser.run("document.querySelectorAll('.cell.best').length") == 1
+    assert browser.run("document.querySelector('.cell.best').title").startswith("BLOCK_M=128 BLOCK_N=64 WARPS=4")
+    # The nearer to the fastest, the stronger.
+    heats = browser.run(
+        "[...document.querySelectorAll('.heat tbody tr:nth-child(3) .cell')].map(c => +c.style.getPropertyValue('--heat'))"
+    )
+    assert heats[1] == 1 and heats[0] > heats[3]
+    assert "NVIDIA H200" in browser.run("document.body.innerText")
+    if folder := os.environ.get("KILN_SCREENSHOTS"):
+        for theme in ("light", "dark"):
+            browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+            browser.screenshot(Path(folder) / f"tune-{theme}.png")
+    assert browser.complaints() == []
+
+
+def test_other_axes_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, True)
+    browser.run(
+        "const s = document.getElementById('columns'); s.value = 'WARPS'; s.dispatchEvent(new Event('change')); 0"
+    )
+    table = cells(browser)
+    assert table[2][1:] == ["450.0 us", "400.0 us", "500.0 us"]
+    browser.run(
+        "const r = document.getElementById('rows'); r.value = 'BLOCK_N'; r.dispatchEvent(new Event('change')); 0"
+    )
+    table = cells(browser)
+    assert len(table) == 4
+    assert table[3][3] == "pruned"
+    assert "</script>" in browser.run("document.querySelectorAll('.heat tbody tr')[3].cells[3].title")
+
+
+def test_the_table_sorts(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, True)
+    first = "document.querySelector('#all tr:nth-child(2) td:nth-child({})').textContent"
+    assert browser.run(first.format(2)) == "400.00"
+    browser.run("document.querySelectorAll('#all th')[2].click(); 0")
+    assert browser.run(first.format(3)) == "130"
+    browser.run("document.querySelectorAll('#all th')[2].click(); 0")
+    assert browser.run(first.format(3)) == "136"
+
+
+def test_without_a_gpu_it_says_so(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, False)
+    assert "Nothing was timed" in browser.run("document.getElementById('best').textContent")
+    assert cells(browser)[0][1] == "right"
+    assert browser.complaints() == []

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does `kiln tune` survive every variant, go on after it was killed, and do builds and loads take what it chose?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+FATES = {
+    0: "checked", 1: "wrong", 2: "crashed", 3: "hung", 4: "crashed", 5: "pruned", 6: "unbuildable", 7: "pruned",
+}  # fmt: skip
+
+
+def tune_line(command: Path, source: Path, *words: str) -> list[str]:
+    # MODE 7 asks for more shared memory than a GPU has.
+    rules = ["--shared-bytes", "(MODE == 7) * 1000000", "--limit", "20", "--json"]
+    return [str(command), "tune", str(source), "shift", "randn:f32:300", "by=2", *rules, *words]
+
+
+@pytest.fixture(scope="module")
+def tuned(command, sources, tmp_path_factory):
+    """All variants at once; --json, --html and the journal."""
+    folder = tmp_path_factory.mktemp("tune")
+    source = folder / "tunable.cu"
+    source.write_text((sources / "tunable.cu").read_text())
+    line = tune_line(
+        command, source, "--param", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"), "--limit", "3",
+        "--journal", str(folder / "journal.jsonl"), "--device", "engine",
+    )  # fmt: skip
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def test_every_variant_has_its_fate_and_the_next_goes_on(tuned):
+    _, result = tuned
+    seen = {int(o["defines"][0].split("=")[1]): o["fate"] for o in result["outcomes"]}
+    assert seen == FATES
+    why = {o["defines"][0]: o.get("reason", "") for o in result["outcomes"]}
+    assert "differ" in why["MODE=1"]
+    assert "did not finish in 3 s" in why["MODE=3"]
+    assert "signal 6" in why["MODE=4"]
+    assert "spill" in why["MODE=5"]
+    assert "does not compile" in why["MODE=6"]
+    assert "shared memory" in why["MODE=7"]
+
+
+def test_without_a_gpu_nothing_is_timed(tuned):
+    _, result = tuned
+    assert result["timed"] is False and result["best"] is None
+    assert not any("us" in outcome for outcome in result["outcomes"])
+
+
+def test_every_outcome_is_in_the_journal(tuned):
+    folder, result = tuned
+    first, *lines = (folder / "journal.jsonl").read_text().splitlines()
+    assert json.loads(first)["subject"]["op"] == "shift"
+    assert [json.loads(line) for line in lines] == result["outcomes"]
+
+
+def test_killed_it_goes_on_where_it_was(command, tuned):
+    folder, _ = tuned
+    source, journal = folder / "tunable.cu", folder / "killed.jsonl"
+    line = tune_line(command, source, "--param", "BLOCK=32,64,96,128", "--journal", str(journal), "--device", "engine")
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not journal.exists() or len(journal.read_text().splitlines()) < 2):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = journal.read_text().splitlines()
+    assert len(before) >= 2
+    again = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert f"going on: {len(before) - 1} outcomes" in again.stderr
+    lines = journal.read_text().splitlines()
+    assert lines[: len(before)] == before
+    assert sorted(json.loads(one)["defines"][0] for one in lines[1:]) == [
+        "BLOCK=128",
+        "BLOCK=32",
+        "BLOCK=64",
+        "BLOCK=96",
+    ]
+
+
+def test_the_journal_of_another_subject_is_refused(command, tuned):
+    folder, _ = tuned
+    line = [str(command), "tune", str(folder / "tunable.cu"), "shift", "randn:f32:301", "by=2", "--param", "BLOCK=32"]
+    done = subprocess.run(
+        [*line, "--journal", str(folder / "journal.jsonl")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "it is of another subject: arguments was" in done.stderr
+
+
+def entry(**more) -> dict:
+    return {
+        "op": "shift", "arguments": ["f32 300", "by=2"], "gpu": "GPU A", "compute": "8.0", "defines": ["BLOCK=96"], **more
+    }  # fmt: skip
+
+
+def write_tuned(folder: Path, *entries: dict) -> None:
+    (folder / "tunable.tuned.json").write_text(json.dumps({"kiln_tuned": 1, "entries": list(entries)}))
+
+
+def test_a_build_bakes_in_the_choice(command, tuned):
+    folder, _ = tuned
+    write_tuned(folder, entry(), entry(arguments=["f32 9", "by=2"], compute="9.0", defines=["BLOCK=32"]))
+    line = [str(command), "build", str(folder / "tunable.cu"), "--arch", "8.0", "--tuned", "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tuned: BLOCK=96" in done.stderr
+    built = json.loads(done.stdout)
+    plain = subprocess.run(
+        [*line[:3], "--arch", "8.0", "-DBLOCK=96", "--json"], capture_output=True, text=True, check=False
+    )
+    assert json.loads(plain.stdout)["library"] == built["library"]
+    none = subprocess.run([*line[:3], "--arch", "8.6", "--tuned"], capture_output=True, text=True, check=False)
+    assert none.returncode == 2 and "none is for 8.6" in none.stderr
+
+
+def test_a_load_picks_by_shape_and_gpu(command, tuned, monkeypatch):
+    import kiln
+    import torch
+    from kiln import tuned as tuned_package
+
+    folder, _ = tuned
+    write_tuned(folder, entry(), entry(gpu="GPU B", defines=["BLOCK=32"]))
+    module = kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
+    x = torch.randn(300)
+    assert torch.equal(module.shift(x, 2.0), x + 2)  # on the CPU: the defaults
+    assert module.shift.choice(x, 2.0) is None
+    schema = module.default.shift._kiln_overloads()[0]._schema
+    entries = tuned_package.read_entries(folder / "tunable.tuned.json")
+
+    def pick(gpu: str, compute: str, shape: str):
+        call = tuned_package.named([shape], {"by": 2}, schema)
+        found = tuned_package.pick(entries, "shift", call, schema, gpu, compute)
+        return found and found.defines
+
+    assert pick("GPU A", "8.0", "f32 300") == ("BLOCK=96",)
+    assert pick("GPU B", "8.0", "f32 300") == ("BLOCK=32",)
+    assert pick("GPU C", "8.0", "f32 300") == ("BLOCK=96",)  # another model of the same architecture
+    assert pick("GPU C", "9.0", "f32 300") is None
+    assert pick("GPU A", "8.0", "f32 301") is None
+    monkeypatch.setattr(tuned_package.TunedOp, "choice", lambda self, *args, **kwargs: entries[0])
+    module.shift._known.clear()
+    assert torch.equal(module.shift(x, 2.0), x + 2)
+    (op,) = module.shift._known.values()
+    assert "tuned" in str(op)
+
+
+def test_a_bad_tuned_file_says_what_is_wrong(command, tuned):
+    import kiln
+
+    folder, _ = tuned
+    for text, why in (("{", "Expecting"), ("[]", "no file of kiln tune"), ('{"kiln_tuned": 2}', "another version")):
+        (folder / "tunable.tuned.json").write_text(text)
+        with pytest.raises(kiln.KilnError, match=why):
+            kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
+    os.remove(folder / "tunable.tuned.json")
+    with pytest.raises(kiln.KilnError, match="no tuned configuration"):
+        kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
