@@ -24,7 +24,7 @@ std::string joined(const Json& list) {
 // From the fastest (strong) to twice its time (pale); both backgrounds let the text be read.
 constexpr std::string_view kStyle = R"css(<style>
 .heat { border-collapse:separate; border-spacing:3px; margin:8px 0 }
-.heat td,.heat th { border:0; padding:0 }
+.heat td,.heat th { border:0; padding:0; vertical-align:middle } .heat td { padding:0 6px } #all code { white-space:nowrap }
 .heat th { padding:4px 8px; font-weight:600; text-align:right; white-space:nowrap }
 .heat thead th { text-align:center }
 .cell { min-width:86px; height:44px; text-align:center; border-radius:5px; font-variant-numeric:tabular-nums;
