@@ -186,6 +186,11 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
 
 namespace {
 
+// Has it registers that another warp of the row has other values in, beside those that advance?
+bool needs_specials(const Program& program) {
+  return !program.specials.empty() && program.specials[0].tier == Tier::Warp;
+}
+
 // Which Op does a warp begin with? What the frame still holds of the launch or of the block need not run again.
 const Op* begin(Warp& warp, Frame& frame) {
   const Block& block = *warp.block;
@@ -199,7 +204,7 @@ const Op* begin(Warp& warp, Frame& frame) {
     const KilnDim3& dim = block.grid->block_dim;
     const bool same_row = (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
     if (same_row && advance(program, frame, before, warp.index)) {
-      if (!program.specials.empty() && program.specials[0].tier == Tier::Warp) fill_specials(warp, frame, Tier::Warp);
+      if (needs_specials(program)) fill_specials(warp, frame, Tier::Warp);
       return ops + program.warp_start;
     }
   }
@@ -272,6 +277,33 @@ void release_frames(Warp& warp) {
 
 }  // namespace
 
+const Op* go_on(Warp& warp) {
+  Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const Program& program = *grid.program;
+  const uint32_t next = warp.index + 1;
+  if (next != block.started || (next + 1) * kWarpSize > grid.threads_per_block) return nullptr;
+  if (grid.block_dim.y != 1 || grid.block_dim.z != 1 || program.has_calls || needs_specials(program)) return nullptr;
+  if (!warp.copies.empty() || !warp.groups.empty()) return nullptr;
+  Frame& frame = *warp.kernel_frame;
+  if (!advance(program, frame, warp.index, next)) {
+    frame.served_block = ~uint64_t{0};  // some values are those of the next warp, some are not
+    return nullptr;
+  }
+  block.finished[warp.index] = 1;
+  ++block.finished_count;
+  std::swap(block.warps[warp.index], block.warps[next]);
+  block.started = next + 1;
+  warp.index = frame.served_warp = next;
+  warp.alive = warp.mask = kFullMask;
+  warp.carry = 0;
+  warp.steps = warp.penalties = 0;
+  warp.current_penalty = 0;
+  frame.users = 1;
+  frame.stack_bytes = 0;
+  return program.ops.data() + program.warp_start;
+}
+
 Outcome Block::run() {
   bool progress = false;
   stuck = true;
@@ -289,6 +321,8 @@ Outcome Block::run() {
       }
     }
     Outcome outcome = warp.run(first);
+    progress |= warp.index != i;
+    i = warp.index;  // it may have gone on as others
     stuck &= !warp.moved && outcome != Outcome::Finished;
     if (outcome == Outcome::Finished) {
       finished[i] = 1;

@@ -59,4 +59,8 @@ inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_
   return true;
 }
 
+// A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no more is needed for
+// that than advance(); null: the block starts the next one.
+const Op* go_on(Warp& warp);
+
 }  // namespace kiln::engine

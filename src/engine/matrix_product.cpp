@@ -24,6 +24,8 @@ namespace {
 constexpr uint32_t kTile = 8, kRows = 16, kAtOnce = 8;
 
 using Words = uint16_t __attribute__((vector_size(16)));  // a row of 8 elements
+using Pairs = uint32_t __attribute__((vector_size(16)));
+using Fours = uint64_t __attribute__((vector_size(16)));
 using Floats = float __attribute__((vector_size(16)));
 
 template <class Vector, class T>
@@ -94,28 +96,30 @@ struct WidenBf16 {
   static constexpr bool kExactProduct = false;  // below 2^-126 a product may lose bits
   static Row f(Words row) {
     const Words zero{};
-    return row_of(std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 0, 8, 0, 9, 0, 10, 0, 11)),
-                  std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 0, 12, 0, 13, 0, 14, 0, 15)));
+    return row_of(std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 0, 8, 1, 9, 2, 10, 3, 11)),
+                  std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 4, 12, 5, 13, 6, 14, 7, 15)));
   }
 };
 
-// Columns become rows.
+// Columns become rows, by steps that are one instruction each: a shuffle of 16-bit words that only moves pairs of them
+// is not seen as one of 32-bit words by GCC.
 void transpose(const Words (&in)[kTile], Words (&out)[kTile]) {
-  Words pairs[kTile], fours[kTile];
+  Pairs pairs[kTile];
+  Fours fours[kTile];
   for (uint32_t i = 0; i < kTile; i += 2) {
-    pairs[i] = __builtin_shufflevector(in[i], in[i + 1], 0, 8, 1, 9, 2, 10, 3, 11);
-    pairs[i + 1] = __builtin_shufflevector(in[i], in[i + 1], 4, 12, 5, 13, 6, 14, 7, 15);
+    pairs[i] = std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 0, 8, 1, 9, 2, 10, 3, 11));
+    pairs[i + 1] = std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 4, 12, 5, 13, 6, 14, 7, 15));
   }
   for (uint32_t i = 0; i < kTile; i += 4) {
     for (uint32_t j = 0; j < 2; ++j) {
-      const Words a = pairs[i + j], b = pairs[i + j + 2];
-      fours[i + 2 * j] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 2, 3, 10, 11);
-      fours[i + 2 * j + 1] = __builtin_shufflevector(a, b, 4, 5, 12, 13, 6, 7, 14, 15);
+      const Pairs a = pairs[i + j], b = pairs[i + j + 2];
+      fours[i + 2 * j] = std::bit_cast<Fours>(__builtin_shufflevector(a, b, 0, 4, 1, 5));
+      fours[i + 2 * j + 1] = std::bit_cast<Fours>(__builtin_shufflevector(a, b, 2, 6, 3, 7));
     }
   }
   for (uint32_t i = 0; i < 4; ++i) {
-    out[2 * i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    out[2 * i + 1] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    out[2 * i] = std::bit_cast<Words>(__builtin_shufflevector(fours[i], fours[i + 4], 0, 2));
+    out[2 * i + 1] = std::bit_cast<Words>(__builtin_shufflevector(fours[i], fours[i + 4], 1, 3));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/budget.h"
 #include "engine/fault.h"
+#include "engine/hoist.h"
 
 namespace kiln::engine {
 namespace {
@@ -152,8 +153,11 @@ Outcome Warp::run(const Op* first) {
     current_penalty = 0;
     pass_sync = false;
     event = Event::None;
-    run_alone(first);
-    if (alive == 0) return Outcome::Finished;
+    for (run_alone(first); alive == 0; run_alone(first)) {
+      first = go_on(*this);
+      if (!first) return Outcome::Finished;
+      turn = kTurn;
+    }
     if (event == Event::Fault) return Outcome::Faulted;
     if (event == Event::Yield) {
       if (++yields >= splits.size()) return Outcome::Yielded;

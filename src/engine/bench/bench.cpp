@@ -154,7 +154,7 @@ void bench_add(Bars& bars, Bench& bench) {
            fmt::format("{} instructions a thread", body->instructions.size()));
   if (std::thread::hardware_concurrency() > 1) {
     double alone = 1e30, both = 1e30, both_cpu = 1e30;
-    for (int i = 0; i < 7; ++i) {  // in turns: what else the machine does hits both
+    for (int i = 0; i < 25; ++i) {  // in turns: what else the machine does hits both
       threads("1");
       alone = std::min(alone, best_of(1, kWall, add));
       threads("2");
