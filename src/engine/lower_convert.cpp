@@ -151,6 +151,8 @@ uint64_t convert_one(const Conversion& how, const std::byte* at) {
     if (!is_float(how.to)) return float_to_integer(to_integral(value, how.rounding), how.from, how.to);
     if (how.to_integral_value) value = to_integral(value, how.rounding);
     if (how.saturate) value = value > 0 ? (value < 1 ? value : 1) : 0;
+    if (value != value && how.from == ptx::Type::f64 && how.to == ptx::Type::f32)
+      return as_bits(static_cast<float>(value));
     uint64_t bits = write_float(how.to, value, how.rounding);
     if (how.flush && how.to == ptx::Type::f32 && (bits & 0x7f800000u) == 0) bits &= 0x80000000u;
     return bits;
@@ -209,7 +211,8 @@ struct To {
   template <class S>
   static D canonical_cast(S a) {
     D narrow = static_cast<D>(a);
-    if constexpr (std::is_same_v<D, float>) return canonical(narrow);
+    // From f64 a NaN keeps its sign and the upper part of its payload, as in IEEE.
+    if constexpr (std::is_same_v<D, float> && !std::is_same_v<S, double>) return canonical(narrow);
     return narrow;
   }
 };

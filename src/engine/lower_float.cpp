@@ -45,7 +45,7 @@ T larger(T a, T b) {
 
 }  // namespace
 
-// What follows the expression: the operands in the order in which a NaN of theirs is the result's (f64).
+// What follows the expression: the operands in the order in which a NaN of theirs is the H200's result (f64).
 #define KILN_FLOAT_BINARY(Name, expression, ...)                                                            \
   struct Name {                                                                                             \
     template <NativeFloat T>                                                                                \
@@ -57,9 +57,9 @@ T larger(T a, T b) {
       return through_float(x, y, [](float a, float b) -> float { return static_cast<float>(expression); }); \
     }                                                                                                       \
   };
-KILN_FLOAT_BINARY(FloatAdd, a + b, a, b)
-KILN_FLOAT_BINARY(FloatSub, a - b, a, b)
-KILN_FLOAT_BINARY(FloatMul, a* b, a, b)
+KILN_FLOAT_BINARY(FloatAdd, a + b, b, a)
+KILN_FLOAT_BINARY(FloatSub, a - b, b, a)
+KILN_FLOAT_BINARY(FloatMul, a* b, b, a)
 KILN_FLOAT_BINARY(FloatDiv, a / b, a, b)
 // As the GPU: a * (1 / b), where the reciprocal of a b above 2^126 is flushed.
 KILN_FLOAT_BINARY(DivApproximate, std::fabs(b) > 0x1p126f ? a * std::copysign(decltype(b){0}, b) : a / b, a, b)
@@ -72,7 +72,7 @@ KILN_FLOAT_BINARY(MaxNan, is_nan(a) || is_nan(b) ? a + b : larger(a, b), a, b)
 struct Fma {
   template <NativeFloat T>
   static T f(T a, T b, T c) {
-    return canonical(std::fma(a, b, c), a, b, c);
+    return canonical(std::fma(a, b, c), b, c, a);
   }
   template <SmallFloat T>
   static T f(T a, T b, T c) {
@@ -206,9 +206,7 @@ const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
     result[i] = r;
   }
   std::fesetround(FE_TONEAREST);
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    T& r = result[i];
-    r = canonical(r, a[i], b[i], c[i]);
+  for (T& r : result) {
     if (op->x) r = flush(r);
     if (op->y) r = saturate(r);
   }
@@ -219,20 +217,27 @@ const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
 template <class T>
 Handler rounded_handler(std::string_view mnemonic) {
   if (mnemonic == "add")
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a + b; }); };
+    return
+        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a + b, b, a); }); };
   if (mnemonic == "sub")
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a - b; }); };
+    return
+        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a - b, b, a); }); };
   if (mnemonic == "mul")
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a * b; }); };
+    return
+        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a * b, b, a); }); };
   if (mnemonic == "div")
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return a / b; }); };
+    return
+        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a / b, a, b); }); };
   if (mnemonic == "rcp")
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return T{1} / a; }); };
+    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return canonical(T{1} / a, a); }); };
   if (mnemonic == "sqrt") {
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return std::sqrt(a); }); };
+    return
+        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return canonical(std::sqrt(a), a); }); };
   }
   if (mnemonic == "fma" || mnemonic == "mad") {
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T c) { return std::fma(a, b, c); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T b, T c) { return canonical(std::fma(a, b, c), b, c, a); });
+    };
   }
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do the video instructions compute? (PTX ISA 9.7.16) Parts of words, widened, combined, clamped and merged; in 64
-// bits, so that no step overflows.
+// bits, so that no step overflows. GPUs have no such instructions since sm_50: it is as ptxas expands them, which
+// departs from the manual where whole words overflow.
 #include <algorithm>
 #include <cstdlib>
 
@@ -84,30 +85,41 @@ int64_t clamped(int64_t value, uint32_t bits, bool is_signed) {
   return std::clamp(value, is_signed ? -most - 1 : int64_t{0}, most);
 }
 
+// Whole words are read as signed, whatever their type; of unsigned ones the sum is shifted without its sign.
+uint32_t multiply_add(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
+  const int64_t x = part_of(a, how.part_a, how.signed_a || how.part_a == 0);
+  const int64_t y = part_of(b, how.part_b, how.signed_b || how.part_b == 0);
+  const bool is_signed = how.signed_a || how.signed_b;
+  const uint64_t sum = static_cast<uint64_t>(x * y) + static_cast<uint64_t>(widened(c, 32, true)) + how.plus_one;
+  const int64_t value = is_signed ? static_cast<int64_t>(sum) >> how.scale : static_cast<int64_t>(sum >> how.scale);
+  return static_cast<uint32_t>(how.saturate ? clamped(value, 32, is_signed) : value);
+}
+
+// A shift has 34 bits for its result; an unsigned sum or difference is clamped at 0 and wraps above.
+int64_t clamped_word(const Video& how, int64_t value) {
+  constexpr uint32_t kSpare = 64 - 34;
+  if (how.verb == Verb::ShiftLeft) value = static_cast<int64_t>(static_cast<uint64_t>(value) << kSpare) >> kSpare;
+  if (how.signed_d || how.verb == Verb::ShiftLeft) return clamped(value, 32, how.signed_d);
+  return value < 0 ? 0 : value & 0xffffffff;
+}
+
 uint32_t one_word(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
-  const int64_t x = part_of(a, how.part_a, how.signed_a), y = part_of(b, how.part_b, how.signed_b);
-  if (how.verb == Verb::Mad) {
-    const bool is_signed = how.signed_a || how.signed_b;
-    // Of two unsigned words the product has 64 bits; the sum may have one more.
-    const __int128 product = is_signed ? static_cast<__int128>(x) * y
-                                       : static_cast<__int128>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
-    const __int128 sum = (product + widened(c, 32, is_signed) + (how.plus_one ? 1 : 0)) >> how.scale;
-    if (!how.saturate) return static_cast<uint32_t>(sum);
-    const __int128 most = is_signed ? 0x7fffffff : 0xffffffff, least = is_signed ? -most - 1 : 0;
-    return static_cast<uint32_t>(std::clamp(sum, least, most));
-  }
-  int64_t value = combined(how, x, y);
+  if (how.verb == Verb::Mad) return multiply_add(how, a, b, c);
+  int64_t value = combined(how, part_of(a, how.part_a, how.signed_a), part_of(b, how.part_b, how.signed_b));
   const uint32_t bits = how.part_d == 0 ? 32 : how.part_d <= 4 ? 8 : 16;
-  if (how.saturate) value = clamped(value, bits, how.signed_d);
+  if (how.saturate) value = bits == 32 ? clamped_word(how, value) : clamped(value, bits, how.signed_d);
   const uint32_t word = static_cast<uint32_t>(value);
-  const bool is_signed = how.signed_d;
+  // The second operation sees all 64 bits, of a sum or difference a word.
+  if (how.verb == Verb::Add || how.verb == Verb::Sub) value = widened(word, 32, how.signed_d);
+  const int64_t other = widened(c, 32, how.signed_d);
+  const bool less = how.signed_d ? value < other : static_cast<uint64_t>(value) < static_cast<uint64_t>(other);
   switch (how.second) {
     case Second::Add:
       return word + c;
     case Second::Min:
-      return widened(word, 32, is_signed) < widened(c, 32, is_signed) ? word : c;
+      return less ? word : c;
     case Second::Max:
-      return widened(word, 32, is_signed) > widened(c, 32, is_signed) ? word : c;
+      return less ? c : word;
     case Second::Merge: {
       const uint32_t shift = how.part_d <= 4 ? 8u * (how.part_d - 1u) : 16u * (how.part_d - 5u);
       const uint32_t mask = ((1u << bits) - 1) << shift;
@@ -161,8 +173,8 @@ bool lower(Lowering& l, uint32_t parts) {
   for (auto [name, order] : kOrders) {
     if (l.has(name)) how.order = order;
   }
-  const bool compares = how.verb == Verb::Set;  // vset has no type of its result
-  how.signed_d = !compares && modifiers[0] == "s32";
+  const bool compares = how.verb == Verb::Set;  // it has no type of its result: the first operand's
+  how.signed_d = modifiers[0] == "s32";
   how.signed_a = modifiers[compares ? 0 : 1] == "s32";
   how.signed_b = modifiers[compares ? 1 : 2] == "s32";
   how.saturate = l.has("sat");

@@ -21,8 +21,13 @@ inline void expect_code(cudaError_t got, cudaError_t wanted, const char* what, i
   std::printf("line %d: %s gave %s, not %s\n", line, what, cudaGetErrorName(got), cudaGetErrorName(wanted));
   ++g_failures;
 }
+// Where versions of CUDA differ.
+inline void expect_either(cudaError_t got, cudaError_t one, cudaError_t other, const char* what, int line) {
+  expect_code(got, got == other ? other : one, what, line);
+}
 #define EXPECT(...) expect((__VA_ARGS__), #__VA_ARGS__, __LINE__)
 #define EXPECT_CODE(wanted, ...) expect_code((__VA_ARGS__), wanted, #__VA_ARGS__, __LINE__)
+#define EXPECT_EITHER(one, other, ...) expect_either((__VA_ARGS__), one, other, #__VA_ARGS__, __LINE__)
 #define EXPECT_OK(...) EXPECT_CODE(cudaSuccess, __VA_ARGS__)
 
 // What CUDA leaves open and the engine promises is asked of the engine alone.

@@ -103,8 +103,12 @@ class Program:
             f"cvt.u32.u64 {self.reg('r')}, {self.reg('d')};",
             f"mul.wide.{sign}32 {self.reg('d')}, {self.reg('r')}, {self.reg('r')};",
             f"mov.b32 {self.reg('f')}, {self.reg('r')};",
-            f"mov.b32 {self.reg('r')}, {self.reg('f')};",
+            self.bits_of_float(self.reg("r"), self.reg("f")),
         ])
+
+    def bits_of_float(self, into: str, of: str) -> str:
+        """Whether a NaN keeps its sign through neg, abs, max or selp depends on what ptxas makes of them."""
+        return f"setp.nan.f32 %q, {of}, {of}; selp.b32 {into}, 0x7FFFFFFF, {of}, %q;"
 
     def comparison(self) -> str:
         kind = self.random.choice("rdfe")
@@ -167,7 +171,8 @@ class Program:
             lines.append(f"ld.global.{KINDS[name]} %{name}{i}, [%at+{at}];")
         lines += [f"setp.ne.u32 %p{i}, %r{i}, 0;" for i in range(3)]
         lines += self.lines[:end]
-        # Which NaN an f64 operation gives is not the manual's business.
+        # Which NaN an operation gives is not the manual's business.
+        lines += [f"setp.nan.f32 %q, %f{i}, %f{i}; selp.f32 %f{i}, 0f7FFFFFFF, %f{i}, %q;" for i in range(COUNT)]
         lines += [f"setp.nan.f64 %q, %e{i}, %e{i}; selp.f64 %e{i}, 0d7FF8000000000000, %e{i}, %q;" for i in range(COUNT)]
         for name, i, at in places:
             lines.append(f"st.global.{KINDS[name]} [%at+{at}], %{name}{i};")
