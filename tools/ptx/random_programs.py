@@ -30,8 +30,8 @@ class Program:
         return self.reg(kind)
 
     def position(self) -> str:
-        """Of a bit field: ptxas takes no constant above 255."""
-        return str(self.random.randrange(256)) if self.random.random() < 0.2 else self.reg("r")
+        """Of a bit field: ptxas takes no constant above 255, and with one above 31 gives 0 for the sign."""
+        return str(self.random.randrange(32)) if self.random.random() < 0.2 else self.reg("r")
 
     def predicate(self) -> str:
         return f"%p{self.random.randrange(3)}"
