@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .profiling import Profile, profile
     from .testing import Report, test
 
+# For CMake: find_package(kiln) looks there.
+cmake_prefix_path = __path__[0]
+
 _LAZY = {
     "bench": "benchmark",
     "Bench": "benchmark",
@@ -55,6 +58,7 @@ __all__ = [
     "Untrusted",
     "__version__",
     "bench",
+    "cmake_prefix_path",
     "device",
     "load",
     "load_inline",

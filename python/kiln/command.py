@@ -86,15 +86,25 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
         )  # fmt: skip
     except OSError as error:
         raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
-    return _answer(line, done.returncode, done.stdout, done.stderr or "")
+    return _answer(line, done.returncode, done.stdout, done.stderr or "", "library")
 
 
-def _answer(line: Sequence[str], code: int, stdout: str, stderr: str) -> dict[str, Any]:
+def run_json(arguments: Sequence[str], key: str) -> dict[str, Any]:
+    """Runs a command line with --json, its messages on stderr as they come; the answer, which must have `key`."""
+    line = [*arguments, "--json"]
+    try:
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
+    return _answer(line, done.returncode, done.stdout, "", key)
+
+
+def _answer(line: Sequence[str], code: int, stdout: str, stderr: str, key: str) -> dict[str, Any]:
     try:
         answer = json.loads(stdout)
     except ValueError:
         answer = None
-    if isinstance(answer, dict) and code == 0 and "library" in answer:
+    if isinstance(answer, dict) and code == 0 and key in answer:
         return answer
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, dict):

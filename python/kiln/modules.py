@@ -115,13 +115,9 @@ def _new_module(namespace: str) -> types.ModuleType:
 
 
 def _describe(library: Library) -> dict[str, Any]:
-    from .op import op_named
+    from .op import ops_of
 
-    names = list(dict.fromkeys(record.name for record in library.ops))
-    ops = {name: op_named(library.namespace, name) for name in names}
-    for name, op in ops.items():
-        op._kiln_describe([record for record in library.ops if record.name == name])
-    return ops
+    return dict(ops_of(library))
 
 
 def _check_owner(owner: Optional[Loaded], origin: Path) -> None:

@@ -16,7 +16,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from ._fake_rules import compile_rule, default_fake
 from ._overloads import callable_of
 from ._torch import torch_module
-from .abi import OpRecord
+from .abi import Library, OpRecord
 from .errors import KilnError, LoadError, RuleError
 
 # Attributes of an op; an overload of such a name could not be reached.
@@ -172,6 +172,15 @@ def op_named(namespace: str, name: str) -> Op:
     op = Op(present)
     setattr(place, name, op)
     return op
+
+
+def ops_of(library: Library) -> dict[str, Op]:
+    """The ops of a library that is registered with torch, each described by what the library says of it."""
+    names = list(dict.fromkeys(record.name for record in library.ops))
+    ops = {name: op_named(library.namespace, name) for name in names}
+    for name, op in ops.items():
+        op._kiln_describe([record for record in library.ops if record.name == name])
+    return ops
 
 
 def save_arguments(ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None) -> None:

@@ -181,12 +181,13 @@ Result<std::vector<std::byte>> unpack_member(const Member& member) {
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) return wrong("zlib has no memory");
   uint64_t taken = 0, written = 0;
+  Bytef nowhere = 0;  // an empty member has an end all the same, and zlib wants an address
   int state = Z_OK;
   while (state == Z_OK) {
     constexpr uint64_t kStep = 1 << 30;
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(member.packed.data() + taken));
     stream.avail_in = static_cast<uInt>(std::min<uint64_t>(kStep, member.packed.size() - taken));
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + written);
+    stream.next_out = out.empty() ? &nowhere : reinterpret_cast<Bytef*>(out.data() + written);
     stream.avail_out = static_cast<uInt>(std::min<uint64_t>(kStep, out.size() - written));
     uInt in = stream.avail_in, room = stream.avail_out;
     state = inflate(&stream, Z_NO_FLUSH);

@@ -30,6 +30,8 @@ Outcome outcome_of(const Work& work) {
   outcome.name = work.plan.name;
   outcome.arch = work.plan.arch;
   outcome.build_dir = work.plan.build_dir;
+  outcome.project_dir = work.plan.project_dir;
+  outcome.defines = work.plan.defines;
   if (!work.plan.program) outcome.link = link_path(work.plan);
   return outcome;
 }

@@ -276,6 +276,8 @@ class CudaSteps {
     step.commands = {std::move(words)};
     finish(step);
     step.writes_depfile = false;
+    // The PTX of a release keeps the canonical paths: it says nothing of the machine that made it.
+    if (plan_.release) step.roots.clear();
     return step;
   }
 
@@ -347,6 +349,10 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
   words.emplace_back("-Wl,-z,noseparate-code");
   // The runtime keeps what a library registered until the process ends.
   if (!plan.program) words.emplace_back("-Wl,-z,nodelete");
+  // A program may be linked with several op libraries: each has an entry of its own name.
+  if (plan.release && !plan.program)
+    add(words, {fmt::format("-Wl,-soname,lib{}.so", plan.name),
+                fmt::format("-Wl,--defsym=kiln_library_{}=kiln_library", plan.name)});
   add(words, plan.ldflags);
   // Libraries that flags name are inputs too: the linker tells which files it read.
   if (!plan.ldflags.empty() && !is_clang(plan.host)) {
@@ -364,7 +370,9 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
 
 Words nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads) {
   Words words = plan.nvcc->command;
-  add(words, {"-c", "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr"});
+  add(words, {"-c", "-std=c++20", "-O3"});
+  if (!plan.release) words.emplace_back("-lineinfo");
+  words.emplace_back("--expt-relaxed-constexpr");
   if (extended_lambda) words.emplace_back("--expt-extended-lambda");
   if (plan.fast_math) words.emplace_back("--use_fast_math");
   if (plan.host.chosen) add(words, {"-ccbin", compiler_word(plan.host.command)});

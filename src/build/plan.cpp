@@ -26,6 +26,10 @@ constexpr std::array kCompilerVariables = {
     "C_INCLUDE_PATH",     "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",     "GCC_EXEC_PREFIX",
     "COMPILER_PATH",      "GCC_COMPARE_DEBUG",  "SOURCE_DATE_EPOCH"};
 
+// One image a generation serves all of its GPUs; the PTX of the oldest serves those between, that of the newest those
+// to come.
+constexpr std::string_view kReleaseArchs = "8.0+PTX;9.0;10.0;12.0+PTX";
+
 constexpr size_t kHashDigits = 12;
 
 // The request with a project's kiln.toml folded in.
@@ -140,10 +144,12 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
   return sources;
 }
 
-Result<project::ArchList> resolve_arch(const std::string& asked, const World& world) {
+Result<project::ArchList> resolve_arch(const std::string& asked, bool release, const World& world) {
   std::string list = asked;
   if (list.empty()) list = world.env.get("TORCH_CUDA_ARCH_LIST").value_or("");
   if (!list.empty() && list != "native") return project::parse_arch_list(list);
+  // What a release holds must not depend on the GPU of the machine that made it.
+  if (list.empty() && release) return project::parse_arch_list(kReleaseArchs);
   std::vector<project::Arch> present = project::gpu_archs(world.files, world.processes, world.env);
   if (present.empty() && list == "native")
     return Error{Fault::Environment, "cannot build for the native architecture", "this machine has no GPU",
@@ -200,6 +206,7 @@ std::string flags_hash(const Plan& plan, const Request& request) {
   }
   for (const fs::path& folder : plan.includes) hasher.add_field(folder.string());
   hasher.add_field(request.fast_math ? "fast" : "");
+  if (request.release) hasher.add_field("release");
   return hasher.hex().substr(0, kHashDigits);
 }
 
@@ -209,6 +216,7 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
   std::string stem = plan.sources[0].file.stem().string();
   if (!wanted.project_dir.empty()) {
     fs::path folder = wanted.project_dir / "build" / "kiln";
+    if (plan.release) folder /= "release";  // beside the build of every day, which it must not push out
     return plan.program ? folder / ("program-" + stem) : folder;
   }
   TRY(fs::path cache, project::cache_folder(world.env));
@@ -241,6 +249,19 @@ Status find_tools(Plan& plan, const World& world) {
         !tool.empty())
       plan.host_tools.push_back(tool);
   return {};
+}
+
+// An nvcc that is older than the newest GPUs of the list for a release makes the rest of it.
+void keep_known(Plan& plan, const World& world) {
+  if (!plan.nvcc) return;
+  std::string known = fmt::format(" {},", project::supported_archs(*plan.nvcc, world.processes));
+  auto is_unknown = [&](const project::Arch& arch) {
+    return known.find(fmt::format(" {},", arch.text())) == known.npos;
+  };
+  project::ArchList list = plan.arch;
+  std::erase_if(list.sass, is_unknown);
+  std::erase_if(list.ptx, is_unknown);
+  if (!list.sass.empty() && !list.ptx.empty()) plan.arch = list;
 }
 
 bool wants_symbols(const Plan& plan) {
@@ -285,13 +306,15 @@ Result<Plan> make_plan(const Request& request, const World& world) {
   plan.ldflags = wanted.request.ldflags;
   plan.fast_math = wanted.request.fast_math;
   if (!request.output.empty()) plan.output = absolute(request.output, request.directory);
-  TRY(plan.arch, resolve_arch(wanted.request.arch, world));
+  plan.release = wanted.request.release;
+  TRY(plan.arch, resolve_arch(wanted.request.arch, plan.release, world));
   choose_variants(plan);
   TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
   CHECK_OK(find_tools(plan, world));
-  plan.debug = wants_symbols(plan);
+  if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST")) keep_known(plan, world);
+  plan.debug = !plan.release && wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail;
-  plan.full_lane = wanted.request.full_lane;
+  plan.full_lane = wanted.request.full_lane || plan.release;  // one way to the bytes
   plan.time_headers = wanted.request.time_headers;
   plan.project_dir = wanted.project_dir;
   if (!plan.debug) plan.roots = choose_roots(plan, wanted, world.files);

@@ -49,7 +49,7 @@ struct Plan {
   std::vector<fs::path> host_tools;  // as and ld
   std::vector<Root> roots;           // none where a debugger is to find the sources
   bool debug = false;                // -g or -G
-  bool findings_fail = false, full_lane = false, time_headers = false;
+  bool findings_fail = false, full_lane = false, time_headers = false, release = false;
   fs::path project_dir;  // empty: a lone file
   std::function<bool(const fs::path&)> is_program;
 };

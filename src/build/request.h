@@ -30,6 +30,7 @@ struct Request {
   bool fast_math = false;
   bool time_headers = false;   // of the slow steps, by compiling those once more
   bool full_lane = false;      // never device code alone
+  bool release = false;        // for other machines: no line tables, no paths, every generation of GPUs
   bool findings_fail = false;  // what ptxas finds (spills, serialised wgmma) is an error
   std::string build_dir;
   std::string output;  // also copy the result there
@@ -76,6 +77,8 @@ struct Outcome {
   double seconds = 0;
   project::ArchList arch;
   fs::path build_dir;
+  fs::path project_dir;              // empty: a lone file
+  std::vector<std::string> defines;  // kiln.toml's and the request's
 };
 
 std::string_view cache_word(const StepReport& step);

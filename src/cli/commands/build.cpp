@@ -10,6 +10,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/tuned.h"
+#include "ship/release.h"
 
 namespace kiln::cli {
 
@@ -34,9 +35,42 @@ Status write_timeline(const std::string& name, const build::Outcome& outcome, co
   return {};
 }
 
+std::string floor_text(const ship::LibraryNeeds& needs) {
+  std::string text = needs.system.tag;
+  if (needs.driver.sass) text += fmt::format(", driver {} or newer", needs.driver.sass);
+  return text;
+}
+
+Result<int> run_release(Options options, Context& context) {
+  if (options.request.program)
+    return Error{Fault::Usage, "cannot release a program", "a release is an op library with its header",
+                 "kiln build --program without --release"};
+  std::string output = std::exchange(options.request.output, "");
+  TRY(build::Outcome outcome, build_for(context, options.request));
+  std::filesystem::path root = outcome.project_dir.empty() ? context.directory : outcome.project_dir;
+  std::filesystem::path folder = output.empty() ? root / "build/release" : context.directory / output;
+  build::World world{sys::real_files(), sys::real_processes(), context.env, {}, {}, {}};
+  TRY(ship::Release release, ship::write_release(outcome, folder.lexically_normal(), world));
+  if (std::string changes = ship::uncommitted(root, world); !changes.empty())
+    context.note("note: " + changes + ": this release is of no commit");
+  if (context.json) {
+    Json json = to_json(outcome);
+    json["release"] = to_json(release);
+    context.print_json(json);
+    return 0;
+  }
+  context.note(fmt::format("{}: released in {} for {}\n  lib/lib{}.so: {} bytes, {} op{}; {}", outcome.name,
+                           text::duration(outcome.seconds), project::describe(outcome.arch), outcome.name,
+                           release.library_bytes, release.library.ops.size(),
+                           release.library.ops.size() == 1 ? "" : "s", floor_text(release.needs)));
+  context.print(release.folder.string() + "\n");
+  return 0;
+}
+
 Result<int> run(Options options, Context& context) {
-  options.request.time_headers = !options.timeline.empty();
   if (options.tuned || !options.tuned_for.empty()) CHECK_OK(take_tuned(options.request, options.tuned_for, context));
+  if (options.request.release) return run_release(std::move(options), context);
+  options.request.time_headers = !options.timeline.empty();
   TRY(build::Outcome outcome, build_for(context, options.request));
   if (!options.timeline.empty()) CHECK_OK(write_timeline(options.timeline, outcome, context));
   if (context.json) {
@@ -71,7 +105,12 @@ Run setup(CLI::App& app) {
   app.add_flag("--tuned", options->tuned, "Bake in what kiln tune found best: tuned.json beside the source");
   app.add_option("--tuned-for", options->tuned_for, "The same, of the entry with this in its text: 32x16x512x128")
       ->type_name("TEXT");
-  app.add_option("-o,--output", request->output, "Also copy the result there")->type_name("FILE");
+  app.add_flag(
+      "--release", request->release,
+      "For other machines: no paths and line tables, every GPU generation; a folder with library, C header and "
+      "CMake package (build/release)");
+  app.add_option("-o,--output", request->output, "Also copy the result there; with --release: the folder")
+      ->type_name("FILE");
   app.footer(
       "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, TORCH_CUDA_ARCH_LIST,\n"
       "XDG_CACHE_HOME, KILN_HOME; for the cache see kiln cache --help.");
