@@ -38,7 +38,9 @@ def get_requires_for_build_editable(config_settings: Settings = None) -> list[st
     return []
 
 
-def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: Optional[str] = None) -> str:
+def build_wheel(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: Optional[str] = None
+) -> str:
     return _wheel(wheel_directory, config_settings)
 
 
@@ -81,14 +83,18 @@ def _wheel(directory: str, settings: Settings, *more: str) -> str:
 def _source_files(project: Path) -> list[str]:
     git = shutil.which("git")
     if git is not None:
-        told = subprocess.run([git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=False)
+        told = subprocess.run(
+            [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=False
+        )
         names = [os.fsdecode(name) for name in told.stdout.split(b"\0") if name]
         if told.returncode == 0 and "kiln.toml" in names:
             return [name for name in names if (project / name).is_file()]
     return [
         str(path.relative_to(project))
         for path in project.rglob("*")
-        if path.is_file() and not _LEFT_OUT.intersection(path.relative_to(project).parts) and path.suffix not in (".pyc", ".so")
+        if path.is_file()
+        and not _LEFT_OUT.intersection(path.relative_to(project).parts)
+        and path.suffix not in (".pyc", ".so")
     ]
 
 

@@ -125,7 +125,7 @@ std::string function(const std::string& library, const OpFacts& op, size_t index
       "/* {}{} */\n"
       "static inline int {}_{}({}) {{\n"
       "  KilnValue arguments[{}], results[{}];\n"
-      "  KilnValue* v;\n"
+      "  KilnValue* v = arguments;\n"
       "  memset(arguments, 0, sizeof arguments);\n"
       "  memset(results, 0, sizeof results);\n"
       "{}"

@@ -89,7 +89,7 @@ Result<LibraryFacts> facts_of_library(const fs::path& library) {
   TRY(host::OpLibrary opened, host::OpLibrary::open(library));
   LibraryFacts facts = read_facts(opened);
   if (facts.ops.empty())
-    return Error{Fault::Work, fmt::format("there is nothing to ship in {}", facts.name.empty() ? "this" : facts.name),
+    return Error{Fault::Work, fmt::format("there is nothing to ship in {}", library.filename().string()),
                  "its sources define no op", "add a line as KILN_OP(my_op, \"a, b\"); docs/guide/op.md"};
   return facts;
 }
