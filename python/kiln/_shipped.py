@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does an installed package of ops load its library? `kiln wheel` puts a copy of this file, and of those it imports, into
-the wheel: who installs that needs no kiln."""
+"""How does an installed package of ops load its library? `kiln wheel` puts a copy of this file, and of those it
+imports, into the wheel: who installs that needs no kiln."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 def _wheel(directory: str, settings: Settings, *more: str) -> str:
     """The name of the wheel. Settings: --config-settings arch="8.0;9.0"; the options of kiln wheel, without dashes."""
-    words = [str(checked_command()), "wheel", ".", "--output", os.path.abspath(directory), "--no-tools", *more]
+    words = [str(checked_command()), "wheel", ".", "--output", str(Path(directory).resolve()), "--no-tools", *more]
     for key, value in (settings or {}).items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
             words += [f"--{key.lstrip('-')}={one}" if one else f"--{key.lstrip('-')}"]
