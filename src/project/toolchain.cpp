@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "project/arch.h"
+#include "project/home.h"
 
 namespace kiln::project {
 
@@ -67,10 +68,14 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
   }
   if (path found = sys::find_program(files, "nvcc", search_path(env)); !found.empty()) return from_path(files, found);
   if (files.state("/usr/local/cuda/bin/nvcc").is_executable) return from_path(files, "/usr/local/cuda/bin/nvcc");
+  // Of PyPI's packages, beside this kiln in site-packages.
+  if (auto home = find_home(env))
+    if (path packaged = home->root.parent_path() / "nvidia/cu13/bin/nvcc"; files.state(packaged).is_executable)
+      return from_path(files, packaged);
   return Error{Fault::Environment, "cannot find nvcc, the CUDA compiler",
-               "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin",
-               "install the CUDA toolkit (apt install cuda-nvcc-13-0 cuda-cudart-dev-13-0, or conda install -c nvidia "
-               "cuda-nvcc), or set CUDA_HOME to where it is"};
+               "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin, site-packages/nvidia/cu13/bin",
+               "pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 cuda-cudart-dev-13-0, or "
+               "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
 }
 
 }  // namespace
@@ -108,6 +113,10 @@ Result<HostCompiler> find_host_compiler(const sys::Files& files, const sys::Envi
 Result<path> find_ninja(const sys::Files& files, const sys::Environment& env) {
   path found = sys::find_program(files, "ninja", search_path(env));
   if (!found.empty()) return found;
+  // PyPI's, in the bin of the environment that this kiln is installed in: lib/python3.x/site-packages/kiln.
+  if (auto home = find_home(env))
+    if (path beside = (home->root / "../../../../bin/ninja").lexically_normal(); files.state(beside).is_executable)
+      return beside;
   return Error{Fault::Environment, "cannot find ninja, which runs the build", "it is not on PATH",
                "apt install ninja-build, or pip install ninja"};
 }

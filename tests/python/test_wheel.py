@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a wheel work where no kiln is, in each torch that is here, and is it the same wherever it was built?
+
+One project is built once; everything else uses its wheel.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import kiln as package
+import pytest
+from kiln.command import find_command
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGE = Path(package.cmake_prefix_path).parent
+SOURCE = """
+#include <kiln/op.h>
+template <class T>
+__global__ void add_kernel(kiln::View<const T, 1> a, kiln::View<const T, 1> b, kiln::View<T, 1> out) {
+  int64_t i = kiln::global_thread();
+  if (i < out.size(0)) out(i) = a(i) + b(i);
+}
+kiln::Tensor my_add(const kiln::Tensor& a, const kiln::Tensor& b) {
+  KILN_CHECK(a.sizes() == b.sizes(), "shapes differ");
+  kiln::Tensor out = kiln::empty_like(a);
+  kiln::dispatch<float, int64_t>(a.dtype(), [&](auto t) {
+    using T = typename decltype(t)::type;
+    add_kernel<T><<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(a)>>>(
+        a.flat<const T>(), b.flat<const T>(), out.flat<T>());
+  });
+  return out;
+}
+KILN_OP(my_add, "a, b").fake("like(a)").doc("The sum.");
+"""
+OWN_INIT = """
+from ._ops import *
+from ._ops import my_add
+
+@my_add.backward
+def _(ctx, grad):
+    return grad, grad
+"""
+SMOKE = """
+import my_ext, torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+a = torch.arange(5, device=device)
+assert my_ext.my_add(a, a + 10).tolist() == [10, 12, 14, 16, 18]
+assert my_ext.my_add is torch.ops.my_ext.my_add
+x = torch.ones(4, device=device, requires_grad=True)
+my_ext.my_add(x, x).sum().backward()
+assert x.grad.tolist() == [2, 2, 2, 2]
+fake = torch.compile(lambda t: my_ext.my_add(t, t) * 2, fullgraph=True, backend="eager")
+assert torch.equal(fake(x.detach()), torch.full((4,), 4.0, device=device))
+assert my_ext.my_add.__doc__.count("The sum.") == 1
+"""
+
+
+def kiln(*words: object, cwd: Path | None = None, code: int = 0, **env: str) -> subprocess.CompletedProcess:
+    done = subprocess.run(
+        [find_command(), *map(str, words)], cwd=cwd, env=os.environ | env, capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def write_project(folder: Path) -> Path:
+    (folder / "my_ext").mkdir(parents=True)
+    (folder / "kiln.toml").write_text('name = "my_ext"\nsources = ["add.cu"]\narch = "9.0"\n')
+    (folder / "add.cu").write_text(SOURCE)
+    (folder / "my_ext/__init__.py").write_text(OWN_INIT)
+    (folder / "smoke.py").write_text(SMOKE)
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["kiln-cuda"]\nbuild-backend = "kiln.build_meta"\n'
+        '[project]\nname = "my-ext"\nversion = "0.2.0"\ndescription = "Adds"\n'
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    return write_project(tmp_path_factory.mktemp("ship") / "my_ext")
+
+
+@pytest.fixture(scope="module")
+def wheel(project) -> tuple[Path, dict]:
+    answer = json.loads(kiln("wheel", project, "--json", "--offline", "--try", sys.prefix).stdout)
+    assert answer["passed"], answer["findings"]
+    return Path(answer["wheel"]), answer
+
+
+def test_it_is_small_and_for_every_python(wheel):
+    path = wheel[0]
+    machine = os.uname().machine
+    assert path.name == f"my_ext-0.2.0-py3-none-manylinux_2_17_{machine}.whl"
+    assert path.stat().st_size < 100_000
+    with zipfile.ZipFile(path) as packed:
+        names = packed.namelist()
+        metadata = packed.read("my_ext-0.2.0.dist-info/METADATA").decode()
+    assert not [name for name in names if "cudart" in name or "torch" in name.lower().replace("_torch.py", "")]
+    assert "Requires-Dist: torch>=2.7" in metadata and 'extra == "cpu"' in metadata
+    assert not [
+        line for line in metadata.splitlines() if line.startswith("Requires-Dist: kiln") and "extra" not in line
+    ]
+    assert {"my_ext/_ops.pyi", "my_ext/py.typed", "my_ext/libmy_ext.so"} <= set(names)
+
+
+def test_tried_where_no_kiln_is(wheel):
+    tried = [one for one in wheel[1]["findings"] if one["area"] == "try"]
+    assert [one["verdict"] for one in tried] == ["good"]
+    assert "smoke.py passed" in tried[0]["text"]
+
+
+def test_the_older_torch_takes_the_same_file(wheel, tmp_path):
+    older = ROOT / "build/venvs/torch-2.7.1"
+    if not (older / "bin/python").exists():
+        pytest.skip("no build/venvs/torch-2.7.1: tools/torch-matrix 2.7.1 makes it")
+    subprocess.run(
+        [older / "bin/python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path, wheel[0]],
+        check=True,
+    )
+    (tmp_path / "smoke.py").write_text(SMOKE)
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    clean["KILN_ENGINE"] = str(STAGE / "kiln/lib/libkiln_engine.so")
+    subprocess.run([older / "bin/python", "smoke.py"], cwd=tmp_path, env=clean, check=True)
+
+
+def test_the_tools_agree(wheel):
+    found = {one["area"]: one for one in wheel[1]["findings"] if one["area"] in ("auditwheel", "twine")}
+    asked = {area: one for area, one in found.items() if not one["text"].startswith("not asked")}
+    if not asked:
+        pytest.skip("neither auditwheel nor twine is in this Python")
+    assert all(one["verdict"] == "good" for one in asked.values()), asked
+
+
+def test_another_folder_gives_the_same_bytes(wheel, tmp_path):
+    other = write_project(tmp_path / "elsewhere" / "deeper")
+    kiln("wheel", other, "--no-tools", KILN_CACHE_DIR="off")
+    assert next((other / "dist").iterdir()).read_bytes() == wheel[0].read_bytes()
+
+
+def test_stubs_are_python_and_name_the_op(wheel):
+    with zipfile.ZipFile(wheel[0]) as packed:
+        tree = ast.parse(packed.read("my_ext/_ops.pyi"))
+    names = [node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)]
+    assert names == ["my_add"]
+
+
+def test_uncommitted_changes_are_told(project, wheel):
+    if shutil.which("git") is None:
+        pytest.skip("no git")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=project, check=True, capture_output=True)
+    (project / ".gitignore").write_text("build\ndist\n")
+    told = kiln("wheel", project, "--no-tools").stderr
+    assert "1 file differs from the last commit (.gitignore)" in told
+
+
+def test_pip_installs_the_project(project, wheel, tmp_path):
+    """pip install . and -e ., by the backend; --target and --no-deps: nothing is fetched, nothing here is changed."""
+    where = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run(
+        [*pip, "--target", where, project], check=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(STAGE)}
+    )
+    assert (where / "my_ext/libmy_ext.so").exists()
+    with_it = os.environ | {"PYTHONPATH": f"{where}:{STAGE}"}
+    subprocess.run([sys.executable, project / "smoke.py"], check=True, cwd=tmp_path, env=with_it)
+
+
+def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
+    from kiln import build_meta
+
+    here = Path.cwd()
+    os.chdir(project)
+    try:
+        name = build_meta.build_editable(str(tmp_path))
+        archive = build_meta.build_sdist(str(tmp_path))
+    finally:
+        os.chdir(here)
+    with zipfile.ZipFile(tmp_path / name) as packed:
+        packed.extractall(tmp_path / "site")
+    with tarfile.open(tmp_path / archive) as packed_sources:
+        names = packed_sources.getnames()
+    assert "my_ext-0.2.0/add.cu" in names and "my_ext-0.2.0/PKG-INFO" in names
+    assert not [one for one in names if "/build/" in one or "/dist/" in one]
+    script = "import my_ext, torch; a = torch.arange(3); print(my_ext.my_add(a, a).tolist())"
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path / 'site'}:{STAGE}", "KILN_DEVICE": "engine"}
+    run = [sys.executable, "-c", script]
+    assert subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 2, 4]\n"
+    source = (project / "add.cu").read_text()
+    (project / "add.cu").write_text(source.replace("a(i) + b(i)", "a(i) * b(i)"))
+    try:
+        assert subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 1, 4]\n"
+    finally:
+        (project / "add.cu").write_text(source)
+
+
+def test_a_cmake_project_links_it(tmp_path):
+    if shutil.which("cmake") is None:
+        pytest.skip("no cmake")
+    environment = os.environ | {"KILN_ENGINE": str(STAGE / "kiln/lib/libkiln_engine.so")}
+    configure = ["cmake", "-G", "Ninja", "-S", ROOT / "tests/ship/cmake", "-B", tmp_path]
+    subprocess.run([*configure, f"-DCMAKE_PREFIX_PATH={package.cmake_prefix_path}"], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True)
+    shown = subprocess.run([tmp_path / "app"], env=environment, capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("0.5 3.5 6.5 9.5 12.5 of 5\n") and "x.flat<f32>() on a tensor of f64" in shown
+    shown = subprocess.run([tmp_path / "app_c"], capture_output=True, text=True, check=True).stdout
+    assert shown == "scale_ops: 1 op, scale(Tensor x) -> Tensor\n"
+    before = (tmp_path / "app").stat().st_mtime_ns
+    subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True)
+    assert (tmp_path / "app").stat().st_mtime_ns == before
