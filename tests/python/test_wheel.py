@@ -173,7 +173,7 @@ def test_pip_installs_the_project(project, wheel, tmp_path):
     )
     assert (where / "my_ext/libmy_ext.so").exists()
     with_it = os.environ | {"PYTHONPATH": f"{where}:{STAGE}"}
-    subprocess.run([sys.executable, project / "smoke.py"], check=True, cwd=tmp_path, env=with_it)
+    subprocess.run([sys.executable, "-c", SMOKE], check=True, cwd=tmp_path, env=with_it)
 
 
 def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
