@@ -78,9 +78,11 @@ def write_project(folder: Path) -> Path:
     (folder / "add.cu").write_text(SOURCE)
     (folder / "my_ext/__init__.py").write_text(OWN_INIT)
     (folder / "smoke.py").write_text(SMOKE)
+    (folder / "README.md").write_text("# Adds\n")
+    (folder / ".gitignore").write_text("build\ndist\n")
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["kiln-cuda"]\nbuild-backend = "kiln.build_meta"\n'
-        '[project]\nname = "my-ext"\nversion = "0.2.0"\ndescription = "Adds"\n'
+        '[project]\nname = "my-ext"\nversion = "0.2.0"\ndescription = "Adds"\nreadme = "README.md"\n'
     )
     return folder
 
@@ -159,9 +161,9 @@ def test_uncommitted_changes_are_told(project, wheel):
         pytest.skip("no git")
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *words], cwd=project, check=True, capture_output=True)
-    (project / ".gitignore").write_text("build\ndist\n")
-    told = kiln("wheel", project, "--no-tools").stderr
-    assert "1 file differs from the last commit (.gitignore)" in told
+    assert "differs" not in kiln("wheel", project, "--no-tools").stderr
+    (project / ".gitignore").write_text("build\ndist\nother\n")
+    assert "1 file differs from the last commit (.gitignore)" in kiln("wheel", project, "--no-tools").stderr
 
 
 def test_pip_installs_the_project(project, wheel, tmp_path):
