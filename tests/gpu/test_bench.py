@@ -107,3 +107,27 @@ def test_profiler_that_is_taken_is_told():
     assert result.json["contenders"][0]["kernel"] is None
     after = kiln.bench(torch.add, x, y, check=False, options=QUICK)
     assert after.json["contenders"][0]["kernel"] is not None, after.json["contenders"][0]["kernel_why"]
+    # torch.profiler leaves its own clock with CUPTI: times in it were 2.1 times too long.
+    assert 0.3 * after.median_ns < after.kernel_ns < after.median_ns
+    assert 0.9 < after.json["contenders"][0]["cupti_clock"] < 1.1
+
+
+def test_an_op_without_torch_is_captured(tmp_path):
+    import json
+    import subprocess
+
+    command = Path(kiln.__file__).parent / "bin/kiln"
+    words = ["bench", str(ROOT / "kernels"), "my_add", "randn:f32:2^20", "randn:f32:2^20", "--json", "--no-history"]
+    done = subprocess.run([str(command), *words], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    one = json.loads(done.stdout)["results"][0]["contenders"][0]
+    assert one["graph"] is not None, one["graph_why"]
+    assert one["graph"]["median_ns"] < 1.2 * one["batched"]["median_ns"]
+
+
+def test_a_profile_knows_its_bytes():
+    x = torch.randn(1 << 24, device="cuda")
+    tree = kiln.profile(lambda: torch.sqrt(x * x)).json
+    kernels = [kernel for node in tree["tree"] for kernel in node["kernels"]]
+    assert [kernel["bytes"] for kernel in kernels] == [8 << 24, 8 << 24]
+    assert tree["wall_us"] < 2000, "the profiler's start is not in it"
