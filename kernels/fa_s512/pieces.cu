@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does each piece of the kernel do its part alone? Ops of one warpgroup for the tests: a tile through shared memory by
 // TMA, Q K^T, P V, the way out. They use the same functions as the kernel.
+#ifndef FA_PORTABLE_ALONE
 #include "epilogue.h"
 #include "products.h"
 #include "report.h"
@@ -265,3 +266,4 @@ KILN_OP(piece_scores, "q, k").doc("Test: Q K^T of one tile.");
 KILN_OP(piece_values, "weights, v").doc("Test: P V of one tile.");
 KILN_OP(piece_softmax, "scores, keys, scale").doc("Test: softmax of one tile in two steps.");
 KILN_OP(piece_way_out, "accumulators, like, row").doc("Test: accumulators to a tensor.");
+#endif  // FA_PORTABLE_ALONE

@@ -161,8 +161,10 @@ Json Tuner::request_for(const Variant& variant, const char* what) const {
 }
 
 Status Tuner::start_measurements() {
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    if (lanes_[lane].id || ready_.empty()) continue;
+  // In turns, so that all show that they work.
+  for (size_t tried = 0; tried < lanes_.size() && !ready_.empty(); ++tried) {
+    const size_t lane = next_lane_++ % lanes_.size();
+    if (lanes_[lane].id) continue;
     // Until there is something to compare with, one at a time makes it.
     if (!task_.has_reference && std::exchange(establishing_, true)) return {};
     auto node = ready_.extract(ready_.begin());

@@ -109,6 +109,7 @@ class Tuner {
   std::map<uint64_t, Variant> kept_;   // timed, with their libraries still there
   std::map<uint64_t, Variant> measuring_;
   std::vector<LaneState> lanes_;
+  size_t next_lane_ = 0;
   bool search_is_over_ = false, establishing_ = false;
   double begun_ = 0, seen_ = 0, build_s_ = 0, measure_s_ = 0;
   uint64_t done_before_ = 0;

@@ -19,7 +19,7 @@ FATES = {
 
 def tune_line(command: Path, source: Path, *words: str) -> list[str]:
     # MODE 7 asks for more shared memory than a GPU has.
-    rules = ["--shared-bytes", "(MODE == 7) * 1000000", "--limit", "20", "--json"]
+    rules = ["--shared-bytes", "(MODE == 7) * 1000000", "--json"]
     return [str(command), "tune", str(source), "shift", "randn:f32:300", "by=2", *rules, *words]
 
 
@@ -30,10 +30,12 @@ def tuned(command, sources, tmp_path_factory):
     source = folder / "tunable.cu"
     source.write_text((sources / "tunable.cu").read_text())
     line = tune_line(
-        command, source, "--param", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"), "--limit", "3",
+        command, source, "--param", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"), "--limit", "5",
         "--journal", str(folder / "journal.jsonl"), "--device", "engine",
     )  # fmt: skip
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    # The one that hangs spins until it is ended: on one core.
+    environment = {**os.environ, "KILN_ENGINE_THREADS": "1"}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
@@ -44,7 +46,7 @@ def test_every_variant_has_its_fate_and_the_next_goes_on(tuned):
     assert seen == FATES
     why = {o["defines"][0]: o.get("reason", "") for o in result["outcomes"]}
     assert "differ" in why["MODE=1"]
-    assert "did not finish in 3 s" in why["MODE=3"]
+    assert "did not finish in 5 s" in why["MODE=3"]
     assert "signal 6" in why["MODE=4"]
     assert "spill" in why["MODE=5"]
     assert "does not compile" in why["MODE=6"]
