@@ -180,7 +180,11 @@ Result<Outcome> build(const Request& request, const World& world) {
   double begun = sys::now_seconds();
   Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
   TRY(work.plan, make_plan(request, world));
-  work.key = Hasher().add_field(shown_intent(work.plan)).add_field(work.plan.circumstances).hex();
+  work.key = Hasher()
+                 .add_field(shown_intent(work.plan))
+                 .add_field(work.plan.circumstances)
+                 .add_field(work.plan.findings_fail ? "findings fail" : "")
+                 .hex();
   Outcome outcome;
   if (auto former = unchanged(work, work.explanation.trigger)) {
     outcome = std::move(*former);

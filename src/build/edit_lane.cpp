@@ -125,6 +125,10 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
     why = made.error().what + ": " + made.error().why.substr(0, made.error().why.find('\n'));
     return Answer();
   }
+  if (work.plan.findings_fail && !made->findings.empty())
+    return Error{Fault::Work, "ptxas found what was asked to be an error", text::join(made->findings, "\n"), ""};
+  for (const std::string& finding : made->findings) work.note("warning: " + finding);
+  report.findings = made->findings;
   report.seconds = sys::now_seconds() - begun;
   report.commands.push_back({"nvrtc", report.begin_ns, report.seconds, report.seconds, 0});
   for (const auto& [name, content] : made->files)

@@ -9,6 +9,7 @@
 #include "binary/symbols.h"
 #include "build/device_code.h"
 #include "build/edit_files.h"
+#include "build/findings.h"
 #include "build/ptx_text.h"
 
 namespace kiln::build {
@@ -33,6 +34,7 @@ bool nvrtc_takes(const std::string& flag) {
 
 Words nvrtc_options(const Work& work, const Source& source, const std::string& arch) {
   Words options = {"-arch=" + arch, "-std=c++20", "-lineinfo", "-DKILN_NAMESPACE=" + work.plan.name};
+  options.emplace_back("--ptxas-options=--warn-on-spills");
   if (work.plan.fast_math) options.emplace_back("--use_fast_math");
   for (const std::string& define : work.plan.defines) options.push_back("-D" + define);
   options.push_back("-I" + source.file.parent_path().string());
@@ -110,6 +112,8 @@ Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& 
     if (must_equal)
       if (std::string why = why_code_differs(former, program.ptx); !why.empty())
         return Error{Fault::Work, "NVRTC makes something else of the slice than nvcc", why, ""};
+    for (const std::string& finding : ptxas_findings(program.log))
+      made.findings.push_back(fmt::format("{} ({}): {}", source.shown, arch.arch, finding));
     if (!arch.cubin_name.empty()) {
       if (program.cubin.empty()) return Error{Fault::Work, "NVRTC gave no machine code", arch.arch, ""};
       made.files.emplace_back(arch.cubin_name, std::move(program.cubin));

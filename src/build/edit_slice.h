@@ -16,6 +16,7 @@ inline constexpr std::string_view kRight = "right";
 
 struct Made {
   std::vector<std::pair<std::string, std::string>> files;  // name -> content
+  std::vector<std::string> findings;                       // of ptxas
 };
 
 // Why NVRTC cannot be asked at all; empty when it can.

@@ -84,16 +84,15 @@ Result<NvrtcProgram> Nvrtc::compile(const std::string& text, const std::string& 
     if (f.add_name(program, expression.c_str()) != 0) return failed("it does not take the name " + expression);
   std::vector<const char*> words;
   for (const std::string& option : options) words.push_back(option.c_str());
-  if (f.compile(program, static_cast<int>(words.size()), words.data()) != 0) {
-    size_t size = 0;
-    std::string log;
-    if (f.log_size(program, &size) == 0 && size > 0) {
-      log.resize(size);
-      f.log(program, log.data());
-    }
-    return failed(std::string(text::trim(log.c_str())));
-  }
+  const bool compiled = f.compile(program, static_cast<int>(words.size()), words.data()) == 0;
   NvrtcProgram out;
+  size_t log_bytes = 0;
+  if (f.log_size(program, &log_bytes) == 0 && log_bytes > 0) {
+    out.log.resize(log_bytes);
+    f.log(program, out.log.data());
+    out.log = text::trim(out.log.c_str());
+  }
+  if (!compiled) return failed(std::move(out.log));
   auto take = [&](std::string& to, int (*size_of)(Handle, size_t*), int (*get)(Handle, char*)) {
     size_t size = 0;
     if (size_of(program, &size) != 0) return;

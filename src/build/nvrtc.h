@@ -12,6 +12,7 @@ namespace kiln::build {
 
 struct NvrtcProgram {
   std::string ptx, cubin;
+  std::string log;  // what ptxas warned of
 };
 
 class Nvrtc {

@@ -59,13 +59,13 @@ class Runner {
     begun_ns_ = world_.files.state(in_staging(step_.key + ".begun")).ctime_ns;
     describe_basis();
     if (!cache_.usable()) report_.answer = Answer::Off;
-    if (cache_.usable() && from_manifest()) return 0;
+    if (cache_.usable() && from_manifest()) return with_findings();
     size_t first = 0;
     if (!step_.preprocessed.empty()) {
       TRY(int code, preprocess());
       if (code != 0) return code;
       first = 1;
-      if (cache_.usable() && from_content()) return 0;
+      if (cache_.usable() && from_content()) return with_findings();
     }
     if (step_.kind == StepKind::Fat) CHECK_OK(place_ptx());
     for (size_t i = first; i < step_.commands.size(); ++i) {
@@ -232,12 +232,8 @@ class Runner {
     }
     if (step_.kind == StepKind::Device) CHECK_OK(forget_staging());
     report_.findings = ptxas_findings(log_);
-    if (step_.findings_fail && !report_.findings.empty()) {
-      CHECK_OK(files.write(in_staging(step_.key + ".log"),
-                           "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"),
-                           sys::Durable::No));
-      return 1;
-    }
+    TRY(int refused, with_findings());
+    if (refused) return refused;
     Dependencies dependencies = collect();
     std::string log = without_findings(log_);
     bool sound = nothing_changed_since();
@@ -250,6 +246,15 @@ class Runner {
     if (!leave(dependencies, log))
       return Error{Fault::Environment, fmt::format("cannot {}", step_.what), "its log cannot be written", ""};
     return 0;
+  }
+
+  // 1 when ptxas found something, now or when the entry was made, and that was asked to be an error.
+  Result<int> with_findings() {
+    if (!step_.findings_fail || report_.findings.empty()) return 0;
+    CHECK_OK(world_.files.write(
+        in_staging(step_.key + ".log"),
+        "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"), sys::Durable::No));
+    return 1;
   }
 
   // cicc writes the path of the stub into the stub: the host's object would be made anew by every run.

@@ -271,6 +271,27 @@ class Watch(Cached):
         self.assertEqual(self.value_in(self.build()["library"]), 3)
 
 
+class Findings(Cached):
+    """What ptxas found is told, or fails the build where that is asked, whether it ran or the cache answered."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        nvcc = self.top / "cuda/bin/nvcc"
+        spill = "ptxas warning : Registers are spilled to local memory in function '_Z5heavyPf', 204 bytes spill stores"
+        nvcc.write_text(nvcc.read_text().replace("exec g++", f'echo "{spill}"\nexec g++'))
+
+    def test_a_warning_or_an_error_also_from_the_cache(self) -> None:
+        for _ in range(2):
+            _, err = self.build_told()
+            self.assertIn("heavy(float*): registers spill to local memory", err)
+            for _ in range(2):  # the second finds everything as it was
+                code, error = self.error("--findings", "error")
+                self.assertEqual(code, 1)
+                self.assertIn("heavy(float*)", error["why"])
+            self.forget_build()
+        self.assertEqual(self.compiles(), 1)
+
+
 class Memory(Cached):
     def test_compiler_that_was_killed_for_memory_runs_again_alone(self) -> None:
         nvcc = self.top / "cuda/bin/nvcc"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does an edit of a kernel's body reach everyone who looks: a running process, a call, readers of the library?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+
+SOURCE = """
+#include <kiln/op.h>
+__global__ void squares(float* out, int n) { out[0] = 1; }
+kiln::Tensor f(const kiln::Tensor& a) {
+  kiln::Tensor out = kiln::empty_like(a);
+  squares<<<1, 1, 0, kiln::stream(a)>>>(out.data<float>(), static_cast<int>(out.numel()));
+  return out;
+}
+KILN_OP(f, "a").fake("like(a)");
+"""
+
+
+def test_an_edit_that_grows_is_seen_by_a_process_and_by_readers(command: Path, tmp_path: Path) -> None:
+    import kiln
+    import torch
+
+    source = tmp_path / "squares.cu"
+    source.write_text(SOURCE)
+
+    def built() -> dict:
+        done = subprocess.run([command, "build", source, "--json"], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    def stores() -> int:
+        line = [command, "inspect", built()["library"], "--ptx"]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stdout.count("st.global")
+
+    zeros = torch.zeros(9, device=kiln.device())
+    module = kiln.load(source)
+    assert module.f(zeros)[0].item() == 1 and stores() == 1
+    for number, lane in ((3, "device"), (4, "slice")):
+        # More code than was linked: it finds no room in its place.
+        body = "".join(f"out[{i}] = {i * i + number} * (n == 9);" for i in range(9))
+        source.write_text(SOURCE.replace("out[0] = 1;", body))
+        assert built()["lane"] == lane
+        module.reload()
+        assert module.f(zeros).tolist() == [i * i + number for i in range(9)]
+        assert stores() == 9
+    source.write_text(SOURCE)
+    module.reload()
+    assert module.f(zeros)[0].item() == 1 and stores() == 1
