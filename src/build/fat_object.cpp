@@ -53,12 +53,15 @@ void align_to(std::string& out, size_t bytes) { out.resize((out.size() + bytes -
 
 std::string fat_object(std::string_view fat_binary, std::string_view symbol) {
   // .note.GNU-stack tells the linker that nothing here wants an executable stack.
-  const std::string names("\0.nv_fatbin\0.symtab\0.strtab\0.note.GNU-stack\0", 45);
+  // .note.kiln.room is aligned otherwise than other notes, so that the linker gives it a segment of its own: a row in
+  // the table of segments that an edit may use (swap_fat.h). Name size, no content, a type of its own, name.
+  const std::string names("\0.nv_fatbin\0.symtab\0.strtab\0.note.GNU-stack\0.note.kiln.room\0", 60);
+  const std::string room("\5\0\0\0\0\0\0\0\2\0\0\0kiln\0\0\0\0\0\0\0\0", 24);
   const std::string strings = std::string("\0", 1) + std::string(symbol) + std::string("\0", 1);
   const std::array<Symbol, 2> symbols = {Symbol{},
                                          Symbol{1, 0x11, 2, 1, 0, fat_binary.size()}};  // global object, hidden
 
-  std::array<SectionHeader, 6> sections;
+  std::array<SectionHeader, 7> sections;
   std::string out(sizeof(FileHeader), '\0');
   auto append = [&](SectionHeader& section, std::string_view content) {
     align_to(out, section.align);
@@ -74,8 +77,10 @@ std::string fat_object(std::string_view fat_binary, std::string_view symbol) {
   append(sections[3], strings);
   sections[4] = {.name = 28, .type = 1};
   append(sections[4], "");
-  sections[5] = {.name = 0, .type = 3};
-  append(sections[5], names);
+  sections[5] = {.name = 44, .type = 7, .flags = 2, .align = 8};
+  append(sections[5], room);
+  sections[6] = {.name = 0, .type = 3};
+  append(sections[6], names);
   align_to(out, 8);
 
   FileHeader header;

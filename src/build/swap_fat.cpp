@@ -137,7 +137,8 @@ class Library {
   }
 
   // The section with what grew goes to a segment of its own at the end of the file and behind all addresses, made of
-  // the note segment. Segments to load are in the order of their addresses: the note's row must come last.
+  // that of fat_object's spare note, which alone is aligned by 8: by other notes op libraries know each other. Segments
+  // to load are in the order of their addresses: the note's row must come last.
   Status move_section(const std::vector<Place>& places) {
     std::string content;
     uint64_t copied = 0;
@@ -154,12 +155,12 @@ class Library {
     std::optional<size_t> added;
     uint64_t end = 0;
     for (size_t i = 0; i < segments_.size(); ++i) {
-      if (segments_[i].type == kNote) added = i;
+      if (segments_[i].type == kNote && segments_[i].align == 8) added = i;
       if (segments_[i].type != kLoad) continue;
       end = std::max(end, segments_[i].address + segments_[i].memory_bytes);
-      if (added) return cannot("its note segment comes before one to load");
+      if (added) return cannot("its spare note comes before a segment to load");
     }
-    if (!added) return cannot("it has no note segment");
+    if (!added) return cannot("it has no spare note");
     uint64_t address = (end + kPageBytes - 1) / kPageBytes * kPageBytes;
     uint64_t offset = (bytes_.size() + kPageBytes - 1) / kPageBytes * kPageBytes;
     CHECK_OK(point_to(places, moved, address));
