@@ -76,7 +76,7 @@ def test_dropped_precision_is_named_where_large_values_cancel():
 
 
 def test_what_the_engine_ran_is_counted(source):
-    add = kiln.load(source("plus.cu"))
+    add = kiln.load("counted", [source("plus.cu")])
     one = quick(add.plus, torch.randn(1000)).json["contenders"][0]
     assert one["counts"]["launches"] == len(one["kernels"]) == 1
     assert one["counts"]["threads"] >= 1000 and one["kernels"][0]["name"]
