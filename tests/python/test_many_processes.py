@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import kiln
+
 SOURCE = """
 #include <kiln/op.h>
 __global__ void fill(float* out, int n) { for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = 7.0f; }
@@ -30,7 +32,8 @@ print(module.seven(torch.zeros(4, device=kiln.device())).sum().item())
 
 
 def start(source: Path, cache: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    stage = str(Path(kiln.__file__).parents[1])
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": stage}
     return subprocess.Popen(
         [sys.executable, "-c", RANK, str(source)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
