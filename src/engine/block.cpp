@@ -410,9 +410,12 @@ std::string Block::describe_deadlock() const {
     for (const Split& split : warp->splits) {
       // A cluster's wait is looked at anew, an mbarrier's is a loop of the program's.
       const bool of_cluster = split.looks && split.at->run == cluster_wait_handler();
-      const Op* at = split.wait == Wait::Barrier || (split.looks && !of_cluster) ? split.at - 1 : split.at;
+      const bool of_grid = split.looks && split.barrier == kGridBarrier;
+      const bool behind = split.wait == Wait::Barrier || (split.looks && !of_cluster && !of_grid);
+      const Op* at = behind ? split.at - 1 : split.at;
       std::string what = split.wait == Wait::Barrier ? fmt::format("barrier {}", split.barrier)
                          : of_cluster                ? "the barrier of the cluster"
+                         : of_grid                   ? "the barrier of the grid"
                          : split.looks               ? "an mbarrier whose phase does not end"
                                                      : "a warp-wide *.sync";
       Group& group = waiting[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))];

@@ -181,26 +181,45 @@ void Worker::close(std::unique_ptr<Block> block) {
 
 // A block, or a turn of each of its warps: some milliseconds in all.
 constexpr uint32_t kRoundsBetweenPolls = 64;
-// So long must all blocks of a worker wait in vain, and no other worker's move, before it is called a deadlock: a loop
-// around an mbarrier may also watch a word that another block writes.
-constexpr std::chrono::milliseconds kStuck{500};
+// So long must all blocks of all workers wait in vain before it is called a deadlock: a loop around an mbarrier may
+// also watch a word that another block writes, and a block that has not come to grid.sync() one that the host writes.
+constexpr std::chrono::milliseconds kStuck{500}, kStuckGrid{3000};
 
 namespace {
 
-// How long has nothing moved?
+// How long has a worker's every block waited in vain, and have those of all others?
 class Standstill {
  public:
-  bool lasts(const Grid& grid) {
+  explicit Standstill(Grid& grid) : grid_(grid) { grid_.workers.fetch_add(1); }
+  Standstill(const Standstill&) = delete;
+  Standstill& operator=(const Standstill&) = delete;
+  ~Standstill() {
+    moved();
+    grid_.workers.fetch_sub(1);
+  }
+  void moved() {
+    if (counted_) grid_.stuck_workers.fetch_sub(1);
+    counted_ = seen_ = false;
+    rounds_ = 0;
+  }
+  // After each round in which nothing moved. True: a deadlock.
+  bool lasts() {
     if (++rounds_ % kRoundsBetweenPolls != 0) return false;
     const auto now = std::chrono::steady_clock::now();
-    const uint64_t moves = grid.moves.load(std::memory_order_relaxed);
-    if (rounds_ == kRoundsBetweenPolls || moves != moves_) since_ = now;
-    moves_ = moves;
-    return now - since_ > kStuck;
+    if (rounds_ == kRoundsBetweenPolls) since_ = now;
+    if (now - since_ < (grid_.cooperative ? kStuckGrid : kStuck)) return false;
+    if (!counted_) grid_.stuck_workers.fetch_add(1);
+    counted_ = true;
+    // Twice, with rounds between: the last move of a worker that has just ended may set these free.
+    const bool before = seen_;
+    seen_ = grid_.stuck_workers.load() == grid_.workers.load();
+    return before && seen_;
   }
 
  private:
-  uint64_t rounds_ = 0, moves_ = 0;
+  Grid& grid_;
+  uint64_t rounds_ = 0;
+  bool counted_ = false, seen_ = false;
   std::chrono::steady_clock::time_point since_;
 };
 
@@ -213,7 +232,7 @@ void Worker::run_blocks(Grid& grid) {
   // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
   // more; a cooperative launch has all its blocks resident.
   const size_t most = grid.cooperative ? ~size_t{0} : 64;
-  Standstill standstill;
+  Standstill standstill(grid);
   for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
     if (rounds % kRoundsBetweenPolls == 0 && grid.interrupts.poll()) {
       grid.interrupted.store(true);
@@ -231,11 +250,9 @@ void Worker::run_blocks(Grid& grid) {
       active.erase(active.begin() + static_cast<long>(i));
     }
     const bool opened = !active.empty() && active.size() < most && open_next(grid, &active);
-    if (opened || active.empty() || !std::ranges::all_of(active, [](const auto& block) { return block->stuck; })) {
-      // Not at each of many short blocks: the counter is shared.
-      if (!active.empty() || rounds % 8 == 0) grid.moves.fetch_add(1, std::memory_order_relaxed);
-      standstill = {};
-    } else if (standstill.lasts(grid)) {
+    if (opened || !std::ranges::all_of(active, [](const auto& block) { return block->stuck; })) {
+      standstill.moved();
+    } else if (!active.empty() && standstill.lasts()) {
       grid.report(kLaunchFailure, active[0]->describe_deadlock());
     }
     if (!active.empty()) std::this_thread::yield();

@@ -11,6 +11,8 @@ bool map_to_block(Lowering&);
 bool rank_of_address(Lowering&);
 bool cluster_barrier(Lowering&);
 Handler cluster_wait_handler();
+// Split::barrier of lanes that wait in grid.sync().
+constexpr uint8_t kGridBarrier = 0xff;
 // lower_mbarrier.cpp
 bool mbarrier_init(Lowering&);
 bool mbarrier_arrive(Lowering&);

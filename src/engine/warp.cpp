@@ -11,6 +11,7 @@
 #include "engine/budget.h"
 #include "engine/fault.h"
 #include "engine/hoist.h"
+#include "engine/lowerings_async.h"
 
 namespace kiln::engine {
 namespace {
@@ -26,6 +27,11 @@ void blend(std::byte* registers, uint32_t to, uint32_t mask) {
   T* d = reinterpret_cast<T*>(registers + to);
   const T* s = reinterpret_cast<const T*>(registers + kScratch);
   for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (mask >> i & 1) ? s[i] : d[i];
+}
+
+// grid.sync() of cooperative groups: all blocks but one add 1, that one adds 2^31 less their number.
+bool grid_is_partly_here(const Grid& grid) {
+  return grid.cooperative && (__atomic_load_n(&grid.workspace[1], __ATOMIC_RELAXED) & 0x7fffffffu) != 0;
 }
 
 bool goes_before(const Split& a, const Split& b) {
@@ -194,7 +200,14 @@ const Op* Warp::jump_back(const Op* from, const Op* to) {
   steps += static_cast<uint64_t>(from - to) + 1;
   turn -= from->y ? kSpinCost : 1;
   if (turn > 0) return to;
-  return yield(to);
+  const bool moved_before = moved;
+  const Op* end = yield(to);
+  if (from->y && event == Event::Yield && grid_is_partly_here(*block->grid)) {
+    moved = moved_before;
+    splits.back().looks = true;
+    splits.back().barrier = kGridBarrier;
+  }
+  return end;
 }
 
 const Op* Warp::yield(const Op* next) {

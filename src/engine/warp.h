@@ -219,7 +219,8 @@ struct Grid {
   // Lines of the cache for what threads write: else each write takes the rest of the grid from the others' caches.
   alignas(128) std::atomic<uint64_t> next_block{0};  // or cluster
   alignas(128) std::atomic<bool> stop{false};
-  alignas(128) std::atomic<uint64_t> moves{0};  // rounds of threads in which not all blocks were stuck
+  alignas(128) std::atomic<uint32_t> workers{0};  // that run blocks of it
+  std::atomic<uint32_t> stuck_workers{0};         // of those, all of whose blocks wait in vain
   InterruptWatch interrupts;
   std::atomic<bool> interrupted{false};
   std::mutex fault_mutex;

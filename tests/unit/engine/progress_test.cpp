@@ -250,5 +250,48 @@ TEST(Deadlock, ABarrierOfTheClusterThatNotAllReach) {
   EXPECT_THAT(outcome.text, HasSubstr("user.cu:30"));
 }
 
+// As nvcc 13 writes cooperative_groups::this_grid().sync(); block 1 has left before.
+TEST(Deadlock, ABarrierOfTheGridThatNotAllReach) {
+  Session session(module_text(R"(.file 1 "user.cu"
+    .visible .entry waits() {
+      .reg .pred %p<6>; .reg .b32 %r<26>; .reg .b64 %rd<11>;
+      mov.u32 %r1, %ctaid.x;
+      setp.eq.s32 %p1, %r1, 1;
+      @%p1 bra OUT;
+      mov.u32 %r3, %envreg2; cvt.u64.u32 %rd4, %r3;
+      mov.u32 %r4, %envreg1; cvt.u64.u32 %rd5, %r4;
+      bfi.b64 %rd1, %rd5, %rd4, 32, 32;
+      barrier.sync 0;
+      mov.u32 %r6, %tid.x;
+      setp.ne.s32 %p3, %r6, 0;
+      @%p3 bra ALL;
+      add.s64 %rd6, %rd1, 4;
+      mov.u32 %r12, %nctaid.x;
+      setp.eq.s32 %p4, %r1, 0;
+      mov.u32 %r21, -2147483647;
+      sub.s32 %r22, %r21, %r12;
+      selp.b32 %r11, %r22, 1, %p4;
+      .loc 1 40 3
+      atom.add.release.gpu.u32 %r10, [%rd6], %r11;
+      LOOP:
+      ld.acquire.gpu.u32 %r23, [%rd6];
+      xor.b32 %r24, %r23, %r10;
+      setp.gt.s32 %p5, %r24, -1;
+      @%p5 bra LOOP;
+      .loc 1 41 3
+      ALL:
+      barrier.sync 0;
+      OUT:
+      ret;
+    })"));
+  Shape3 three{{3, 1, 1}, {64, 1, 1}};
+  three.flags = KILN_LAUNCH_COOPERATIVE;
+  LaunchOutcome outcome = session.launch("waits", three);
+  EXPECT_EQ(outcome.code, kLaunchFailure);
+  EXPECT_THAT(outcome.text, HasSubstr("1 threads wait at the barrier of the grid in"));
+  EXPECT_THAT(outcome.text, HasSubstr("user.cu:40"));
+  EXPECT_THAT(outcome.text, HasSubstr("63 threads wait at barrier 0"));
+}
+
 }  // namespace
 }  // namespace kiln::engine
