@@ -250,9 +250,9 @@ void Worker::run_blocks(Grid& grid) {
       active.erase(active.begin() + static_cast<long>(i));
     }
     const bool opened = !active.empty() && active.size() < most && open_next(grid, &active);
-    if (opened || !std::ranges::all_of(active, [](const auto& block) { return block->stuck; })) {
+    if (opened || active.empty() || !std::ranges::all_of(active, [](const auto& block) { return block->stuck; })) {
       standstill.moved();
-    } else if (!active.empty() && standstill.lasts()) {
+    } else if (standstill.lasts()) {
       grid.report(kLaunchFailure, active[0]->describe_deadlock());
     }
     if (!active.empty()) std::this_thread::yield();
