@@ -30,6 +30,8 @@ from runners import Engine, Gpu, run_case  # noqa: E402
 
 ROOT = HERE.parents[1]
 RANDOM_THREADS = 64
+# Programs that ptxas 13.0 compiles wrongly: docs/design/engine.md, Beside ptxas.
+WRONG_BY_PTXAS = {154: "the guard of a subtraction is lost in a loop"}
 MOST_SHORTENED = 20  # programs that differ: each takes a dozen runs to shorten
 
 
@@ -115,6 +117,9 @@ def shortest(runners: dict, program: Program, memory: bytes) -> tuple[int, dict[
 def check_random(runners: dict, first: int, count: int, report: Report) -> int:
     failed = 0
     for seed in range(first, first + count):
+        if seed in WRONG_BY_PTXAS and "gpu" in runners:
+            report.lines.append(f"seed {seed} is left out: in ptxas 13.0 {WRONG_BY_PTXAS[seed]}")
+            continue
         program, memory = Program(seed), random_memory(seed, RANDOM_THREADS)
         results, end = run_program(runners, program, memory), len(program.lines)
         if agree(results):

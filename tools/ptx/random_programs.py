@@ -169,7 +169,7 @@ class Program:
         places = [(name, i, slot * threads * 8) for slot, (name, i) in enumerate((n, i) for n in KINDS for i in range(COUNT))]
         for name, i, at in places:
             lines.append(f"ld.global.{KINDS[name]} %{name}{i}, [%at+{at}];")
-        lines += [f"setp.ne.u32 %p{i}, %r{i}, 0;" for i in range(3)]
+        lines += [f"setp.ne.u32 %p{i}, %r{i}, 0;" for i in range(3)] + ["setp.ne.u32 %q, %r3, 0;"]
         lines += self.lines[:end]
         # Which NaN an operation gives is not the manual's business.
         lines += [f"setp.nan.f32 %q, %f{i}, %f{i}; selp.f32 %f{i}, 0f7FFFFFFF, %f{i}, %q;" for i in range(COUNT)]
