@@ -22,13 +22,14 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "benchmarks")]
 from cases import read_case  # noqa: E402
 from gpu import GpuError  # noqa: E402
 from random_programs import Program, random_memory  # noqa: E402
 from runners import Engine, Gpu, run_case  # noqa: E402
+from sampling import machine  # noqa: E402
 
-ROOT = HERE.parents[1]
 RANDOM_THREADS = 64
 # Programs that ptxas 13.0 compiles wrongly: docs/design/engine.md, Beside ptxas.
 WRONG_BY_PTXAS = {154: "the guard of a subtraction is lost in a loop"}
@@ -44,7 +45,10 @@ class Report:
 
     def write(self, out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "ptx.md").write_text("# PTX on the engine and on a GPU\n\n" + "\n".join(self.lines) + "\n")
+        facts = "\n".join(f"| {name} | {value} |" for name, value in machine().items())
+        title = "# PTX on the engine and on a GPU\n\nWritten by `tools/ptx/check.py`."
+        head = f"{title}\n\n| machine | |\n|---|---|\n{facts}\n\n"
+        (out / "ptx.md").write_text(head + "\n".join(self.lines) + "\n")
         if not self.failures:
             return
         with tarfile.open(out / "ptx-failures.tar.gz", "w:gz") as archive:
