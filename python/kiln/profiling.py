@@ -148,6 +148,7 @@ def _value(
     tree = [_node_json(root, by_number, zero) for root in _nested(events)]
     base_ns = trace.get("baseTimeNanoseconds", 0)
     for launch in launches:
+        launch["name"] = _short(launch["name"])
         launch["begin_us"] = (launch.pop("begin_ns") + unix_ns - base_ns) / 1e3 - zero
     _add_launches(tree, launches)
     gpu_us = _union([(k["begin_us"], k["end_us"]) for k in kernels])
@@ -230,6 +231,17 @@ def _shapes(args: dict[str, Any]) -> str:
     return " ".join("x".join(map(str, s)) if all(isinstance(n, int) for n in s) else "[...]" for s in shapes)
 
 
+def _short(name: str) -> str:
+    """A kernel's name without "void" and arguments; the trace keeps the whole."""
+    depth = 0
+    for at, letter in enumerate(name):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0 and not name.startswith("(anonymous namespace)", at):
+            name = name[:at]
+            break
+    return name.removeprefix("void ")
+
+
 def _kernels(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for event in events:
@@ -238,7 +250,7 @@ def _kernels(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         args = event.get("args", {})
         found.append(
             {
-                "name": event["name"],
+                "name": _short(event["name"]) if event["cat"] == "kernel" else event["name"],
                 "begin_us": float(event["ts"]),
                 "end_us": float(event["ts"]) + float(event["dur"]),
                 "us": float(event["dur"]),

@@ -236,3 +236,12 @@ def test_bytes_of_ops_are_known_by_their_tensors():
     assert tree[0]["name"] == "aten::mul" and tree[0]["bytes"] == tree[0]["kernels"][0]["bytes"] == 8192
     _add_bytes(tree, {"aten::sqrt": [1, 2]})  # not as many calls: nothing is known
     assert next(n for n in tree if n["name"] == "aten::sqrt")["bytes"] == 8192
+
+
+def test_kernels_have_short_names():
+    from kiln.profiling import _short
+
+    whole = "void at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >(int, Functor<float>)"
+    assert _short(whole) == "at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >"
+    assert _short("(anonymous namespace)::add<f32>(float*, long)") == "(anonymous namespace)::add<f32>"
+    assert _short("add") == "add"
