@@ -2,10 +2,11 @@
 # What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-staleness test-programs-asan bars build-bars inspect-bars tidy format test-torch-versions test-ray clean distclean
+.PHONY: help build wheel demo test test-staleness test-programs-asan bars build-bars inspect-bars tidy format test-torch-versions test-ray clean distclean
 
 help:
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
+	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"
 	@echo "make demo                 from nothing to a kernel called from PyTorch, each step timed"
 	@echo "make test                 all tests; ends with one line of counts"
 	@echo "make bars                 what a build, a load and a call cost, beside the alternatives"
@@ -22,6 +23,11 @@ help:
 build:
 	@tools/bootstrap build
 	@tools/build release
+
+wheel:
+	@tools/bootstrap build
+	@tools/build release
+	@tools/wheel
 
 demo:
 	@tools/bootstrap all

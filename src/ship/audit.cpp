@@ -145,7 +145,7 @@ bool is_stray(std::string_view name) {
   for (std::string_view part : text::split(name, '/'))
     if (part == "__pycache__" || part == ".git" || part == ".DS_Store" || part == "CMakeFiles" || part == ".ninja_log")
       return true;
-  for (std::string_view ending : {".pyc", ".o", ".a", ".obj", ".d", ".orig", ".rej", ".swp", ".ii", ".cubin", ".log"})
+  for (std::string_view ending : {".pyc", ".o", ".obj", ".d", ".orig", ".rej", ".swp", ".ii", ".cubin", ".log"})
     if (name.ends_with(ending)) return true;
   return false;
 }

