@@ -7,6 +7,8 @@ One project is built once; everything else uses its wheel.
 from __future__ import annotations
 
 import ast
+import base64
+import hashlib
 import json
 import os
 import shutil
@@ -245,11 +247,19 @@ def test_a_torch_linked_wheel_is_repaired(tmp_path):
         check=True,
     )
     tag = f"cp311-cp311-linux_{os.uname().machine}"
+    files = {
+        "old/ext.so": (tmp_path / "ext.so").read_bytes(),
+        "old-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: old\nVersion: 1.0\n",
+        "old-1.0.dist-info/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
+    }
+    record = "".join(
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip('=')},{len(content)}\n"
+        for name, content in files.items()
+    )
     with zipfile.ZipFile(tmp_path / f"old-1.0-{tag}.whl", "w") as packed:
-        packed.write(tmp_path / "ext.so", "old/ext.so")
-        packed.writestr("old-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: old\nVersion: 1.0\n")
-        packed.writestr("old-1.0.dist-info/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n")
-        packed.writestr("old-1.0.dist-info/RECORD", "")
+        for name, content in files.items():
+            packed.writestr(name, content)
+        packed.writestr("old-1.0.dist-info/RECORD", record + "old-1.0.dist-info/RECORD,,\n")
     answer = json.loads(
         kiln("wheel", "--repair", f"old-1.0-{tag}.whl", "--json", "--offline", cwd=tmp_path, **environment).stdout
     )
