@@ -113,6 +113,8 @@ void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string
       if (part(kernel, "grid").is_array()) facts = dump(part(kernel, "grid")) + " x " + dump(part(kernel, "block"));
       if (number(kernel, "registers") > 0) facts += fmt::format(", {:.0f} registers", number(kernel, "registers"));
       if (number(kernel, "occupancy") > 0) facts += fmt::format(", occupancy {:.0f} %", number(kernel, "occupancy"));
+      if (number(kernel, "bytes") > 0 && number(kernel, "us") > 0)
+        facts += fmt::format(", {:.0f} GB/s", number(kernel, "bytes") / number(kernel, "us") / 1e3);
       rows.push_back({fmt::format("<span style=\"padding-left:{}px\"></span><code>{}</code>", 18 * (depth + 1),
                                   escape(words(kernel, "name"))),
                       "", "", "", us_text(number(kernel, "us")), escape(facts)});

@@ -114,7 +114,7 @@ def profile() -> dict:
         "occupancy": 98,
         "shared_bytes": 0,
         "stream": 7,
-        "bytes": None,
+        "bytes": 140_000_000,
     }
     tree = [
         node("aten::mul", 5, 40, kernels=[kernel]),
@@ -235,6 +235,7 @@ def test_the_benchmark_page_has_its_parts(browser: Browser, pages: dict[str, Pat
 
 def test_the_timeline_zooms(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["profile"], READY)
+    assert "4000 GB/s" in browser.run("document.body.textContent")
     width = "document.querySelector('#timeline svg').clientWidth"
     before = browser.run(width)
     browser.click("[data-zoom='2']")
