@@ -82,7 +82,7 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
     try:
         done = subprocess.run(
             line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=None if verbose else subprocess.PIPE,
-            text=True, errors="replace", check=False,
+            text=True, errors="replace", check=False, env={**os.environ, "KILN_PYTHON": sys.executable},
         )  # fmt: skip
     except OSError as error:
         raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 from .errors import BuildError
-from .loader import StrPath, _flags, _identifier, _refuse, refuse_torch_headers
+from .extension import load_extension
+from .loader import StrPath, _flags, _identifier, _refuse
 from .modules import attach
 
 Text = Union[str, Sequence[str]]
@@ -46,7 +47,8 @@ def load_inline(
     extra_sycl_cflags: Any = None,
     with_sycl: Optional[bool] = None,
 ) -> Any:
-    """torch.utils.cpp_extension.load_inline for sources written with kiln/op.h, which is included where they do not.
+    """torch.utils.cpp_extension.load_inline, for sources written with torch's names, and for those with kiln/op.h,
+    which is included where they do not. A source that names torch::, at:: or a header of torch's is of the first kind.
 
     functions: names, or {name: text for help()}. Each that the source does not register with KILN_OP itself is
     registered, with the parameter names of its declaration.
@@ -56,19 +58,62 @@ def load_inline(
     _refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
     # with_pytorch_error_handling, use_pch, no_implicit_headers: errors always cross, and no header of torch is there.
     _identifier(name)
-    source = compose(cpp_sources, cuda_sources, functions, name)
-    path = _write(source, name, build_directory)
+    if is_for_torch(cpp_sources, cuda_sources):
+        texts = compose_for_torch(cpp_sources, cuda_sources, functions, bool(no_implicit_headers))
+        paths = [_write(text, name, build_directory, ending) for ending, text in texts.items()]
+    else:
+        paths = [_write(compose(cpp_sources, cuda_sources, functions, name), name, build_directory)]
     flags = _flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines)
     if build_directory is not None:
         flags += ["--build-dir", os.fspath(build_directory)]
     origin = Path("load_inline") / name
 
     def again() -> types.ModuleType:
-        built = build([str(path), "--name", name, *flags], verbose=verbose)
+        built = build([*map(str, paths), "--name", name, *flags], verbose=verbose)
+        if built.get("headers"):
+            return load_extension(Path(built["library"]), built["name"], built.get("python_module", False))
         return attach(Path(built["library"]), origin, again, built.get("name", name))
 
     module = again()
     return module if is_python_module else None
+
+
+_TORCH = re.compile(r"\b(?:torch|at|c10)::|#[ \t]*include[ \t]*[<\"](?:torch|ATen|c10|pybind11)/|\bPYBIND11_MODULE\b")
+
+
+def is_for_torch(cpp_sources: Text, cuda_sources: Optional[Text]) -> bool:
+    text = "\n".join([*_pieces(cpp_sources), *_pieces(cuda_sources)])
+    return not _HEADER.search(text) and _TORCH.search(text) is not None
+
+
+def compose_for_torch(
+    cpp_sources: Text,
+    cuda_sources: Optional[Text],
+    functions: Union[str, Sequence[str], Mapping[str, str], None],
+    no_implicit_headers: bool,
+) -> dict[str, str]:
+    """The files that torch's load_inline would write, by their endings: C++ with the bindings, and CUDA."""
+    head = [] if no_implicit_headers else ["#include <torch/extension.h>"]
+    if isinstance(functions, str):
+        functions = [functions]
+    named = functions if isinstance(functions, Mapping) else {one: one for one in functions or ()}
+    lines = [*head, *_pieces(cpp_sources)]
+    if functions is not None:
+        lines.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {")
+        for function, doc in named.items():
+            quoted = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            lines.append(f'  m.def("{function}", &{function}, "{quoted}");')
+        lines.append("}")
+    texts = {"cpp": "\n".join(lines) + "\n"}
+    cuda = _pieces(cuda_sources)
+    if cuda:
+        cuda_head = (
+            []
+            if no_implicit_headers
+            else ["#include <torch/types.h>", "#include <cuda.h>", "#include <cuda_runtime.h>"]
+        )
+        texts["cu"] = "\n".join([*cuda_head, *cuda]) + "\n"
+    return texts
 
 
 def compose(
@@ -80,8 +125,6 @@ def compose(
     """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations that are missing."""
     pieces = [(f"{name}.cpp_sources", piece) for piece in _pieces(cpp_sources)]
     pieces += [(f"{name}.cuda_sources", piece) for piece in _pieces(cuda_sources)]
-    for origin, piece in pieces:
-        refuse_torch_headers(piece, f"load_inline: {origin}")
     # The compiler's line numbers are those of the caller's strings.
     source = "\n".join(f'#line 1 "{origin}"\n{piece}' for origin, piece in pieces)
     if not _HEADER.search(source):
@@ -183,13 +226,13 @@ def _pieces(sources: Optional[Text]) -> list[str]:
     return [piece for piece in ([sources] if isinstance(sources, str) else sources) if piece.strip()]
 
 
-def _write(source: str, name: str, build_directory: Optional[StrPath]) -> Path:
+def _write(source: str, name: str, build_directory: Optional[StrPath], ending: str = "cu") -> Path:
     """The folder is named after the contents: two processes with one name and two sources do not meet."""
     if build_directory is not None:
         base = Path(build_directory)
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kiln" / "inline"
-    path = base / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}" / f"{name}.cu"
+    path = base / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}" / f"{name}.{ending}"
     try:
         if path.is_file() and path.read_text(encoding="utf-8") == source:
             return path

@@ -12,13 +12,11 @@ from typing import Any, Optional, Union
 
 from .command import build
 from .errors import BuildError, KilnError
+from .extension import load_extension
 from .modules import attach
 
 StrPath = Union[str, "os.PathLike[str]"]
 Sources = Union[StrPath, Sequence[StrPath]]
-
-# Headers whose presence means a source for torch.utils.cpp_extension.
-_TORCH_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|ATen|c10|pybind11)/[^>"]+)[>"]', re.MULTILINE)
 
 
 def load(
@@ -83,6 +81,8 @@ def load(
         if ready is not None:
             return attach(ready, origin, again)
         built = build([*inputs, *flags], verbose=verbose)
+        if built.get("headers"):  # a source for torch.utils.cpp_extension
+            return load_extension(Path(built["library"]), built["name"], built.get("python_module", False))
         return attach(Path(built["library"]), origin, again, built.get("name"))
 
     module = again()
@@ -116,22 +116,6 @@ def _ready_library(name: StrPath, sources: Optional[Sources]) -> Optional[Path]:
 def _check_input(path: Path) -> None:
     if not path.exists():
         raise BuildError(f"cannot build {path}", "there is no such file or folder", fault=2)
-    if path.is_dir():
-        return
-    refuse_torch_headers(path.read_text(encoding="utf-8", errors="replace"), str(path))
-
-
-def refuse_torch_headers(source: str, name: str) -> None:
-    match = _TORCH_INCLUDE.search(source)
-    if match is None:
-        return
-    line = source.count("\n", 0, match.start()) + 1
-    raise BuildError(
-        f"cannot build {name}",
-        f"line {line} includes {match.group(1)}: sources written against torch's headers are not supported yet",
-        "write the op with kiln/op.h (docs/guide/python.md), or use torch.utils.cpp_extension for this one",
-        fault=2,
-    )
 
 
 def _flags(

@@ -133,7 +133,13 @@ void Call::place(const Slot* arguments) {
     text.add("\n  why: kernels run on CUDA devices, and on the CPU through the engine");
     throw_text(static_cast<Text&&>(text));
   }
-  backend = Backend::real;
+  place_on(device, Backend::real);
+}
+
+void Call::place_on(Device where, Backend how) {
+  device = where;
+  backend = how;
+  if (how != Backend::real || device.type != DeviceType::cuda) return;
   int current = -1;
   if (device_functions().count > 1 && device_functions().get(&current) == 0 && current != device.index) {
     const int code = device_functions().set(device.index);

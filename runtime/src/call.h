@@ -21,6 +21,9 @@ struct Rep : TensorRep {
   void* allocation;  // what to free, when memory is own
   const char* name;  // of the parameter; "" for a tensor made by the op
   bool writable;
+  // What a kernel may touch, where that is more than the elements: the whole storage behind a view.
+  void* region;
+  uint64_t region_bytes;
   Call* call;
   Rep* previous;
   Rep* next;
@@ -41,6 +44,7 @@ struct Call {
   Call(const Call&) = delete;
   // Decides device and back end from the arguments, and makes the device current. Throws when they do not fit.
   void place(const Slot* arguments);
+  void place_on(Device where, Backend how);  // for a caller who has decided
   // Throws the first launch error; synchronises first when KILN_SYNC=1.
   void finish();
 
@@ -55,6 +59,7 @@ const char* tensor_name(const TensorRep*);
 // Where code runs that is in no op (a program, or a caller of the C ABI).
 Backend default_backend();
 
+void join_call(Rep*);                        // a tensor that was there before the current call becomes one of its own
 Rep* new_rep(Rep::Memory memory, int ndim);  // with one reference, in the list of the current call
 bool is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim);
 void set_dims(Rep*, Span<const int64_t> sizes, Span<const int64_t> strides);  // of a rep with room for them

@@ -81,6 +81,8 @@ int launch_real_stub(Function* f, LaunchDim grid, LaunchDim block, void** argume
 
 // The bytes from the first to the last element that the strides reach.
 KilnRegion region_of(const Rep* rep) {
+  if (rep->region)
+    return {rep->region, rep->region_bytes, *rep->name ? rep->name : "a tensor made by the op", rep->writable};
   int64_t span = rep->numel ? 1 : 0;
   for (int d = 0; d < rep->ndim && span; d++) span += (rep->sizes[d] - 1) * rep->strides[d];
   return {rep->data, static_cast<uint64_t>(span * element_bytes(rep->dtype)),

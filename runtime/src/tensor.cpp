@@ -63,6 +63,15 @@ void give_room_back(Rep* rep) {
 
 }  // namespace
 
+void join_call(Rep* rep) {
+  Call* call = current_call();
+  if (!call || rep->call) return;
+  rep->call = call;
+  rep->next = call->first;
+  if (call->first) call->first->previous = rep;
+  call->first = rep;
+}
+
 Rep* new_rep(Rep::Memory memory, int ndim) {
   Rep* rep = take_room(ndim);
   rep->memory = memory;
@@ -74,12 +83,7 @@ Rep* new_rep(Rep::Memory memory, int ndim) {
     rep->sizes = reinterpret_cast<int64_t*>(rep + 1);
     rep->strides = rep->sizes + ndim;
   }
-  if (Call* call = current_call()) {
-    rep->call = call;
-    rep->next = call->first;
-    if (call->first) call->first->previous = rep;
-    call->first = rep;
-  }
+  join_call(rep);
   return rep;
 }
 

@@ -335,6 +335,57 @@ TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, D
   return rep;
 }
 
+void torch_require() {
+  static const bool ready = [] {
+    Text why;
+    if (!bridge().shim.data_ptr && !load_shim(bridge().shim, why)) throw_text(static_cast<Text&&>(why));
+    return true;
+  }();
+  (void)ready;
+}
+
+void* torch_library_of_shim() {
+  torch_require();
+  return open_mapped("libtorch_cpu.so");
+}
+
+namespace {
+using StorageFact = int (*)(void*, int64_t*);
+// A view's kernel may reach what lies around it: torch does not forbid it.
+void set_region(Rep* rep) {
+  static const auto size =
+      reinterpret_cast<StorageFact>(find_symbol(torch_library_of_shim(), "aoti_torch_get_storage_size"));
+  static const auto offset =
+      reinterpret_cast<StorageFact>(find_symbol(torch_library_of_shim(), "aoti_torch_get_storage_offset"));
+  int64_t bytes = 0, elements = 0;
+  if (!size || !offset || size(rep->handle, &bytes) || offset(rep->handle, &elements)) return;
+  rep->region = static_cast<char*>(rep->data) - elements * element_bytes(rep->dtype);
+  rep->region_bytes = static_cast<uint64_t>(bytes);
+}
+}  // namespace
+
+Rep* torch_adopt(void* handle) {
+  Rep* rep = adopt(handle);
+  if (rep->device.type == DeviceType::cpu && rep->data) set_region(rep);
+  return rep;
+}
+
+void torch_describe_again(Rep* rep) {
+  Rep* fresh = torch_adopt(rep->handle);
+  rep->data = fresh->data;
+  rep->sizes = fresh->sizes;
+  rep->strides = fresh->strides;
+  rep->numel = fresh->numel;
+  rep->ndim = fresh->ndim;
+  rep->dtype = fresh->dtype;
+  rep->contiguous = fresh->contiguous;
+  rep->memory = fresh->memory;
+  rep->region = fresh->region;
+  rep->region_bytes = fresh->region_bytes;
+  fresh->handle = nullptr;
+  release(fresh);
+}
+
 void torch_delete(void* handle) { bridge().shim.delete_tensor(handle); }
 
 void* torch_current_stream(int32_t device_index) {

@@ -15,6 +15,12 @@ bool torch_is_registered();
 
 TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, Dtype dtype, Device device);
 void torch_delete(void* handle);
+
+// For the compat archive, which has tensors outside of kiln's own ops.
+void torch_require();             // throws when there is no torch in the process, or one that is too old
+Rep* torch_adopt(void* handle);   // owns the handle from here; kernels may touch all of its storage
+void torch_describe_again(Rep*);  // after an op that changed the tensor's sizes or memory
+void* torch_library_of_shim();    // libtorch_cpu.so, for further functions of the shim
 void* torch_current_stream(int32_t device_index);
 
 }  // namespace kiln::detail

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "build/compat.h"
 #include "build/depfile.h"
 #include "build/edit_lane.h"
 #include "build/editor_files.h"
@@ -33,6 +34,10 @@ Outcome outcome_of(const Work& work) {
   outcome.project_dir = work.plan.project_dir;
   outcome.defines = work.plan.defines;
   if (!work.plan.program) outcome.link = link_path(work.plan);
+  outcome.torch_headers = work.plan.torch == TorchHeaders::Compat   ? "compat"
+                          : work.plan.torch == TorchHeaders::Torchs ? "torch"
+                                                                    : "";
+  for (const Source& source : work.plan.sources) outcome.python_module |= source.facts.defines_python_module;
   return outcome;
 }
 
@@ -174,12 +179,8 @@ Result<Outcome> rebuild(Work& work) {
   return outcome;
 }
 
-}  // namespace
-
-Result<Outcome> build(const Request& request, const World& world) {
-  double begun = sys::now_seconds();
-  Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
-  TRY(work.plan, make_plan(request, world));
+Result<Outcome> build_planned(Work& work) {
+  const World& world = work.world;
   work.key = Hasher()
                  .add_field(shown_intent(work.plan))
                  .add_field(work.plan.circumstances)
@@ -192,7 +193,43 @@ Result<Outcome> build(const Request& request, const World& world) {
     TRY(outcome, rebuild(work));
   }
   if (!work.plan.output.empty()) CHECK_OK(world.files.copy(outcome.file, work.plan.output));
-  outcome.seconds = sys::now_seconds() - begun;
+  return outcome;
+}
+
+// What the compat headers lack, torch's own have: the build begins anew with those, and the file is remembered.
+Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error error) {
+  auto lack = what_compat_lacks(error, work.plan);
+  if (!lack) return error;
+  if (request.compat == "require") {
+    error.fix = fmt::format("kiln's compat headers lack {}; leave out --compat=require to build with torch's own",
+                            lack->symbol);
+    return error;
+  }
+  work.note(fallback_note(*lack));
+  Work again{work.world, {}, {}, {}, {}, {}, 0, {}, {}};
+  auto plan = make_plan(request, work.world, true);
+  if (!plan) {
+    plan.error().why += fmt::format("\nand {}: kiln's compat headers lack {}", lack->place, lack->symbol);
+    return std::move(plan.error());
+  }
+  again.plan = std::move(*plan);
+  auto outcome = build_planned(again);
+  if (outcome) remember_lack(again.plan, work.world, *lack);
+  return outcome;
+}
+
+}  // namespace
+
+Result<Outcome> build(const Request& asked, const World& world) {
+  double begun = sys::now_seconds();
+  Request request = asked;
+  if (request.compat == "auto") request.compat = world.env.get("KILN_COMPAT").value_or("auto");
+  Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
+  TRY(work.plan, make_plan(request, world));
+  auto outcome = build_planned(work);
+  if (!outcome && work.plan.torch == TorchHeaders::Compat)
+    outcome = with_torchs_headers(request, work, std::move(outcome.error()));
+  if (outcome) outcome->seconds = sys::now_seconds() - begun;
   return outcome;
 }
 

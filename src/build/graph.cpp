@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "build/compat.h"
 
 namespace kiln::build {
 
@@ -34,6 +35,20 @@ Words host_code_flags(const Plan& plan) {
   Words flags = {"-fPIC", "-fvisibility=hidden"};
   if (!is_clang(plan.host)) flags.emplace_back("-fno-gnu-unique");
   return flags;
+}
+
+// torch.utils.cpp_extension compiles as C++17, and the same source must mean the same here.
+std::string language_flag(const Plan& plan, const Words& flags) {
+  for (const std::string& flag : flags)
+    if (flag.starts_with("-std=")) return flag;
+  return plan.torch == TorchHeaders::None ? "-std=c++20" : "-std=c++17";
+}
+
+Words without_language(const Words& flags) {
+  Words rest;
+  for (const std::string& flag : flags)
+    if (!flag.starts_with("-std=")) rest.push_back(flag);
+  return rest;
 }
 
 void add_preprocessor_flags(const Plan& plan, Words& words) {
@@ -311,11 +326,12 @@ Step whole_step(const Plan& plan, const Facts& facts, const Source& source) {
     words = nvcc_command(plan, source.facts.extended_lambda, true);
   } else {
     words = plan.host.command;
-    add(words, {"-c", "-std=c++20", "-O3"});
+    add(words, {"-c", language_flag(plan, plan.cflags), "-O3"});
     add(words, host_code_flags(plan));
     add_preprocessor_flags(plan, words);
+    add(words, torch_compile_flags(plan, false));
     if (plan.nvcc) words.push_back("-I" + (plan.nvcc->path.parent_path().parent_path() / "include").string());
-    add(words, plan.cflags);
+    add(words, without_language(plan.cflags));
     add_path_maps(plan, words, "-ffile-prefix-map");
     step.roots = plan.roots;
   }
@@ -340,6 +356,10 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
   if (!plan.program) words.emplace_back("-shared");
   add(words, {"-o", staged(step.key)});
   add(words, step.inputs);
+  for (const std::string& word : torch_link_words(plan)) {
+    words.push_back(word);
+    if (word.starts_with('/')) step.inputs.push_back(word);
+  }
   std::string archive = plan.home.runtime_archive().string();
   step.inputs.push_back(archive);
   add(words, {archive, "-Wl,--gc-sections", kRelocations, "-Wl,--as-needed"});
@@ -370,7 +390,7 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
 
 Words nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads) {
   Words words = plan.nvcc->command;
-  add(words, {"-c", "-std=c++20", "-O3"});
+  add(words, {"-c", language_flag(plan, plan.cuda_flags), "-O3"});
   if (!plan.release) words.emplace_back("-lineinfo");
   words.emplace_back("--expt-relaxed-constexpr");
   if (extended_lambda) words.emplace_back("--expt-extended-lambda");
@@ -381,7 +401,8 @@ Words nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads) {
   if (archs > 1 && with_threads) words.push_back(fmt::format("--threads={}", std::min<size_t>(archs, 4)));
   add(words, {"-Xcompiler", fmt::format("{}", fmt::join(host_code_flags(plan), ","))});
   add_preprocessor_flags(plan, words);
-  add(words, plan.cuda_flags);
+  add(words, torch_compile_flags(plan, true));
+  add(words, without_language(plan.cuda_flags));
   return words;
 }
 

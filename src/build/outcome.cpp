@@ -26,6 +26,8 @@ Json to_json(const Outcome& outcome) {
   out["seconds"] = outcome.seconds;
   out["arch"] = std::move(arch);
   out["ptx"] = outcome.arch.ptx.back().text();
+  if (!outcome.torch_headers.empty()) out["headers"] = outcome.torch_headers;
+  if (!outcome.program) out["python_module"] = outcome.python_module;
   out["build_dir"] = outcome.build_dir.string();
   return out;
 }

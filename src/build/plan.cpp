@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "build/compat.h"
 #include "project/gpu.h"
 #include "project/manifest.h"
 
@@ -207,6 +208,7 @@ std::string flags_hash(const Plan& plan, const Request& request) {
   for (const fs::path& folder : plan.includes) hasher.add_field(folder.string());
   hasher.add_field(request.fast_math ? "fast" : "");
   if (request.release) hasher.add_field("release");
+  if (request.compat == "never") hasher.add_field("torch");
   return hasher.hex().substr(0, kHashDigits);
 }
 
@@ -281,6 +283,7 @@ std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys
     if (path.has_relative_path() && (roots.empty() || path != roots[0].real))
       roots.push_back({path.string(), "/proc/self/cwd"});
   roots.push_back({plan.home.include().string(), "/kiln/include"});
+  roots.push_back({plan.home.compat().string(), "/kiln/compat"});
   // The longer one first: either may lie in the other.
   std::stable_sort(roots.begin(), roots.end(),
                    [](const Root& a, const Root& b) { return a.real.size() > b.real.size(); });
@@ -289,7 +292,7 @@ std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys
 
 }  // namespace
 
-Result<Plan> make_plan(const Request& request, const World& world) {
+Result<Plan> make_plan(const Request& request, const World& world, bool torchs_own) {
   CHECK_OK(check_options(request));
   TRY(Wanted wanted, resolve_targets(request, world));
   CHECK_OK(check_options(wanted.request));
@@ -311,6 +314,7 @@ Result<Plan> make_plan(const Request& request, const World& world) {
   choose_variants(plan);
   TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
   CHECK_OK(find_tools(plan, world));
+  CHECK_OK(choose_torch_headers(plan, wanted.request, world, torchs_own));
   if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST")) keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail;

@@ -25,6 +25,8 @@ struct Source {
   SourceFacts facts;
 };
 
+enum class TorchHeaders { None, Compat, Torchs };
+
 struct Plan {
   std::string name;
   bool program = false;
@@ -34,6 +36,9 @@ struct Plan {
   std::vector<std::string> defines, cuda_flags, cflags, ldflags;
   std::vector<fs::path> includes;
   bool fast_math = false;
+  TorchHeaders torch = TorchHeaders::None;  // for sources that include torch's headers
+  std::vector<std::string> leaked;          // headers that torch's bring along and the sources rely on
+  fs::path torch_package, python_include;   // of TorchHeaders::Torchs
   fs::path build_dir;
   fs::path output;  // empty: none asked for
 
@@ -54,6 +59,7 @@ struct Plan {
   std::function<bool(const fs::path&)> is_program;
 };
 
-Result<Plan> make_plan(const Request& request, const World& world);
+// torchs_own: the compat headers were tried and lacked something.
+Result<Plan> make_plan(const Request& request, const World& world, bool torchs_own = false);
 
 }  // namespace kiln::build

@@ -28,10 +28,14 @@ struct Request {
   std::vector<std::string> defines;  // "K=V" or "K"
   std::vector<std::string> cuda_flags, cflags, ldflags, includes;
   bool fast_math = false;
-  bool time_headers = false;   // of the slow steps, by compiling those once more
-  bool full_lane = false;      // never device code alone
-  bool release = false;        // for other machines: no line tables, no paths, every generation of GPUs
-  bool findings_fail = false;  // what ptxas finds (spills, serialised wgmma) is an error
+  bool time_headers = false;    // of the slow steps, by compiling those once more
+  bool full_lane = false;       // never device code alone
+  bool release = false;         // for other machines: no line tables, no paths, every generation of GPUs
+  bool findings_fail = false;   // what ptxas finds (spills, serialised wgmma) is an error
+  std::string compat = "auto";  // for sources with torch's headers: auto, require, never
+  bool time_headers = false;    // of the slow steps, by compiling those once more
+  bool full_lane = false;       // never device code alone
+  bool findings_fail = false;   // what ptxas finds (spills, serialised wgmma) is an error
   std::string build_dir;
   std::string output;  // also copy the result there
 };
@@ -76,6 +80,8 @@ struct Outcome {
   Explanation explanation;
   double seconds = 0;
   project::ArchList arch;
+  std::string torch_headers;   // "compat" or "torch" for sources that include torch's; else empty
+  bool python_module = false;  // it has a PyInit_ function
   fs::path build_dir;
   fs::path project_dir;              // empty: a lone file
   std::vector<std::string> defines;  // kiln.toml's and the request's

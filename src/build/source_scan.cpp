@@ -111,6 +111,38 @@ std::string first_of(std::string_view code, const Words& words) {
   return "";
 }
 
+bool is_torch_header(std::string_view name) {
+  for (std::string_view folder : {"torch/", "ATen/", "c10/", "pybind11/", "THC/", "caffe2/"})
+    if (name.starts_with(folder)) return true;
+  return false;
+}
+
+struct Leak {
+  std::string_view word;
+  std::string_view header;
+};
+// Which name comes from which header. Cheap ones that the compat headers have themselves are not here.
+constexpr Leak kLeaks[] = {
+#define LEAK(word, header) {word, header},
+#include "build/leaks.def"
+#undef LEAK
+};
+
+std::set<std::string> leaked_headers(std::string_view code) {
+  std::set<std::string> found;
+  for (const Leak& leak : kLeaks) {
+    if (found.contains(std::string(leak.header))) continue;
+    for (size_t at = code.find(leak.word); at != std::string_view::npos; at = code.find(leak.word, at + 1)) {
+      size_t end = at + leak.word.size();
+      bool whole = (at == 0 || !is_word(code[at - 1])) && (end == code.size() || !is_word(code[end]));
+      if (!whole) continue;
+      found.emplace(leak.header);
+      break;
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> included_names(std::string_view code) {
   std::vector<std::string> names;
   for (std::string_view line : text::lines(code)) {
@@ -130,11 +162,17 @@ std::vector<std::string> included_names(std::string_view code) {
 
 SourceFacts scan_text(std::string_view text) {
   std::string code = without_comments(text);
-  return {.extended_lambda = has_extended_lambda(code),
-          .defines_op = calls(code, "KILN_OP"),
-          .defines_main = defines_main(code),
-          .hopper_only = first_of(code, kHopperOnly),
-          .blackwell_only = first_of(code, kBlackwellOnly)};
+  SourceFacts facts;
+  facts.extended_lambda = has_extended_lambda(code);
+  facts.defines_op = calls(code, "KILN_OP");
+  facts.defines_main = defines_main(code);
+  facts.defines_python_module = calls(code, "PYBIND11_MODULE");
+  for (const std::string& name : included_names(code))
+    if (facts.torch_header.empty() && is_torch_header(name)) facts.torch_header = name;
+  facts.leaked = leaked_headers(code);
+  facts.hopper_only = first_of(code, kHopperOnly);
+  facts.blackwell_only = first_of(code, kBlackwellOnly);
+  return facts;
 }
 
 SourceFacts scan_source(const sys::Files& files, const path& source, const std::vector<path>& include_folders,
@@ -153,6 +191,9 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
     facts.extended_lambda |= here.extended_lambda;
     facts.defines_op |= here.defines_op;
     facts.defines_main |= here.defines_main;
+    facts.defines_python_module |= here.defines_python_module;
+    if (facts.torch_header.empty()) facts.torch_header = here.torch_header;
+    facts.leaked.insert(here.leaked.begin(), here.leaked.end());
     if (file == source.lexically_normal() || file.string().starts_with(own_folder)) {
       if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
       if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;

@@ -2,6 +2,7 @@
 // What can be told from a source's text before it is compiled?
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,14 @@ struct SourceFacts {
   bool defines_main = false;  // int main(
   // What one architecture's `a` variant alone has; empty, or the word that was found. Said by the text of the source
   // and of headers below `own`: a library's headers hold such code for all who include them.
-  std::string hopper_only;     // wgmma, setmaxnreg
-  std::string blackwell_only;  // tcgen05, setmaxnreg
+  std::string hopper_only;             // wgmma, setmaxnreg
+  std::string blackwell_only;          // tcgen05, setmaxnreg
+  bool defines_op = false;             // KILN_OP(
+  bool defines_main = false;           // int main(
+  std::string torch_header;            // the first of torch's that it includes, if any
+  bool defines_python_module = false;  // PYBIND11_MODULE(
+  // Headers that torch's bring along and that the text relies on, by the names it uses: "algorithm" for std::sort.
+  std::set<std::string> leaked;
 };
 
 SourceFacts scan_text(std::string_view text);

@@ -35,6 +35,12 @@ void add_build_options(CLI::App& app, build::Request& request) {
   add_list(app, "--cuda-flag", request.cuda_flags, "FLAG", "A flag for nvcc, as --cuda-flag=-Xptxas=-v (repeatable)");
   add_list(app, "--cflag", request.cflags, "FLAG", "A flag for the host compiler on C++ sources (repeatable)");
   add_list(app, "--ldflag", request.ldflags, "FLAG", "A flag for the linker, as --ldflag=-lcublas (repeatable)");
+  app.add_option(
+         "--compat", request.compat,
+         "For sources with torch's headers: kiln's quick ones, torch's own where those do not suffice (auto), or "
+         "one of them alone (require, never)")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "require", "never"}).description(""));
   app.add_flag("--fast-math", request.fast_math, "Trade exactness for speed: nvcc --use_fast_math");
   app.add_option_function<std::string>(
          "--findings", [&request](const std::string& as) { request.findings_fail = as == "error"; },

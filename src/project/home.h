@@ -11,6 +11,8 @@ namespace kiln::project {
 struct Home {
   sys::fs::path root;  // the package: bin, lib, include, templates
   sys::fs::path include() const { return root / "include"; }
+  sys::fs::path compat() const { return root / "compat"; }  // headers that stand in for torch's
+  sys::fs::path compat_archive() const { return root / "lib" / "libkiln_compat.a"; }
   sys::fs::path runtime_archive() const { return root / "lib" / "libkiln_runtime.a"; }
   sys::fs::path templates() const { return root / "templates"; }
 };

@@ -131,15 +131,6 @@ def test_what_has_no_meaning_is_refused(tmp_path):
         kiln.load(tmp_path / "nothing.cu")
 
 
-def test_torch_headers_are_refused_by_line(tmp_path):
-    path = tmp_path / "old.cu"
-    path.write_text("// an extension\n#include <cuda.h>\n  #  include <torch/extension.h>\n")
-    with pytest.raises(kiln.BuildError, match=r"line 3 includes torch/extension.h: .* not supported yet"):
-        kiln.load(path)
-    with pytest.raises(kiln.BuildError, match=r"load_inline: old\.cuda_sources\n.*line 1 includes ATen/ATen\.h"):
-        kiln.load_inline("old", "", '#include "ATen/ATen.h"')
-
-
 def test_import_does_not_import_torch(python):
     assert python("import sys, kiln; kiln.load; print('torch' in sys.modules)").strip() == "False"
 

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a source refuse its arguments? TORCH_CHECK and its family, with torch's texts and exception types. Pieces
+// are put together in the archive: no stream header is compiled here.
+#pragma once
+
+#include <kiln/compat/array_ref.h>
+
+#include <exception>
+
+namespace at {
+inline namespace kc {
+class Tensor;
+}
+}  // namespace at
+
+namespace c10 {
+inline namespace kc {
+class Scalar;
+
+enum class ErrorKind { runtime, index, value, type, not_implemented, out_of_memory, linear_algebra, python };
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, const std::string& text) : kind_(kind), text_(text) {}
+  explicit Error(const std::string& text) : Error(ErrorKind::runtime, text) {}
+  Error(const Error&) = default;
+  ~Error() override;
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::string& msg() const { return text_; }
+  const char* what_without_backtrace() const noexcept { return text_.c_str(); }
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+  std::string text_;
+};
+#define KILN_ERROR(Name, kind)                                               \
+  class Name : public Error {                                                \
+   public:                                                                   \
+    explicit Name(const std::string& text) : Error(ErrorKind::kind, text) {} \
+  };
+KILN_ERROR(IndexError, index)
+KILN_ERROR(ValueError, value)
+KILN_ERROR(TypeError, type)
+KILN_ERROR(NotImplementedError, not_implemented)
+KILN_ERROR(OutOfMemoryError, out_of_memory)
+KILN_ERROR(LinAlgError, linear_algebra)
+#undef KILN_ERROR
+
+namespace detail {
+
+// What std::ostream would print, piece by piece.
+class Message {
+ public:
+  Message& put(const char* text);
+  Message& put(const std::string& text);
+  Message& put_text(const char* text, size_t size);
+  Message& put(char one);
+  Message& put(signed char one) { return put(static_cast<char>(one)); }
+  Message& put(unsigned char one) { return put(static_cast<char>(one)); }
+  Message& put(bool value) { return put(static_cast<long long>(value)); }
+  Message& put(int value) { return put(static_cast<long long>(value)); }
+  Message& put(short value) { return put(static_cast<long long>(value)); }
+  Message& put(unsigned short value) { return put(static_cast<long long>(value)); }
+  Message& put(unsigned value) { return put(static_cast<long long>(value)); }
+  Message& put(long value) { return put(static_cast<long long>(value)); }
+  Message& put(unsigned long value) { return put(static_cast<unsigned long long>(value)); }
+  Message& put(long long value);
+  Message& put(unsigned long long value);
+  Message& put(float value) { return put(static_cast<double>(value)); }
+  Message& put(double value);
+  Message& put(const void* value);
+  Message& put(ScalarType type) { return put(toString(type)); }
+  Message& put(caffe2::TypeMeta type) { return put(type.name()); }
+  Message& put(DeviceType type) { return put(DeviceTypeName(type, true)); }
+  Message& put(const Device& device) { return put(device.str()); }
+  Message& put(Layout layout);
+  Message& put(MemoryFormat format);
+  Message& put(const at::Tensor& tensor);
+  Message& put(const Scalar& scalar);
+  Message& put(Half value) { return put(static_cast<float>(value)); }
+  Message& put(BFloat16 value) { return put(static_cast<float>(value)); }
+  Message& put(std::nullopt_t) { return put("nullopt"); }
+  template <class T>
+  Message& put(ArrayRef<T> list) {
+    put('[');
+    for (size_t i = 0; i < list.size(); i++) {
+      if (i) put(", ");
+      put(list[i]);
+    }
+    return put(']');
+  }
+  template <class T>
+  Message& put(const std::vector<T>& list) {
+    return put(ArrayRef<T>(list));
+  }
+  template <class T>
+  Message& put(const std::optional<T>& value) {
+    return value ? put(*value) : put("nullopt");
+  }
+  std::string text;
+};
+template <>
+inline Message& Message::put(ArrayRef<bool> list) = delete;
+
+template <class... A>
+__attribute__((noinline, cold)) std::string join(const A&... pieces) {
+  Message message;
+  (void)(message.put(pieces), ..., message.put(""));
+  return static_cast<std::string&&>(message.text);
+}
+inline std::string join() { return std::string(); }
+
+struct Place {
+  const char* function;
+  const char* file;
+  uint32_t line;
+};
+[[noreturn]] void fail(Place place, ErrorKind kind, const std::string& text);
+[[noreturn]] void fail_without_text(Place place, const char* condition);
+[[noreturn]] void fail_internally(Place place, const char* condition, const std::string& text);
+void warn(Place place, const std::string& text);
+
+template <class... A>
+[[noreturn]] __attribute__((noinline, cold)) void check_failed(Place place, ErrorKind kind, const char* condition,
+                                                               const A&... pieces) {
+  if constexpr (sizeof...(A) == 0)
+    fail_without_text(place, condition);
+  else
+    fail(place, kind, join(pieces...));
+}
+
+}  // namespace detail
+
+template <class... A>
+std::string str(const A&... pieces) {
+  return detail::join(pieces...);
+}
+
+}  // namespace kc
+}  // namespace c10
+
+// A stream of the caller's: deferred until he includes one.
+namespace c10 {
+inline namespace kc {
+template <class S, class T>
+auto operator<<(S& stream, const ArrayRef<T>& value) -> decltype(stream.operator<<(1))& {
+  stream << detail::join(value).c_str();
+  return stream;
+}
+#define KILN_STREAMED(T)                                                        \
+  template <class S>                                                            \
+  auto operator<<(S& stream, const T& value)->decltype(stream.operator<<(1))& { \
+    stream << detail::join(value).c_str();                                      \
+    return stream;                                                              \
+  }
+KILN_STREAMED(ScalarType)
+KILN_STREAMED(Device)
+KILN_STREAMED(DeviceType)
+KILN_STREAMED(Layout)
+KILN_STREAMED(MemoryFormat)
+}  // namespace kc
+}  // namespace c10
+namespace caffe2 {
+inline namespace kc {
+using c10::detail::join;
+template <class S>
+auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(1))& {
+  stream << value.name();
+  return stream;
+}
+}  // namespace kc
+}  // namespace caffe2
+
+#define KILN_HERE \
+  ::c10::detail::Place { __func__, __FILE__, static_cast<uint32_t>(__LINE__) }
+// No do-while: torch's is a plain if, and sources leave out the semicolon behind it.
+#define KILN_TORCH_CHECK(kind, condition, ...)                                                             \
+  if (C10_UNLIKELY(!(condition))) {                                                                        \
+    ::c10::detail::check_failed(KILN_HERE, ::c10::ErrorKind::kind, #condition __VA_OPT__(, ) __VA_ARGS__); \
+  }
+#define TORCH_CHECK(condition, ...) KILN_TORCH_CHECK(runtime, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_INDEX(condition, ...) KILN_TORCH_CHECK(index, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_VALUE(condition, ...) KILN_TORCH_CHECK(value, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_TYPE(condition, ...) KILN_TORCH_CHECK(type, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_LINALG(condition, ...) KILN_TORCH_CHECK(linear_algebra, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) KILN_TORCH_CHECK(not_implemented, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_WITH(kind, condition, ...)                                           \
+  do {                                                                                   \
+    if (C10_UNLIKELY(!(condition))) throw ::c10::kind(::c10::detail::join(__VA_ARGS__)); \
+  } while (0)
+#define TORCH_INTERNAL_ASSERT(condition, ...)                                                \
+  if (C10_UNLIKELY(!(condition))) {                                                          \
+    ::c10::detail::fail_internally(KILN_HERE, #condition, ::c10::detail::join(__VA_ARGS__)); \
+  }
+#define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...) \
+  do {                                        \
+  } while (0)
+#define AT_ERROR(...) ::c10::detail::fail(KILN_HERE, ::c10::ErrorKind::runtime, ::c10::detail::join(__VA_ARGS__))
+#define AT_ASSERT(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
+#define AT_ASSERTM(condition, ...) TORCH_INTERNAL_ASSERT(condition, ##__VA_ARGS__)
+#define TORCH_WARN(...) ::c10::detail::warn(KILN_HERE, ::c10::detail::join(__VA_ARGS__))
+#define TORCH_WARN_ONCE(...)                               \
+  do {                                                     \
+    [[maybe_unused]] static const bool kiln_warned = [&] { \
+      TORCH_WARN(__VA_ARGS__);                             \
+      return true;                                         \
+    }();                                                   \
+  } while (0)
+#define AT_WARN(...) TORCH_WARN(__VA_ARGS__)
+#define C10_THROW_ERROR(kind, text) throw ::c10::kind(text)
+#define KILN_TORCH_COMPARE(a, b, op)                                                                         \
+  do {                                                                                                       \
+    const auto& kiln_a = (a);                                                                                \
+    const auto& kiln_b = (b);                                                                                \
+    if (C10_UNLIKELY(!(kiln_a op kiln_b)))                                                                   \
+      ::c10::detail::fail(                                                                                   \
+          KILN_HERE, ::c10::ErrorKind::runtime,                                                              \
+          ::c10::detail::join("Check failed: ", #a, " " #op " ", #b, " (", kiln_a, " vs. ", kiln_b, "). ")); \
+  } while (0)
+#define TORCH_CHECK_EQ(a, b) KILN_TORCH_COMPARE(a, b, ==)
+#define TORCH_CHECK_NE(a, b) KILN_TORCH_COMPARE(a, b, !=)
+#define TORCH_CHECK_LE(a, b) KILN_TORCH_COMPARE(a, b, <=)
+#define TORCH_CHECK_LT(a, b) KILN_TORCH_COMPARE(a, b, <)
+#define TORCH_CHECK_GE(a, b) KILN_TORCH_COMPARE(a, b, >=)
+#define TORCH_CHECK_GT(a, b) KILN_TORCH_COMPARE(a, b, >)

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do sources ask of c10::cuda and at::cuda? The current stream, guards, device properties, and checks of error
+// codes.
+#pragma once
+
+#include <kiln/compat/tensor.h>
+
+namespace c10 {
+namespace cuda {
+inline namespace kc {
+
+class CUDAStream {
+ public:
+  enum Unchecked { UNCHECKED };
+  CUDAStream(cudaStream_t stream, DeviceIndex device, bool of_pool = false)
+      : stream_(stream), device_(device), pool_(of_pool) {}
+  cudaStream_t stream() const { return stream_; }
+  operator cudaStream_t() const { return stream_; }
+  DeviceIndex device_index() const { return device_; }
+  Device device() const { return Device(kCUDA, device_); }
+  int64_t id() const { return reinterpret_cast<int64_t>(stream_); }
+  void synchronize() const;
+  bool query() const;
+  bool operator==(const CUDAStream& o) const { return stream_ == o.stream_ && device_ == o.device_; }
+  bool operator!=(const CUDAStream& o) const { return !(*this == o); }
+  const CUDAStream& unwrap() const { return *this; }
+
+ private:
+  cudaStream_t stream_;
+  DeviceIndex device_;
+  [[maybe_unused]] bool pool_;
+};
+
+CUDAStream getCurrentCUDAStream(DeviceIndex device = -1);
+CUDAStream getDefaultCUDAStream(DeviceIndex device = -1);
+CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device);
+
+DeviceIndex current_device();
+DeviceIndex device_count() noexcept;
+void set_device(DeviceIndex device);
+inline void set_device(int device) { set_device(static_cast<DeviceIndex>(device)); }
+void device_synchronize();
+inline int warp_size() { return 32; }
+
+class OptionalCUDAGuard {
+ public:
+  OptionalCUDAGuard() = default;
+  explicit OptionalCUDAGuard(const std::optional<Device>& device);
+  explicit OptionalCUDAGuard(const std::optional<DeviceIndex>& index);
+  explicit OptionalCUDAGuard(Device device) { set_device(device); }
+  explicit OptionalCUDAGuard(DeviceIndex index) { set_index(index); }
+  OptionalCUDAGuard(const OptionalCUDAGuard&) = delete;
+  ~OptionalCUDAGuard() { reset(); }
+  void set_device(Device device) {
+    if (device.is_cuda()) set_index(device.index() < 0 ? current_device() : device.index());
+  }
+  void set_index(DeviceIndex index);
+  void reset_device(Device device) { set_device(device); }
+  void reset();
+
+ private:
+  int before_ = -1;
+};
+
+class CUDAGuard {
+ public:
+  explicit CUDAGuard(DeviceIndex index) { guard_.set_index(index); }
+  explicit CUDAGuard(int index) : CUDAGuard(static_cast<DeviceIndex>(index)) {}
+  explicit CUDAGuard(int64_t index) : CUDAGuard(static_cast<DeviceIndex>(index)) {}
+  explicit CUDAGuard(Device device);
+  explicit CUDAGuard(const std::optional<Device>& device) : guard_(device) {}
+  CUDAGuard(const CUDAGuard&) = delete;
+  void set_device(Device device) { guard_.set_device(device); }
+  void set_index(DeviceIndex index) { guard_.set_index(index); }
+  void reset_device(Device device) { guard_.set_device(device); }
+
+ private:
+  OptionalCUDAGuard guard_;
+};
+
+namespace impl {
+[[noreturn]] void throw_cuda_error(int code);
+}  // namespace impl
+
+}  // namespace kc
+}  // namespace cuda
+
+inline namespace kc {
+// DeviceGuard knows CUDA alone here; a CPU device needs no guard.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device) { guard_.set_device(device); }
+  DeviceGuard(const DeviceGuard&) = delete;
+  void set_index(DeviceIndex index) { guard_.set_index(index); }
+
+ private:
+  cuda::OptionalCUDAGuard guard_;
+};
+class OptionalDeviceGuard {
+ public:
+  OptionalDeviceGuard() = default;
+  explicit OptionalDeviceGuard(const std::optional<Device>& device) : guard_(device) {}
+  explicit OptionalDeviceGuard(Device device) { guard_.set_device(device); }
+  void reset_device(Device device) { guard_.set_device(device); }
+
+ private:
+  cuda::OptionalCUDAGuard guard_;
+};
+}  // namespace kc
+}  // namespace c10
+
+namespace at {
+namespace cuda {
+using c10::cuda::CUDAGuard;
+using c10::cuda::CUDAStream;
+using c10::cuda::current_device;
+using c10::cuda::device_count;
+using c10::cuda::getCurrentCUDAStream;
+using c10::cuda::getDefaultCUDAStream;
+using c10::cuda::getStreamFromExternal;
+using c10::cuda::OptionalCUDAGuard;
+using c10::cuda::set_device;
+using c10::cuda::warp_size;
+inline namespace kc {
+[[noreturn]] void no_such_device(int64_t device);
+#ifdef KILN_COMPAT_CUDA_HEADERS
+inline cudaDeviceProp* getDeviceProperties(int64_t device) {
+  static cudaDeviceProp* known[64] = {};
+  if (device < 0 || device >= c10::cuda::device_count() || device >= 64) no_such_device(device);
+  if (!known[device]) {
+    auto* made = new cudaDeviceProp;
+    const cudaError_t code = cudaGetDeviceProperties(made, static_cast<int>(device));
+    if (code != cudaSuccess) c10::cuda::impl::throw_cuda_error(static_cast<int>(code));
+    known[device] = made;
+  }
+  return known[device];
+}
+inline cudaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(c10::cuda::current_device()); }
+#endif
+inline bool is_available() { return device_count() > 0; }
+template <class T>
+inline T ATenCeilDiv(T a, T b) {
+  return (a + b - 1) / b;
+}
+}  // namespace kc
+}  // namespace cuda
+inline namespace kc {
+template <class T>
+C10_HOST_DEVICE T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
+}  // namespace kc
+}  // namespace at
+namespace torch {
+namespace cuda {
+using at::cuda::device_count;
+inline bool is_available() { return device_count() > 0; }
+inline void synchronize(int64_t = -1) { c10::cuda::device_synchronize(); }
+}  // namespace cuda
+}  // namespace torch
+
+#define C10_CUDA_CHECK(call)                                                                                      \
+  do {                                                                                                            \
+    const cudaError_t kiln_code = call;                                                                           \
+    if (C10_UNLIKELY(kiln_code != cudaSuccess)) ::c10::cuda::impl::throw_cuda_error(static_cast<int>(kiln_code)); \
+  } while (0)
+#define AT_CUDA_CHECK(call) C10_CUDA_CHECK(call)
+#define C10_CUDA_CHECK_WARN(call) static_cast<void>(call)
+#define C10_CUDA_IGNORE_ERROR(call) static_cast<void>(call)
+#define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
+#define TORCH_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_KERNEL_LAUNCH_CHECK()
+#define CUDA_KERNEL_LOOP_TYPE(i, n, index_type)                              \
+  int64_t kiln_first_##i = ((int64_t)blockIdx.x) * blockDim.x + threadIdx.x; \
+  for (index_type i = kiln_first_##i; kiln_first_##i < (n);                  \
+       kiln_first_##i += blockDim.x * gridDim.x, i = kiln_first_##i)
+#define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int)
+
+#ifdef __CUDACC__
+// THC's names for atomics and shuffles on all types that CUDA lacks them for.
+inline namespace kiln_compat_device {
+template <class T>
+__device__ __forceinline__ T WARP_SHFL(T value, int lane, int width = 32, unsigned mask = 0xffffffff) {
+  return __shfl_sync(mask, value, lane, width);
+}
+template <class T>
+__device__ __forceinline__ T WARP_SHFL_XOR(T value, int lane, int width = 32, unsigned mask = 0xffffffff) {
+  return __shfl_xor_sync(mask, value, lane, width);
+}
+template <class T>
+__device__ __forceinline__ T WARP_SHFL_DOWN(T value, unsigned delta, int width = 32, unsigned mask = 0xffffffff) {
+  return __shfl_down_sync(mask, value, delta, width);
+}
+template <class T>
+__device__ __forceinline__ T WARP_SHFL_UP(T value, unsigned delta, int width = 32, unsigned mask = 0xffffffff) {
+  return __shfl_up_sync(mask, value, delta, width);
+}
+__device__ __forceinline__ unsigned WARP_BALLOT(int predicate, unsigned mask = 0xffffffff) {
+  return __ballot_sync(mask, predicate);
+}
+}  // namespace kiln_compat_device
+
+namespace kiln_compat_detail {
+template <class T>
+__device__ __forceinline__ void add_small(T* address, T value) {
+  auto* word = reinterpret_cast<unsigned*>(reinterpret_cast<size_t>(address) & ~size_t(3));
+  const bool high = reinterpret_cast<size_t>(address) & 2;
+  unsigned old = *word, assumed;
+  do {
+    assumed = old;
+    T sum(static_cast<unsigned short>(high ? old >> 16 : old & 0xffff), T::from_bits());
+    sum = sum + value;
+    old = atomicCAS(word, assumed, high ? (old & 0xffff) | (unsigned(sum.x) << 16) : (old & 0xffff0000) | sum.x);
+  } while (assumed != old);
+}
+}  // namespace kiln_compat_detail
+__device__ __forceinline__ void gpuAtomicAdd(c10::Half* a, c10::Half v) { kiln_compat_detail::add_small(a, v); }
+__device__ __forceinline__ void gpuAtomicAdd(c10::BFloat16* a, c10::BFloat16 v) { kiln_compat_detail::add_small(a, v); }
+__device__ __forceinline__ float gpuAtomicAdd(float* a, float v) { return atomicAdd(a, v); }
+__device__ __forceinline__ double gpuAtomicAdd(double* a, double v) { return atomicAdd(a, v); }
+__device__ __forceinline__ int gpuAtomicAdd(int* a, int v) { return atomicAdd(a, v); }
+__device__ __forceinline__ void gpuAtomicAdd(int64_t* a, int64_t v) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(a), static_cast<unsigned long long>(v));
+}
+__device__ __forceinline__ void gpuAtomicAddNoReturn(float* a, float v) { atomicAdd(a, v); }
+__device__ __forceinline__ void gpuAtomicAddNoReturn(double* a, double v) { atomicAdd(a, v); }
+__device__ __forceinline__ void gpuAtomicAddNoReturn(c10::Half* a, c10::Half v) { gpuAtomicAdd(a, v); }
+__device__ __forceinline__ void gpuAtomicAddNoReturn(c10::BFloat16* a, c10::BFloat16 v) { gpuAtomicAdd(a, v); }
+__device__ __forceinline__ void atomicAdd(c10::Half* a, c10::Half v) { kiln_compat_detail::add_small(a, v); }
+__device__ __forceinline__ void atomicAdd(c10::BFloat16* a, c10::BFloat16 v) { kiln_compat_detail::add_small(a, v); }
+__device__ __forceinline__ void atomicAdd(int64_t* a, int64_t v) { gpuAtomicAdd(a, v); }
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What are a number of any type, and the options of a new tensor?
+#pragma once
+
+#include <kiln/compat/check.h>
+
+namespace c10 {
+inline namespace kc {
+
+class Scalar {
+ public:
+  Scalar() : Scalar(int64_t(0)) {}
+  Scalar(bool v) : kind_(Kind::boolean), i_(v) {}
+  Scalar(int v) : kind_(Kind::integer), i_(v) {}
+  Scalar(unsigned v) : kind_(Kind::integer), i_(v) {}
+  Scalar(long v) : kind_(Kind::integer), i_(v) {}
+  Scalar(long long v) : kind_(Kind::integer), i_(v) {}
+  Scalar(unsigned long v) : kind_(Kind::integer), i_(static_cast<int64_t>(v)) {}
+  Scalar(short v) : kind_(Kind::integer), i_(v) {}
+  Scalar(int8_t v) : kind_(Kind::integer), i_(v) {}
+  Scalar(uint8_t v) : kind_(Kind::integer), i_(v) {}
+  Scalar(float v) : kind_(Kind::real), f_(v) {}
+  Scalar(double v) : kind_(Kind::real), f_(v) {}
+  Scalar(Half v) : Scalar(static_cast<float>(v)) {}
+  Scalar(BFloat16 v) : Scalar(static_cast<float>(v)) {}
+  bool isFloatingPoint() const { return kind_ == Kind::real; }
+  bool isBoolean() const { return kind_ == Kind::boolean; }
+  bool isIntegral(bool include_bool) const {
+    return kind_ == Kind::integer || (include_bool && kind_ == Kind::boolean);
+  }
+  bool isComplex() const { return false; }
+  ScalarType type() const { return kind_ == Kind::real ? kDouble : kind_ == Kind::integer ? kLong : kBool; }
+  template <class T>
+  T to() const {
+    return kind_ == Kind::real ? static_cast<T>(f_) : static_cast<T>(i_);
+  }
+  double toDouble() const { return to<double>(); }
+  float toFloat() const { return to<float>(); }
+  int64_t toLong() const { return to<int64_t>(); }
+  int toInt() const { return to<int>(); }
+  bool toBool() const { return to<bool>(); }
+  Half toHalf() const { return Half(to<float>()); }
+
+ private:
+  enum class Kind { integer, real, boolean } kind_;
+  union {
+    int64_t i_;
+    double f_;
+  };
+};
+// Half has no conversion from int64_t that is not ambiguous.
+template <>
+inline Half Scalar::to<Half>() const {
+  return Half(to<float>());
+}
+template <>
+inline BFloat16 Scalar::to<BFloat16>() const {
+  return BFloat16(to<float>());
+}
+
+// Fields that may be unset are numbers of their own: five std::optional here cost every source a tenth of a second.
+// What takes or gives one stands in the archive.
+class TensorOptions {
+ public:
+  TensorOptions() = default;
+  TensorOptions(ScalarType type) : dtype_(static_cast<int8_t>(type)) {}
+  TensorOptions(caffe2::TypeMeta type) : TensorOptions(type.toScalarType()) {}
+  TensorOptions(Device device) : device_type_(static_cast<int8_t>(device.type())), device_index_(device.index()) {}
+  TensorOptions(DeviceType device) : TensorOptions(Device(device)) {}
+  TensorOptions(Layout layout) : layout_(static_cast<int8_t>(layout)) {}
+  TensorOptions(MemoryFormat format) : format_(static_cast<int8_t>(format)) {}
+  TensorOptions dtype(const std::optional<ScalarType>& type) const;
+  TensorOptions dtype(ScalarType type) const {
+    TensorOptions changed = *this;
+    changed.dtype_ = static_cast<int8_t>(type);
+    return changed;
+  }
+  TensorOptions dtype(caffe2::TypeMeta type) const { return dtype(type.toScalarType()); }
+  template <class T>
+  TensorOptions dtype() const {
+    return dtype(CppTypeToScalarType<T>::value);
+  }
+  TensorOptions device(const std::optional<Device>& device) const;
+  TensorOptions device(Device device) const {
+    TensorOptions changed = *this;
+    changed.device_type_ = static_cast<int8_t>(device.type());
+    changed.device_index_ = device.index();
+    return changed;
+  }
+  TensorOptions device(DeviceType type, DeviceIndex index = -1) const { return device(Device(type, index)); }
+  TensorOptions device_index(int index) const { return device(Device(kCUDA, static_cast<DeviceIndex>(index))); }
+  TensorOptions layout(Layout layout) const {
+    TensorOptions changed = *this;
+    changed.layout_ = static_cast<int8_t>(layout);
+    return changed;
+  }
+  TensorOptions layout(const std::optional<Layout>& layout) const;
+  TensorOptions requires_grad(bool wanted) const {
+    TensorOptions changed = *this;
+    changed.grad_ = wanted;
+    return changed;
+  }
+  TensorOptions requires_grad(const std::optional<bool>& wanted) const;
+  TensorOptions pinned_memory(bool wanted) const {
+    TensorOptions changed = *this;
+    changed.pinned_ = wanted;
+    return changed;
+  }
+  TensorOptions pinned_memory(const std::optional<bool>& wanted) const;
+  TensorOptions memory_format(MemoryFormat format) const {
+    TensorOptions changed = *this;
+    changed.format_ = static_cast<int8_t>(format);
+    return changed;
+  }
+  caffe2::TypeMeta dtype() const { return dtype_ < 0 ? kFloat : static_cast<ScalarType>(dtype_); }
+  Device device() const {
+    return device_type_ < 0 ? Device(kCPU) : Device(static_cast<DeviceType>(device_type_), device_index_);
+  }
+  Layout layout() const { return layout_ < 0 ? kStrided : static_cast<Layout>(layout_); }
+  bool requires_grad() const { return grad_ == 1; }
+  bool pinned_memory() const { return pinned_ == 1; }
+  bool is_cuda() const { return device().is_cuda(); }
+  bool has_dtype() const { return dtype_ >= 0; }
+  bool has_device() const { return device_type_ >= 0; }
+  std::optional<caffe2::TypeMeta> dtype_opt() const;
+  std::optional<Device> device_opt() const;
+  std::optional<Layout> layout_opt() const;
+  std::optional<bool> pinned_memory_opt() const;
+  std::optional<bool> requires_grad_opt() const;
+  std::optional<MemoryFormat> memory_format_opt() const;
+
+ private:
+  int8_t dtype_ = -1, device_type_ = -1, device_index_ = -1, layout_ = -1, grad_ = -1, pinned_ = -1, format_ = -1;
+};
+inline TensorOptions dtype(ScalarType type) { return TensorOptions().dtype(type); }
+inline TensorOptions dtype(caffe2::TypeMeta type) { return TensorOptions().dtype(type); }
+template <class T>
+TensorOptions dtype() {
+  return TensorOptions().dtype<T>();
+}
+inline TensorOptions device(Device device) { return TensorOptions().device(device); }
+inline TensorOptions device(DeviceType device) { return TensorOptions().device(device); }
+inline TensorOptions device_index(int index) { return TensorOptions().device_index(index); }
+inline TensorOptions layout(Layout layout) { return TensorOptions().layout(layout); }
+inline TensorOptions requires_grad(bool wanted = true) { return TensorOptions().requires_grad(wanted); }
+
+}  // namespace kc
+}  // namespace c10

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is at::Tensor here? A counted reference to kiln's record of a tensor (kiln/tensor.h), which holds torch's handle
+// and what the C shim told about it. Ops are declared below from compat/ops.txt and reach torch through its dispatcher.
+#pragma once
+
+#include <kiln/compat/accessor.h>
+#include <kiln/compat/scalar.h>
+
+namespace kiln::detail {
+struct TensorRep;
+}
+
+namespace at {
+inline namespace kc {
+
+class Tensor;
+struct TensorIndex;
+struct Storage;
+class DeprecatedTypeProperties;
+using TensorList = ArrayRef<Tensor>;
+using ITensorListRef = TensorList;
+using TensorBase = Tensor;
+struct Generator {};
+
+namespace detail {
+// The head of kiln::detail::TensorRep, read in place.
+struct Rep {
+  void* data;
+  const int64_t* sizes;
+  const int64_t* strides;
+  int64_t numel;
+  int32_t ndim;
+  int32_t dtype;
+  int32_t device_type;
+  int32_t device_index;
+  bool contiguous;
+};
+void retain(Rep*);
+void release(Rep*);
+[[noreturn]] void undefined_tensor();
+[[noreturn]] void wrong_dtype(ScalarType wanted, ScalarType found);
+[[noreturn]] void wrong_dims(const char* accessor, int64_t wanted, int64_t found);
+[[noreturn]] void too_many_elements();
+int64_t wrapped(int64_t dim, int64_t ndim);  // throws torch's IndexError
+Device device_of(const Rep*);                // CUDA for a CPU tensor while the engine stands in for the GPU
+}  // namespace detail
+
+template <class T>
+using remove_const_t = std::remove_const_t<T>;
+
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const Tensor& o) : rep_(o.rep_) {
+    if (rep_) detail::retain(rep_);
+  }
+  Tensor(Tensor&& o) noexcept : rep_(o.rep_) { o.rep_ = nullptr; }
+  Tensor& operator=(const Tensor& o) & {
+    Tensor copy(o);
+    std::swap(rep_, copy.rep_);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) & noexcept {
+    std::swap(rep_, o.rep_);
+    return *this;
+  }
+  // x[i] = y and x.slice(...) = y write into the tensor.
+  Tensor& operator=(const Tensor& o) && { return copy_(o); }
+  Tensor& operator=(Tensor&& o) && { return copy_(o); }
+  Tensor& operator=(const Scalar& value) && { return fill_(value); }
+  ~Tensor() {
+    if (rep_) detail::release(rep_);
+  }
+
+  bool defined() const { return rep_ != nullptr; }
+  void reset() { *this = Tensor(); }
+  bool is_same(const Tensor& o) const;
+  int64_t use_count() const { return rep_ ? 1 : 0; }
+  int64_t dim() const { return rep()->ndim; }
+  int64_t ndimension() const { return dim(); }
+  int64_t numel() const { return rep()->numel; }
+  IntArrayRef sizes() const { return {rep()->sizes, static_cast<size_t>(rep_->ndim)}; }
+  IntArrayRef strides() const { return {rep()->strides, static_cast<size_t>(rep_->ndim)}; }
+  IntArrayRef sym_sizes() const { return sizes(); }
+  int64_t size(int64_t d) const { return rep()->sizes[at_dim(d)]; }
+  int64_t sym_size(int64_t d) const { return size(d); }
+  int64_t stride(int64_t d) const { return rep()->strides[at_dim(d)]; }
+  ScalarType scalar_type() const { return static_cast<ScalarType>(rep()->dtype); }
+  caffe2::TypeMeta dtype() const { return scalar_type(); }
+  Device device() const { return detail::device_of(rep()); }
+  int64_t get_device() const { return device().is_cuda() ? device().index() : -1; }
+  Layout layout() const { return kStrided; }
+  bool is_cuda() const { return rep_ && device().is_cuda(); }
+  bool is_cpu() const { return rep_ && device().is_cpu(); }
+  bool is_meta() const { return false; }
+  bool is_hip() const { return false; }
+  bool is_sparse() const { return false; }
+  bool is_quantized() const { return false; }
+  bool is_floating_point() const { return isFloatingType(scalar_type()); }
+  bool is_complex() const { return isComplexType(scalar_type()); }
+  bool is_signed() const {
+    return scalar_type() != kByte && scalar_type() != kBool && scalar_type() < ScalarType::UInt16;
+  }
+  int64_t element_size() const { return elementSize(scalar_type()); }
+  size_t itemsize() const { return static_cast<size_t>(element_size()); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
+  int64_t storage_offset() const;
+  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
+    return format == MemoryFormat::Contiguous ? rep()->contiguous : is_contiguous_as(format);
+  }
+  bool is_non_overlapping_and_dense() const;
+  MemoryFormat suggest_memory_format() const;
+  TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
+  bool requires_grad() const;
+  const Tensor& set_requires_grad(bool wanted) const;
+  Tensor grad() const;
+  Tensor& mutable_grad() = delete;
+  bool is_leaf() const { return true; }
+  const DeprecatedTypeProperties& type() const;
+  std::string toString() const;
+  void print() const;
+
+  void* data_ptr() const { return rep()->data; }
+  void* mutable_data_ptr() const { return rep()->data; }
+  const void* const_data_ptr() const { return rep()->data; }
+  template <class T>
+  T* data_ptr() const {
+    return typed<T>();
+  }
+  template <class T>
+  T* mutable_data_ptr() const {
+    return typed<T>();
+  }
+  template <class T>
+  const std::remove_const_t<T>* const_data_ptr() const {
+    return typed<T>();
+  }
+  template <class T>
+  T* data() const {
+    return typed<T>();
+  }
+  Tensor data() const { return detach(); }
+  Tensor variable_data() const { return detach(); }
+  Tensor tensor_data() const { return detach(); }
+
+  template <class T, size_t N>
+  TensorAccessor<T, N> accessor() const& {
+    if (dim() != static_cast<int64_t>(N)) detail::wrong_dims("TensorAccessor", N, dim());
+    return {typed<T>(), rep_->sizes, rep_->strides};
+  }
+  template <class T, size_t N>
+  TensorAccessor<T, N> accessor() && = delete;
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+  GenericPackedTensorAccessor<T, N, Traits, Index> generic_packed_accessor() const& {
+    if (dim() != static_cast<int64_t>(N)) detail::wrong_dims("TensorAccessor", N, dim());
+    return {static_cast<typename Traits<T>::PtrType>(typed<T>()), rep_->sizes, rep_->strides};
+  }
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor32<T, N, Traits> packed_accessor32() const& {
+    if (numel() > INT32_MAX) detail::too_many_elements();
+    return generic_packed_accessor<T, N, Traits, int32_t>();
+  }
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>
+  PackedTensorAccessor64<T, N, Traits> packed_accessor64() const& {
+    return generic_packed_accessor<T, N, Traits, int64_t>();
+  }
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+  GenericPackedTensorAccessor<T, N, Traits, Index> packed_accessor() const& {
+    return generic_packed_accessor<T, N, Traits, Index>();
+  }
+
+  Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  Scalar item() const;
+  template <class T>
+  T item() const {
+    return item().to<T>();
+  }
+  Tensor to(ScalarType type, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(Device device, ScalarType type, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor toType(ScalarType type) const { return to(type); }
+  Tensor toBackend(DeviceType) const = delete;
+  Tensor cpu() const { return to(TensorOptions(kCPU)); }
+  Tensor cuda() const { return to(TensorOptions(kCUDA)); }
+  template <class T>
+  Tensor to() const {
+    return to(CppTypeToScalarType<T>::value);
+  }
+  Tensor index(const std::initializer_list<TensorIndex>& indices) const;
+  Tensor index(ArrayRef<TensorIndex> indices) const;
+  Tensor& index_put_(const std::initializer_list<TensorIndex>& indices, const Tensor& value);
+  Tensor& index_put_(const std::initializer_list<TensorIndex>& indices, const Scalar& value);
+  Tensor operator[](int64_t i) const { return select(0, i); }
+  Tensor operator[](const Tensor& i) const;
+  Tensor operator[](const Scalar& i) const { return select(0, i.toLong()); }
+  Tensor operator-() const { return neg(); }
+  Tensor operator~() const { return bitwise_not(); }
+  Tensor& operator+=(const Tensor& o) { return add_(o); }
+  Tensor& operator+=(const Scalar& o) { return add_(o); }
+  Tensor& operator-=(const Tensor& o) { return sub_(o); }
+  Tensor& operator-=(const Scalar& o) { return sub_(o); }
+  Tensor& operator*=(const Tensor& o) { return mul_(o); }
+  Tensor& operator*=(const Scalar& o) { return mul_(o); }
+  Tensor& operator/=(const Tensor& o) { return div_(o); }
+  Tensor& operator/=(const Scalar& o) { return div_(o); }
+
+#include <kiln/compat/generated/methods.h>
+
+  detail::Rep* unsafe_rep() const { return rep_; }
+  // Takes over one reference.
+  static Tensor adopt(detail::Rep* rep) {
+    Tensor tensor;
+    tensor.rep_ = rep;
+    return tensor;
+  }
+  detail::Rep* unsafeGetTensorImpl() const { return rep_; }
+
+ private:
+  const detail::Rep* rep() const {
+    if (__builtin_expect(!rep_, 0)) detail::undefined_tensor();
+    return rep_;
+  }
+  int64_t at_dim(int64_t d) const {
+    const int64_t n = rep_->ndim;
+    if (__builtin_expect(d >= 0 && d < n, 1)) return d;
+    return detail::wrapped(d, n);
+  }
+  template <class T>
+  T* typed() const {
+    constexpr ScalarType wanted = CppTypeToScalarType<std::remove_const_t<T>>::value;
+    if (__builtin_expect(scalar_type() != wanted, 0)) detail::wrong_dtype(wanted, scalar_type());
+    return static_cast<T*>(rep_->data);
+  }
+  bool is_contiguous_as(MemoryFormat format) const;
+
+  detail::Rep* rep_ = nullptr;
+};
+
+// What Tensor::type() gives, of which sources use the scalar type and the device.
+class DeprecatedTypeProperties {
+ public:
+  DeprecatedTypeProperties(ScalarType type, Device device) : type_(type), device_(device) {}
+  ScalarType scalarType() const { return type_; }
+  bool is_cuda() const { return device_.is_cuda(); }
+  Device device() const { return device_; }
+  std::string toString() const;
+  operator TensorOptions() const { return TensorOptions(type_).device(device_); }
+  operator ScalarType() const { return type_; }
+  TensorOptions options() const { return TensorOptions(type_).device(device_); }
+  bool operator==(const DeprecatedTypeProperties& o) const {
+    return type_ == o.type_ && device_.type() == o.device_.type();
+  }
+  bool operator!=(const DeprecatedTypeProperties& o) const { return !(*this == o); }
+
+ private:
+  ScalarType type_;
+  Device device_;
+};
+
+#include <kiln/compat/generated/functions.h>
+
+Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}, std::optional<MemoryFormat> format = std::nullopt);
+Tensor empty_like(const Tensor& like, const TensorOptions& options = {},
+                  std::optional<MemoryFormat> format = std::nullopt);
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
+namespace detail {
+Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options, bool scalar);
+}
+template <class T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
+  return detail::tensor_of(values.data(), static_cast<int64_t>(values.size()), CppTypeToScalarType<T>::value, options,
+                           false);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+  return tensor(ArrayRef<T>(values), options);
+}
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return tensor(ArrayRef<T>(values), options);
+}
+template <class T, class = decltype(CppTypeToScalarType<T>::value)>
+Tensor tensor(T value, const TensorOptions& options = {}) {
+  return detail::tensor_of(&value, 1, CppTypeToScalarType<T>::value, options, true);
+}
+
+#define KILN_TENSOR_OPERATOR(op, name)                                              \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); } \
+  inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.name(b); }
+KILN_TENSOR_OPERATOR(+, add)
+KILN_TENSOR_OPERATOR(-, sub)
+KILN_TENSOR_OPERATOR(*, mul)
+KILN_TENSOR_OPERATOR(/, div)
+KILN_TENSOR_OPERATOR(<, lt)
+KILN_TENSOR_OPERATOR(<=, le)
+KILN_TENSOR_OPERATOR(>, gt)
+KILN_TENSOR_OPERATOR(>=, ge)
+KILN_TENSOR_OPERATOR(==, eq)
+KILN_TENSOR_OPERATOR(!=, ne)
+KILN_TENSOR_OPERATOR(%, remainder)
+KILN_TENSOR_OPERATOR(&, bitwise_and)
+KILN_TENSOR_OPERATOR(|, bitwise_or)
+KILN_TENSOR_OPERATOR(^, bitwise_xor)
+#undef KILN_TENSOR_OPERATOR
+inline Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
+inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
+inline Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
+inline Tensor operator/(const Scalar& a, const Tensor& b) { return b.reciprocal().mul(a); }
+
+inline int64_t size(const Tensor& tensor, int64_t d) { return tensor.size(d); }
+inline int64_t numel(const Tensor& tensor) { return tensor.numel(); }
+inline Device device_of_tensor(const Tensor& tensor) { return tensor.device(); }
+std::optional<Device> device_of(const Tensor& tensor);
+template <class S>
+auto operator<<(S& stream, const Tensor& value) -> decltype(stream.operator<<(1))& {
+  stream << c10::detail::join(value).c_str();
+  return stream;
+}
+template <class S>
+auto operator<<(S& stream, const DeprecatedTypeProperties& value) -> decltype(stream.operator<<(1))& {
+  stream << value.toString().c_str();
+  return stream;
+}
+
+struct NoGradGuard {
+  NoGradGuard();
+  ~NoGradGuard();
+  bool before;
+};
+struct AutoDispatchBelowADInplaceOrView {};
+
+// ---- indexing
+
+namespace indexing {
+struct None_ {};
+struct Ellipsis_ {};
+inline constexpr None_ None{};
+inline constexpr Ellipsis_ Ellipsis{};
+// A bound that may be left out.
+struct Bound {
+  int64_t value = 0;
+  bool given = false;
+  Bound() = default;
+  Bound(None_) {}
+  Bound(std::nullopt_t) {}
+  Bound(int64_t v) : value(v), given(true) {}
+  Bound(const std::optional<int64_t>& v);
+};
+struct Slice {
+  Bound start, stop, step;
+  Slice(Bound from = {}, Bound to = {}, Bound by = {}) : start(from), stop(to), step(by) {}
+};
+}  // namespace indexing
+struct TensorIndex {
+  enum class Kind { none, ellipsis, integer, boolean, slice, tensor } kind;
+  int64_t integer = 0;
+  indexing::Slice slice;
+  Tensor tensor;
+  TensorIndex(std::nullopt_t) : kind(Kind::none) {}
+  TensorIndex(indexing::None_) : kind(Kind::none) {}
+  TensorIndex(indexing::Ellipsis_) : kind(Kind::ellipsis) {}
+  TensorIndex(const char* dots);
+  TensorIndex(int64_t i) : kind(Kind::integer), integer(i) {}
+  TensorIndex(int i) : TensorIndex(static_cast<int64_t>(i)) {}
+  TensorIndex(bool b) : kind(Kind::boolean), integer(b) {}
+  TensorIndex(indexing::Slice s) : kind(Kind::slice), slice(s) {}
+  TensorIndex(Tensor t) : kind(Kind::tensor), tensor(static_cast<Tensor&&>(t)) {}
+};
+
+}  // namespace kc
+}  // namespace at
+
+namespace torch {
+using at::NoGradGuard;
+using at::Tensor;
+using at::TensorList;
+namespace indexing = at::indexing;
+namespace autograd {
+using Variable = at::Tensor;
+using variable_list = std::vector<at::Tensor>;
+}  // namespace autograd
+inline at::Tensor empty(at::IntArrayRef sizes, const at::TensorOptions& options = {},
+                        std::optional<at::MemoryFormat> format = std::nullopt) {
+  return at::empty(sizes, options, format);
+}
+using at::empty_like;
+using at::from_blob;
+}  // namespace torch

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How do rows of ops.txt become members and functions of at::? `ops.py OPS FOLDER SOURCE` writes FOLDER/methods.h,
+FOLDER/functions.h and SOURCE, in which every op is one call of the dispatcher by name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+# Written by hand in kiln/compat/tensor.h.
+BY_HAND = {"contiguous", "empty_like", "index", "to", "item", "_to_copy", "record_stream"}
+HAND_OVERLOADS = {"index_put_.tensor_index"}
+# An op that changes what the tensor's record says.
+OPTIONS = ("dtype", "layout", "device", "pin_memory")
+
+TYPES = {
+    "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&", "Scalar": "const Scalar&",
+    "Scalar?": "const std::optional<Scalar>&", "int": "int64_t", "SymInt": "int64_t", "int?": "std::optional<int64_t>",
+    "SymInt?": "std::optional<int64_t>", "float": "double", "float?": "std::optional<double>", "bool": "bool",
+    "bool?": "std::optional<bool>", "str": "const char*", "str?": "std::optional<const char*>",
+    "int[]": "IntArrayRef", "int[]?": "OptionalIntArrayRef", "float[]?": "std::optional<ArrayRef<double>>",
+    "float[]": "ArrayRef<double>", "ScalarType": "ScalarType", "ScalarType?": "std::optional<ScalarType>",
+    "Layout?": "std::optional<Layout>", "Device?": "std::optional<Device>", "MemoryFormat": "MemoryFormat",
+    "MemoryFormat?": "std::optional<MemoryFormat>", "Tensor[]": "TensorList",
+    "Tensor?[]": "ArrayRef<std::optional<Tensor>>",
+    "Generator?": "std::optional<Generator>", "bool[]": "ArrayRef<bool>",
+}  # fmt: skip
+RETURNS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar", "bool": "bool", "int": "int64_t",
+           "SymInt": "int64_t", "float": "double", "": "void"}  # fmt: skip
+
+
+@dataclass
+class Argument:
+    type: str
+    name: str
+    default: Optional[str]
+    keyword: bool
+    written: bool
+
+
+@dataclass
+class Op:
+    name: str
+    overload: str
+    arguments: list[Argument]
+    result: str
+    method: bool
+    function: bool
+
+    @property
+    def out(self) -> list[Argument]:
+        return [a for a in self.arguments if a.written and a.keyword]
+
+    @property
+    def in_place(self) -> bool:
+        return not self.out and any(a.written for a in self.arguments)
+
+
+def split(text: str) -> list[str]:
+    parts, depth, part, quoted = [], 0, "", False
+    for c in text:
+        quoted ^= c == '"' or c == "'"
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0 and not quoted:
+            parts.append(part.strip())
+            part = ""
+        else:
+            part += c
+    return [*parts, part.strip()] if part.strip() else parts
+
+
+def plain(type_name: str) -> str:
+    return re.sub(r"\[\d+\]", "[]", re.sub(r"\([^)]*\)", "", type_name)).replace("SymInt[", "int[")
+
+
+def read(row: str) -> Op:
+    marks, schema = row.split(" ", 1)
+    head, result = (
+        schema.rsplit(" -> ", 1) if not schema.endswith(")") or " -> (" not in schema else schema.rsplit(" -> (", 1)
+    )
+    result = result.rstrip(")") if " -> (" in schema else result
+    name, rest = head.split("(", 1)
+    base, _, overload = name.partition(".")
+    arguments, keyword = [], False
+    for part in split(rest.rsplit(")", 1)[0]):
+        if part == "*":
+            keyword = True
+            continue
+        match = re.match(r"(\S+(?: -> \*\))?\S*) (\w+)(?:=(.*))?$", part)
+        assert match, part
+        arguments.append(Argument(plain(match[1]), match[2], match[3], keyword, "!" in match[1]))
+    results = [plain(re.sub(r" \w+$", "", r)) for r in split(result)] if result.strip() not in ("()", "") else []
+    many = f"std::tuple<{', '.join(RETURNS[r] for r in results)}>" if len(results) > 1 else None
+    return Op(base, overload, arguments, many or RETURNS[results[0] if results else ""], "m" in marks, "f" in marks)
+
+
+def default_of(a: Argument) -> str:
+    d = a.default
+    if d is None:
+        return ""
+    if d == "None":
+        return " = {}"
+    if d in ("True", "False"):
+        return f" = {d.lower()}"
+    if d == "contiguous_format":
+        return " = MemoryFormat::Contiguous"
+    if d in ("Mean", "None_", "Sum"):
+        return " = 1"
+    if d == "long":
+        return " = kLong"
+    if d.startswith("["):
+        return f" = {{{d[1:-1]}}}"
+    if d.startswith("'"):
+        d = '"' + d[1:-1] + '"'
+    return f" = {d}"
+
+
+def cpp_type(a: Argument) -> str:
+    return "Tensor&" if a.written else TYPES[a.type]
+
+
+def grouped(op: Op) -> list[Argument]:
+    """The parameters as C++ has them: the four options are one, results come first, generators are left out."""
+    names = [a.name for a in op.arguments]
+    options = all(o in names for o in OPTIONS)
+    out = []
+    for a in op.arguments:
+        if options and a.name in OPTIONS:
+            if a.name == "dtype":
+                out.append(Argument("options", "options", "{}" if a.default is not None else None, True, False))
+        elif a.type != "Generator?" and not (a.written and a.keyword):
+            out.append(a)
+    return out
+
+
+def word(name: str) -> str:
+    return name + "_" if name in ("from", "default", "self_") else name
+
+
+def parameter(a: Argument, defaults: bool) -> str:
+    if a.type == "options":
+        return "const TensorOptions& options" + (" = {}" if defaults and a.default else "")
+    return f"{cpp_type(a)} {word(a.name)}{default_of(a) if defaults else ''}"
+
+
+def result_type(op: Op) -> str:
+    if op.out:
+        return "Tensor&" if len(op.out) == 1 else f"std::tuple<{', '.join(['Tensor&'] * len(op.out))}>"
+    return "Tensor&" if op.in_place else op.result
+
+
+def cpp_name(op: Op) -> str:
+    return op.name + "_out" if op.out else op.name
+
+
+def arguments_of(op: Op, self_name: str) -> str:
+    given = []
+    options = all(o in [a.name for a in op.arguments] for o in OPTIONS)
+    for a in op.arguments:
+        value = word(a.name)
+        if a.name == "self":
+            value = self_name
+        if options and a.name in OPTIONS:
+            value = f"option_{a.name}(options)"
+        if a.type == "Generator?":
+            continue
+        given.append(f'named("{a.name}", {value})' if a.keyword else f"plain({value})")
+    return ", ".join(given)
+
+
+def body(op: Op, self_name: str) -> str:
+    call = f'Call call("{op.name}", "{op.overload}", {{{arguments_of(op, self_name)}}});'
+    if op.out:
+        names = [a.name for a in op.out]
+        again = " ".join(f"refresh({n});" for n in names)
+        back = names[0] if len(names) == 1 else f"std::tie({', '.join(names)})"
+        return f"{call} {again} return {back};"
+    if op.in_place:
+        target = next(a.name for a in op.arguments if a.written)
+        target = self_name if target == "self" else target
+        return f"{call} refresh({target}); return const_cast<Tensor&>({target});"
+    return call if op.result == "void" else f"{call} return call.result<{op.result}>();"
+
+
+def main() -> None:
+    rows, folder, source = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+    methods, functions, definitions, seen = [], [], [], set()
+    for row in rows.read_text().splitlines():
+        if not row or row.startswith("#"):
+            continue
+        op = read(row)
+        if op.name in BY_HAND:
+            continue
+        parameters = grouped(op)
+        if op.function:
+            outs = [f"Tensor& {a.name}" for a in op.out]
+            declared = ", ".join(outs + [parameter(a, True) for a in parameters])
+            defined = ", ".join(outs + [parameter(a, False) for a in parameters])
+            key = (cpp_name(op), defined)
+            if key not in seen:
+                seen.add(key)
+                functions.append(f"{result_type(op)} {cpp_name(op)}({declared});")
+                definitions.append(f"{result_type(op)} {cpp_name(op)}({defined}) {{ {body(op, 'self')} }}")
+        if op.method and any(a.name == "self" for a in parameters):
+            own = [a for a in parameters if a.name != "self"]
+            declared = ", ".join(parameter(a, True) for a in own)
+            defined = ", ".join(parameter(a, False) for a in own)
+            methods.append(f"  {result_type(op)} {op.name}({declared}) const;")
+            definitions.append(f"{result_type(op)} Tensor::{op.name}({defined}) const {{ {body(op, '(*this)')} }}")
+    folder.mkdir(parents=True, exist_ok=True)
+    head = "// SPDX-License-Identifier: Apache-2.0\n// Made by compat/ops.py from compat/ops.txt.\n"
+    write(folder / "methods.h", head + "\n".join(methods) + "\n")
+    write(folder / "functions.h", head + "\n".join(functions) + "\n")
+    write(source, head + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\nusing namespace detail;\n\n'
+          + "\n".join(definitions) + "\n\n}  // namespace kc\n}  // namespace at\n")  # fmt: skip
+
+
+def write(path: Path, text: str) -> None:
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+
+
+main()

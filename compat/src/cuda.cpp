@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who answers at::cuda's questions? torch for the current stream, the CUDA runtime (or the engine in its place) for the
+// rest.
+#include <kiln/compat/cuda.h>
+
+#include "call.h"
+#include "convert.h"
+#include "front.h"
+#include "torch.h"
+
+// The front of the runtime defines these (runtime/src/cudart.def); CUDA's headers are not needed to build the archive.
+using Code = int;
+extern "C" {
+Code cudaGetDevice(int*);
+Code cudaSetDevice(int);
+Code cudaGetDeviceCount(int*);
+Code cudaDeviceSynchronize(void);
+Code cudaStreamSynchronize(cudaStream_t);
+Code cudaStreamQuery(cudaStream_t);
+Code cudaGetLastError(void);
+const char* cudaGetErrorString(Code);
+const char* cudaGetErrorName(Code);
+}
+
+namespace c10 {
+namespace cuda {
+inline namespace kc {
+
+namespace {
+
+bool on_gpu() {
+  const kiln::detail::Call* call = kiln::detail::current_call();
+  return (call ? call->backend : kiln::detail::default_backend()) == kiln::detail::Backend::real;
+}
+
+void require(Code code) {
+  if (code) impl::throw_cuda_error(code);
+}
+
+}  // namespace
+
+CUDAStream getCurrentCUDAStream(DeviceIndex device) {
+  if (!on_gpu()) return {nullptr, 0};
+  if (device < 0) device = current_device();
+  kiln::detail::torch_require();
+  return {static_cast<cudaStream_t>(kiln::detail::torch_current_stream(device)), device};
+}
+CUDAStream getDefaultCUDAStream(DeviceIndex device) {
+  return {nullptr, device < 0 && on_gpu() ? current_device() : device};
+}
+CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device) { return {stream, device}; }
+void CUDAStream::synchronize() const { require(cudaStreamSynchronize(stream_)); }
+bool CUDAStream::query() const {
+  constexpr Code kNotReady = 600;
+  const Code code = cudaStreamQuery(stream_);
+  if (code == kNotReady) return false;
+  require(code);
+  return true;
+}
+
+DeviceIndex current_device() {
+  int device = 0;
+  require(cudaGetDevice(&device));
+  return static_cast<DeviceIndex>(device);
+}
+DeviceIndex device_count() noexcept {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == 0 ? static_cast<DeviceIndex>(count) : DeviceIndex(0);
+}
+void set_device(DeviceIndex device) { require(cudaSetDevice(device)); }
+void device_synchronize() { require(cudaDeviceSynchronize()); }
+
+OptionalCUDAGuard::OptionalCUDAGuard(const std::optional<Device>& device) {
+  if (device) set_device(*device);
+}
+OptionalCUDAGuard::OptionalCUDAGuard(const std::optional<DeviceIndex>& index) {
+  if (index) set_index(*index);
+}
+
+void OptionalCUDAGuard::set_index(DeviceIndex index) {
+  if (!on_gpu()) return;
+  const int now = current_device();
+  if (before_ < 0) before_ = now;
+  if (now != index) kc::set_device(index);
+}
+void OptionalCUDAGuard::reset() {
+  if (before_ >= 0 && on_gpu()) cudaSetDevice(before_);
+  before_ = -1;
+}
+CUDAGuard::CUDAGuard(Device device) {
+  if (!device.is_cuda()) {
+    if (!on_gpu()) return;
+    throw Error(c10::str("Expected a CUDA device, but got ", device));
+  }
+  guard_.set_device(device);
+}
+
+namespace impl {
+void throw_cuda_error(int code) {
+  cudaGetLastError();  // else the next call of anybody reports this one's error
+  throw Error(str("CUDA error: ", cudaGetErrorString(code), "\nSearch for `", cudaGetErrorName(code),
+                  "' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n"
+                  "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+                  "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with "
+                  "`TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"));
+}
+}  // namespace impl
+
+}  // namespace kc
+}  // namespace cuda
+}  // namespace c10
+
+namespace at {
+namespace cuda {
+inline namespace kc {
+void no_such_device(int64_t device) {
+  throw Error(c10::str("device >= 0 && device < num_gpus INTERNAL ASSERT FAILED. device=", device,
+                       ", num_gpus=", static_cast<int>(device_count())));
+}
+}  // namespace kc
+}  // namespace cuda
+}  // namespace at

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does at::Tensor do beyond the generated ops? Its record, new tensors, conversions, indexing.
+#include <stdio.h>
+#include <string.h>
+
+#include "dynamic.h"
+#include "front.h"
+#include "op_call.h"
+#include "torch.h"
+
+namespace at {
+inline namespace kc {
+
+using kiln::compat::checked;
+using kiln::compat::engine_stands_in;
+using kiln::compat::object_from;
+using kiln::compat::Ref;
+using kiln::compat::WithGil;
+using RuntimeRep = kiln::detail::TensorRep;
+
+namespace detail {
+
+static_assert(offsetof(Rep, numel) == offsetof(RuntimeRep, numel) &&
+                  offsetof(Rep, ndim) == offsetof(RuntimeRep, ndim) &&
+                  offsetof(Rep, dtype) == offsetof(RuntimeRep, dtype) && sizeof(kiln::Dtype) == 4 &&
+                  offsetof(Rep, device_type) == offsetof(RuntimeRep, device) && sizeof(kiln::DeviceType) == 4 &&
+                  offsetof(Rep, contiguous) == offsetof(RuntimeRep, contiguous),
+              "the head of a record is read in place");
+
+void retain(Rep* rep) { kiln::detail::retain(reinterpret_cast<RuntimeRep*>(rep)); }
+void release(Rep* rep) { kiln::detail::release(reinterpret_cast<RuntimeRep*>(rep)); }
+
+Device device_of(const Rep* rep) {
+  if (rep->device_type == 0) return engine_stands_in() ? Device(kCUDA, 0) : Device(kCPU);
+  return Device(static_cast<DeviceType>(rep->device_type), static_cast<DeviceIndex>(rep->device_index));
+}
+
+}  // namespace detail
+
+namespace {
+
+template <class F>
+F shim(const char* name) {
+  return reinterpret_cast<F>(kiln::detail::find_symbol(kiln::detail::torch_library_of_shim(), name));
+}
+
+void* handle_of(const Tensor& tensor) {
+  return static_cast<kiln::detail::Rep*>(reinterpret_cast<RuntimeRep*>(tensor.unsafe_rep()))->handle;
+}
+
+Tensor of_rep(kiln::detail::TensorRep* rep) { return Tensor::adopt(reinterpret_cast<detail::Rep*>(rep)); }
+
+// The device as the allocator must be told.
+kiln::Device place(const TensorOptions& options) {
+  Device device = options.device();
+  if (device.is_cuda() && engine_stands_in()) device = Device(kCPU);
+  int index = device.index();
+  if (device.is_cuda() && index < 0) {
+    static const auto current = shim<int (*)(int32_t*)>("aoti_torch_get_current_device_index");
+    int32_t now = 0;
+    if (current) current(&now);
+    index = now;
+  }
+  return {static_cast<kiln::DeviceType>(device.type()), device.is_cpu() ? 0 : index};
+}
+
+bool is_plain(const TensorOptions& options, const std::optional<MemoryFormat>& format) {
+  return !options.pinned_memory() && !options.requires_grad() && options.layout() == kStrided &&
+         (!format || *format == MemoryFormat::Contiguous) &&
+         (options.device().is_cpu() || options.device().is_cuda()) && options.dtype() != ScalarType::Undefined;
+}
+
+Tensor empty_dense(IntArrayRef sizes, const TensorOptions& options) {
+  kiln::detail::torch_require();
+  std::vector<int64_t> strides(sizes.size());
+  int64_t next = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = next;
+    next *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return of_rep(kiln::detail::torch_empty({sizes.data(), sizes.size()}, {strides.data(), strides.size()},
+                                          static_cast<kiln::Dtype>(options.dtype().toScalarType()), place(options)));
+}
+
+bool any_negative(IntArrayRef sizes) {
+  for (int64_t size : sizes)
+    if (size < 0) return true;
+  return false;
+}
+
+}  // namespace
+
+Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  if (is_plain(options, format) && !any_negative(sizes)) return empty_dense(sizes, options);
+  detail::Call call(
+      "empty", "memory_format",
+      {detail::plain(sizes), detail::named("dtype", detail::option_dtype(options)),
+       detail::named("layout", detail::option_layout(options)), detail::named("device", detail::option_device(options)),
+       detail::named("pin_memory", detail::option_pin_memory(options)), detail::named("memory_format", format)});
+  Tensor made = call.result<Tensor>();
+  if (options.requires_grad()) made.set_requires_grad(true);
+  return made;
+}
+
+Tensor empty_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  const TensorOptions whole = TensorOptions(options.has_dtype() ? options.dtype().toScalarType() : like.scalar_type())
+                                  .device(options.has_device() ? options.device() : like.device())
+                                  .pinned_memory(options.pinned_memory_opt());
+  if (is_plain(whole, format) && !options.requires_grad() && like.is_contiguous())
+    return empty_dense(like.sizes(), whole);
+  detail::Call call(
+      "empty_like", "",
+      {detail::plain(like), detail::named("dtype", detail::option_dtype(options)),
+       detail::named("layout", detail::option_layout(options)), detail::named("device", detail::option_device(options)),
+       detail::named("pin_memory", detail::option_pin_memory(options)), detail::named("memory_format", format)});
+  return call.result<Tensor>();
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  using FromBlob = int (*)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t, void**);
+  static const auto make = shim<FromBlob>("aoti_torch_create_tensor_from_blob");
+  const kiln::Device where = place(options);
+  void* handle = nullptr;
+  if (make(data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0,
+           static_cast<int32_t>(options.dtype().toScalarType()), static_cast<int32_t>(where.type), where.index,
+           &handle))
+    throw Error("torch refused to make a tensor of the caller's memory");
+  return kiln::compat::adopt_handle(handle);
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t next = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = next;
+    next *= sizes[d] > 1 ? sizes[d] : 1;
+  }
+  return from_blob(data, sizes, strides, options);
+}
+
+namespace detail {
+Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options, bool scalar) {
+  const int64_t sizes[] = {count};
+  Tensor made = empty_dense(scalar ? IntArrayRef() : IntArrayRef(sizes, 1), TensorOptions(type));
+  memcpy(made.data_ptr(), data, static_cast<size_t>(count * elementSize(type)));
+  TensorOptions wanted = options;
+  // As torch.tensor: floating values become the default dtype.
+  if (!wanted.has_dtype()) wanted = wanted.dtype(type == kDouble ? kFloat : type);
+  if (wanted.dtype() == type && !(wanted.has_device() && wanted.device().is_cuda())) return made;
+  return made.to(wanted);
+}
+}  // namespace detail
+
+bool Tensor::is_same(const Tensor& o) const {
+  return rep_ == o.rep_ || (rep_ && o.rep_ && data_ptr() == o.data_ptr() && sizes() == o.sizes());
+}
+
+int64_t Tensor::storage_offset() const {
+  static const auto get = shim<int (*)(void*, int64_t*)>("aoti_torch_get_storage_offset");
+  int64_t offset = 0;
+  rep();
+  get(handle_of(*this), &offset);
+  return offset;
+}
+
+bool Tensor::is_non_overlapping_and_dense() const {
+  int64_t span = 1;
+  for (int64_t d = 0; d < dim(); d++) span += (size(d) - 1) * stride(d);
+  return is_contiguous() || span == numel();
+}
+
+namespace {
+std::vector<int64_t> channels_last_strides(const Tensor& t) {
+  std::vector<int64_t> strides(static_cast<size_t>(t.dim()));
+  int64_t next = 1;
+  auto take = [&](int64_t d) {
+    strides[static_cast<size_t>(d)] = next;
+    next *= t.size(d);
+  };
+  take(1);
+  for (int64_t d = t.dim() - 1; d >= 2; d--) take(d);
+  take(0);
+  return strides;
+}
+}  // namespace
+
+bool Tensor::is_contiguous_as(MemoryFormat format) const {
+  const int64_t wanted = format == MemoryFormat::ChannelsLast ? 4 : format == MemoryFormat::ChannelsLast3d ? 5 : -1;
+  if (dim() != wanted) return false;
+  const std::vector<int64_t> strides = channels_last_strides(*this);
+  for (int64_t d = 0; d < dim(); d++)
+    if (size(d) != 1 && stride(d) != strides[static_cast<size_t>(d)]) return false;
+  return true;
+}
+
+MemoryFormat Tensor::suggest_memory_format() const {
+  if (dim() == 4 && !is_contiguous() && is_contiguous_as(MemoryFormat::ChannelsLast)) return MemoryFormat::ChannelsLast;
+  if (dim() == 5 && !is_contiguous() && is_contiguous_as(MemoryFormat::ChannelsLast3d))
+    return MemoryFormat::ChannelsLast3d;
+  return MemoryFormat::Contiguous;
+}
+
+Tensor Tensor::contiguous(MemoryFormat format) const {
+  if (is_contiguous(format)) return *this;
+  detail::Call call("contiguous", "", {detail::plain(*this), detail::named("memory_format", format)});
+  return call.result<Tensor>();
+}
+
+Scalar Tensor::item() const {
+  detail::Call call("item", "", {detail::plain(*this)});
+  return call.result<Scalar>();
+}
+
+namespace {
+Tensor convert(const Tensor& self, std::optional<ScalarType> type, std::optional<Device> device, const TensorOptions& o,
+               bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+  if (device && device->is_cuda() && engine_stands_in()) device = Device(kCPU);
+  detail::Call call("to", "dtype_layout",
+                    {detail::plain(self), detail::named("dtype", type), detail::named("layout", o.layout_opt()),
+                     detail::named("device", device), detail::named("pin_memory", o.pinned_memory_opt()),
+                     detail::named("non_blocking", non_blocking), detail::named("copy", copy),
+                     detail::named("memory_format", format)});
+  return call.result<Tensor>();
+}
+}  // namespace
+
+Tensor Tensor::to(ScalarType type, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+  if (type == scalar_type() && !copy && !format) return *this;
+  return convert(*this, type, std::nullopt, {}, non_blocking, copy, format);
+}
+Tensor Tensor::to(Device device, ScalarType type, bool non_blocking, bool copy,
+                  std::optional<MemoryFormat> format) const {
+  return convert(*this, type, device, {}, non_blocking, copy, format);
+}
+Tensor Tensor::to(const TensorOptions& o, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+  return convert(*this, detail::option_dtype(o), o.device_opt(), o, non_blocking, copy,
+                 format ? format : o.memory_format_opt());
+}
+Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+  return convert(*this, other.scalar_type(), other.device(), {}, non_blocking, copy, format);
+}
+
+// ---- what only Python has
+
+namespace {
+
+Ref attribute(const Tensor& tensor, const char* name) {
+  return checked(PyObject_GetAttrString(object_from(tensor).get(), name));
+}
+
+Ref index_object(const TensorIndex& index) {
+  auto number = [](const indexing::Bound& bound) {
+    return bound.given ? checked(PyLong_FromLongLong(bound.value)) : Ref::to(kiln::compat::py_none());
+  };
+  switch (index.kind) {
+    case TensorIndex::Kind::none:
+      return Ref::to(kiln::compat::py_none());
+    case TensorIndex::Kind::ellipsis:
+      return Ref::to(reinterpret_cast<PyObject*>(_Py_EllipsisObject));
+    case TensorIndex::Kind::integer:
+      return checked(PyLong_FromLongLong(index.integer));
+    case TensorIndex::Kind::boolean:
+      return checked(PyBool_FromLong(index.integer != 0));
+    case TensorIndex::Kind::slice: {
+      Ref start = number(index.slice.start), stop = number(index.slice.stop), step = number(index.slice.step);
+      return checked(PySlice_New(start.get(), stop.get(), step.get()));
+    }
+    default:
+      return object_from(index.tensor);
+  }
+}
+
+Ref index_tuple(ArrayRef<TensorIndex> indices) {
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(indices.size())));
+  for (size_t i = 0; i < indices.size(); i++)
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), index_object(indices[i]).take());
+  return tuple;
+}
+
+void assign(const Tensor& self, ArrayRef<TensorIndex> indices, Ref value) {
+  Ref object = object_from(self), key = index_tuple(indices);
+  if (PyObject_SetItem(object.get(), key.get(), value.get())) kiln::compat::throw_python_error();
+}
+
+}  // namespace
+
+std::optional<Device> device_of(const Tensor& tensor) {
+  return tensor.defined() ? std::optional<Device>(tensor.device()) : std::nullopt;
+}
+
+indexing::Bound::Bound(const std::optional<int64_t>& v) : value(v.value_or(0)), given(v.has_value()) {}
+
+TensorIndex::TensorIndex(const char* dots) : kind(Kind::ellipsis) {
+  if (strcmp(dots, "..."))
+    throw Error(c10::str("Expected \"...\" to represent an ellipsis index, but got \"", dots, "\""));
+}
+
+Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
+  WithGil gil;
+  Ref object = object_from(*this), key = index_tuple(indices);
+  Ref found = checked(PyObject_GetItem(object.get(), key.get()));
+  return kiln::compat::tensor_from(found.get());
+}
+Tensor Tensor::index(const std::initializer_list<TensorIndex>& indices) const {
+  return index(ArrayRef<TensorIndex>(indices));
+}
+Tensor& Tensor::index_put_(const std::initializer_list<TensorIndex>& indices, const Tensor& value) {
+  WithGil gil;
+  assign(*this, indices, object_from(value));
+  return *this;
+}
+Tensor& Tensor::index_put_(const std::initializer_list<TensorIndex>& indices, const Scalar& value) {
+  WithGil gil;
+  assign(*this, indices, object_from(detail::plain(value).value));
+  return *this;
+}
+Tensor Tensor::operator[](const Tensor& i) const { return index({TensorIndex(i)}); }
+
+bool Tensor::requires_grad() const {
+  if (!kiln::compat::has_python()) return false;
+  WithGil gil;
+  return PyObject_IsTrue(attribute(*this, "requires_grad").get()) == 1;
+}
+const Tensor& Tensor::set_requires_grad(bool wanted) const {
+  WithGil gil;
+  Ref object = object_from(*this), value = checked(PyBool_FromLong(wanted));
+  if (PyObject_SetAttrString(object.get(), "requires_grad", value.get())) kiln::compat::throw_python_error();
+  return *this;
+}
+Tensor Tensor::grad() const {
+  WithGil gil;
+  Ref found = attribute(*this, "grad");
+  return found.get() == kiln::compat::py_none() ? Tensor() : kiln::compat::tensor_from(found.get());
+}
+
+std::string DeprecatedTypeProperties::toString() const {
+  return std::string(device_.is_cuda() ? "CUDA" : "CPU") + c10::toString(type_) + "Type";
+}
+std::string Tensor::toString() const { return type().toString(); }
+const DeprecatedTypeProperties& Tensor::type() const {
+  static const DeprecatedTypeProperties* table[2][64] = {};
+  const bool cuda = is_cuda();
+  const DeprecatedTypeProperties*& entry = table[cuda][static_cast<int>(scalar_type()) & 63];
+  if (!entry) entry = new DeprecatedTypeProperties(scalar_type(), cuda ? Device(kCUDA) : Device(kCPU));
+  return *entry;
+}
+void Tensor::print() const { fprintf(stderr, "[%s %s]\n", toString().c_str(), c10::str(sizes()).c_str()); }
+
+NoGradGuard::NoGradGuard() {
+  static const auto get = shim<bool (*)()>("aoti_torch_grad_mode_is_enabled");
+  static const auto set = shim<void (*)(bool)>("aoti_torch_grad_mode_set_enabled");
+  before = get();
+  set(false);
+}
+NoGradGuard::~NoGradGuard() {
+  static const auto set = shim<void (*)(bool)>("aoti_torch_grad_mode_set_enabled");
+  set(before);
+}
+
+}  // namespace kc
+}  // namespace at

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which headers does a source get that includes torch's: kiln's compat headers, or torch's own?
+#include "build/compat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace kiln::build {
+
+namespace {
+
+constexpr int kMemoryVersion = 1;
+constexpr size_t kHashDigits = 16;
+
+Result<fs::path> memory_file(const fs::path& source, const World& world) {
+  TRY(fs::path cache, project::cache_folder(world.env));
+  return cache / "compat" / (hash_hex(source.string()).substr(0, kHashDigits) + ".json");
+}
+
+// A memory holds while the kiln is the same, and the file is as it was or still names what was lacking.
+std::optional<Lack> remembered(const Source& source, const World& world) {
+  auto file = memory_file(source.file, world);
+  auto text = file ? world.files.read(*file) : Result<std::string>(std::string());
+  auto json = text ? parse_json(*text, "compat memory") : Result<Json>(Json());
+  if (!json || !json->is_object() || json->value("kiln_compat", 0) != kMemoryVersion) return std::nullopt;
+  if (json->value("version", "") != KILN_VERSION_STRING) return std::nullopt;
+  auto content = world.files.read(source.file);
+  if (!content) return std::nullopt;
+  std::string symbol = json->value("symbol", "");
+  bool same = json->value("content", "") == hash_hex(*content);
+  if (!same && (symbol.empty() || content->find(symbol) == std::string::npos)) return std::nullopt;
+  return Lack{source.shown, json->value("place", ""), symbol};
+}
+
+struct Python {
+  fs::path torch;    // the package
+  fs::path include;  // Python.h
+};
+
+// Asked of the Python that will load the result; torch itself is not imported, which would take seconds.
+Result<Python> ask_python(const World& world) {
+  std::string path = world.env.get("PATH").value_or("/usr/bin:/bin");
+  std::vector<fs::path> candidates;
+  if (auto chosen = world.env.get("KILN_PYTHON")) candidates.emplace_back(*chosen);
+  if (auto environment = world.env.get("VIRTUAL_ENV")) candidates.push_back(fs::path(*environment) / "bin" / "python3");
+  candidates.push_back(sys::find_program(world.files, "python3", path));
+  for (const fs::path& python : candidates) {
+    if (python.empty()) continue;
+    sys::ProcessSpec spec;
+    spec.arguments = {python.string(), "-c",
+                      "import importlib.util as u, sysconfig\n"
+                      "s = u.find_spec('torch')\n"
+                      "print('kiln-torch', s.submodule_search_locations[0] if s else '')\n"
+                      "print('kiln-include', sysconfig.get_paths()['include'])"};
+    spec.env = world.env;
+    auto result = world.processes.run(spec);
+    if (!result || result->exit_code) continue;
+    Python found;
+    for (std::string_view line : text::lines(result->out)) {
+      if (line.starts_with("kiln-torch ")) found.torch = fs::path(text::trim(line.substr(11)));
+      if (line.starts_with("kiln-include ")) found.include = fs::path(text::trim(line.substr(13)));
+    }
+    if (!found.torch.empty()) return found;
+  }
+  return Error{Fault::Environment, "cannot build with torch's own headers", "no python3 here has a package torch",
+               "set KILN_PYTHON to the Python that has it"};
+}
+
+// Whose fault is it? A slip of the pen is the author's, and another minute with torch's headers would not mend it.
+constexpr std::string_view kOwnSigns[] = {
+    "expected a ",  "expected an ", "expected ';'",
+    "expected '}'", "expected ‘",   "unrecognized token",
+    "unterminated", "stray ‘",      "was not declared in this scope; did you mean ‘std::"};
+
+std::string_view quoted(std::string_view line) {
+  for (auto [open, close] :
+       {std::pair<std::string_view, std::string_view>{"\"", "\""}, {"‘", "’"}, {"'", "'"}, {"`", "'"}}) {
+    size_t begin = line.find(open);
+    if (begin == std::string_view::npos) continue;
+    size_t end = line.find(close, begin + open.size());
+    if (end != std::string_view::npos) return line.substr(begin + open.size(), end - begin - open.size());
+  }
+  return {};
+}
+
+// `namespace "pybind11" has no member "class_"`: the last quoted word says more than the first.
+std::string symbol_in(std::string_view message) {
+  if (size_t at = message.find(": No such file or directory"); at != std::string_view::npos) {
+    std::string_view name = text::trim(message.substr(0, at));
+    return std::string(name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1));
+  }
+  size_t member = message.find("has no member");
+  if (member != std::string_view::npos) return std::string(quoted(message.substr(member)));
+  return std::string(quoted(message));
+}
+
+}  // namespace
+
+Status choose_torch_headers(Plan& plan, const Request& request, const World& world, bool torchs_own) {
+  bool any = std::any_of(plan.sources.begin(), plan.sources.end(),
+                         [](const Source& s) { return !s.facts.torch_header.empty(); });
+  if (!any) return {};
+  std::set<std::string> leaked;
+  for (const Source& source : plan.sources) {
+    leaked.insert(source.facts.leaked.begin(), source.facts.leaked.end());
+    if (torchs_own || request.compat != "auto" || source.facts.torch_header.empty()) continue;
+    if (auto lack = remembered(source, world)) {
+      torchs_own = true;
+      if (world.on_note)
+        world.on_note(fmt::format("{}: with torch's own headers, as before: kiln's compat headers lack {}",
+                                  source.shown, lack->symbol));
+    }
+  }
+  plan.leaked.assign(leaked.begin(), leaked.end());
+  plan.torch = torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
+  bool wants_python = leaked.contains("Python.h");
+  if (plan.torch == TorchHeaders::Compat && !wants_python) return {};
+  TRY(Python python, ask_python(world));
+  plan.torch_package = python.torch;
+  plan.python_include = python.include;
+  return {};
+}
+
+std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
+  if (error.fault != Fault::Work) return std::nullopt;
+  for (std::string_view line : text::lines(error.why)) {
+    size_t at = line.find("error");
+    bool undefined = line.find("undefined reference to") != std::string_view::npos;
+    if (at == std::string_view::npos && !undefined) continue;
+    for (std::string_view sign : kOwnSigns)
+      if (line.find(sign) != std::string_view::npos) return std::nullopt;
+    std::string_view message = undefined ? line.substr(line.find("undefined reference")) : line.substr(at);
+    std::string place(text::trim(undefined ? line.substr(0, line.find("undefined reference")) : line.substr(0, at)));
+    if (place.ends_with("fatal")) place.resize(place.size() - 5);
+    while (place.ends_with(':') || place.ends_with(' ')) place.pop_back();
+    std::string symbol = symbol_in(message);
+    if (symbol.empty()) symbol = text::trim(message);
+    Lack lack{plan.sources[0].shown, place, symbol};
+    for (const Source& source : plan.sources)
+      if (error.what.ends_with(source.file.filename().string())) lack.source = source.shown;
+    return lack;
+  }
+  return std::nullopt;
+}
+
+void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
+  for (const Source& source : plan.sources) {
+    if (source.shown != lack.source) continue;
+    auto file = memory_file(source.file, world);
+    auto content = world.files.read(source.file);
+    if (!file || !content) return;
+    (void)world.files.make_directories(file->parent_path());
+    (void)world.files.write(*file,
+                            dump({{"kiln_compat", kMemoryVersion},
+                                  {"version", KILN_VERSION_STRING},
+                                  {"source", source.file.string()},
+                                  {"symbol", lack.symbol},
+                                  {"place", lack.place},
+                                  {"content", hash_hex(*content)}}),
+                            sys::Durable::No);
+  }
+}
+
+void forget_lacks(const Plan& plan, const World& world) {
+  for (const Source& source : plan.sources)
+    if (auto file = memory_file(source.file, world)) (void)world.files.remove(*file);
+}
+
+std::string fallback_note(const Lack& lack) {
+  return fmt::format("{}: kiln's compat headers lack {}: building with torch's own headers, which takes about a minute",
+                     lack.place.empty() ? lack.source : lack.place, lack.symbol);
+}
+
+std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
+  std::vector<std::string> flags;
+  if (plan.torch == TorchHeaders::None) return flags;
+  flags.push_back("-DTORCH_EXTENSION_NAME=" + plan.name);
+  flags.emplace_back("-DTORCH_API_INCLUDE_EXTENSION_H");
+  // As torch.utils.cpp_extension has them: the same source must mean the same.
+  if (cuda)
+    for (const char* name : {"-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__",
+                             "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"})
+      flags.emplace_back(name);
+  if (plan.torch == TorchHeaders::Compat) {
+    flags.push_back("-I" + plan.home.compat().string());
+    if (!plan.python_include.empty()) {
+      flags.emplace_back("-isystem");
+      flags.push_back(plan.python_include.string());
+    }
+    for (const std::string& header : plan.leaked) {
+      if (!cuda && header.starts_with("cuda_")) continue;
+      flags.emplace_back("-include");
+      flags.push_back(header);
+    }
+    return flags;
+  }
+  for (const fs::path& folder :
+       {plan.torch_package / "include", plan.torch_package / "include/torch/csrc/api/include", plan.python_include}) {
+    flags.emplace_back("-isystem");
+    flags.push_back(folder.string());
+  }
+  return flags;
+}
+
+std::vector<std::string> torch_link_words(const Plan& plan) {
+  if (plan.torch == TorchHeaders::Compat) return {plan.home.compat_archive().string()};
+  if (plan.torch != TorchHeaders::Torchs) return {};
+  std::string folder = (plan.torch_package / "lib").string();
+  std::vector<std::string> words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"};
+  if (plan.nvcc) {
+    words.emplace_back("-lc10_cuda");
+    words.emplace_back("-ltorch_cuda");
+  }
+  return words;
+}
+
+}  // namespace kiln::build
