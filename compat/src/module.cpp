@@ -64,6 +64,27 @@ std::string argument_name(const Overload& o, int i) {
   return name ? name : "arg" + std::to_string(i);
 }
 
+// A result is what it is; an argument is what converts to it.
+std::string result_name(const Type& type) {
+  switch (type.kind) {
+    case Type::Kind::integer:
+      return "int";
+    case Type::Kind::real:
+      return "float";
+    case Type::Kind::optional:
+      return result_name(*type.inner[0]) + " | None";
+    case Type::Kind::list:
+      return "list[" + result_name(*type.inner[0]) + "]";
+    case Type::Kind::tuple: {
+      std::string text = "tuple[";
+      for (int i = 0; i < type.count; i++) text += (i ? ", " : "") + result_name(*type.inner[i]);
+      return text + "]";
+    }
+    default:
+      return name_of(type);
+  }
+}
+
 std::string signature(const Overload& o, bool with_name) {
   std::string text = with_name ? o.spec.name : "";
   text += "(";
@@ -78,7 +99,7 @@ std::string signature(const Overload& o, bool with_name) {
     }
   }
   text += ") -> ";
-  return text + (o.function.result ? name_of(*o.function.result) : "None");
+  return text + (o.function.result ? result_name(*o.function.result) : "None");
 }
 
 void write_doc(Callable& c) {

@@ -33,9 +33,6 @@ struct Request {
   bool release = false;         // for other machines: no line tables, no paths, every generation of GPUs
   bool findings_fail = false;   // what ptxas finds (spills, serialised wgmma) is an error
   std::string compat = "auto";  // for sources with torch's headers: auto, require, never
-  bool time_headers = false;    // of the slow steps, by compiling those once more
-  bool full_lane = false;       // never device code alone
-  bool findings_fail = false;   // what ptxas finds (spills, serialised wgmma) is an error
   std::string build_dir;
   std::string output;  // also copy the result there
 };

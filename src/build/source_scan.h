@@ -21,8 +21,6 @@ struct SourceFacts {
   // and of headers below `own`: a library's headers hold such code for all who include them.
   std::string hopper_only;             // wgmma, setmaxnreg
   std::string blackwell_only;          // tcgen05, setmaxnreg
-  bool defines_op = false;             // KILN_OP(
-  bool defines_main = false;           // int main(
   std::string torch_header;            // the first of torch's that it includes, if any
   bool defines_python_module = false;  // PYBIND11_MODULE(
   // Headers that torch's bring along and that the text relies on, by the names it uses: "algorithm" for std::sort.

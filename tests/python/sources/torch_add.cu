@@ -16,7 +16,8 @@ torch::Tensor my_add(torch::Tensor a, const torch::Tensor& b) {
   TORCH_CHECK(a.sizes() == b.sizes(), "shapes differ: ", a.sizes(), " and ", b.sizes());
   CHECK_CONTIGUOUS(a);
   CHECK_CONTIGUOUS(b);
-  const at::cuda::OptionalCUDAGuard guard(device_of(a));
+  at::cuda::OptionalCUDAGuard guard;
+  if (a.is_cuda()) guard.set_device(a.device());
   auto out = torch::empty_like(a);
   const int64_t n = a.numel();
   if (n == 0) return out;
