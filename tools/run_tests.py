@@ -38,6 +38,8 @@ def all_steps() -> list[Step]:
         Step("format", ["tools/format"], 120),
         Step(release, ["tools/build", "release"], 1200),
         Step("units, golden, layers, hygiene", ctest("release", results / "ctest.xml"), 900, results / "ctest.xml", [release]),
+        # Before the Python tests: those of wheels use the environment that it makes.
+        Step("one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]),
     ]
     for name, folder in (("python", "tests/python"), ("kernels", "tests/kernels"), ("browser", "tests/browser")):
         if not any((ROOT / folder).rglob("test_*.py")):
@@ -45,7 +47,6 @@ def all_steps() -> list[Step]:
         junit = results / f"{name}.xml"
         steps.append(Step(name, pytest(junit, folder), 900, junit, [release], no_stage, staged))
     steps += [
-        Step("one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]),
         Step(asan, ["tools/build", "asan"], 1200),
         # Leaks are reported by the units themselves; the fuzzers stop after their bound.
         Step(
