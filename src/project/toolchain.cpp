@@ -72,10 +72,11 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
   if (auto home = find_home(env))
     if (path packaged = home->root.parent_path() / "nvidia/cu13/bin/nvcc"; files.state(packaged).is_executable)
       return from_path(files, packaged);
-  return Error{Fault::Environment, "cannot find nvcc, the CUDA compiler",
-               "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin, site-packages/nvidia/cu13/bin",
-               "pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 cuda-cudart-dev-13-0, or "
-               "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
+  return Error{
+      Fault::Environment, "cannot find nvcc, the CUDA compiler",
+      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin, site-packages/nvidia/cu13/bin",
+      "pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 cuda-cudart-dev-13-0, or "
+      "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
 }
 
 }  // namespace
