@@ -32,7 +32,10 @@ bool is_clang(const project::HostCompiler& host) {
 // Reload: a library of a name that is loaded already must not share its inline variables (STB_GNU_UNIQUE) with the
 // older one.
 Words host_code_flags(const Plan& plan) {
-  Words flags = {"-fPIC", "-fvisibility=hidden"};
+  Words flags = {"-fPIC"};
+  // A source that uses Python's C API may define its PyInit_ function by hand, without a mark that exports it.
+  bool by_hand = std::find(plan.leaked.begin(), plan.leaked.end(), "Python.h") != plan.leaked.end();
+  if (!by_hand) flags.emplace_back("-fvisibility=hidden");
   if (!is_clang(plan.host)) flags.emplace_back("-fno-gnu-unique");
   return flags;
 }
