@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln doctor`: what on this machine, in this library or in this project keeps kernels from being built or run, and
+// what mends it?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "doctor/gather.h"
+#include "doctor/report.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> libraries;
+  std::string project;
+  int process = 0;
+  bool quick = false, page = false;
+};
+
+Result<doctor::Facts> gather(const Options& options, const Context& context) {
+  doctor::Outside outside{sys::real_files(), sys::real_processes(), context.env};
+  doctor::Facts facts = doctor::gather_machine(outside, options.process);
+  for (const std::string& library : options.libraries)
+    CHECK_OK(doctor::gather_library(outside, context.directory / library, library, facts));
+  if (!options.project.empty())
+    CHECK_OK(doctor::gather_project(outside, context.directory / options.project, options.project, facts));
+  bool whole_machine = options.libraries.empty() && options.project.empty() && !options.process;
+  if (whole_machine && !options.quick && facts.toolkit.nvcc.found() && facts.ninja.found())
+    doctor::time_compile(outside, facts);
+  return facts;
+}
+
+// Whoever asks about a library wants to hear of it, not of ninja.
+std::vector<doctor::CheckResult> asked_for(const Options& options, std::vector<doctor::CheckResult> results) {
+  using doctor::Area;
+  if (options.libraries.empty() && options.project.empty()) return results;
+  std::erase_if(results, [&](const doctor::CheckResult& result) {
+    Area area = result.check->area;
+    if (area == Area::Library) return options.libraries.empty();
+    if (!options.project.empty()) return false;
+    return area != Area::Gpu || result.check->name != "driver";
+  });
+  return results;
+}
+
+Result<int> run(const Options& options, Context& context) {
+  if (options.page) {
+    context.print(doctor::troubleshooting_page());
+    return 0;
+  }
+  TRY(doctor::Facts facts, gather(options, context));
+  std::vector<doctor::CheckResult> results = asked_for(options, doctor::run_checks(facts));
+  if (context.json)
+    context.print_json(doctor::report_json(facts, results));
+  else
+    context.print(doctor::report_text(facts, results, {context.terminal.color_out, context.verbose}));
+  return doctor::worst(results) == doctor::Verdict::Fail ? 1 : 0;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("LIBRARY", options->libraries, "A .so or .whl: why would it not load or not run here?")->type_name("");
+  app.add_option("--build", options->project, "Why does the build of this project fail or take long?")
+      ->type_name("DIR");
+  app.add_option("--pid", options->process, "Which CUDA runtimes has this process mapped?")->type_name("PID");
+  app.add_flag("--quick", options->quick, "Without the timed compile of a small kernel");
+  app.add_flag("--page", options->page, "Print the troubleshooting page of the docs");
+  app.footer("Exit code: 0 no fault (warnings may be), 1 a fault. -v shows every check and the facts.");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+
+const Command doctor_command = {"doctor", "Find out what is wrong with a machine, a library or a build", setup};
+
+}  // namespace kiln::cli
