@@ -31,6 +31,7 @@ std::vector<std::string> compiled_archs(const Facts& facts) {
 
 Finding check_arch_variant(const Facts& facts) {
   if (!facts.project) return skip("no project was named");
+  if (facts.project->kiln) return ok("kiln takes the a variant where a source needs it");
   auto asked = asked_archs(facts);
   for (const SourceFile& source : facts.project->sources) {
     if (source.variant_instruction.empty()) continue;
@@ -50,9 +51,7 @@ Finding check_arch_variant(const Facts& facts) {
     std::string by = asked ? asked->by : "the GPU here";
     return fail(fmt::format("{} uses {}, which sm_90 without a does not have; {} says {}", source.name,
                             source.variant_instruction, facts.project->gencodes.empty() ? by : "setup.py", plain[0]),
-                asked && asked->by == "kiln.toml"
-                    ? fmt::format("arch = \"{}a\" in kiln.toml", plain[0])
-                    : fmt::format("export TORCH_CUDA_ARCH_LIST={}a", plain[0].starts_with("sm_") ? "9.0" : plain[0]));
+                fmt::format("export TORCH_CUDA_ARCH_LIST={}a", plain[0].starts_with("sm_") ? "9.0" : plain[0]));
   }
   return ok("no source needs a variant that is not asked for");
 }

@@ -160,7 +160,7 @@ struct SourceFile {
   std::string name;
   bool cuda = false;
   std::vector<std::string> heavy;   // headers of torch and others that cost: "torch/extension.h"
-  std::string variant_instruction;  // "wgmma.mma_async": runs on sm_90a, sm_100a ... alone
+  std::string variant_instruction;  // "wgmma": runs on sm_90a, sm_100a ... alone
 };
 
 struct PastStep {

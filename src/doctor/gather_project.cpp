@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "build/source_scan.h"
 #include "doctor/advice.h"
 #include "doctor/gather.h"
 #include "project/manifest.h"
@@ -25,9 +26,6 @@ constexpr int kDepth = 5;
 constexpr std::string_view kHeavyHeaders[] = {"torch/extension.h", "torch/torch.h",   "torch/all.h",
                                               "torch/script.h",    "torch/library.h", "torch/types.h",
                                               "ATen/ATen.h",       "ATen/Tensor.h",   "pybind11/"};
-// PTX ISA: "Supported on sm_90a" and family variants alone.
-constexpr std::string_view kVariantInstructions[] = {"wgmma.mma_async", "wgmma.fence", "setmaxnreg", "tcgen05."};
-
 bool is_source(std::string_view name) {
   for (std::string_view end : {".cu", ".cpp", ".cc", ".cxx", ".cuh", ".c"})
     if (name.ends_with(end)) return true;
@@ -82,12 +80,10 @@ SourceFile scan_project_source(std::string_view name, std::string_view text) {
       header = header.substr(0, header.find_first_of(">\""));
       for (std::string_view heavy : kHeavyHeaders)
         if (header == heavy || (heavy.ends_with("/") && header.starts_with(heavy))) source.heavy.emplace_back(header);
-      continue;
     }
-    for (std::string_view instruction : kVariantInstructions)
-      if (source.variant_instruction.empty() && line.find(instruction) != line.npos)
-        source.variant_instruction = std::string(instruction);
   }
+  build::SourceFacts scanned = build::scan_text(text);
+  source.variant_instruction = scanned.hopper_only.empty() ? scanned.blackwell_only : scanned.hopper_only;
   return source;
 }
 

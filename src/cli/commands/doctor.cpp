@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <set>
 
 #include "cli/command.h"
+#include "cli/setup_run.h"
 #include "doctor/gather.h"
 #include "doctor/report.h"
 
@@ -18,7 +20,7 @@ struct Options {
   std::vector<std::string> libraries;
   std::string project;
   int process = 0;
-  bool quick = false, page = false;
+  bool quick = false, page = false, fix = false, dry_run = false;
 };
 
 Result<doctor::Facts> gather(const Options& options, const Context& context) {
@@ -47,6 +49,26 @@ std::vector<doctor::CheckResult> asked_for(const Options& options, std::vector<d
   return results;
 }
 
+// What setup can do about the findings by itself.
+std::set<doctor::Cure> cures_of(const std::vector<doctor::CheckResult>& results) {
+  std::set<doctor::Cure> cures;
+  for (const doctor::CheckResult& result : results)
+    if (result.finding.verdict >= doctor::Verdict::Warn && result.finding.cure != doctor::Cure::None)
+      cures.insert(result.finding.cure);
+  return cures;
+}
+
+Status mend(const doctor::Facts& facts, std::set<doctor::Cure> cures, bool dry_run, const Context& context) {
+  doctor::SetupOptions setup;
+  setup.folder = facts.setup_folder;
+  setup.only = std::move(cures);
+  if (setup.folder.empty())
+    return Error{Fault::Environment, "cannot tell where to install", "neither HOME nor XDG_DATA_HOME is set",
+                 "kiln setup --prefix FOLDER"};
+  auto done = run_setup(facts, setup, dry_run, context);
+  return done ? Status() : Status(std::move(done.error()));
+}
+
 Result<int> run(const Options& options, Context& context) {
   if (options.page) {
     context.print(doctor::troubleshooting_page());
@@ -54,10 +76,14 @@ Result<int> run(const Options& options, Context& context) {
   }
   TRY(doctor::Facts facts, gather(options, context));
   std::vector<doctor::CheckResult> results = asked_for(options, doctor::run_checks(facts));
-  if (context.json)
-    context.print_json(doctor::report_json(facts, results));
-  else
+  std::set<doctor::Cure> cures = cures_of(results);
+  bool fix = options.fix && !cures.empty();
+  // One JSON value: that of the fix, where there is something to mend.
+  if (!context.json)
     context.print(doctor::report_text(facts, results, {context.terminal.color_out, context.verbose}));
+  else if (!fix)
+    context.print_json(doctor::report_json(facts, results));
+  if (fix) CHECK_OK(mend(facts, std::move(cures), options.dry_run, context));
   return doctor::worst(results) == doctor::Verdict::Fail ? 1 : 0;
 }
 
@@ -68,6 +94,8 @@ Run setup(CLI::App& app) {
       ->type_name("DIR");
   app.add_option("--pid", options->process, "Which CUDA runtimes has this process mapped?")->type_name("PID");
   app.add_flag("--quick", options->quick, "Without the timed compile of a small kernel");
+  app.add_flag("--fix", options->fix, "Mend what is safe to mend, as kiln setup does");
+  app.add_flag("--dry-run", options->dry_run, "With --fix: say what would be done, and do nothing");
   app.add_flag("--page", options->page, "Print the troubleshooting page of the docs");
   app.footer("Exit code: 0 no fault (warnings may be), 1 a fault. -v shows every check and the facts.");
   return [options](Context& context) { return run(*options, context); };

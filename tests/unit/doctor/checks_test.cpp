@@ -91,12 +91,8 @@ const Fault kFaults[] = {
     {"python-headers", "none", kWarn, [](Facts& f) { f.python.has_header = false; }, "no Python.h",
      "apt install python3.11-dev"},
     {"arch-variant", "wgmma for 9.0", kFail,
-     in_project(good_project(),
-                [](Facts&, Project& p) {
-                  p.arch_list = "9.0";
-                  p.sources[0].variant_instruction = "wgmma.mma_async";
-                }),
-     "wgmma.mma_async", "arch = \"9.0a\" in kiln.toml"},
+     in_project(classic_project(), [](Facts&, Project& p) { p.sources[1].variant_instruction = "wgmma.mma_async"; }),
+     "add.cu uses wgmma.mma_async", "export TORCH_CUDA_ARCH_LIST=9.0a"},
     {"libc10", "no RPATH", kWarn, in_library([](Library& l) {
        l.missing = {{"libc10.so", "libadd.so", "/venv/torch/lib"}};
      }),
