@@ -45,7 +45,8 @@ Finding check_ninja(const Facts& facts) {
   if (!ninja.version.empty() && compare_versions(ninja.version, kOldestNinja) < 0)
     return fail(fmt::format("ninja {} at {} is older than {}", ninja.version, ninja.path, kOldestNinja), "kiln setup",
                 Cure::Ninja);
-  if (!ninja.on_path)
+  bool enough = ninja.kiln_finds && !facts.torch.found();  // nobody but kiln looks for it
+  if (!ninja.on_path && !enough)
     return warn(fmt::format("ninja {} is at {}, which is not on PATH as `ninja`", ninja.version, ninja.path),
                 ninja.path.ends_with("/ninja") ? add_to_path(ninja.path) : "kiln setup", Cure::Environment);
   return ok(fmt::format("ninja {}", ninja.version));
@@ -71,7 +72,8 @@ Finding check_cuda_home(const Facts& facts) {
     return warn(
         fmt::format("nvcc {} at {} has no include/cuda_runtime.h beside it", toolkit.nvcc.version, toolkit.nvcc.path),
         "kiln setup, or install the toolkit's cudart headers (apt install cuda-cudart-dev-13-0)", Cure::Nvcc);
-  if (!toolkit.nvcc.on_path && toolkit.cuda_home.empty())
+  bool enough = toolkit.nvcc.kiln_finds && !facts.torch.found();
+  if (!toolkit.nvcc.on_path && toolkit.cuda_home.empty() && !enough)
     return warn(fmt::format("nvcc {} is at {}; neither PATH nor CUDA_HOME leads there", toolkit.nvcc.version,
                             toolkit.nvcc.path),
                 set_home, Cure::Environment);

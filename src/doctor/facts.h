@@ -13,10 +13,11 @@
 namespace kiln::doctor {
 
 struct Program {
-  std::string path;     // empty: it is nowhere
-  std::string version;  // "1.13.0"; empty: it does not tell
-  bool on_path = true;  // false: it is there, and a shell does not find it
-  std::string trouble;  // why it does not run, though it is there
+  std::string path;        // empty: it is nowhere
+  std::string version;     // "1.13.0"; empty: it does not tell
+  bool on_path = true;     // false: it is there, and a shell does not find it
+  std::string trouble;     // why it does not run, though it is there
+  bool kiln_finds = true;  // `kiln build` does, whatever a shell finds
   bool found() const { return !path.empty(); }
 };
 

@@ -115,7 +115,11 @@ Library read_library(const Outside& outside, inspect::Artifact file, const Facts
   if (!analysis->images.faults.empty()) library.trouble = analysis->images.faults.front();
   // The loader's search on another CPU's file would find this CPU's libraries.
   if (!library.shared || (!library.machine.empty() && library.machine != facts.machine.cpu)) return library;
-  auto view = inspect::read_symbol_view(file, outside.files, outside.processes, outside.env, {});
+  // The torch to compare with is that of the Python in use, which KILN_PYTHON may name.
+  sys::Environment env = outside.env;
+  if (facts.python.program.found())
+    env.set("PATH", sys::fs::path(facts.python.program.path).parent_path().string() + ":" + search_path(outside.env));
+  auto view = inspect::read_symbol_view(file, outside.files, outside.processes, env, {});
   if (view)
     read_needs(*view, library);
   else

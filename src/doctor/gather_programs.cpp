@@ -59,7 +59,10 @@ void gather_ninja(const Outside& outside, Facts& facts) {
     place.file = sys::find_program(outside.files, "ninja-build", search_path(outside.env));
     place.on_path = false;
   }
+  auto of_kiln = project::find_ninja(outside.files, outside.env);
+  if (place.file.empty() && of_kiln) place.file = *of_kiln;
   facts.ninja = look(outside, place, "--version");
+  facts.ninja.kiln_finds = static_cast<bool>(of_kiln);
 }
 
 std::vector<path> nvcc_places(const Outside& outside, const Facts& facts) {
@@ -105,13 +108,16 @@ void gather_toolkit(const Outside& outside, Facts& facts) {
     toolkit.cuda_home_has_nvcc = outside.files.state(path(*value) / "bin/nvcc").is_executable;
   }
   Place place;
-  if (auto found = project::find_nvcc(outside.files, outside.env)) {
-    place = {found->command.size() > 1 ? found->path : path(found->command[0]), true};
-    if (place.file == "/usr/local/cuda/bin/nvcc" && toolkit.cuda_home.empty())
-      place.on_path = true;  // cpp_extension looks there too
+  auto of_kiln = project::find_nvcc(outside.files, outside.env);
+  if (of_kiln) {
+    place.file = of_kiln->command.size() > 1 ? of_kiln->path : path(of_kiln->command[0]);
+    // cpp_extension looks at the same places but for the packages beside kiln.
+    place.on_path = outside.env.get("NVCC") || toolkit.cuda_home_has_nvcc || place.file == "/usr/local/cuda/bin/nvcc" ||
+                    !sys::find_program(outside.files, "nvcc", search_path(outside.env)).empty();
   } else {
     place = find(outside, "nvcc", nvcc_places(outside, facts));
   }
+  toolkit.nvcc.kiln_finds = static_cast<bool>(of_kiln);
   if (place.file.empty()) return;
   toolkit.nvcc.path = place.file.string();
   toolkit.nvcc.on_path = place.on_path;

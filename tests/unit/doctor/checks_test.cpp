@@ -55,7 +55,7 @@ const Fault kFaults[] = {
     {"ninja", "broken", kFail, [](Facts& f) { f.ninja.trouble = "it ended with 127"; }, "ended with 127", "kiln setup"},
     {"ninja", "elsewhere", kWarn,
      [](Facts& f) {
-       f.ninja = {"/opt/py/bin/ninja", "1.13.0", false, ""};
+       f.ninja = {"/opt/py/bin/ninja", "1.13.0", false, "", false};
      },
      "/opt/py/bin/ninja", "export PATH=/opt/py/bin:$PATH"},
     {"cuda-home", "no nvcc", kFail, [](Facts& f) { f.toolkit = {}; }, "no nvcc", "kiln setup"},
@@ -305,6 +305,18 @@ TEST(Checks, LeaveAMachineWithoutGpuAndTorchInPeace) {
   facts.libraries = {good_library()};
   facts.libraries[0].serves = {};
   expect_peace(facts);
+}
+
+TEST(Checks, SayNothingOfNvccOffPathWhereKilnAloneLooksForIt) {
+  Facts facts = good_machine();
+  facts.toolkit.nvcc.on_path = facts.ninja.on_path = false;
+  EXPECT_EQ(check_cuda_home(facts).verdict, kWarn);
+  EXPECT_EQ(check_ninja(facts).verdict, kWarn);
+  facts.torch = {};
+  EXPECT_EQ(check_cuda_home(facts).verdict, kOk);
+  EXPECT_EQ(check_ninja(facts).verdict, kOk);
+  facts.ninja.kiln_finds = false;
+  EXPECT_EQ(check_ninja(facts).verdict, kWarn);
 }
 
 TEST(Checks, AreSilentAboutABusyMachinesTimes) {

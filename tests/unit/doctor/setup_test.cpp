@@ -54,7 +54,7 @@ TEST_F(SetupTest, WritesOnlyTheEnvFileWhereAllIsThere) {
 }
 
 TEST_F(SetupTest, DoesNothingTheSecondTimeAlsoOnceTheFileWasSourced) {
-  facts.ninja = {"/opt/x/bin/ninja", "1.13.0", false, ""};
+  facts.ninja = {"/opt/x/bin/ninja", "1.13.0", false, "", false};
   ASSERT_TRUE(apply());
   EXPECT_THAT(planned(), IsEmpty());
   facts.ninja.on_path = true;
