@@ -28,8 +28,9 @@ constexpr const char* this_cpu() {
 }
 
 void gather_limits(const Outside& outside, Machine& machine) {
-  auto limits = outside.files.read("/proc/self/limits");
-  for (std::string_view line : text::lines(limits ? *limits : "")) {
+  auto read = outside.files.read("/proc/self/limits");
+  std::string limits = read ? *read : "";
+  for (std::string_view line : text::lines(limits)) {
     constexpr std::string_view kName = "Max address space";
     if (!line.starts_with(kName)) continue;
     auto words = text::split_any(line.substr(kName.size()), " ");
@@ -66,8 +67,9 @@ void gather_cudarts(const Outside& outside, int process, Facts& facts) {
     }
   }
   if (!process) return;
-  auto maps = outside.files.read(fmt::format("/proc/{}/maps", process));
-  for (std::string_view line : text::lines(maps ? *maps : "")) {
+  auto read = outside.files.read(fmt::format("/proc/{}/maps", process));
+  std::string maps = read ? *read : "";
+  for (std::string_view line : text::lines(maps)) {
     size_t slash = line.find('/');
     if (slash == line.npos) continue;
     std::string path(line.substr(slash));

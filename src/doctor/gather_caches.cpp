@@ -19,7 +19,8 @@ using sys::fs::path;
 constexpr const char* kDevices[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"};
 
 std::string find_libcuda(const Outside& outside) {
-  for (std::string_view folder : text::split_any(outside.env.get("LD_LIBRARY_PATH").value_or(""), ":;"))
+  std::string search = outside.env.get("LD_LIBRARY_PATH").value_or("");
+  for (std::string_view folder : text::split_any(search, ":;"))
     if (outside.files.state(path(folder) / "libcuda.so.1").is_file()) return (path(folder) / "libcuda.so.1").string();
   if (auto cache = outside.files.read("/etc/ld.so.cache")) {
     auto known = inspect::parse_loader_cache(std::as_bytes(std::span(*cache)));

@@ -130,7 +130,8 @@ void gather_toolkit(const Outside& outside, Facts& facts) {
     toolkit.nvcc.trouble = "it does not tell its release";
     return;
   }
-  for (std::string_view word : text::split_any(ask(outside, {toolkit.nvcc.path, "--list-gpu-arch"}).text, " \n"))
+  Answer archs = ask(outside, {toolkit.nvcc.path, "--list-gpu-arch"});
+  for (std::string_view word : text::split_any(archs.text, " \n"))
     if (word.starts_with("compute_"))
       if (auto list = project::parse_arch_list(word)) toolkit.archs.push_back(list->ptx[0]);
   std::sort(toolkit.archs.begin(), toolkit.archs.end());
@@ -171,7 +172,8 @@ void gather_ccache(const Outside& outside, Facts& facts) {
   ccache.depend_mode = !depend.empty() && depend != "0" && depend != "false";
   if (!ccache.depend_mode)
     ccache.depend_mode = text::trim(ask(outside, {ccache.program.path, "--get-config", "depend_mode"}).text) == "true";
-  for (std::string_view line : text::lines(ask(outside, {ccache.program.path, "--print-stats"}).text)) {
+  Answer counts = ask(outside, {ccache.program.path, "--print-stats"});
+  for (std::string_view line : text::lines(counts.text)) {
     auto words = text::split_any(line, "\t ");
     if (words.size() != 2) continue;
     int64_t count = text::to_int(words[1]).value_or(0);
@@ -208,7 +210,8 @@ void gather_programs(const Outside& outside, Facts& facts) {
   gather_ccache(outside, facts);
   std::vector<path> disassemblers;
   if (facts.toolkit.nvcc.found()) disassemblers.push_back(path(facts.toolkit.nvcc.path).parent_path() / "nvdisasm");
-  if (!facts.setup_folder.empty()) disassemblers.push_back(path(facts.setup_folder) / "cuda/nvidia/cu13/bin/nvdisasm");
+  if (!facts.setup_folder.empty())
+    disassemblers.push_back(path(facts.setup_folder) / "nvdisasm/nvidia/cu13/bin/nvdisasm");
   for (const std::string& packages : facts.python.packages)
     disassemblers.push_back(path(packages) / "nvidia/cu13/bin/nvdisasm");
   Place place = find(outside, "nvdisasm", disassemblers);

@@ -78,12 +78,16 @@ Status run_pip(const Outside& outside, const SetupOptions& options, const std::s
   bool network = result.out.find("NewConnectionError") != std::string::npos ||
                  result.out.find("Temporary failure in name resolution") != std::string::npos ||
                  result.out.find("ConnectTimeout") != std::string::npos ||
-                 result.out.find("ProxyError") != std::string::npos;
+                 result.out.find("ProxyError") != std::string::npos ||
+                 // All that pip says by default where it had no answer at all.
+                 (options.find_links.empty() && result.out.find("(from versions: none)") != std::string::npos);
   std::string fix = "run kiln setup again once that is mended; what was done so far is kept";
   if (network && options.find_links.empty())
     fix = "with network: kiln setup again; without: kiln setup --find-links FOLDER, with the wheels in it";
   return Error{Fault::Environment, fmt::format("cannot {}", what),
-               network ? "PyPI cannot be reached: " + pip_error(result.out) : pip_error(result.out), fix};
+               network ? "PyPI cannot be reached, or has nothing for this machine: " + pip_error(result.out)
+                       : pip_error(result.out),
+               fix};
 }
 
 std::vector<std::string> install_words(const SetupOptions& options, const Action& action) {
@@ -110,9 +114,10 @@ Status apply_pip(const Action& action, const SetupOptions& options, const Outsid
   std::error_code error;
   sys::fs::rename(partial, action.path, error);
   if (error) return sys::disk_error("cannot rename", partial, error.value());
-  if (outside.files.state(action.result).is_file()) return {};
+  sys::FileState state = outside.files.state(action.result);
+  if (state.is_file() && state.is_executable) return {};
   return Error{Fault::Environment, fmt::format("cannot {}", action.what),
-               fmt::format("pip ended well, and {} is not there", action.result.string()),
+               fmt::format("pip ended well, and {} is not a program", action.result.string()),
                "install it with your system's package manager"};
 }
 

@@ -34,61 +34,77 @@ void add_folder(EnvValues& values, const std::string& folder) {
   if (std::find(values.path.begin(), values.path.end(), folder) == values.path.end()) values.path.push_back(folder);
 }
 
-Action pip_into(const SetupOptions& options, const Facts& facts, const char* name, std::vector<std::string> packages,
-                const char* result, const std::string& purpose) {
+struct Package {
+  const char* folder;  // below the setup's own
+  const char* result;  // the program in it
+  const char* purpose;
+};
+constexpr Package kNinja = {"ninja", "bin/ninja", "ninja"};
+constexpr Package kNvcc = {"cuda", "nvidia/cu13/bin/nvcc", "the CUDA compiler"};
+constexpr Package kNvdisasm = {"nvdisasm", "nvidia/cu13/bin/nvdisasm", "nvdisasm"};
+
+struct Making {
+  const Facts& facts;
+  const SetupOptions& options;
+  const Outside& outside;
+  SetupPlan& plan;
+  EnvValues& values;
+};
+
+// An earlier setup's is found also where PATH has a worse one before it.
+void plan_pip(const Making& making, const Package& package, std::vector<std::string> names) {
   Action action;
   action.kind = ActionKind::Pip;
-  action.path = options.folder / name;
-  action.result = action.path / result;
-  action.python = facts.python.program.path;
+  action.path = making.options.folder / package.folder;
+  action.result = action.path / package.result;
+  add_folder(making.values, action.result.parent_path().string());
+  if (sys::FileState state = making.outside.files.state(action.result); state.is_file() && state.is_executable) {
+    making.plan.found.push_back(fmt::format("{} at {}", package.purpose, action.result.string()));
+    return;
+  }
+  action.python = making.facts.python.program.path;
   action.what =
-      fmt::format("install {} with pip into {}: {}", purpose, action.path.string(), text::join(packages, " "));
-  action.packages = std::move(packages);
-  return action;
+      fmt::format("install {} with pip into {}: {}", package.purpose, action.path.string(), text::join(names, " "));
+  action.packages = std::move(names);
+  making.plan.actions.push_back(std::move(action));
 }
 
-void plan_ninja(const Facts& facts, const SetupOptions& options, SetupPlan& plan, EnvValues& values) {
-  const Program& ninja = facts.ninja;
+void plan_ninja(const Making& making) {
+  const Program& ninja = making.facts.ninja;
   bool new_enough = ninja.version.empty() || inspect::compare_versions(ninja.version, kOldestNinja) >= 0;
   if (usable(ninja) && new_enough && ninja.path.ends_with("/ninja")) {
-    plan.found.push_back(fmt::format("ninja {} at {}", ninja.version, ninja.path));
-    add_folder(values, folder_of(ninja.path));
+    making.plan.found.push_back(fmt::format("ninja {} at {}", ninja.version, ninja.path));
+    add_folder(making.values, folder_of(ninja.path));
     return;
   }
-  if (!wanted(options, Cure::Ninja)) return;
-  plan.actions.push_back(
-      pip_into(options, facts, "ninja", {fmt::format("ninja>={}", kOldestNinja)}, "bin/ninja", "ninja"));
-  add_folder(values, (options.folder / "ninja/bin").string());
+  if (wanted(making.options, Cure::Ninja)) plan_pip(making, kNinja, {fmt::format("ninja>={}", kOldestNinja)});
 }
 
-void plan_nvcc(const Facts& facts, const SetupOptions& options, SetupPlan& plan, EnvValues& values) {
-  const Toolkit& toolkit = facts.toolkit;
+void plan_nvcc(const Making& making) {
+  const Toolkit& toolkit = making.facts.toolkit;
   if (usable(toolkit.nvcc) && !toolkit.home.empty()) {
-    plan.found.push_back(fmt::format("nvcc {} in {}", toolkit.nvcc.version, toolkit.home));
-    values.cuda_home = toolkit.home;
-    add_folder(values, toolkit.home + "/bin");
+    making.plan.found.push_back(fmt::format("nvcc {} in {}", toolkit.nvcc.version, toolkit.home));
+    making.values.cuda_home = toolkit.home;
+    add_folder(making.values, toolkit.home + "/bin");
     return;
   }
-  if (!wanted(options, Cure::Nvcc)) return;
-  std::string release = facts.torch.cuda.starts_with("13.") ? facts.torch.cuda : kCudaRelease;
+  if (!wanted(making.options, Cure::Nvcc)) return;
+  std::string release = making.facts.torch.cuda.starts_with("13.") ? making.facts.torch.cuda : kCudaRelease;
   std::vector<std::string> packages;
   for (const char* name : kNvccPackages) packages.push_back(fmt::format("{}=={}.*", name, release));
-  plan.actions.push_back(
-      pip_into(options, facts, "cuda", std::move(packages), "nvidia/cu13/bin/nvcc", "the CUDA compiler"));
-  values.cuda_home = (options.folder / "cuda/nvidia/cu13").string();
-  add_folder(values, values.cuda_home + "/bin");
+  plan_pip(making, kNvcc, std::move(packages));
+  making.values.cuda_home = (making.options.folder / "cuda/nvidia/cu13").string();
 }
 
-void plan_nvdisasm(const Facts& facts, const SetupOptions& options, SetupPlan& plan, EnvValues& values) {
-  if (facts.nvdisasm.found()) {
-    plan.found.push_back(fmt::format("nvdisasm at {}", facts.nvdisasm.path));
-    add_folder(values, folder_of(facts.nvdisasm.path));
+void plan_nvdisasm(const Making& making) {
+  const Program& nvdisasm = making.facts.nvdisasm;
+  if (nvdisasm.found()) {
+    making.plan.found.push_back(fmt::format("nvdisasm at {}", nvdisasm.path));
+    add_folder(making.values, folder_of(nvdisasm.path));
     return;
   }
-  if (options.only) return;  // no fault: only `kiln inspect --sass` misses it
-  plan.actions.push_back(
-      pip_into(options, facts, "nvdisasm", {"nvidia-cuda-nvdisasm"}, "nvidia/cu13/bin/nvdisasm", "nvdisasm"));
-  add_folder(values, (options.folder / "nvdisasm/nvidia/cu13/bin").string());
+  // No fault: only `kiln inspect --sass` misses it.
+  if (!making.options.only) plan_pip(making, kNvdisasm, {"nvidia-cuda-nvdisasm"});
 }
 
 Status plan_torch(const Facts& facts, const SetupOptions& options, SetupPlan& plan, EnvValues& values) {
@@ -215,9 +231,10 @@ Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options, co
   SetupPlan plan;
   EnvValues values;
   plan.env_file = options.folder / "env.sh";
-  plan_ninja(facts, options, plan, values);
-  plan_nvcc(facts, options, plan, values);
-  plan_nvdisasm(facts, options, plan, values);
+  Making making{facts, options, outside, plan, values};
+  plan_ninja(making);
+  plan_nvcc(making);
+  plan_nvdisasm(making);
   CHECK_OK(plan_torch(facts, options, plan, values));
   bool needs_pip = std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
     return action.kind == ActionKind::Pip || action.kind == ActionKind::Torch;

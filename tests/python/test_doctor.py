@@ -68,7 +68,10 @@ def library(tmp_path: Path, name: str, code: str = "", *options: object) -> Path
         pytest.skip("no gcc")
     out = tmp_path / name
     subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", out, *map(str, options)], input=code, text=True, check=True
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", "-o", out, *map(str, options)],
+        input=code,
+        text=True,
+        check=True,
     )
     return out
 
@@ -243,7 +246,8 @@ def test_a_second_cudart(doctor, tmp_path):
     _, found = doctor(LD_LIBRARY_PATH=str(tmp_path))
     if found["cuda-major"]["verdict"] != "skip":
         expect(found, "two-cudarts", "warning", "LD_LIBRARY_PATH", f"take {tmp_path} out of LD_LIBRARY_PATH")
-    maps = [mmap.mmap((tmp_path / name).open("r+b").fileno(), 0) for name in ("libcudart.so.11", "libcudart.so.10")]
+    files = [(tmp_path / name).open("r+b") for name in ("libcudart.so.11", "libcudart.so.10")]
+    maps = [mmap.mmap(file.fileno(), 0) for file in files]
     code, found = doctor("--pid", os.getpid())
     assert code == 1 and len(maps) == 2
     expect(found, "two-cudarts", "fault", f"process {os.getpid()} has two CUDA runtimes", "kiln")

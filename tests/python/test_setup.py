@@ -25,7 +25,7 @@ def wheel(folder: Path, name: str, version: str, scripts: dict[str, str], files:
         contents[f"{stem}.dist-info/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         for path, text in contents.items():
             member = zipfile.ZipInfo(path)
-            member.external_attr = 0o755 << 16
+            member.external_attr = 0o100755 << 16
             out.writestr(member, text)
         record = "".join(f"{path},,\n" for path in contents) + f"{stem}.dist-info/RECORD,,\n"
         out.writestr(f"{stem}.dist-info/RECORD", record)
