@@ -44,9 +44,9 @@ TEST(Gather, ReadsTorchsVersion) {
 
 TEST(Gather, FindsTheFileSystemOfAPath) {
   const char* mounts =
-      "/dev/a / ext4 rw 0 0\nserver:/x /home nfs4 rw 0 0\n/dev/b /home/u/.cache xfs rw 0 0\nnone /ho tmpfs rw 0 0\n";
-  EXPECT_EQ(file_system_of(mounts, "/home/u/x"), "nfs4");
-  EXPECT_EQ(file_system_of(mounts, "/home/u/.cache/kiln"), "xfs");
+      "/dev/a / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\n/dev/b /data/u/.cache xfs rw 0 0\nnone /da tmpfs rw 0 0\n";
+  EXPECT_EQ(file_system_of(mounts, "/data/u/x"), "nfs4");
+  EXPECT_EQ(file_system_of(mounts, "/data/u/.cache/kiln"), "xfs");
   EXPECT_EQ(file_system_of(mounts, "/var"), "ext4");
 }
 

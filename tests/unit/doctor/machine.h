@@ -24,7 +24,7 @@ inline Facts good_machine() {
   facts.python.has_header = true;
   facts.torch = {"/venv/torch", "2.11.0+cu130", "13.0"};
   facts.gpu = {true, {{9, 0, 0}}, "580.65.06", "/usr/lib/libcuda.so.1"};
-  facts.cache.folder = "/home/u/.cache/kiln/store";
+  facts.cache.folder = "/h/u/.cache/kiln/store";
   facts.cache.file_system = "ext4";
   facts.cache.free_bytes = 100'000'000'000;
   return facts;
@@ -49,7 +49,7 @@ inline Library good_library() {
 
 inline Project good_project() {
   Project project;
-  project.folder = "/home/u/add";
+  project.folder = "/h/u/add";
   project.kiln = true;
   project.sources = {{"add.cu", true, {}, ""}};
   return project;
@@ -58,7 +58,7 @@ inline Project good_project() {
 // The same work as a setup.py project, whose user knows what to do.
 inline Project classic_project() {
   Project project;
-  project.folder = "/home/u/classic";
+  project.folder = "/h/u/classic";
   project.setup_py = project.imports_torch = project.pyproject = project.requires_torch = true;
   project.sources = {{"bind.cpp", false, {"torch/extension.h"}, ""}, {"add.cu", true, {}, ""}};
   return project;

@@ -19,13 +19,13 @@ using testing::IsEmpty;
 struct SetupTest : testing::Test {
   sys::FakeFiles files;
   sys::FakeProcesses processes;
-  sys::Environment env{{"HOME", "/home/u"}};
+  sys::Environment env{{"HOME", "/h/u"}};
   Outside outside{files, processes, env};
   Facts facts = good_machine();
   SetupOptions options;
 
   SetupTest() {
-    options.folder = "/home/u/.local/share/kiln";
+    options.folder = "/h/u/.local/share/kiln";
     facts.python.has_pip = true;
     facts.variables.arch_list = "";
   }
@@ -71,7 +71,7 @@ TEST_F(SetupTest, InstallsWhatIsMissing) {
   facts.nvdisasm = {};
   auto lines = planned();
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_THAT(lines[0], HasSubstr("install ninja with pip into /home/u/.local/share/kiln/ninja: ninja>=1.11"));
+  EXPECT_THAT(lines[0], HasSubstr("install ninja with pip into /h/u/.local/share/kiln/ninja: ninja>=1.11"));
   EXPECT_THAT(lines[1], HasSubstr("nvidia-cuda-nvcc==13.0.*"));
   EXPECT_THAT(lines[2], HasSubstr("nvidia-cuda-nvdisasm"));
   EXPECT_THAT(lines[3], HasSubstr("env.sh"));
@@ -100,7 +100,7 @@ TEST_F(SetupTest, FixesNoMoreThanItWasAsked) {
 TEST_F(SetupTest, ChoosesTorchsPlace) {
   facts.torch = {};
   options.torch = "cpu";
-  EXPECT_THAT(planned(), Contains(HasSubstr("a new environment /home/u/.local/share/kiln/venv")));
+  EXPECT_THAT(planned(), Contains(HasSubstr("a new environment /h/u/.local/share/kiln/venv")));
   facts.python.is_environment = true;
   facts.python.prefix = "/venv";
   EXPECT_THAT(planned(), Contains(HasSubstr("with pip into /venv")));
@@ -113,22 +113,22 @@ TEST_F(SetupTest, ChoosesTorchsPlace) {
 }
 
 TEST_F(SetupTest, UndoesWhatItDid) {
-  files.add("/home/u/.bashrc", "alias l=ls\n");
+  files.add("/h/u/.bashrc", "alias l=ls\n");
   files.add_directory("/conda");
   env.set("CONDA_PREFIX", "/conda");
   options.conda = options.shells = true;
   ASSERT_TRUE(apply());
   EXPECT_TRUE(files.has("/conda/etc/conda/activate.d/kiln.sh"));
-  EXPECT_THAT(*files.read("/home/u/.bashrc"), HasSubstr("env.sh"));
+  EXPECT_THAT(*files.read("/h/u/.bashrc"), HasSubstr("env.sh"));
   EXPECT_THAT(planned(), IsEmpty());
   auto said = remove_setup(options.folder, outside, true);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->size(), 4u);
-  EXPECT_TRUE(files.has("/home/u/.local/share/kiln/env.sh"));
+  EXPECT_TRUE(files.has("/h/u/.local/share/kiln/env.sh"));
   ASSERT_TRUE(remove_setup(options.folder, outside, false));
-  EXPECT_FALSE(files.has("/home/u/.local/share/kiln/env.sh"));
+  EXPECT_FALSE(files.has("/h/u/.local/share/kiln/env.sh"));
   EXPECT_FALSE(files.has("/conda/etc/conda/activate.d/kiln.sh"));
-  EXPECT_EQ(*files.read("/home/u/.bashrc"), "alias l=ls\n");
+  EXPECT_EQ(*files.read("/h/u/.bashrc"), "alias l=ls\n");
   auto again = remove_setup(options.folder, outside, false);
   ASSERT_TRUE(again);
   EXPECT_THAT(*again, IsEmpty());
@@ -136,27 +136,27 @@ TEST_F(SetupTest, UndoesWhatItDid) {
 
 TEST_F(SetupTest, LeavesWhatTheUserChanged) {
   ASSERT_TRUE(apply());
-  files.add("/home/u/.local/share/kiln/env.sh", "mine\n");
+  files.add("/h/u/.local/share/kiln/env.sh", "mine\n");
   auto said = remove_setup(options.folder, outside, false);
   ASSERT_TRUE(said);
   EXPECT_THAT(*said, Contains(HasSubstr("changed since")));
-  EXPECT_TRUE(files.has("/home/u/.local/share/kiln/env.sh"));
+  EXPECT_TRUE(files.has("/h/u/.local/share/kiln/env.sh"));
 }
 
 TEST_F(SetupTest, DoesNotFollowAManifestThatWasTamperedWith) {
   files.add(
-      "/home/u/.local/share/kiln/setup.json",
-      R"({"kiln_setup": 1, "did": [{"kind": "folder", "path": "/home/u"}, {"kind": "folder", "path": "/home/u/.local/share/kiln/.."}]})");
-  files.add("/home/u/dear.txt", "x");
+      "/h/u/.local/share/kiln/setup.json",
+      R"({"kiln_setup": 1, "did": [{"kind": "folder", "path": "/h/u"}, {"kind": "folder", "path": "/h/u/.local/share/kiln/.."}]})");
+  files.add("/h/u/dear.txt", "x");
   auto said = remove_setup(options.folder, outside, false);
   ASSERT_TRUE(said);
-  EXPECT_TRUE(files.has("/home/u/dear.txt"));
-  files.add("/home/u/.local/share/kiln/setup.json", "{");
+  EXPECT_TRUE(files.has("/h/u/dear.txt"));
+  files.add("/h/u/.local/share/kiln/setup.json", "{");
   EXPECT_FALSE(remove_setup(options.folder, outside, false));
 }
 
 TEST_F(SetupTest, TellsOfAReadOnlyHome) {
-  files.fail_next_write("/home/u/.local/share/kiln", 30);
+  files.fail_next_write("/h/u/.local/share/kiln", 30);
   Status status = apply();
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().fix, HasSubstr("--prefix"));
