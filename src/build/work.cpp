@@ -73,7 +73,13 @@ CacheCounts counts_of(const std::vector<StepReport>& reports) {
 Status prepare(Work& work) {
   sys::Files& files = work.world.files;
   CHECK_OK(files.make_directories(work.in_build_dir("obj")));
-  CHECK_OK(files.remove(work.in_build_dir(kStagingFolder)));
+  // A compiler that outlives a killed run by a moment may still be writing there.
+  Status removed = files.remove(work.in_build_dir(kStagingFolder));
+  for (int tries = 0; !removed && tries < 100; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    removed = files.remove(work.in_build_dir(kStagingFolder));
+  }
+  CHECK_OK(removed);
   work.staging = work.in_build_dir(kStagingFolder) / fmt::format("{:x}", sys::wall_ns());
   CHECK_OK(files.make_directories(work.staging));
   // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its own.
