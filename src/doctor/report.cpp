@@ -87,8 +87,7 @@ std::string summary_of(Area area, const Facts& facts) {
       return facts.project ? project_summary(*facts.project) : "";
     case Area::Timed:
       if (!facts.timed || !facts.timed->trouble.empty()) return "";
-      return fmt::format("cold {}, cached {}", text::duration(facts.timed->cold_s),
-                         text::duration(facts.timed->cached_s));
+      return check_timed_compile(facts).reason;
   }
   return "";
 }

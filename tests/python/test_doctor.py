@@ -345,6 +345,35 @@ def test_wheels_for_others(doctor, tmp_path):
         expect(found, "wheel-tag", "fault", reason, "wheel")
 
 
+def test_a_gpu_that_the_code_does_not_fit(doctor, command, surroundings, tmp_path):
+    """A GPU made up of a device file, an nvidia-smi and an old driver, in a namespace of its own."""
+    smi = 'case "$1" in *compute_cap*) echo 9.0;; *) echo 535.104.05;; esac'
+    program(tmp_path, "nvidia-smi", smi)
+    make = "mount -t tmpfs none /dev && touch /dev/nvidiactl /dev/null && chmod 666 /dev/null"
+    unshare = ["unshare", "-r", "-m", "/bin/sh", "-c"]
+    nvcc = shutil.which("nvcc")
+    if not nvcc or not shutil.which("unshare") or subprocess.run([*unshare, make], capture_output=True).returncode:
+        pytest.skip("no nvcc or no mount namespaces here")
+    if Path("/proc/driver/nvidia/version").exists():
+        pytest.skip("a real driver is here")
+    (tmp_path / "k.cu").write_text("__global__ void k(int* p) { *p = 1; }\n")
+    subprocess.run([nvcc, "-cubin", "-arch=sm_80", "k.cu", "-o", "k.cubin"], cwd=tmp_path, check=True)
+
+    def ask(*words: str, **variables: str) -> dict[str, dict]:
+        line = f'{make} && exec "$@"'
+        full = [*unshare, line, "sh", str(command), "doctor", "--quick", "--json", *words]
+        done = subprocess.run(full, env=surroundings | variables, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1, done.stdout + done.stderr
+        return {row["name"]: row for row in json.loads(done.stdout)["checks"]}
+
+    expect(ask(), "driver", "fault", "does not find libcuda.so.1", "--gpus all")
+    (tmp_path / "libcuda.so.1").write_bytes(b"")
+    found = ask("k.cubin", LD_LIBRARY_PATH=str(tmp_path))
+    expect(found, "driver", "fault", "the driver is 535.104.05", "update the driver to 580")
+    expect(found, "kernel-image", "fault", "holds sm_80; this GPU is sm_90", "kiln build --arch 9.0")
+    expect(found, "ptx-driver", "fault", "needs a driver from 580 on, here is 535.104.05", "update the driver to 580")
+
+
 def test_a_slow_project(doctor, tmp_path):
     project = tmp_path / "slow"
     (project / "build" / "temp.linux").mkdir(parents=True)
