@@ -4,23 +4,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
+import kiln
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-if not torch.cuda.is_available():
-    pytest.skip("no GPU", allow_module_level=True)
-
-STAGE = Path(os.environ.get("KILN_STAGE_DIR") or Path(__file__).parents[2] / "build/release/stage")
-KILN = os.environ.get("KILN_BIN") or str(STAGE / "kiln/bin/kiln")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 
 def ask(*words: str, cwd: Path) -> tuple[int, dict[str, dict]]:
-    command = [KILN, "doctor", "--quick", "--json", *words]
+    command = [Path(kiln.__file__).parent / "bin/kiln", "doctor", "--quick", "--json", *words]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, {row["name"]: row for row in json.loads(done.stdout)["checks"]}
