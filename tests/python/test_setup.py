@@ -76,7 +76,7 @@ def test_from_nothing_and_back(setup, wheels, tmp_path):
     (home / ".bashrc").write_text("alias l=ls")
     conda = tmp_path / "conda"
     conda.mkdir()
-    words = ["--find-links", wheels, "--arch", "9.0", "--jobs", "3", "--shell", "--conda"]
+    words = ["--find-links", wheels, "--arch", "9.0", "--jobs", "3", "--rc", "--conda"]
     env = {"CONDA_PREFIX": str(conda)}
 
     code, out, err = setup(*words, "--dry-run", **env)

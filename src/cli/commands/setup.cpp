@@ -65,7 +65,7 @@ Run setup(CLI::App& app) {
   app.add_option("--find-links", options->setup.find_links, "Take packages from this folder of wheels, not from PyPI")
       ->type_name("DIR");
   app.add_flag("--conda", options->setup.conda, "Write activation snippets into the active conda environment");
-  app.add_flag("--shell", options->setup.shells, "Source the env file from ~/.bashrc and ~/.zshrc");
+  app.add_flag("--rc", options->setup.shells, "Source the env file from ~/.bashrc and ~/.zshrc");
   return [options](Context& context) { return run(*options, context); };
 }
 
