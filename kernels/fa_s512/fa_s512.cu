@@ -57,16 +57,16 @@ void run_hopper(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, 
                 double scale) {
   int processors = 0;
   cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, q.is_cuda() ? q.device().index : 0);
-  const fa::Blocks block = fa::blocks_of(q.size(3));
-  const int64_t tiles_per_head = (q.size(2) + block.m - 1) / block.m;
+  const fa::Plan plan = fa::plan_for(q.size(3), is_causal, q.size(0) * q.size(1) * q.size(2), processors);
+  const int64_t tiles_per_head = (q.size(2) + plan.m - 1) / plan.m;
   const int64_t tiles = q.size(0) * q.size(1) * tiles_per_head;
   // Tile numbers and rows are 32 bits wide, with room for one more step beyond the end.
   KILN_CHECK(tiles < (int64_t{1} << 30), "too large: ", q.sizes());
   fa::Report report(q);
   fa::Work work{};
   work.query = fa::tensor_map(q, "q", fa::kRowsPerWarpgroup);
-  work.key = fa::tensor_map(k, "k", block.n);
-  work.value = fa::tensor_map(v, "v", block.n);
+  work.key = fa::tensor_map(k, "k", plan.n);
+  work.value = fa::tensor_map(v, "v", plan.n);
   work.out = fa::tensor_map(out, "the output", fa::kRowsPerWarpgroup);
   work.lse = lse.data<float>();
   work.queries = static_cast<int>(q.size(2));
@@ -79,9 +79,9 @@ void run_hopper(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, 
   work.report = report.words();
   const int64_t blocks = tiles < processors ? tiles : processors;
   if (q.dtype() == kiln::Dtype::bf16)
-    fa::forward_bf16(work, q.size(3), is_causal, blocks, kiln::stream(q));
+    fa::forward_bf16(work, plan, blocks, kiln::stream(q));
   else
-    fa::forward_f16(work, q.size(3), is_causal, blocks, kiln::stream(q));
+    fa::forward_f16(work, plan, blocks, kiln::stream(q));
   report.check(q);
 }
 

@@ -28,10 +28,9 @@ __device__ __forceinline__ void init_barriers(Shared<S> shared) {
   mbarrier_init_fence();
 }
 
-template <class T, int kHeadDim, bool kCausal>
-__global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(const __grid_constant__ Work work) {
+template <class T, class S, bool kCausal>
+__global__ void __launch_bounds__(S::kThreads, 1) forward_kernel(const __grid_constant__ Work work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // the other architectures of a build have the portable path
-  using S = Shape<kHeadDim>;
   extern __shared__ char unaligned[];
   const Shared<S> shared{(shared_address(unaligned) + 1023) & ~1023u};
 #if FA_DEBUG_TIMEOUT
@@ -58,22 +57,29 @@ __global__ void __launch_bounds__(Shape<kHeadDim>::kThreads, 1) forward_kernel(c
 #endif
 }
 
+template <class T, class S, bool kCausal>
+void launch_shape(const Work& work, int64_t blocks, cudaStream_t stream) {
+  kiln::Launch how;
+  how.grid = blocks;
+  how.block = S::kThreads;
+  how.shared_bytes = S::kSharedBytes;
+  how.stream = stream;
+  kiln::launch(forward_kernel<T, S, kCausal>, how, work);
+}
+
 template <class T>
-void launch_forward(const Work& work, int64_t head_dim, bool causal, int64_t blocks, cudaStream_t stream) {
-  with_head_dim(head_dim, [&](auto d) {
-    kiln::Launch how;
-    how.grid = blocks;
-    how.block = Shape<d.value>::kThreads;
-    how.shared_bytes = Shape<d.value>::kSharedBytes;
-    how.stream = stream;
-    if (causal)
-      kiln::launch(forward_kernel<T, d.value, true>, how, work);
+void launch_forward(const Work& work, const Plan& plan, int64_t blocks, cudaStream_t stream) {
+  with_head_dim(plan.head_dim, [&](auto d) {
+    if (plan.causal)
+      plan.many ? launch_shape<T, Shape<d.value, kManyRows<d.value, true>>, true>(work, blocks, stream)
+                : launch_shape<T, Shape<d.value>, true>(work, blocks, stream);
     else
-      kiln::launch(forward_kernel<T, d.value, false>, how, work);
+      plan.many ? launch_shape<T, Shape<d.value, kManyRows<d.value, false>>, false>(work, blocks, stream)
+                : launch_shape<T, Shape<d.value>, false>(work, blocks, stream);
   });
 }
 
-void forward_bf16(const Work& work, int64_t head_dim, bool causal, int64_t blocks, cudaStream_t stream);
-void forward_f16(const Work& work, int64_t head_dim, bool causal, int64_t blocks, cudaStream_t stream);
+void forward_bf16(const Work& work, const Plan& plan, int64_t blocks, cudaStream_t stream);
+void forward_f16(const Work& work, const Plan& plan, int64_t blocks, cudaStream_t stream);
 
 }  // namespace fa

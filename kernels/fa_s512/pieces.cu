@@ -217,10 +217,10 @@ kiln::Tensors<2> piece_copy(const Tensor& x, int64_t row, int64_t rows) {
 }
 
 Tensor piece_scores(const Tensor& q, const Tensor& k) {
-  Tensor result = kiln::empty({64, blocks_of(q.size(3)).n}, kiln::Dtype::f32, q.device());
+  Tensor result = kiln::empty({64, keys_a_step(q.size(3))}, kiln::Dtype::f32, q.device());
   PieceWork work{};
   work.first = tensor_map(q, "q", kRowsPerWarpgroup);
-  work.second = tensor_map(k, "k", blocks_of(q.size(3)).n);
+  work.second = tensor_map(k, "k", keys_a_step(q.size(3)));
   work.result = result.data<float>();
   dispatch_piece(q, q.size(3), [&](auto t, auto d) { launch_piece(scores_kernel<decltype(t), d.value>, work, q); });
   return result;
@@ -229,7 +229,7 @@ Tensor piece_scores(const Tensor& q, const Tensor& k) {
 Tensor piece_values(const Tensor& weights, const Tensor& v) {
   Tensor result = kiln::empty({64, v.size(3)}, kiln::Dtype::f32, v.device());
   PieceWork work{};
-  work.first = tensor_map(v, "v", blocks_of(v.size(3)).n);
+  work.first = tensor_map(v, "v", keys_a_step(v.size(3)));
   work.weights = weights.data<const float>();
   work.result = result.data<float>();
   dispatch_piece(v, v.size(3), [&](auto t, auto d) { launch_piece(values_kernel<decltype(t), d.value>, work, v); });

@@ -53,3 +53,12 @@ def test_rows_of_nan_stay_in_their_rows(fa):
     out, _ = fa.forward(q, k, v)
     assert out[0, 0, 5].isnan().all()
     assert not out[0, 0, torch.arange(128) != 5].isnan().any()
+
+
+def test_many_rows_take_the_taller_tiles(fa):
+    # As many as four tiles a multiprocessor; 512 rows are two of 192 and one of 128.
+    q, k, v = (torch.randn(1, 8, 512, 64).bfloat16() for _ in range(3))
+    out, lse = fa.forward(q, k, v)
+    right, right_lse = attention(q, k, v, False)
+    check("attention", out, right, allowed_error(q, k, v, False, right))
+    check("LSE", lse, right_lse, 1e-4)
