@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from .inline import load_inline
     from .loader import load
     from .op import Op
+    from .patching import patch_torch
     from .place import device
     from .profiling import Profile, profile
+    from .setup_py import BuildExtension, CppExtension, CUDAExtension
     from .testing import Report, test
 
 # For CMake: find_package(kiln) looks there.
@@ -40,13 +42,20 @@ _LAZY = {
     "device": "place",
     "test": "testing",
     "Report": "testing",
+    "patch_torch": "patching",
     "profile": "profiling",
     "Profile": "profiling",
+    "BuildExtension": "setup_py",
+    "CppExtension": "setup_py",
+    "CUDAExtension": "setup_py",
 }
 
 __all__ = [
     "Bench",
     "BuildError",
+    "BuildExtension",
+    "CUDAExtension",
+    "CppExtension",
     "KilnError",
     "LoadError",
     "Mismatch",
@@ -62,6 +71,7 @@ __all__ = [
     "device",
     "load",
     "load_inline",
+    "patch_torch",
     "profile",
     "test",
 ]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How does an unchanged setup.py build with kiln? By torch's own names, CUDAExtension, CppExtension and BuildExtension,
+which hand sources and flags to `kiln build` and put its library where setuptools wants the module."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+
+from .command import build
+from .errors import KilnError
+from .loader import _identifier
+
+# What torch's own names take and kiln has no use for.
+_IGNORED = ("dlink", "dlink_libraries", "py_limited_api")
+
+
+def CUDAExtension(name: str, sources: Iterable[Any], *args: Any, **kwargs: Any) -> Extension:  # noqa: N802
+    """torch.utils.cpp_extension.CUDAExtension: a setuptools.Extension whose sources may be .cu files.
+
+    extra_compile_args: a list for all sources, or {"cxx": [...], "nvcc": [...]}. Include folders and libraries of torch
+    and CUDA are not listed: `kiln build` knows which a source needs.
+    """
+    for argument in _IGNORED:
+        kwargs.pop(argument, None)
+    kwargs.setdefault("language", "c++")
+    return Extension(name, [os.fspath(source) for source in sources], *args, **kwargs)
+
+
+def CppExtension(name: str, sources: Iterable[Any], *args: Any, **kwargs: Any) -> Extension:  # noqa: N802
+    """torch.utils.cpp_extension.CppExtension: the same, for C++ sources."""
+    return CUDAExtension(name, sources, *args, **kwargs)
+
+
+class BuildExtension(build_ext):
+    """torch.utils.cpp_extension.BuildExtension: cmdclass={"build_ext": BuildExtension}, or .with_options(...)."""
+
+    options: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def with_options(cls, **options: Any) -> type:
+        """A class with these options. no_python_abi_suffix: ext.so, not ext.cpython-311-....so. Always with Ninja."""
+        return type(cls.__name__, (cls,), {"options": {**cls.options, **options}})
+
+    def build_extension(self, ext: Extension) -> None:
+        if not ext.sources:
+            raise KilnError(f"cannot build the extension {ext.name}", "it has no sources", "sources=[...] in setup.py")
+        words = [*ext.sources, "--name", _identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
+        words += ["--build-dir", str(Path(self.build_temp).resolve() / f"kiln-{ext.name}")]
+        built = build(words, verbose=bool(self.verbose) and self.verbose > 1)
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside it, then in its place: a process that has the old module open keeps what it mapped.
+        fresh = target.with_name(target.name + ".new")
+        shutil.copyfile(built["library"], fresh)
+        shutil.copymode(built["library"], fresh)
+        fresh.replace(target)
+
+    def get_ext_filename(self, fullname: str) -> str:
+        name = super().get_ext_filename(fullname)
+        if not self.options.get("no_python_abi_suffix"):
+            return name
+        stem, suffix = name.rsplit(os.sep, 1)[-1].split(".", 1)[0], name.rsplit(".", 1)[-1]
+        return str(Path(name).with_name(f"{stem}.{suffix}"))
+
+
+def flags_of(ext: Extension) -> list[str]:
+    """The fields of a setuptools.Extension as flags of `kiln build`."""
+    given = copy.copy(ext.extra_compile_args) or []
+    both = {"cxx": given, "nvcc": given} if not isinstance(given, dict) else given
+    found = [f"--cflag={flag}" for flag in both.get("cxx", ())]
+    found += [f"--cuda-flag={flag}" for flag in both.get("nvcc", ())]
+    for folder in ext.include_dirs or ():
+        found += ["-I", os.fspath(folder)]
+    for key, value in ext.define_macros or ():
+        found.append(f"-D{key}" if value is None else f"-D{key}={value}")
+    for key in ext.undef_macros or ():
+        found += [f"--cflag=-U{key}", f"--cuda-flag=-U{key}"]
+    linked = [f"-L{folder}" for folder in ext.library_dirs or ()]
+    linked += [f"-Wl,-rpath,{folder}" for folder in ext.runtime_library_dirs or ()]
+    linked += [os.fspath(object_file) for object_file in ext.extra_objects or ()]
+    linked += [f"-l{name}" for name in ext.libraries or ()]
+    linked += list(ext.extra_link_args or ())
+    return found + [f"--ldflag={flag}" for flag in linked]

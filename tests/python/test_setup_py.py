@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a setup.py written for torch.utils.cpp_extension build with kiln, changed in its import line alone, and does
+kiln.patch_torch() switch a whole program?"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import kiln
+import pytest
+
+SETUP = """
+from setuptools import setup
+from kiln import BuildExtension, CUDAExtension
+
+setup(
+    name="cust_add_ext",
+    version="0.1",
+    ext_modules=[
+        CUDAExtension(
+            name="cust_add_ext",
+            sources=["cust_add.cpp", "cust_add_kernel.cu"],
+            include_dirs=["headers"],
+            define_macros=[("FACTOR", "3")],
+            extra_compile_args={"cxx": ["-O2"], "nvcc": ["-O2", "-lineinfo"]},
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+HEADER = "torch::Tensor cust_add_cuda(torch::Tensor a, torch::Tensor b);\n"
+CPP = """
+#include <torch/extension.h>
+#include "cust_add.h"
+
+torch::Tensor cust_add(torch::Tensor a, torch::Tensor b) {
+  TORCH_CHECK(a.sizes() == b.sizes(), "shapes differ");
+  return cust_add_cuda(a, b);
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("cust_add", &cust_add, "a + FACTOR * b", py::arg("a"), py::arg("b"));
+}
+"""
+CUDA = """
+#include <torch/extension.h>
+#include "cust_add.h"
+
+__global__ void kernel(const float* a, const float* b, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = a[i] + FACTOR * b[i];
+}
+torch::Tensor cust_add_cuda(torch::Tensor a, torch::Tensor b) {
+  auto out = torch::empty_like(a);
+  int n = a.numel();
+  kernel<<<(n + 127) / 128, 128>>>(a.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), n);
+  return out;
+}
+"""
+CALL = """
+import kiln, torch, cust_add_ext
+a, b = torch.arange(300.0, device=kiln.device()), torch.ones(300, device=kiln.device())
+assert torch.equal(cust_add_ext.cust_add(a, b=b), a + 3 * b)
+print(cust_add_ext.__file__)
+"""
+
+
+@pytest.fixture
+def project(tmp_path, command):
+    (tmp_path / "headers").mkdir()
+    for name, text in (
+        ("setup.py", SETUP),
+        ("headers/cust_add.h", HEADER),
+        ("cust_add.cpp", CPP),
+        ("cust_add_kernel.cu", CUDA),
+    ):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def python(folder: Path, *words: str, path: str = "") -> str:
+    own = str(Path(kiln.__file__).parents[1])
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [path, own]))}
+    env["PATH"] = str(Path(kiln.__file__).parent / "bin") + os.pathsep + env["PATH"]  # for the engine
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_in_place_and_after_an_edit(project):
+    python(project, "setup.py", "build_ext", "--inplace")
+    assert Path(python(project, "-c", CALL).strip()).parent == project
+    (project / "cust_add_kernel.cu").write_text(CUDA.replace("FACTOR * b[i]", "FACTOR * b[i] + 0 * a[i]"))
+    before = next(project.glob("cust_add_ext*.so")).read_bytes()
+    python(project, "setup.py", "build_ext", "--inplace")
+    assert next(project.glob("cust_add_ext*.so")).read_bytes() != before
+    python(project, "-c", CALL)
+
+
+def test_develop_and_install(project, tmp_path_factory):
+    # Both put what they make under a prefix of the test's own; an editable install leads back to the project.
+    target = tmp_path_factory.mktemp("installed")
+    python(project, "setup.py", "-q", "install", "--root", "/", "--install-lib", str(target))
+    assert Path(python(target, "-c", CALL, path=str(target)).strip()).parent == target
+    other = tmp_path_factory.mktemp("developed")
+    python(project, "setup.py", "-q", "develop", "--install-dir", str(other), "--no-deps", path=str(other))
+    assert next(other.glob("*.egg-link")).read_text().splitlines()[0] == str(project)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("wheel") is None, reason="this Python has no package 'wheel'")
+def test_wheel(project):
+    python(project, "setup.py", "-q", "bdist_wheel")
+    wheel = next((project / "dist").glob("*.whl"))
+    names = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in names if name.endswith(".so")] and wheel.stat().st_size < 300_000
+
+
+def test_without_the_suffix_of_python(project):
+    text = SETUP.replace("BuildExtension}", "BuildExtension.with_options(no_python_abi_suffix=True)}")
+    (project / "setup.py").write_text(text)
+    python(project, "setup.py", "build_ext", "--inplace")
+    assert (project / "cust_add_ext.so").is_file()
+
+
+def test_patched_torch(project):
+    script = """
+import kiln, torch
+import torch.utils.cpp_extension as torch_ext
+before = torch_ext.load
+kiln.patch_torch()
+from torch.utils.cpp_extension import BuildExtension, load
+assert load is kiln.load and BuildExtension is kiln.BuildExtension
+ext = load(name="patched_ext", sources=["cust_add.cpp", "cust_add_kernel.cu"], extra_include_paths=["headers"],
+           extra_cflags=["-DFACTOR=2"], extra_cuda_cflags=["-DFACTOR=2"])
+assert torch.equal(ext.cust_add(*[torch.ones(3, device=kiln.device())] * 2).cpu(), torch.full((3,), 3.0))
+kiln.patch_torch(undo=True)
+assert torch_ext.load is before
+"""
+    python(project, "-c", script)
+
+
+def test_no_sources_are_told(project):
+    (project / "setup.py").write_text(SETUP.replace('["cust_add.cpp", "cust_add_kernel.cu"]', "[]"))
+    with pytest.raises(AssertionError, match="it has no sources"):
+        python(project, "setup.py", "build_ext", "--inplace")
