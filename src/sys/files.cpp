@@ -12,7 +12,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 #include "base/text.h"
 
@@ -200,8 +203,13 @@ class RealFiles final : public Files {
   }
 
   Status remove(const fs::path& path) override {
+    // A process that was killed may have children that still write there or clean up behind themselves.
     std::error_code error;
-    fs::remove_all(path, error);
+    for (int tries = 0; tries < 100; tries++) {
+      fs::remove_all(path, error);
+      if (error != std::errc::no_such_file_or_directory && error != std::errc::directory_not_empty) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
     if (error) return disk_error("cannot remove", path, error.value());
     return {};
   }

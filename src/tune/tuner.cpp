@@ -165,7 +165,9 @@ Status Tuner::start_measurements() {
   for (size_t tried = 0; tried < lanes_.size() && !ready_.empty(); ++tried) {
     const size_t lane = next_lane_++ % lanes_.size();
     if (lanes_[lane].id) continue;
-    // Until there is something to compare with, one at a time makes it.
+    // Until there is something to compare with, one at a time makes it, in the order of the search: which variant the
+    // others are compared with must not hang on which compiler is quicker.
+    if (!task_.has_reference && !building_.empty() && building_.begin()->first < ready_.begin()->first) return {};
     if (!task_.has_reference && std::exchange(establishing_, true)) return {};
     auto node = ready_.extract(ready_.begin());
     CHECK_OK(workers_.measure(lane, node.key(), request_for(node.mapped(), "time")));

@@ -69,10 +69,12 @@ def test_every_outcome_is_in_the_journal(tuned):
 def test_killed_it_goes_on_where_it_was(command, tuned):
     folder, _ = tuned
     source, journal = folder / "tunable.cu", folder / "killed.jsonl"
-    line = tune_line(command, source, "--param", "BLOCK=32,64,96,128", "--journal", str(journal), "--device", "engine")
+    words = ["--param", "BLOCK=32,64,96,128", "--journal", str(journal), "--device", "engine", "--json"]
+    line = [str(command), "tune", str(source), "shift", "randn:f32:300", "by=2", *words]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and (not journal.exists() or len(journal.read_text().splitlines()) < 2):
+        assert process.poll() is None, "it ended by itself"
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
