@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
+from ._answer import answer_request
 from .errors import KilnError
 
 
@@ -81,16 +81,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(request_path: str, answer_path: str) -> int:
-    try:
-        answer = run(json.loads(Path(request_path).read_text()))
-    except KilnError as error:
-        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": "work"}}
-    except Exception as error:
-        answer = {"error": {"what": "the benchmark failed", "why": f"{type(error).__name__}: {error}", "fault": "work"}}
-    whole = Path(answer_path + ".part")
-    whole.write_text(json.dumps(answer))
-    whole.rename(answer_path)
-    return 0
+    return answer_request(run, request_path, answer_path, "the benchmark failed")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ python -m kiln._profile_process REQUEST.json ANSWER.json
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
+from ._answer import answer_request
 from .errors import KilnError
 
 
@@ -46,18 +46,12 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(request_path: str, answer_path: str) -> int:
-    try:
-        answer = run(json.loads(Path(request_path).read_text()))
-    except KilnError as error:
-        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": "work"}}
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        why = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-        answer = {"error": {"what": "what was to be profiled failed", "why": why, "fault": "work"}}
-    whole = Path(answer_path + ".part")
-    whole.write_text(json.dumps(answer))
-    whole.rename(answer_path)
-    return 0
+    return answer_request(run, request_path, answer_path, "what was to be profiled failed", why=_where)
+
+
+def _where(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ python -m kiln._tune_reference REQUEST.json ANSWER.json
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from typing import Any, Callable
 
+from ._answer import answer_request
 from ._bench_process import arguments_of
 from .errors import KilnError
 
@@ -52,17 +52,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(request_path: str, answer_path: str) -> int:
-    try:
-        answer = run(json.loads(Path(request_path).read_text()))
-    except KilnError as error:
-        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": "usage"}}
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        answer = {"error": {"what": "the reference failed", "why": why, "fault": "work"}}
-    whole = Path(answer_path + ".part")
-    whole.write_text(json.dumps(answer))
-    whole.rename(answer_path)
-    return 0
+    return answer_request(run, request_path, answer_path, "the reference failed", refused="usage")
 
 
 if __name__ == "__main__":
