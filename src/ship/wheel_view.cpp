@@ -83,7 +83,8 @@ Result<WheelView> read_wheel(const fs::path& file) {
   binary::Bytes bytes = mapped.bytes();
   view.bytes = bytes.size();
   if (!binary::is_zip(bytes))
-    return Error{Fault::Work, fmt::format("cannot read {}", file.string()), "it is no zip, and so no wheel", ""};
+    return Error{Fault::Work, fmt::format("cannot read {}", file.string()), "it is no zip, and so no wheel",
+                 "kiln wheel makes one of a project; else download it again"};
   auto members = binary::read_zip(bytes);
   if (!members) {
     members.error().what = fmt::format("cannot trust {}", file.string());

@@ -70,7 +70,8 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   if (path.filename() == project::kManifestName) path = path.parent_path();
   const sys::FileState state = files.state(path);
   if (!state.exists)
-    return Error{Fault::Usage, fmt::format("cannot tune '{}'", target), "there is no such file or folder", ""};
+    return Error{Fault::Usage, fmt::format("cannot tune '{}'", target), "there is no such file or folder",
+                 "kiln tune FILE.cu OP ARGS, or a project with [tune.NAME] in its kiln.toml"};
   TRY(place.target, files.real_path(path));
   place.is_project = state.is_directory;
   if (place.is_project) {
