@@ -67,7 +67,7 @@ TEST(Process, TakesMuchOutputWithoutBlocking) {
 
 TEST(Process, CallsOnWaitWhileTheChildRuns) {
   int ticks = 0;
-  ProcessSpec spec = shell("sleep 0.35");
+  ProcessSpec spec = shell("sleep 1");
   spec.on_wait = [&] { ++ticks; };
   ASSERT_TRUE(real_processes().run(spec));
   EXPECT_GE(ticks, 2);
@@ -92,8 +92,8 @@ TEST(Process, AnInterruptReachesTheChildAndComesBackAsAnError) {
       ::kill(pid, SIGINT);
     });
     double begun = now_seconds();
-    auto result = real_processes().run(shell("exec sleep 20"));
-    bool right = !result && result.error().fault == Fault::Interrupted && now_seconds() - begun < 10;
+    auto result = real_processes().run(shell("exec sleep 60"));
+    bool right = !result && result.error().fault == Fault::Interrupted && now_seconds() - begun < 50;
     later.join();
     ::_exit(right ? 0 : 1);
   });
@@ -105,16 +105,17 @@ TEST(Process, AChildDiesWithAKilledParent) {
   std::string mark = (folder / "pid").string();
   pid_t parent = ::fork();
   if (parent == 0) {
-    (void)real_processes().run(shell("echo $$ > " + mark + ".tmp; mv " + mark + ".tmp " + mark + "; exec sleep 30"));
+    (void)real_processes().run(shell("echo $$ > " + mark + ".tmp; mv " + mark + ".tmp " + mark + "; exec sleep 100"));
     ::_exit(0);
   }
-  for (int i = 0; i < 500 && !real_files().state(mark).exists; ++i) ::usleep(10'000);
+  for (int i = 0; i < 6000 && !real_files().state(mark).exists; ++i) ::usleep(10'000);
+  ASSERT_TRUE(real_files().state(mark).exists);
   auto child = text::to_int(text::trim(*real_files().read(mark)));
   ASSERT_TRUE(child);
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
   bool gone = false;
-  for (int i = 0; i < 500 && !gone; ++i) {
+  for (int i = 0; i < 6000 && !gone; ++i) {
     auto stat = real_files().read("/proc/" + std::to_string(*child) + "/stat");
     gone = !stat || stat->find(") Z ") != std::string::npos;
     ::usleep(10'000);
@@ -130,10 +131,11 @@ TEST(Lock, IsFreeWhenItsOwnerWasKilled) {
   if (owner == 0) {
     auto lock = FileLock::acquire(path, {});
     (void)real_files().write(held, "");
-    ::sleep(30);
+    ::sleep(100);
     ::_exit(0);
   }
-  for (int i = 0; i < 500 && !real_files().state(held).exists; ++i) ::usleep(10'000);
+  for (int i = 0; i < 6000 && !real_files().state(held).exists; ++i) ::usleep(10'000);
+  ASSERT_TRUE(real_files().state(held).exists);
   std::atomic<bool> waited{false};
   std::thread killer([&] {
     while (!waited) ::usleep(1000);
