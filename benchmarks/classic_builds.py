@@ -137,8 +137,8 @@ def classic_rows(scratch: Path, bench: Any) -> list[tuple[str, str, str]]:
     kiln = {
         "kiln, all architectures, from nothing": lambda: bench.cold(source, arch=ALL),
         "kiln, pinned architecture, from nothing": lambda: bench.cold(source),
-        "kiln, an edit of the kernel": lambda: edited(bench, source),
         "kiln, after rm -rf build": lambda: bench.hit(source),
+        "kiln, an edit of the kernel": lambda: edited(bench, source),
         "kiln, nothing changed": lambda: bench.build(source)[0],
     }
     own = [(what, f"{way():.2f}", "") for what, way in kiln.items()]

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/step.h"
 #include "cli/watch.h"
 
@@ -32,6 +33,8 @@ void Context::print_json(const Json& value) const { sys::write_out(dump(value, 2
 void Context::note(std::string_view text) const { sys::write_err(std::string(text) + "\n"); }
 
 namespace {
+
+constexpr size_t kPipeColumns = 100;  // of a help text that goes to no terminal
 
 struct Globals {
   bool json = false;
@@ -106,7 +109,9 @@ int run_command_line(int argc, const char* const* argv) {
     CLI::App app("From a .cu file to a PyTorch operator, and everything around it.", "kiln");
     add_globals(app, globals);
     app.require_subcommand(1);
-    app.get_formatter()->column_width(26);
+    const sys::Terminal terminal = sys::look_at_terminal(env, globals.color);
+    app.formatter(
+        std::make_shared<HelpForm>(terminal.out_is_terminal ? static_cast<size_t>(terminal.columns) : kPipeColumns));
     app.footer(
         "kiln COMMAND --help tells more. Exit codes: 0 done, 1 the work failed, 2 usage or kiln.toml,\n"
         "3 environment, 4 a bug in kiln, 130 interrupted.");
@@ -114,7 +119,6 @@ int run_command_line(int argc, const char* const* argv) {
     for (const Command* row : commands()) {
       CLI::App* sub = app.add_subcommand(row->name, row->summary);
       sub->fallthrough();
-      sub->get_formatter()->column_width(34);
       runs[sub] = row->setup(*sub);
     }
     try {

@@ -21,7 +21,8 @@ void add_list(CLI::App& app, const char* names, std::vector<std::string>& to, co
 
 }  // namespace
 
-void add_build_options(CLI::App& app, build::Request& request) {
+void add_build_options(CLI::App& app, build::Request& request, const char* heading) {
+  const size_t before = app.get_options().size();
   app.add_option("--name", request.name,
                  "Namespace of the ops, torch.ops.NAME (default: kiln.toml, or the file's stem)")
       ->type_name("NAME");
@@ -58,6 +59,8 @@ void add_build_options(CLI::App& app, build::Request& request) {
   app.add_option("--build-dir", request.build_dir,
                  "Keep objects and results there (default: build/kiln of a project, the cache folder for a lone file)")
       ->type_name("DIR");
+  const auto options = app.get_options();
+  for (size_t i = before; i < options.size(); ++i) options[i]->group(heading);
 }
 
 Result<build::Outcome> build_for(Context& context, build::Request request) {

@@ -251,7 +251,7 @@ class Watch(Cached):
                     return
             self.fail(f"no '{word}' in {lines}")
 
-        ended = threading.Timer(60, lambda: os.killpg(process.pid, signal.SIGKILL))
+        ended = threading.Timer(300, lambda: os.killpg(process.pid, signal.SIGKILL))
         ended.start()
         try:
             for content, word in (("2\n", "built in"), ("(\n", "error"), ("3\n", "built in")):
@@ -261,7 +261,7 @@ class Watch(Cached):
                 until(word)
             until("watching")
             os.killpg(process.pid, signal.SIGINT)
-            self.assertEqual(process.wait(timeout=30), 130)
+            self.assertEqual(process.wait(timeout=120), 130)
         finally:
             ended.cancel()
             process.kill()
@@ -376,7 +376,7 @@ class Redis(Cached):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self.environment |= {"KILN_CACHE_REMOTE": f"redis://:word@127.0.0.1:{self.port}/1", "KILN_CACHE_SECRET": SECRET}
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 120
         while time.monotonic() < limit:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()

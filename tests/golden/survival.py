@@ -79,20 +79,20 @@ class Build(unittest.TestCase):
 
     def build(self, *arguments: str) -> dict:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, err)
         return json.loads(out)
 
     def error(self, *arguments: str) -> tuple[int, dict]:
         process = self.start(*arguments)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
         return process.returncode, json.loads(out)["error"]
 
     def compiles(self) -> int:
         return len(self.log.read_text().splitlines()) if self.log.exists() else 0
 
     def wait_for_compile(self, count: int = 1) -> None:
-        limit = time.monotonic() + 30
+        limit = time.monotonic() + 120
         while self.compiles() < count:
             self.assertLess(time.monotonic(), limit, "the compiler was not started")
             time.sleep(0.01)
@@ -111,11 +111,11 @@ class Survival(Build):
         first = self.start()
         self.wait_for_compile()
         first.kill()
-        first.communicate(timeout=30)
+        first.communicate(timeout=120)
         self.slow.unlink()
         begun = time.monotonic()
         built = self.build()
-        self.assertLess(time.monotonic() - begun, 20)
+        self.assertLess(time.monotonic() - begun, 100)
         self.assertTrue(built["rebuilt"])
         self.assertNotIn("staging", os.listdir(built["build_dir"]))
 
@@ -124,12 +124,12 @@ class Survival(Build):
         first = self.start()
         self.wait_for_compile()
         first.kill()
-        first.communicate(timeout=30)
+        first.communicate(timeout=120)
         self.assert_compiler_ends()
 
     def assert_compiler_ends(self) -> None:
         """ninja passes the signal on and does not wait: the compiler may take a moment."""
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 120
         while self.running("cuda/bin/nvcc") and time.monotonic() < limit:
             time.sleep(0.02)
         self.assertEqual(self.running("cuda/bin/nvcc"), [])
@@ -155,13 +155,13 @@ class Survival(Build):
         # SIGSTOP first: ninja must not live to end its children.
         os.killpg(first.pid, signal.SIGSTOP)
         os.killpg(first.pid, signal.SIGKILL)
-        first.communicate(timeout=30)
+        first.communicate(timeout=120)
         self.assertNotEqual(self.running("cuda/bin/nvcc"), [], "the orphan is what this test is about")
         self.write("value.h", "#define VALUE 2\n")
         second = self.start()
         self.wait_for_compile(2)
         self.slow.unlink()  # both go on
-        out, err = second.communicate(timeout=60)
+        out, err = second.communicate(timeout=120)
         self.assertEqual(second.returncode, 0, err)
         time.sleep(0.3)
         self.assertEqual(self.value_in(json.loads(out)["library"]), 2)
@@ -176,7 +176,7 @@ class Survival(Build):
                 process = self.start("--build-dir", str(self.top / "b"))
                 self.wait_for_compile()
                 process.send_signal(number)
-                out, _ = process.communicate(timeout=30)
+                out, _ = process.communicate(timeout=120)
                 self.assertEqual(process.returncode, 130)
                 self.assertEqual(json.loads(out)["error"]["fault"], "interrupted")
                 left = self.files_below(str(self.top / "b" / "obj"))
@@ -191,7 +191,7 @@ class Survival(Build):
         self.slow.unlink()
         answers = []
         for process in both:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=120)
             self.assertEqual(process.returncode, 0, err)
             answers.append(json.loads(out))
         self.assertEqual(answers[0]["library"], answers[1]["library"])
@@ -204,7 +204,7 @@ class Survival(Build):
         time.sleep(0.05)
         self.write("value.h", "#define VALUE 3\n")
         self.slow.unlink()
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         self.write("value.h", "#define VALUE 3\n")
         built = self.build()
         self.assertEqual(self.value_in(built["library"]), 3)

@@ -44,7 +44,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     try:
-        return process.communicate(timeout=60)
+        return process.communicate(timeout=120)
     finally:
         process.kill()
 

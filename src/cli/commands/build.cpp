@@ -95,7 +95,7 @@ Run setup(CLI::App& app) {
                  "Sources (.cu, .cpp; the first names the library) or a folder with kiln.toml "
                  "(default: the project in this folder)")
       ->type_name("");
-  add_build_options(app, *request);
+  add_build_options(app, *request, "Options");
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
   app.add_flag("--explain", options->explain, "Tell what was rebuilt and why, the lane, hits and misses, jobs, memory");
   app.add_option(
