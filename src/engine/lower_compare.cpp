@@ -1,51 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do comparisons make predicates, and how do predicates select? (PTX ISA 9.7.6, 9.7.7)
+// How do comparisons make predicates, or values? (PTX ISA 9.7.6)
 #include "engine/affine.h"
-#include "engine/control.h"
+#include "engine/comparisons.h"
 #include "engine/fuse.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
+#include "engine/predicates.h"
 
 namespace kiln::engine {
 namespace {
-
-// X(name, unordered, expression): `unordered` is the result when an operand is NaN.
-// clang-format off
-#define KILN_COMPARISONS(X) \
-  X(eq, false, a == b)      \
-  X(ne, false, a != b)      \
-  X(lt, false, a < b)       \
-  X(le, false, a <= b)      \
-  X(gt, false, a > b)       \
-  X(ge, false, a >= b)      \
-  X(equ, true, a == b)      \
-  X(neu, true, a != b)      \
-  X(ltu, true, a < b)       \
-  X(leu, true, a <= b)      \
-  X(gtu, true, a > b)       \
-  X(geu, true, a >= b)      \
-  X(num, false, true)       \
-  X(nan, true, false)
-// clang-format on
-
-#define KILN_COMPARISON(name, unordered, expression)                                                 \
-  struct Compare_##name {                                                                            \
-    template <class T>                                                                               \
-    static bool f(T a, T b) {                                                                        \
-      if constexpr (std::is_floating_point_v<T>) {                                                   \
-        return unordered ? !(a == a && b == b) || (expression) : (a == a && b == b) && (expression); \
-      } else {                                                                                       \
-        return expression;                                                                           \
-      }                                                                                              \
-    }                                                                                                \
-  };
-KILN_COMPARISONS(KILN_COMPARISON)
-#undef KILN_COMPARISON
-
-constexpr uint32_t kLaneBits[kWarpSize] = {
-    1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,  1u << 8,  1u << 9,  1u << 10,
-    1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,
-    1u << 22, 1u << 23, 1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
 
 template <class T, bool kFlush>
 auto comparable(T value) {
@@ -215,52 +178,7 @@ bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand
   });
 }
 
-enum Logic : uint8_t { kAnd, kOr, kXor };
-
-const Op* run_logic(Warp& warp, const Op* op) {
-  uint32_t a = warp.predicate(op->a) ^ (op->y ? kFullMask : 0), b = warp.predicate(op->b);
-  warp.set_predicate(op->d, op->x == kAnd ? (a & b) : op->x == kOr ? (a | b) : (a ^ b));
-  return op + 1;
-}
-
-const Op* run_copy_predicate(Warp& warp, const Op* op) {
-  warp.set_predicate(op->d, warp.predicate(op->a) ^ (op->y ? kFullMask : 0));
-  return op + 1;
-}
-
-Logic logic_of(Lowering& l) { return l.has("or") ? kOr : l.has("xor") ? kXor : kAnd; }
-
-void emit_logic(Lowering& l, Logic logic, uint32_t a, bool invert_a, uint32_t b, uint32_t d) {
-  Op& op = l.emit(&run_logic);
-  op.x = logic;
-  op.y = invert_a;
-  op.a = a;
-  op.b = b;
-  op.d = d;
-}
-
-template <class T>
-const Op* run_select(Warp& warp, const Op* op) {
-  T* d = warp.lanes<T>(op->d);
-  const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b);
-  uint32_t p = warp.predicate(op->c);
-  const uint32_t a_step = op->x ? 0 : 1, b_step = op->y ? 0 : 1;
-  if (a_step && b_step) {
-#pragma GCC ivdep
-    for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (p & kLaneBits[i]) ? a[i] : b[i];
-  } else {
-#pragma GCC ivdep
-    for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (p & kLaneBits[i]) ? a[i * a_step] : b[i * b_step];
-  }
-  return op + 1;
-}
-
 }  // namespace
-
-const Op* run_predicate_invert(Warp& warp, const Op* op) {
-  warp.predicate(op->d) = ~warp.predicate(op->a);
-  return op + 1;
-}
 
 bool compare(Lowering& l) {
   const auto& operands = l.ins().operands;
@@ -279,100 +197,11 @@ bool compare(Lowering& l) {
   if (!combined) c = l.constant_predicate(true);
   if (two && p == c) {  // p is read for q after it was written for p: keep its old value
     uint32_t kept = l.temporary_predicate();
-    Op& copy = l.emit(&run_copy_predicate);
-    copy.a = c;
-    copy.d = kept;
+    emit_copy_predicate(l, c, kept, false);
     c = kept;
   }
   emit_logic(l, logic, result, false, c, p);
   if (two) emit_logic(l, logic, result, true, c, q);
-  return true;
-}
-
-namespace {
-
-template <class T>
-bool compare_by_name(std::string_view name, float a, float b) {
-  (void)sizeof(T);
-#define KILN_COMPARISON(known, unordered, expression) \
-  if (name == #known) return Compare_##known::f(a, b);
-  KILN_COMPARISONS(KILN_COMPARISON)
-#undef KILN_COMPARISON
-  return false;
-}
-
-struct PairCompare {
-  std::string_view name;
-  bool flushes;
-};
-
-template <class T>
-void compare_halves(Warp& warp, const Op* op, uint32_t* low, uint32_t* high) {
-  const auto& how = *static_cast<const PairCompare*>(op->data);
-  const Pair<T>*a = warp.lanes<Pair<T>>(op->a), *b = warp.lanes<Pair<T>>(op->b);
-  auto ready = [&](T value) { return static_cast<float>(how.flushes ? flush(value) : value); };
-  *low = *high = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    *low |= compare_by_name<T>(how.name, ready(a[i].low), ready(b[i].low)) ? 1u << i : 0;
-    *high |= compare_by_name<T>(how.name, ready(a[i].high), ready(b[i].high)) ? 1u << i : 0;
-  }
-}
-
-template <class T>
-const Op* run_compare_pair(Warp& warp, const Op* op) {
-  uint32_t low, high;
-  compare_halves<T>(warp, op, &low, &high);
-  warp.set_predicate(op->d, low);
-  warp.set_predicate(op->c, high);
-  return op + 1;
-}
-
-template <class T>
-const Op* run_compare_set_pair(Warp& warp, const Op* op) {
-  uint32_t low, high;
-  compare_halves<T>(warp, op, &low, &high);
-  uint32_t result[kWarpSize];
-  const uint32_t one = op->x ? 0xffff : std::is_same_v<T, Half> ? 0x3c00 : 0x3f80;
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = (low >> i & 1 ? one : 0) | (high >> i & 1 ? one << 16 : 0);
-  warp.put(op->d, result);
-  return op + 1;
-}
-
-}  // namespace
-
-bool compare_pair(Lowering& l) {
-  const auto& operands = l.ins().operands;
-  uint32_t a, b, p, q;
-  if (!l.lanes(operands[2], l.type(), &a) || !l.lanes(operands[3], l.type(), &b)) return false;
-  if (!l.dest_predicate(operands[0], &p) || !l.dest_predicate(operands[1], &q)) return false;
-  bool combined = operands.size() > 4;
-  uint32_t c = 0;
-  if (combined && !l.predicate(operands[4], &c)) return false;
-  uint32_t low = combined ? l.temporary_predicate() : p, high = combined ? l.temporary_predicate() : q;
-  Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_pair<Half> : &run_compare_pair<Bf16>);
-  op.a = a;
-  op.b = b;
-  op.d = low;
-  op.c = high;
-  op.data = l.own(PairCompare{l.ins().modifiers[0], l.has("ftz")});
-  if (combined) {
-    emit_logic(l, logic_of(l), low, false, c, p);
-    emit_logic(l, logic_of(l), high, false, c, q);
-  }
-  return true;
-}
-
-bool compare_set_pair(Lowering& l) {
-  uint32_t a, b;
-  Dest d;
-  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), l.type(), &b)) return false;
-  if (!l.dest(l.operand(0), 4, false, &d)) return false;
-  Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_set_pair<Half> : &run_compare_set_pair<Bf16>);
-  op.x = l.other_type() == ptx::Type::u32 || l.other_type() == ptx::Type::s32;  // a mask
-  op.a = a;
-  op.b = b;
-  op.d = d.offset;
-  op.data = l.own(PairCompare{l.ins().modifiers[0], l.has("ftz")});
   return true;
 }
 
@@ -416,62 +245,6 @@ bool compare_set(Lowering& l) {
     default:
       op.imm = -1;
   }
-  return true;
-}
-
-bool select(Lowering& l) {
-  Source a, b;
-  uint32_t p;
-  uint32_t bytes = ptx::bytes_of(l.type());
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
-  if (!l.predicate(l.operand(3), &p)) return false;
-  Handler handler = bytes == 8 ? &run_select<uint64_t> : bytes == 4 ? &run_select<uint32_t> : &run_select<uint16_t>;
-  l.emit_value(l.operand(0), bytes, false, handler, a, b, {p, false});
-  Op& op = l.program().ops.back();
-  op.x = a.uniform;
-  op.y = b.uniform;
-  return true;
-}
-
-bool select_by_sign(Lowering& l) {
-  Source a, b;
-  uint32_t c;
-  uint32_t bytes = ptx::bytes_of(l.type());
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
-  if (!l.lanes(l.operand(3), l.other_type(), &c)) return false;
-  uint32_t zero = 0;
-  ptx::Operand zero_operand;
-  zero_operand.kind = ptx::OperandKind::Integer;
-  if (!l.lanes(zero_operand, l.other_type(), &zero)) return false;
-  uint32_t p = l.temporary_predicate();
-  Op& test = l.emit(l.other_type() == ptx::Type::f32 ? &run_compare<Compare_ge, float, true, true, true>
-                                                     : &run_compare<Compare_ge, int32_t, false, true, true>);
-  test.a = c;
-  test.b = zero;
-  test.d = p;
-  Handler handler = bytes == 8 ? &run_select<uint64_t> : bytes == 4 ? &run_select<uint32_t> : &run_select<uint16_t>;
-  l.emit_value(l.operand(0), bytes, false, handler, a, b, {p, false});
-  Op& op = l.program().ops.back();
-  op.x = a.uniform;
-  op.y = b.uniform;
-  return true;
-}
-
-bool predicate_logic(Lowering& l) {
-  uint32_t a, b, d;
-  if (!l.predicate(l.operand(1), &a) || !l.predicate(l.operand(2), &b) || !l.dest_predicate(l.operand(0), &d))
-    return false;
-  emit_logic(l, l.ins().mnemonic == "and" ? kAnd : l.ins().mnemonic == "or" ? kOr : kXor, a, false, b, d);
-  return true;
-}
-
-bool predicate_not(Lowering& l) {
-  uint32_t a, d;
-  if (!l.predicate(l.operand(1), &a) || !l.dest_predicate(l.operand(0), &d)) return false;
-  Op& op = l.emit(&run_copy_predicate);
-  op.a = a;
-  op.d = d;
-  op.y = l.ins().mnemonic == "not";
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are numbers converted to and from the small formats: f16 and bf16 with .relu and in pairs, tf32, fp8? (PTX ISA
-// 9.7.9.21, cvt)
+// How are numbers converted to and from the small formats: f16 and bf16 with .relu or .satfinite and in pairs, tf32,
+// those of 8, 6 and 4 bits, and powers of two? (PTX ISA 9.7.9.21, cvt)
 #include <cmath>
 
 #include "engine/lanes.h"
@@ -10,12 +10,18 @@
 namespace kiln::engine {
 namespace {
 
-// op->x: rounding toward zero; op->y: relu.
+enum : uint8_t { kRelu = 1, kSatfinite = 2 };
+
+uint8_t clamps(Lowering& l) { return (l.has("relu") ? kRelu : 0) | (l.has("satfinite") ? kSatfinite : 0); }
+
+// op->x: rounding toward zero; op->y: kRelu, kSatfinite.
 template <class T>
 T narrow_small(float value, const Op* op) {
-  if (op->y && !(value > 0) && value == value) value = 0;
-  if (op->x)
-    value = static_cast<float>(round_to(std::is_same_v<T, Half> ? kFormatF16 : kFormatBf16, value, Rounding::Zero));
+  constexpr Format kFormat = std::is_same_v<T, Half> ? kFormatF16 : kFormatBf16;
+  if ((op->y & kRelu) && !(value > 0) && value == value) value = 0;
+  if (op->x) value = static_cast<float>(round_to(kFormat, value, Rounding::Zero));
+  if ((op->y & kSatfinite) && std::fabs(value) > kFormat.largest)
+    value = std::copysign(static_cast<float>(kFormat.largest), value);
   return T::from(value);
 }
 
@@ -38,8 +44,8 @@ const Op* run_convert_pair(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2 rz; op->y: bit 0
-// satfinite, bit 1 relu. A GPU does .rna with integers: a NaN loses its low bits, and .satfinite takes one step off it.
+// tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2 rz; op->y:
+// kRelu, kSatfinite. A GPU does .rna with integers: a NaN loses its low bits, and .satfinite takes one step off it.
 const Op* run_convert_tf32(Warp& warp, const Op* op) {
   const uint32_t* a = warp.lanes<uint32_t>(op->a);
   uint32_t result[kWarpSize];
@@ -52,8 +58,8 @@ const Op* run_convert_tf32(Warp& warp, const Op* op) {
       bits = kFloatNan;
     }
     bits &= ~0x1fffu;
-    if ((op->y & 1) && (bits & 0x7fffffffu) >= 0x7f800000u) bits -= 0x2000u;
-    if ((op->y & 2) && (bits & 0x80000000u)) bits = 0;
+    if ((op->y & kSatfinite) && (bits & 0x7fffffffu) >= 0x7f800000u) bits -= 0x2000u;
+    if ((op->y & kRelu) && (bits & 0x80000000u)) bits = 0;
     result[i] = bits;
   }
   warp.put(op->d, result);
@@ -62,7 +68,7 @@ const Op* run_convert_tf32(Warp& warp, const Op* op) {
 
 }  // namespace
 
-bool convert_relu(Lowering& l) {
+bool convert_small(Lowering& l) {
   uint32_t a;
   Dest d;
   if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.dest(l.operand(0), 2, false, &d)) return false;
@@ -70,7 +76,7 @@ bool convert_relu(Lowering& l) {
   op.a = a;
   op.d = d.offset;
   op.x = l.has("rz");
-  op.y = 1;
+  op.y = clamps(l);
   return true;
 }
 
@@ -84,7 +90,7 @@ bool convert_pair(Lowering& l) {
   op.b = b;
   op.d = d.offset;
   op.x = l.has("rz");
-  op.y = l.has("relu");
+  op.y = clamps(l);
   return true;
 }
 
@@ -96,88 +102,166 @@ bool convert_tf32(Lowering& l) {
   op.a = a;
   op.d = d.offset;
   op.x = l.has("rna") ? 0 : l.has("rn") ? 1 : 2;
-  op.y = static_cast<uint8_t>((l.has("satfinite") ? 1 : 0) | (l.has("relu") ? 2 : 0));
+  op.y = clamps(l);
   return true;
 }
 
 namespace {
 
-// op->x: e5m2, else e4m3; op->y: relu.
-uint8_t to_fp8(float value, const Op* op) {
-  if (op->y && !(value > 0) && value == value) value = 0;
-  return op->x ? float_to_e5m2(value) : float_to_e4m3(value);
+TinyFloat tiny_of(ptx::Type type) {
+  switch (type) {
+    case ptx::Type::e5m2x2:
+      return TinyFloat::E5m2;
+    case ptx::Type::e2m3x2:
+      return TinyFloat::E2m3;
+    case ptx::Type::e3m2x2:
+      return TinyFloat::E3m2;
+    case ptx::Type::e2m1x2:
+      return TinyFloat::E2m1;
+    default:
+      return TinyFloat::E4m3;
+  }
 }
 
-const Op* run_fp8_from_f32(Warp& warp, const Op* op) {
+// op->x: a TinyFloat; op->y: kRelu.
+uint8_t to_tiny(float value, const Op* op) {
+  if ((op->y & kRelu) && !(value > 0) && value == value) value = 0;
+  return float_to_tiny(static_cast<TinyFloat>(op->x), value);
+}
+
+const Op* run_tiny_from_f32(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   uint16_t result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<uint16_t>(to_fp8(a[i], op) << 8 | to_fp8(b[i], op));
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = static_cast<uint16_t>(to_tiny(a[i], op) << 8 | to_tiny(b[i], op));
   warp.put(op->d, result);
   return op + 1;
 }
 
-const Op* run_fp8_from_f16(Warp& warp, const Op* op) {
+// Two of 4 bits share a byte.
+const Op* run_nibbles_from_f32(Warp& warp, const Op* op) {
+  const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
+  uint8_t result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<uint8_t>(to_tiny(a[i], op) << 4 | to_tiny(b[i], op));
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+const Op* run_tiny_from_f16(Warp& warp, const Op* op) {
   const HalfPair* a = warp.lanes<HalfPair>(op->a);
   uint16_t result[kWarpSize];
   for (uint32_t i = 0; i < kWarpSize; ++i)
-    result[i] = static_cast<uint16_t>(to_fp8(a[i].high, op) << 8 | to_fp8(a[i].low, op));
+    result[i] = static_cast<uint16_t>(to_tiny(a[i].high, op) << 8 | to_tiny(a[i].low, op));
   warp.put(op->d, result);
   return op + 1;
 }
 
-const Op* run_fp8_to_f16(Warp& warp, const Op* op) {
-  const uint16_t* a = warp.lanes<uint16_t>(op->a);
+// T holds the pair; kBits is the distance of its two.
+template <class T, int kBits>
+const Op* run_tiny_to_f16(Warp& warp, const Op* op) {
+  const T* a = warp.lanes<T>(op->a);
   HalfPair result[kWarpSize];
-  auto convert = [&](uint8_t bits) {
-    float value = op->x ? e5m2_to_float(bits) : e4m3_to_float(bits);
-    if (op->y && !(value > 0) && value == value) value = 0;
+  auto convert = [&](unsigned bits) {
+    float value = tiny_to_float(static_cast<TinyFloat>(op->x), static_cast<uint8_t>(bits & ((1u << kBits) - 1)));
+    if ((op->y & kRelu) && !(value > 0) && value == value) value = 0;
     return Half::from(value);
   };
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    result[i] = {convert(static_cast<uint8_t>(a[i])), convert(static_cast<uint8_t>(a[i] >> 8))};
-  }
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = {convert(a[i]), convert(static_cast<unsigned>(a[i]) >> kBits)};
   warp.put(op->d, result);
   return op + 1;
+}
+
+// op->x: upward, else toward zero; op->y: kSatfinite.
+uint8_t to_scale(float value, const Op* op) { return float_to_scale(value, op->x, op->y & kSatfinite); }
+
+const Op* run_scale_from_f32(Warp& warp, const Op* op) {
+  const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
+  uint16_t result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = static_cast<uint16_t>(to_scale(a[i], op) << 8 | to_scale(b[i], op));
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+const Op* run_scale_from_bf16(Warp& warp, const Op* op) {
+  const Bf16Pair* a = warp.lanes<Bf16Pair>(op->a);
+  uint16_t result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = static_cast<uint16_t>(to_scale(a[i].high, op) << 8 | to_scale(a[i].low, op));
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+const Op* run_scale_to_bf16(Warp& warp, const Op* op) {
+  const uint16_t* a = warp.lanes<uint16_t>(op->a);
+  Bf16Pair result[kWarpSize];
+  auto convert = [](unsigned bits) { return Bf16::from(scale_to_float(static_cast<uint8_t>(bits))); };
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = {convert(a[i]), convert(a[i] >> 8u)};
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+// Two f32 to a pair of `bytes`.
+Op* lower_two_floats(Lowering& l, Handler handler, uint32_t bytes) {
+  uint32_t a, b;
+  Dest d;
+  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b)) return nullptr;
+  if (!l.dest(l.operand(0), bytes, false, &d)) return nullptr;
+  Op& op = l.emit(handler);
+  op.a = a;
+  op.b = b;
+  op.d = d.offset;
+  op.y = clamps(l);
+  return &op;
+}
+
+Op* lower_pair(Lowering& l, Handler handler, ptx::Type from, uint32_t bytes) {
+  uint32_t a;
+  Dest d;
+  if (!l.lanes(l.operand(1), from, &a) || !l.dest(l.operand(0), bytes, false, &d)) return nullptr;
+  Op& op = l.emit(handler);
+  op.a = a;
+  op.d = d.offset;
+  op.y = clamps(l);
+  return &op;
 }
 
 }  // namespace
 
-bool convert_fp8_from_f32(Lowering& l) {
-  uint32_t a, b;
-  Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b)) return false;
-  if (!l.dest(l.operand(0), 2, false, &d)) return false;
-  Op& op = l.emit(&run_fp8_from_f32);
-  op.a = a;
-  op.b = b;
-  op.d = d.offset;
-  op.x = l.other_type() == ptx::Type::e5m2x2;
-  op.y = l.has("relu");
-  return true;
+bool convert_tiny_from_f32(Lowering& l) {
+  const TinyFloat kind = tiny_of(l.other_type());
+  const bool nibbles = kind == TinyFloat::E2m1;
+  Op* op = lower_two_floats(l, nibbles ? &run_nibbles_from_f32 : &run_tiny_from_f32, nibbles ? 1 : 2);
+  if (op) op->x = static_cast<uint8_t>(kind);
+  return op;
 }
 
-bool convert_fp8_from_f16(Lowering& l) {
-  uint32_t a;
-  Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f16x2, &a) || !l.dest(l.operand(0), 2, false, &d)) return false;
-  Op& op = l.emit(&run_fp8_from_f16);
-  op.a = a;
-  op.d = d.offset;
-  op.x = l.other_type() == ptx::Type::e5m2x2;
-  op.y = l.has("relu");
-  return true;
+bool convert_tiny_from_f16(Lowering& l) {
+  Op* op = lower_pair(l, &run_tiny_from_f16, ptx::Type::f16x2, 2);
+  if (op) op->x = static_cast<uint8_t>(tiny_of(l.other_type()));
+  return op;
 }
 
-bool convert_fp8_to_f16(Lowering& l) {
-  uint32_t a;
-  Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::b16, &a) || !l.dest(l.operand(0), 4, false, &d)) return false;
-  Op& op = l.emit(&run_fp8_to_f16);
-  op.a = a;
-  op.d = d.offset;
-  op.x = l.type() == ptx::Type::e5m2x2;
-  op.y = l.has("relu");
-  return true;
+bool convert_tiny_to_f16(Lowering& l) {
+  const TinyFloat kind = tiny_of(l.type());
+  Op* op = kind == TinyFloat::E2m1 ? lower_pair(l, &run_tiny_to_f16<uint8_t, 4>, ptx::Type::b8, 4)
+                                   : lower_pair(l, &run_tiny_to_f16<uint16_t, 8>, ptx::Type::b16, 4);
+  if (op) op->x = static_cast<uint8_t>(kind);
+  return op;
 }
+
+bool convert_scale_from_f32(Lowering& l) {
+  Op* op = lower_two_floats(l, &run_scale_from_f32, 2);
+  if (op) op->x = l.has("rp");
+  return op;
+}
+
+bool convert_scale_from_bf16(Lowering& l) {
+  Op* op = lower_pair(l, &run_scale_from_bf16, ptx::Type::bf16x2, 2);
+  if (op) op->x = l.has("rp");
+  return op;
+}
+
+bool convert_scale_to_bf16(Lowering& l) { return lower_pair(l, &run_scale_to_bf16, ptx::Type::b16, 4); }
 
 }  // namespace kiln::engine

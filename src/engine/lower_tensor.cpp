@@ -175,6 +175,15 @@ const Op* run_tensor_copy(Warp& warp, const Op* op) {
     }
     int64_t at[kMaxTensorRank] = {};
     for (uint32_t d = 0; d < how.rank; ++d) at[d] = static_cast<int32_t>(how.coordinates[d].of(warp, lane));
+    // A row starts at a multiple of 16 bytes, in the tensor or before it; a GPU ends the kernel with the same error.
+    const uint32_t element_bytes = tensor_type(map.data_type)->bytes;
+    if (at[0] * element_bytes % 16) {
+      warp.fault(op, kIllegalInstruction, lane,
+                 fmt::format("Invalid tensor coordinate: the innermost is {}, of {} bytes each, no multiple of 16 bytes"
+                             "\n{}",
+                             at[0], element_bytes, where(warp, *op, lane)));
+      return false;
+    }
     const uint64_t shared = how.shared.of(warp, lane);
     if (!how.load) return store_box(warp, op, how, lane, map, at, shared);
     const uint64_t barrier = how.barrier.of(warp, lane);
@@ -296,6 +305,40 @@ bool replace_tensor_map(Lowering& l) {
     return false;
   }
   l.emit(&run_replace).data = l.own(how);
+  return true;
+}
+
+namespace {
+
+struct MapCopy {
+  AddressOperand to, from;
+};
+
+// One copy for the warp: the lanes name the same places.
+const Op* run_copy_map(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const MapCopy& how = *static_cast<const MapCopy*>(op->data);
+  const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(warp.mask));
+  const std::byte* from =
+      locate_at(warp, op, lane, how.from.space, how.from.of(warp, lane), sizeof(TensorMap), 64, Access::Read);
+  std::byte* to =
+      from ? locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane), sizeof(TensorMap), 64, Access::Write)
+           : nullptr;
+  if (!to) return nullptr;
+  std::memcpy(to, from, sizeof(TensorMap));
+  return op + 1;
+}
+
+}  // namespace
+
+bool copy_tensor_map(Lowering& l) {
+  MapCopy how;
+  if (l.operand(2).bits != sizeof(TensorMap)) return l.refuse("a tensor map has 128 bytes");
+  if (!address_operand(l, l.operand(0), ptx::Space::Global, &how.to) ||
+      !address_operand(l, l.operand(1), ptx::Space::Shared, &how.from)) {
+    return false;
+  }
+  l.emit(&run_copy_map).data = l.own(how);
   return true;
 }
 

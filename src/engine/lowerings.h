@@ -93,7 +93,7 @@ template <class F>
 bool ternary_float(Lowering&);
 bool test_property(Lowering&);
 bool copy_sign(Lowering&);
-// lower_compare.cpp
+// lower_compare.cpp, lower_compare_pair.cpp, lower_select.cpp
 bool compare(Lowering&);
 bool compare_pair(Lowering&);
 bool compare_set(Lowering&);
@@ -110,12 +110,16 @@ bool convert_address(Lowering&);
 bool test_space(Lowering&);
 // lower_convert.cpp
 bool convert(Lowering&);
-bool convert_relu(Lowering&);
+// lower_convert_small.cpp
+bool convert_small(Lowering&);
 bool convert_pair(Lowering&);
 bool convert_tf32(Lowering&);
-bool convert_fp8_from_f32(Lowering&);
-bool convert_fp8_from_f16(Lowering&);
-bool convert_fp8_to_f16(Lowering&);
+bool convert_tiny_from_f32(Lowering&);
+bool convert_tiny_from_f16(Lowering&);
+bool convert_tiny_to_f16(Lowering&);
+bool convert_scale_from_f32(Lowering&);
+bool convert_scale_from_bf16(Lowering&);
+bool convert_scale_to_bf16(Lowering&);
 // lower_memory.cpp
 bool load(Lowering&);
 bool store(Lowering&);

@@ -28,6 +28,7 @@ bool reduce_async(Lowering&);
 // lower_tensor.cpp
 bool copy_tensor(Lowering&);
 bool replace_tensor_map(Lowering&);
+bool copy_tensor_map(Lowering&);
 // lower_wgmma.cpp
 bool warpgroup_multiply(Lowering&);
 

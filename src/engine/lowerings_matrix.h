@@ -8,6 +8,9 @@ namespace kiln::engine {
 
 // lower_matrix.cpp
 bool matrix_multiply(Lowering&);
+// lower_matrix_quarter.cpp
+bool quarter_multiply(Lowering&);
+// lower_matrix_rows.cpp
 bool matrix_load(Lowering&);
 bool matrix_store(Lowering&);
 bool matrix_transpose(Lowering&);

@@ -11,13 +11,14 @@
 
 namespace kiln::engine {
 
-enum class Element : uint8_t { F16, Bf16, Tf32, E4m3, E5m2, S8, U8, S4, U4, B1, F64 };
+enum class Element : uint8_t { F16, Bf16, Tf32, E4m3, E5m2, E3m2, E2m3, E2m1, S8, U8, S4, U4, B1, F64 };
 
 inline bool element_named(std::string_view name, Element* out) {
   constexpr std::pair<std::string_view, Element> kNames[] = {
       {"f16", Element::F16},   {"bf16", Element::Bf16}, {"tf32", Element::Tf32}, {"e4m3", Element::E4m3},
-      {"e5m2", Element::E5m2}, {"s8", Element::S8},     {"u8", Element::U8},     {"s4", Element::S4},
-      {"u4", Element::U4},     {"b1", Element::B1},     {"f64", Element::F64}};
+      {"e5m2", Element::E5m2}, {"e3m2", Element::E3m2}, {"e2m3", Element::E2m3}, {"e2m1", Element::E2m1},
+      {"s8", Element::S8},     {"u8", Element::U8},     {"s4", Element::S4},     {"u4", Element::U4},
+      {"b1", Element::B1},     {"f64", Element::F64}};
   for (auto [known, type] : kNames) {
     if (known == name) {
       *out = type;
@@ -62,9 +63,15 @@ T element(Element type, uint32_t word, uint32_t e) {
     case Element::Tf32:
       return static_cast<T>(as_float(word & ~0x1fffu));  // the hardware ignores the low bits
     case Element::E4m3:
-      return static_cast<T>(e4m3_to_float(static_cast<uint8_t>(word >> (8 * e))));
+      return static_cast<T>(tiny_to_float(TinyFloat::E4m3, static_cast<uint8_t>(word >> (8 * e))));
     case Element::E5m2:
-      return static_cast<T>(e5m2_to_float(static_cast<uint8_t>(word >> (8 * e))));
+      return static_cast<T>(tiny_to_float(TinyFloat::E5m2, static_cast<uint8_t>(word >> (8 * e))));
+    case Element::E3m2:
+      return static_cast<T>(tiny_to_float(TinyFloat::E3m2, static_cast<uint8_t>(word >> (8 * e))));
+    case Element::E2m3:
+      return static_cast<T>(tiny_to_float(TinyFloat::E2m3, static_cast<uint8_t>(word >> (8 * e))));
+    case Element::E2m1:  // bits 2 to 5 of the byte
+      return static_cast<T>(tiny_to_float(TinyFloat::E2m1, word >> (8 * e + 2) & 15));
     case Element::S8:
       return static_cast<T>(static_cast<int8_t>(word >> (8 * e)));
     case Element::S4:

@@ -33,6 +33,10 @@ namespace kiln::ptx {
   X(bf16x2, 4, x)         \
   X(e4m3x2, 2, x)         \
   X(e5m2x2, 2, x)         \
+  X(e2m3x2, 2, x)         \
+  X(e3m2x2, 2, x)         \
+  X(e2m1x2, 1, x)         \
+  X(ue8m0x2, 2, x)        \
   X(u16x2, 4, x)          \
   X(s16x2, 4, x)          \
   X(f32x2, 8, x)          \

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where does a program meet its mistakes? Wrong calls at once, faults of kernels at the next call that waits; the
 // process stays alive.
+#include <cuda.h>
+
 #include "expect.h"
 
 __global__ void store(int* p, int value) { p[threadIdx.x] = value; }
 __global__ void store_far(int* p) { p[(1 << 28) + threadIdx.x] = 1; }
 __global__ void store_crooked(char* p) { *reinterpret_cast<int*>(p + 1) = 1; }
 __global__ void stop() { asm volatile("trap;"); }
+// An innermost coordinate of 4 bytes: rows of a tile start at multiples of 16.
+__global__ void store_tile_between(const __grid_constant__ CUtensorMap map) {
+#if __CUDA_ARCH__ >= 900
+  __shared__ alignas(128) int tile[64];
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
+      "cp.async.bulk.commit_group;\n"
+      "cp.async.bulk.wait_group 0;" ::"l"(&map),
+      "r"(1), "r"(0), "r"(static_cast<unsigned>(__cvta_generic_to_shared(tile)))
+      : "memory");
+#endif
+}
 __global__ void wants_much() {
   extern __shared__ int shared[];
   shared[threadIdx.x] = 1;
@@ -19,6 +33,19 @@ void null_pointer(int*) { store<<<1, 32>>>(nullptr, 1); }
 void wild_pointer(int*) { store<<<1, 32>>>(reinterpret_cast<int*>(0x1234560), 1); }
 void crooked(int* p) { store_crooked<<<1, 1>>>(reinterpret_cast<char*>(p)); }
 void trap(int*) { stop<<<1, 1>>>(); }
+void tile_between(int* p) {
+  CUtensorMap map;
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found));
+  const cuuint64_t sizes[] = {16, 16}, strides[] = {64};
+  const cuuint32_t box[] = {8, 8}, steps[] = {1, 1};
+  EXPECT(reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry)(
+             &map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, p, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
+  store_tile_between<<<1, 1>>>(map);
+}
 
 void faults_are_told_by_the_next_call_that_waits(Fault fault, cudaError_t wanted) {
   int *p = nullptr, *q = nullptr;
@@ -107,11 +134,9 @@ int main() {
   struct {
     Fault fault;
     cudaError_t wanted;
-  } const faults[] = {{out_of_bounds, cudaErrorIllegalAddress},
-                      {null_pointer, cudaErrorIllegalAddress},
-                      {wild_pointer, cudaErrorIllegalAddress},
-                      {crooked, cudaErrorMisalignedAddress},
-                      {trap, cudaErrorLaunchFailure}};
+  } const faults[] = {{out_of_bounds, cudaErrorIllegalAddress}, {null_pointer, cudaErrorIllegalAddress},
+                      {wild_pointer, cudaErrorIllegalAddress},  {crooked, cudaErrorMisalignedAddress},
+                      {trap, cudaErrorLaunchFailure},           {tile_between, cudaErrorIllegalInstruction}};
   for (const auto& one : faults) {
     in_a_child([&] { faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted); });
   }

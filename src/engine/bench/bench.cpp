@@ -2,7 +2,7 @@
 // How fast is the engine, beside the bars that it must hold? Prints a table, a row a bar, with PASS or MISS.
 //
 // One core is measured in CPU time of this thread, so that a busy machine changes the figures less; two cores by the
-// clock on the wall, which asks for two cores that are free.
+// clock on the wall, which asks for two cores that are free (cores.h).
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "binary/elf.h"
+#include "engine/bench/cores.h"
 #include "engine/bench/scalar.h"
 #include "engine/fault.h"
 #include "engine/image.h"
@@ -115,8 +117,46 @@ struct Bench {
 
 void threads(const char* count) { setenv("KILN_ENGINE_THREADS", count, 1); }
 
-void bench_add(Bars& bars, Bench& bench) {
-  constexpr uint32_t kCount = 16u << 20;
+constexpr uint32_t kCount = 16u << 20;
+
+// What a program of its own measures on two CPUs: in turns, for what else the machine does hits both.
+int measure_two_cores(Bench& bench) {
+  std::vector<float> a(kCount, 1.0f), b(kCount, 2.0f), out(kCount);
+  for (auto* v : {&a, &b, &out}) bench.region(*v);
+  auto add = [&] {
+    bench.launch("add", {kCount / 256, 1, 1}, {256, 1, 1}, a.data(), b.data(), out.data(), int64_t{kCount});
+  };
+  TwoCores best{{}, 1e30, 1e30, 1e30};
+  for (int i = 0; i < 25; ++i) {
+    threads("1");
+    best.alone = std::min(best.alone, best_of(1, kWall, add));
+    threads("2");
+    double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    best.both = std::min(best.both, best_of(1, kWall, add));
+    best.both_cpu = std::min(best.both_cpu, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+  }
+  fmt::print("{} {} {}\n", best.alone, best.both, best.both_cpu);
+  return 0;
+}
+
+// `one`: seconds of CPU time that one core takes.
+void bench_two_cores(Bars& bars, double one, const std::string& folder) {
+  const std::vector<TwoCores> pairs = measure_pairs(std::filesystem::read_symlink("/proc/self/exe"), folder);
+  if (pairs.empty()) return;
+  const TwoCores& best = *std::max_element(pairs.begin(), pairs.end(),
+                                           [](const TwoCores& a, const TwoCores& b) { return a.gain() < b.gain(); });
+  // On a machine that does something else too the wall says nothing: then what both threads cost together does.
+  const bool busy = best.alone > one * 1.1;
+  std::string how = busy ? fmt::format("machine busy: by the CPU time of both threads, {:.1f} ms; by the wall {:.2f}x",
+                                       best.both_cpu * 1e3, best.gain())
+                         : fmt::format("{:.1f} ms beside {:.1f} ms on the wall", best.both * 1e3, best.alone * 1e3);
+  how += "; CPUs";
+  for (const TwoCores& pair : pairs)
+    how += fmt::format(" {} and {}: {:.2f}x", pair.pair.first, pair.pair.second, pair.gain());
+  bars.add("the same: two cores", busy ? 2 * one / best.both_cpu : best.gain(), "x one core", false, 1.8, how);
+}
+
+void bench_add(Bars& bars, Bench& bench, const std::string& folder) {
   std::vector<float> a(kCount, 1.0f), b(kCount, 2.0f), out(kCount);
   for (auto* v : {&a, &b, &out}) bench.region(*v);
   const float *pa = a.data(), *pb = b.data();
@@ -152,26 +192,8 @@ void bench_add(Bars& bars, Bench& bench) {
             fmt::format("{:.0f} ms; bench/scalar.cpp, bounds checked", scalar * 1e3));
   bars.add("the same: PTX instructions of lanes", instructions * kCount / one * 1e-9, "G/s", false, 6,
            fmt::format("{} instructions a thread", body->instructions.size()));
-  if (std::thread::hardware_concurrency() > 1) {
-    double alone = 1e30, both = 1e30, both_cpu = 1e30;
-    for (int i = 0; i < 25; ++i) {  // in turns: what else the machine does hits both
-      threads("1");
-      alone = std::min(alone, best_of(1, kWall, add));
-      threads("2");
-      double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-      both = std::min(both, best_of(1, kWall, add));
-      both_cpu = std::min(both_cpu, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-    }
-    threads("1");
-    // On a machine that does something else too the wall says nothing: then what both threads cost together does.
-    const bool busy = alone > one * 1.1;
-    const double by_wall = alone / both, by_cpu = 2 * one / both_cpu;
-    bars.add("the same: two cores", busy ? by_cpu : by_wall, "x one core", false, 1.8,
-             busy ? fmt::format("machine busy: by the CPU time of both threads, {:.1f} ms; by the wall {:.2f}x",
-                                both_cpu * 1e3, by_wall)
-                  : fmt::format("{:.1f} ms beside {:.1f} ms on the wall", both * 1e3, alone * 1e3));
-  }
   bench.regions.clear();
+  bench_two_cores(bars, one, folder);
 }
 
 void bench_matmul(Bars& bars, Bench& bench) {
@@ -313,6 +335,7 @@ void become(std::string_view level, char** argv) {
 int main(int argc, char** argv) {
   std::vector<std::string> plain;
   Bars bars;
+  bool two_cores = false;
   std::string report, level = std::string(level_for(""));
   for (int i = 1; i < argc; ++i) {
     std::string_view arg = argv[i];
@@ -322,6 +345,10 @@ int main(int argc, char** argv) {
       report = arg.substr(9);
     } else if (arg.rfind("--level=", 0) == 0) {
       level = arg.substr(8);
+    } else if (Pair pair; std::sscanf(argv[i], "--cpus=%d,%d", &pair.first, &pair.second) == 2) {
+      if (!stay_on(pair)) give_up("this process may not use these CPUs");
+      two_cores = true;
+      level = kLevel;
     } else {
       plain.emplace_back(arg);
     }
@@ -337,7 +364,8 @@ int main(int argc, char** argv) {
   become(level, argv);
   threads("1");
   Bench bench(text_of(plain[0] + "/bench.ptx")), mma(text_of(plain[0] + "/bench_mma.ptx"));
-  if (bars.wants("add")) bench_add(bars, bench);
+  if (two_cores) return measure_two_cores(bench);
+  if (bars.wants("add")) bench_add(bars, bench, plain[0]);
   if (bars.wants("matmul")) bench_matmul(bars, bench);
   if (bars.wants("f16")) bench_mma(bars, mma, "matmul_f16", true);
   if (bars.wants("bf16")) bench_mma(bars, mma, "matmul_bf16", false);

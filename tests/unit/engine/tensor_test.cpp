@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensor copies does the engine stop, as a GPU does? The copies that work are files of tests/ptx.
+#include "engine/fault.h"
+#include "ptx_case.h"
+
+namespace kiln::engine {
+namespace {
+
+// tests/ptx/tma_2d_f16.ptx with another innermost coordinate, in elements of 2 bytes.
+LaunchOutcome copy_from(int coordinate) {
+  const Case c = read_case(KILN_TEST_DATA "/ptx/tma_2d_f16.ptx");
+  std::string text = program_of(c);
+  const std::string before = "mov.u32 c0, 24;";
+  const size_t at = text.find(before);
+  if (at == text.npos) return {-1, "the file has no such line", false};
+  text.replace(at, before.size(), "mov.u32 c0, " + std::to_string(coordinate) + ";");
+  struct alignas(1024) Line {
+    std::byte bytes[1024] = {};
+  };
+  std::vector<Line> memory(c.scratch_at() / sizeof(Line) + c.scratch / sizeof(Line) + 1);
+  Session session(text);
+  EXPECT_EQ(session.load_error, "");
+  TensorMap map;
+  EXPECT_EQ(make_tensor_map(c, memory[0].bytes + c.scratch_at(), &map), 0);
+  return session.launch("k", {{c.grid, 1, 1}, {c.block, 1, 1}}, session.allow(memory, "memory"), map);
+}
+
+TEST(TensorCopy, RowsStartAtMultiplesOf16Bytes) {
+  for (int aligned : {0, 8, 24, -8, 1 << 20}) {
+    const LaunchOutcome outcome = copy_from(aligned);
+    EXPECT_EQ(outcome.code, 0) << aligned << ": " << outcome.text;
+  }
+  for (int between : {1, 4, 20, -4, -1}) {
+    const LaunchOutcome outcome = copy_from(between);
+    EXPECT_EQ(outcome.code, kIllegalInstruction) << between;
+    EXPECT_NE(outcome.text.find("Invalid tensor coordinate: the innermost is " + std::to_string(between)),
+              std::string::npos)
+        << outcome.text;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::engine
