@@ -3,10 +3,12 @@
 #include "build/source_scan.h"
 
 #include <array>
+#include <deque>
 #include <set>
 #include <string>
 
 #include "base/text.h"
+#include "build/lambda_scan.h"
 
 namespace kiln::build {
 
@@ -19,8 +21,7 @@ constexpr size_t kMostFiles = 256;
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Comments and string literals become one blank, so that prose is not taken for code. Raw strings keep their text: it
-// can only cause a false alarm.
+// Comments become one blank, so that prose is not taken for code. Strings keep their text, in which PTX may be.
 std::string without_comments(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -32,46 +33,16 @@ std::string without_comments(std::string_view text) {
       size_t end = text.find("*/", i + 2);
       i = end == std::string_view::npos ? text.size() : end + 1;
       out += ' ';
+    } else if (text[i] == '"') {  // "http://"
+      size_t end = i + 1;
+      while (end < text.size() && text[end] != '"' && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+      out.append(text.substr(i, end + 1 - i));
+      i = end;
     } else {
       out += text[i];
     }
   }
   return out;
-}
-
-// The last character before `at` that is neither blank nor part of mutable, constexpr, noexcept or another mark.
-char before_marks(std::string_view text, size_t at) {
-  for (;;) {
-    while (at > 0 && is_blank(text[at - 1])) --at;
-    size_t end = at;
-    while (at > 0 && is_word(text[at - 1])) --at;
-    std::string_view word = text.substr(at, end - at);
-    bool is_mark = word == "mutable" || word == "constexpr" || word == "noexcept" || word == "static" ||
-                   word == "__host__" || word == "__device__" || word == "__forceinline__" || word == "inline";
-    if (!is_mark) return end > 0 ? text[end - 1] : '\0';
-  }
-}
-
-// Does the last '>' close the list of a template lambda, `[..]<class T>`?
-bool closes_lambda_template(std::string_view code) {
-  size_t at = code.rfind('>');
-  for (int depth = 0; at != std::string_view::npos; at = at ? at - 1 : std::string_view::npos) {
-    if (code[at] == '>') ++depth;
-    if (code[at] == '<' && --depth == 0) return before_marks(code, at) == ']';
-  }
-  return false;
-}
-
-bool has_extended_lambda(std::string_view code) {
-  for (std::string_view mark : {"__device__", "__host__"}) {
-    for (size_t at = code.find(mark); at != std::string_view::npos; at = code.find(mark, at + 1)) {
-      // `[..] __device__ (..)`, or `[..](..) __device__`, or a template lambda's `[..]<..>`.
-      char before = before_marks(code, at);
-      if (before == ']' || before == ')') return true;
-      if (before == '>' && closes_lambda_template(code.substr(0, at))) return true;
-    }
-  }
-  return false;
 }
 
 // `word` followed by '(', as a word of its own.
@@ -158,20 +129,28 @@ std::vector<std::string> included_names(std::string_view code) {
   return names;
 }
 
-}  // namespace
-
-SourceFacts scan_text(std::string_view text) {
-  std::string code = without_comments(text);
+// All but the leaked headers, whose many names take longest to look for.
+SourceFacts scan_code(std::string_view code) {
   SourceFacts facts;
-  facts.extended_lambda = has_extended_lambda(code);
+  const Lambdas lambdas = extended_lambdas(code);
+  facts.extended_lambda = facts.own_lambda = lambdas.in_code || lambdas.in_macro;
+  facts.macro_lambda = lambdas.in_macro;
   facts.defines_op = calls(code, "KILN_OP");
   facts.defines_main = defines_main(code);
   facts.defines_python_module = calls(code, "PYBIND11_MODULE");
   for (const std::string& name : included_names(code))
     if (facts.torch_header.empty() && is_torch_header(name)) facts.torch_header = name;
-  facts.leaked = leaked_headers(code);
   facts.hopper_only = first_of(code, kHopperOnly);
   facts.blackwell_only = first_of(code, kBlackwellOnly);
+  return facts;
+}
+
+}  // namespace
+
+SourceFacts scan_text(std::string_view text) {
+  std::string code = without_comments(text);
+  SourceFacts facts = scan_code(code);
+  facts.leaked = leaked_headers(code);
   return facts;
 }
 
@@ -181,24 +160,26 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
   const std::string own_folder = (own.empty() ? source.parent_path() : own).string() + "/";
   std::set<path> seen;
   std::vector<path> waiting = {source};
+  std::deque<std::string> codes;
   while (!waiting.empty() && seen.size() < kMostFiles) {
     path file = waiting.back().lexically_normal();
     waiting.pop_back();
     if (!seen.insert(file).second) continue;
     auto content = files.read(file);
     if (!content) continue;
-    SourceFacts here = scan_text(*content);
+    const std::string& code = codes.emplace_back(without_comments(*content));
+    SourceFacts here = scan_code(code);
     facts.extended_lambda |= here.extended_lambda;
+    facts.own_lambda |= here.macro_lambda || (file == source.lexically_normal() && here.own_lambda);
     facts.defines_op |= here.defines_op;
     facts.defines_main |= here.defines_main;
     facts.defines_python_module |= here.defines_python_module;
     if (facts.torch_header.empty()) facts.torch_header = here.torch_header;
-    facts.leaked.insert(here.leaked.begin(), here.leaked.end());
     if (file == source.lexically_normal() || file.string().starts_with(own_folder)) {
       if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
       if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
     }
-    for (const std::string& name : included_names(*content)) {
+    for (const std::string& name : included_names(code)) {
       std::vector<path> folders = {file.parent_path()};
       folders.insert(folders.end(), include_folders.begin(), include_folders.end());
       for (const path& folder : folders) {
@@ -208,8 +189,10 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
       }
     }
   }
+  if (!facts.torch_header.empty())
+    for (const std::string& code : codes) facts.leaked.merge(leaked_headers(code));
   // More than was looked at: take the safe side.
-  if (!waiting.empty()) facts.extended_lambda = true;
+  if (!waiting.empty()) facts.extended_lambda = facts.own_lambda = true;
   return facts;
 }
 
