@@ -94,8 +94,7 @@ Facts ask(const Plan& plan, const World& world) {
   for (bool extended_lambda : kinds_of_sources(plan)) {
     auto recipe = parse_dryrun(answer_of(world, question_for(plan, extended_lambda)));
     if (!recipe) continue;
-    if (facts.cuda_search.empty())
-      facts.cuda_search = parse_search_list(host_answer({recipe->preprocess[0]}, world));
+    if (facts.cuda_search.empty()) facts.cuda_search = parse_search_list(host_answer({recipe->preprocess[0]}, world));
     facts.recipes.emplace(extended_lambda, std::move(*recipe));
   }
   return facts;

@@ -18,8 +18,8 @@ bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') |
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // What may stand between a lambda's brackets and the mark.
-constexpr std::array<std::string_view, 9> kMarks = {"mutable",    "constexpr",       "consteval", "noexcept", "static",
-                                                    "__host__",   "__device__",      "inline",    "__forceinline__"};
+constexpr std::array<std::string_view, 9> kMarks = {"mutable",  "constexpr",  "consteval", "noexcept",       "static",
+                                                    "__host__", "__device__", "inline",    "__forceinline__"};
 
 struct Parts {
   std::string code;    // strings empty, directives each a ';'
@@ -130,7 +130,8 @@ bool has_marked_by_macro(std::string_view code) {
     size_t begin = skip_blanks(at + 1), end = begin;
     while (end < code.size() && is_word(code[end])) ++end;
     std::string_view word = code.substr(begin, end - begin);
-    bool capitals = word.size() > 1 && std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    bool capitals =
+        word.size() > 1 && std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     size_t open = skip_blanks(end);
     if (!capitals || open >= code.size() || code[open] != '(') continue;
     int depth = 0;
@@ -148,6 +149,9 @@ bool has_marked_by_macro(std::string_view code) {
 }  // namespace
 
 Lambdas extended_lambdas(std::string_view text) {
+  // Most of a library's headers have neither: they need not be taken apart.
+  const bool any = text.find("__device__") != kNowhere || text.find("__host__") != kNowhere;
+  if (!any && !has_marked_by_macro(text)) return {};
   Parts parts = parts_of(text);
   return {has_marked(parts.code) || has_marked_by_macro(parts.code),
           has_marked(parts.macros) || has_marked_by_macro(parts.macros)};
