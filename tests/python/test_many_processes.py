@@ -96,5 +96,5 @@ def test_ranks_of_torchrun_build_once(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(rank), str(source)]
     done = subprocess.run(line, env=environment(cache), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["28.0", "28.0"]
+    assert done.stdout.count("28.0") == 2, done.stdout  # two ranks write at once: their lines may run together
     assert_built_once(cache)

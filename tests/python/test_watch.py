@@ -84,4 +84,4 @@ def test_test(command: Path, tmp_path: Path) -> None:
 def test_bench(command: Path, tmp_path: Path) -> None:
     source = tmp_path / "op.cu"
     source.write_text(OP)
-    watched(command, tmp_path, source, "filled", "filled", "bench", "op.cu", "filled", "zeros:f32:4")
+    watched(command, tmp_path, source, "correct:", "correct:", "bench", "op.cu", "filled", "zeros:f32:4")
