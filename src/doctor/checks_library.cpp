@@ -40,6 +40,17 @@ std::string kiln_rebuild(const Facts& facts) {
   return fmt::format("kiln build --arch {}", text::shell_quote(fitting_arch(facts)));
 }
 
+// "2.17" of "manylinux_2_17_x86_64" and of "manylinux2014_x86_64"; empty: the tag names none.
+std::string glibc_of_tag(std::string_view platform) {
+  constexpr std::pair<std::string_view, std::string_view> kOldNames[] = {
+      {"manylinux2014_", "2.17"}, {"manylinux2010_", "2.12"}, {"manylinux1_", "2.5"}};
+  for (const auto& [name, version] : kOldNames)
+    if (platform.starts_with(name)) return std::string(version);
+  auto words = text::split(platform, '_');
+  if (words.size() < 3 || words[0] != "manylinux") return "";
+  return fmt::format("{}.{}", words[1], words[2]);
+}
+
 }  // namespace
 
 Finding check_cpu(const Facts& facts) {
@@ -161,6 +172,12 @@ Finding check_wheel_tag(const Facts& facts) {
     bool any_platform = platform == "any";
     if (reason.empty() && !any_platform && !platform.ends_with(facts.machine.cpu))
       reason = fmt::format("it is for {}; this machine is {}", platform, facts.machine.cpu);
+    std::string floor = glibc_of_tag(platform);
+    if (reason.empty() && !floor.empty() && !facts.machine.glibc.empty() &&
+        compare_versions(floor, facts.machine.glibc) > 0)
+      reason = fmt::format("it is for glibc {} and newer; this machine has {}", floor, facts.machine.glibc);
+    if (reason.empty() && platform.starts_with("musllinux_") && !facts.machine.glibc.empty())
+      reason = fmt::format("it is for systems with musl (Alpine); this one has glibc {}", facts.machine.glibc);
     if (reason.empty()) return ok(fmt::format("{} fits this Python and CPU", tag));
     if (first_reason.empty()) first_reason = reason;
   }

@@ -69,6 +69,7 @@ struct Machine {
   uint64_t memory_bytes = 0;                    // available, limits of control groups counted
   std::optional<uint64_t> address_space_bytes;  // ulimit -v
   double load = 0;                              // mean of the last minute
+  std::string glibc;                            // "2.36"; empty: not known
 };
 
 // The variables that decide how code is built, as they are set.

@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 #include "doctor/advice.h"
+#include "project/setup_folder.h"
+#include "sys/libc.h"
 #include "sys/machine.h"
 
 namespace kiln::doctor {
@@ -116,20 +118,15 @@ std::string search_path(const sys::Environment& env) {
   return env.get("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
 }
 
-sys::fs::path setup_folder(const sys::Environment& env) {
-  if (auto data = env.get("XDG_DATA_HOME"); data && data->starts_with('/')) return sys::fs::path(*data) / "kiln";
-  if (auto home = env.get("HOME")) return sys::fs::path(*home) / ".local/share/kiln";
-  return {};
-}
-
 Facts gather_machine(const Outside& outside, int process) {
   Facts facts;
   facts.machine.cpu = this_cpu();
+  facts.machine.glibc = sys::glibc_version();
   facts.machine.cores = sys::usable_cores(outside.files);
   facts.machine.memory_bytes = sys::available_memory_bytes(outside.files);
   gather_limits(outside, facts.machine);
   facts.variables = gather_variables(outside.env);
-  facts.setup_folder = setup_folder(outside.env).string();
+  facts.setup_folder = project::setup_folder(outside.env).string();
   facts.setup_done = !facts.setup_folder.empty() && outside.files.state(facts.setup_folder + "/env.sh").is_file();
   gather_python(outside, facts);
   gather_programs(outside, facts);

@@ -47,8 +47,6 @@ Answer ask(const Outside& outside, std::vector<std::string> words);
 // The first "1.2.3" in a text.
 std::string version_in(std::string_view text);
 std::string search_path(const sys::Environment& env);
-// XDG_DATA_HOME or ~/.local/share, then kiln; empty where neither is set.
-sys::fs::path setup_folder(const sys::Environment& env);
 // The file system that holds a path, of /proc/self/mounts.
 std::string file_system_of(std::string_view mounts, std::string_view path);
 // The last gcc and clang in the #error lines of nvcc's host_config.h; 0: not told.

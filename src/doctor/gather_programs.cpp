@@ -6,7 +6,10 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "doctor/advice.h"
 #include "doctor/gather.h"
+#include "inspect/wheel_tag.h"
+#include "project/setup_folder.h"
 #include "project/toolchain.h"
 
 namespace kiln::doctor {
@@ -40,10 +43,14 @@ Program look(const Outside& outside, const Place& place, const char* option) {
   return program;
 }
 
+bool is_too_old(const Program& ninja) {
+  return !ninja.version.empty() && inspect::compare_versions(ninja.version, kOldestNinja) < 0;
+}
+
 void gather_ninja(const Outside& outside, Facts& facts) {
   std::vector<path> others;
-  path setup = facts.setup_folder;
-  if (!setup.empty()) others.push_back(setup / "ninja/bin/ninja");
+  path setup = project::setup_program(outside.files, outside.env, project::kSetupNinja);
+  if (!setup.empty()) others.push_back(setup);
   if (!facts.python.program.path.empty()) {
     others.push_back(path(facts.python.prefix) / "bin/ninja");
     for (const std::string& packages : facts.python.packages) {
@@ -62,13 +69,15 @@ void gather_ninja(const Outside& outside, Facts& facts) {
   auto of_kiln = project::find_ninja(outside.files, outside.env);
   if (place.file.empty() && of_kiln) place.file = *of_kiln;
   facts.ninja = look(outside, place, "--version");
+  // The one of PATH is why setup installed another, which kiln takes.
+  if (!setup.empty() && place.file != setup && (!facts.ninja.trouble.empty() || is_too_old(facts.ninja)))
+    facts.ninja = look(outside, {setup, false}, "--version");
   facts.ninja.kiln_finds = static_cast<bool>(of_kiln);
 }
 
 std::vector<path> nvcc_places(const Outside& outside, const Facts& facts) {
   std::vector<path> out;
-  path setup = facts.setup_folder;
-  if (!setup.empty()) out.push_back(setup / "cuda/nvidia/cu13/bin/nvcc");
+  if (path setup = facts.setup_folder; !setup.empty()) out.push_back(setup / project::kSetupNvcc);
   out.push_back("/usr/local/cuda/bin/nvcc");
   std::vector<std::string> names = outside.files.list("/usr/local");
   for (auto name = names.rbegin(); name != names.rend(); ++name)
@@ -111,7 +120,7 @@ void gather_toolkit(const Outside& outside, Facts& facts) {
   auto of_kiln = project::find_nvcc(outside.files, outside.env);
   if (of_kiln) {
     place.file = of_kiln->command.size() > 1 ? of_kiln->path : path(of_kiln->command[0]);
-    // cpp_extension looks at the same places but for the packages beside kiln.
+    // cpp_extension looks at the same places but for the packages beside kiln and of setup.
     place.on_path = outside.env.get("NVCC") || toolkit.cuda_home_has_nvcc || place.file == "/usr/local/cuda/bin/nvcc" ||
                     !sys::find_program(outside.files, "nvcc", search_path(outside.env)).empty();
   } else {
@@ -210,8 +219,7 @@ void gather_programs(const Outside& outside, Facts& facts) {
   gather_ccache(outside, facts);
   std::vector<path> disassemblers;
   if (facts.toolkit.nvcc.found()) disassemblers.push_back(path(facts.toolkit.nvcc.path).parent_path() / "nvdisasm");
-  if (!facts.setup_folder.empty())
-    disassemblers.push_back(path(facts.setup_folder) / "nvdisasm/nvidia/cu13/bin/nvdisasm");
+  if (!facts.setup_folder.empty()) disassemblers.push_back(path(facts.setup_folder) / project::kSetupNvdisasm);
   for (const std::string& packages : facts.python.packages)
     disassemblers.push_back(path(packages) / "nvidia/cu13/bin/nvdisasm");
   Place place = find(outside, "nvdisasm", disassemblers);

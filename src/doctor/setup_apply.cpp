@@ -121,10 +121,22 @@ Status apply_pip(const Action& action, const SetupOptions& options, const Outsid
                "install it with your system's package manager"};
 }
 
-std::set<std::string> installed_packages(const Outside& outside, const std::string& python) {
+// Without a limit: pip takes its time on a slow disk, and half a list would be a wrong one.
+Result<std::string> ask_pip(const Outside& outside, const std::string& python, std::vector<std::string> words) {
+  sys::ProcessSpec spec;
+  spec.arguments = {python, "-m", "pip", "--disable-pip-version-check"};
+  spec.arguments.insert(spec.arguments.end(), words.begin(), words.end());
+  spec.env = outside.env;
+  TRY(sys::ProcessResult result, outside.processes.run(spec));
+  if (result.exit_code == 0) return std::move(result.out);
+  return Error{Fault::Environment, fmt::format("pip {} failed", words[0]), pip_error(result.out),
+               text::join(spec.arguments, " ")};
+}
+
+Result<std::set<std::string>> installed_packages(const Outside& outside, const std::string& python) {
   std::set<std::string> names;
-  Answer answer = ask(outside, {python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"});
-  for (std::string_view line : text::lines(answer.text))
+  TRY(std::string list, ask_pip(outside, python, {"list", "--format=freeze"}));
+  for (std::string_view line : text::lines(list))
     if (size_t at = line.find("=="); at != line.npos) names.emplace(line.substr(0, at));
   return names;
 }
@@ -143,7 +155,7 @@ Status apply_torch(const Action& action, const SetupOptions& options, const Outs
                    pip_error(made.out), "apt install python3-venv, or activate an environment of your own"};
     python = (action.path / "bin/python").string();
   }
-  std::set<std::string> before = installed_packages(outside, python);
+  TRY(std::set<std::string> before, installed_packages(outside, python));
   if (!own)
     CHECK_OK(
         manifest.add(outside, {{"kind", "packages"}, {"path", python}, {"names", std::vector<std::string>{"torch"}}}));
@@ -152,7 +164,8 @@ Status apply_torch(const Action& action, const SetupOptions& options, const Outs
   CHECK_OK(run_pip(outside, options, action.what, python, std::move(words)));
   if (own) return {};
   std::vector<std::string> added;
-  for (const std::string& name : installed_packages(outside, python))
+  TRY(std::set<std::string> after, installed_packages(outside, python));
+  for (const std::string& name : after)
     if (!before.contains(name)) added.push_back(name);
   return manifest.add(outside, {{"kind", "packages"}, {"path", python}, {"names", added}});
 }
@@ -198,19 +211,17 @@ std::string undo_line(const Json& entry, const Outside& outside, bool dry_run, S
 }
 
 std::string undo_packages(const Json& entry, const Outside& outside, bool dry_run, Status& status) {
-  std::vector<std::string> words = {entry["path"], "-m", "pip", "uninstall", "-y", "--disable-pip-version-check"},
-                           names;
+  std::vector<std::string> words = {"uninstall", "-y"}, names;
   for (const Json& name : entry.value("names", Json::array()))
     if (name.is_string() && !name.get<std::string>().starts_with("-")) names.push_back(name);
   if (names.empty()) return "";
   words.insert(words.end(), names.begin(), names.end());
-  if (!dry_run) {
-    Answer answer = ask(outside, words);
-    if (!answer.trouble.empty())
-      status = Error{Fault::Environment, fmt::format("cannot uninstall {}", text::join(names, " ")), answer.trouble,
-                     text::join(words, " ")};
-  }
-  return fmt::format("uninstall {} from {}", text::join(names, " "), entry["path"].get<std::string>());
+  std::string python = entry["path"];
+  // An environment that is gone took its packages along.
+  if (!outside.files.state(python).exists) return "";
+  if (!dry_run)
+    if (auto done = ask_pip(outside, python, std::move(words)); !done) status = std::move(done.error());
+  return fmt::format("uninstall {} from {}", text::join(names, " "), python);
 }
 
 // What was done, or would be; empty where it is gone already.

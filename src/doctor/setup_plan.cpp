@@ -8,6 +8,7 @@
 #include "doctor/advice.h"
 #include "doctor/setup.h"
 #include "inspect/wheel_tag.h"
+#include "project/setup_folder.h"
 
 namespace kiln::doctor {
 
@@ -35,13 +36,12 @@ void add_folder(EnvValues& values, const std::string& folder) {
 }
 
 struct Package {
-  const char* folder;  // below the setup's own
-  const char* result;  // the program in it
+  const char* program;  // in the setup's folder; its first part is the package's own folder
   const char* purpose;
 };
-constexpr Package kNinja = {"ninja", "bin/ninja", "ninja"};
-constexpr Package kNvcc = {"cuda", "nvidia/cu13/bin/nvcc", "the CUDA compiler"};
-constexpr Package kNvdisasm = {"nvdisasm", "nvidia/cu13/bin/nvdisasm", "nvdisasm"};
+constexpr Package kNinja = {project::kSetupNinja, "ninja"};
+constexpr Package kNvcc = {project::kSetupNvcc, "the CUDA compiler"};
+constexpr Package kNvdisasm = {project::kSetupNvdisasm, "nvdisasm"};
 
 struct Making {
   const Facts& facts;
@@ -55,8 +55,8 @@ struct Making {
 void plan_pip(const Making& making, const Package& package, std::vector<std::string> names) {
   Action action;
   action.kind = ActionKind::Pip;
-  action.path = making.options.folder / package.folder;
-  action.result = action.path / package.result;
+  action.path = making.options.folder / *path(package.program).begin();
+  action.result = making.options.folder / package.program;
   add_folder(making.values, action.result.parent_path().string());
   if (sys::FileState state = making.outside.files.state(action.result); state.is_file() && state.is_executable) {
     making.plan.found.push_back(fmt::format("{} at {}", package.purpose, action.result.string()));
@@ -93,7 +93,7 @@ void plan_nvcc(const Making& making) {
   std::vector<std::string> packages;
   for (const char* name : kNvccPackages) packages.push_back(fmt::format("{}=={}.*", name, release));
   plan_pip(making, kNvcc, std::move(packages));
-  making.values.cuda_home = (making.options.folder / "cuda/nvidia/cu13").string();
+  making.values.cuda_home = (making.options.folder / project::kSetupNvcc).parent_path().parent_path().string();
 }
 
 void plan_nvdisasm(const Making& making) {
@@ -107,13 +107,33 @@ void plan_nvdisasm(const Making& making) {
   if (!making.options.only) plan_pip(making, kNvdisasm, {"nvidia-cuda-nvdisasm"});
 }
 
-Status plan_torch(const Facts& facts, const SetupOptions& options, SetupPlan& plan, EnvValues& values) {
+// Of the environment that an earlier run made. pip installs what torch needs first and writes RECORD last: with it all
+// is there.
+Torch own_torch(const sys::Files& files, const path& environment) {
+  Torch torch;
+  for (const std::string& python : files.list(environment / "lib")) {
+    path packages = environment / "lib" / python / "site-packages";
+    for (const std::string& name : files.list(packages)) {
+      if (!name.starts_with("torch-") || !files.state(packages / name / "RECORD").is_file()) continue;
+      torch.folder = (packages / "torch").string();
+      if (auto text = files.read(packages / "torch/version.py")) read_torch_version(*text, torch);
+    }
+  }
+  return torch;
+}
+
+Status plan_torch(const Making& making) {
+  const auto& [facts, options, outside, plan, values] = making;
+  path environment = options.folder / "venv";
+  Torch earlier = own_torch(outside.files, environment);
+  // Also where it is active now, or this run does not ask for torch: the file must stay the same.
+  if (earlier.found()) add_folder(values, (environment / "bin").string());
   if (options.torch.empty() || options.only) return {};
   bool cpu = options.torch == "cpu", cuda = options.torch == "cuda";
   if (!cpu && !cuda && (options.torch[0] < '0' || options.torch[0] > '9'))
     return Error{Fault::Usage, fmt::format("'{}' is no kind of torch", options.torch),
                  "it is cpu, cuda or a version as 2.7.1", "kiln setup --torch cpu"};
-  const Torch& torch = facts.torch;
+  const Torch& torch = facts.torch.found() ? facts.torch : earlier;
   bool fits = torch.found() &&
               (cpu || (cuda && !torch.cuda.empty()) || (!cpu && !cuda && torch.version.starts_with(options.torch)));
   if (fits) {
@@ -121,16 +141,16 @@ Status plan_torch(const Facts& facts, const SetupOptions& options, SetupPlan& pl
     return {};
   }
   if (torch.found())
-    return Error{
-        Fault::Usage, fmt::format("torch {} is not installed", options.torch),
-        fmt::format("{} has torch {} already, which would be replaced", facts.python.program.path, torch.version),
-        "activate another environment first: python3 -m venv env && source env/bin/activate"};
+    return Error{Fault::Usage, fmt::format("torch {} is not installed", options.torch),
+                 fmt::format("{} has torch {} already, which would be replaced",
+                             &torch == &earlier ? environment.string() : facts.python.program.path, torch.version),
+                 "activate another environment first: python3 -m venv env && source env/bin/activate"};
   Action action;
   action.kind = ActionKind::Torch;
   action.packages = {cpu || cuda ? "torch" : fmt::format("torch=={}", options.torch)};
   action.index = cpu ? kCpuIndex : "";
-  bool own = !facts.python.is_environment;
-  action.path = own ? options.folder / "venv" : path(facts.python.prefix);
+  bool own = !facts.python.is_environment || facts.python.prefix == environment.string();
+  action.path = own ? environment : path(facts.python.prefix);
   action.python = facts.python.program.path;
   action.what = fmt::format("install torch ({}) with pip into {}{}", options.torch, own ? "a new environment " : "",
                             action.path.string());
@@ -235,7 +255,7 @@ Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options, co
   plan_ninja(making);
   plan_nvcc(making);
   plan_nvdisasm(making);
-  CHECK_OK(plan_torch(facts, options, plan, values));
+  CHECK_OK(plan_torch(making));
   bool needs_pip = std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
     return action.kind == ActionKind::Pip || action.kind == ActionKind::Torch;
   });

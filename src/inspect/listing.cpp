@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "inspect/artifact.h"
+#include "project/setup_folder.h"
 
 namespace kiln::inspect {
 namespace {
@@ -109,6 +110,8 @@ path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys
   if (folders.empty()) folders.emplace_back("/usr/local/cuda/bin");
   for (const path& folder : folders)
     if (files.state(folder / "nvdisasm").is_executable) return folder / "nvdisasm";
+  if (path installed = project::setup_program(files, env, project::kSetupNvdisasm); !installed.empty())
+    return installed;
   auto package = find_package(files, processes, env, "nvidia");
   if (!package) return {};
   for (const std::string& part : files.list(*package)) {

@@ -46,7 +46,8 @@ struct CubinListing {
   std::string note;              // what to install for more; empty when nothing is missing
 };
 
-// nvdisasm: PATH, CUDA_HOME or else /usr/local/cuda, the PyPI package nvidia-cuda-nvdisasm of python3. Empty: none.
+// nvdisasm: PATH, CUDA_HOME or else /usr/local/cuda, that of `kiln setup`, the PyPI package nvidia-cuda-nvdisasm of
+// python3. Empty: none.
 sys::fs::path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys::Environment& env);
 
 struct ListingOptions {

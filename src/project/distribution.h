@@ -34,9 +34,4 @@ inline constexpr const char* kPyproject = "pyproject.toml";
 // `ops` is the name in kiln.toml.
 Result<Distribution> read_distribution(const sys::Files& files, const sys::fs::path& folder, const std::string& ops);
 
-// Would PyPI take a project of this name? Why not, or nothing.
-std::string name_refused(const std::string& name);
-// PEP 440.
-bool is_version(std::string_view text);
-
 }  // namespace kiln::project

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "project/arch.h"
 #include "project/home.h"
+#include "project/setup_folder.h"
 
 namespace kiln::project {
 
@@ -72,10 +73,13 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
   if (auto home = find_home(env))
     if (path packaged = home->root.parent_path() / "nvidia/cu13/bin/nvcc"; files.state(packaged).is_executable)
       return from_path(files, packaged);
+  if (path installed = setup_program(files, env, kSetupNvcc); !installed.empty()) return from_path(files, installed);
   return Error{
       Fault::Environment, "cannot find nvcc, the CUDA compiler",
-      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin, site-packages/nvidia/cu13/bin",
-      "pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 cuda-cudart-dev-13-0, or "
+      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin, site-packages/nvidia/cu13/bin, the folder of "
+      "kiln setup",
+      "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 "
+      "cuda-cudart-dev-13-0, or "
       "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
 }
 
@@ -112,6 +116,8 @@ Result<HostCompiler> find_host_compiler(const sys::Files& files, const sys::Envi
 }
 
 Result<path> find_ninja(const sys::Files& files, const sys::Environment& env) {
+  // Setup installs one only where that of PATH is missing or too old.
+  if (path installed = setup_program(files, env, kSetupNinja); !installed.empty()) return installed;
   path found = sys::find_program(files, "ninja", search_path(env));
   if (!found.empty()) return found;
   // PyPI's, in the bin of the environment that this kiln is installed in: lib/python3.x/site-packages/kiln.
@@ -119,7 +125,7 @@ Result<path> find_ninja(const sys::Files& files, const sys::Environment& env) {
     if (path beside = (home->root / "../../../../bin/ninja").lexically_normal(); files.state(beside).is_executable)
       return beside;
   return Error{Fault::Environment, "cannot find ninja, which runs the build", "it is not on PATH",
-               "apt install ninja-build, or pip install ninja"};
+               "kiln setup, or apt install ninja-build, or pip install ninja"};
 }
 
 std::string supported_archs(const Compiler& nvcc, sys::Processes& processes) {

@@ -19,7 +19,7 @@ struct Compiler {
   std::vector<sys::fs::path> parts;  // those programs
 };
 
-// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda.
+// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's beside kiln, that of `kiln setup`.
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env);
 
 struct HostCompiler : Compiler {
@@ -29,7 +29,7 @@ struct HostCompiler : Compiler {
 // CXX, NVCC_CCBIN, then g++ and c++ of PATH.
 Result<HostCompiler> find_host_compiler(const sys::Files& files, const sys::Environment& env);
 
-Result<sys::fs::path> find_ninja(const sys::Files& files, const sys::Environment& env);
+Result<sys::fs::path> find_ninja(const sys::Files& files, const sys::Environment& env);  // setup's, PATH's, PyPI's
 
 // "5.0, 5.2, ..., 12.1": what `nvcc --list-gpu-code` prints. Starts nvcc: for error messages only.
 std::string supported_archs(const Compiler& nvcc, sys::Processes& processes);

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "inspect/needs.h"
-#include "project/distribution.h"
+#include "project/package_name.h"
 
 namespace kiln::ship {
 
@@ -69,16 +69,15 @@ void check_name(const WheelView& wheel, Findings& out) {
   if (!has_fault(out) && wheel.texts.count("METADATA")) {
     const std::string& metadata = wheel.texts.at("METADATA");
     auto name = field_values(metadata, "Name"), version = field_values(metadata, "Version");
-    project::Distribution said, shown;
-    said.name = name.empty() ? "" : name[0];
-    shown.name = wheel.name.name;
-    if (said.file_name() != shown.file_name() || version.empty() || version[0] != wheel.name.version)
+    std::string said = name.empty() ? "" : name[0];
+    if (project::package_file_name(said) != project::package_file_name(wheel.name.name) || version.empty() ||
+        version[0] != wheel.name.version)
       out.push_back({Verdict::Fault, "name",
-                     fmt::format("the file is of {} {}, METADATA says {} {}", wheel.name.name, wheel.name.version,
-                                 said.name, version.empty() ? "nothing" : version[0]),
+                     fmt::format("the file is of {} {}, METADATA says {} {}", wheel.name.name, wheel.name.version, said,
+                                 version.empty() ? "nothing" : version[0]),
                      ""});
-    if (std::string why = project::name_refused(said.name); !why.empty())
-      out.push_back({Verdict::Fault, "name", fmt::format("PyPI refuses the name '{}': {}", said.name, why), ""});
+    if (std::string why = project::name_refused(said); !why.empty())
+      out.push_back({Verdict::Fault, "name", fmt::format("PyPI refuses the name '{}': {}", said, why), ""});
     if (wheel.name.version.find('+') != std::string::npos)
       out.push_back({Verdict::Fault, "name", fmt::format("PyPI refuses the local version {}", wheel.name.version),
                      "a version without '+'"});

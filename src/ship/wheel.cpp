@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "project/home.h"
 #include "project/manifest.h"
+#include "project/package_name.h"
 #include "ship/python_package.h"
 #include "ship/sha256.h"
 

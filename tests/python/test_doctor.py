@@ -336,6 +336,7 @@ def test_wheels_for_others(doctor, tmp_path):
     for tag, reason in (
         ("cp36-cp36m-linux_" + os.uname().machine, "for cp36"),
         (f"py3-none-manylinux_2_17_{other}", f"for manylinux_2_17_{other}"),
+        (f"py3-none-manylinux_2_99_{os.uname().machine}", "for glibc 2.99 and newer"),
     ):
         path = tmp_path / f"add-1-{tag}.whl"
         with zipfile.ZipFile(path, "w") as wheel:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -130,6 +132,70 @@ def test_an_interrupted_one_is_continued_and_undone(setup, wheels, tmp_path):
     (prefix / "ninja.partial").mkdir()
     assert setup("--remove")[0] == 0
     assert not prefix.exists()
+
+
+def test_a_killed_one_leaves_nothing_that_passes_for_whole(command, setup, wheels, tmp_path):
+    """The real thing: kiln setup is interrupted while pip works."""
+    python = tmp_path / "bin" / "slow-python"
+    ready = tmp_path / "ready"
+    python.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *"-m pip install"*) mkdir -p "$HOME/.local/share/kiln/ninja.partial/bin"; '
+        f"echo > {ready}; exec sleep 600;; esac\n"
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path / "home"), "KILN_PYTHON": str(python)}
+    line = [str(command), "setup", "--find-links", str(wheels)]
+    running = subprocess.Popen(line, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 120
+    while not ready.exists() and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert ready.exists(), running.communicate()[0]
+    running.send_signal(signal.SIGINT)
+    out = running.communicate(timeout=120)[0]
+    assert running.returncode == 130, out
+    prefix = tmp_path / "home/.local/share/kiln"
+    assert not (prefix / "ninja").exists() and not (prefix / "env.sh").exists()
+    code, out, err = setup("--find-links", wheels)
+    assert code == 0 and (prefix / "ninja/bin/ninja").is_file() and not (prefix / "ninja.partial").exists(), out + err
+    assert setup("--remove")[0] == 0 and not prefix.exists()
+
+
+def test_torch_into_the_active_environment_and_out_again(setup, wheels, tmp_path):
+    wheel(wheels, "torch", "2.99.0", {}, {"torch/version.py": "__version__ = '2.99.0'\ncuda = None\n"})
+    wheel(wheels, "torch", "2.98.0", {}, {"torch/version.py": "__version__ = '2.98.0'\ncuda = None\n"})
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    packages = next((tmp_path / "env/lib").glob("python3*/site-packages"))
+    (packages / "pip").symlink_to(Path(importlib.util.find_spec("pip").origin).parent)
+    env = {"KILN_PYTHON": str(tmp_path / "env/bin/python")}
+    words = ["--find-links", wheels, "--torch", "2.99.0"]
+
+    code, out, err = setup(*words, "--dry-run", **env)
+    assert code == 0 and f"would: install torch (2.99.0) with pip into {tmp_path / 'env'}" in out, out + err
+    assert not (packages / "torch").exists()
+    code, out, err = setup(*words, **env)
+    assert code == 0 and (packages / "torch/version.py").is_file(), out + err
+    code, out, err = setup(*words, **env)
+    assert code == 0 and "nothing to do" in out and "found: torch 2.99.0" in out, out + err
+    code, _, err = setup("--find-links", wheels, "--torch", "2.98.0", **env)
+    assert code == 2 and "has torch 2.99.0 already" in err, err
+    code, out, err = setup("--remove", **env)
+    assert code == 0 and "uninstall torch" in out and not (packages / "torch/version.py").exists(), out + err
+
+
+def test_a_home_on_a_disk_that_is_read_only(command, setup, wheels, tmp_path):
+    home = tmp_path / "home"
+    make = f"mount --bind {home} {home} && mount -o remount,bind,ro {home}"
+    unshare = ["unshare", "-r", "-m", "/bin/sh", "-c"]
+    if not shutil.which("unshare") or subprocess.run([*unshare, make], capture_output=True).returncode:
+        pytest.skip("no mount namespaces here")
+    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(home), "KILN_PYTHON": sys.executable}
+    line = f'{make} && exec "$@"'
+    words = [*unshare, line, "sh", str(command), "setup", "--find-links", str(wheels)]
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 3 and "Read-only file system" in done.stderr and "--prefix" in done.stderr, done.stderr
+    assert list(home.iterdir()) == []
 
 
 def test_no_network(setup):

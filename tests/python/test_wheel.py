@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -186,19 +187,22 @@ def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
     here = Path.cwd()
     os.chdir(project)
     try:
-        name = build_meta.build_editable(str(tmp_path))
         archive = build_meta.build_sdist(str(tmp_path))
     finally:
         os.chdir(here)
-    with zipfile.ZipFile(tmp_path / name) as packed:
-        packed.extractall(tmp_path / "site")
+    # A real pip install -e into an environment of its own; torch is lent from this one.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    python = tmp_path / "env/bin/python"
+    lent = sysconfig.get_path("purelib")
+    environment = os.environ | {"PYTHONPATH": f"{STAGE}:{lent}", "KILN_DEVICE": "engine"}
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--no-index", "-e", project], check=True, cwd=tmp_path, env=environment)
     with tarfile.open(tmp_path / archive) as packed_sources:
         names = packed_sources.getnames()
     assert "my_ext-0.2.0/add.cu" in names and "my_ext-0.2.0/PKG-INFO" in names
     assert not [one for one in names if "/build/" in one or "/dist/" in one]
     script = "import my_ext, torch; a = torch.arange(3); print(my_ext.my_add(a, a).tolist())"
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path / 'site'}:{STAGE}", "KILN_DEVICE": "engine"}
-    run = [sys.executable, "-c", script]
+    run = [python, "-c", script]
     assert subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 2, 4]\n"
     source = (project / "add.cu").read_text()
     (project / "add.cu").write_text(source.replace("a(i) + b(i)", "a(i) * b(i)"))

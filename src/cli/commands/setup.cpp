@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/setup_run.h"
+#include "project/setup_folder.h"
 
 namespace kiln::cli {
 
@@ -35,7 +36,7 @@ Result<int> remove(const Options& options, const doctor::Outside& outside, const
 Result<int> run(Options& options, Context& context) {
   doctor::Outside outside{sys::real_files(), sys::real_processes(), context.env};
   options.setup.folder =
-      options.prefix.empty() ? doctor::setup_folder(context.env) : context.directory / options.prefix;
+      options.prefix.empty() ? project::setup_folder(context.env) : context.directory / options.prefix;
   if (options.setup.folder.empty())
     return Error{Fault::Environment, "cannot tell where to install", "neither HOME nor XDG_DATA_HOME is set",
                  "kiln setup --prefix FOLDER"};

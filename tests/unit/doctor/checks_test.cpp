@@ -135,6 +135,16 @@ const Fault kFaults[] = {
        f.wheel = {"a-1-py3-none-linux_aarch64.whl", {"py3-none-linux_aarch64"}, ""};
      },
      "for linux_aarch64; this machine is x86_64", "wheel"},
+    {"wheel-tag", "another glibc", kFail,
+     [](Facts& f) {
+       f.wheel = {"a-1-py3-none-manylinux_2_39_x86_64.whl", {"py3-none-manylinux_2_39_x86_64"}, ""};
+     },
+     "for glibc 2.39 and newer; this machine has 2.36", "wheel"},
+    {"wheel-tag", "musl", kFail,
+     [](Facts& f) {
+       f.wheel = {"a-1-py3-none-musllinux_1_2_x86_64.whl", {"py3-none-musllinux_1_2_x86_64"}, ""};
+     },
+     "for systems with musl", "wheel"},
     {"glibc", "newer than here", kFail, in_library([](Library& l) { l.glibc_here = "2.12"; }),
      "needs GLIBC_2.17; this machine has glibc 2.12", "older system"},
     {"glibcxx", "an old libstdc++ in LD_LIBRARY_PATH", kFail,
@@ -293,7 +303,10 @@ TEST(Checks, LeaveAGoodMachineInPeace) {
   facts.libraries = {good_library()};
   facts.project = good_project();
   facts.timed = TimedCompile{true, "", "", 1.4, 0.05};
-  expect_peace(facts);
+  for (const char* tag : {"py3-none-manylinux_2_17_x86_64", "cp311-cp311-manylinux2014_x86_64", "py3-none-any"}) {
+    facts.wheel = {"a.whl", {tag}, ""};
+    expect_peace(facts);
+  }
 }
 
 TEST(Checks, LeaveAMachineWithoutGpuAndTorchInPeace) {

@@ -90,7 +90,7 @@ TEST(Gather, ReadsWheelNames) {
 }
 
 TEST(Advice, BoundsJobsByMemoryAndCores) {
-  Machine machine{"x86_64", 8, 10'000'000'000, std::nullopt, 0};
+  Machine machine{"x86_64", 8, 10'000'000'000, std::nullopt, 0, ""};
   EXPECT_EQ(fitting_jobs(machine), 3);
   machine.memory_bytes = 100'000'000'000;
   EXPECT_EQ(fitting_jobs(machine), 8);

@@ -8,7 +8,7 @@ namespace kiln::doctor {
 
 inline Facts good_machine() {
   Facts facts;
-  facts.machine = {"x86_64", 8, 64'000'000'000, std::nullopt, 0};
+  facts.machine = {"x86_64", 8, 64'000'000'000, std::nullopt, 0, "2.36"};
   facts.variables.arch_list = "9.0";
   facts.variables.max_jobs = "8";
   facts.ninja = {"/usr/bin/ninja", "1.11.1", true, "", true};

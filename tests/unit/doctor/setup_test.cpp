@@ -112,6 +112,31 @@ TEST_F(SetupTest, ChoosesTorchsPlace) {
   EXPECT_THAT(planned(), Contains(HasSubstr("'fast' is no kind of torch")));
 }
 
+TEST_F(SetupTest, FindsTheTorchOfItsOwnEnvironmentAgain) {
+  facts.torch = {};
+  options.torch = "2.7.1";
+  std::string packages = "/h/u/.local/share/kiln/venv/lib/python3.11/site-packages/";
+  files.add(packages + "torch/version.py", "__version__ = '2.7.1+cpu'\ncuda: Optional[str] = None\n");
+  // An installation that was interrupted has no RECORD.
+  files.add_directory(packages + "torch-2.7.1+cpu.dist-info");
+  EXPECT_THAT(planned(), Contains(HasSubstr("install torch (2.7.1)")));
+  files.add(packages + "torch-2.7.1+cpu.dist-info/RECORD", "");
+  EXPECT_THAT(planned(), testing::ElementsAre(HasSubstr("env.sh")));
+  ASSERT_TRUE(apply());
+  EXPECT_THAT(*files.read("/h/u/.local/share/kiln/env.sh"), HasSubstr("/kiln/venv/bin"));
+  EXPECT_THAT(planned(), IsEmpty());
+  // Once the env file was sourced that environment is the one in use; later runs need not name torch.
+  facts.torch = {packages + "torch", "2.7.1+cpu", ""};
+  facts.python.is_environment = true;
+  facts.python.prefix = "/h/u/.local/share/kiln/venv";
+  EXPECT_THAT(planned(), IsEmpty());
+  options.torch = "";
+  EXPECT_THAT(planned(), IsEmpty());
+  options.torch = "2.11.0";
+  facts.torch = {};
+  EXPECT_THAT(planned(), Contains(HasSubstr("kiln/venv has torch 2.7.1+cpu already")));
+}
+
 TEST_F(SetupTest, UndoesWhatItDid) {
   files.add("/h/u/.bashrc", "alias l=ls\n");
   files.add_directory("/conda");

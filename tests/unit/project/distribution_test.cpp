@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "project/package_name.h"
 #include "sys/fake_files.h"
 
 namespace kiln::project {

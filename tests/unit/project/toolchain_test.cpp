@@ -6,6 +6,7 @@
 
 #include "project/gpu.h"
 #include "project/home.h"
+#include "project/setup_folder.h"
 #include "sys/fake_files.h"
 #include "sys/fake_processes.h"
 
@@ -60,6 +61,29 @@ TEST(Nvcc, AnotherCiccIsAnotherIdentity) {
   EXPECT_EQ(find_nvcc(files, env)->identity, before);
   files.add("/cuda/nvvm/bin/cicc", "d", true);
   EXPECT_NE(find_nvcc(files, env)->identity, before);
+}
+
+TEST(Setup, WhatItInstalledIsFoundWithoutItsEnvFile) {
+  sys::FakeFiles files;
+  files.add("/h/.local/share/kiln/cuda/nvidia/cu13/bin/nvcc", "n", true)
+      .add("/h/.local/share/kiln/ninja/bin/ninja", "n", true)
+      .add("/bin/ninja", "old", true);
+  sys::Environment env{{"HOME", "/h"}, {"PATH", "/bin"}};
+  EXPECT_EQ(find_nvcc(files, env)->path, "/h/.local/share/kiln/cuda/nvidia/cu13/bin/nvcc");
+  // It is there because the one of PATH is too old.
+  EXPECT_EQ(*find_ninja(files, env), "/h/.local/share/kiln/ninja/bin/ninja");
+  files.add("/bin/nvcc", "p", true);
+  EXPECT_EQ(find_nvcc(files, env)->path, "/bin/nvcc");
+  EXPECT_EQ(*find_ninja(files, {{"HOME", "/other"}, {"PATH", "/bin"}}), "/bin/ninja");
+  EXPECT_EQ(setup_folder({{"HOME", "/h"}, {"XDG_DATA_HOME", "/d"}}), "/d/kiln");
+  EXPECT_EQ(setup_folder({{"HOME", "/h"}, {"XDG_DATA_HOME", "d"}}), "/h/.local/share/kiln");
+  EXPECT_EQ(setup_folder({}), "");
+}
+
+TEST(Setup, WhatIsNoProgramIsNotTaken) {
+  sys::FakeFiles files;
+  files.add("/h/.local/share/kiln/ninja/bin/ninja", "n", false).add("/bin/ninja", "p", true);
+  EXPECT_EQ(*find_ninja(files, {{"HOME", "/h"}, {"PATH", "/bin"}}), "/bin/ninja");
 }
 
 TEST(HostCompiler, CxxIsToldToNvcc) {
