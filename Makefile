@@ -2,7 +2,7 @@
 # What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build wheel demo test test-staleness test-programs-asan bars build-bars inspect-bars tidy format test-torch-versions test-ray clean distclean
+.PHONY: help build wheel demo test test-staleness test-programs-asan bars build-bars inspect-bars tidy format test-torch-versions test-wheel-versions test-ray clean distclean
 
 help:
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
+	@echo "make test-wheel-versions  one wheel in five versions of torch and three of Python; docs/results/wheel.md"
 	@echo "make test-ray             kiln tune on a local Ray cluster of two workers; PYTHON names one that has ray"
 	@echo "make format               clang-format over the C++ sources"
 	@echo "make tidy                 clang-tidy over the C++ sources"
@@ -45,6 +46,11 @@ test-torch-versions:
 	@tools/bootstrap all
 	@tools/build release
 	@tools/torch-matrix
+
+test-wheel-versions:
+	@tools/bootstrap all
+	@tools/build release
+	@tools/wheel-matrix --write docs/results
 
 PYTHON ?= python3
 test-ray:

@@ -36,6 +36,18 @@ function(kiln_module name)
   kiln_unit_tests(${name} kiln_${name})
 endfunction()
 
+# kiln_static_libstdcxx(TARGET): what ships runs also where libstdc++ is older. libgcc stays shared: a static one of GCC 12
+# asks for _dl_find_object of glibc 2.35. The libstdc++.a asks an older glibc (cmake/sysroot.cmake) for what that does not have.
+function(kiln_static_libstdcxx target)
+  if(KILN_SANITIZE)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE -static-libstdc++)
+  if(KILN_SYSROOT)
+    target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/old_glibc.c)
+  endif()
+endfunction()
+
 # kiln_unit_tests(NAME libraries...): tests/unit/NAME/*.cpp as test_NAME, one ctest entry. NAME_x86-64-v3 has the tests
 # of NAME.
 function(kiln_unit_tests name)
