@@ -228,7 +228,7 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
     why = fmt::format("{} reads it too", other->shown);
     return std::nullopt;
   }
-  if (work.plan.debug || changed->facts.extended_lambda) {
+  if (work.plan.debug || changed->facts.own_lambda) {
     why = work.plan.debug ? "a debugger wants the lines of the host's code" : "the source has an extended lambda";
     return std::nullopt;
   }

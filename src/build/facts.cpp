@@ -15,7 +15,7 @@ namespace kiln::build {
 
 namespace {
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 std::string answer_of(const World& world, Words words) {
   sys::ProcessSpec spec;
@@ -49,8 +49,7 @@ std::string compiler_proper(std::string_view text) {
 }
 
 // What the folders of headers are depends on the environment too.
-std::string host_answer(const Plan& plan, const World& world) {
-  Words words = plan.host.command;
+std::string host_answer(Words words, const World& world) {
   for (const char* word : {"-v", "-E", "-x", "c++", "/dev/null"}) words.emplace_back(word);
   return answer_of(world, std::move(words));
 }
@@ -62,6 +61,7 @@ std::string to_text(const Facts& facts) {
   return dump({{"kiln_facts", kVersion},
                {"recipes", recipes},
                {"search", facts.search},
+               {"cuda_search", facts.cuda_search},
                {"host_compiler_proper", facts.host_compiler_proper}});
 }
 
@@ -76,6 +76,7 @@ std::optional<Facts> from_text(std::string_view text) {
       facts.recipes.emplace(name == "extended", std::move(*recipe));
     }
     facts.search = json->at("search").get<std::vector<std::string>>();
+    facts.cuda_search = json->at("cuda_search").get<std::vector<std::string>>();
     facts.host_compiler_proper = json->at("host_compiler_proper");
     return facts;
   } catch (const nlohmann::json::exception&) {
@@ -85,14 +86,16 @@ std::optional<Facts> from_text(std::string_view text) {
 
 Facts ask(const Plan& plan, const World& world) {
   Facts facts;
-  std::string answer = host_answer(plan, world);
+  std::string answer = host_answer(plan.host.command, world);
   facts.search = parse_search_list(answer);
   facts.host_compiler_proper = compiler_proper(answer);
   // A launcher (ccache) is there to see nvcc's own command line.
   if (!plan.nvcc || plan.nvcc->command.size() > 1) return facts;
   for (bool extended_lambda : kinds_of_sources(plan)) {
     auto recipe = parse_dryrun(answer_of(world, question_for(plan, extended_lambda)));
-    if (recipe) facts.recipes.emplace(extended_lambda, std::move(*recipe));
+    if (!recipe) continue;
+    if (facts.cuda_search.empty()) facts.cuda_search = parse_search_list(host_answer({recipe->preprocess[0]}, world));
+    facts.recipes.emplace(extended_lambda, std::move(*recipe));
   }
   return facts;
 }

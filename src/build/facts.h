@@ -15,8 +15,9 @@ namespace kiln::build {
 struct Facts {
   // By whether the source has an extended lambda; none where nvcc has to do it by itself.
   std::map<bool, Recipe> recipes;
-  std::vector<std::string> search;   // the host compiler's own folders, in order
-  std::string host_compiler_proper;  // cc1plus
+  std::vector<std::string> search;       // the host compiler's own folders, in order
+  std::vector<std::string> cuda_search;  // those of the one that nvcc starts
+  std::string host_compiler_proper;      // cc1plus
   // A hash of the contents of all programs and of their environment, for keys of the cache.
   std::string circumstances;
 };

@@ -92,7 +92,7 @@ Step source_step(const Plan& plan, const Facts& facts, StepKind kind, const Sour
 }
 
 // In the order in which the preprocessor of `command` looks: its own options, the environment's, the built-in ones.
-std::vector<std::string> search_list(const Plan& plan, const Facts& facts, const Words& command) {
+std::vector<std::string> search_list(const Plan& plan, const std::vector<std::string>& built_in, const Words& command) {
   std::vector<std::string> quoted, user, system;
   for (size_t i = 0; i < command.size(); ++i) {
     const std::string& word = command[i];
@@ -112,7 +112,7 @@ std::vector<std::string> search_list(const Plan& plan, const Facts& facts, const
   add(all, user);
   add(all, plan.cpath);
   add(all, system);
-  add(all, facts.search);
+  add(all, built_in);
   for (std::string& folder : all) folder = (plan.build_dir / folder).lexically_normal().string();
   return all;
 }
@@ -302,7 +302,7 @@ class CudaSteps {
   void finish(Step& step) const {
     step.env = recipe_.env;
     step.roots = plan_.roots;
-    step.search = search_list(plan_, facts_, step.commands[0]);
+    step.search = search_list(plan_, facts_.cuda_search, step.commands[0]);
     step.writes_depfile = true;
   }
 
@@ -340,7 +340,7 @@ Step whole_step(const Plan& plan, const Facts& facts, const Source& source) {
   }
   add_whole_files(source, words);
   step.commands = {std::move(words)};
-  step.search = search_list(plan, facts, step.commands[0]);
+  step.search = search_list(plan, facts.search, step.commands[0]);
   step.writes_depfile = true;
   return step;
 }

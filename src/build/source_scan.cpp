@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "build/lambda_scan.h"
 
 namespace kiln::build {
 
@@ -14,64 +15,33 @@ namespace {
 
 using sys::fs::path;
 
-constexpr size_t kMostFiles = 256;
+constexpr size_t kMostFiles = 1024;
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Comments and string literals become one blank, so that prose is not taken for code. Raw strings keep their text: it
-// can only cause a false alarm.
+// Comments become one blank, so that prose is not taken for code. Strings keep their text, in which PTX may be.
 std::string without_comments(std::string_view text) {
   std::string out;
   out.reserve(text.size());
+  size_t kept = 0;  // up to here all is in `out`
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text.substr(i, 2) == "//") {
-      while (i < text.size() && text[i] != '\n') ++i;
-      out += '\n';
-    } else if (text.substr(i, 2) == "/*") {
-      size_t end = text.find("*/", i + 2);
-      i = end == std::string_view::npos ? text.size() : end + 1;
-      out += ' ';
-    } else {
-      out += text[i];
+    if (text[i] != '/' && text[i] != '"') continue;
+    if (text[i] == '"') {  // "http://"
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        if (text[i] == '\\') ++i;
+      continue;
     }
+    std::string_view two = text.substr(i, 2);
+    if (two != "//" && two != "/*") continue;
+    out.append(text.substr(kept, i - kept));
+    size_t end = two == "//" ? text.find('\n', i) : text.find("*/", i + 2);
+    out += two == "//" ? '\n' : ' ';
+    kept = end == std::string_view::npos ? text.size() : end + (two == "//" ? 1 : 2);
+    i = kept - 1;
   }
+  if (kept < text.size()) out.append(text.substr(kept));
   return out;
-}
-
-// The last character before `at` that is neither blank nor part of mutable, constexpr, noexcept or another mark.
-char before_marks(std::string_view text, size_t at) {
-  for (;;) {
-    while (at > 0 && is_blank(text[at - 1])) --at;
-    size_t end = at;
-    while (at > 0 && is_word(text[at - 1])) --at;
-    std::string_view word = text.substr(at, end - at);
-    bool is_mark = word == "mutable" || word == "constexpr" || word == "noexcept" || word == "static" ||
-                   word == "__host__" || word == "__device__" || word == "__forceinline__" || word == "inline";
-    if (!is_mark) return end > 0 ? text[end - 1] : '\0';
-  }
-}
-
-// Does the last '>' close the list of a template lambda, `[..]<class T>`?
-bool closes_lambda_template(std::string_view code) {
-  size_t at = code.rfind('>');
-  for (int depth = 0; at != std::string_view::npos; at = at ? at - 1 : std::string_view::npos) {
-    if (code[at] == '>') ++depth;
-    if (code[at] == '<' && --depth == 0) return before_marks(code, at) == ']';
-  }
-  return false;
-}
-
-bool has_extended_lambda(std::string_view code) {
-  for (std::string_view mark : {"__device__", "__host__"}) {
-    for (size_t at = code.find(mark); at != std::string_view::npos; at = code.find(mark, at + 1)) {
-      // `[..] __device__ (..)`, or `[..](..) __device__`, or a template lambda's `[..]<..>`.
-      char before = before_marks(code, at);
-      if (before == ']' || before == ')') return true;
-      if (before == '>' && closes_lambda_template(code.substr(0, at))) return true;
-    }
-  }
-  return false;
 }
 
 // `word` followed by '(', as a word of its own.
@@ -143,35 +113,52 @@ std::set<std::string> leaked_headers(std::string_view code) {
   return found;
 }
 
-std::vector<std::string> included_names(std::string_view code) {
-  std::vector<std::string> names;
-  for (std::string_view line : text::lines(code)) {
-    std::string_view rest = text::trim(line);
-    if (!rest.starts_with('#')) continue;
-    rest = text::trim(rest.substr(1));
+struct Included {
+  std::string name;
+  bool quoted = false;
+};
+
+std::vector<Included> included_names(std::string_view code) {
+  std::vector<Included> names;
+  for (size_t at = code.find('#'); at != std::string_view::npos; at = code.find('#', at + 1)) {
+    std::string_view rest = code.substr(at + 1, code.find('\n', at) - at - 1);
+    rest = text::trim(rest);
     if (!rest.starts_with("include")) continue;
     rest = text::trim(rest.substr(7));
     if (rest.size() < 3 || (rest[0] != '"' && rest[0] != '<')) continue;
     size_t end = rest.find(rest[0] == '<' ? '>' : '"', 1);
-    if (end != std::string_view::npos) names.emplace_back(rest.substr(1, end - 1));
+    if (end != std::string_view::npos) names.push_back({std::string(rest.substr(1, end - 1)), rest[0] == '"'});
   }
   return names;
+}
+
+// What counts wherever it stands. A library's headers are many, and their text is looked through in each build.
+SourceFacts scan_any(std::string_view code) {
+  SourceFacts facts;
+  const Lambdas lambdas = extended_lambdas(code);
+  facts.extended_lambda = facts.own_lambda = lambdas.in_code || lambdas.in_macro;
+  facts.macro_lambda = lambdas.in_macro;
+  facts.defines_op = calls(code, "KILN_OP");
+  facts.defines_main = defines_main(code);
+  facts.defines_python_module = calls(code, "PYBIND11_MODULE");
+  for (const Included& one : included_names(code))
+    if (facts.torch_header.empty() && is_torch_header(one.name)) facts.torch_header = one.name;
+  return facts;
+}
+
+SourceFacts scan_own(std::string_view code) {
+  SourceFacts facts = scan_any(code);
+  facts.hopper_only = first_of(code, kHopperOnly);
+  facts.blackwell_only = first_of(code, kBlackwellOnly);
+  return facts;
 }
 
 }  // namespace
 
 SourceFacts scan_text(std::string_view text) {
   std::string code = without_comments(text);
-  SourceFacts facts;
-  facts.extended_lambda = has_extended_lambda(code);
-  facts.defines_op = calls(code, "KILN_OP");
-  facts.defines_main = defines_main(code);
-  facts.defines_python_module = calls(code, "PYBIND11_MODULE");
-  for (const std::string& name : included_names(code))
-    if (facts.torch_header.empty() && is_torch_header(name)) facts.torch_header = name;
+  SourceFacts facts = scan_own(code);
   facts.leaked = leaked_headers(code);
-  facts.hopper_only = first_of(code, kHopperOnly);
-  facts.blackwell_only = first_of(code, kBlackwellOnly);
   return facts;
 }
 
@@ -179,37 +166,44 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
                         const path& own) {
   SourceFacts facts;
   const std::string own_folder = (own.empty() ? source.parent_path() : own).string() + "/";
-  std::set<path> seen;
+  std::set<std::string> seen, asked;
   std::vector<path> waiting = {source};
+  auto find_in = [&](const path& folder, const std::string& name) {
+    path file = folder / name;
+    if (!files.state(file).is_file()) return false;
+    waiting.push_back(std::move(file));
+    return true;
+  };
   while (!waiting.empty() && seen.size() < kMostFiles) {
     path file = waiting.back().lexically_normal();
     waiting.pop_back();
-    if (!seen.insert(file).second) continue;
+    if (!seen.insert(file.string()).second) continue;
     auto content = files.read(file);
     if (!content) continue;
-    SourceFacts here = scan_text(*content);
+    const std::string code = without_comments(*content);
+    const bool is_source = file == source.lexically_normal();
+    const bool is_own = is_source || file.string().starts_with(own_folder);
+    SourceFacts here = is_own ? scan_own(code) : scan_any(code);
     facts.extended_lambda |= here.extended_lambda;
+    facts.own_lambda |= here.macro_lambda || (is_source && here.own_lambda);
     facts.defines_op |= here.defines_op;
     facts.defines_main |= here.defines_main;
     facts.defines_python_module |= here.defines_python_module;
     if (facts.torch_header.empty()) facts.torch_header = here.torch_header;
-    facts.leaked.insert(here.leaked.begin(), here.leaked.end());
-    if (file == source.lexically_normal() || file.string().starts_with(own_folder)) {
-      if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
-      if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
-    }
-    for (const std::string& name : included_names(*content)) {
-      std::vector<path> folders = {file.parent_path()};
-      folders.insert(folders.end(), include_folders.begin(), include_folders.end());
-      for (const path& folder : folders) {
-        if (!files.state(folder / name).is_file()) continue;
-        waiting.push_back(folder / name);
-        break;
-      }
+    if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
+    if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
+    for (const Included& one : included_names(code)) {
+      if (one.quoted && find_in(file.parent_path(), one.name)) continue;
+      if (!asked.insert(one.name).second) continue;
+      for (const path& folder : include_folders)
+        if (find_in(folder, one.name)) break;
     }
   }
+  if (!facts.torch_header.empty())
+    for (const std::string& file : seen)
+      if (auto content = files.read(file)) facts.leaked.merge(leaked_headers(without_comments(*content)));
   // More than was looked at: take the safe side.
-  if (!waiting.empty()) facts.extended_lambda = true;
+  if (!waiting.empty()) facts.extended_lambda = facts.own_lambda = true;
   return facts;
 }
 

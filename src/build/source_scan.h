@@ -15,6 +15,10 @@ struct SourceFacts {
   // A lambda marked __device__ or __host__. Never missed in the text looked at; a false alarm only costs time:
   // --expt-extended-lambda makes nvcc include <functional>, 0.6 s of 1.6 s for a small kernel (nvcc 13.0).
   bool extended_lambda = false;
+  // One in the source's own text, or in a macro that it may use. Those in functions of headers are the same after any
+  // edit of the source.
+  bool own_lambda = false;
+  bool macro_lambda = false;
   bool defines_op = false;    // KILN_OP(
   bool defines_main = false;  // int main(
   // What one architecture's `a` variant alone has; empty, or the word that was found. Said by the text of the source

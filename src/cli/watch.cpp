@@ -25,8 +25,11 @@ using sys::fs::path;
 // Short enough that nobody waits, long enough that it costs nothing.
 constexpr auto kPause = std::chrono::milliseconds(50);
 
-// Compilers' own headers change when somebody installs something; the next build sees that too.
-bool is_edited_by_people(const std::string& file) {
+// Compilers' own headers change when somebody installs something; the next build sees that too. Beside a target
+// everything is the user's, wherever that is.
+bool is_edited_by_people(const std::string& file, const std::set<std::string>& targets) {
+  for (const std::string& target : targets)
+    if (file.starts_with(target + "/") || path(file).parent_path() == path(target).parent_path()) return true;
   return !file.starts_with("/usr/") && !file.starts_with("/opt/") && !file.starts_with("/lib");
 }
 
@@ -41,12 +44,13 @@ void add_sources_in(const path& folder, std::set<std::string>& files) {
 
 // One path a line: a state file of a build, a source, or a folder of sources.
 std::set<std::string> watched(const path& list) {
-  std::set<std::string> files;
+  std::set<std::string> files, targets;
   auto text = sys::real_files().read(list);
   if (!text) return files;
   for (std::string_view line : text::lines(*text)) {
     path named(line);
     if (named.filename() != build::kStateFile) {
+      targets.insert(named.string());
       if (sys::real_files().state(named).is_directory) {
         add_sources_in(named, files);
         add_sources_in(named / "tests", files);
@@ -59,7 +63,8 @@ std::set<std::string> watched(const path& list) {
     auto state = content ? build::parse_state(*content) : std::nullopt;
     if (!state) continue;
     for (const build::SeenFile& file : state->files)
-      if (is_edited_by_people(file.path.string()) && file.path != state->result) files.insert(file.path.string());
+      if (is_edited_by_people(file.path.string(), targets) && file.path != state->result)
+        files.insert(file.path.string());
   }
   return files;
 }

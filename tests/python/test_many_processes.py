@@ -31,13 +31,34 @@ print(module.seven(torch.zeros(4, device=kiln.device())).sum().item())
 """
 
 
+LOADER = """
+import sys, torch, kiln
+class Sevens(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        return kiln.load(sys.argv[1]).seven(torch.zeros(1))
+loader = torch.utils.data.DataLoader(Sevens(), num_workers=4, batch_size=1)
+print(sum(batch.sum().item() for batch in loader))
+"""
+
+
+def environment(cache: Path) -> dict[str, str]:
+    return os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(Path(kiln.__file__).parents[1])}
+
+
 def start(source: Path, cache: Path) -> subprocess.Popen[str]:
-    stage = str(Path(kiln.__file__).parents[1])
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": stage}
     return subprocess.Popen(
-        [sys.executable, "-c", RANK, str(source)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", RANK, str(source)], env=environment(cache), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
     )  # fmt: skip
+
+
+def assert_built_once(cache: Path) -> None:
+    """Each step was made once; the others found it built."""
+    counts = json.loads((cache / "kiln/store/counts.json").read_text())
+    assert counts["misses"] <= 5, counts
+    assert len(list(cache.glob("kiln/lone/*/*/libseven-*.so"))) == 1
 
 
 def test_ranks_build_once_and_a_dead_one_blocks_nobody(tmp_path: Path) -> None:
@@ -55,7 +76,25 @@ def test_ranks_build_once_and_a_dead_one_blocks_nobody(tmp_path: Path) -> None:
         out, err = rank.communicate(timeout=240)
         assert rank.returncode == 0, err
         assert out.strip() == "28.0"
-    # Each step was made once by those who lived; the second one found it built.
-    counts = json.loads((cache / "kiln/store/counts.json").read_text())
-    assert counts["misses"] <= 5, counts
-    assert len(list(cache.glob("kiln/lone/*/*/libseven-*.so"))) == 1
+    assert_built_once(cache)
+
+
+def test_workers_of_a_data_loader_build_once(tmp_path: Path) -> None:
+    source, cache = tmp_path / "seven.cu", tmp_path / "cache"
+    source.write_text(SOURCE)
+    env = environment(cache) | {"KILN_DEVICE": "engine"}
+    done = subprocess.run([sys.executable, "-c", LOADER, str(source)], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "56.0"
+    assert_built_once(cache)
+
+
+def test_ranks_of_torchrun_build_once(tmp_path: Path) -> None:
+    source, cache, rank = tmp_path / "seven.cu", tmp_path / "cache", tmp_path / "rank.py"
+    source.write_text(SOURCE)
+    rank.write_text(RANK)
+    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(rank), str(source)]
+    done = subprocess.run(line, env=environment(cache), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("28.0") == 2, done.stdout  # two ranks write at once: their lines may run together
+    assert_built_once(cache)

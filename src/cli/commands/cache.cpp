@@ -56,19 +56,31 @@ fs::path torch_extensions(const Context& context) {
   return (cache ? fs::path(*cache) : fs::path(*home) / ".cache") / "torch_extensions";
 }
 
+// What may be removed there: a folder that the user named may hold other things than builds.
+std::vector<fs::path> torch_builds(const Context& context) {
+  fs::path top = torch_extensions(context);
+  if (top.empty()) return {};
+  if (!context.env.get("TORCH_EXTENSIONS_DIR")) return {top};
+  std::vector<fs::path> folders;
+  for (const std::string& name : sys::real_files().list(top))
+    if (sys::real_files().state(top / name / "build.ninja").is_file()) folders.push_back(top / name);
+  return folders;
+}
+
 fs::path ccache_program(const Context& context) {
   return sys::find_program(sys::real_files(), "ccache", context.env.get("PATH").value_or("/usr/bin:/bin"));
 }
 
-// "" where ccache is not there.
-std::string ccache_says(const Context& context, const char* option) {
+// Nothing where ccache is not there, or failed.
+std::optional<std::string> ccache_says(const Context& context, const char* option) {
   fs::path program = ccache_program(context);
-  if (program.empty()) return "";
+  if (program.empty()) return std::nullopt;
   sys::ProcessSpec spec;
   spec.arguments = {program.string(), option};
   spec.env = context.env;
   auto result = sys::real_processes().run(spec);
-  return result && result->exit_code == 0 ? result->out : "";
+  if (!result || result->exit_code != 0) return std::nullopt;
+  return result->out;
 }
 
 Result<int> show(const Context& context) {
@@ -78,7 +90,7 @@ Result<int> show(const Context& context) {
   TRY(fs::path cache, project::cache_folder(context.env));
   fs::path torch = torch_extensions(context);
   uint64_t lone = bytes_below(cache / "lone"), torch_bytes = torch.empty() ? 0 : bytes_below(torch);
-  std::string ccache = ccache_says(context, "--show-stats");
+  std::string ccache = ccache_says(context, "--show-stats").value_or("");
   auto remote = context.env.get("KILN_CACHE_REMOTE");
   if (context.json) {
     context.print_json({{"folder", place.folder.string()},
@@ -202,9 +214,11 @@ Result<int> clear(const Options& options, const Context& context) {
   if (options.everything) {
     TRY(fs::path cache, project::cache_folder(context.env));
     for (const char* name : {"lone", "facts"}) CHECK_OK(remove(cache / name));
-    CHECK_OK(remove(torch_extensions(context)));
+    for (const fs::path& folder : torch_builds(context)) CHECK_OK(remove(folder));
     if (!ccache_program(context).empty()) {
-      ccache_says(context, "--clear");
+      if (!ccache_says(context, "--clear"))
+        return Error{Fault::Environment, "cannot clear ccache's cache", "ccache --clear failed",
+                     "run it by hand; CCACHE_DIR says where the cache is"};
       gone.emplace_back("ccache");
     }
   }

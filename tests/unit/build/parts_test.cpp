@@ -79,6 +79,12 @@ TEST(Scan, FindsEveryFormOfAnExtendedLambda) {
            "auto g = [] (int i) mutable __device__ {};",
            "#define LAMBDA [=] __device__\n",
            "auto g = []<class T> __device__ (T t) {};",
+           "auto g = []<class T>(T t) noexcept(true) __device__ {};",
+           "auto g = [a = b[0]] __device__ () {};",
+           "auto g = [=] GPU_LAMBDA (int i) { return i; };",
+           "auto g = [=]HD(int i) -> int { return i; };",
+           "char c = '\"'; auto g = [=] __device__ () {};",
+           "const char* s = \"http://x\"; auto g = [=] __device__ () {};",
        })
     EXPECT_TRUE(scan_text(text).extended_lambda) << text;
 }
@@ -93,6 +99,14 @@ TEST(Scan, OrdinaryDeviceCodeNeedsNoFlag) {
            "int a[3]; __device__ int b;",
            "bool b = a[i]<n; template <class T> __device__ T f(T a);",
            "kiln::dispatch<float>(t, [&](auto t) { k<<<1, 2>>>(); });",
+           "#if defined(__CUDACC__)\n__device__ int f();\n#endif",
+           "#define HD(x) __host__ __device__\nHD(1) int f();",
+           "alignas(16) __device__ int table[4];",
+           "__launch_bounds__(256) __global__ void f(); __attribute__((used)) __device__ int x;",
+           "template <class T> [[nodiscard]] __device__ T f(T t);",
+           "[[nodiscard]] __host__ __device__ int f();",
+           "ATTRIBUTE(\"]\") __device__ int x; float room[4] ALIGNED(16);",
+           "template <class T, class = std::enable_if_t<(sizeof(T) > 4)>> __device__ T f(T t);",
        })
     EXPECT_FALSE(scan_text(text).extended_lambda) << text;
 }
@@ -115,6 +129,17 @@ TEST(Scan, FollowsIncludesThatItFinds) {
   files.add("/i/c/d.h", "auto f = [=] __device__ () {};");
   EXPECT_FALSE(scan_source(files, "/p/a.cu", {}).extended_lambda);
   EXPECT_TRUE(scan_source(files, "/p/a.cu", {"/i"}).extended_lambda);
+}
+
+TEST(Scan, ALambdaOfAHeadersFunctionIsNotTheSourcesOwn) {
+  sys::FakeFiles files;
+  files.add("/p/a.cu", "#include \"b.h\"\n").add("/p/b.h", "inline void f() { g([=] __device__ () {}); }\n");
+  EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).extended_lambda);
+  EXPECT_FALSE(scan_source(files, "/p/a.cu", {}).own_lambda);
+  files.add("/p/b.h", "#define MARKED [=] __device__\n");
+  EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).own_lambda) << "a macro's text is the source's where it is named";
+  files.add("/p/b.h", "").add("/p/a.cu", "auto f = [=] __device__ () {};");
+  EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).own_lambda);
 }
 
 TEST(State, IsReadAsItWasWritten) {
