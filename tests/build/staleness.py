@@ -306,6 +306,8 @@ def random_edits(given: argparse.Namespace, edits: int, seed: int) -> Tally:
                     flush=True,
                 )
             tally.done += 1
+            if tally.done % 50 == 0:
+                print(f"  {tally.done} edits, {tally.kills} kills, {tally.stale} stale (seed {seed})", flush=True)
     tally.history = state.history
     return tally
 

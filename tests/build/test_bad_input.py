@@ -360,7 +360,7 @@ class Shared(Cached):
         begun = time.monotonic()
         built, err = self.build_told()
         self.assertIn("no answer within", err)
-        self.assertLess(time.monotonic() - begun, 20)
+        self.assertLess(time.monotonic() - begun, 60)
         self.assertEqual(self.value_in(built["library"]), 1)
 
 
@@ -424,7 +424,7 @@ class Redis(Cached):
         begun = time.monotonic()
         built, err = self.build_told()
         self.assertIn("no answer within", err)
-        self.assertLess(time.monotonic() - begun, 20)
+        self.assertLess(time.monotonic() - begun, 60)
         self.assertEqual(self.value_in(built["library"]), 1)
 
 
