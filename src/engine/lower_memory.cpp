@@ -7,6 +7,8 @@
 #include "engine/fuse.h"
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
+#include "engine/memory_values.h"
+#include "engine/passed.h"
 
 namespace kiln::engine {
 namespace {
@@ -19,14 +21,6 @@ struct Elements {
   uint32_t slots[kMostElements] = {};
   bool uniform[kMostElements] = {};
 };
-
-// M is what memory holds, R the register's lanes: a narrow value is extended by M's own sign.
-template <class M, class R>
-R widen(const std::byte* from) {
-  M value;
-  std::memcpy(&value, from, sizeof(M));
-  return static_cast<R>(value);
-}
 
 template <class M, class R>
 const Op* run_load(Warp& warp, const Op* op) {
@@ -138,12 +132,6 @@ const Op* run_load_vector(Warp& warp, const Op* op) {
 }
 
 template <class M, class R>
-void narrow(std::byte* to, R value) {
-  M kept = static_cast<M>(value);
-  std::memcpy(to, &kept, sizeof(M));
-}
-
-template <class M, class R>
 const Op* run_store(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
   Shape shape = locate_at_once(warp, op, sizeof(M), true, &pointer[0]);
@@ -213,62 +201,6 @@ const Op* run_store_vector(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// `.param` memory of calls: in the frame, one lane after the other. op->c: bytes of a lane; op->imm: offset inside.
-template <class M, class R>
-const Op* run_load_passed(Warp& warp, const Op* op) {
-  const std::byte* from = warp.lanes<std::byte>(op->a) + op->imm;
-  R result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = widen<M, R>(from + size_t{i} * op->c);
-  warp.put(op->d, result);
-  return op + 1;
-}
-
-template <class M, class R>
-const Op* run_store_passed(Warp& warp, const Op* op) {
-  std::byte* to = warp.lanes<std::byte>(op->a) + op->imm;
-  const R* b = warp.lanes<R>(op->b);
-  const uint32_t step = op->y ? 0 : 1;
-  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
-    uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
-    narrow<M, R>(to + size_t{i} * op->c, b[i * step]);
-  }
-  return op + 1;
-}
-
-// Calls `then` with values of the memory's and of the register's type; refuses registers narrower than the memory.
-template <class Then>
-bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
-  return with_type(l.type(), [&](auto m) {
-    using Declared = decltype(m);
-    if constexpr (Integer<Declared> || NativeFloat<Declared>) {
-      using M = std::conditional_t<std::is_same_v<Declared, float>, uint32_t,
-                                   std::conditional_t<std::is_same_v<Declared, double>, uint64_t, Declared>>;
-      auto as = [&](auto r) {
-        using R = decltype(r);
-        if constexpr (sizeof(R) >= sizeof(M)) {
-          return then(M{}, R{});
-        } else {
-          return l.refuse("the register is narrower than the value");
-        }
-      };
-      switch (register_bytes) {
-        case 1:
-          return as(uint8_t{});
-        case 2:
-          return as(uint16_t{});
-        case 4:
-          return as(uint32_t{});
-        case 8:
-          return as(uint64_t{});
-        default:
-          return l.refuse("a register of this width is not known here");
-      }
-    } else {
-      return l.refuse("no such type for this instruction");
-    }
-  });
-}
-
 ptx::Space space_of(Lowering& l) {
   if (l.has("global")) return ptx::Space::Global;
   if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")) return ptx::Space::Shared;
@@ -307,41 +239,6 @@ std::vector<const ptx::Operand*> elements_of(const ptx::Operand& operand) {
 bool check_count(Lowering& l, size_t count) {
   size_t wanted = l.has("v8") ? 8 : l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
   return count == wanted || l.refuse("the number of registers is not that of the vector");
-}
-
-bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand& to, int64_t skip) {
-  ptx::Operand at = address;
-  at.offset += skip;
-  Source from;
-  if (!l.parameter(at, l.type(), &from)) return false;
-  if (to.kind == ptx::OperandKind::Sink) return true;
-  if (l.register_bytes(to) < ptx::bytes_of(l.type())) return l.refuse("the register is narrower than the value");
-  if (l.alias(to, from, address)) return true;
-  struct Same {
-    static uint64_t f(uint64_t a) { return a; }
-  };
-  // Scalars have 8 bytes, whatever the register's width.
-  l.emit_value(to, l.register_bytes(to), true, &run_unary<Same, uint64_t, uint64_t, false>, from);
-  return true;
-}
-
-bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed, const ptx::Operand& to,
-                 int64_t skip) {
-  uint32_t bytes = ptx::bytes_of(l.type());
-  int64_t at = address.offset + skip;
-  if (at < 0 || at + bytes > passed.bytes) return l.refuse("a read beyond the argument");
-  if (to.kind == ptx::OperandKind::Sink) return true;
-  uint32_t register_bytes = l.register_bytes(to);
-  return with_memory_types(l, register_bytes, [&](auto m, auto r) {
-    Dest d;
-    if (!l.dest(to, register_bytes, false, &d)) return false;
-    Op& op = l.emit(&run_load_passed<decltype(m), decltype(r)>);
-    op.a = passed.offset;
-    op.c = passed.bytes;
-    op.imm = at;
-    op.d = d.offset;
-    return true;
-  });
 }
 
 }  // namespace
@@ -429,18 +326,8 @@ bool store(Lowering& l) {
     const Lowering::Passed* passed = l.passed(address.name);
     if (!passed) return l.refuse("no argument of this name");
     for (size_t e = 0; e < sources.size(); ++e) {
-      int64_t at = address.offset + static_cast<int64_t>(e * bytes);
-      if (at < 0 || at + bytes > passed->bytes) return l.refuse("a write beyond the argument");
-      bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
-        Op& op = l.emit(&run_store_passed<decltype(m), decltype(r)>);
-        op.a = passed->offset;
-        op.c = passed->bytes;
-        op.imm = at;
-        op.b = elements.slots[e];
-        op.y = elements.uniform[e];
-        return true;
-      });
-      if (!done) return false;
+      const Source from{elements.slots[e], elements.uniform[e]};
+      if (!store_passed(l, address, *passed, from, register_bytes, static_cast<int64_t>(e * bytes))) return false;
     }
     return true;
   }
