@@ -11,6 +11,7 @@
 
 #include "dynamic.h"
 #include "front.h"
+#include "shim.h"
 #include "torch.h"
 
 namespace kiln::compat {
@@ -200,8 +201,7 @@ at::Tensor adopt_handle(void* handle) {
 
 void* new_handle(const at::Tensor& tensor) {
   using NewHandle = int (*)(void*, void**);
-  static const auto make = reinterpret_cast<NewHandle>(
-      kiln::detail::find_symbol(kiln::detail::torch_library_of_shim(), "aoti_torch_new_tensor_handle"));
+  static const auto make = shim<NewHandle>("aoti_torch_new_tensor_handle");
   auto* rep = static_cast<kiln::detail::Rep*>(reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep()));
   void* handle = nullptr;
   if (make(rep->handle, &handle)) throw at::Error("torch refused to share a tensor");

@@ -66,10 +66,10 @@ const Shim& shim() {
 // Lists and strings cross the shim from 2.10 on.
 void need_lists(const char* op) {
   if (!shim().new_list)
-    throw at::Error(
-        c10::str("error: cannot call ", op,
-                 "\n  why: this torch has no torch_new_list_reserve_size, which its lists and strings need (2.10 "
-                 "and newer have)\n  fix: kiln build --compat=never, or a newer torch"));
+    throw at::Error(c10::str(
+        "error: cannot call ", op,
+        "\n  why: libtorch_cpu.so has no torch_new_list_reserve_size, which lists and strings need; torch 2.10 and "
+        "newer have it\n  fix: pip install 'torch>=2.10', or build with kiln build --compat=never"));
 }
 
 void take(const Type& type, uint64_t raw, Value& v, const char* op) {

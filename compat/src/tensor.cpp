@@ -6,6 +6,7 @@
 #include "dynamic.h"
 #include "front.h"
 #include "op_call.h"
+#include "shim.h"
 #include "torch.h"
 
 namespace at {
@@ -39,10 +40,7 @@ Device device_of(const Rep* rep) {
 
 namespace {
 
-template <class F>
-F shim(const char* name) {
-  return reinterpret_cast<F>(kiln::detail::find_symbol(kiln::detail::torch_library_of_shim(), name));
-}
+using kiln::compat::shim;
 
 void* handle_of(const Tensor& tensor) {
   return static_cast<kiln::detail::Rep*>(reinterpret_cast<RuntimeRep*>(tensor.unsafe_rep()))->handle;
@@ -58,7 +56,7 @@ kiln::Device place(const TensorOptions& options) {
   if (device.is_cuda() && index < 0) {
     static const auto current = shim<int (*)(int32_t*)>("aoti_torch_get_current_device_index");
     int32_t now = 0;
-    if (current) current(&now);
+    current(&now);
     index = now;
   }
   return {static_cast<kiln::DeviceType>(device.type()), device.is_cpu() ? 0 : index};

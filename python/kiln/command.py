@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Optional
 
 from ._version import __version__
 from .errors import BuildError, SetupError
@@ -79,14 +80,29 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
     if verbose:
         line.append("--verbose")
         print("+ " + " ".join(line), file=sys.stderr, flush=True)
+    told: list[str] = []
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=None if verbose else subprocess.PIPE,
-            text=True, errors="replace", check=False, env={**os.environ, "KILN_PYTHON": sys.executable},
+            text=True, errors="replace", env={**os.environ, "KILN_PYTHON": sys.executable},
         )  # fmt: skip
     except OSError as error:
         raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
-    return _answer(line, done.returncode, done.stdout, done.stderr or "", "library")
+    with process:
+        listener = threading.Thread(target=_listen, args=(process.stderr, told))
+        listener.start()
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        listener.join()
+    return _answer(line, process.returncode, printed, "".join(told), "library")
+
+
+def _listen(stderr: Optional[IO[str]], told: list[str]) -> None:
+    """Keeps what the command says; that it goes on with torch's own headers is passed on at once: it takes a minute."""
+    for text in stderr or ():
+        told.append(text)
+        if "torch's own headers" in text and not text.startswith(" "):
+            print(text.rstrip(), file=sys.stderr, flush=True)
 
 
 def run_json(arguments: Sequence[str], key: str) -> dict[str, Any]:

@@ -4,8 +4,10 @@ extension modules (PYBIND11_MODULE), or as torch loads ops (TORCH_LIBRARY)."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from .errors import LoadError
 from .modules import name_engine
 
 
-def load_extension(path: Path, name: str, is_module: bool) -> Any:
+def load_extension(path: Path, name: str, is_module: bool, headers: str = "compat") -> Any:
     """The module of PYBIND11_MODULE; of a library of ops alone torch.ops.<name>."""
     torch = torch_module()
     name_engine()
@@ -23,7 +25,7 @@ def load_extension(path: Path, name: str, is_module: bool) -> Any:
         try:
             torch.ops.load_library(str(path))
         except OSError as error:
-            raise LoadError(f"cannot load {path}", str(error), "build it with kiln build --compat=never") from None
+            raise _load_error(path, str(error), headers) from None
         return getattr(torch.ops, name)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, str(path), loader=loader)
@@ -31,11 +33,47 @@ def load_extension(path: Path, name: str, is_module: bool) -> Any:
     try:
         module = importlib.util.module_from_spec(spec)
     except ImportError as error:
-        raise LoadError(
-            f"cannot load {path}",
-            str(error),
-            "name every source of the extension, or build it with kiln build --compat=never",
-        ) from None
+        raise _load_error(path, str(error), headers) from None
     loader.exec_module(module)
     sys.modules[name] = module
     return module
+
+
+def _load_error(path: Path, told: str, headers: str) -> LoadError:
+    """The loader names a symbol as the linker does; a person wants it as the source has it, and who should have it."""
+    found = re.search(r"undefined symbol: (\S+)", told)
+    if found is None:
+        return LoadError(f"cannot load {path}", told, "kiln build --compat=never builds it with torch's own headers")
+    symbol = _demangled(found.group(1))
+    shown = re.sub(r"\b(at|c10|torch|pybind11)::kc::", r"\1::", symbol)
+    if headers == "torch" and re.search(r"\b(?:at|c10|torch)::", symbol):
+        return LoadError(
+            f"cannot load {path}",
+            f"it needs {shown}, which neither its sources nor torch {torch_module().__version__} have",
+            "name every source; if it was built for another torch, build it again",
+        )
+    why = f"it needs {shown}, and no source or library that it was built from defines that"
+    if shown != symbol:
+        why += "; an object compiled with torch's own headers does not fit to kiln's compat headers"
+    return LoadError(
+        f"cannot load {path}", why, "name every source and library, or build it with kiln build --compat=never"
+    )
+
+
+def _demangled(symbol: str) -> str:
+    """A C++ name as people write it; as it is where this machine has no libstdc++."""
+    try:
+        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+    except (OSError, AttributeError):
+        return symbol
+    demangle.restype = ctypes.c_void_p
+    demangle.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+    status = ctypes.c_int(-1)
+    text = demangle(symbol.encode(), None, None, ctypes.byref(status))
+    if status.value != 0 or not text:
+        return symbol
+    shown = ctypes.string_at(text).decode(errors="replace")
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    free(text)
+    return shown

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from .errors import BuildError
+from .errors import BuildError, KilnError
 from .extension import load_extension
 from .loader import StrPath, _flags, _identifier, _refuse
 from .modules import attach
@@ -56,10 +56,18 @@ def load_inline(
     from .command import build
 
     _refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
-    # with_pytorch_error_handling, use_pch, no_implicit_headers: errors always cross, and no header of torch is there.
+    # with_pytorch_error_handling: errors cross with torch's types and texts either way. use_pch: there is no header that
+    # would take long. keep_intermediates: always.
     _identifier(name)
+    if functions is not None and not isinstance(functions, (str, Mapping, Sequence)):
+        raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(functions)}")  # torch's words
+    if with_cuda is False and _pieces(cuda_sources):
+        raise KilnError(
+            "kiln.load_inline does not take with_cuda=False here", "cuda_sources are for nvcc", "leave out one of them"
+        )
     if is_for_torch(cpp_sources, cuda_sources):
-        texts = compose_for_torch(cpp_sources, cuda_sources, functions, bool(no_implicit_headers))
+        wrap = "torch::wrap_pybind_function" if with_pytorch_error_handling else ""
+        texts = compose_for_torch(cpp_sources, cuda_sources, functions, bool(no_implicit_headers), wrap)
         paths = [_write(text, name, build_directory, ending) for ending, text in texts.items()]
     else:
         paths = [_write(compose(cpp_sources, cuda_sources, functions, name), name, build_directory)]
@@ -71,7 +79,8 @@ def load_inline(
     def again() -> types.ModuleType:
         built = build([*map(str, paths), "--name", name, *flags], verbose=verbose)
         if built.get("headers"):
-            return load_extension(Path(built["library"]), built["name"], built.get("python_module", False))
+            wants_module = is_python_module and built.get("python_module", False)
+            return load_extension(Path(built["library"]), built["name"], wants_module, built["headers"])
         return attach(Path(built["library"]), origin, again, built.get("name", name))
 
     module = again()
@@ -91,6 +100,7 @@ def compose_for_torch(
     cuda_sources: Optional[Text],
     functions: Union[str, Sequence[str], Mapping[str, str], None],
     no_implicit_headers: bool,
+    wrap: str = "",
 ) -> dict[str, str]:
     """The files that torch's load_inline would write, by their endings: C++ with the bindings, and CUDA."""
     head = [] if no_implicit_headers else ["#include <torch/extension.h>"]
@@ -102,7 +112,7 @@ def compose_for_torch(
         lines.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {")
         for function, doc in named.items():
             quoted = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            lines.append(f'  m.def("{function}", &{function}, "{quoted}");')
+            lines.append(f'  m.def("{function}", {wrap}({function}), "{quoted}");')
         lines.append("}")
     texts = {"cpp": "\n".join(lines) + "\n"}
     cuda = _pieces(cuda_sources)

@@ -18,18 +18,25 @@ from .command import build
 from .errors import KilnError
 from .loader import _identifier
 
-# What torch's own names take and kiln has no use for.
-_IGNORED = ("dlink", "dlink_libraries", "py_limited_api")
+# `kiln build` compiles these; an extension that has others (.c, .pyx) is left to setuptools.
+_ENDINGS = (".cu", ".cpp", ".cc", ".cxx", ".c++")
+# As torch has it: the oldest Python of torch 2.11.
+_LIMITED_API = "0x030A0000"
 
 
 def CUDAExtension(name: str, sources: Iterable[Any], *args: Any, **kwargs: Any) -> Extension:  # noqa: N802
     """torch.utils.cpp_extension.CUDAExtension: a setuptools.Extension whose sources may be .cu files.
 
     extra_compile_args: a list for all sources, or {"cxx": [...], "nvcc": [...]}. Include folders and libraries of torch
-    and CUDA are not listed: `kiln build` knows which a source needs.
+    and CUDA are not listed: `kiln build` knows which a source needs. py_limited_api=True: the module is named .abi3.so,
+    for one Python and all later ones.
     """
-    for argument in _IGNORED:
-        kwargs.pop(argument, None)
+    if kwargs.pop("dlink", False) or kwargs.pop("dlink_libraries", None):
+        raise KilnError(
+            f"cannot build the extension {name} with dlink",
+            "kiln does not link device code of several objects",
+            "#include the .cu files that call each other's device functions into one, or take torch's CUDAExtension",
+        )
     kwargs.setdefault("language", "c++")
     return Extension(name, [os.fspath(source) for source in sources], *args, **kwargs)
 
@@ -52,6 +59,9 @@ class BuildExtension(build_ext):
     def build_extension(self, ext: Extension) -> None:
         if not ext.sources:
             raise KilnError(f"cannot build the extension {ext.name}", "it has no sources", "sources=[...] in setup.py")
+        if not any(str(source).endswith(_ENDINGS) for source in ext.sources):
+            super().build_extension(ext)
+            return
         words = [*ext.sources, "--name", _identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
         words += ["--build-dir", str(Path(self.build_temp).resolve() / f"kiln-{ext.name}")]
         built = build(words, verbose=bool(self.verbose) and self.verbose > 1)
@@ -75,8 +85,18 @@ def flags_of(ext: Extension) -> list[str]:
     """The fields of a setuptools.Extension as flags of `kiln build`."""
     given = copy.copy(ext.extra_compile_args) or []
     both = {"cxx": given, "nvcc": given} if not isinstance(given, dict) else given
+    unknown = sorted(set(both) - {"cxx", "nvcc"})
+    if unknown:
+        raise KilnError(
+            f"cannot build the extension {ext.name}",
+            f"extra_compile_args has '{unknown[0]}', and kiln starts no such compiler",
+            'the keys are "cxx" and "nvcc"',
+        )
     found = [f"--cflag={flag}" for flag in both.get("cxx", ())]
     found += [f"--cuda-flag={flag}" for flag in both.get("nvcc", ())]
+    named = [*both.get("cxx", ()), *both.get("nvcc", ()), *(f"-D{key}" for key, _ in ext.define_macros or ())]
+    if ext.py_limited_api and not any("Py_LIMITED_API" in flag for flag in named):
+        found.append(f"-DPy_LIMITED_API={_LIMITED_API}")
     for folder in ext.include_dirs or ():
         found += ["-I", os.fspath(folder)]
     for key, value in ext.define_macros or ():

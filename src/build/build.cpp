@@ -136,7 +136,12 @@ Result<std::optional<fs::path>> edited(Work& work) {
 Result<fs::path> full_lane(Work& work) {
   CHECK_OK(work.world.files.remove(work.in_build_dir(kStateFile)));
   CHECK_OK(run_ninja(work, {}));
-  return work.in_obj(work.graph.result().outputs[0]);
+  fs::path linked = work.in_obj(work.graph.result().outputs[0]);
+  if (work.plan.torch == TorchHeaders::Compat && !work.plan.program) {
+    TRY(std::string library, work.world.files.read(linked));
+    CHECK_OK(check_open_names(work.plan, library));
+  }
+  return linked;
 }
 
 Result<fs::path> linked_by_either_lane(Work& work) {
@@ -201,8 +206,11 @@ Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error er
   auto lack = what_compat_lacks(error, work.plan);
   if (!lack) return error;
   if (request.compat == "require") {
-    error.fix = fmt::format("kiln's compat headers lack {}; leave out --compat=require to build with torch's own",
-                            lack->symbol);
+    error.fix =
+        lack->mixed
+            ? "name its source instead of the object, or leave out --compat=require to build with torch's own headers"
+            : fmt::format("kiln's compat headers lack {}; leave out --compat=require to build with torch's own",
+                          lack->symbol);
     return error;
   }
   work.note(fallback_note(*lack));
@@ -214,7 +222,8 @@ Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error er
   }
   again.plan = std::move(*plan);
   auto outcome = build_planned(again);
-  if (outcome) remember_lack(again.plan, work.world, *lack);
+  // The other object may be replaced by its source without a change of this one.
+  if (outcome && !lack->mixed) remember_lack(again.plan, work.world, *lack);
   return outcome;
 }
 
@@ -224,6 +233,9 @@ Result<Outcome> build(const Request& asked, const World& world) {
   double begun = sys::now_seconds();
   Request request = asked;
   if (request.compat == "auto") request.compat = world.env.get("KILN_COMPAT").value_or("auto");
+  if (request.compat != "auto" && request.compat != "require" && request.compat != "never")
+    return Error{Fault::Usage, "cannot tell which headers to build with",
+                 fmt::format("KILN_COMPAT is '{}'", request.compat), "set it to auto, require or never, or unset it"};
   Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
   TRY(work.plan, make_plan(request, world));
   auto outcome = build_planned(work);

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "binary/symbols.h"
 
 namespace kiln::build {
 
@@ -100,7 +102,60 @@ std::string symbol_in(std::string_view message) {
   return std::string(quoted(message));
 }
 
+// A setup.py may name torch's folders itself, in include_dirs or among the flags.
+void leave_out_torchs_folders(Plan& plan, const sys::Files& files) {
+  std::erase_if(plan.includes, [&](const fs::path& folder) { return holds_torchs_headers(files, folder); });
+  for (std::vector<std::string>* flags : {&plan.cflags, &plan.cuda_flags}) {
+    for (size_t i = 0; i < flags->size();) {
+      std::string_view flag = (*flags)[i];
+      size_t words = 1;
+      std::string_view folder;
+      for (std::string_view option : {"-isystem", "-I"}) {
+        if (!flag.starts_with(option)) continue;
+        words = flag == option ? 2 : 1;
+        if (words == 1) folder = flag.substr(option.size());
+        if (words == 2 && i + 1 < flags->size()) folder = (*flags)[i + 1];
+        break;
+      }
+      bool torchs = !folder.empty() && holds_torchs_headers(files, folder);
+      auto at = flags->begin() + static_cast<std::ptrdiff_t>(i);
+      if (torchs)
+        flags->erase(at, at + static_cast<std::ptrdiff_t>(words));
+      else
+        i += words;
+    }
+  }
+}
+
+// `f(at::kc::Tensor)`: the inline namespace is the compat headers' own and says nothing to an author.
+std::string as_written(std::string name) {
+  for (std::string_view space : {"at", "c10", "torch", "pybind11"})
+    name = text::replace_all(name, fmt::format("{}::kc::", space), fmt::format("{}::", space));
+  return name;
+}
+
+bool is_over_torchs_types(std::string_view name) {
+  for (std::string_view space : {"at::", "c10::", "torch::", "pybind11::"})
+    for (size_t at = name.find(space); at != std::string_view::npos; at = name.find(space, at + 1))
+      if (at == 0 || std::string_view(" (,<&*").find(name[at - 1]) != std::string_view::npos) return true;
+  return false;
+}
+
+bool comes_with_the_system(std::string_view library) {
+  for (std::string_view name : {"libstdc++.", "libm.", "libc.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "ld-"})
+    if (library.starts_with(name)) return true;
+  return false;
+}
+
+constexpr std::string_view kMixedSign = "is left open";
+
 }  // namespace
+
+bool holds_torchs_headers(const sys::Files& files, const fs::path& folder) {
+  for (const char* header : {"ATen/ATen.h", "torch/torch.h"})
+    if (files.state(folder / header).is_file()) return true;
+  return false;
+}
 
 Status choose_torch_headers(Plan& plan, const Request& request, const World& world, bool torchs_own) {
   bool any = std::any_of(plan.sources.begin(), plan.sources.end(),
@@ -119,16 +174,45 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
   }
   plan.leaked.assign(leaked.begin(), leaked.end());
   plan.torch = torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
+  if (plan.torch == TorchHeaders::Compat) leave_out_torchs_folders(plan, world.files);
   bool wants_python = leaked.contains("Python.h");
   if (plan.torch == TorchHeaders::Compat && !wants_python) return {};
   TRY(Python python, ask_python(world));
   plan.torch_package = python.torch;
   plan.python_include = python.include;
+  plan.torch_has_cuda = world.files.state(python.torch / "lib" / "libtorch_cuda.so").is_file();
+  return {};
+}
+
+Status check_open_names(const Plan& plan, std::string_view library) {
+  auto elf = binary::read_elf(std::as_bytes(std::span(library)));
+  if (!elf) return {};
+  auto dynamic = binary::read_dynamic(*elf);
+  const binary::ElfSection* table = elf->find_type(binary::kSectionDynamicSymbols);
+  auto symbols = table ? binary::read_symbols(*elf, *table) : Result<std::vector<binary::Symbol>>(Error{});
+  if (!symbols || !dynamic) return {};
+  // Another library may have it: the loader will see.
+  if (!std::all_of(dynamic->needed.begin(), dynamic->needed.end(), comes_with_the_system)) return {};
+  for (const binary::Symbol& symbol : *symbols) {
+    constexpr uint8_t kWeak = 2;
+    if (symbol.defined() || symbol.binding == kWeak) continue;
+    std::string name = binary::demangle(symbol.name);
+    if (!is_over_torchs_types(name)) continue;
+    std::string what = fmt::format("link lib{}.so", plan.name);
+    std::string why = fmt::format("'{}' {}: no source of the library defines it", as_written(name), kMixedSign);
+    if (plan.ldflags.empty()) return Error{Fault::Usage, what, why, "name the source that defines it too"};
+    return Error{
+        Fault::Work, what,
+        why + ", and an object that was compiled with torch's own headers does not fit to kiln's compat headers",
+        "--compat=never builds with torch's own headers"};
+  }
   return {};
 }
 
 std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
   if (error.fault != Fault::Work) return std::nullopt;
+  if (error.why.find(kMixedSign) != std::string::npos)
+    return Lack{plan.sources[0].shown, "", std::string(quoted(std::string_view(error.why))), true};
   for (std::string_view line : text::lines(error.why)) {
     size_t at = line.find("error");
     bool undefined = line.find("undefined reference to") != std::string_view::npos;
@@ -167,12 +251,12 @@ void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
   }
 }
 
-void forget_lacks(const Plan& plan, const World& world) {
-  for (const Source& source : plan.sources)
-    if (auto file = memory_file(source.file, world)) (void)world.files.remove(*file);
-}
-
 std::string fallback_note(const Lack& lack) {
+  if (lack.mixed)
+    return fmt::format(
+        "{}: {} is in an object that was compiled with torch's own headers: building with those, which "
+        "takes about a minute",
+        lack.source, lack.symbol);
   return fmt::format("{}: kiln's compat headers lack {}: building with torch's own headers, which takes about a minute",
                      lack.place.empty() ? lack.source : lack.place, lack.symbol);
 }
@@ -213,7 +297,8 @@ std::vector<std::string> torch_link_words(const Plan& plan) {
   if (plan.torch != TorchHeaders::Torchs) return {};
   std::string folder = (plan.torch_package / "lib").string();
   std::vector<std::string> words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"};
-  if (plan.nvcc) {
+  // A torch for CPUs has no libtorch_cuda.so, and a source with kernels may still be built beside it.
+  if (!plan.cuda_include.empty() && plan.torch_has_cuda) {
     words.emplace_back("-lc10_cuda");
     words.emplace_back("-ltorch_cuda");
   }

@@ -333,7 +333,7 @@ Step whole_step(const Plan& plan, const Facts& facts, const Source& source) {
     add(words, host_code_flags(plan));
     add_preprocessor_flags(plan, words);
     add(words, torch_compile_flags(plan, false));
-    if (plan.nvcc) words.push_back("-I" + (plan.nvcc->path.parent_path().parent_path() / "include").string());
+    if (!plan.cuda_include.empty()) words.push_back("-I" + plan.cuda_include.string());
     add(words, without_language(plan.cflags));
     add_path_maps(plan, words, "-ffile-prefix-map");
     step.roots = plan.roots;

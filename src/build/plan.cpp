@@ -227,6 +227,8 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
   return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kHashDigits)) / flags_hash(plan, request);
 }
 
+fs::path cuda_include_of(const project::Compiler& nvcc) { return nvcc.path.parent_path().parent_path() / "include"; }
+
 Status find_tools(Plan& plan, const World& world) {
   TRY(plan.home, project::find_home(world.env));
   if (!world.files.state(plan.home.runtime_archive()).is_file())
@@ -236,6 +238,11 @@ Status find_tools(Plan& plan, const World& world) {
   bool any_cuda = std::any_of(plan.sources.begin(), plan.sources.end(), [](const Source& s) { return s.cuda; });
   if (any_cuda) {
     TRY(plan.nvcc, project::find_nvcc(world.files, world.env));
+    plan.cuda_include = cuda_include_of(*plan.nvcc);
+  } else if (std::any_of(plan.sources.begin(), plan.sources.end(),
+                         [](const Source& s) { return !s.facts.torch_header.empty(); })) {
+    // torch.utils.cpp_extension names CUDA's headers for C++ sources too.
+    if (auto nvcc = project::find_nvcc(world.files, world.env)) plan.cuda_include = cuda_include_of(*nvcc);
   }
   TRY(plan.host, project::find_host_compiler(world.files, world.env));
   TRY(plan.ninja, project::find_ninja(world.files, world.env));
@@ -299,7 +306,9 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   Plan plan;
   for (const std::string& folder : wanted.request.includes)
     plan.includes.push_back(absolute(folder, request.directory));
-  TRY(plan.sources, resolve_sources(wanted, world, plan.includes));
+  std::vector<fs::path> scanned = plan.includes;
+  std::erase_if(scanned, [&](const fs::path& folder) { return holds_torchs_headers(world.files, folder); });
+  TRY(plan.sources, resolve_sources(wanted, world, scanned));
   plan.name = wanted.request.name;
   if (plan.name.empty()) plan.name = text::to_identifier(plan.sources[0].file.stem().string());
   plan.program = request.program;

@@ -39,11 +39,13 @@ struct Plan {
   TorchHeaders torch = TorchHeaders::None;  // for sources that include torch's headers
   std::vector<std::string> leaked;          // headers that torch's bring along and the sources rely on
   fs::path torch_package, python_include;   // of TorchHeaders::Torchs
+  bool torch_has_cuda = false;
   fs::path build_dir;
   fs::path output;  // empty: none asked for
 
   project::Home home;
   std::optional<project::Compiler> nvcc;  // none where there is no .cu
+  fs::path cuda_include;                  // of C++ sources; empty: no nvcc, or nothing that asks for it
   project::HostCompiler host;
   fs::path ninja;
   // Everything outside the command lines that changes what the compilers make: who they are, what their environment

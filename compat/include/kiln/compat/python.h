@@ -199,6 +199,16 @@ constexpr arg operator""_a(const char* name, size_t) { return arg(name); }
 }  // namespace pybind11
 namespace py = pybind11;
 
+namespace torch {
+inline namespace kc {
+// torch's translates errors and releases nothing; here every function's errors are translated.
+template <class F>
+F&& wrap_pybind_function(F&& f) {
+  return static_cast<F&&>(f);
+}
+}  // namespace kc
+}  // namespace torch
+
 #ifndef TORCH_EXTENSION_NAME
 #define TORCH_EXTENSION_NAME KILN_NAMESPACE
 #endif
