@@ -2,7 +2,7 @@
 # What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build wheel demo test test-staleness test-programs-asan bars build-bars inspect-bars tidy format test-torch-versions test-wheel-versions test-ray clean distclean
+.PHONY: help build wheel demo test test-staleness test-programs-asan bars build-bars compat-bars inspect-bars tidy format test-torch-versions test-wheel-versions test-ray clean distclean
 
 help:
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
@@ -11,6 +11,7 @@ help:
 	@echo "make test                 all tests; ends with one line of counts"
 	@echo "make bars                 what a build, a load and a call cost, beside the alternatives"
 	@echo "make build-bars           what builds cost beside nvcc; BARS=--classic: and beside the classic advice"
+	@echo "make compat-bars          a source with torch's headers through kiln.load, beside torch's own load; a minute and 3 GB for that"
 	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel: all of it; docs/results/inspect.md"
 	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
@@ -66,6 +67,11 @@ build-bars:
 	@tools/bootstrap all
 	@tools/build release
 	@source build/environment && "$$KILN_PYTHON" benchmarks/build_bars.py $(BARS)
+
+compat-bars:
+	@tools/bootstrap all
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/compat_bars.py $(BARS)
 
 inspect-bars:
 	@tools/bootstrap test
