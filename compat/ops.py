@@ -18,15 +18,15 @@ OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 TYPES = {
     "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&", "Scalar": "const Scalar&",
-    "Scalar?": "const std::optional<Scalar>&", "int": "int64_t", "SymInt": "int64_t", "int?": "std::optional<int64_t>",
-    "SymInt?": "std::optional<int64_t>", "float": "double", "float?": "std::optional<double>", "bool": "bool",
-    "bool?": "std::optional<bool>", "str": "const char*", "str?": "std::optional<const char*>",
+    "Scalar?": "const std::optional<Scalar>&", "int": "int64_t", "SymInt": "int64_t", "int?": "const std::optional<int64_t>&",
+    "SymInt?": "const std::optional<int64_t>&", "float": "double", "float?": "const std::optional<double>&", "bool": "bool",
+    "bool?": "const std::optional<bool>&", "str": "const char*", "str?": "const std::optional<const char*>&",
     "int[]": "IntArrayRef", "int[]?": "OptionalIntArrayRef", "float[]?": "std::optional<ArrayRef<double>>",
-    "float[]": "ArrayRef<double>", "ScalarType": "ScalarType", "ScalarType?": "std::optional<ScalarType>",
-    "Layout?": "std::optional<Layout>", "Device?": "std::optional<Device>", "MemoryFormat": "MemoryFormat",
-    "MemoryFormat?": "std::optional<MemoryFormat>", "Tensor[]": "TensorList",
+    "float[]": "ArrayRef<double>", "ScalarType": "ScalarType", "ScalarType?": "const std::optional<ScalarType>&",
+    "Layout?": "const std::optional<Layout>&", "Device?": "const std::optional<Device>&", "MemoryFormat": "MemoryFormat",
+    "MemoryFormat?": "const std::optional<MemoryFormat>&", "Tensor[]": "TensorList",
     "Tensor?[]": "ArrayRef<std::optional<Tensor>>",
-    "Generator?": "std::optional<Generator>", "bool[]": "ArrayRef<bool>",
+    "Generator?": "const std::optional<Generator>&", "bool[]": "ArrayRef<bool>",
 }  # fmt: skip
 RETURNS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar", "bool": "bool", "int": "int64_t",
            "SymInt": "int64_t", "float": "double", "": "void"}  # fmt: skip
@@ -102,7 +102,9 @@ def default_of(a: Argument) -> str:
     if d is None:
         return ""
     if d == "None":
-        return " = {}"
+        # `= {}` would make the compiler instantiate each std::optional where the op is declared.
+        inner = re.fullmatch(r"const std::optional<(.*)>&", TYPES[a.type])
+        return f" = detail::none<{inner[1]}>()" if inner else " = {}"
     if d in ("True", "False"):
         return f" = {d.lower()}"
     if d == "contiguous_format":

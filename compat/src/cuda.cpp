@@ -87,6 +87,7 @@ void OptionalCUDAGuard::reset() {
   if (before_ >= 0 && on_gpu()) cudaSetDevice(before_);
   before_ = -1;
 }
+CUDAGuard::CUDAGuard(const std::optional<Device>& device) : guard_(device) {}
 CUDAGuard::CUDAGuard(Device device) {
   if (!device.is_cuda()) {
     if (!on_gpu()) return;
@@ -108,6 +109,9 @@ void throw_cuda_error(int code) {
 
 }  // namespace kc
 }  // namespace cuda
+inline namespace kc {
+OptionalDeviceGuard::OptionalDeviceGuard(const std::optional<Device>& device) : guard_(device) {}
+}  // namespace kc
 }  // namespace c10
 
 namespace at {

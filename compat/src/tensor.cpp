@@ -28,6 +28,22 @@ static_assert(offsetof(Rep, numel) == offsetof(RuntimeRep, numel) &&
                   offsetof(Rep, contiguous) == offsetof(RuntimeRep, contiguous),
               "the head of a record is read in place");
 
+template <class T>
+const std::optional<T>& none() {
+  static const auto* empty = new std::optional<T>;
+  return *empty;
+}
+template const std::optional<Tensor>& none();
+template const std::optional<Scalar>& none();
+template const std::optional<int64_t>& none();
+template const std::optional<double>& none();
+template const std::optional<bool>& none();
+template const std::optional<const char*>& none();
+template const std::optional<ScalarType>& none();
+template const std::optional<Layout>& none();
+template const std::optional<Device>& none();
+template const std::optional<MemoryFormat>& none();
+
 void retain(Rep* rep) { kiln::detail::retain(reinterpret_cast<RuntimeRep*>(rep)); }
 void release(Rep* rep) { kiln::detail::release(reinterpret_cast<RuntimeRep*>(rep)); }
 
@@ -88,7 +104,7 @@ bool any_negative(IntArrayRef sizes) {
 
 }  // namespace
 
-Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor empty(IntArrayRef sizes, const TensorOptions& options, const std::optional<MemoryFormat>& format) {
   if (is_plain(options, format) && !any_negative(sizes)) return empty_dense(sizes, options);
   detail::Call call(
       "empty", "memory_format",
@@ -100,7 +116,7 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<Memo
   return made;
 }
 
-Tensor empty_like(const Tensor& like, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor empty_like(const Tensor& like, const TensorOptions& options, const std::optional<MemoryFormat>& format) {
   const TensorOptions whole = TensorOptions(options.has_dtype() ? options.dtype().toScalarType() : like.scalar_type())
                                   .device(options.has_device() ? options.device() : like.device())
                                   .pinned_memory(options.pinned_memory_opt());
@@ -211,7 +227,7 @@ Scalar Tensor::item() const {
 
 namespace {
 Tensor convert(const Tensor& self, std::optional<ScalarType> type, std::optional<Device> device, const TensorOptions& o,
-               bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+               bool non_blocking, bool copy, const std::optional<MemoryFormat>& format) {
   if (device && device->is_cuda() && engine_stands_in()) device = Device(kCPU);
   detail::Call call("to", "dtype_layout",
                     {detail::plain(self), detail::named("dtype", type), detail::named("layout", o.layout_opt()),
@@ -222,19 +238,20 @@ Tensor convert(const Tensor& self, std::optional<ScalarType> type, std::optional
 }
 }  // namespace
 
-Tensor Tensor::to(ScalarType type, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(ScalarType type, bool non_blocking, bool copy, const std::optional<MemoryFormat>& format) const {
   if (type == scalar_type() && !copy && !format) return *this;
   return convert(*this, type, std::nullopt, {}, non_blocking, copy, format);
 }
 Tensor Tensor::to(Device device, ScalarType type, bool non_blocking, bool copy,
-                  std::optional<MemoryFormat> format) const {
+                  const std::optional<MemoryFormat>& format) const {
   return convert(*this, type, device, {}, non_blocking, copy, format);
 }
-Tensor Tensor::to(const TensorOptions& o, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(const TensorOptions& o, bool non_blocking, bool copy,
+                  const std::optional<MemoryFormat>& format) const {
   return convert(*this, detail::option_dtype(o), o.device_opt(), o, non_blocking, copy,
                  format ? format : o.memory_format_opt());
 }
-Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, const std::optional<MemoryFormat>& format) const {
   return convert(*this, other.scalar_type(), other.device(), {}, non_blocking, copy, format);
 }
 
@@ -285,8 +302,6 @@ void assign(const Tensor& self, ArrayRef<TensorIndex> indices, Ref value) {
 std::optional<Device> device_of(const Tensor& tensor) {
   return tensor.defined() ? std::optional<Device>(tensor.device()) : std::nullopt;
 }
-
-indexing::Bound::Bound(const std::optional<int64_t>& v) : value(v.value_or(0)), given(v.has_value()) {}
 
 TensorIndex::TensorIndex(const char* dots) : kind(Kind::ellipsis) {
   if (strcmp(dots, "..."))

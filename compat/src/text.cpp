@@ -91,28 +91,28 @@ std::optional<T> unless_unset(int8_t number) {
   return number < 0 ? std::nullopt : std::optional<T>(static_cast<T>(number));
 }
 }  // namespace
-TensorOptions TensorOptions::dtype(const std::optional<ScalarType>& type) const {
+TensorOptions TensorOptions::with_dtype(const std::optional<ScalarType>& type) const {
   TensorOptions changed = *this;
   changed.dtype_ = type ? static_cast<int8_t>(*type) : int8_t(-1);
   return changed;
 }
-TensorOptions TensorOptions::device(const std::optional<Device>& device) const {
+TensorOptions TensorOptions::with_device(const std::optional<Device>& device) const {
   TensorOptions changed = *this;
   changed.device_type_ = device ? static_cast<int8_t>(device->type()) : int8_t(-1);
   changed.device_index_ = device ? device->index() : DeviceIndex(-1);
   return changed;
 }
-TensorOptions TensorOptions::layout(const std::optional<Layout>& layout) const {
+TensorOptions TensorOptions::with_layout(const std::optional<Layout>& layout) const {
   TensorOptions changed = *this;
   changed.layout_ = layout ? static_cast<int8_t>(*layout) : int8_t(-1);
   return changed;
 }
-TensorOptions TensorOptions::requires_grad(const std::optional<bool>& wanted) const {
+TensorOptions TensorOptions::with_requires_grad(const std::optional<bool>& wanted) const {
   TensorOptions changed = *this;
   changed.grad_ = wanted ? *wanted : int8_t(-1);
   return changed;
 }
-TensorOptions TensorOptions::pinned_memory(const std::optional<bool>& wanted) const {
+TensorOptions TensorOptions::with_pinned_memory(const std::optional<bool>& wanted) const {
   TensorOptions changed = *this;
   changed.pinned_ = wanted ? *wanted : int8_t(-1);
   return changed;

@@ -68,7 +68,7 @@ class CUDAGuard {
   explicit CUDAGuard(int index) : CUDAGuard(static_cast<DeviceIndex>(index)) {}
   explicit CUDAGuard(int64_t index) : CUDAGuard(static_cast<DeviceIndex>(index)) {}
   explicit CUDAGuard(Device device);
-  explicit CUDAGuard(const std::optional<Device>& device) : guard_(device) {}
+  explicit CUDAGuard(const std::optional<Device>& device);
   CUDAGuard(const CUDAGuard&) = delete;
   void set_device(Device device) { guard_.set_device(device); }
   void set_index(DeviceIndex index) { guard_.set_index(index); }
@@ -99,7 +99,7 @@ class DeviceGuard {
 class OptionalDeviceGuard {
  public:
   OptionalDeviceGuard() = default;
-  explicit OptionalDeviceGuard(const std::optional<Device>& device) : guard_(device) {}
+  explicit OptionalDeviceGuard(const std::optional<Device>& device);
   explicit OptionalDeviceGuard(Device device) { guard_.set_device(device); }
   void reset_device(Device device) { guard_.set_device(device); }
 

@@ -58,6 +58,11 @@ inline BFloat16 Scalar::to<BFloat16>() const {
   return BFloat16(to<float>());
 }
 
+// A parameter that may be a std::optional and nothing that converts to one: an overload that takes the std::optional
+// itself has the compiler instantiate it at every call of the others.
+template <class T, class Of>
+using IfOptional = std::enable_if_t<std::is_same_v<T, std::optional<Of>> || std::is_same_v<T, std::nullopt_t>>;
+
 // Fields that may be unset are numbers of their own: five std::optional here cost every source a tenth of a second.
 // What takes or gives one stands in the archive.
 class TensorOptions {
@@ -69,7 +74,10 @@ class TensorOptions {
   TensorOptions(DeviceType device) : TensorOptions(Device(device)) {}
   TensorOptions(Layout layout) : layout_(static_cast<int8_t>(layout)) {}
   TensorOptions(MemoryFormat format) : format_(static_cast<int8_t>(format)) {}
-  TensorOptions dtype(const std::optional<ScalarType>& type) const;
+  template <class T, class = IfOptional<T, ScalarType>>
+  TensorOptions dtype(const T& maybe) const {
+    return with_dtype(maybe);
+  }
   TensorOptions dtype(ScalarType type) const {
     TensorOptions changed = *this;
     changed.dtype_ = static_cast<int8_t>(type);
@@ -80,7 +88,10 @@ class TensorOptions {
   TensorOptions dtype() const {
     return dtype(CppTypeToScalarType<T>::value);
   }
-  TensorOptions device(const std::optional<Device>& device) const;
+  template <class T, class = IfOptional<T, Device>>
+  TensorOptions device(const T& maybe) const {
+    return with_device(maybe);
+  }
   TensorOptions device(Device device) const {
     TensorOptions changed = *this;
     changed.device_type_ = static_cast<int8_t>(device.type());
@@ -94,19 +105,28 @@ class TensorOptions {
     changed.layout_ = static_cast<int8_t>(layout);
     return changed;
   }
-  TensorOptions layout(const std::optional<Layout>& layout) const;
+  template <class T, class = IfOptional<T, Layout>>
+  TensorOptions layout(const T& maybe) const {
+    return with_layout(maybe);
+  }
   TensorOptions requires_grad(bool wanted) const {
     TensorOptions changed = *this;
     changed.grad_ = wanted;
     return changed;
   }
-  TensorOptions requires_grad(const std::optional<bool>& wanted) const;
+  template <class T, class = IfOptional<T, bool>>
+  TensorOptions requires_grad(const T& maybe) const {
+    return with_requires_grad(maybe);
+  }
   TensorOptions pinned_memory(bool wanted) const {
     TensorOptions changed = *this;
     changed.pinned_ = wanted;
     return changed;
   }
-  TensorOptions pinned_memory(const std::optional<bool>& wanted) const;
+  template <class T, class = IfOptional<T, bool>>
+  TensorOptions pinned_memory(const T& maybe) const {
+    return with_pinned_memory(maybe);
+  }
   TensorOptions memory_format(MemoryFormat format) const {
     TensorOptions changed = *this;
     changed.format_ = static_cast<int8_t>(format);
@@ -130,6 +150,11 @@ class TensorOptions {
   std::optional<MemoryFormat> memory_format_opt() const;
 
  private:
+  TensorOptions with_dtype(const std::optional<ScalarType>& type) const;
+  TensorOptions with_device(const std::optional<Device>& device) const;
+  TensorOptions with_layout(const std::optional<Layout>& layout) const;
+  TensorOptions with_requires_grad(const std::optional<bool>& wanted) const;
+  TensorOptions with_pinned_memory(const std::optional<bool>& wanted) const;
   int8_t dtype_ = -1, device_type_ = -1, device_index_ = -1, layout_ = -1, grad_ = -1, pinned_ = -1, format_ = -1;
 };
 inline TensorOptions dtype(ScalarType type) { return TensorOptions().dtype(type); }

@@ -23,6 +23,10 @@ using TensorBase = Tensor;
 struct Generator {};
 
 namespace detail {
+// The std::optional without a value, from the archive: a default argument that instantiates nothing where it stands.
+template <class T>
+const std::optional<T>& none();
+
 // The head of kiln::detail::TensorRep, read in place.
 struct Rep {
   void* data;
@@ -176,13 +180,13 @@ class Tensor {
     return item().to<T>();
   }
   Tensor to(ScalarType type, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
   Tensor to(Device device, ScalarType type, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
   Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
-            std::optional<MemoryFormat> format = std::nullopt) const;
+            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
   Tensor toType(ScalarType type) const { return to(type); }
   Tensor toBackend(DeviceType) const = delete;
   Tensor cpu() const { return to(TensorOptions(kCPU)); }
@@ -264,9 +268,10 @@ class DeprecatedTypeProperties {
 
 #include <kiln/compat/generated/functions.h>
 
-Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}, std::optional<MemoryFormat> format = std::nullopt);
+Tensor empty(IntArrayRef sizes, const TensorOptions& options = {},
+             const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>());
 Tensor empty_like(const Tensor& like, const TensorOptions& options = {},
-                  std::optional<MemoryFormat> format = std::nullopt);
+                  const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>());
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
 namespace detail {
@@ -350,7 +355,8 @@ struct Bound {
   Bound(None_) {}
   Bound(std::nullopt_t) {}
   Bound(int64_t v) : value(v), given(true) {}
-  Bound(const std::optional<int64_t>& v);
+  template <class T, class = IfOptional<T, int64_t>>
+  Bound(const T& v) : value(v ? *v : 0), given(v) {}
 };
 struct Slice {
   Bound start, stop, step;
@@ -386,7 +392,7 @@ using Variable = at::Tensor;
 using variable_list = std::vector<at::Tensor>;
 }  // namespace autograd
 inline at::Tensor empty(at::IntArrayRef sizes, const at::TensorOptions& options = {},
-                        std::optional<at::MemoryFormat> format = std::nullopt) {
+                        const std::optional<at::MemoryFormat>& format = at::detail::none<at::MemoryFormat>()) {
   return at::empty(sizes, options, format);
 }
 using at::empty_like;
