@@ -39,7 +39,8 @@ def page(known: dict[str, dict[str, dict[str, str]]]) -> str:
         rows = known.get(part, {})
         if not rows:
             continue
-        columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+        named = sorted({name for row in rows.values() for name in row} - {"machine", "date"})
+        columns = [*named, "machine", "date"]
         lines += ["", f"## {title}", how + ".", "", "| " + " | ".join(["", *columns]) + " |", "|---" * (len(columns) + 1) + "|"]
         lines += ["| " + " | ".join([key, *(row.get(name, "") for name in columns)]) + " |" for key, row in sorted(rows.items())]
     return "\n".join(lines) + "\n"

@@ -61,6 +61,22 @@ Result<Compiler> from_path(const sys::Files& files, const path& program) {
   return compiler;
 }
 
+// /usr/local/cuda-13.0 and its like, where no link /usr/local/cuda leads to one of them.
+path newest_toolkit(const sys::Files& files) {
+  path newest;
+  std::pair<int64_t, int64_t> best{0, 0};
+  for (const std::string& name : files.list("/usr/local")) {
+    auto words = text::split_any(name, "-.");
+    if (words.size() < 2 || words[0] != "cuda") continue;
+    std::pair version{text::to_int(words[1]).value_or(0), words.size() > 2 ? text::to_int(words[2]).value_or(0) : 0};
+    path nvcc = path("/usr/local") / name / "bin/nvcc";
+    if (version <= best || !files.state(nvcc).is_executable) continue;
+    best = version;
+    newest = nvcc;
+  }
+  return newest;
+}
+
 Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& env) {
   if (auto nvcc = env.get("NVCC")) return from_words(files, env, "NVCC", *nvcc);
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
@@ -74,10 +90,11 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
     if (path packaged = home->root.parent_path() / "nvidia/cu13/bin/nvcc"; files.state(packaged).is_executable)
       return from_path(files, packaged);
   if (path installed = setup_program(files, env, kSetupNvcc); !installed.empty()) return from_path(files, installed);
+  if (path versioned = newest_toolkit(files); !versioned.empty()) return from_path(files, versioned);
   return Error{
       Fault::Environment, "cannot find nvcc, the CUDA compiler",
-      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda/bin, site-packages/nvidia/cu13/bin, the folder of "
-      "kiln setup",
+      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, site-packages/nvidia/cu13/bin, the folder "
+      "of kiln setup",
       "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 "
       "cuda-cudart-dev-13-0, or "
       "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};

@@ -19,7 +19,7 @@ struct Compiler {
   std::vector<sys::fs::path> parts;  // those programs
 };
 
-// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's beside kiln, that of `kiln setup`.
+// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's, setup's, /usr/local/cuda-*.
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env);
 
 struct HostCompiler : Compiler {

@@ -38,6 +38,13 @@ TEST(Nvcc, IsLookedForInOrder) {
   EXPECT_EQ(path({{"PATH", "/x"}}), "/usr/local/cuda/bin/nvcc");
 }
 
+TEST(Nvcc, OfSeveralToolkitsTheNewestIsTaken) {
+  sys::FakeFiles files;
+  for (const char* name : {"cuda-9.2", "cuda-12", "cuda-13.0", "cuda-13.4"})
+    files.add(std::string("/usr/local/") + name + "/bin/nvcc", "n", name != std::string("cuda-13.4"));
+  EXPECT_EQ(find_nvcc(files, {{"PATH", "/bin"}})->path, "/usr/local/cuda-13.0/bin/nvcc");
+}
+
 TEST(Nvcc, MayHaveALauncher) {
   auto nvcc = find_nvcc(with_tools(), {{"NVCC", "ccache nvcc"}, {"PATH", "/bin"}});
   ASSERT_TRUE(nvcc);
