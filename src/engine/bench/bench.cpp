@@ -345,7 +345,7 @@ int main(int argc, char** argv) {
       report = arg.substr(9);
     } else if (arg.rfind("--level=", 0) == 0) {
       level = arg.substr(8);
-    } else if (Pair pair; std::sscanf(argv[i], "--cpus=%d,%d", &pair.first, &pair.second) == 2) {
+    } else if (CpuPair pair; std::sscanf(argv[i], "--cpus=%d,%d", &pair.first, &pair.second) == 2) {
       if (!stay_on(pair)) give_up("this process may not use these CPUs");
       two_cores = true;
       level = kLevel;

@@ -9,7 +9,7 @@
 
 namespace kiln::engine {
 
-std::vector<Pair> pairs_to_try() {
+std::vector<CpuPair> pairs_to_try() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
@@ -18,16 +18,16 @@ std::vector<Pair> pairs_to_try() {
     if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
   if (cpus.size() < 2) return {};
-  std::vector<Pair> pairs;
+  std::vector<CpuPair> pairs;
   for (size_t distance : {cpus.size() / 2, size_t{2}, size_t{1}}) {
     if (distance >= cpus.size()) continue;
-    const Pair pair{cpus[0], cpus[distance]};
+    const CpuPair pair{cpus[0], cpus[distance]};
     if (pairs.empty() || pairs.back().second != pair.second) pairs.push_back(pair);
   }
   return pairs;
 }
 
-bool stay_on(Pair pair) {
+bool stay_on(CpuPair pair) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(pair.first), &set);
@@ -37,7 +37,7 @@ bool stay_on(Pair pair) {
 
 std::vector<TwoCores> measure_pairs(const std::string& program, const std::string& folder) {
   std::vector<TwoCores> found;
-  for (Pair pair : pairs_to_try()) {
+  for (CpuPair pair : pairs_to_try()) {
     const std::string command = fmt::format("'{}' --cpus={},{} '{}'", program, pair.first, pair.second, folder);
     FILE* output = popen(command.c_str(), "r");
     if (!output) continue;

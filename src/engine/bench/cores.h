@@ -8,17 +8,17 @@
 
 namespace kiln::engine {
 
-struct Pair {
+struct CpuPair {
   int first = 0, second = 0;
 };
 
 // Of the CPUs that this process may use: far apart first. Empty where there is but one.
-std::vector<Pair> pairs_to_try();
-bool stay_on(Pair pair);
+std::vector<CpuPair> pairs_to_try();
+bool stay_on(CpuPair pair);
 
 // Seconds on the wall with one thread and with two, and CPU time of the two together.
 struct TwoCores {
-  Pair pair;
+  CpuPair pair;
   double alone = 0, both = 0, both_cpu = 0;
   double gain() const { return alone / both; }
 };
