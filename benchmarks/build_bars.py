@@ -24,7 +24,7 @@ from statistics import median
 from typing import Callable
 
 from build_sources import BARE, CUB_KERNEL, CUTE_KERNEL, DEVICE, HEAVY_BARE, HEAVY_OP, PLAIN, edited
-from classic_builds import classic_rows
+from classic_builds import classic_rows, size_for
 from sampling import in_turns, machine, ratio, seconds_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -375,7 +375,7 @@ def page(rows: list[dict], classic: list[tuple[str, str, str]], facts: dict[str,
     text = "# Build times\n\nWritten by `benchmarks/build_bars.py`. Every ratio is of one run.\n\n"
     text += HEAD + "".join(line_of(row) + "\n" for row in rows) if rows else ""
     if classic:
-        text += "\n## The classic advice\n\ntorch.utils.cpp_extension with two kernels and a binding, five architectures;\neach line adds to the one above. kiln's rows are one kernel as an op.\n\n"
+        text += f"\n## The classic advice\n\ntorch.utils.cpp_extension with {size_for(len(os.sched_getaffinity(0))).told()};\neach line adds to the one above. kiln's rows are one kernel as an op.\n\n"
         text += "| what | seconds | folklore |\n|---|---|---|\n"
         text += "".join(f"| {what} | {seconds} | {folklore} |\n" for what, seconds, folklore in classic)
     return text + "\n| machine | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
