@@ -28,6 +28,7 @@ from classic_builds import classic_rows, size_for
 from sampling import in_turns, machine, ratio, seconds_of
 
 ROOT = Path(__file__).resolve().parents[1]
+CARRY = ROOT / ".carry"  # what a machine without a network lacks
 ARCH = "9.0"
 GENCODE = ["-gencode", "arch=compute_90,code=[sm_90,compute_90]", "-O3", "-std=c++20", "-lineinfo"]
 FIVE = "7.5;8.0;8.6;8.9;9.0+PTX"
@@ -124,8 +125,9 @@ def in_process(bench: Bench, name: str, content: str, repetitions: int) -> list[
 
 
 def cute_folder() -> Path | None:
-    """Where CuTe's headers are, if they are."""
-    roots = [os.environ.get("CUTLASS_PATH", ""), os.environ.get("CUDA_HOME", "/usr/local/cuda"), *sys.path]
+    """Where CuTe's headers are, if they are: PyPI's nvidia-cutlass has them too."""
+    roots = [os.environ.get("CUTLASS_PATH", ""), str(CARRY / "cutlass"), os.environ.get("CUDA_HOME", "/usr/local/cuda")]
+    roots += sys.path
     for root in filter(None, roots):
         for inner in ("include", "cutlass_library/source/include", "cutlass/include"):
             if (Path(root) / inner / "cute/tensor.hpp").exists():
@@ -345,14 +347,16 @@ class redis:  # noqa: N801
         self.folder, self.server = folder, None
 
     def __enter__(self) -> str | None:
-        program = shutil.which("redis-server")
+        program, env = shutil.which("redis-server"), None
+        if not program and (CARRY / "redis/redis-server").exists():
+            program, env = str(CARRY / "redis/redis-server"), os.environ | {"LD_LIBRARY_PATH": str(CARRY / "redis/lib")}
         if not program:
             return None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.server = subprocess.Popen(
-            [program, "--port", str(port), "--save", "", "--dir", str(self.folder)], stdout=subprocess.DEVNULL
+            [program, "--port", str(port), "--save", "", "--dir", str(self.folder)], env=env, stdout=subprocess.DEVNULL
         )
         for _ in range(200):
             try:

@@ -97,6 +97,8 @@ Facts ask(const Plan& plan, const World& world) {
     if (facts.cuda_search.empty()) facts.cuda_search = parse_search_list(host_answer({recipe->preprocess[0]}, world));
     facts.recipes.emplace(extended_lambda, std::move(*recipe));
   }
+  // One that does not answer: where g++ looks is the best guess, and nothing known would be the worst.
+  if (facts.cuda_search.empty()) facts.cuda_search = facts.search;
   return facts;
 }
 
