@@ -340,9 +340,14 @@ __attribute__((constructor)) void serve_cpu_tensors_too() {
   }
 }
 
+// `error: what / why / fix` of below keeps its why and its fix.
 [[noreturn]] void registration_failed(const OpLibrary* library, const char* what, const std::exception& e) {
   if (!library) throw std::runtime_error(e.what());
-  throw std::runtime_error(c10::str(what, " (", library->file, ":", library->line, "): ", e.what()));
+  std::string text = e.what();
+  if (text.rfind("error: ", 0) == 0) text = text.substr(7);
+  const size_t why = text.find("\n  why: ");
+  if (why != std::string::npos) text = text.substr(0, why) + ": " + text.substr(why + 8);
+  throw std::runtime_error(c10::str("error: ", what, " (", library->file, ":", library->line, ")\n  why: ", text));
 }
 
 }  // namespace
@@ -361,8 +366,10 @@ OpLibrary* open_library(const char* kind, const char* ns, const char* key, const
 
 void define_op(OpLibrary* library, const char* schema) {
   if (!shim().define(library->handle, schema)) return;
-  throw std::runtime_error(c10::str("torch refused the schema ", schema, " (", library->file, ":", library->line,
-                                    "); its reason stands above"));
+  throw std::runtime_error(c10::str(
+      "error: cannot define an op (", library->file, ":", library->line, ")\n  why: torch refused the schema ", schema,
+      "; its reason stands above\n  fix: a process defines an op once: after an edit, or where "
+      "another library has the op, start a new one"));
 }
 
 void implement_op(OpLibrary* library, const char* name, const char* key, const Function& function) {

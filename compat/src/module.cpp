@@ -7,6 +7,7 @@
 
 #include "convert.h"
 #include "invoke.h"
+#include "shim.h"
 
 namespace kiln::compat {
 
@@ -287,6 +288,10 @@ Module* submodule(Module* module, const char* name, const char* doc) {
 
 PyObject* make_module(const char* name, void (*fill)(Module*)) {
   try {
+    if (const char* why = load_failure()) {
+      PyErr_SetString(PyExc_ImportError, why);
+      return nullptr;
+    }
     PyObject* object = new_module(name);
     if (!object) return nullptr;
     fill(new Module{object, name, {}});

@@ -87,6 +87,7 @@ KILN_PY(int, PyErr_WarnEx, PyObject*, const char*, Py_ssize_t);
 // Variables, by address.
 #define KILN_PY_OBJECT(name) extern __attribute__((weak)) PyObject* name
 KILN_PY_OBJECT(PyExc_RuntimeError);
+KILN_PY_OBJECT(PyExc_ImportError);
 KILN_PY_OBJECT(PyExc_IndexError);
 KILN_PY_OBJECT(PyExc_ValueError);
 KILN_PY_OBJECT(PyExc_TypeError);

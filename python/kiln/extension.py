@@ -26,6 +26,7 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
             torch.ops.load_library(str(path))
         except OSError as error:
             raise _load_error(path, str(error), headers) from None
+        _check_registered(path)
         return getattr(torch.ops, name)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, str(path), loader=loader)
@@ -39,8 +40,23 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
     return module
 
 
+def _check_registered(path: Path) -> None:
+    """A library of the compat headers keeps why its ops could not be registered."""
+    try:
+        failure = ctypes.CDLL(str(path)).kiln_compat_load_failure
+    except AttributeError:
+        return
+    failure.restype = ctypes.c_char_p
+    why = failure()
+    if why:
+        raise _load_error(path, why.decode(errors="replace"), "compat")
+
+
 def _load_error(path: Path, told: str, headers: str) -> LoadError:
     """The loader names a symbol as the linker does; a person wants it as the source has it, and who should have it."""
+    own = re.fullmatch(r"error: (.*?)\n  why: (.*?)(?:\n  fix: (.*))?", told, re.DOTALL)
+    if own:
+        return LoadError(f"cannot load {path}: {own[1]}", own[2], own[3] or "")
     found = re.search(r"undefined symbol: (\S+)", told)
     if found is None:
         return LoadError(f"cannot load {path}", told, "kiln build --compat=never builds it with torch's own headers")

@@ -67,6 +67,9 @@ void implement_op(OpLibrary* library, const char* name, const char* key, const F
 // The name alone is given: types of the schema come from the function.
 void define_from(OpLibrary* library, const char* name_or_schema, const Function& function);
 const char* key_name(c10::DispatchKey key);
+// Why the ops of this library could not be registered; null: they were, so far.
+const char* load_failure();
+void keep_load_failure();  // in a catch block: of what was thrown
 }  // namespace compat
 }  // namespace kiln
 
@@ -127,8 +130,14 @@ namespace detail {
 struct LibraryInit {
   LibraryInit(const char* kind, const char* ns, const char* key, const char* file, uint32_t line,
               void (*fill)(Library&)) {
-    Library library(kind, ns, key, file, line);
-    fill(library);
+    // This runs while the library is loaded: what is thrown out of there ends the process.
+    if (kiln::compat::load_failure()) return;
+    try {
+      Library library(kind, ns, key, file, line);
+      fill(library);
+    } catch (...) {
+      kiln::compat::keep_load_failure();
+    }
   }
 };
 }  // namespace detail
@@ -142,7 +151,12 @@ class RegisterOperators {
   }
   template <class F>
   RegisterOperators& op(const char* name, F&& f) {
-    kiln::compat::define_from(nullptr, name, kiln::compat::function_of(f));
+    if (kiln::compat::load_failure()) return *this;
+    try {
+      kiln::compat::define_from(nullptr, name, kiln::compat::function_of(f));
+    } catch (...) {
+      kiln::compat::keep_load_failure();
+    }
     return *this;
   }
   template <class F>

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does a user see when a library of the compat headers is loaded into a process that does not fit? An error that names what is
+lacking and who has it; never the end of the process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import kiln
+import pytest
+import torch
+from kiln.extension import _demangled, _load_error
+
+OPS = """#include <torch/library.h>
+int64_t twice(int64_t x) { return 2 * x; }
+TORCH_LIBRARY(NAME, m) {
+  m.def("twice", &twice);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def ops(command, tmp_path_factory) -> Path:
+    """A library of one op, not loaded by this process."""
+    from kiln.command import build
+
+    path = tmp_path_factory.mktemp("ops") / "lone_ops.cpp"
+    path.write_text(OPS.replace("NAME", "lone_ops"))
+    return Path(build([str(path), "--compat=require"])["library"])
+
+
+def test_a_torch_without_a_function_is_named(ops, python, tmp_path):
+    """A libtorch_cpu.so that has nothing stands in for one that is too old."""
+    old = tmp_path / "libtorch_cpu.so"
+    subprocess.run(["g++", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(old), "-Wl,-soname,libtorch_cpu.so"], check=True)
+    script = f"""
+import ctypes
+ctypes.CDLL({str(old)!r})
+failure = ctypes.CDLL({str(ops)!r}).kiln_compat_load_failure
+failure.restype = ctypes.c_char_p
+print(failure().decode())
+"""
+    told = python(script)
+    assert "error: cannot register ops (" in told and "lone_ops.cpp:3)" in told
+    assert "libtorch_cpu.so has no aoti_torch_" in told and "torch 2.7 or newer" in told and "pip install 'torch>=2.7'" in told
+
+
+def test_without_torch(ops, python):
+    told = python(f"import ctypes; f = ctypes.CDLL({str(ops)!r}).kiln_compat_load_failure; f.restype = ctypes.c_char_p; print(f())")
+    assert "torch is not in this process" in told and "import torch first" in told
+
+
+def test_an_op_that_is_there_already(ops, tmp_path):
+    from kiln.extension import load_extension
+
+    assert load_extension(ops, "lone_ops", False).twice(21) == 42
+    second = tmp_path / "second.so"
+    shutil.copyfile(ops, second)
+    with pytest.raises(kiln.LoadError, match="torch refused the schema twice") as raised:
+        load_extension(second, "lone_ops", False)
+    assert "start a new one" in raised.value.fix and torch.ops.lone_ops.twice(4) == 8
+
+
+def test_an_undefined_symbol_is_told_as_the_source_has_it():
+    def told(symbol: str, headers: str) -> kiln.LoadError:
+        return _load_error(Path("x.so"), f"x.so: undefined symbol: {symbol}", headers)
+
+    assert _demangled("_Z1fN2at2kc6TensorE") == "f(at::kc::Tensor)" and _demangled("puts") == "puts"
+    mixed = told("_Z1fN2at2kc6TensorE", "compat")
+    assert "it needs f(at::Tensor)," in mixed.why and "compiled with torch's own headers" in mixed.why
+    assert "--compat=never" in mixed.fix
+    other = told("_ZN3c106detail14torchCheckFailEPKcS2_jS2_", "torch")
+    assert "it needs c10::detail::torchCheckFail(" in other.why and torch.__version__ in other.why
+    assert "build it again" in other.fix
+    assert "it needs puts" in told("puts", "compat").why
+
+
+def test_loading_again_after_an_edit(command, tmp_path):
+    path = tmp_path / "edited.cpp"
+    text = '#include <torch/extension.h>\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", [](int64_t x) { return x + 1; }); }\n'
+    path.write_text(text)
+    before = kiln.load("edited_ext", [path])
+    path.write_text(text.replace("x + 1", "x + 2"))
+    after = kiln.load("edited_ext", [path])
+    assert before.f(1) == 2 and after.f(1) == 3
+    assert kiln.load("edited_ext", [path], is_python_module=False) is None
+
+
+def test_load_inline_takes_functions_in_every_form(command):
+    source = "#include <torch/extension.h>\nint64_t one(int64_t x) { return x + 1; }\nint64_t two(int64_t x) { TORCH_CHECK_INDEX(x, \"zero\"); return x + 2; }"
+    named = kiln.load_inline("inline_named", source, functions={"one": 'adds "one"', "two": "adds two"}, with_pytorch_error_handling=False)
+    assert named.one(1) == 2 and 'adds "one"' in named.one.__doc__
+    with pytest.raises(IndexError, match="zero"):
+        named.two(0)
+    listed = kiln.load_inline("inline_listed", [source], functions=["two"], no_implicit_headers=False, keep_intermediates=False)
+    assert listed.two(1) == 3 and listed.two.__doc__.endswith("\n\ntwo\n") and not hasattr(listed, "one")
+    with pytest.raises(IndexError, match="zero"):
+        listed.two(0)
