@@ -2,17 +2,17 @@
 """Is `kiln bench` right? It is held against CUPTI, a plain program of CUDA events, Triton's do_bench and itself.
 
     python benchmarks/bench_bars.py --out DIR        writes bench.md, bench.json and bench-files.tar.gz (what the commands
-                                                     printed, and their pages); needs a GPU, takes 3 minutes
+                                                     printed, and their pages); needs a GPU, takes 4 minutes
 
-Agreement with kernel durations (torch.profiler's CUPTI records) and with plain events, A against A, a planted slowdown of
-3 %, a competing process, what the harness costs the host, and how long a default benchmark takes.
+Agreement with kernel durations (torch.profiler's CUPTI records; `--parts ncu`: ncu's) and with plain events, what of a loop
+changes a short kernel's time, A against A, a planted slowdown of 3 %, a competing process, what the harness costs the host,
+and how long a default benchmark takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -31,10 +31,12 @@ from kiln import _measure
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build/bench-bars"
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from bench_report import bars, markdown  # noqa: E402
+from bench_report import bars, diagnosis_lines, markdown  # noqa: E402
+from kernel_clocks import compare, diagnosis, kineto, ncu, spread  # noqa: E402
 from sampling import machine  # noqa: E402
 
 SIZES = (22, 24, 26, 28)
+ROUNDS = 7
 PLACES = 2  # sets of tensors a row: where they lie in memory changes a time by 1 %
 QUICK = {"warm_up_least_s": 0.05, "time_least_s": 0.15, "side_s": 0.01, "time_most_s": 3, "rotations": 1}
 FAST = {
@@ -54,50 +56,6 @@ def pair(bits: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(1 << bits, device="cuda"), torch.randn(1 << bits, device="cuda")
 
 
-def spread(times: list[float]) -> dict[str, float]:
-    cuts = statistics.quantiles(times, n=4)
-    cut = len(times) // 10
-    trimmed = statistics.fmean(sorted(times)[cut : len(times) - cut])
-    return {"count": len(times), "p25": cuts[0], "median": statistics.median(times), "p75": cuts[2], "trimmed": trimmed}
-
-
-def memset_of(flush: torch.Tensor) -> Callable[[], Any]:
-    """The driver's memset, as kiln and the plain program flush: after torch's fill the same add is 0.1 to 0.2 us faster."""
-    memset = ctypes.CDLL("libcuda.so.1").cuMemsetD8Async
-    memset.argtypes = [ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p]
-    return lambda: memset(flush.data_ptr(), 0, flush.numel(), torch.cuda.current_stream().cuda_stream)
-
-
-def kineto(call: Callable[[], Any], flush: torch.Tensor, count: int = 500) -> dict[str, float]:
-    """Kernel durations of a call by torch.profiler in us, L2 flushed before each."""
-    from torch.profiler import ProfilerActivity, profile
-
-    def kernels(body: Callable[[], Any]) -> list[tuple[str, float]]:
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-            body()
-            torch.cuda.synchronize()
-        found = [e for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-        return [
-            (e.name, e.time_range.end - e.time_range.start) for e in sorted(found, key=lambda e: e.time_range.start)
-        ]
-
-    own = {name for name, _ in kernels(call)}
-    clear = memset_of(flush)
-
-    def flushed() -> None:
-        for _ in range(count):
-            clear()
-            call()
-            torch.cuda.synchronize()
-
-    times: list[float] = []
-    per_call = [us for name, us in kernels(flushed) if name in own and "Memset" not in name]
-    each = max(1, len(per_call) // count)
-    for i in range(0, len(per_call) - each + 1, each):
-        times.append(sum(per_call[i : i + each]))
-    return spread(times)
-
-
 def python_events(call: Callable[[], Any], flush: torch.Tensor, in_flight: int, count: int = 200) -> dict[str, float]:
     """As everybody writes it in Python: events around a call in us, L2 flushed before."""
     times = []
@@ -114,7 +72,9 @@ def python_events(call: Callable[[], Any], flush: torch.Tensor, in_flight: int, 
     return spread(times)
 
 
-def agreement_at(name: str, function: Callable, args: tuple, flush: torch.Tensor, do_bench: Any) -> dict[str, Any]:
+def agreement_at(
+    name: str, function: Callable, args: tuple, flush: torch.Tensor, do_bench: Any, rounds: int
+) -> dict[str, Any]:
     """All clocks on the same tensors, the result in the same memory."""
 
     def call() -> None:
@@ -135,10 +95,7 @@ def agreement_at(name: str, function: Callable, args: tuple, flush: torch.Tensor
         "kernel_why": one.get("kernel_why", ""),
         "traps": sorted(result.traps()),
     }
-    if one["kernel"]:
-        seen["kernel"] = {c: one["kernel"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")}
-        seen["kernel"]["count"] = one["kernel"]["count"]
-    seen["kineto"] = kineto(call, flush, 500 if args[0].numel() <= 1 << 24 else 150)
+    seen["rounds"] = compare(function, args, flush, rounds, 200 if args[0].numel() <= 1 << 24 else 80)
     seen["python_events"] = python_events(call, flush, 1)
     seen["python_events_16_in_flight"] = python_events(call, flush, 16)
     if name == "plain_add":
@@ -148,6 +105,12 @@ def agreement_at(name: str, function: Callable, args: tuple, flush: torch.Tensor
     if do_bench:
         seen["do_bench"] = spread([1e3 * ms for ms in do_bench(call, warmup=10, rep=30, return_mode="all")])
     return seen
+
+
+def round_line(one: dict[str, Any]) -> str:
+    return "; ".join(
+        f"{clock} {seen['median']:.2f} median, {seen['trimmed']:.2f} mean" for clock, seen in one.items() if seen
+    )
 
 
 def agreement(out: dict[str, Any]) -> None:
@@ -165,7 +128,7 @@ def agreement(out: dict[str, Any]) -> None:
         from triton.testing import do_bench
     except ImportError:
         do_bench = None
-    out["agreement"], out["kineto_flush"] = [], "memset"
+    out["agreement"] = []
     # Not the default stream: on any other kiln.bench takes the caller's, and memory of torch belongs to a stream.
     with torch.cuda.stream(torch.cuda.Stream()):
         flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
@@ -179,13 +142,28 @@ def agreement(out: dict[str, Any]) -> None:
                 ("fused_abs", k.fused_abs),
                 ("plain_add", plain.plain_add_op),
             ):
+                count = 1 if name == "fused_abs" else 2
+                rounds = ROUNDS if bits < 26 else 3  # at the first place: a ratio within rounds is of the same tensors
                 places = [
-                    agreement_at(name, function, one[:1] if name == "fused_abs" else one, flush, do_bench)
+                    agreement_at(name, function, one[:count], flush, do_bench, rounds if one is tensors[0] else 0)
                     for one in tensors
                 ]
                 out["agreement"].append({"op": name, "size": f"2^{bits}", "places": places})
-                print(out["agreement"][-1], flush=True)
+                print(name, f"2^{bits}", *(round_line(one) for one in places[0]["rounds"]), sep="\n  ", flush=True)
             del tensors
+
+
+def loops(out: dict[str, Any]) -> None:
+    """Which part of a loop changes a short kernel's time?"""
+    plain = kiln.load(ROOT / "benchmarks/plain_op.cu")
+    out["loops"] = {}
+    with torch.cuda.stream(torch.cuda.Stream()):
+        flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
+        kineto(lambda: flush.zero_(), flush, 8)
+        x, y = pair(SIZES[0])
+        for name, function in (("torch.add", torch.add), ("plain_add", plain.plain_add_op)):
+            rows = out["loops"][f"{name} 2^{SIZES[0]}"] = diagnosis(function, (x, y), flush)
+            print("\n".join([name, *diagnosis_lines(rows)]), flush=True)
 
 
 def plain_program() -> str:
@@ -372,7 +350,10 @@ def main() -> int:
     parser.add_argument(
         "--parts",
         type=lambda text: text.split(","),
-        help="verdicts,agreement,costs,competitor,commands: only these, into the bench.json that is there",
+        help="verdicts,agreement,loops,ncu,costs,competitor,commands: only these, into the bench.json that is there",
+    )
+    parser.add_argument(
+        "--onto", type=Path, metavar="FILE", help="a bench.json whose other parts are kept, with their dates"
     )
     given = parser.parse_args()
     if not torch.cuda.is_available():
@@ -383,6 +364,8 @@ def main() -> int:
     parts = {
         "verdicts": lambda out: verdicts(out, given.same, given.planted),
         "agreement": agreement,
+        "loops": loops,
+        "ncu": lambda out: out.update(ncu=ncu(plain_program(), SIZES)),
         "costs": costs,
         "competitor": lambda out: competitor(out, 10),
         "commands": lambda out: commands(out, given.out / "bench-files.tar.gz"),
@@ -391,10 +374,13 @@ def main() -> int:
     if not given.parts:
         # In another process: the commands would tell of one that has a context on the GPU as of a neighbour.
         file.unlink(missing_ok=True)
-        first = ["--parts", ",".join(name for name in parts if name != "commands")]
+        first = ["--parts", ",".join(name for name in parts if name not in ("commands", "ncu"))]
         counts = ["--same", str(given.same), "--planted", str(given.planted)]
         subprocess.run([sys.executable, __file__, "--out", str(given.out), *first, *counts])
-    out: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    known = file if file.exists() or not given.onto else given.onto
+    out: dict[str, Any] = json.loads(known.read_text()) if known.exists() else {}
+    known_parts = [name for name in parts if {"verdicts": "same"}.get(name, name) in out]
+    dates = out.setdefault("dates", dict.fromkeys(known_parts, out.get("machine", {}).get("date")))
     out.update(machine=machine(), failed=out.get("failed", {}))
     for name in given.parts or ["commands"]:
         began = time.perf_counter()
@@ -404,6 +390,7 @@ def main() -> int:
         except Exception as error:  # the other parts still tell
             out["failed"][name] = f"{type(error).__name__}: {error}"
             print(f"{name} failed: {error}", flush=True)
+        dates[name] = out["machine"]["date"]
         out.setdefault("seconds", {})[name] = time.perf_counter() - began
         print(f"-- {name}: {out['seconds'][name]:.1f} s", flush=True)
         file.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "\n}\n")

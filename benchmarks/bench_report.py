@@ -22,9 +22,20 @@ def middle(row: dict[str, Any], clock: str) -> float | None:
     return statistics.median(values) if values else None
 
 
-def against_kineto(row: dict[str, Any]) -> float | None:
-    """On the same tensors each: the median of the ratios."""
-    ratios = [p["kernel"]["trimmed"] / p["kineto"]["trimmed"] for p in row["places"] if p.get("kernel")]
+def rounds_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of all places; each has what the clocks of kernels said one after the other, on the same tensors."""
+    return [one for place in row["places"] for one in place.get("rounds", [place])]
+
+
+def of_rounds(row: dict[str, Any], clock: str) -> float | None:
+    values = [one[clock]["trimmed"] for one in rounds_of(row) if one.get(clock)]
+    return statistics.median(values) if values else None
+
+
+def against_kineto(row: dict[str, Any], clock: str = "kineto") -> float | None:
+    """The median of the ratios within rounds."""
+    pairs = [(one.get("kernel"), one.get(clock)) for one in rounds_of(row)]
+    ratios = [mine["trimmed"] / theirs["trimmed"] for mine, theirs in pairs if mine and theirs]
     return statistics.median(ratios) if ratios else None
 
 
@@ -34,18 +45,43 @@ def plain_us(out: dict[str, Any], bits: int, **way: Any) -> float | None:
     return statistics.median(times) if times else None
 
 
+def diagnosis_lines(rows: dict[str, Any]) -> list[str]:
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
+
+    lines = [
+        "| loop | us | to the equal loop | gap before the call, us | medians of the rounds, us |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in rows.items():
+        off = "" if row["to_kineto"] is None else f"{100 * (row['to_kineto'] - 1):+.2f} %"
+        medians = " ".join(f"{value:.2f}" for value in row["medians"])
+        lines.append(f"| {name} | {number(row['trimmed'])} | {off} | {number(row['gap_us'])} | {medians} |")
+    return lines
+
+
+def loop_lines(out: dict[str, Any]) -> list[str]:
+    """What of a loop changes a short kernel's time, with each round's median."""
+    lines: list[str] = []
+    for name, rows in out.get("loops", {}).items():
+        lines += ["", f"What of a loop changes the kernel time of {name}:", "", *diagnosis_lines(rows)]
+    return lines
+
+
 def agreement_lines(out: dict[str, Any]) -> list[str]:
     lines = [
         "## Agreement",
         "",
         "Microseconds, cold L2, means without the outer tenths: at 2^24 the times of all have two modes, 1.4 us apart, which",
         "take turns every millisecond, and a median jumps between them (bench.json has medians and quartiles as well).",
-        "`kernel` is kiln's time from CUPTI, `kineto` the kernel's in torch.profiler.",
+        "`kernel` is kiln's time from CUPTI; `kineto` the kernel's in torch.profiler, in a loop that does what kiln's trace does, `loop`",
+        "in one without the kernel that holds the stream while the host enqueues: all three in turns, the median of the ratios within",
+        "rounds. `ncu` is its gpu__time_duration of the plain program's kernel.",
         "`events` is kiln's time between two events; `plain` is the program benchmarks/plain_events.cu, `python` a loop of",
         "torch.cuda.Event that waits for each call, `do_bench` Triton's.",
         "",
-        "| op | size | kernel | kineto | | events | plain | | python | do_bench |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| op | size | kernel | kineto | | loop | | ncu | | events | plain | | python | do_bench |",
+        "|" + "---|" * 14,
     ]
 
     def number(value: float | None) -> str:
@@ -54,16 +90,34 @@ def agreement_lines(out: dict[str, Any]) -> list[str]:
     for row in out["agreement"]:
         events = middle(row, "events")
         plain = plain_us(out, int(row["size"][2:])) if row["op"] == "plain_add" else None
-        cells = [row["op"], row["size"], number(middle(row, "kernel")), number(middle(row, "kineto"))]
-        cells += [percent(against_kineto(row), 1.0), number(events), number(plain), percent(events, plain)]
+        kernel, loop = of_rounds(row, "kernel"), "kineto, plain loop"
+        counted = out.get("ncu", {}).get("rows", {}).get(row["size"][2:]) if row["op"] == "plain_add" else None
+        by_ncu = counted["trimmed"] if counted else None
+        cells = [
+            row["op"],
+            row["size"],
+            number(kernel),
+            number(of_rounds(row, "kineto")),
+            percent(against_kineto(row), 1.0),
+        ]
+        cells += [
+            number(of_rounds(row, loop)),
+            percent(against_kineto(row, loop), 1.0),
+            number(by_ncu),
+            percent(kernel, by_ncu),
+        ]
+        cells += [number(events), number(plain), percent(events, plain)]
         cells += [number(middle(row, "python_events")), number(middle(row, "do_bench"))]
         lines.append("| " + " | ".join(cells) + " |")
-    if out.get("kineto_flush") != "memset":
+    if not any("rounds" in place for row in out["agreement"] for place in row["places"]):
         lines += [
             "",
             "In this run torch.profiler's loop flushed the L2 with torch's `zero_()`, as `python` does, and not with a memset: after",
-            "that a short add is 0.1 to 0.2 us faster by any clock.",
+            "that a short add is 0.1 to 0.2 us faster by any clock. It was also run after kiln's trace and not in turns with it.",
         ]
+    if why := out.get("ncu", {}).get("why"):
+        lines += ["", f"No times of ncu: {why}."]
+    lines += loop_lines(out)
     lines += [
         "",
         "What the way of enqueueing changes, for plain_add (us): samples in the stream before the host waits, the stream,",
@@ -149,6 +203,8 @@ def markdown(out: dict[str, Any]) -> str:
     if "agreement" in out:
         lines += ["", *agreement_lines(out)]
     lines += ["", "| machine | |", "|---|---|"] + [f"| {n} | {v} |" for n, v in out["machine"].items()]
+    if dates := out.get("dates"):
+        lines += ["", "Measured: " + ", ".join(f"{name} {date}" for name, date in dates.items()) + "."]
     for name, why in out.get("failed", {}).items():
         lines.append(f"\n{name} failed: {why}")
     return "\n".join(lines) + "\n"

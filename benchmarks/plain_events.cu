@@ -4,11 +4,13 @@
 //   LOG2 PLACE IN_FLIGHT STREAM BUSY_US MEDIAN_US P25_US P75_US TRIMMED_US, the last without the outer tenths
 // The plain program is the way "1 default 0". The others say what changes when 16 samples wait in the stream, when the
 // stream is one of its own, and when a kernel of 20 us precedes the flush.
+//   plain_events --few LOG2_ELEMENTS...   the plain way at one place with few samples, for a profiler that follows each
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -26,7 +28,7 @@ __global__ void spin(long long cycles) {
   }
 }
 
-constexpr int kMostInFlight = 16, kSamples = 320, kWarmUp = 80, kPlaces = 3;
+constexpr int kMostInFlight = 16, kSamples = 320, kFewSamples = 80, kPlaces = 3;
 constexpr int kMostBitsOfWays = 24;  // a microsecond does not show in longer kernels
 
 struct Way {
@@ -42,10 +44,10 @@ struct Flush {
 };
 
 static std::vector<float> sample(const Way& way, const Flush& flush, const std::vector<cudaEvent_t>& events,
-                                 const float4* a, const float4* b, float4* out, size_t count) {
+                                 const float4* a, const float4* b, float4* out, size_t count, int samples) {
   const auto blocks = static_cast<unsigned>((count / 4 + 255) / 256);
   std::vector<float> times;
-  for (int i = 0; i < kSamples; i += way.in_flight) {
+  for (int i = 0; i < samples; i += way.in_flight) {
     for (int k = 0; k < way.in_flight; ++k) {
       if (way.busy_us > 0) spin<<<1, 1, 0, way.stream>>>(1900ll * way.busy_us);
       check(cudaMemsetAsync(flush.memory, 0, flush.bytes, way.stream));
@@ -57,7 +59,7 @@ static std::vector<float> sample(const Way& way, const Flush& flush, const std::
     for (int k = 0; k < way.in_flight; ++k) {
       float ms = 0;
       check(cudaEventElapsedTime(&ms, events[2 * k], events[2 * k + 1]));
-      if (i >= kWarmUp) times.push_back(1e3f * ms);
+      if (i >= samples / 4) times.push_back(1e3f * ms);
     }
   }
   std::sort(times.begin(), times.end());
@@ -75,7 +77,8 @@ int main(int argc, char** argv) {
   check(cudaStreamCreate(&own));
   const Way ways[] = {{1, "default", nullptr, 0}, {16, "default", nullptr, 0}, {1, "own", own, 0},
                       {16, "own", own, 0},        {1, "own", own, 20},         {16, "own", own, 20}};
-  for (int word = 1; word < argc; ++word) {
+  const bool few = argc > 1 && std::strcmp(argv[1], "--few") == 0;
+  for (int word = few ? 2 : 1; word < argc; ++word) {
     const int bits = std::atoi(argv[word]);
     const size_t count = size_t{1} << bits;
     std::vector<float> values(count);
@@ -83,7 +86,7 @@ int main(int argc, char** argv) {
     for (float& value : values)
       value = static_cast<float>((state = state * 1664525u + 1013904223u) >> 8) / (1 << 23) - 1;
     std::vector<float4*> taken;  // kept until the size is done: else each place would be the same
-    for (int place = 0; place < kPlaces; ++place) {
+    for (int place = 0; place < (few ? 1 : kPlaces); ++place) {
       float4* tensors[3];
       for (float4*& tensor : tensors) {
         check(cudaMalloc(&tensor, 4 * count));
@@ -91,8 +94,9 @@ int main(int argc, char** argv) {
         check(cudaMemcpy(tensor, values.data(), 4 * count, cudaMemcpyHostToDevice));
       }
       for (const Way& way : ways) {
-        if (bits > kMostBitsOfWays && &way != ways) continue;
-        const std::vector<float> times = sample(way, flush, events, tensors[0], tensors[1], tensors[2], count);
+        if ((few || bits > kMostBitsOfWays) && &way != ways) continue;
+        const std::vector<float> times =
+            sample(way, flush, events, tensors[0], tensors[1], tensors[2], count, few ? kFewSamples : kSamples);
         const size_t cut = times.size() / 10;
         const double middle = std::accumulate(times.begin() + cut, times.end() - cut, 0.0);
         std::printf("%d %d %d %s %d %.4f %.4f %.4f %.4f\n", bits, place, way.in_flight, way.stream_name, way.busy_us,

@@ -39,6 +39,7 @@ _OPTIONS = (
     "time_most_s",
     "call_limit_s",
     "in_flight",
+    "trace_flush",
     "rotations",
     "check_share",
     "side_s",

@@ -94,13 +94,15 @@ def load(
 def _with_tuned(module: Any, source: str, origin: Path, flags: list[str], tuned: Any, verbose: bool) -> Any:
     from .tuned import read_entries, tuned_file, tuned_module
 
-    def variant(suffix: str, defines: dict[str, str]) -> types.ModuleType:
+    def variant(suffix: str, defines: list[str], arch: str) -> types.ModuleType:
         name = f"{module.__name__}_tuned_{suffix}"
-        words = [source, *flags, "--name", name, *(f"-D{key}={value}" for key, value in defines.items())]
+        words = [source, *flags, "--name", name, *defines]
+        if arch and "--arch" not in flags:
+            words += ["--arch", arch]
         if origin.is_dir():
             words += ["--build-dir", str(origin / "build" / "kiln" / f"tuned-{suffix}")]
         built = build(words, verbose=verbose)
-        return attach(Path(built["library"]), origin / suffix, lambda: variant(suffix, defines), name)
+        return attach(Path(built["library"]), origin / suffix, lambda: variant(suffix, defines, arch), name)
 
     path = tuned_file(origin) if tuned is True else Path(tuned)
     return tuned_module(module, read_entries(path), variant)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import types
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -30,6 +31,12 @@ class Entry:
     gpu: str
     compute: str
     defines: tuple[str, ...]
+    shared: tuple[str, ...] = ()  # the defines that every variant had
+    arch: str = ""  # that the variants were built for
+
+    def words(self) -> list[str]:
+        """For `kiln build`: the library that was timed."""
+        return [f"-D{define}" for define in (*self.shared, *self.defines)]
 
 
 def tuned_file(source: Path) -> Path:
@@ -48,7 +55,16 @@ def read_entries(path: Path) -> list[Entry]:
         if found["kiln_tuned"] != 1:
             raise KilnError(f"cannot read {path}", "it was written by another version of kiln", fix)
         return [
-            Entry(e["op"], tuple(e["arguments"]), e["gpu"], e["compute"], tuple(e["defines"])) for e in found["entries"]
+            Entry(
+                e["op"],
+                tuple(e["arguments"]),
+                e["gpu"],
+                e["compute"],
+                tuple(e["defines"]),
+                tuple(e.get("with", ())),
+                e.get("arch", ""),
+            )
+            for e in found["entries"]
         ]
     except (KeyError, TypeError) as error:
         raise KilnError(f"cannot read {path}", f"it is no file of kiln tune: {error}", fix) from None
@@ -102,6 +118,17 @@ def pick(entries: list[Entry], op: str, call: dict[str, Any], schema: Any, gpu: 
     return None
 
 
+def gpu_of(values: Iterable[Any]) -> tuple[str, str]:
+    """Model and compute capability of the GPU that the first CUDA tensor is on; ("", "") where there is none."""
+    import torch
+
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.is_cuda:
+            capability = torch.cuda.get_device_capability(value.device)
+            return torch.cuda.get_device_name(value.device), "{}.{}".format(*capability)
+    return "", ""
+
+
 class TunedOp:
     """An op that takes the library of the best configuration for each call's shapes."""
 
@@ -129,13 +156,9 @@ class TunedOp:
 
     def choice(self, *args: Any, **kwargs: Any) -> Optional[Entry]:
         """What a call with these arguments takes; None for the defaults."""
-        import torch
-
-        cuda = next((a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor) and a.is_cuda), None)
-        if cuda is None:
+        gpu, compute = gpu_of((*args, *kwargs.values()))
+        if not gpu:
             return None
-        gpu = torch.cuda.get_device_name(cuda.device)
-        compute = "{}.{}".format(*torch.cuda.get_device_capability(cuda.device))
         for overload in self.default._kiln_overloads():
             call = named([kind_of(a) for a in args], {k: kind_of(v) for k, v in kwargs.items()}, overload._schema)
             if call:
@@ -156,17 +179,17 @@ def _key(value: Any) -> Any:
 
 
 def tuned_module(
-    default: types.ModuleType, entries: list[Entry], build: Callable[[str, dict], Any]
+    default: types.ModuleType, entries: list[Entry], build: Callable[[str, list[str], str], Any]
 ) -> types.ModuleType:
-    """`default` with its ops replaced. build(suffix, defines) loads one configuration."""
-    built: dict[tuple[str, ...], Any] = {}
+    """`default` with its ops replaced. build(suffix, words, arch) loads one configuration."""
+    built: dict[str, Any] = {}
 
     def variant(entry: Entry) -> Any:
-        if entry.defines not in built:
-            suffix = hashlib.sha256(" ".join(entry.defines).encode()).hexdigest()[:8]
-            defines = {key: value for key, _, value in (define.partition("=") for define in entry.defines)}
-            built[entry.defines] = build(suffix, defines)
-        return built[entry.defines]
+        words = entry.words()
+        suffix = hashlib.sha256(" ".join([*words, entry.arch]).encode()).hexdigest()[:8]
+        if suffix not in built:
+            built[suffix] = build(suffix, words, entry.arch)
+        return built[suffix]
 
     module = types.ModuleType(default.__name__, f"{default.__doc__} With the tuned configurations.")
     for name in dir(default):

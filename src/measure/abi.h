@@ -35,7 +35,7 @@ int kiln_measure_abi_version(void);
 
 /* Times `contenders`; the first is what the benchmark is about. options: {"device": "cuda" | "engine", "index", "stream" (a
  * cudaStream_t as a number), "precision", "warm_up_least_s", "warm_up_most_s", "samples_least", "time_least_s", "time_most_s",
- * "call_limit_s", "in_flight", "check_share", "side_s", "side", "kernels", "roof", "seed"}; all may be left out. */
+ * "call_limit_s", "in_flight", "trace_flush", "check_share", "side_s", "side", "kernels", "roof", "seed"}; all may be left out. */
 char* kiln_measure_run(const char* options_json, const KilnContender* contenders, int count);
 
 /* A result, or an array of them, for reading. kind: "text", "markdown", "csv", "html", "profile-text", "profile-html",

@@ -60,7 +60,7 @@ class CudaDevice final : public Device {
   Result<Spin> spin(double ns) override;
   int64_t free_bytes() override;
   Result<Launch> capture(const std::function<Status(int)>& body, int calls) override;
-  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s) override;
+  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s, bool memsets) override;
   Result<double> gemm_tflops() override;
 
  private:
@@ -356,8 +356,8 @@ Result<Device::Launch> CudaDevice::capture(const std::function<Status(int)>& bod
   return Launch([this, owner] { return check(cu_.graph_launch(owner.get(), stream_), "launch a graph"); });
 }
 
-Result<std::vector<KernelRecord>> CudaDevice::trace(const std::function<Status()>& body, double limit_s) {
-  CHECK_OK(cupti_begin());
+Result<std::vector<KernelRecord>> CudaDevice::trace(const std::function<Status()>& body, double limit_s, bool memsets) {
+  CHECK_OK(cupti_begin(memsets));
   Status status = body();
   if (status) status = synchronize(limit_s);
   auto records = cupti_end();

@@ -15,6 +15,7 @@
 namespace kiln::measure {
 namespace {
 
+constexpr int kMemset = 2;             // CUPTI_ACTIVITY_KIND_MEMSET
 constexpr int kConcurrentKernel = 10;  // CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 constexpr int kNoMoreRecords = 12;     // CUPTI_ERROR_MAX_LIMIT_REACHED
 constexpr size_t kBufferBytes = 1 << 20;
@@ -133,7 +134,7 @@ Error failed(const Cupti& cupti, const char* what, int code) {
 
 }  // namespace
 
-Status cupti_begin() {
+Status cupti_begin(bool memsets) {
   static const Cupti* cupti = new Cupti(load());
   if (!cupti->why.empty()) return no_records(cupti->why);
   g_cupti = cupti;
@@ -148,12 +149,14 @@ Status cupti_begin() {
     g_records.clear();
   }
   if (const int code = cupti->enable(kConcurrentKernel); code != 0) return failed(*cupti, "cuptiActivityEnable", code);
+  if (memsets) (void)cupti->enable(kMemset);
   return {};
 }
 
 Result<std::vector<KernelRecord>> cupti_end() {
   const int flushed = g_cupti->flush(1);
   g_cupti->disable(kConcurrentKernel);
+  g_cupti->disable(kMemset);
   if (flushed != 0) return failed(*g_cupti, "cuptiActivityFlushAll", flushed);
   const std::lock_guard guard(g_lock);
   return std::exchange(g_records, {});

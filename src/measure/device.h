@@ -97,7 +97,9 @@ class Device {
   using Launch = std::function<Status()>;
   virtual Result<Launch> capture(const std::function<Status(int)>& body, int calls) = 0;
   // Kernels that ran while `body` did, from CUPTI; the error says why there is none (not there, not permitted, taken).
-  virtual Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s) = 0;
+  // With `memsets` CUPTI follows those as well, as other profilers let it; they are not in the answer.
+  virtual Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s,
+                                                  bool memsets) = 0;
   // TFLOP/s of a bf16 matrix product on random data; the error says why it cannot be had.
   virtual Result<double> gemm_tflops() = 0;
 

@@ -89,7 +89,7 @@ class EngineDevice final : public Device {
   Result<Launch> capture(const std::function<Status(int)>&, int) override {
     return Error{Fault::Environment, "no CUDA graph", "the engine has none", ""};
   }
-  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double) override;
+  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double, bool) override;
   Result<double> gemm_tflops() override { return Error{Fault::Environment, "no roof", "there is no GPU", ""}; }
 
  private:
@@ -113,7 +113,7 @@ void EngineDevice::heard(const KilnLaunchRecord* launch, void* self) {
   if (device->tracing_) device->records_.push_back(std::move(record));
 }
 
-Result<std::vector<KernelRecord>> EngineDevice::trace(const std::function<Status()>& body, double) {
+Result<std::vector<KernelRecord>> EngineDevice::trace(const std::function<Status()>& body, double, bool) {
   const KilnEngine* engine = loaded_engine();
   if (!engine) return Error{Fault::Environment, "no kernel times", "no call came to the engine", ""};
   records_.clear();

@@ -201,7 +201,7 @@ Result<Device::Launch> FakeDevice::capture(const std::function<Status(int)>& bod
   });
 }
 
-Result<std::vector<KernelRecord>> FakeDevice::trace(const std::function<Status()>& body, double limit_s) {
+Result<std::vector<KernelRecord>> FakeDevice::trace(const std::function<Status()>& body, double limit_s, bool) {
   if (!model_.cupti) return Error{Fault::Environment, "no kernel times from CUPTI", "it is not permitted", ""};
   std::vector<KernelRecord> records;
   traced_ = &records;

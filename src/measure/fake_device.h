@@ -72,7 +72,7 @@ class FakeDevice final : public Device {
   Result<Spin> spin(double ns) override;
   int64_t free_bytes() override { return free_bytes_; }
   Result<Launch> capture(const std::function<Status(int)>& body, int calls) override;
-  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s) override;
+  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s, bool) override;
   Result<double> gemm_tflops() override { return 700.0; }
 
  private:

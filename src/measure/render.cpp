@@ -43,6 +43,8 @@ struct Option {
   void (*set)(RunOptions&, const Json&);
 };
 
+bool is_true(const Json& value) { return value.is_boolean() ? value.get<bool>() : value.get<double>() != 0; }
+
 constexpr Option kOptions[] = {
     {"precision", [](RunOptions& o, const Json& v) { o.patience.precision = v.get<double>(); }},
     {"warm_up_least_s", [](RunOptions& o, const Json& v) { o.patience.warm_up_least_s = v.get<double>(); }},
@@ -51,12 +53,13 @@ constexpr Option kOptions[] = {
     {"time_least_s", [](RunOptions& o, const Json& v) { o.patience.time_least_s = v.get<double>(); }},
     {"time_most_s", [](RunOptions& o, const Json& v) { o.patience.time_most_s = v.get<double>(); }},
     {"in_flight", [](RunOptions& o, const Json& v) { o.limits.in_flight = v.get<int>(); }},
+    {"trace_flush", [](RunOptions& o, const Json& v) { o.limits.trace_flush = is_true(v); }},
     {"call_limit_s", [](RunOptions& o, const Json& v) { o.limits.call_s = v.get<double>(); }},
     {"check_share", [](RunOptions& o, const Json& v) { o.check_share = v.get<double>(); }},
     {"side_s", [](RunOptions& o, const Json& v) { o.side_s = v.get<double>(); }},
-    {"side", [](RunOptions& o, const Json& v) { o.side = v.get<bool>(); }},
-    {"kernels", [](RunOptions& o, const Json& v) { o.kernels = v.get<bool>(); }},
-    {"roof", [](RunOptions& o, const Json& v) { o.roof = v.get<bool>(); }},
+    {"side", [](RunOptions& o, const Json& v) { o.side = is_true(v); }},
+    {"kernels", [](RunOptions& o, const Json& v) { o.kernels = is_true(v); }},
+    {"roof", [](RunOptions& o, const Json& v) { o.roof = is_true(v); }},
     {"seed", [](RunOptions& o, const Json& v) { o.seed = v.get<uint64_t>(); }},
 };
 
@@ -70,8 +73,8 @@ Result<RunOptions> run_options(const Json& options) {
     for (const Option& option : kOptions)
       if (name == option.name) known = &option;
     if (!known)
-      return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name),
-                   "docs/reference/bench.md lists them", ""};
+      return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name), "docs/guide/bench.md lists them",
+                   ""};
     if (!value.is_number() && !value.is_boolean())
       return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)), "it must be a number", ""};
     if (known->set) known->set(out, value);

@@ -345,7 +345,7 @@ Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
     }
     return device_.record(3);
   };
-  TRY(const std::vector<KernelRecord> all, device_.trace(body, limits_.call_s));
+  TRY(const std::vector<KernelRecord> all, device_.trace(body, limits_.call_s, limits_.trace_flush));
   TRY(const double span_ns, device_.elapsed_ns(2, 3));
   Traced traced;
   for (size_t i = 0; i < all.size();) {

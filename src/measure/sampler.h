@@ -44,6 +44,7 @@ struct Limits {
   // Samples enqueued before the host waits. One: a call with nothing behind it in the stream, as a plain program times
   // it; with more, the next sample's work is already waiting when the call ends.
   int in_flight = 1;
+  bool trace_flush = false;  // CUPTI follows the flush too, as it does for torch.profiler
 };
 
 class Sampler {

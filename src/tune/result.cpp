@@ -171,10 +171,10 @@ std::string progress_text(const Progress& progress) {
 }
 
 Json to_json(const Choice& choice) {
-  return {{"op", choice.op},           {"arguments", choice.arguments},
-          {"gpu", choice.gpu},         {"compute", choice.compute},
-          {"defines", choice.defines}, {"us", choice.us},
-          {"date", choice.date},       {"kiln", choice.kiln}};
+  return {{"op", choice.op},           {"arguments", choice.arguments}, {"gpu", choice.gpu},
+          {"compute", choice.compute}, {"defines", choice.defines},     {"us", choice.us},
+          {"date", choice.date},       {"kiln", choice.kiln},           {"with", choice.with},
+          {"arch", choice.arch}};
 }
 
 Result<Choices> parse_choices(std::string_view text, std::string_view source) {
@@ -196,6 +196,8 @@ Result<Choices> parse_choices(std::string_view text, std::string_view source) {
       choice.us = entry.value("us", 0.0);
       choice.date = entry.value("date", "");
       choice.kiln = entry.value("kiln", "");
+      choice.with = entry.value("with", std::vector<std::string>());
+      choice.arch = entry.value("arch", "");
       choices.entries.push_back(std::move(choice));
     }
   } catch (const Json::exception& e) {

@@ -32,6 +32,9 @@ struct Choice {
   std::vector<std::string> defines;
   double us = 0;
   std::string date, kiln;
+  std::vector<std::string>
+      with;          // the defines that every variant had: a load that serves this shape alone has them too
+  std::string arch;  // that the variants were built for: "9.0a"
 };
 Json to_json(const Choice& choice);
 

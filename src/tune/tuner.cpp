@@ -7,42 +7,16 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "tune/reasons.h"
 
 namespace kiln::tune {
 
 namespace {
 
-constexpr double kTick_s = 0.2;
 // Libraries that wait for a lane lie on the disk.
 constexpr size_t kMostReady = 64;
 // Of a budget in time: what is left for the race.
 constexpr double kSearchShare = 0.9;
-constexpr uint64_t kRace = ~uint64_t{0};
-constexpr size_t kLongestReason = 300;
-
-std::string first_line(const std::string& text) {
-  const size_t end = text.find('\n');
-  return text.substr(0, std::min({end, text.size(), kLongestReason}));
-}
-
-// "error: static assertion failed" of a compiler's log, else the first line.
-std::string reason_of(const Json& answer) {
-  const Json error = answer.contains("error") && answer["error"].is_object() ? answer["error"] : Json::object();
-  const std::string why = error.value("why", ""), what = error.value("what", "it failed");
-  for (std::string_view line : text::lines(why)) {
-    const size_t at = line.find("error");
-    if (at != std::string_view::npos) return first_line(std::string(text::trim(line)));
-  }
-  return first_line(why.empty() ? what : what + ": " + why);
-}
-
-std::string line_with(const Json& answer, std::string_view part) {
-  const Json error = answer.contains("error") && answer["error"].is_object() ? answer["error"] : Json::object();
-  const std::string why = error.value("why", "");
-  for (std::string_view line : text::lines(why))
-    if (line.find(part) != std::string_view::npos) return first_line(std::string(text::trim(line)));
-  return "";
-}
 
 std::string key_of(const std::vector<std::string>& defines) { return text::join(defines, " "); }
 
@@ -55,15 +29,6 @@ uint32_t compute_of(const Json& device) {
   return static_cast<uint32_t>(text::to_int(digits).value_or(0));
 }
 
-std::vector<Outcome> fastest(const std::vector<Outcome>& outcomes, size_t count) {
-  std::vector<Outcome> timed;
-  for (const Outcome& outcome : outcomes)
-    if (outcome.fate == Fate::Timed) timed.push_back(outcome);
-  std::ranges::stable_sort(timed, {}, &Outcome::time_us);
-  timed.resize(std::min(timed.size(), count));
-  return timed;
-}
-
 }  // namespace
 
 std::string mixed_lanes(const std::vector<Json>& lanes) {
@@ -73,6 +38,15 @@ std::string mixed_lanes(const std::vector<Json>& lanes) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names.size() > 1 ? text::join(names, ", ") : "";
+}
+
+std::vector<Outcome> fastest(const std::vector<Outcome>& outcomes, size_t count) {
+  std::vector<Outcome> timed;
+  for (const Outcome& outcome : outcomes)
+    if (outcome.fate == Fate::Timed) timed.push_back(outcome);
+  std::ranges::stable_sort(timed, {}, &Outcome::time_us);
+  timed.resize(std::min(timed.size(), count));
+  return timed;
 }
 
 std::optional<Outcome> best_of(const std::vector<Outcome>& outcomes) {
@@ -312,7 +286,7 @@ Status Tuner::end_late() {
 }
 
 Status Tuner::step() {
-  TRY(const std::vector<WorkEvent> events, workers_.wait(kTick_s));
+  TRY(const std::vector<WorkEvent> events, workers_.wait(kWait_s));
   account();
   for (const WorkEvent& event : events) CHECK_OK(see(event));
   if (hooks_.interrupted && hooks_.interrupted())
@@ -354,86 +328,6 @@ Result<Tuned> Tuner::run() {
   tuned.build_s = build_s_;
   tuned.measure_s = measure_s_;
   return tuned;
-}
-
-// Those of an earlier run are built again; the cache has them.
-Result<std::map<std::string, std::string>> Tuner::libraries_of(const std::vector<Outcome>& outcomes) {
-  std::map<std::string, std::string> libraries;
-  for (const auto& [id, variant] : kept_) libraries[key_of(variant.defines)] = variant.library;
-  std::map<uint64_t, std::string> wanted;
-  for (const Outcome& outcome : outcomes) {
-    if (libraries.contains(key_of(outcome.defines))) continue;
-    CHECK_OK(workers_.build(++last_id_, outcome.defines));
-    wanted.emplace(last_id_, key_of(outcome.defines));
-    // Counts as building for the account.
-    building_.emplace(last_id_, Variant{{}, outcome.defines, hooks_.now(), "", Json::object()});
-  }
-  while (!wanted.empty()) {
-    TRY(const std::vector<WorkEvent> events, workers_.wait(kTick_s));
-    account();
-    for (const WorkEvent& event : events) {
-      const auto found = wanted.find(event.id);
-      if (event.kind != WorkEvent::Kind::Built || found == wanted.end()) continue;
-      if (event.answer.contains("library")) libraries[found->second] = event.answer["library"].get<std::string>();
-      building_.erase(event.id);
-      wanted.erase(found);
-    }
-    if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
-  }
-  return libraries;
-}
-
-Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
-  const std::vector<Outcome> best = fastest(journal_.outcomes(), task_.finalists);
-  std::vector<Finalist> finalists;
-  for (const Outcome& outcome : best)
-    finalists.push_back({outcome.defines, outcome.time_us, outcome.low_us, outcome.high_us, 1, 1, 1});
-  if (best.size() < 2) return finalists;
-  TRY(const auto libraries, libraries_of(best));
-  Json paths = Json::array();
-  for (const Outcome& outcome : best) {
-    const auto found = libraries.find(key_of(outcome.defines));
-    if (found == libraries.end()) return finalists;
-    paths.push_back(found->second);
-  }
-  Json request = request_for({}, "race");
-  request["libraries"] = std::move(paths);
-  request["options"] = task_.racing;
-  account();
-  measuring_.emplace(kRace, Variant{});
-  CHECK_OK(workers_.measure(0, kRace, request));
-  const double begun = hooks_.now();
-  Json answer;
-  while (answer.is_null()) {
-    TRY(const std::vector<WorkEvent> events, workers_.wait(kTick_s));
-    account();
-    for (const WorkEvent& event : events) {
-      if (event.kind == WorkEvent::Kind::LaneEnded && event.lane == 0)
-        answer = Json{{"error", {{"what", "the race"}, {"why", event.words}}}};
-      if (event.kind == WorkEvent::Kind::Measured && event.id == kRace) answer = event.answer;
-    }
-    if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
-    if (hooks_.now() - begun > task_.lane_limit_s * static_cast<double>(best.size()))
-      answer = Json{{"error", {{"what", "the race"}, {"why", "it did not finish in time"}}}};
-  }
-  measuring_.clear();
-  if (answer.contains("error")) {
-    findings.push_back("the fastest were not timed in turns: " + reason_of(answer));
-    return finalists;
-  }
-  for (size_t i = 0; i < finalists.size(); ++i) {
-    Finalist& one = finalists[i];
-    one.us = answer["us"][i].get<double>();
-    one.low_us = answer["low_us"][i].get<double>();
-    one.high_us = answer["high_us"][i].get<double>();
-    one.ratio = answer["ratio"][i][0].get<double>();
-    one.ratio_low = answer["ratio"][i][1].get<double>();
-    one.ratio_high = answer["ratio"][i][2].get<double>();
-  }
-  if (answer.contains("findings"))
-    for (const Json& finding : answer["findings"]) findings.push_back(finding.get<std::string>());
-  std::ranges::stable_sort(finalists, {}, &Finalist::us);
-  return finalists;
 }
 
 }  // namespace kiln::tune

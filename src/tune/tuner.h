@@ -97,6 +97,8 @@ class Tuner {
   Result<std::map<std::string, std::string>> libraries_of(const std::vector<Outcome>& outcomes);
   Progress progress(std::string doing) const;
 
+  static constexpr double kWait_s = 0.2;  // so long nothing need happen before times are looked at
+
   const Space& space_;
   Search search_;
   Journal& journal_;
@@ -115,7 +117,8 @@ class Tuner {
   uint64_t done_before_ = 0;
 };
 
-// The outcome with the least time, or nothing.
+// The timed outcomes with the least times, the fastest first; the first of them, or nothing.
+std::vector<Outcome> fastest(const std::vector<Outcome>& outcomes, size_t count);
 std::optional<Outcome> best_of(const std::vector<Outcome>& outcomes);
 
 }  // namespace kiln::tune

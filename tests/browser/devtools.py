@@ -141,6 +141,18 @@ class Browser:
         x, y = self._place_of(selector)
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def theme(self, name: str) -> None:
+        """What the page is told of the user's wish: light, dark or nothing."""
+        features = [{"name": "prefers-color-scheme", "value": name}] if name else []
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def pictures(self, name: str) -> None:
+        """Of the page in both themes, where somebody wants to look at it: KILN_SCREENSHOTS names the folder."""
+        folder = os.environ.get("KILN_SCREENSHOTS")
+        for theme in ("light", "dark") if folder else ():
+            self.theme(theme)
+            self.screenshot(Path(folder) / f"{name}-{theme}.png")
+
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 

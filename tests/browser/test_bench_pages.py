@@ -1,25 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the pages of benchmarks, cold starts and profiles work in a real browser: charts, zoom, two themes, no network?
-
-KILN_SCREENSHOTS=FOLDER keeps pictures of them.
-"""
+"""Do the pages of benchmarks, cold starts and profiles work in a real browser: charts, zoom, two themes, no network?"""
 
 from __future__ import annotations
 
 import math
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from devtools import Browser
 
-sys.path.insert(0, str(Path(__file__).parent))
-from devtools import Browser, find_browser
-
-ROOT = Path(__file__).resolve().parents[2]
-STAGE = Path(os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage")
-sys.path.insert(0, str(STAGE))
 READY = "document.readyState === 'complete'"
 
 
@@ -159,35 +149,14 @@ def cold() -> dict:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    from kiln import _measure
-
-    folder = tmp_path_factory.mktemp("pages")
+def pages(render: Callable[..., Path]) -> dict[str, Path]:
     sweep = [result(f"my_add(f32 2^{bits})", 12 * 2**bits / 3.9e6 + 4, 2**bits) for bits in (20, 22, 24, 26)]
     past = [result("my_add(f32 2^20)", 7 + 0.1 * i, 2**20) for i in range(8)]
-    found = {}
-    for name, kind, value in (
-        ("bench", "html", {"results": sweep, "history": past}),
-        ("profile", "profile-html", profile()),
-        ("cold", "cold-html", cold()),
-    ):
-        found[name] = folder / f"{name}.html"
-        found[name].write_text(_measure.render(kind, value))
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = find_browser()
-    if not program:
-        pytest.skip("no chromium")
-    browser = Browser(program)
-    yield browser
-    browser.close()
-
-
-def scheme(browser: Browser, name: str) -> None:
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+    return {
+        "bench": render("bench", "html", {"results": sweep, "history": past}),
+        "profile": render("profile", "profile-html", profile()),
+        "cold": render("cold", "cold-html", cold()),
+    }
 
 
 @pytest.mark.parametrize("name", ["bench", "profile", "cold"])
@@ -208,10 +177,9 @@ def test_a_page(browser: Browser, pages: dict[str, Path], name: str) -> None:
     )
     colours = []
     for theme in ("light", "dark"):
-        scheme(browser, theme)
+        browser.theme(theme)
         colours.append(browser.run("getComputedStyle(document.body).backgroundColor"))
-        if folder := os.environ.get("KILN_SCREENSHOTS"):
-            browser.screenshot(Path(folder) / f"{name}-{theme}.png")
+    browser.pictures(name)
     assert colours[0] != colours[1]
     assert browser.complaints() == []
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln build --timeline` work in a real browser: every step drawn inside of the chart, two themes, no network?
-
-KILN_SCREENSHOTS=FOLDER keeps pictures of it.
-"""
+"""Does the page of `kiln build --timeline` work in a real browser: every step drawn inside of the chart, two themes, no network?"""
 
 from __future__ import annotations
 
@@ -10,13 +7,11 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from devtools import Browser, find_browser
+from devtools import Browser
 
-KILN = os.environ.get("KILN_BIN", "kiln")
 READY = "document.readyState === 'complete'"
 # Headers are listed where a step is slow, as cub makes it on any machine.
 SOURCE = """\
@@ -27,13 +22,13 @@ extern "C" void launch_<NAME>(float* p) { <NAME><<<1, 32>>>(p); }
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
     folder = tmp_path_factory.mktemp("timeline")
     (folder / "twice.cu").write_text(SOURCE.replace("<NAME>", "twice"))
     subprocess.run(
-        [KILN, "build", "twice.cu", "--arch", "8.0;9.0", "--timeline", "page.html"],
+        [command, "build", "twice.cu", "--arch", "8.0;9.0", "--timeline", "page.html"],
         cwd=folder,
         env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
         check=True,
@@ -42,14 +37,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(page: Path) -> Iterator[Browser]:
-    program = find_browser()
-    if not program:
-        pytest.skip("no chromium")
-    browser = Browser(program)
+def browser(browser: Browser, page: Path) -> Browser:
     browser.open(page, READY)
-    yield browser
-    browser.close()
+    return browser
 
 
 def titles(browser: Browser) -> list[str]:
@@ -98,14 +88,14 @@ def contrast(one: list[float], other: list[float]) -> float:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_both_themes_can_be_read(browser: Browser, theme: str) -> None:
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    browser.theme(theme)
     color = "(s, p) => getComputedStyle(document.querySelector(s))[p].match(/[\\d.]+/g).map(Number)"
     page_color = browser.run(f"({color})('body', 'backgroundColor')")
     assert (sum(page_color[:3]) < 200) == (theme == "dark")
     for selector, name in (("body", "color"), ("p", "color"), ("td", "color"), ("svg text", "fill")):
         assert contrast(browser.run(f"({color})('{selector}', '{name}')"), page_color) >= 4.5, (selector, theme)
-    if folder := os.environ.get("KILN_SCREENSHOTS"):
-        browser.screenshot(Path(folder) / f"build-timeline-{theme}.png")
+    if theme == "dark":
+        browser.pictures("build-timeline")
 
 
 def test_no_error_no_network_and_the_trace_says_the_same(browser: Browser, page: Path) -> None:

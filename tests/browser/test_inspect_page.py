@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln inspect --html` work in a real browser: links, search, folding, no error, no network?
-
-KILN_SCREENSHOTS=FOLDER keeps pictures of it.
-"""
+"""Does the page of `kiln inspect --html` work in a real browser: links, search, folding, no error, no network?"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from devtools import Browser, find_browser
+from devtools import Browser
 
 SOURCE = """\
 __device__ __forceinline__ float series(float x, int k) {
@@ -27,13 +23,12 @@ __global__ void first(const float* a, float* b, int n) {
 }
 __global__ void second(double* p) { p[threadIdx.x] *= 3; }
 """
-KILN = os.environ.get("KILN_BIN", "kiln")
 READY = "document.documentElement !== null && document.documentElement.dataset.ready === 'yes'"
 LIT = "document.querySelectorAll('#{pane} .line.{kind}').length"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
     folder = tmp_path_factory.mktemp("page")
@@ -51,20 +46,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "two.so",
     ]
     subprocess.run(build, cwd=folder, check=True)
-    subprocess.run([KILN, "inspect", "two.so", "--html", "page.html"], cwd=folder, check=True)
+    subprocess.run([command, "inspect", "two.so", "--html", "page.html"], cwd=folder, check=True)
     return folder / "page.html"
 
 
 @pytest.fixture(scope="module")
-def browser(page: Path) -> Iterator[Browser]:
-    program = find_browser()
-    if not program:
-        pytest.skip("no chromium")
-    browser = Browser(program)
+def browser(browser: Browser, page: Path) -> Browser:
     browser.open(page, READY)
     choose(browser, "first")
-    yield browser
-    browser.close()
+    return browser
 
 
 def choose(browser: Browser, kernel: str) -> None:
@@ -187,11 +177,11 @@ def test_no_complaint_and_no_request(browser: Browser) -> None:
     assert browser.complaints() == []
 
 
-def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:
+def test_hostile_names_stay_text(browser: Browser, command: str, tmp_path: Path) -> None:
     """A file whose name is markup must not become markup."""
     name = "<img src=x onerror=document.title=1>.ptx"
     (tmp_path / name).write_text(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n")
-    subprocess.run([KILN, "inspect", name, "--html", "page.html"], cwd=tmp_path, check=True)
+    subprocess.run([command, "inspect", name, "--html", "page.html"], cwd=tmp_path, check=True)
     browser.open(tmp_path / "page.html", READY)
     assert browser.run("document.querySelectorAll('img').length") == 0
     assert browser.run("document.title") == name

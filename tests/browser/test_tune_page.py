@@ -1,24 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln tune` work in a real browser: the heat map over any two axes, the table that sorts, no network?
-
-KILN_SCREENSHOTS=FOLDER keeps pictures of it.
-"""
+"""Does the page of `kiln tune` work in a real browser: the heat map over any two axes, the table that sorts, no network?"""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+from devtools import Browser
 
-sys.path.insert(0, str(Path(__file__).parent))
-from devtools import Browser, find_browser
-
-ROOT = Path(__file__).resolve().parents[2]
-STAGE = Path(os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage")
-sys.path.insert(0, str(STAGE))
 READY = "document.readyState === 'complete'"
 PARAMS = {"BLOCK_M": ["32", "64", "128"], "BLOCK_N": ["32", "64", "96", "128"], "WARPS": ["2", "4", "8"]}
 
@@ -55,23 +44,9 @@ def result(timed: bool) -> dict:
     }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = find_browser()
-    if not program:
-        pytest.skip("no chromium")
-    browser = Browser(program)
-    yield browser
-    browser.close()
-
-
-def show(browser: Browser, folder: Path, timed: bool) -> None:
-    from kiln import _measure
-
-    page = folder / "tune.html"
-    page.write_text(_measure.render("tune-html", result(timed)))
+def show(browser: Browser, render: Callable[..., Path], timed: bool) -> None:
     browser.messages.clear()
-    browser.open(page, READY)
+    browser.open(render("tune", "tune-html", result(timed)), READY)
 
 
 def cells(browser: Browser) -> list[list[str]]:
@@ -80,8 +55,8 @@ def cells(browser: Browser) -> list[list[str]]:
     )
 
 
-def test_the_heat_map_shows_the_best_of_the_other_axes(browser: Browser, tmp_path: Path) -> None:
-    show(browser, tmp_path, True)
+def test_the_heat_map_shows_the_best_of_the_other_axes(browser: Browser, render: Callable[..., Path]) -> None:
+    show(browser, render, True)
     table = cells(browser)
     assert [row[0] for row in table] == PARAMS["BLOCK_M"]
     assert table[2][1:] == ["496.0 us", "400.0 us", "496.0 us", "592.0 us"]
@@ -93,15 +68,12 @@ def test_the_heat_map_shows_the_best_of_the_other_axes(browser: Browser, tmp_pat
     )
     assert heats[1] == 1 and heats[0] > heats[3]
     assert "NVIDIA H200" in browser.run("document.body.innerText")
-    if folder := os.environ.get("KILN_SCREENSHOTS"):
-        for theme in ("light", "dark"):
-            browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-            browser.screenshot(Path(folder) / f"tune-{theme}.png")
+    browser.pictures("tune")
     assert browser.complaints() == []
 
 
-def test_other_axes_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
-    show(browser, tmp_path, True)
+def test_other_axes_can_be_chosen(browser: Browser, render: Callable[..., Path]) -> None:
+    show(browser, render, True)
     browser.run(
         "const s = document.getElementById('columns'); s.value = 'WARPS'; s.dispatchEvent(new Event('change')); 0"
     )
@@ -116,8 +88,8 @@ def test_other_axes_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
     assert "</script>" in browser.run("document.querySelectorAll('.heat tbody tr')[3].cells[3].title")
 
 
-def test_the_table_sorts(browser: Browser, tmp_path: Path) -> None:
-    show(browser, tmp_path, True)
+def test_the_table_sorts(browser: Browser, render: Callable[..., Path]) -> None:
+    show(browser, render, True)
     first = "document.querySelector('#all tr:nth-child(2) td:nth-child({})').textContent"
     assert browser.run(first.format(2)) == "400.00"
     browser.run("document.querySelectorAll('#all th')[2].click(); 0")
@@ -126,8 +98,8 @@ def test_the_table_sorts(browser: Browser, tmp_path: Path) -> None:
     assert browser.run(first.format(3)) == "136"
 
 
-def test_without_a_gpu_it_says_so(browser: Browser, tmp_path: Path) -> None:
-    show(browser, tmp_path, False)
+def test_without_a_gpu_it_says_so(browser: Browser, render: Callable[..., Path]) -> None:
+    show(browser, render, False)
     assert "Nothing was timed" in browser.run("document.getElementById('best').textContent")
     assert cells(browser)[0][1] == "right"
     assert browser.complaints() == []

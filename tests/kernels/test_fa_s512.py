@@ -98,6 +98,30 @@ def test_infinite_logits_of_one_sign(module, device):
     check("out", out, right_attention(q, k[:, :, keep], v[:, :, keep], False)[0], 0.02)
 
 
+def test_values_that_are_not_finite_go_where_they_are_seen(module, device):
+    q, k, v = inputs(device, 1, 1, 70, 64, torch.bfloat16)
+    v[0, 0, 40, 3], v[0, 0, 50, 7] = float("inf"), float("nan")
+    out, lse = module.forward_portable(q, k, v, True)
+    right, _ = right_attention(q, k, v, True)
+    assert lse.isfinite().all()  # of scores alone
+    # Rows from 40 on see the first, from 50 on the second; a zero weight times infinity is NaN in any tile that was loaded.
+    assert (~out[0, 0, 40:, 3].isfinite()).all() and out[0, 0, 50:, 7].isnan().all()
+    clean = [c for c in range(64) if c not in (3, 7)]
+    check("other columns", out[..., clean], right[..., clean], 0.02)
+
+
+def rows_apart(x, elements):
+    """The same values, rows so far apart."""
+    wide = x.new_zeros(*x.shape[:3], elements)
+    wide[..., : x.shape[3]] = x
+    return wide[..., : x.shape[3]]
+
+
+def one_element_off(x):
+    memory = x.new_zeros(x.numel() + 8)
+    return memory[1 : 1 + x.numel()].view(x.shape)
+
+
 @pytest.mark.parametrize(
     "change,text",
     [
@@ -108,6 +132,12 @@ def test_infinite_logits_of_one_sign(module, device):
         (lambda q, k, v: (q, k, v[:, :, :5]), "same sizes"),
         (lambda q, k, v: (q, k[:, :, :0], v[:, :, :0]), "no rows"),
         (lambda q, k, v: (q.transpose(2, 3).contiguous().transpose(2, 3), k, v), "stride 1"),
+        (lambda q, k, v: (rows_apart(q, 68), k, v), "multiple of 8"),
+        (lambda q, k, v: (q, one_element_off(k), v), "k must start at a multiple of 16 bytes"),
+        (lambda q, k, v: (q[..., :0], k[..., :0], v[..., :0]), "head dim"),
+        (lambda q, k, v: (q[0], k[0], v[0]), "batch, heads, sequence, head dim"),
+        (lambda q, k, v: (q, k.expand(2, -1, -1, -1), v.expand(2, -1, -1, -1)), "agree in batch"),
+        (lambda q, k, v: (q, k, v.to("meta")), "device|meta"),
     ],
 )
 def test_refusals(module, device, change, text):
@@ -116,10 +146,25 @@ def test_refusals(module, device, change, text):
         module.forward(*change(q, k, v))
 
 
-def test_nothing_to_do(module, device):
+@pytest.mark.parametrize(
+    "change", [lambda x: x[:0], lambda x: x[:, :0], lambda x: x[:, :, :0]], ids=["batch", "heads", "rows"]
+)
+def test_nothing_to_do(module, device, change):
+    q, k, v = map(change, inputs(device, 1, 2, 64, 64, torch.bfloat16))
+    out, lse = module.forward(q, k, v)
+    assert out.shape == q.shape and lse.shape == q.shape[:3]
+
+
+def test_no_heads_to_share(module, device):
     q, k, v = inputs(device, 1, 2, 64, 64, torch.bfloat16)
-    out, lse = module.forward(q[:0], k[:0], v[:0])
-    assert out.shape == (0, 2, 64, 64) and lse.shape == (0, 2, 64)
+    with pytest.raises(RuntimeError, match="a multiple of those of k: 2 and 0"):
+        module.forward(q, k[:, :0], v[:, :0], enable_gqa=True)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
+def test_scales_that_mean_nothing(module, device, scale):
+    with pytest.raises(RuntimeError, match="scale must be positive and finite"):
+        module.forward(*inputs(device, 1, 1, 8, 64, torch.bfloat16), scale=scale)
 
 
 @pytest.mark.parametrize("sq,sk,h_kv,causal", [(70, 70, 2, False), (70, 70, 1, True), (40, 70, 2, True)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -125,39 +126,58 @@ def test_a_build_bakes_in_the_choice(command, tuned):
         [*line[:3], "--arch", "8.0", "-DBLOCK=96", "--json"], capture_output=True, text=True, check=False
     )
     assert json.loads(plain.stdout)["library"] == built["library"]
+    release = subprocess.run([*line, "--release"], capture_output=True, text=True, check=False)
+    assert release.returncode == 0, release.stderr
+    library = json.loads(release.stdout)["library"]
+    called = subprocess.run(
+        [str(command), "call", library, "shift", "ones:f32:300", "by=2", "--expect", "full=3:f32:300"],
+        capture_output=True, text=True, check=False, env={**os.environ, "KILN_DEVICE": "engine"},
+    )  # fmt: skip
+    assert called.returncode == 0, called.stderr
+    kernels = subprocess.run([str(command), "inspect", library, "--json"], capture_output=True, text=True, check=True)
+    assert '"BLOCK=96"' in kernels.stdout or "96" in kernels.stdout
     none = subprocess.run([*line[:3], "--arch", "8.6", "--tuned"], capture_output=True, text=True, check=False)
     assert none.returncode == 2 and "none is for 8.6" in none.stderr
 
 
+def block_of(op, *args) -> int:
+    """Of the one kernel that a call launches on the engine."""
+    import kiln
+
+    text = str(kiln.profile(op, *args))
+    return int(re.search(r"blocks of (\d+)", text).group(1))
+
+
 def test_a_load_picks_by_shape_and_gpu(command, tuned, monkeypatch):
+    """On the engine, which is told to be one GPU after the other."""
     import kiln
     import torch
     from kiln import tuned as tuned_package
 
     folder, _ = tuned
-    write_tuned(folder, entry(), entry(gpu="GPU B", defines=["BLOCK=32"]))
+    write_tuned(folder, entry(), entry(gpu="GPU B", defines=["BLOCK=32"], **{"with": ["MODE=0", "ALONE"]}, arch="8.0"))
     module = kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
     x = torch.randn(300)
-    assert torch.equal(module.shift(x, 2.0), x + 2)  # on the CPU: the defaults
-    assert module.shift.choice(x, 2.0) is None
-    schema = module.default.shift._kiln_overloads()[0]._schema
-    entries = tuned_package.read_entries(folder / "tunable.tuned.json")
+    assert torch.equal(module.shift(x, 2.0), x + 2)  # no GPU: the defaults
+    assert module.shift.choice(x, 2.0) is None and block_of(module.shift, x, 2.0) == 64
 
-    def pick(gpu: str, compute: str, shape: str):
-        call = tuned_package.named([shape], {"by": 2}, schema)
-        found = tuned_package.pick(entries, "shift", call, schema, gpu, compute)
-        return found and found.defines
+    def on(gpu: str, compute: str) -> None:
+        module.shift._known.clear()
+        monkeypatch.setattr(tuned_package, "gpu_of", lambda values: (gpu, compute))
 
-    assert pick("GPU A", "8.0", "f32 300") == ("BLOCK=96",)
-    assert pick("GPU B", "8.0", "f32 300") == ("BLOCK=32",)
-    assert pick("GPU C", "8.0", "f32 300") == ("BLOCK=96",)  # another model of the same architecture
-    assert pick("GPU C", "9.0", "f32 300") is None
-    assert pick("GPU A", "8.0", "f32 301") is None
-    monkeypatch.setattr(tuned_package.TunedOp, "choice", lambda self, *args, **kwargs: entries[0])
-    module.shift._known.clear()
-    assert torch.equal(module.shift(x, 2.0), x + 2)
-    (op,) = module.shift._known.values()
-    assert "tuned" in str(op)
+    for gpu, compute, length, block in (
+        ("GPU A", "8.0", 300, 96),
+        ("GPU B", "8.0", 300, 32),
+        ("GPU C", "8.0", 300, 96),  # another model of the same architecture
+        ("GPU C", "9.0", 300, 64),
+        ("GPU A", "8.0", 301, 64),
+    ):
+        on(gpu, compute)
+        x = torch.randn(length)
+        assert torch.equal(module.shift(x, by=2.0), x + 2)
+        assert block_of(module.shift, x, 2.0) == block, (gpu, compute, length)
+    on("GPU A", "8.0")
+    assert module.shift.choice(torch.randn(300), 3.0) is None  # tuned for by=2
 
 
 def test_a_bad_tuned_file_says_what_is_wrong(command, tuned):

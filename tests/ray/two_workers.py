@@ -5,7 +5,8 @@
     make test-ray            (PYTHON names one that has ray; the stage is build/release/stage)
 
 Every variant is built once, by both workers between them, one that crashes is passed over, all outcomes are in one journal, and a
-killed run goes on. Exit code 0 or 1; 0 with "skipped" where ray is not installed.
+killed run goes on; workers with GPUs of two models (a stand-in for the lane says so) are refused. Exit code 0 or 1; 0 with "skipped"
+where ray is not installed.
 """
 
 from __future__ import annotations
@@ -27,13 +28,34 @@ def check(what: str, holds: bool) -> int:
     return 0 if holds else 1
 
 
-def tune(folder: Path, address: str, *words: str) -> tuple[subprocess.CompletedProcess, dict]:
+def tune(
+    folder: Path, address: str, *words: str, device: str = "engine", **env: str
+) -> tuple[subprocess.CompletedProcess, dict]:
     line = [
-        str(STAGE / "kiln/bin/kiln"), "tune", str(folder / "tunable.cu"), "shift", "randn:f32:300", "by=2", "--device", "engine",
-        "--ray", address, "--limit", "20", "--journal", str(folder / "journal.jsonl"), "--json", *words,
+        str(STAGE / "kiln/bin/kiln"), "tune", str(folder / "tunable.cu"), "shift", "randn:f32:300", "by=2",
+        *(["--device", device] if device else []), "--ray", address, "--limit", "20", "--journal", str(folder / "journal.jsonl"), "--json", *words,
     ]  # fmt: skip
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env={**os.environ, **env})
     return done, json.loads(done.stdout) if done.stdout.strip() else {}
+
+
+# A kiln whose lanes, and they alone, say that each is a GPU of another model.
+OTHER_GPUS = """\
+#!/bin/sh
+[ "$1 $2" = "tune --measuring" ] || exec {kiln} "$@"
+name=B; mkdir {folder}/first 2>/dev/null && name=A
+read line
+echo '{{"device": {{"kind": "cuda", "name": "GPU '$name'", "compute": "9.0"}}}}'
+cat >/dev/null
+"""
+
+
+def other_gpus(folder: Path) -> str:
+    """The path of such a kiln."""
+    path = folder / "kiln-of-other-gpus"
+    path.write_text(OTHER_GPUS.format(kiln=STAGE / "kiln/bin/kiln", folder=folder))
+    path.chmod(0o755)
+    return str(path)
 
 
 def main() -> int:
@@ -70,6 +92,11 @@ def main() -> int:
         failed += check(f"both workers checked: lanes {lanes}", lanes == {0, 1})
         lines = (folder / "journal.jsonl").read_text().splitlines()
         failed += check("one journal has all of them", len(lines) == 8)
+        mixed, _ = tune(
+            folder, cluster.address, "--param", "BLOCK=32", "--fresh", device="", KILN_BIN=other_gpus(folder)
+        )
+        failed += check(f"two models of GPU are refused: {mixed.stderr.strip()[-300:]}",
+                        mixed.returncode == 3 and "times of GPU A, GPU B cannot be compared" in mixed.stderr)  # fmt: skip
         wrong, _ = tune(folder, "10.255.255.1:1", "--param", "BLOCK=32")
         failed += check(f"no cluster at an address: {wrong.stderr.strip()[-300:]}", wrong.returncode == 3)
     cluster.shutdown()

@@ -138,19 +138,27 @@ tune::Hooks hooks_for(ProgressLine& line, Context& context) {
   return hooks;
 }
 
-Status save_choice(const Options& options, const TunePlan& plan, const TunePlace& place, const Json& result,
-                   Context& context) {
+struct Session {
+  TunePlan plan;
+  TunePlace place;
+  build::Request request;
+  std::optional<sys::FileLock> alone;  // two at a time would take each other's libraries away
+  std::unique_ptr<tune::Workers> workers;
+};
+
+Status save_choice(const Options& options, const Session& session, const Json& result, Context& context) {
   if (options.no_save || !result.value("timed", false) || result["best"].is_null()) return {};
   sys::Files& files = sys::real_files();
-  const fs::path path = options.save.empty() ? place.tuned : context.directory / options.save;
+  const fs::path path = options.save.empty() ? session.place.tuned : context.directory / options.save;
   tune::Choices choices;
   if (files.state(path).is_file()) {
     TRY(const std::string text, files.read(path));
     TRY(choices, tune::parse_choices(text, path.string()));
   }
-  tune::put(choices, {plan.op, argument_kinds(plan.arguments), result["device"].value("name", ""),
+  tune::put(choices, {session.plan.op, argument_kinds(session.plan.arguments), result["device"].value("name", ""),
                       result["device"].value("compute", ""), result["best"]["defines"].get<std::vector<std::string>>(),
-                      result["best"].value("us", 0.0), result.value("date", ""), KILN_VERSION_STRING});
+                      result["best"].value("us", 0.0), result.value("date", ""), KILN_VERSION_STRING,
+                      session.request.defines, session.request.arch});
   CHECK_OK(files.write(path, tune::write_choices(choices)));
   context.note("saved the choice in " + path.string() +
                ": kiln build --tuned takes it, kiln.load(..., tuned=True) too");
@@ -171,14 +179,6 @@ Status write_results(const Options& options, const Json& result, const fs::path&
   CHECK_OK(write(options.markdown, tune::result_markdown(result)));
   return write(options.html, options.html.empty() ? "" : report::tune_page(result));
 }
-
-struct Session {
-  TunePlan plan;
-  TunePlace place;
-  build::Request request;
-  std::optional<sys::FileLock> alone;  // two at a time would take each other's libraries away
-  std::unique_ptr<tune::Workers> workers;
-};
 
 Result<std::unique_ptr<tune::LocalWorkers>> open_local(const Options& options, const build::Request& request,
                                                        const fs::path& folder, Context& context) {
@@ -328,7 +328,7 @@ Result<int> run(Options& options, Context& context) {
   session.workers.reset();
   (void)files.remove(session.place.folder / "variants");
   CHECK_OK(write_results(options, result, folder, context));
-  CHECK_OK(save_choice(options, session.plan, session.place, result, context));
+  CHECK_OK(save_choice(options, session, result, context));
   context.json ? context.print_json(result) : context.print(tune::result_text(result));
   const bool any_right = result["counts"].contains("timed") || result["counts"].contains("checked");
   return any_right ? 0 : static_cast<int>(Fault::Work);

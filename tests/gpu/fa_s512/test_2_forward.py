@@ -18,6 +18,12 @@ def inputs(b, h, sq, d, dtype, h_kv=None, sk=None, seed=0):
     return new(b, h, sq, d), new(b, h_kv, sk, d), new(b, h_kv, sk, d)
 
 
+def many_rows(d, dtype=torch.bfloat16):
+    """More than four tiles of 128 rows a multiprocessor, in heads of 512 rows."""
+    processors = torch.cuda.get_device_properties(0).multi_processor_count
+    return inputs(processors // 16 + 1, 16, 512, d, dtype)
+
+
 def verify(op, margins, case, q, k, v, causal, scale=None, **more):
     out, lse = op(q, k, v, causal, scale=scale, **more)
     torch.cuda.synchronize()
@@ -50,9 +56,10 @@ def test_a_lengths(op, margins, s, d, causal, dtype):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("d", [64, 128])
 def test_b_many_tiles_a_block(op, margins, d, causal):
-    """More tiles than SMs: buffers and parities go round, Q and the store share theirs."""
-    q, k, v = inputs(8, 16, 512, d, torch.bfloat16)
-    verify(op, margins, f"8 x 16 heads D={d} causal={causal}", q, k, v, causal)
+    """More tiles than SMs: buffers and parities go round, Q and the store share theirs. Enough of them for tiles of 192 rows
+    at D=64."""
+    q, k, v = many_rows(d)
+    verify(op, margins, f"many rows D={d} causal={causal}", q, k, v, causal)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -105,6 +112,18 @@ def test_h_rows_of_nan_and_infinity(op):
         (lambda q, k, v: (q.float(), k.float(), v.float()), "bf16 or f16"),
         (lambda q, k, v: (q, k.half(), v), "one dtype"),
         (lambda q, k, v: (q[..., :40], k[..., :40], v[..., :40]), "head dim"),
+        (lambda q, k, v: tuple(torch.randn(1, 2, 64, 65, device="cuda").bfloat16() for _ in range(3)), "head dim"),
+        (lambda q, k, v: (q, k.cpu(), v.cpu()), "one device|same device|cpu"),
+        (lambda q, k, v: (q, k[:, :, :0], v[:, :, :0]), "no rows"),
+        (lambda q, k, v: (torch.randn(1, 2, 64, 68, device="cuda").bfloat16()[..., :64], k, v), "multiple of (8|16)"),
+        (
+            lambda q, k, v: (
+                torch.randn(1 << 13, device="cuda").bfloat16()[1:].as_strided((1, 2, 50, 64), (6400, 3200, 64, 1)),
+                k[:, :, :50],
+                v[:, :, :50],
+            ),
+            "multiple of 16",
+        ),
         (lambda q, k, v: (q, k[:, :1], v[:, :1]), "enable_gqa"),
         (lambda q, k, v: (q, k, v[:, :, :5]), "same sizes"),
         (lambda q, k, v: (q[0], k[0], v[0]), "sequence"),

@@ -12,7 +12,9 @@ using testing::HasSubstr;
 
 Choice choice(std::vector<std::string> arguments, std::string gpu, std::string compute,
               std::vector<std::string> defines) {
-  return {"op", std::move(arguments), std::move(gpu), std::move(compute), std::move(defines), 5, "today", "0.1"};
+  return {
+      "op",  std::move(arguments), std::move(gpu), std::move(compute), std::move(defines), 5, "today", "0.1", {"ALONE"},
+      "9.0a"};
 }
 
 TEST(Choices, AreReadAsTheyWereWritten) {
@@ -22,6 +24,8 @@ TEST(Choices, AreReadAsTheyWereWritten) {
   ASSERT_TRUE(read);
   ASSERT_EQ(read->entries.size(), 1u);
   EXPECT_THAT(read->entries[0].defines, ElementsAre("B=1"));
+  EXPECT_THAT(read->entries[0].with, ElementsAre("ALONE"));
+  EXPECT_EQ(read->entries[0].arch, "9.0a");
 }
 
 TEST(Choices, ANewerOneTakesThePlaceOfTheSameShapeAndGpu) {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why did a build or a measurement fail, in one line for a table?
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace kiln::tune {
+
+// The first line, cut where it is very long.
+std::string first_line(const std::string& text);
+// "error: static assertion failed" of a compiler's log in answer["error"]["why"], else the first line.
+std::string reason_of(const Json& answer);
+// The line of that log with this part; "" if there is none.
+std::string line_with(const Json& answer, std::string_view part);
+
+}  // namespace kiln::tune
