@@ -16,11 +16,15 @@ std::string median_cell(const Json& contender, const char* key) {
 
 std::string contenders_table(const Json& result) {
   const bool gpu = words(result, "time") != "engine time";
+  const Json& contenders = part(result, "contenders");
+  const bool flops =
+      std::any_of(contenders.begin(), contenders.end(), [](const Json& one) { return one.contains("tflop_per_s"); });
   std::vector<std::vector<std::string>> rows;
   rows.push_back(gpu ? std::vector<std::string>{"", "time (cold L2)", "95 %", "samples", "hot L2", "in a row", "graph",
-                                                "kernels", "launch", "GB/s", "of copy", "TFLOP/s"}
+                                                "kernels", "launch", "GB/s", "of copy"}
                      : std::vector<std::string>{"", "time", "95 %", "samples", "in a row", "first call"});
-  for (const Json& one : part(result, "contenders")) {
+  if (gpu && flops) rows.back().push_back("TFLOP/s");
+  for (const Json& one : contenders) {
     const Json& cold = part(one, "cold");
     std::vector<std::string> row = {
         escape(words(one, "name")), time_text(number(cold, "median_ns")),
@@ -30,7 +34,7 @@ std::string contenders_table(const Json& result) {
       for (const char* key : {"hot", "batched", "graph", "kernel", "launch"}) row.push_back(median_cell(one, key));
       row.push_back(one.contains("gb_per_s") ? fmt::format("{:.0f}", number(one, "gb_per_s")) : "");
       row.push_back(one.contains("of_copy") ? fmt::format("{:.0f} %", 100 * number(one, "of_copy")) : "");
-      row.push_back(one.contains("tflop_per_s") ? fmt::format("{:.3g}", number(one, "tflop_per_s")) : "");
+      if (flops) row.push_back(one.contains("tflop_per_s") ? fmt::format("{:.3g}", number(one, "tflop_per_s")) : "");
     } else {
       row.push_back(median_cell(one, "batched"));
       row.push_back(time_text(number(one, "first_ns")));

@@ -31,6 +31,8 @@ svg .stroke { stroke:var(--c); fill:none; stroke-width:2 } svg .area { fill:var(
 svg .mark { fill:var(--c); stroke:var(--back); stroke-width:1 } svg .bar { fill:var(--c) } svg .roof { stroke:var(--soft); stroke-dasharray:5 4; fill:none }
 .key { display:flex; flex-wrap:wrap; gap:4px 18px; font-size:13px; margin:4px 0 } .key i { display:inline-block; width:12px; height:12px;
   border-radius:3px; background:var(--c); margin-right:6px; vertical-align:-1px }
+button { font:inherit; font-size:13px; color:var(--text); background:var(--panel); border:1px solid var(--line); border-radius:5px;
+  padding:2px 10px; cursor:pointer } button:hover { border-color:var(--soft) }
 )css";
 
 }  // namespace

@@ -156,7 +156,8 @@ constexpr std::string_view kScript = R"js(
 std::string profile_page(const Json& profile) {
   const bool gpu = words(profile, "time") == "GPU time";
   std::string body =
-      "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover rect{fill-opacity:.75}</style>\n";
+      "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover rect{fill-opacity:.75} "
+      ".ops th:last-child,.ops td:last-child{text-align:left;padding-left:12px}</style>\n";
   body += fmt::format(
       "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
       escape(words(profile, "title")), escape(words(profile, "verdict")), us_text(number(profile, "wall_us")),
@@ -167,7 +168,7 @@ std::string profile_page(const Json& profile) {
   std::vector<std::vector<std::string>> rows = {
       {"op", "CPU", "CPU self", gpu ? "GPU" : "engine", gpu ? "GPU self" : "", "shapes; grid x block"}};
   tree_rows(part(profile, "tree"), 0, rows);
-  body += "<h2>Ops</h2>\n" + table(rows);
+  body += "<h2>Ops</h2>\n<div class=\"ops\">" + table(rows) + "</div>\n";
   return page("kiln profile: " + words(profile, "title"), body, kScript);
 }
 

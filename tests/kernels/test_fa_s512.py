@@ -137,7 +137,6 @@ def one_element_off(x):
         (lambda q, k, v: (q[..., :0], k[..., :0], v[..., :0]), "head dim"),
         (lambda q, k, v: (q[0], k[0], v[0]), "batch, heads, sequence, head dim"),
         (lambda q, k, v: (q, k.expand(2, -1, -1, -1), v.expand(2, -1, -1, -1)), "agree in batch"),
-        (lambda q, k, v: (q, k, v.to("meta")), "device|meta"),
     ],
 )
 def test_refusals(module, device, change, text):
