@@ -90,6 +90,10 @@ def _recorded(
         recorder = torch.profiler.profile(activities=activities, record_shapes=True, acc_events=True)
     except TypeError:  # an older torch has no acc_events
         recorder = torch.profiler.profile(activities=activities, record_shapes=True)
+    fix = "one profiler at a time can use CUPTI: end the other one"
+    # Starting another one would fail, and end the first.
+    if torch.autograd._profiler_enabled():
+        raise KilnError("cannot profile", "torch's profiler is at work already", fix)
     with engine_launches() as launches:
         try:
             with recorder as seen:
@@ -108,9 +112,7 @@ def _recorded(
         except RuntimeError as error:
             if "rofiler" not in str(error):
                 raise
-            raise KilnError(
-                "cannot profile", str(error).splitlines()[0], "one profiler at a time can use CUPTI: end the other one"
-            ) from None
+            raise KilnError("cannot profile", str(error).splitlines()[0], fix) from None
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -216,6 +216,15 @@ def test_profile_of_a_function():
     assert nested.json["tree"][0]["children"], "an op under its caller"
 
 
+def test_another_profiler_is_told():
+    import kiln
+
+    x = torch.randn(10)
+    with torch.profiler.profile(), pytest.raises(kiln.KilnError, match="one profiler at a time"):
+        kiln.profile(lambda: x * x)
+    assert kiln.profile(lambda: x * x).ops() == ["aten::mul"]  # and when it has gone, it works
+
+
 def test_bytes_of_ops_are_known_by_their_tensors():
     import kiln
     from kiln._moved_bytes import moved_bytes

@@ -134,8 +134,11 @@ def test_a_build_bakes_in_the_choice(command, tuned):
         capture_output=True, text=True, check=False, env={**os.environ, "KILN_DEVICE": "engine"},
     )  # fmt: skip
     assert called.returncode == 0, called.stderr
-    kernels = subprocess.run([str(command), "inspect", library, "--json"], capture_output=True, text=True, check=True)
-    assert '"BLOCK=96"' in kernels.stdout or "96" in kernels.stdout
+    shown = subprocess.run(
+        [str(command), "inspect", library, "--kernels", "--json"], capture_output=True, text=True, check=True
+    )
+    (file,) = json.loads(shown.stdout)["files"]
+    assert [kernel["max_threads"] for kernel in file["kernels"]] == [[96, 1, 1]]
     none = subprocess.run([*line[:3], "--arch", "8.6", "--tuned"], capture_output=True, text=True, check=False)
     assert none.returncode == 2 and "none is for 8.6" in none.stderr
 
@@ -191,3 +194,47 @@ def test_a_bad_tuned_file_says_what_is_wrong(command, tuned):
     os.remove(folder / "tunable.tuned.json")
     with pytest.raises(kiln.KilnError, match="no tuned configuration"):
         kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
+
+
+TABLE = """
+name = "shifted"
+sources = ["tunable.cu"]
+arch = ["8.0"]
+[tune.small]
+op = "shift"
+args = ["randn:f32:300", "by=2"]
+check = ["randn:f32:40", "by=3"]
+params = { BLOCK = [32, 64, 96, 128], MODE = [0] }
+where = ["BLOCK != 64"]
+defines = ["UNUSED=1"]
+shared_bytes = "(BLOCK == 96) * 100000 + (BLOCK == 128) * 200000"
+min_blocks = 2
+"""
+
+
+def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_path):
+    (tmp_path / "tunable.cu").write_text((sources / "tunable.cu").read_text())
+    (tmp_path / "kiln.toml").write_text(TABLE)
+
+    def tune(*words: str, code: int = 0) -> dict:
+        line = [str(command), "tune", ".", "small", "--device", "engine", "--json", *words]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout)
+
+    result = tune()
+    assert result["op"] == "shift" and result["check"] == ["randn:f32:40", "by=3"]
+    assert result["space"]["size"] == 4 and result["space"]["allowed"] == 3  # the constraint forbids one
+    why = {o["defines"][0]: (o["fate"], o.get("reason", "")) for o in result["outcomes"]}
+    assert why == {
+        "BLOCK=32": ("checked", ""),
+        "BLOCK=96": ("pruned", "only 1 blocks fit on a multiprocessor, limited by shared memory"),
+        "BLOCK=128": ("pruned", "a block needs 200000 bytes of shared memory, the GPU has 166912 bytes a block"),
+    }
+    # Another journal: what is pruned by is part of what was asked. Nothing is left, and that is a failure.
+    none = tune("--param", "BLOCK=32", "--max-registers", "4", "--journal", "other.jsonl", code=1)
+    (outcome,) = none["outcomes"]
+    assert outcome["fate"] == "pruned" and re.fullmatch(r"\d+ registers a thread", outcome["reason"])
+    # So many trials and no more.
+    few = tune("--param", "BLOCK=32,160,192", "--trials", "2", "--journal", "few.jsonl")
+    assert few["counts"] == {"checked": 2} and few["mode"] == "search"
