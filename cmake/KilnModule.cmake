@@ -45,6 +45,7 @@ function(kiln_static_libstdcxx target)
   target_link_options(${target} PRIVATE -static-libstdc++)
   if(KILN_SYSROOT)
     target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/old_glibc.c)
+    target_link_options(${target} PRIVATE -Wl,--wrap=exp,--wrap=exp2,--wrap=log,--wrap=log2,--wrap=pow)
   endif()
 endfunction()
 

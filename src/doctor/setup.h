@@ -37,6 +37,7 @@ struct Action {
   std::string python;                 // whose pip
   std::string index;                  // of packages; empty: PyPI
   sys::fs::path result;               // a file that is there when it went well
+  bool optional = false;              // where it fails the rest is done all the same
 };
 
 struct SetupPlan {

@@ -267,7 +267,12 @@ Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Out
   }
   for (const Action& action : plan.actions) {
     if (tell) tell(action.what);
-    CHECK_OK(apply_one(action, options, outside, manifest));
+    Status done = apply_one(action, options, outside, manifest);
+    if (done || (action.optional && done.error().fault == Fault::Environment)) {
+      if (!done && tell) tell(fmt::format("went on without it: {}; {}", done.error().why, done.error().fix));
+      continue;
+    }
+    return done;
   }
   return {};
 }

@@ -38,10 +38,11 @@ void add_folder(EnvValues& values, const std::string& folder) {
 struct Package {
   const char* program;  // in the setup's folder; its first part is the package's own folder
   const char* purpose;
+  bool optional = false;
 };
 constexpr Package kNinja = {project::kSetupNinja, "ninja"};
 constexpr Package kNvcc = {project::kSetupNvcc, "the CUDA compiler"};
-constexpr Package kNvdisasm = {project::kSetupNvdisasm, "nvdisasm"};
+constexpr Package kNvdisasm = {project::kSetupNvdisasm, "nvdisasm", true};
 
 struct Making {
   const Facts& facts;
@@ -62,6 +63,7 @@ void plan_pip(const Making& making, const Package& package, std::vector<std::str
     making.plan.found.push_back(fmt::format("{} at {}", package.purpose, action.result.string()));
     return;
   }
+  action.optional = package.optional;
   action.python = making.facts.python.program.path;
   action.what =
       fmt::format("install {} with pip into {}: {}", package.purpose, action.path.string(), text::join(names, " "));

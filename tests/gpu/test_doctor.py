@@ -29,6 +29,34 @@ def test_the_gpu_and_its_driver_are_seen(tmp_path):
     assert found["arch-pinned"]["verdict"] == "ok", found["arch-pinned"]
 
 
+def test_no_false_alarm(tmp_path):
+    _, found = ask(cwd=tmp_path)
+    assert [row for row in found.values() if row["verdict"] == "fault"] == []
+
+
+def test_code_without_sass_for_this_gpu_is_told(tmp_path):
+    if not shutil.which("nvcc"):
+        pytest.skip("no nvcc")
+    if torch.cuda.get_device_capability() == (8, 0):
+        pytest.skip("PTX of 8.0 is of this GPU")
+    (tmp_path / "k.cu").write_text("__global__ void k(int* p) { *p = 1; }\n")
+    only_ptx = ["-fatbin", "-gencode=arch=compute_80,code=compute_80"]
+    subprocess.run(["nvcc", *only_ptx, "k.cu", "-o", "k.fatbin"], cwd=tmp_path, check=True)
+    _, found = ask("k.fatbin", cwd=tmp_path)
+    assert found["kernel-image"]["verdict"] == "warning" and "PTX" in found["kernel-image"]["reason"], found["kernel-image"]
+
+
+def test_a_library_of_kiln_runs_here(tmp_path):
+    """What a release holds serves this GPU, natively or by its PTX, and its driver floor is kept."""
+    if not shutil.which("nvcc"):
+        pytest.skip("no nvcc")
+    kiln_command = Path(kiln.__file__).parent / "bin/kiln"
+    for words in (["new", "my_ext"], ["build", "--release", "my_ext"]):
+        subprocess.run([kiln_command, *words], cwd=tmp_path, check=True, capture_output=True)
+    code, found = ask("my_ext/build/release/lib/libmy_ext.so", cwd=tmp_path)
+    assert code == 0, [row for row in found.values() if row["verdict"] == "fault"]
+
+
 def test_code_for_another_gpu_is_told(tmp_path):
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")

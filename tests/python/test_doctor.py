@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -373,6 +374,11 @@ def test_a_gpu_that_the_code_does_not_fit(doctor, command, surroundings, tmp_pat
     expect(found, "driver", "fault", "the driver is 535.104.05", "update the driver to 580")
     expect(found, "kernel-image", "fault", "holds sm_80; this GPU is sm_90", "kiln build --arch 9.0")
     expect(found, "ptx-driver", "fault", "needs a driver from 580 on, here is 535.104.05", "update the driver to 580")
+    only_ptx = ["-fatbin", "-gencode=arch=compute_80,code=compute_80"]
+    subprocess.run([nvcc, *only_ptx, "k.cu", "-o", "k.fatbin"], cwd=tmp_path, check=True)
+    found = ask("k.fatbin", LD_LIBRARY_PATH=str(tmp_path))
+    expect(found, "kernel-image", "warning", "no SASS for sm_90: the driver compiles its PTX", "kiln build --arch 9.0")
+    expect(found, "ptx-driver", "fault", "which driver 535.104.05 cannot compile", "update the driver to 580")
 
 
 def test_a_slow_project(doctor, tmp_path):
@@ -400,6 +406,15 @@ def test_a_slow_project(doctor, tmp_path):
     expect(found, "slow-steps", "warning", "slowest: a.o", "split the source of a.o")
     expect(found, "slow-uncached", "warning", "", "kiln.CUDAExtension")
     assert found["job-threads"]["verdict"] in ("ok", "warning")
+
+
+def test_each_of_the_thirty_was_injected(doctor):
+    """Made-up machines have them all in tests/unit/doctor; here each is a real fault of a real run."""
+    _, found = doctor()
+    text = Path(__file__).read_text()
+    real = set(re.findall(r'expect\([^"]*"([a-z0-9-]+)", "(?:fault|warning)"', text))
+    real |= set(re.findall(r'found\["([a-z0-9-]+)"\]\["verdict"\] == "fault"', text))
+    assert [row["name"] for row in found.values() if row["number"] <= 30 and row["name"] not in real] == []
 
 
 def test_a_timed_compile(command, surroundings, tmp_path):

@@ -159,6 +159,19 @@ TEST_F(SetupTest, UndoesWhatItDid) {
   EXPECT_THAT(*again, IsEmpty());
 }
 
+TEST_F(SetupTest, GoesOnWithoutWhatOnlySomeNeed) {
+  facts.nvdisasm = {};
+  std::vector<std::string> told;
+  auto plan = plan_setup(facts, options, outside);
+  ASSERT_TRUE(plan);
+  // pip is not among the programs of this machine.
+  EXPECT_TRUE(apply_setup(*plan, options, outside, [&](const std::string& line) { told.push_back(line); }));
+  EXPECT_THAT(told, Contains(HasSubstr("went on without it")));
+  EXPECT_TRUE(files.has("/h/u/.local/share/kiln/env.sh"));
+  facts.ninja = {};
+  EXPECT_FALSE(apply());
+}
+
 TEST_F(SetupTest, LeavesWhatTheUserChanged) {
   ASSERT_TRUE(apply());
   files.add("/h/u/.local/share/kiln/env.sh", "mine\n");
