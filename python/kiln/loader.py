@@ -51,9 +51,12 @@ def load(
 
     Loading again after an edit puts the new code in the place of the old, for every holder of the module.
     """
+    if is_standalone and is_python_module:
+        raise ValueError("`is_python_module` and `is_standalone` are mutually exclusive.")  # torch's words
     _refuse("is_standalone", is_standalone, "kiln run FILE.cu builds and runs a program")
     _refuse("with_sycl", with_sycl or extra_sycl_cflags, "kiln is for CUDA")
-    # with_cuda and keep_intermediates need no action: nvcc compiles every source, and build folders are always kept.
+    _check_with_cuda(with_cuda, _paths(sources or ()))
+    # keep_intermediates needs no action: build folders are always kept, as torch keeps them.
     flags = _flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, arch, defines)
     ready = _ready_library(name, sources)
     if tuned and (ready is not None or sources is not None or build_directory is not None):
@@ -82,7 +85,8 @@ def load(
             return attach(ready, origin, again)
         built = build([*inputs, *flags], verbose=verbose)
         if built.get("headers"):  # a source for torch.utils.cpp_extension
-            return load_extension(Path(built["library"]), built["name"], built.get("python_module", False))
+            wants_module = is_python_module and built.get("python_module", False)
+            return load_extension(Path(built["library"]), built["name"], wants_module, built["headers"])
         return attach(Path(built["library"]), origin, again, built.get("name"))
 
     module = again()
@@ -106,6 +110,15 @@ def _with_tuned(module: Any, source: str, origin: Path, flags: list[str], tuned:
 
     path = tuned_file(origin) if tuned is True else Path(tuned)
     return tuned_module(module, read_entries(path), variant)
+
+
+def _check_with_cuda(with_cuda: Optional[bool], files: Sequence[Path]) -> None:
+    """True and None need no action: a .cu goes to nvcc, and C++ sources find CUDA's headers anyway."""
+    kernels = [file for file in files if file.suffix == ".cu"]
+    if with_cuda is False and kernels:
+        raise KilnError(
+            "kiln.load does not take with_cuda=False here", f"{kernels[0]} is for nvcc", "leave out the file or with_cuda"
+        )
 
 
 def _ready_library(name: StrPath, sources: Optional[Sources]) -> Optional[Path]:

@@ -120,7 +120,15 @@ def test_arguments_of_torchs_load_become_flags(scripted, tmp_path):
 def test_what_has_no_meaning_is_refused(tmp_path):
     (tmp_path / "a.cu").write_text("")
     with pytest.raises(kiln.KilnError, match="kiln run"):
+        kiln.load("a", [str(tmp_path / "a.cu")], is_python_module=False, is_standalone=True)
+    with pytest.raises(ValueError, match="mutually exclusive"):
         kiln.load("a", [str(tmp_path / "a.cu")], is_standalone=True)
+    with pytest.raises(kiln.KilnError, match="is for nvcc"):
+        kiln.load("a", [str(tmp_path / "a.cu")], with_cuda=False)
+    with pytest.raises(kiln.KilnError, match="cuda_sources are for nvcc"):
+        kiln.load_inline("a", "", "__global__ void k() {}", with_cuda=False)
+    with pytest.raises(ValueError, match="Expected 'functions' to be a list or dict"):
+        kiln.load_inline("a", "", functions=3)
     with pytest.raises(kiln.KilnError, match="with_sycl"):
         kiln.load("a", [str(tmp_path / "a.cu")], with_sycl=True)
     with pytest.raises(kiln.KilnError, match="an identifier"):
