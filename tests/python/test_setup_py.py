@@ -147,3 +147,51 @@ def test_no_sources_are_told(project):
     (project / "setup.py").write_text(SETUP.replace('["cust_add.cpp", "cust_add_kernel.cu"]', "[]"))
     with pytest.raises(AssertionError, match="it has no sources"):
         python(project, "setup.py", "build_ext", "--inplace")
+
+
+PLAIN_SETUP = """
+from setuptools import Extension, setup
+from kiln import BuildExtension, CppExtension
+
+setup(
+    name="two_ext",
+    ext_modules=[
+        CppExtension("limited_ext", ["limited.cpp"], py_limited_api=True),
+        Extension("plain_ext", ["plain.c"]),
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+LIMITED = """
+#include <torch/extension.h>
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.attr("api") = static_cast<int64_t>(Py_LIMITED_API);
+  m.def("row", [](at::Tensor x) { return x[0]; });
+}
+"""
+PLAIN = """
+#include <Python.h>
+static struct PyModuleDef plain = {PyModuleDef_HEAD_INIT, "plain_ext", 0, -1, 0, 0, 0, 0, 0};
+PyMODINIT_FUNC PyInit_plain_ext(void) { return PyModule_Create(&plain); }
+"""
+
+
+def test_limited_api_and_a_plain_extension_beside_it(tmp_path, command):
+    for name, text in (("setup.py", PLAIN_SETUP), ("limited.cpp", LIMITED), ("plain.c", PLAIN)):
+        (tmp_path / name).write_text(text)
+    told = python(tmp_path, "setup.py", "build_ext", "--inplace")
+    assert "kiln: limited_ext: built with kiln's compat headers in" in told
+    assert (tmp_path / "limited_ext.abi3.so").is_file()
+    script = "import torch, limited_ext, plain_ext; print(hex(limited_ext.api), limited_ext.row(torch.eye(2)).tolist())"
+    assert python(tmp_path, "-c", script).split() == ["0x30a0000", "[1.0,", "0.0]"]
+
+
+def test_what_an_extension_cannot_have_is_told():
+    from kiln.setup_py import flags_of
+
+    with pytest.raises(kiln.KilnError, match="does not link device code"):
+        kiln.CUDAExtension("x", ["a.cu"], dlink=True)
+    with pytest.raises(kiln.KilnError, match="extra_compile_args has 'sycl'"):
+        flags_of(kiln.CUDAExtension("x", ["a.cu"], extra_compile_args={"cxx": [], "sycl": []}))
+    both = kiln.CUDAExtension("x", ["a.cu"], py_limited_api=True, extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]})
+    assert flags_of(both) == ["--cflag=-DPy_LIMITED_API=0x03090000"]
