@@ -13,15 +13,6 @@
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kMostElements = 8;
-
-// The registers of ld.v4 or st.v4.
-struct Elements {
-  uint32_t count = 1;
-  uint32_t slots[kMostElements] = {};
-  bool uniform[kMostElements] = {};
-};
-
 template <class M, class R>
 const Op* run_load(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
@@ -269,7 +260,8 @@ bool load(Lowering& l) {
   elements.count = static_cast<uint32_t>(targets.size());
   // Local memory has other bytes for each lane at the same address; a generic address may be of it.
   const auto in = static_cast<ptx::Space>(prepared.z);
-  bool scalar = (prepared.x & kAddressUniform) && in != ptx::Space::Local && in != ptx::Space::Generic;
+  const bool strong = elements.count > 1 && is_strong(l);
+  bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local && in != ptx::Space::Generic;
   for (const ptx::Operand* t : targets) scalar = scalar && l.dest_in_stretch(*t);
   for (size_t e = 0; e < targets.size(); ++e) {
     Dest d;
@@ -286,7 +278,10 @@ bool load(Lowering& l) {
     using R = decltype(r);
     Handler one =
         scalar ? (in == ptx::Space::Shared ? &run_load_scalar_shared<M, R> : &run_load_scalar<M, R>) : &run_load<M, R>;
-    Op& op = l.emit(elements.count == 1 ? one : scalar ? &run_load_scalar_vector<M, R> : &run_load_vector<M, R>);
+    Op& op = l.emit(strong                ? strong_vector_load(l, register_bytes)
+                    : elements.count == 1 ? one
+                    : scalar              ? &run_load_scalar_vector<M, R>
+                                          : &run_load_vector<M, R>);
     prepared.run = op.run;
     prepared.site = op.site;
     op = prepared;
@@ -337,7 +332,9 @@ bool store(Lowering& l) {
   return with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);
     using R = decltype(r);
-    Op& op = l.emit(elements.count == 1 ? &run_store<M, R> : &run_store_vector<M, R>);
+    Op& op = l.emit(elements.count == 1 ? &run_store<M, R>
+                    : is_strong(l)      ? strong_vector_store(l, register_bytes)
+                                        : &run_store_vector<M, R>);
     prepared.run = op.run;
     prepared.site = op.site;
     op = prepared;

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do values of 128 bits move? (PTX ISA: .b128 of ld, st, mov, atom)
-#include <atomic>
 #include <bit>
-#include <cstring>
 
 #include "engine/address_operand.h"
 #include "engine/lanes.h"
 #include "engine/lowerings_more.h"
+#include "engine/whole.h"
 
 namespace kiln::engine {
 namespace {
 
-struct Wide {
-  uint64_t words[2];
-};
+using Wide = Whole;
 
 struct WideMove {
   AddressOperand memory;
@@ -34,14 +31,13 @@ const Op* run_transfer(Warp& warp, const Op* op) {
     std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16, 16,
                               kLoad ? Access::Read : Access::Write);
     if (!at) return false;
-    kLoad ? std::memcpy(&values[lane], at, 16) : std::memcpy(at, &values[lane], 16);
+    std::byte* value = reinterpret_cast<std::byte*>(&values[lane]);
+    kLoad ? load_as_one(at, value, 16) : store_as_one(at, value, 16);
     return true;
   });
 }
 
-// The host has no atomics of 128 bits everywhere: those of all lanes and blocks take turns.
 const Op* run_atomic(Warp& warp, const Op* op) {
-  static std::atomic_flag taken;
   const WideMove& how = *static_cast<const WideMove*>(op->data);
   const Wide *operand = warp.lanes<Wide>(how.slots[1]), *swap = warp.lanes<Wide>(how.slots[2]);
   Wide* old = warp.lanes<Wide>(how.slots[0]);
@@ -49,16 +45,14 @@ const Op* run_atomic(Warp& warp, const Op* op) {
     std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16, 16, Access::Atomic);
     if (!at) return false;
     const Wide given = operand[lane], other = swap[lane];
-    while (taken.test_and_set(std::memory_order_acquire)) continue;
-    Wide seen;
-    std::memcpy(&seen, at, 16);
-    const bool same = std::memcmp(&seen, &given, 16) == 0;
     if (op->x) {  // cas
-      if (same) std::memcpy(at, &other, 16);
-    } else {
-      std::memcpy(at, &given, 16);
+      old[lane] = compare_and_swap(at, given, other);
+      return true;
     }
-    taken.clear(std::memory_order_release);
+    Wide seen = load_whole(at);
+    for (Wide found = compare_and_swap(at, seen, given); found != seen; found = compare_and_swap(at, seen, given)) {
+      seen = found;
+    }
     old[lane] = seen;
     return true;
   });
@@ -71,11 +65,11 @@ const Op* run_move(Warp& warp, const Op* op) {
     if (op->x == 0) {
       warp.lanes<Wide>(op->d)[i] = warp.lanes<Wide>(op->a)[i];
     } else if (op->x == 1) {
-      warp.lanes<Wide>(op->d)[i] = {{warp.lanes<uint64_t>(op->a)[i], warp.lanes<uint64_t>(op->b)[i]}};
+      warp.lanes<Wide>(op->d)[i] = {warp.lanes<uint64_t>(op->a)[i], warp.lanes<uint64_t>(op->b)[i]};
     } else {
       const Wide value = warp.lanes<Wide>(op->a)[i];
-      warp.lanes<uint64_t>(op->d)[i] = value.words[0];
-      warp.lanes<uint64_t>(op->c)[i] = value.words[1];
+      warp.lanes<uint64_t>(op->d)[i] = value.low;
+      warp.lanes<uint64_t>(op->c)[i] = value.high;
     }
   }
   return op + 1;

@@ -10,6 +10,15 @@
 
 namespace kiln::engine {
 
+constexpr uint32_t kMostElements = 8;
+
+// The registers of ld.v4 or st.v4.
+struct Elements {
+  uint32_t count = 1;
+  uint32_t slots[kMostElements] = {};
+  bool uniform[kMostElements] = {};
+};
+
 template <class M, class R>
 R widen(const std::byte* from) {
   M value;
@@ -56,5 +65,10 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
     }
   });
 }
+
+// lower_strong.cpp: whether other threads may look at what the instruction moves, and its handlers for vectors then.
+bool is_strong(const Lowering& l);
+Handler strong_vector_load(Lowering& l, uint32_t register_bytes);
+Handler strong_vector_store(Lowering& l, uint32_t register_bytes);
 
 }  // namespace kiln::engine
