@@ -9,7 +9,6 @@
 #include "engine/whole.h"
 
 #if defined(__aarch64__)
-#include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
 
