@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -92,6 +96,28 @@ def test_killed_it_goes_on_where_it_was(command, tuned):
         "BLOCK=64",
         "BLOCK=96",
     ]
+
+
+def test_progress_on_a_terminal(command, tuned):
+    folder, _ = tuned
+    words = ["--param", "BLOCK=32,64,96,128", "--journal", str(folder / "shown.jsonl"), "--device", "engine"]
+    line = [str(command), "tune", str(folder / "tunable.cu"), "shift", "randn:f32:300", "by=2", *words]
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            more = os.read(screen, 4096)
+        except OSError:  # the other end was closed
+            break
+        if not more:
+            break
+        shown += more
+    os.close(screen)
+    assert process.wait() == 0, shown
+    assert re.search(rb"\[[123]/4\] [123] checked; [^\r]* left", shown), shown
 
 
 def test_the_journal_of_another_subject_is_refused(command, tuned):

@@ -136,6 +136,35 @@ TEST_F(TunerTest, GoesOnWhereItWasEnded) {
   EXPECT_EQ(workers_.measured.size() - built_before, 8 - done);
 }
 
+TEST_F(TunerTest, AFinalistThatCannotBeBuiltAgainIsTold) {
+  ASSERT_TRUE(run());
+  auto right = workers_.variant;
+  workers_.variant = [right](const std::string& text) {
+    FakeVariant one = right(text);
+    if (text == "A=4 B=2") one.build_error = "the disk is full";
+    return one;
+  };
+  auto again = run();
+  ASSERT_TRUE(again) << format(again.error());
+  EXPECT_THAT(again->findings, ElementsAre("the fastest were not timed in turns: A=4 B=2 could not be built again"));
+  EXPECT_THAT(again->finalists[0].defines, ElementsAre("A=4", "B=2"));  // by its single time
+}
+
+TEST_F(TunerTest, ABuildThatHangsBeforeTheRaceEnds) {
+  ASSERT_TRUE(run());
+  auto right = workers_.variant;
+  workers_.variant = [right](const std::string& text) {
+    FakeVariant one = right(text);
+    if (text == "A=4 B=1") one.build_s = 1e9;
+    return one;
+  };
+  task_.build_limit_s = 7;
+  auto again = run();
+  ASSERT_TRUE(again) << format(again.error());
+  EXPECT_THAT(again->findings, ElementsAre(testing::HasSubstr("A=4 B=1 could not be built again")));
+  EXPECT_LT(again->total_s, 10);
+}
+
 TEST_F(TunerTest, OnlyTheFastestLibrariesAreKept) {
   ASSERT_TRUE(run());
   EXPECT_EQ(workers_.forgotten.size(), 5u);
