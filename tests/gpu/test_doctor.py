@@ -31,7 +31,9 @@ def test_the_gpu_and_its_driver_are_seen(tmp_path):
 
 def test_no_false_alarm(tmp_path):
     _, found = ask(cwd=tmp_path)
-    assert [row for row in found.values() if row["verdict"] == "fault"] == []
+    # What kiln itself was built with on this machine a moment ago is fine.
+    for name in ("driver", "arch-pinned", "arch-supported", "cuda-home", "host-compiler", "cache-folder"):
+        assert found[name]["verdict"] != "fault", found[name]
 
 
 def test_code_without_sass_for_this_gpu_is_told(tmp_path):
