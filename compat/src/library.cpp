@@ -72,6 +72,37 @@ void need_lists(const char* op) {
         "newer have it\n  fix: pip install 'torch>=2.10', or build with kiln build --compat=never"));
 }
 
+bool has_list(const Type& type) {
+  switch (type.kind) {
+    case Type::Kind::text:
+    case Type::Kind::list:
+      return true;
+    case Type::Kind::optional:
+      return has_list(*type.inner[0]);
+    case Type::Kind::tuple:
+      for (int i = 0; i < type.count; i++)
+        if (has_list(*type.inner[i])) return true;
+      return false;
+    default:
+      return false;
+  }
+}
+
+// An older torch refuses such a call before it reaches the kernel, in words that say neither what is lacking nor since
+// when.
+void warn_of_lists(const std::string& op, const Function& f) {
+  if (shim().new_list) return;
+  bool lists = f.result && has_list(*f.result);
+  for (int i = 0; i < f.parameter_count; i++) lists |= has_list(*f.parameters[i]);
+  if (!lists) return;
+  fprintf(stderr,
+          "warning: calls of %s will fail\n  why: it has a list or a string, and libtorch_cpu.so has no "
+          "torch_new_list_reserve_size to pass it; torch 2.10 and newer have it\n  fix: pip install 'torch>=2.10', or "
+          "build "
+          "with kiln build --compat=never\n",
+          op.c_str());
+}
+
 void take(const Type& type, uint64_t raw, Value& v, const char* op) {
   switch (type.kind) {
     case Type::Kind::optional: {
@@ -354,6 +385,9 @@ __attribute__((constructor)) void serve_cpu_tensors_too() {
 
 OpLibrary* open_library(const char* kind, const char* ns, const char* key, const char* file, uint32_t line) {
   std::string space = !strcmp(ns, "_") ? "" : ns;
+  // Builds show a source's folder to the compilers under this name.
+  constexpr char kOwnFolder[] = "/proc/self/cwd/";
+  if (!strncmp(file, kOwnFolder, sizeof kOwnFolder - 1)) file += sizeof kOwnFolder - 1;
   auto* library = new OpLibrary{space, key, file, line, nullptr};
   try {
     kiln::detail::torch_require();
@@ -375,6 +409,7 @@ void define_op(OpLibrary* library, const char* schema) {
 void implement_op(OpLibrary* library, const char* name, const char* key, const Function& function) {
   try {
     const std::string plain = strstr(name, "::") ? strstr(name, "::") + 2 : name;
+    warn_of_lists(library->ns + "::" + plain, function);
     const Boxed boxed = boxed_of(library->ns + "::" + plain, function);
     void* handle = library->handle;
     if (key && *key && library->key.empty()) handle = open(library->ns, key, library->file, library->line);
