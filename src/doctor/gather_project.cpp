@@ -97,7 +97,7 @@ void scan_setup_py(std::string_view text, Project& project) {
   std::string dense;
   for (char c : code)
     if (!std::isspace(static_cast<unsigned char>(c))) dense += c;
-  project.no_ninja = dense.find("use_ninja=False") != dense.npos;
+  project.no_ninja |= dense.find("use_ninja=False") != dense.npos;
   for (std::string_view word : text::split_any(code, " \t\n\"',()[]{}")) {
     if (!word.starts_with("-") && !word.starts_with("arch=")) continue;
     project.flags += std::string(word) + " ";
@@ -115,7 +115,7 @@ void scan_setup_py(std::string_view text, Project& project) {
   std::string flags = code;
   for (char& c : flags)
     if (c == '"' || c == '\'' || c == ',' || c == '(' || c == ')' || c == '[' || c == ']') c = ' ';
-  project.nvcc_threads = threads_in(flags);
+  project.nvcc_threads = std::max(project.nvcc_threads, threads_in(flags));
 }
 
 void read_ninja_log(std::string_view text, Project& project) {
@@ -181,7 +181,13 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
   for (const std::string& name : outside.files.list(folder)) {
     if (!name.ends_with(".py") || name == "setup.py") continue;
     auto text = outside.files.read(folder / name);
-    if (text && text->find("cpp_extension") != text->npos && text->find("load") != text->npos) project.jit = true;
+    if (!text || text->find("cpp_extension") == text->npos || text->find("load") == text->npos) continue;
+    project.jit = true;
+    // The same words as in setup.py: flags and architectures. That it imports torch is no trouble where nothing is
+    // packed.
+    bool imports_torch = project.imports_torch;
+    if (!project.kiln) scan_setup_py(*text, project);
+    project.imports_torch = imports_torch;
   }
   if (!project.kiln && !project.setup_py && !project.pyproject && !project.jit)
     return Error{Fault::Usage, fmt::format("cannot look at {}", shown),

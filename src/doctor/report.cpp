@@ -55,8 +55,11 @@ std::string library_summary(const Facts& facts) {
 }
 
 std::string project_summary(const Project& project) {
-  const char* kind = project.kiln ? "kiln project" : project.setup_py ? "setup.py project" : "project";
-  return fmt::format("{}, {} sources", kind, project.sources.size());
+  const char* kind = project.kiln       ? "kiln project"
+                     : project.setup_py ? "setup.py project"
+                     : project.jit      ? "cpp_extension.load"
+                                        : "project";
+  return fmt::format("{}, {} source{}", kind, project.sources.size(), project.sources.size() == 1 ? "" : "s");
 }
 
 std::string summary_of(Area area, const Facts& facts) {

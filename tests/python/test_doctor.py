@@ -408,6 +408,21 @@ def test_a_slow_project(doctor, tmp_path):
     assert found["job-threads"]["verdict"] in ("ok", "warning")
 
 
+def test_a_program_that_builds_by_cpp_extension_load(doctor, tmp_path):
+    project = tmp_path / "jit"
+    project.mkdir()
+    (project / "run.py").write_text(
+        "from torch.utils.cpp_extension import load\n"
+        'load(name="add", sources=["add.cu"], extra_cuda_cflags=["-O3", "-std=c++14"])\n'
+    )
+    (project / "add.cu").write_text("#include <torch/extension.h>\n")
+    code, found = doctor("--build", project)
+    assert code == 1
+    expect(found, "cxx-standard", "fault", "-std=c++14", "the project's flags")
+    expect(found, "torch-headers", "warning", "add.cu includes torch/extension.h", "kiln/op.h")
+    assert found["isolated-build"]["verdict"] in ("ok", "skip"), found["isolated-build"]
+
+
 def test_each_of_the_thirty_was_injected(doctor):
     """Made-up machines have them all in tests/unit/doctor; here each is a real fault of a real run."""
     _, found = doctor()
