@@ -167,12 +167,13 @@ def main() -> int:
     bars: list[Bar] = []
     try:
         bars += header_bar(stage / "kiln", scratch, given.repetitions)
+        show(bars[0])
         if not given.headers_only:
             bars += load_bars(scratch, given.repetitions, not given.kiln_only)
     except (RuntimeError, subprocess.SubprocessError, OSError) as error:
         print(f"error: the bars could not be measured\n  why: {reason(error)}", file=sys.stderr)
         return 1
-    for bar in bars:
+    for bar in bars[1:]:
         show(bar)
     if given.write:
         given.write.mkdir(parents=True, exist_ok=True)

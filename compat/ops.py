@@ -18,12 +18,14 @@ OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 TYPES = {
     "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&", "Scalar": "const Scalar&",
-    "Scalar?": "const std::optional<Scalar>&", "int": "int64_t", "SymInt": "int64_t", "int?": "const std::optional<int64_t>&",
-    "SymInt?": "const std::optional<int64_t>&", "float": "double", "float?": "const std::optional<double>&", "bool": "bool",
+    "Scalar?": "const std::optional<Scalar>&", "int": "int64_t", "SymInt": "int64_t",
+    "int?": "const std::optional<int64_t>&", "SymInt?": "const std::optional<int64_t>&", "float": "double",
+    "float?": "const std::optional<double>&", "bool": "bool",
     "bool?": "const std::optional<bool>&", "str": "const char*", "str?": "const std::optional<const char*>&",
     "int[]": "IntArrayRef", "int[]?": "OptionalIntArrayRef", "float[]?": "std::optional<ArrayRef<double>>",
     "float[]": "ArrayRef<double>", "ScalarType": "ScalarType", "ScalarType?": "const std::optional<ScalarType>&",
-    "Layout?": "const std::optional<Layout>&", "Device?": "const std::optional<Device>&", "MemoryFormat": "MemoryFormat",
+    "Layout?": "const std::optional<Layout>&", "Device?": "const std::optional<Device>&",
+    "MemoryFormat": "MemoryFormat",
     "MemoryFormat?": "const std::optional<MemoryFormat>&", "Tensor[]": "TensorList",
     "Tensor?[]": "ArrayRef<std::optional<Tensor>>",
     "Generator?": "const std::optional<Generator>&", "bool[]": "ArrayRef<bool>",

@@ -56,8 +56,8 @@ def load_inline(
     from .command import build
 
     _refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
-    # with_pytorch_error_handling: errors cross with torch's types and texts either way. use_pch: there is no header that
-    # would take long. keep_intermediates: always.
+    # with_pytorch_error_handling: errors cross with torch's types and texts either way. use_pch: there is no header
+    # that would take long. keep_intermediates: always.
     _identifier(name)
     if functions is not None and not isinstance(functions, (str, Mapping, Sequence)):
         raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(functions)}")  # torch's words

@@ -117,7 +117,9 @@ def _check_with_cuda(with_cuda: Optional[bool], files: Sequence[Path]) -> None:
     kernels = [file for file in files if file.suffix == ".cu"]
     if with_cuda is False and kernels:
         raise KilnError(
-            "kiln.load does not take with_cuda=False here", f"{kernels[0]} is for nvcc", "leave out the file or with_cuda"
+            "kiln.load does not take with_cuda=False here",
+            f"{kernels[0]} is for nvcc",
+            "leave out the file or with_cuda",
         )
 
 

@@ -65,7 +65,9 @@ class BuildExtension(build_ext):
         words = [*ext.sources, "--name", _identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
         words += ["--build-dir", str(Path(self.build_temp).resolve() / f"kiln-{ext.name}")]
         built = build(words, verbose=bool(self.verbose) and self.verbose > 1)
-        headers = {"compat": "kiln's compat headers", "torch": "torch's own headers"}.get(built.get("headers", ""), "kiln/op.h")
+        headers = {"compat": "kiln's compat headers", "torch": "torch's own headers"}.get(
+            built.get("headers", ""), "kiln/op.h"
+        )
         print(f"kiln: {ext.name}: built with {headers} in {built.get('seconds', 0.0):.1f} s", flush=True)
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls must give the same through kiln's compat headers and through torch's own? Each is an expression over `e`, the
-module of the source, `o`, torch.ops.<source>, and `d`, the device of tensors that kernels read.
+"""Which calls must give the same through kiln's compat headers and through torch's own? Each is an expression over
+`e`, the module of the source, `o`, torch.ops.<source>, and `d`, the device of tensors that kernels read.
 
-compat_calls.py SOURCE LIBRARY prints what each gave, as JSON: the value, or the exception's type and text. tools/compat-equal builds
-both ways and compares.
+compat_calls.py SOURCE LIBRARY HEADERS prints what each gave, as JSON: the value, or the exception's type and text.
+tools/compat-equal builds both ways and compares.
 """
 
 from __future__ import annotations

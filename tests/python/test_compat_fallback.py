@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a source that needs more than the compat headers have? It is told with its line, built with torch's own headers,
-remembered, and cached as every build.
+"""What happens to a source that needs more than the compat headers have? It is told with its line, built with torch's
+own headers, remembered, and cached as every build.
 
-A folder with the few headers and empty libraries that these sources need stands in for torch: the real ones take a minute a
-build. test_compat_real.py does it once with those.
+A folder with the few headers and empty libraries that these sources need stands in for torch: the real ones take a
+minute a build. test_compat_real.py does it once with those.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ PYBIND11_MODULE(more, m) { m.def("theirs", &theirs); }
 
 def test_an_object_of_the_other_kind(build, stand_in, tmp_path):
     other = tmp_path / "theirs.o"
-    source = '#include <torch/extension.h>\nlong theirs(const at::Tensor& x) { return x.impl != nullptr; }\n'
+    source = "#include <torch/extension.h>\nlong theirs(const at::Tensor& x) { return x.impl != nullptr; }\n"
     line = ["g++", "-fPIC", "-c", "-x", "c++", f"-I{stand_in / 'include'}", "-", "-o", str(other)]
     subprocess.run(line, input=source, text=True, check=True)
     answer, said = build(f"--ldflag={other}", text=MIXED.replace("int64_t", "long"))
@@ -146,7 +146,10 @@ def test_an_object_of_the_other_kind(build, stand_in, tmp_path):
 
 def test_a_source_that_was_forgotten_is_named_at_once(build):
     error = build(text=MIXED)[0]["error"]
-    assert "'theirs(at::Tensor const&)' is left open" in error["why"] and error["fix"] == "name the source that defines it too"
+    assert (
+        "'theirs(at::Tensor const&)' is left open" in error["why"]
+        and error["fix"] == "name the source that defines it too"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a user see when a library of the compat headers is loaded into a process that does not fit? An error that names what is
-lacking and who has it; never the end of the process."""
+"""What does a user see when a library of the compat headers is loaded into a process that does not fit? An error that
+names what is lacking and who has it; never the end of the process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def ops(command, tmp_path_factory) -> Path:
 def test_a_torch_without_a_function_is_named(ops, python, tmp_path):
     """A libtorch_cpu.so that has nothing stands in for one that is too old."""
     old = tmp_path / "libtorch_cpu.so"
-    subprocess.run(["g++", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(old), "-Wl,-soname,libtorch_cpu.so"], check=True)
+    subprocess.run(
+        ["g++", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(old), "-Wl,-soname,libtorch_cpu.so"],
+        check=True,
+    )
     script = f"""
 import ctypes
 ctypes.CDLL({str(old)!r})
@@ -44,11 +47,17 @@ print(failure().decode())
 """
     told = python(script)
     assert "error: cannot register ops (" in told and "lone_ops.cpp:3)" in told
-    assert "libtorch_cpu.so has no aoti_torch_" in told and "torch 2.7 or newer" in told and "pip install 'torch>=2.7'" in told
+    assert (
+        "libtorch_cpu.so has no aoti_torch_" in told
+        and "torch 2.7 or newer" in told
+        and "pip install 'torch>=2.7'" in told
+    )
 
 
 def test_without_torch(ops, python):
-    told = python(f"import ctypes; f = ctypes.CDLL({str(ops)!r}).kiln_compat_load_failure; f.restype = ctypes.c_char_p; print(f())")
+    told = python(
+        f"import ctypes; f = ctypes.CDLL({str(ops)!r}).kiln_compat_load_failure\nf.restype = ctypes.c_char_p; print(f())"
+    )
     assert "torch is not in this process" in told and "import torch first" in told
 
 
@@ -79,7 +88,9 @@ def test_an_undefined_symbol_is_told_as_the_source_has_it():
 
 def test_loading_again_after_an_edit(command, tmp_path):
     path = tmp_path / "edited.cpp"
-    text = '#include <torch/extension.h>\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", [](int64_t x) { return x + 1; }); }\n'
+    text = """#include <torch/extension.h>
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", [](int64_t x) { return x + 1; }); }
+"""
     path.write_text(text)
     before = kiln.load("edited_ext", [path])
     path.write_text(text.replace("x + 1", "x + 2"))
@@ -89,12 +100,19 @@ def test_loading_again_after_an_edit(command, tmp_path):
 
 
 def test_load_inline_takes_functions_in_every_form(command):
-    source = "#include <torch/extension.h>\nint64_t one(int64_t x) { return x + 1; }\nint64_t two(int64_t x) { TORCH_CHECK_INDEX(x, \"zero\"); return x + 2; }"
-    named = kiln.load_inline("inline_named", source, functions={"one": 'adds "one"', "two": "adds two"}, with_pytorch_error_handling=False)
+    source = """#include <torch/extension.h>
+int64_t one(int64_t x) { return x + 1; }
+int64_t two(int64_t x) { TORCH_CHECK_INDEX(x, "zero"); return x + 2; }
+"""
+    named = kiln.load_inline(
+        "inline_named", source, functions={"one": 'adds "one"', "two": "adds two"}, with_pytorch_error_handling=False
+    )
     assert named.one(1) == 2 and 'adds "one"' in named.one.__doc__
     with pytest.raises(IndexError, match="zero"):
         named.two(0)
-    listed = kiln.load_inline("inline_listed", [source], functions=["two"], no_implicit_headers=False, keep_intermediates=False)
+    listed = kiln.load_inline(
+        "inline_listed", [source], functions=["two"], no_implicit_headers=False, keep_intermediates=False
+    )
     assert listed.two(1) == 3 and listed.two.__doc__.endswith("\n\ntwo\n") and not hasattr(listed, "one")
     with pytest.raises(IndexError, match="zero"):
         listed.two(0)

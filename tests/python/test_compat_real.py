@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a source with a class build with torch's own headers by itself, and live beside an extension of the compat headers?
+"""Does a source with a class build with torch's own headers by itself, and live beside one of the compat headers?
 
 The one build of the tests with torch's real headers, some 40 CPU seconds: everything that needs it is here.
 """
@@ -80,7 +80,9 @@ def load(command, tmp_path_factory):
 
 
 def run(script: str) -> subprocess.CompletedProcess:
-    env = {k: v for k, v in os.environ.items() if k != "KILN_COMPAT"} | {"PYTHONPATH": str(Path(kiln.__file__).parents[1])}
+    env = {k: v for k, v in os.environ.items() if k != "KILN_COMPAT"} | {
+        "PYTHONPATH": str(Path(kiln.__file__).parents[1])
+    }
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done

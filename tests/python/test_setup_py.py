@@ -193,5 +193,7 @@ def test_what_an_extension_cannot_have_is_told():
         kiln.CUDAExtension("x", ["a.cu"], dlink=True)
     with pytest.raises(kiln.KilnError, match="extra_compile_args has 'sycl'"):
         flags_of(kiln.CUDAExtension("x", ["a.cu"], extra_compile_args={"cxx": [], "sycl": []}))
-    both = kiln.CUDAExtension("x", ["a.cu"], py_limited_api=True, extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]})
+    both = kiln.CUDAExtension(
+        "x", ["a.cu"], py_limited_api=True, extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]}
+    )
     assert flags_of(both) == ["--cflag=-DPy_LIMITED_API=0x03090000"]
