@@ -24,7 +24,9 @@ def run_emulated(cpu: str, sysroot: Path, words: list[str], folder: Path, enviro
     rule = rf":kiln-{cpu}:M::{IDENT}\x{MACHINES[cpu]:02x}\x00:{MASK}:{qemu}:F"
     script = f'mount -t binfmt_misc none {PLACE} && printf "%s" "$0" > {PLACE}/register && exec "$@"'
     line = ["unshare", "-r", "-m", "/bin/sh", "-c", script, rule, *words]
-    return subprocess.run(line, cwd=folder, env=environment | {"QEMU_LD_PREFIX": str(sysroot)}, capture_output=True, text=True)
+    # qemu's default x86 CPU is older than x86-64-v2, the engine's baseline.
+    variables = environment | {"QEMU_LD_PREFIX": str(sysroot), "QEMU_CPU": "max"}
+    return subprocess.run(line, cwd=folder, env=variables, capture_output=True, text=True)
 
 
 def why_not(cpu: str, sysroot: Path) -> str:
