@@ -45,13 +45,15 @@ struct Python {
   fs::path include;  // Python.h
 };
 
-// Asked of the Python that will load the result; torch itself is not imported, which would take seconds.
-Result<Python> ask_python(const World& world) {
+// Asked of the Python that will load the result; torch itself is not imported, which would take seconds. Python.h alone
+// comes from a Python without torch too.
+Result<Python> ask_python(const World& world, bool needs_torch) {
   std::string path = world.env.get("PATH").value_or("/usr/bin:/bin");
   std::vector<fs::path> candidates;
   if (auto chosen = world.env.get("KILN_PYTHON")) candidates.emplace_back(*chosen);
   if (auto environment = world.env.get("VIRTUAL_ENV")) candidates.push_back(fs::path(*environment) / "bin" / "python3");
   candidates.push_back(sys::find_program(world.files, "python3", path));
+  std::optional<Python> without_torch;
   for (const fs::path& python : candidates) {
     if (python.empty()) continue;
     sys::ProcessSpec spec;
@@ -69,7 +71,9 @@ Result<Python> ask_python(const World& world) {
       if (line.starts_with("kiln-include ")) found.include = fs::path(text::trim(line.substr(13)));
     }
     if (!found.torch.empty()) return found;
+    if (!without_torch) without_torch = found;
   }
+  if (without_torch && !needs_torch) return *without_torch;
   return Error{Fault::Environment, "cannot build with torch's own headers", "no python3 here has a package torch",
                "set KILN_PYTHON to the Python that has it"};
 }
@@ -177,7 +181,7 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
   if (plan.torch == TorchHeaders::Compat) leave_out_torchs_folders(plan, world.files);
   bool wants_python = leaked.contains("Python.h");
   if (plan.torch == TorchHeaders::Compat && !wants_python) return {};
-  TRY(Python python, ask_python(world));
+  TRY(Python python, ask_python(world, plan.torch == TorchHeaders::Torchs));
   plan.torch_package = python.torch;
   plan.python_include = python.include;
   plan.torch_has_cuda = world.files.state(python.torch / "lib" / "libtorch_cuda.so").is_file();
