@@ -162,16 +162,22 @@ Facts learn_facts(const Plan& plan, const World& world) {
   if (!known) (void)world.files.write(file, to_text(facts), sys::Durable::No);
 
   ProgramHashes hashes(world.files, folder / "programs.json");
-  Hasher all;
-  all.add_field(plan.environment);
-  auto add = [&](const fs::path& program) { all.add_field(program.filename().string()).add_field(hashes.of(program)); };
+  Json all = Json::object();
+  // Two programs of one name are told apart: each counts.
+  auto put = [&](std::string name, const std::string& value) {
+    while (all.contains(name)) name += "'";
+    all[name] = value;
+  };
+  for (std::string_view line : text::lines(plan.environment))
+    put(std::string(line.substr(0, line.find('='))), std::string(line));
+  auto add = [&](const fs::path& program) { put(program.filename().string(), hashes.of(program)); };
   if (plan.nvcc)
     for (const fs::path& part : plan.nvcc->parts) add(part);
   for (const fs::path& part : plan.host.parts) add(part);
   if (!facts.host_compiler_proper.empty()) add(facts.host_compiler_proper);
   for (const fs::path& tool : plan.host_tools) add(tool);
   hashes.keep();
-  facts.circumstances = all.hex();
+  facts.circumstances = dump(all);
   return facts;
 }
 

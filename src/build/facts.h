@@ -18,7 +18,7 @@ struct Facts {
   std::vector<std::string> search;       // the host compiler's own folders, in order
   std::vector<std::string> cuda_search;  // those of the one that nvcc starts
   std::string host_compiler_proper;      // cc1plus
-  // A hash of the contents of all programs and of their environment, for keys of the cache.
+  // JSON for keys of the cache: the hash of each program's content, and the variables that they read, by name.
   std::string circumstances;
 };
 

@@ -13,6 +13,7 @@
 #include "build/depfile.h"
 #include "build/fat_object.h"
 #include "build/findings.h"
+#include "build/key_difference.h"
 #include "build/preprocessed.h"
 #include "sys/clock.h"
 
@@ -100,11 +101,42 @@ class Runner {
     basis_ = {{"kiln", KILN_VERSION_STRING},
               {"kind", name_of(step_.kind)},
               {"commands", commands},
-              {"compilers and environment", step_.circumstances},
+              {"compilers and environment", circumstances()},
               {"inputs", inputs},
               {"source", source},
               {"variables", env},
               {"place", place}};
+  }
+
+  // Each program's hash and each variable by its name.
+  Json circumstances() const {
+    auto parts = parse_json(step_.circumstances, "compilers");
+    return parts && parts->is_object() ? *parts : Json(step_.circumstances);
+  }
+
+  // The basis, with what the source was.
+  Json remembered() {
+    Json parts = basis_;
+    for (const auto& item : parts["source"].items()) item.value() = hashes_.of(step_.source);
+    return parts;
+  }
+
+  // What this step was made of when it was last made here, or, with other flags, in a folder beside this one.
+  std::string what_changed() {
+    const std::string name = step_.key + ".basis";
+    path newest = in_obj(name);
+    sys::FileState seen = world_.files.state(newest);
+    if (!seen.exists)
+      for (const std::string& folder : world_.files.list(world_.build_dir.parent_path())) {
+        path beside = world_.build_dir.parent_path() / folder / "obj" / name;
+        sys::FileState state = world_.files.state(beside);
+        if (!state.is_file() || state.ctime_ns <= seen.ctime_ns) continue;
+        newest = beside;
+        seen = state;
+      }
+    auto text = world_.files.read(newest);
+    auto former = text ? parse_json(*text, "basis") : Json();
+    return former ? what_differs(*former, remembered()) : "";
   }
 
   std::string key_of(std::string_view use, std::string_view text) const {
@@ -117,8 +149,11 @@ class Runner {
     Origin origin;
     manifest_key_ = key_of("manifest", step_.reads_source() ? hashes_.of(step_.source) : "");
     auto manifest = cache_.get(manifest_key_, origin);
-    report_.why = "no entry has this source, these flags and these compilers";
-    if (!manifest || manifest->files.empty()) return false;
+    if (!manifest || manifest->files.empty()) {
+      report_.why = what_changed();
+      if (report_.why.empty()) report_.why = "no entry has this source, these flags and these compilers";
+      return false;
+    }
     auto candidates = parse_json(manifest->files[0].content, "manifest");
     if (!candidates || !candidates->is_array()) return false;
     manifest_ = *candidates;
@@ -348,6 +383,7 @@ class Runner {
         return false;
       if (!world_.files.write(in_obj(step_.key + ".absent"), absent_text(dependencies), sys::Durable::No)) return false;
     }
+    if (!world_.files.write(in_obj(step_.key + ".basis"), dump(remembered()), sys::Durable::No)) return false;
     return static_cast<bool>(world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::No));
   }
 

@@ -193,6 +193,8 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
     if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
     if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
     for (const Included& one : included_names(code)) {
+      // Thousands, which compile without the flag, and whose names are not what the source relies on.
+      if (is_torch_header(one.name)) continue;
       if (one.quoted && find_in(file.parent_path(), one.name)) continue;
       if (!asked.insert(one.name).second) continue;
       for (const path& folder : include_folders)

@@ -49,7 +49,7 @@ struct Step {
   std::vector<std::pair<std::string, std::string>> env;
   std::vector<std::string> search;  // where the preprocessor looks for headers, in order
   std::vector<Root> roots;
-  std::string circumstances;   // a hash of who the compilers are and what their environment says
+  std::string circumstances;   // JSON: each compiler's hash and each of their variables, by name
   bool findings_fail = false;  // a finding of ptxas fails the step
 
   std::string step_file() const { return "steps/" + key + ".json"; }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import signal
 import socket
@@ -269,6 +270,65 @@ class Watch(Cached):
             process.wait()
         self.assertFalse(self.build()["rebuilt"])
         self.assertEqual(self.value_in(self.build()["library"]), 3)
+
+
+class Explain(Cached):
+    def told(self, *arguments: str) -> str:
+        line = [str(KILN), "build", str(self.source), "--explain", *arguments]
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_what_was_rebuilt_and_the_part_of_the_key_that_differed(self) -> None:
+        first = self.told("-DX=1")
+        for word in ("because       there was no finished build", "lane          full", "architectures sm_", "jobs", "memory", "miss: no entry"):
+            self.assertIn(word, first)
+        self.assertIn("because       nothing", self.told("-DX=1"))
+        self.assertIn("miss: -DX=1 is now -DX=2", self.told("-DX=2"))
+        self.write("value.h", "#define VALUE 2\n")
+        changed = self.told("-DX=2")
+        self.assertIn(f"because       {self.top}/value.h changed", changed)
+        self.assertIn(f"miss: {self.top}/value.h changed", changed)
+        self.environment["NVCC_APPEND_FLAGS"] = "-DY"
+        self.assertIn("miss: NVCC_APPEND_FLAGS is new", self.told("-DX=2"))
+        nvcc = self.top / "cuda/bin/nvcc"
+        nvcc.write_text(nvcc.read_text() + "# another one\n")
+        self.assertIn("miss: nvcc changed", self.told("-DX=2"))
+        self.source.write_text(self.source.read_text() + "int more;\n")
+        self.assertIn("add.cu changed", self.told("-DX=2"))
+        self.forget_build()
+        self.assertIn("hit in the cache: key ", self.told("-DX=2"))
+        self.assertIn(f"+ {nvcc} -c", self.told("-DX=3", "-v"))
+
+    def test_a_line_of_progress_on_a_terminal(self) -> None:
+        self.slow.touch()
+        ours, theirs = pty.openpty()
+        line = [str(KILN), "build", str(self.source)]
+        process = subprocess.Popen(line, env=self.environment, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        ended = threading.Timer(240, process.kill)
+        ended.start()
+        try:
+            while b"] compile add.cu" not in seen and process.poll() is None:
+                seen += os.read(ours, 4096)
+            self.slow.unlink()
+            while True:
+                try:
+                    more = os.read(ours, 4096)
+                except OSError:  # the other end is closed
+                    break
+                if not more:
+                    break
+                seen += more
+            self.assertEqual(process.wait(timeout=240), 0)
+        finally:
+            ended.cancel()
+            process.kill()
+            process.wait()
+            os.close(ours)
+        self.assertIn(b"[0/2] compile add.cu", seen)
+        self.assertIn(b"\r\x1b[K", seen, "the line is cleared")
 
 
 class Findings(Cached):

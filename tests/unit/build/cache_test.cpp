@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "build/dependencies.h"
+#include "build/key_difference.h"
 #include "build/redis.h"
 #include "sys/fake_files.h"
 
@@ -219,6 +220,33 @@ TEST_F(DependenciesTest, AreTheSameInAMovedCheckout) {
   files.add("/moved/a.cu", *files.read("/w/a.cu")).add("/moved/inc2/b.h").add_directory("/moved/inc1");
   step.roots = {{"/moved", "/proc/self/cwd"}};
   EXPECT_FALSE(difference());
+}
+
+TEST(KeyDifference, NamesThePartThatIsNotWhatItWas) {
+  const Json before = {{"kiln", "0.1.0"},
+                       {"commands", {"gcc -E -DX=1 a.cu", "cicc -arch compute_90"}},
+                       {"compilers and environment", {{"cicc", "aa"}, {"CPATH", "CPATH=/i"}}},
+                       {"inputs", Json::object()},
+                       {"source", {{"/p/a.cu", "11"}}}};
+  auto told = [&](auto change) {
+    Json now = before;
+    change(now);
+    return what_differs(before, now);
+  };
+  EXPECT_EQ(told([](Json&) {}), "");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = "gcc -E -DX=2 a.cu"; }), "-DX=1 is now -DX=2");
+  EXPECT_EQ(told([](Json& now) { now["commands"][1] = "cicc -arch compute_90 -fast"; }), "-fast is new");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = "gcc -E a.cu"; }), "-DX=1 is gone");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = "gcc -DX=1 -E a.cu"; }), "the order of the flags changed");
+  EXPECT_EQ(told([](Json& now) { now["compilers and environment"]["cicc"] = "bb"; }), "cicc changed");
+  EXPECT_EQ(told([](Json& now) { now["compilers and environment"].erase("CPATH"); }), "CPATH is gone");
+  EXPECT_EQ(told([](Json& now) { now["source"]["/p/a.cu"] = "22"; }), "/p/a.cu changed");
+  EXPECT_EQ(told([](Json& now) { now["kiln"] = "0.2.0"; }), "kiln 0.1.0 is now 0.2.0");
+  EXPECT_EQ(told([](Json& now) {
+              now["inputs"] = {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}};
+            }),
+            "a is new, b is new, c is new, d is new, 1 more");
+  EXPECT_EQ(what_differs(Json("damaged"), before), "");
 }
 
 TEST(Includes, AreReadInAllTheirForms) {

@@ -131,6 +131,16 @@ TEST(Scan, FollowsIncludesThatItFinds) {
   EXPECT_TRUE(scan_source(files, "/p/a.cu", {"/i"}).extended_lambda);
 }
 
+TEST(Scan, TorchsHeadersAreNamedAndNotLookedThrough) {
+  sys::FakeFiles files;
+  files.add("/p/a.cu", "#include <torch/extension.h>\n#include <mine.h>\n").add("/i/mine.h", "std::map<int, int> m;\n");
+  files.add("/i/torch/extension.h", "auto f = [=] __device__ () {}; std::regex r;");
+  SourceFacts facts = scan_source(files, "/p/a.cu", {"/i"});
+  EXPECT_EQ(facts.torch_header, "torch/extension.h");
+  EXPECT_FALSE(facts.extended_lambda);
+  EXPECT_EQ(facts.leaked, std::set<std::string>{"map"});
+}
+
 TEST(Scan, ALambdaOfAHeadersFunctionIsNotTheSourcesOwn) {
   sys::FakeFiles files;
   files.add("/p/a.cu", "#include \"b.h\"\n").add("/p/b.h", "inline void f() { g([=] __device__ () {}); }\n");
