@@ -57,7 +57,7 @@ def moved_gcc(prefix: Path) -> Path:
     told = subprocess.run(["g++", "-print-libgcc-file-name"], capture_output=True, text=True, check=True).stdout
     real = Path(told.strip()).resolve().parent
     (prefix / "include").parent.mkdir(parents=True)
-    for folder in search_list("g++"):  # /usr/include/c++/13: those of the library are looked for beside the compiler too
+    for folder in search_list("g++"):  # /usr/include/c++/13: the library's are looked for beside the compiler too
         if folder.parent.name == "c++" and not (prefix / "include").exists():
             (prefix / "include").symlink_to(folder.parents[1])
     folder = prefix / "lib/gcc" / real.parent.name / real.name
@@ -97,7 +97,8 @@ def test_ccache_runs_in_the_mode_that_is_sound(build, tmp_path: Path) -> None:
     env = {"NVCC": "ccache nvcc", "CCACHE_DIR": str(folder), "KILN_CACHE_DIR": "off"}
 
     def hits() -> int:
-        done = subprocess.run(["ccache", "--print-stats"], env=os.environ | env, capture_output=True, text=True, check=True)
+        line = ["ccache", "--print-stats"]
+        done = subprocess.run(line, env=os.environ | env, capture_output=True, text=True, check=True)
         counts = dict(line.split("\t") for line in done.stdout.splitlines())
         return int(counts["direct_cache_hit"]) + int(counts["preprocessed_cache_hit"])
 
@@ -138,7 +139,8 @@ def test_a_lambda_in_a_function_of_a_header_keeps_the_edit_lane(build, command: 
         " return f(x); }\n"
     )
     source = tmp_path / "a.cu"
-    text = '#include "each.h"\n' + SOURCE.replace("launch() {", "launch() { twice(nullptr);").replace("SIDE;", "both(SIDE);")
+    text = SOURCE.replace("launch() {", "launch() { twice(nullptr);").replace("SIDE;", "both(SIDE);")
+    text = '#include "each.h"\n' + text
     for number, lane in ((1, "full"), (2, "device"), (3, "device")):
         source.write_text(text.replace("out[0] = 1", f"out[0] = both({number}LL) + both(2.5f)"))
         built = build(source)

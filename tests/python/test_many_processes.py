@@ -49,8 +49,8 @@ def environment(cache: Path) -> dict[str, str]:
 
 def start(source: Path, cache: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", RANK, str(source)], env=environment(cache), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
+        [sys.executable, "-c", RANK, str(source)], env=environment(cache), text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
@@ -83,7 +83,8 @@ def test_workers_of_a_data_loader_build_once(tmp_path: Path) -> None:
     source, cache = tmp_path / "seven.cu", tmp_path / "cache"
     source.write_text(SOURCE)
     env = environment(cache) | {"KILN_DEVICE": "engine"}
-    done = subprocess.run([sys.executable, "-c", LOADER, str(source)], env=env, capture_output=True, text=True, timeout=300)
+    line = [sys.executable, "-c", LOADER, str(source)]
+    done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "56.0"
     assert_built_once(cache)
