@@ -20,10 +20,12 @@ constexpr size_t kMostTold = 4;
 
 Words sorted_words(const Json& commands) {
   Words words;
-  if (commands.is_array())
-    for (const Json& command : commands)
-      if (command.is_string())
-        for (std::string_view word : text::split(command.get<std::string>(), ' ')) words.emplace_back(word);
+  if (!commands.is_array()) return words;
+  for (const Json& command : commands) {
+    const std::string line = command.is_string() ? command.get<std::string>() : "";
+    for (std::string_view word : text::split(line, ' ')) words.emplace_back(word);
+  }
+  std::erase(words, "");
   std::sort(words.begin(), words.end());
   return words;
 }
