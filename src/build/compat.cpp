@@ -25,18 +25,30 @@ Result<fs::path> memory_file(const fs::path& source, const World& world) {
   return cache / "compat" / (hash_hex(source.string()).substr(0, kHashDigits) + ".json");
 }
 
-// A memory holds while the kiln is the same, and the file is as it was or still names what was lacking.
+// "/w/add.h" of "/w/add.h:14:7" and of "/w/add.h(14)".
+fs::path file_of(std::string_view place) {
+  for (size_t at = place.find_first_of(":("); at != std::string_view::npos; at = place.find_first_of(":(", at + 1))
+    if (at + 1 < place.size() && place[at + 1] >= '0' && place[at + 1] <= '9') return place.substr(0, at);
+  return place;
+}
+
+bool still_lacks(const std::string& hash, const std::string& symbol, const Result<std::string>& content) {
+  if (!content) return false;
+  return hash == hash_hex(*content) || (!symbol.empty() && content->find(symbol) != std::string::npos);
+}
+
+// A memory holds while the kiln is the same, and the source, and the header in which something was lacking, are as they
+// were or still name it.
 std::optional<Lack> remembered(const Source& source, const World& world) {
   auto file = memory_file(source.file, world);
   auto text = file ? world.files.read(*file) : Result<std::string>(std::string());
   auto json = text ? parse_json(*text, "compat memory") : Result<Json>(Json());
   if (!json || !json->is_object() || json->value("kiln_compat", 0) != kMemoryVersion) return std::nullopt;
   if (json->value("version", "") != KILN_VERSION_STRING) return std::nullopt;
-  auto content = world.files.read(source.file);
-  if (!content) return std::nullopt;
-  std::string symbol = json->value("symbol", "");
-  bool same = json->value("content", "") == hash_hex(*content);
-  if (!same && (symbol.empty() || content->find(symbol) == std::string::npos)) return std::nullopt;
+  std::string symbol = json->value("symbol", ""), header = json->value("header", "");
+  if (!still_lacks(json->value("content", ""), symbol, world.files.read(source.file))) return std::nullopt;
+  if (!header.empty() && !still_lacks(json->value("header_content", ""), symbol, world.files.read(header)))
+    return std::nullopt;
   return Lack{source.shown, json->value("place", ""), symbol};
 }
 
@@ -243,15 +255,21 @@ void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
     auto file = memory_file(source.file, world);
     auto content = world.files.read(source.file);
     if (!file || !content) return;
+    Json memory = {{"kiln_compat", kMemoryVersion},
+                   {"version", KILN_VERSION_STRING},
+                   {"source", source.file.string()},
+                   {"symbol", lack.symbol},
+                   {"place", lack.place},
+                   {"content", hash_hex(*content)}};
+    fs::path header = file_of(lack.place);
+    auto of_header =
+        header.is_absolute() && header != source.file ? world.files.read(header) : Result<std::string>(Error{});
+    if (of_header) {
+      memory["header"] = header.string();
+      memory["header_content"] = hash_hex(*of_header);
+    }
     (void)world.files.make_directories(file->parent_path());
-    (void)world.files.write(*file,
-                            dump({{"kiln_compat", kMemoryVersion},
-                                  {"version", KILN_VERSION_STRING},
-                                  {"source", source.file.string()},
-                                  {"symbol", lack.symbol},
-                                  {"place", lack.place},
-                                  {"content", hash_hex(*content)}}),
-                            sys::Durable::No);
+    (void)world.files.write(*file, dump(memory), sys::Durable::No);
   }
 }
 

@@ -99,6 +99,18 @@ def test_the_file_is_remembered_until_it_no_longer_names_it(build, tmp_path):
     assert back["headers"] == "torch"
 
 
+def test_a_header_that_lacked_something_is_tried_again_after_its_edit(build, tmp_path):
+    header = tmp_path / "own.h"
+    header.write_text("template <class M> void fill(M& m) {}\nusing Old = pybind11::class_<int>;\n")
+    source = PLAIN.replace("int64_t twice", '#include "own.h"\nint64_t twice')
+    answer, said = build(text=source)
+    assert answer["headers"] == "torch" and "own.h:2" in said
+    assert "as before" in build()[1]
+    header.write_text("template <class M> void fill(M& m) {}\n")
+    answer, said = build()
+    assert answer["headers"] == "compat" and "torch's own" not in said
+
+
 def test_nothing_changed_is_no_build(build):
     build(text=CLASSY)
     answer, _ = build()
