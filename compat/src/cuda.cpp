@@ -96,7 +96,14 @@ CUDAGuard::CUDAGuard(Device device) {
   guard_.set_device(device);
 }
 
+DeviceIndex ExchangeDevice(DeviceIndex device) {
+  const DeviceIndex before = current_device();
+  require(impl::maybe_set_device(device));
+  return before;
+}
+
 namespace impl {
+int maybe_set_device(DeviceIndex device) { return on_gpu() ? cudaSetDevice(device) : 0; }
 void throw_cuda_error(int code) {
   cudaGetLastError();  // else the next call of anybody reports this one's error
   throw Error(str("CUDA error: ", cudaGetErrorString(code), "\nSearch for `", cudaGetErrorName(code),

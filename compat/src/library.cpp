@@ -459,4 +459,18 @@ const char* key_name(c10::DispatchKey key) {
   }
 }
 
+const char* key_name(c10::DeviceType type) {
+  switch (type) {
+    case at::kCPU:
+      return "CPU";
+    case at::kCUDA:
+      return "CUDA";
+    case at::kMeta:
+      return "Meta";
+    default:
+      throw std::runtime_error("torch::dispatch: a device of type " + DeviceTypeName(type, true) +
+                               " is none that kiln's compat headers serve");
+  }
+}
+
 }  // namespace kiln::compat

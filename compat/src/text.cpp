@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <stdexcept>
+
 #include "convert.h"
 
 namespace c10 {
@@ -197,6 +199,7 @@ void fail_internally(Place place, const char* condition, const std::string& text
   throw Error(ErrorKind::runtime, join(condition, " INTERNAL ASSERT FAILED at \"", place.file, "\":", place.line,
                                        ", please report a bug to PyTorch. ", text));
 }
+void fail_plainly(const std::string& text) { throw std::runtime_error(text); }
 void warn(Place place, const std::string& text) {
   if (kiln::compat::has_python()) {
     kiln::compat::WithGil gil;

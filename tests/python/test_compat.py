@@ -143,7 +143,7 @@ def build(command, *words):
     ("line", "symbol"),
     [
         ('PYBIND11_MODULE(x, m) { py::class_<int>(m, "Int"); }', "class_"),
-        ("#include <torch/csrc/autograd/custom_function.h>", "torch/csrc/autograd/custom_function.h"),
+        ("#include <ATen/native/TensorIterator.h>", "ATen/native/TensorIterator.h"),
         ('struct Own {}; void f(Own) {} PYBIND11_MODULE(x, m) { m.def("f", &f); }', "cannot cross"),
     ],
 )

@@ -119,6 +119,7 @@ struct Place {
 [[noreturn]] void fail(Place place, ErrorKind kind, const std::string& text);
 [[noreturn]] void fail_without_text(Place place, const char* condition);
 [[noreturn]] void fail_internally(Place place, const char* condition, const std::string& text);
+[[noreturn]] void fail_plainly(const std::string& text);  // std::runtime_error
 void warn(Place place, const std::string& text);
 
 template <class... A>
@@ -209,6 +210,12 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
   } while (0)
 #define AT_WARN(...) TORCH_WARN(__VA_ARGS__)
 #define C10_THROW_ERROR(kind, text) throw ::c10::kind(text)
+// Of torch/headeronly: a standard exception, with its place in front.
+#define STD_TORCH_CHECK(condition, ...)                                                                            \
+  if (C10_UNLIKELY(!(condition))) {                                                                                \
+    ::c10::detail::fail_plainly(                                                                                   \
+        ::c10::detail::join(__func__, ", ", __FILE__, ":", static_cast<uint32_t>(__LINE__), ", ", ##__VA_ARGS__)); \
+  }
 #define KILN_TORCH_COMPARE(a, b, op)                                                                         \
   do {                                                                                                       \
     const auto& kiln_a = (a);                                                                                \

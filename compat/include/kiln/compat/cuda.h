@@ -80,7 +80,15 @@ class CUDAGuard {
 
 namespace impl {
 [[noreturn]] void throw_cuda_error(int code);
+int maybe_set_device(DeviceIndex device);
 }  // namespace impl
+#ifdef KILN_COMPAT_CUDA_HEADERS
+inline cudaError_t MaybeSetDevice(DeviceIndex device) {
+  return static_cast<cudaError_t>(impl::maybe_set_device(device));
+}
+inline cudaError_t SetDevice(DeviceIndex device, bool = false) { return MaybeSetDevice(device); }
+#endif
+DeviceIndex ExchangeDevice(DeviceIndex device);  // gives the one before
 
 }  // namespace kc
 }  // namespace cuda
@@ -169,63 +177,3 @@ inline void synchronize(int64_t = -1) { c10::cuda::device_synchronize(); }
 #define C10_CUDA_IGNORE_ERROR(call) static_cast<void>(call)
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define TORCH_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_KERNEL_LAUNCH_CHECK()
-#define CUDA_KERNEL_LOOP_TYPE(i, n, index_type)                              \
-  int64_t kiln_first_##i = ((int64_t)blockIdx.x) * blockDim.x + threadIdx.x; \
-  for (index_type i = kiln_first_##i; kiln_first_##i < (n);                  \
-       kiln_first_##i += blockDim.x * gridDim.x, i = kiln_first_##i)
-#define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int)
-
-#ifdef __CUDACC__
-// THC's names for atomics and shuffles on all types that CUDA lacks them for.
-inline namespace kiln_compat_device {
-template <class T>
-__device__ __forceinline__ T WARP_SHFL(T value, int lane, int width = 32, unsigned mask = 0xffffffff) {
-  return __shfl_sync(mask, value, lane, width);
-}
-template <class T>
-__device__ __forceinline__ T WARP_SHFL_XOR(T value, int lane, int width = 32, unsigned mask = 0xffffffff) {
-  return __shfl_xor_sync(mask, value, lane, width);
-}
-template <class T>
-__device__ __forceinline__ T WARP_SHFL_DOWN(T value, unsigned delta, int width = 32, unsigned mask = 0xffffffff) {
-  return __shfl_down_sync(mask, value, delta, width);
-}
-template <class T>
-__device__ __forceinline__ T WARP_SHFL_UP(T value, unsigned delta, int width = 32, unsigned mask = 0xffffffff) {
-  return __shfl_up_sync(mask, value, delta, width);
-}
-__device__ __forceinline__ unsigned WARP_BALLOT(int predicate, unsigned mask = 0xffffffff) {
-  return __ballot_sync(mask, predicate);
-}
-}  // namespace kiln_compat_device
-
-namespace kiln_compat_detail {
-template <class T>
-__device__ __forceinline__ void add_small(T* address, T value) {
-  auto* word = reinterpret_cast<unsigned*>(reinterpret_cast<size_t>(address) & ~size_t(3));
-  const bool high = reinterpret_cast<size_t>(address) & 2;
-  unsigned old = *word, assumed;
-  do {
-    assumed = old;
-    T sum(static_cast<unsigned short>(high ? old >> 16 : old & 0xffff), T::from_bits());
-    sum = sum + value;
-    old = atomicCAS(word, assumed, high ? (old & 0xffff) | (unsigned(sum.x) << 16) : (old & 0xffff0000) | sum.x);
-  } while (assumed != old);
-}
-}  // namespace kiln_compat_detail
-__device__ __forceinline__ void gpuAtomicAdd(c10::Half* a, c10::Half v) { kiln_compat_detail::add_small(a, v); }
-__device__ __forceinline__ void gpuAtomicAdd(c10::BFloat16* a, c10::BFloat16 v) { kiln_compat_detail::add_small(a, v); }
-__device__ __forceinline__ float gpuAtomicAdd(float* a, float v) { return atomicAdd(a, v); }
-__device__ __forceinline__ double gpuAtomicAdd(double* a, double v) { return atomicAdd(a, v); }
-__device__ __forceinline__ int gpuAtomicAdd(int* a, int v) { return atomicAdd(a, v); }
-__device__ __forceinline__ void gpuAtomicAdd(int64_t* a, int64_t v) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(a), static_cast<unsigned long long>(v));
-}
-__device__ __forceinline__ void gpuAtomicAddNoReturn(float* a, float v) { atomicAdd(a, v); }
-__device__ __forceinline__ void gpuAtomicAddNoReturn(double* a, double v) { atomicAdd(a, v); }
-__device__ __forceinline__ void gpuAtomicAddNoReturn(c10::Half* a, c10::Half v) { gpuAtomicAdd(a, v); }
-__device__ __forceinline__ void gpuAtomicAddNoReturn(c10::BFloat16* a, c10::BFloat16 v) { gpuAtomicAdd(a, v); }
-__device__ __forceinline__ void atomicAdd(c10::Half* a, c10::Half v) { kiln_compat_detail::add_small(a, v); }
-__device__ __forceinline__ void atomicAdd(c10::BFloat16* a, c10::BFloat16 v) { kiln_compat_detail::add_small(a, v); }
-__device__ __forceinline__ void atomicAdd(int64_t* a, int64_t v) { gpuAtomicAdd(a, v); }
-#endif

@@ -24,8 +24,8 @@ enum class DispatchKey : uint8_t {
 #ifdef __CUDA_ARCH__
 namespace torch {
 inline namespace kc {
-template <class F>
-F&& dispatch(c10::DispatchKey, F&& f) {
+template <class K, class F>
+F&& dispatch(K, F&& f) {
   return static_cast<F&&>(f);
 }
 struct Library {
@@ -67,6 +67,7 @@ void implement_op(OpLibrary* library, const char* name, const char* key, const F
 // The name alone is given: types of the schema come from the function.
 void define_from(OpLibrary* library, const char* name_or_schema, const Function& function);
 const char* key_name(c10::DispatchKey key);
+const char* key_name(c10::DeviceType type);
 // Why the ops of this library could not be registered; null: they were, so far.
 const char* load_failure();
 void keep_load_failure();  // in a catch block: of what was thrown
@@ -81,8 +82,8 @@ struct CppFunction {
   F function;
   const char* key = nullptr;
 };
-template <class F>
-CppFunction<F> dispatch(c10::DispatchKey key, F&& f) {
+template <class K, class F>
+CppFunction<F> dispatch(K key, F&& f) {
   return {f, kiln::compat::key_name(key)};
 }
 
@@ -114,8 +115,8 @@ class Library {
     kiln::compat::implement_op(library_, name, f.key, kiln::compat::function_of(f.function));
     return *this;
   }
-  template <class F>
-  Library& impl(const char* name, c10::DispatchKey key, F&& f) {
+  template <class K, class F>
+  Library& impl(const char* name, K key, F&& f) {
     kiln::compat::implement_op(library_, name, kiln::compat::key_name(key), kiln::compat::function_of(f));
     return *this;
   }
