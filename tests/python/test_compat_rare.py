@@ -51,7 +51,7 @@ def test_a_saved_tensor_that_changed_is_refused(ext, kiln_device):
 
 
 def test_errors_of_forward_keep_their_type(ext):
-    with pytest.raises(ValueError, match="^a factor of 0 has no use$"):
+    with pytest.raises(ValueError, match=r"^a factor of 0 has no use$"):
         ext.scale(torch.ones(2), 0.0)
 
 
@@ -59,7 +59,9 @@ def test_a_wrong_number_of_gradients_is_told(ext):
     x = torch.ones(2, requires_grad=True)
     y = ext.double_wrongly(x * 1)
     assert torch.equal(y, torch.full((2,), 2.0))
-    with pytest.raises(RuntimeError, match=r"Doubled.* returned an incorrect number of gradients \(expected 1, got 3\)"):
+    with pytest.raises(
+        RuntimeError, match=r"Doubled.* returned an incorrect number of gradients \(expected 1, got 3\)"
+    ):
         y.sum().backward()
 
 
@@ -68,7 +70,8 @@ CHECKS = [
     ("dim", "Expected 2-dimensional tensor, but got 1-dimensional tensor for argument #1 'a'"),
     ("range", "Expected 2 to 3 dimensions, but got 1-dimensional tensor for argument #1 'a'"),
     ("size", "Expected 2-dimensional tensor, but got 1-dimensional tensor for argument #1 'a'"),
-    ("same size", "Expected tensor for argument #1 'a' to have same size as tensor for 'b'; but [4] does not equal [3]"),
+    ("same size",
+     "Expected tensor for argument #1 'a' to have same size as tensor for 'b'; but [4] does not equal [3]"),
     ("numel", "Expected tensor for argument #1 'a' to have 6 elements; but it actually has 4 elements"),
     ("same numel",
      "Expected tensor for argument #1 'a' to have same number of elements as tensor for 'b'; but 4 does not equal 3"),
@@ -90,13 +93,17 @@ def test_checks_name_the_argument(ext, what, text):
 
 def test_checks_of_layout_and_place(ext):
     plane = torch.zeros(2, 4)
-    with pytest.raises(RuntimeError, match=r"Expected contiguous tensor, but got non-contiguous tensor for 'b' \(while"):
+    with pytest.raises(
+        RuntimeError, match=r"Expected contiguous tensor, but got non-contiguous tensor for 'b' \(while"
+    ):
         ext.check(plane, plane.t(), "contiguous")
     with pytest.raises(RuntimeError, match=r"have size 3 at dimension 1, but got size 4 for argument #1 'a' \(while"):
         ext.check(plane, plane, "size at")
     with pytest.raises(RuntimeError, match="to have the same dimension as tensor for 'b'; but 2 does not equal 1"):
         ext.check(plane, FLAT, "same dim")
-    with pytest.raises(RuntimeError, match="Tensor for argument #1 'a' is on CPU, Tensor for 'b' is on CPU, but expected"):
+    with pytest.raises(
+        RuntimeError, match="Tensor for argument #1 'a' is on CPU, Tensor for 'b' is on CPU, but expected"
+    ):
         ext.check(plane, plane, "GPU")
     ext.check(torch.zeros(2, 3), torch.zeros(2, 3), "size")
 
@@ -126,7 +133,7 @@ def test_settings_are_those_of_python(ext):
     torch.use_deterministic_algorithms(True)
     try:
         assert ext.deterministic()
-        with pytest.raises(RuntimeError, match="^alert does not have a deterministic implementation, but you set"):
+        with pytest.raises(RuntimeError, match=r"^alert does not have a deterministic implementation, but you set"):
             ext.alert()
     finally:
         torch.use_deterministic_algorithms(False)

@@ -163,18 +163,20 @@ inline C10_HOST_DEVICE BFloat16::operator float() const {
   inline C10_HOST_DEVICE float& operator-=(float& a, T b) { return a -= static_cast<float>(b); }         \
   inline C10_HOST_DEVICE float& operator*=(float& a, T b) { return a *= static_cast<float>(b); }         \
   inline C10_HOST_DEVICE float& operator/=(float& a, T b) { return a /= static_cast<float>(b); }         \
-  inline C10_HOST_DEVICE bool operator<(const T& a, const T& b) {                                        \
-    return static_cast<float>(a) < static_cast<float>(b);                                                \
-  }                                                                                                      \
-  inline C10_HOST_DEVICE bool operator>(const T& a, const T& b) {                                        \
-    return static_cast<float>(a) > static_cast<float>(b);                                                \
-  }                                                                                                      \
   KILN_SMALL_FLOAT_WITH(T, float, float)                                                                 \
   KILN_SMALL_FLOAT_WITH(T, double, double)                                                               \
   KILN_SMALL_FLOAT_WITH(T, int, T)                                                                       \
   KILN_SMALL_FLOAT_WITH(T, int64_t, T)
 KILN_SMALL_FLOAT(Half)
 KILN_SMALL_FLOAT(BFloat16)
+// As torch has them: Half compares as float alone, and these take no constants, so that `bfloat16 > 1.f` has one
+// meaning.
+inline C10_HOST_DEVICE bool operator<(BFloat16& a, BFloat16& b) {
+  return static_cast<float>(a) < static_cast<float>(b);
+}
+inline C10_HOST_DEVICE bool operator>(BFloat16& a, BFloat16& b) {
+  return static_cast<float>(a) > static_cast<float>(b);
+}
 
 struct alignas(1) Float8_e4m3fn {
   uint8_t x;
