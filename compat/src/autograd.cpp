@@ -6,10 +6,8 @@
 #include <stdlib.h>
 
 #include "convert.h"
-#include "dynamic.h"
-#include "front.h"
 #include "invoke.h"
-#include "torch.h"
+#include "shim.h"
 
 using kiln::compat::checked;
 using kiln::compat::object_from;
@@ -23,20 +21,12 @@ using kiln::compat::WithGil;
 namespace at {
 inline namespace kc {
 
-namespace {
-template <class F>
-F shim(const char* name) {
-  kiln::detail::torch_require();
-  return reinterpret_cast<F>(kiln::detail::find_symbol(kiln::detail::torch_library_of_shim(), name));
-}
-}  // namespace
-
 bool GradMode::is_enabled() {
-  static const auto get = shim<bool (*)()>("aoti_torch_grad_mode_is_enabled");
+  static const auto get = kiln::compat::shim<bool (*)()>("aoti_torch_grad_mode_is_enabled");
   return get();
 }
 void GradMode::set_enabled(bool enabled) {
-  static const auto set = shim<void (*)(bool)>("aoti_torch_grad_mode_set_enabled");
+  static const auto set = kiln::compat::shim<void (*)(bool)>("aoti_torch_grad_mode_set_enabled");
   set(enabled);
 }
 

@@ -207,6 +207,9 @@ Status check_open_names(const Plan& plan, std::string_view library) {
   const binary::ElfSection* table = elf->find_type(binary::kSectionDynamicSymbols);
   auto symbols = table ? binary::read_symbols(*elf, *table) : Result<std::vector<binary::Symbol>>(Error{});
   if (!symbols || !dynamic) return {};
+  // Whoever tells the linker to leave names open means it.
+  for (const std::string& flag : plan.ldflags)
+    if (flag.find("--unresolved-symbols=") != std::string::npos) return {};
   // Another library may have it: the loader will see.
   if (!std::all_of(dynamic->needed.begin(), dynamic->needed.end(), comes_with_the_system)) return {};
   for (const binary::Symbol& symbol : *symbols) {
