@@ -169,6 +169,11 @@ inline C10_HOST_DEVICE BFloat16::operator float() const {
   KILN_SMALL_FLOAT_WITH(T, int64_t, T)
 KILN_SMALL_FLOAT(Half)
 KILN_SMALL_FLOAT(BFloat16)
+#ifdef __CUDACC__
+// Found by their argument, as CUDA's own are for its types.
+inline __device__ Half __ldg(const Half* p) { return Half(::__ldg(&p->x), Half::from_bits()); }
+inline __device__ BFloat16 __ldg(const BFloat16* p) { return BFloat16(::__ldg(&p->x), BFloat16::from_bits()); }
+#endif
 // As torch has them: Half compares as float alone, and these take no constants, so that `bfloat16 > 1.f` has one
 // meaning.
 inline C10_HOST_DEVICE bool operator<(BFloat16& a, BFloat16& b) {
