@@ -174,8 +174,10 @@ class Project:
         )
         if done.returncode != 0:
             raise SystemExit(f"kiln build failed:\n{done.stdout}\n{done.stderr}")
-        self.lately = [*self.lately[-3:], time.monotonic() - begun]
-        return json.loads(done.stdout)
+        told = json.loads(done.stdout)
+        if told["rebuilt"]:  # what a killed build may be in the middle of
+            self.lately = [*self.lately[-3:], time.monotonic() - begun]
+        return told
 
     def killed(self, state: State, after_s: float) -> bool:
         process = subprocess.Popen(
