@@ -6,7 +6,8 @@
   make compat-bars BARS="--write docs/results"      and compat-bars.md (compat-bars-gpu.md where there is a GPU)
 
 benchmarks/add/add_torch.cu is built from nothing by kiln.load and by torch.utils.cpp_extension.load, each in a process of its own
-that has imported torch already. CPU seconds and the largest process are those of everything that the call started.
+that has imported torch already. CPU seconds are those of everything that the call started; the largest process is the largest of
+those, that Python itself apart.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from statistics import median
@@ -59,8 +61,32 @@ def load_here(way: str, folder: str) -> None:
     print(json.dumps({"seconds": seconds, "cpu": cpu}))
 
 
+def descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def watch_largest(root: int, ended: threading.Event, peak: list[int]) -> None:
+    """The high-water mark of every process below `root`. getrusage cannot tell it: a child counts the pages of the Python that it
+    was started from, until it runs a program of its own; here such a child is known by its program."""
+    own = os.readlink(f"/proc/{root}/exe")
+    while not ended.wait(0.01):
+        try:
+            for pid in descendants(root):
+                if os.readlink(f"/proc/{pid}/exe") == own:
+                    continue
+                status = Path(f"/proc/{pid}/status").read_text()
+                mark = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
+                peak[0] = max(peak[0], int(mark.split()[1]) * 1024)
+        except (OSError, ValueError):  # one that ended meanwhile
+            continue
+
+
 def cold_load(way: str, scratch: Path) -> dict[str, float]:
-    """Seconds and CPU seconds of the call, and the bytes of the largest process below it, Python and torch included."""
+    """Seconds and CPU seconds of the call, and the bytes of the largest process that it started."""
     with empty_folder(scratch) as folder:
         (folder / "out").mkdir()
         clean = {k: v for k, v in os.environ.items() if k not in ("MAX_JOBS", "KILN_CACHE_DIR", "KILN_COMPAT")}
@@ -68,13 +94,17 @@ def cold_load(way: str, scratch: Path) -> dict[str, float]:
         command = [sys.executable, __file__, "--load", way, str(folder / "out")]
         with (folder / "out.txt").open("w+") as out, (folder / "err.txt").open("w+") as err:
             process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+            peak, ended = [0], threading.Event()
+            watcher = threading.Thread(target=watch_largest, args=(process.pid, ended, peak))
+            watcher.start()
+            process.wait()
+            ended.set()
+            watcher.join()
             out.seek(0)
             err.seek(0)
             if process.returncode != 0:
                 raise RuntimeError((out.read() + err.read())[-2000:])
-            return json.loads(out.read().splitlines()[-1]) | {"peak": usage.ru_maxrss * 1024}
+            return json.loads(out.read().splitlines()[-1]) | {"peak": peak[0]}
 
 
 def compile_cost(source: Path, flags: list[str], scratch: Path) -> dict[str, float]:
