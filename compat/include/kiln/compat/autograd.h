@@ -35,6 +35,11 @@ using tensor_list = std::vector<at::Tensor>;
 using optional_variable_list = std::vector<std::optional<at::Tensor>>;
 
 void increment_version(const at::Tensor& tensor);
+inline bool any_variable_requires_grad(const variable_list& tensors) {
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined() && tensor.requires_grad()) return true;
+  return false;
+}
 
 namespace detail {
 struct Node;
