@@ -8,6 +8,7 @@
 #include "engine/lanes.h"
 #include "engine/lowerings.h"
 #include "engine/memory_values.h"
+#include "engine/operand_parts.h"
 #include "engine/passed.h"
 
 namespace kiln::engine {
@@ -216,17 +217,6 @@ bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space sp
   return true;
 }
 
-// The operands of a vector, or the one operand.
-std::vector<const ptx::Operand*> elements_of(const ptx::Operand& operand) {
-  std::vector<const ptx::Operand*> out;
-  if (operand.kind == ptx::OperandKind::Vector) {
-    for (const ptx::Operand& e : operand.elements) out.push_back(&e);
-  } else {
-    out.push_back(&operand);
-  }
-  return out;
-}
-
 bool check_count(Lowering& l, size_t count) {
   size_t wanted = l.has("v8") ? 8 : l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
   return count == wanted || l.refuse("the number of registers is not that of the vector");
@@ -236,7 +226,7 @@ bool check_count(Lowering& l, size_t count) {
 
 bool load(Lowering& l) {
   const ptx::Operand& address = l.operand(1);
-  auto targets = elements_of(l.operand(0));
+  auto targets = parts(l.operand(0));
   if (!check_count(l, targets.size())) return false;
   uint32_t bytes = ptx::bytes_of(l.type());
   ptx::Space space = space_of(l);
@@ -296,7 +286,7 @@ bool load(Lowering& l) {
 
 bool store(Lowering& l) {
   const ptx::Operand& address = l.operand(0);
-  auto sources = elements_of(l.operand(1));
+  auto sources = parts(l.operand(1));
   if (!check_count(l, sources.size())) return false;
   uint32_t bytes = ptx::bytes_of(l.type());
   uint32_t register_bytes = bytes;

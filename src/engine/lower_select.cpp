@@ -75,24 +75,28 @@ void emit_copy_predicate(Lowering& l, uint32_t from, uint32_t to, bool invert) {
   op.y = invert;
 }
 
-bool select(Lowering& l) {
-  Source a, b;
-  uint32_t p;
-  uint32_t bytes = ptx::bytes_of(l.type());
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
-  if (!l.predicate(l.operand(3), &p)) return false;
+// d = p ? a : b.
+void emit_select(Lowering& l, const Source& a, const Source& b, uint32_t p) {
+  const uint32_t bytes = ptx::bytes_of(l.type());
   Handler handler = bytes == 8 ? &run_select<uint64_t> : bytes == 4 ? &run_select<uint32_t> : &run_select<uint16_t>;
   l.emit_value(l.operand(0), bytes, false, handler, a, b, {p, false});
   Op& op = l.program().ops.back();
   op.x = a.uniform;
   op.y = b.uniform;
+}
+
+bool select(Lowering& l) {
+  Source a, b;
+  uint32_t p;
+  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
+  if (!l.predicate(l.operand(3), &p)) return false;
+  emit_select(l, a, b, p);
   return true;
 }
 
 bool select_by_sign(Lowering& l) {
   Source a, b;
   uint32_t c;
-  uint32_t bytes = ptx::bytes_of(l.type());
   if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
   if (!l.lanes(l.operand(3), l.other_type(), &c)) return false;
   uint32_t p = l.temporary_predicate();
@@ -101,11 +105,7 @@ bool select_by_sign(Lowering& l) {
                                                      : &run_not_negative<float, false>);
   test.a = c;
   test.d = p;
-  Handler handler = bytes == 8 ? &run_select<uint64_t> : bytes == 4 ? &run_select<uint32_t> : &run_select<uint16_t>;
-  l.emit_value(l.operand(0), bytes, false, handler, a, b, {p, false});
-  Op& op = l.program().ops.back();
-  op.x = a.uniform;
-  op.y = b.uniform;
+  emit_select(l, a, b, p);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/fault.h"
 #include "engine/lanes.h"
 #include "engine/lowerings_texture.h"
+#include "engine/operand_parts.h"
 #include "engine/small_formats.h"
 #include "engine/state.h"
 
@@ -312,13 +313,6 @@ const Op* run_surface_store(Warp& warp, const Op* op) {
 
 // ---- Decoding
 
-std::vector<const ptx::Operand*> elements_of(const ptx::Operand& operand) {
-  std::vector<const ptx::Operand*> out;
-  if (operand.kind != ptx::OperandKind::Vector) return {&operand};
-  for (const ptx::Operand& e : operand.elements) out.push_back(&e);
-  return out;
-}
-
 bool prepare(Lowering& l, const ptx::Operand& address, ptx::Type coordinate, TextureOp* t) {
   constexpr std::pair<const char*, Geometry> kNames[] = {{"1d", k1D},
                                                          {"2d", k2D},
@@ -336,7 +330,7 @@ bool prepare(Lowering& l, const ptx::Operand& address, ptx::Type coordinate, Tex
   handle.reg = address.reg;
   if (!l.lanes(handle, ptx::Type::b64, &t->handle)) return false;
   if (address.elements.size() != 1) return l.refuse("an access with an offset or a sampler is not supported");
-  auto coordinates = elements_of(address.elements[0]);
+  auto coordinates = parts(address.elements[0]);
   if (coordinates.empty() || coordinates.size() > 4) return l.refuse("wanted one to four coordinates");
   const bool layered = t->geometry == k1DLayered || t->geometry == k2DLayered || t->geometry == kCubeLayered;
   for (const ptx::Operand* one : coordinates) {
@@ -350,7 +344,7 @@ bool prepare(Lowering& l, const ptx::Operand& address, ptx::Type coordinate, Tex
 }
 
 bool targets(Lowering& l, const ptx::Operand& operand, uint32_t bytes, TextureOp* t) {
-  for (const ptx::Operand* one : elements_of(operand)) {
+  for (const ptx::Operand* one : parts(operand)) {
     Dest d;
     if (t->register_count == 4) return l.refuse("more than four registers");
     if (one->kind == ptx::OperandKind::Sink) {
@@ -379,7 +373,7 @@ bool texture_fetch(Lowering& l) {
 bool surface_load(Lowering& l) {
   TextureOp t;
   t.bytes = ptx::bytes_of(l.type());
-  for (const ptx::Operand* one : elements_of(l.operand(0))) {
+  for (const ptx::Operand* one : parts(l.operand(0))) {
     if (one->kind == ptx::OperandKind::Register) t.register_bytes = l.register_bytes(*one);
   }
   if (!prepare(l, l.operand(1), ptx::Type::b32, &t)) return false;
@@ -393,14 +387,14 @@ bool surface_store(Lowering& l) {
   TextureOp t;
   t.bytes = ptx::bytes_of(l.type());
   t.register_bytes = t.bytes;
-  for (const ptx::Operand* one : elements_of(l.operand(1))) {
+  for (const ptx::Operand* one : parts(l.operand(1))) {
     if (one->kind == ptx::OperandKind::Register) t.register_bytes = l.register_bytes(*one);
   }
   if (!prepare(l, l.operand(0), ptx::Type::b32, &t)) return false;
   const ptx::Type type = t.register_bytes == 8   ? ptx::Type::b64
                          : t.register_bytes == 4 ? ptx::Type::b32
                                                  : ptx::Type::b16;
-  for (const ptx::Operand* one : elements_of(l.operand(1))) {
+  for (const ptx::Operand* one : parts(l.operand(1))) {
     if (t.register_count == 4) return l.refuse("more than four registers");
     if (!l.lanes(*one, type, &t.registers[t.register_count++])) return false;
   }

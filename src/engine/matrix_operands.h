@@ -6,20 +6,11 @@
 #include <vector>
 
 #include "engine/lowering.h"
+#include "engine/operand_parts.h"
 
 namespace kiln::engine {
 
 constexpr uint32_t kMostRegisters = 8;
-
-inline std::vector<const ptx::Operand*> parts(const ptx::Operand& operand) {
-  std::vector<const ptx::Operand*> out;
-  if (operand.kind == ptx::OperandKind::Vector) {
-    for (const ptx::Operand& e : operand.elements) out.push_back(&e);
-  } else {
-    out.push_back(&operand);
-  }
-  return out;
-}
 
 inline bool read_parts(Lowering& l, const ptx::Operand& operand, ptx::Type type, uint32_t wanted,
                        uint32_t (&slots)[kMostRegisters], uint32_t* count) {
