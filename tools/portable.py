@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OLD = "bullseye"  # glibc 2.31
 LIBRARIES = "bookworm"  # of C++ libraries nothing is newer than g++ 12
 PACKAGES = {
-    OLD: ["libc6", "libc6-dev", "linux-libc-dev", "libgcc-s1"],
+    OLD: ["libc6", "libc6-dev", "linux-libc-dev", "libgcc-s1", "libstdc++6"],  # the last for what kiln builds there
     LIBRARIES: [
         *("libfmt9", "libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libtomlplusplus-dev"),
         *("libzstd-dev", "liblz4-dev", "zlib1g-dev"),
