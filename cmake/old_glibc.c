@@ -17,8 +17,8 @@ HIDDEN uint32_t arc4random(void) {
   return value;
 }
 
-// These have a new version since glibc 2.29, which does not set errno, and the same values. With the older one the
-// floor is 2.28. The linker's --wrap leads calls of NAME to __wrap_NAME.
+// These have a new version since glibc 2.29, which does not set errno, and the same values. With the older one
+// nothing above 2.28 is left. The linker's --wrap leads calls of NAME to __wrap_NAME.
 #if defined(__x86_64__)
 #define OLDEST "GLIBC_2.2.5"
 #else

@@ -28,7 +28,8 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
   const sys::FileState state = sys::real_files().state(path);
   if (options.target.ends_with(".py")) {
     if (state.is_file()) return std::string("script");
-    return Error{Fault::Usage, "cannot profile " + options.target, "there is no such file", ""};
+    return Error{Fault::Usage, "cannot profile " + options.target, "there is no such file",
+                 "give the path of a script (.py), a .cu file, project or library, or package.module.function"};
   }
   const std::string extension = path.extension().string();
   if (state.exists || extension == ".cu" || extension == ".so") {
