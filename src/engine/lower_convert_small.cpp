@@ -129,11 +129,28 @@ uint8_t to_tiny(float value, const Op* op) {
   return float_to_tiny(static_cast<TinyFloat>(op->x), value);
 }
 
-const Op* run_tiny_from_f32(Warp& warp, const Op* op) {
+// op->x: upward, else toward zero; op->y: kSatfinite.
+uint8_t to_scale(float value, const Op* op) { return float_to_scale(value, op->x, op->y & kSatfinite); }
+
+using ToByte = uint8_t (*)(float value, const Op* op);
+
+// Two floats become the bytes of a pair.
+template <ToByte kTo>
+const Op* run_bytes_from_f32(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   uint16_t result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<uint16_t>(kTo(a[i], op) << 8 | kTo(b[i], op));
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+// So do the two of a HalfPair or Bf16Pair.
+template <ToByte kTo, class Pair>
+const Op* run_bytes_from_pair(Warp& warp, const Op* op) {
+  const Pair* a = warp.lanes<Pair>(op->a);
+  uint16_t result[kWarpSize];
   for (uint32_t i = 0; i < kWarpSize; ++i)
-    result[i] = static_cast<uint16_t>(to_tiny(a[i], op) << 8 | to_tiny(b[i], op));
+    result[i] = static_cast<uint16_t>(kTo(a[i].high, op) << 8 | kTo(a[i].low, op));
   warp.put(op->d, result);
   return op + 1;
 }
@@ -143,15 +160,6 @@ const Op* run_nibbles_from_f32(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   uint8_t result[kWarpSize];
   for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<uint8_t>(to_tiny(a[i], op) << 4 | to_tiny(b[i], op));
-  warp.put(op->d, result);
-  return op + 1;
-}
-
-const Op* run_tiny_from_f16(Warp& warp, const Op* op) {
-  const HalfPair* a = warp.lanes<HalfPair>(op->a);
-  uint16_t result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i)
-    result[i] = static_cast<uint16_t>(to_tiny(a[i].high, op) << 8 | to_tiny(a[i].low, op));
   warp.put(op->d, result);
   return op + 1;
 }
@@ -167,27 +175,6 @@ const Op* run_tiny_to_f16(Warp& warp, const Op* op) {
     return Half::from(value);
   };
   for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = {convert(a[i]), convert(static_cast<unsigned>(a[i]) >> kBits)};
-  warp.put(op->d, result);
-  return op + 1;
-}
-
-// op->x: upward, else toward zero; op->y: kSatfinite.
-uint8_t to_scale(float value, const Op* op) { return float_to_scale(value, op->x, op->y & kSatfinite); }
-
-const Op* run_scale_from_f32(Warp& warp, const Op* op) {
-  const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
-  uint16_t result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i)
-    result[i] = static_cast<uint16_t>(to_scale(a[i], op) << 8 | to_scale(b[i], op));
-  warp.put(op->d, result);
-  return op + 1;
-}
-
-const Op* run_scale_from_bf16(Warp& warp, const Op* op) {
-  const Bf16Pair* a = warp.lanes<Bf16Pair>(op->a);
-  uint16_t result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i)
-    result[i] = static_cast<uint16_t>(to_scale(a[i].high, op) << 8 | to_scale(a[i].low, op));
   warp.put(op->d, result);
   return op + 1;
 }
@@ -231,13 +218,13 @@ Op* lower_pair(Lowering& l, Handler handler, ptx::Type from, uint32_t bytes) {
 bool convert_tiny_from_f32(Lowering& l) {
   const TinyFloat kind = tiny_of(l.other_type());
   const bool nibbles = kind == TinyFloat::E2m1;
-  Op* op = lower_two_floats(l, nibbles ? &run_nibbles_from_f32 : &run_tiny_from_f32, nibbles ? 1 : 2);
+  Op* op = lower_two_floats(l, nibbles ? &run_nibbles_from_f32 : &run_bytes_from_f32<to_tiny>, nibbles ? 1 : 2);
   if (op) op->x = static_cast<uint8_t>(kind);
   return op;
 }
 
 bool convert_tiny_from_f16(Lowering& l) {
-  Op* op = lower_pair(l, &run_tiny_from_f16, ptx::Type::f16x2, 2);
+  Op* op = lower_pair(l, &run_bytes_from_pair<to_tiny, HalfPair>, ptx::Type::f16x2, 2);
   if (op) op->x = static_cast<uint8_t>(tiny_of(l.other_type()));
   return op;
 }
@@ -251,13 +238,13 @@ bool convert_tiny_to_f16(Lowering& l) {
 }
 
 bool convert_scale_from_f32(Lowering& l) {
-  Op* op = lower_two_floats(l, &run_scale_from_f32, 2);
+  Op* op = lower_two_floats(l, &run_bytes_from_f32<to_scale>, 2);
   if (op) op->x = l.has("rp");
   return op;
 }
 
 bool convert_scale_from_bf16(Lowering& l) {
-  Op* op = lower_pair(l, &run_scale_from_bf16, ptx::Type::bf16x2, 2);
+  Op* op = lower_pair(l, &run_bytes_from_pair<to_scale, Bf16Pair>, ptx::Type::bf16x2, 2);
   if (op) op->x = l.has("rp");
   return op;
 }
