@@ -72,14 +72,43 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     mbarrier_wait(shared.key_full(keys.at), keys.parity, watch, kKeyFull);
   };
 
+  // The scores of a tile's first step. After the last tile they are of stale tiles and nobody reads them: a branch around
+  // wgmma in flight would make ptxas serialise them.
+  const auto begin_scores = [&](bool there_is_one) {
+    turn.wait();
+    if (there_is_one) wait_for_tiles(true);
+    pin(scores);
+    wgmma_fence();
+    multiply_query_key<T, S>(scores, shared.query(query.at, consumer), shared.key(keys.at));
+    wgmma_commit();
+    turn.pass_on();
+  };
+  const auto pass_over_values = [&] {
+    mbarrier_wait(shared.value_full(values.at), values.parity, watch, kValueFull);
+    release(shared.value_empty(values.at));
+    values.advance();
+  };
+  // A tile whose rows of this warpgroup all lie beyond the end: the other warpgroups have the tensor cores to themselves.
+  const auto pass_over = [&](int steps_left, bool another) {
+    release_stored();
+    named_barrier_sync(turn.own_barrier(), kWarpgroup);  // all warps have read Q
+    if (leader) mbarrier_arrive(shared.query_empty(query.at, consumer));
+    query.advance();
+#pragma unroll 1
+    for (; steps_left > 0; steps_left--) {
+      turn.wait();
+      wait_for_tiles(false);
+      turn.pass_on();
+      release(shared.key_empty(keys.at));
+      keys.advance();
+      pass_over_values();
+    }
+    pass_over_values();
+    begin_scores(another);
+  };
+
   turn.begin();
-  turn.wait();
-  wait_for_tiles(true);
-  pin(scores);
-  wgmma_fence();
-  multiply_query_key<T, S>(scores, shared.query(query.at, consumer), shared.key(keys.at));
-  wgmma_commit();
-  turn.pass_on();
+  begin_scores(true);
 
 #pragma unroll 1
   for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
@@ -101,6 +130,10 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     pin(scores);
     release(shared.key_empty(keys.at));
     keys.advance();
+    if (first_row >= work.queries) {
+      pass_over(step, t + static_cast<int>(gridDim.x) < work.tiles);
+      continue;
+    }
     if constexpr (S::kReleaseStoredEarly) release_stored();
     mask(step);
     softmax.step<true>(scores, decay);
@@ -152,17 +185,9 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     multiply_weights_value<T, S>(out, weights, shared.value(values.at), accumulate);
     wgmma_commit();
 
-    // After the last tile these scores are of stale tiles and nobody reads them: a branch around wgmma in flight would
-    // make ptxas serialise them.
     const unsigned own_query = query.at;
     query.advance();
-    turn.wait();
-    if (t + static_cast<int>(gridDim.x) < work.tiles) wait_for_tiles(true);
-    pin(scores);
-    wgmma_fence();
-    multiply_query_key<T, S>(scores, shared.query(query.at, consumer), shared.key(keys.at));
-    wgmma_commit();
-    turn.pass_on();
+    begin_scores(t + static_cast<int>(gridDim.x) < work.tiles);
 
     wgmma_wait<1>();
     pin(out);
