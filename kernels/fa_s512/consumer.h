@@ -72,8 +72,8 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     mbarrier_wait(shared.key_full(keys.at), keys.parity, watch, kKeyFull);
   };
 
-  // The scores of a tile's first step. After the last tile they are of stale tiles and nobody reads them: a branch around
-  // wgmma in flight would make ptxas serialise them.
+  // The scores of a tile's first step. After the last tile they are of stale tiles and nobody reads them: a branch
+  // around wgmma in flight would make ptxas serialise them.
   const auto begin_scores = [&](bool there_is_one) {
     turn.wait();
     if (there_is_one) wait_for_tiles(true);
@@ -88,7 +88,8 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     release(shared.value_empty(values.at));
     values.advance();
   };
-  // A tile whose rows of this warpgroup all lie beyond the end: the other warpgroups have the tensor cores to themselves.
+  // A tile whose rows of this warpgroup all lie beyond the end: the other warpgroups have the tensor cores to
+  // themselves.
   const auto pass_over = [&](int steps_left, bool another) {
     release_stored();
     named_barrier_sync(turn.own_barrier(), kWarpgroup);  // all warps have read Q

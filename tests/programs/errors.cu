@@ -6,7 +6,8 @@
 #include "expect.h"
 
 __global__ void store(int* p, int value) { p[threadIdx.x] = value; }
-__global__ void store_far(int* p) { p[(1 << 28) + threadIdx.x] = 1; }
+// A terabyte: nearer than that a GPU has its window of shared memory, and another error for a store to it.
+__global__ void store_far(int* p) { p[(1ll << 38) + threadIdx.x] = 1; }
 __global__ void store_crooked(char* p) { *reinterpret_cast<int*>(p + 1) = 1; }
 __global__ void stop() { asm volatile("trap;"); }
 // An innermost coordinate of 4 bytes: rows of a tile start at multiples of 16.

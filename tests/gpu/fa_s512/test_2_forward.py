@@ -62,6 +62,31 @@ def test_b_many_tiles_a_block(op, margins, d, causal):
     verify(op, margins, f"many rows D={d} causal={causal}", q, k, v, causal)
 
 
+@pytest.mark.parametrize("rows", [40, 130, 330])
+@pytest.mark.parametrize("d", [64, 128])
+def test_b_tiles_that_a_warpgroup_passes_over(op, margins, d, rows):
+    """In most tiles a warpgroup or two have no rows, and a block has many tiles: they keep their turns and free the buffers."""
+    q, k, v = inputs(
+        torch.cuda.get_device_properties(0).multi_processor_count, 16, rows, d, torch.bfloat16, h_kv=1, sk=300
+    )
+    verify(op, margins, f"{rows} rows, many heads, D={d}", q, k, v, False, enable_gqa=True)
+
+
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("rows", [1, 200, 512])
+def test_b_every_element_is_written(op, rows, d):
+    """In memory that held NaN before."""
+    q, k, v = inputs(2, 16, rows, d, torch.bfloat16)
+    right, right_lse = op(q, k, v)
+    torch.use_deterministic_algorithms(True)  # torch then fills all new memory with NaN
+    try:
+        assert torch.empty(4, device="cuda").isnan().all()
+        out, lse = op(q, k, v)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(out, right) and torch.equal(lse, right_lse)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sq,sk", [(1, 1000), (200, 64), (64, 200), (513, 130), (130, 513)])
 def test_c_other_number_of_keys(op, margins, sq, sk, causal):
