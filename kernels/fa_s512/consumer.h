@@ -98,8 +98,8 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
 #pragma unroll 1
     for (; steps_left > 0; steps_left--) {
       turn.wait();
-      wait_for_tiles(false);
       turn.pass_on();
+      wait_for_tiles(false);
       release(shared.key_empty(keys.at));
       keys.advance();
       pass_over_values();
