@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
+#include "cli/commands/bench_process.h"
 #include "cli/programs.h"
-#include "project/home.h"
 #include "project/manifest.h"
 #include "sys/clock.h"
 
@@ -65,37 +65,51 @@ std::string run_program(Session& session, const fs::path& program, const sys::En
   return *code == 0 ? "" : fmt::format("exit code {}", *code);
 }
 
-std::string run_pytest(Session& session, const project::Home& home, sys::Environment env) {
-  std::string search = env.get("PATH").value_or("/usr/bin:/bin");
-  fs::path python = sys::find_program(sys::real_files(), "python3", search);
-  if (python.empty()) return "skipped: there is no python3 on PATH";
-  // Looked for and not imported: torch takes seconds.
+// Which of them this Python lacks. Looked for and not imported: torch takes seconds.
+Result<std::vector<std::string>> missing_packages(const Python& python, const std::vector<std::string>& wanted) {
   sys::ProcessSpec look;
-  look.arguments = {python.string(), "-c",
-                    "import importlib.util as u; print(*[n for n in ('torch', 'pytest') if u.find_spec(n) is None])"};
-  look.env = env;
-  auto missing = sys::real_processes().run(look);
+  look.arguments = {python.program, "-c",
+                    "import importlib.util as u, sys; print(*[n for n in sys.argv[1:] if u.find_spec(n) is None])"};
+  look.arguments.insert(look.arguments.end(), wanted.begin(), wanted.end());
+  look.env = python.env;
+  TRY(const sys::ProcessResult found, sys::real_processes().run(look));
+  if (found.exit_code != 0)
+    return Error{Fault::Environment, fmt::format("cannot use {}", python.program), std::string(text::trim(found.out)),
+                 "KILN_PYTHON names another Python"};
+  std::vector<std::string> names;
+  for (std::string_view name : text::split_any(found.out, " \n")) names.emplace_back(name);
+  return names;
+}
+
+std::string run_pytest(Session& session) {
+  auto python = find_python(session.context, "cannot run the tests");
+  if (!python) return "skipped: " + python.error().why;
+  auto missing = missing_packages(*python, {"torch", "pytest"});
   if (!missing) return first_line(missing.error());
-  if (std::string names(text::trim(missing->out)); missing->exit_code != 0 || !names.empty())
-    return fmt::format("skipped: {} has no {}", python.string(), text::replace_all(names, " ", " and no "));
-  std::string package_parent = home.root.parent_path().string();
-  auto former = env.get("PYTHONPATH");
-  env.set("PYTHONPATH", former ? package_parent + ":" + *former : package_parent);
-  auto code = run_child(session, {python.string(), "-m", "pytest", "-q", "tests"}, env);
+  if (!missing->empty())
+    return fmt::format("skipped: {} has no {}; KILN_PYTHON names another Python", python->program,
+                       fmt::join(*missing, " and no "));
+  auto code = run_child(session, {python->program, "-m", "pytest", "-q", "tests"}, python->env);
   if (!code) return first_line(code.error());
   return *code == 0 ? "" : fmt::format("pytest ended with {}", *code);
 }
 
-// The scaffold's own, which prints its times.
-std::string run_bench(Session& session, const project::Home& home, sys::Environment env) {
-  fs::path python = sys::find_program(sys::real_files(), "python3", env.get("PATH").value_or("/usr/bin:/bin"));
-  if (python.empty()) return "skipped: there is no python3 on PATH";
-  std::string package_parent = home.root.parent_path().string();
-  auto former = env.get("PYTHONPATH");
-  env.set("PYTHONPATH", former ? package_parent + ":" + *former : package_parent);
-  auto code = run_child(session, {python.string(), "bench.py"}, env);
+// The scaffold's own bench.py, which prints its times beside torch's; without torch what kiln.toml declares.
+std::string run_bench(Session& session, const sys::Environment& env) {
+  auto python = find_python(session.context, "cannot run bench.py");
+  auto missing = python ? missing_packages(*python, {"torch"}) : python.error();
+  std::vector<std::string> words;
+  if (missing && missing->empty()) {
+    words = {python->program, "bench.py"};
+  } else {
+    auto own = sys::own_executable();
+    if (!own) return first_line(own.error());
+    session.context.note("no torch for bench.py: kiln bench, without a peer");
+    words = {own->string(), "bench"};
+  }
+  auto code = run_child(session, words, python ? python->env : env);
   if (!code) return first_line(code.error());
-  return *code == 0 ? "" : fmt::format("bench.py ended with {}", *code);
+  return *code == 0 ? "" : fmt::format("{} ended with {}", words.back(), *code);
 }
 
 struct Extent {
@@ -109,7 +123,6 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
     return Error{Fault::Usage, fmt::format("cannot test {}", target),
                  fmt::format("there is no {} in it", project::kManifestName),
                  "kiln new NAME makes a project with tests"};
-  TRY(project::Home home, project::find_home(context.env));
   TRY(sys::Environment env, program_environment(context.env));
   Session session{context, folder, std::move(request), {}};
   if (extent.clean) CHECK_OK(sys::real_files().remove(folder / "build"));
@@ -125,9 +138,9 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
     TRY(build::Outcome built, build_for(context, program));
     session.add("main.cu", [&] { return run_program(session, built.file, env); });
   }
-  if (files.state(folder / "tests").is_directory) session.add("tests", [&] { return run_pytest(session, home, env); });
+  if (files.state(folder / "tests").is_directory) session.add("tests", [&] { return run_pytest(session); });
   bool has_bench = files.state(folder / "bench.py").is_file();
-  if (extent.bench && has_bench) session.add("bench", [&] { return run_bench(session, home, env); });
+  if (extent.bench && has_bench) session.add("bench", [&] { return run_bench(session, env); });
 
   if (sys::pending_interrupt()) return sys::interrupted_error();
   bool failed = false;
