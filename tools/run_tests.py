@@ -27,7 +27,7 @@ def pytest(junit: Path, *paths: str) -> list[str]:
 
 
 def all_steps() -> list[Step]:
-    release, asan = "build release", "build asan"
+    release, units, asan = "build release", "units, golden, layers, hygiene", "build asan"
     results = BUILD / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     stage = BUILD / "release/stage"
@@ -37,7 +37,7 @@ def all_steps() -> list[Step]:
     steps = [
         Step("format", ["tools/format"], 120),
         Step(release, ["tools/build", "release"], 1200),
-        Step("units, golden, layers, hygiene", ctest("release", results / "ctest.xml"), 900, results / "ctest.xml", [release]),
+        Step(units, ctest("release", results / "ctest.xml"), 900, results / "ctest.xml", [release]),
         # Before the Python tests: those of wheels use the environment that it makes.
         Step("one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]),
     ]
@@ -47,7 +47,8 @@ def all_steps() -> list[Step]:
         junit = results / f"{name}.xml"
         steps.append(Step(name, pytest(junit, folder), 900, junit, [release], no_stage, staged))
     steps += [
-        Step(asan, ["tools/build", "asan"], 1200),
+        # Most Python tests keep one core busy: the compiler takes what they leave.
+        Step(asan, ["tools/build", "asan"], 1200, beside=units),
         # Leaks are reported by the units themselves; the fuzzers stop after their bound.
         Step(
             "units and fuzz under asan, ubsan",

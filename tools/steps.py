@@ -24,6 +24,7 @@ class Step:
     needs: list[str] = field(default_factory=list)  # names of steps that must have passed
     skip: str = ""  # why it cannot run here; empty: it can
     environment: dict[str, str] = field(default_factory=dict)
+    beside: str = ""  # begins after the step of this name, at the lowest priority; its own place in the order is where it is waited for
 
 
 @dataclass
@@ -50,41 +51,44 @@ def read_junit(path: Path) -> tuple[int, int, int]:
     return counts[0], counts[1], counts[2]
 
 
-def run_limited(command: list[str], log: Path, limit_s: int, environment: dict[str, str]) -> int | None:
-    """The exit status, or None if it ran past its limit; then it is ended with all its children."""
+def start(step: Step, log: Path) -> subprocess.Popen[bytes]:
+    if step.junit:
+        step.junit.unlink(missing_ok=True)
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
+        return subprocess.Popen(
+            ["nice", "-n", "19", *step.command] if step.beside else step.command,
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=os.environ | environment,
+            env=os.environ | step.environment,
             start_new_session=True,
         )
+
+
+def finish(process: subprocess.Popen[bytes], limit_s: int) -> int | None:
+    """The exit status, or None if it ran past its limit; then it is ended with all its children."""
+    try:
+        return process.wait(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        # Also after Ctrl-C and after a normal end: nothing that the step started may outlive it.
         try:
-            return process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            # Also after Ctrl-C and after a normal end: nothing that the step started may outlive it.
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
 
 
-def run_step(step: Step, log: Path, states: dict[str, str]) -> Outcome:
+def run_step(step: Step, log: Path, states: dict[str, str], begun: subprocess.Popen[bytes] | None = None) -> Outcome:
     if step.skip:
         return Outcome(step, "skipped", note=step.skip)
     for need in step.needs:
         if states.get(need) != "passed":
             return Outcome(step, "failed" if states.get(need) == "failed" else "skipped", note=f"needs '{need}'")
-    if step.junit:
-        step.junit.unlink(missing_ok=True)
-    start = time.monotonic()
-    status = run_limited(step.command, log, step.limit_s, step.environment)
-    outcome = Outcome(step, "passed" if status == 0 else "failed", time.monotonic() - start)
+    at = time.monotonic()
+    status = finish(begun or start(step, log), step.limit_s)
+    outcome = Outcome(step, "passed" if status == 0 else "failed", time.monotonic() - at)
     if status is None:
         outcome.note = f"ran past its limit of {step.limit_s} s"
     elif status != 0:
@@ -115,17 +119,26 @@ def run_steps(steps: list[Step], logs: Path) -> list[Outcome]:
     logs.mkdir(parents=True, exist_ok=True)
     outcomes: list[Outcome] = []
     states: dict[str, str] = {}
-    for step in steps:
-        log = logs / (step.name.replace(" ", "-").replace("/", "-") + ".log")
-        if sys.stdout.isatty():
-            print(f"running           {step.name} ...", end="\r", flush=True)
-        outcome = run_step(step, log, states)
-        states[step.name] = outcome.state
-        outcomes.append(outcome)
-        if outcome.state == "failed" and log.exists() and not outcome.note.startswith("needs"):
-            tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-            print("\n".join(["", f"---- {step.name}: the end of {log}", *tail, "----"]))
-        print(describe(outcome), flush=True)
+    begun: dict[str, subprocess.Popen[bytes]] = {}
+    log_of = {step.name: logs / (step.name.replace(" ", "-").replace("/", "-") + ".log") for step in steps}
+    try:
+        for step in steps:
+            log = log_of[step.name]
+            if sys.stdout.isatty():
+                print(f"running           {step.name} ...", end="\r", flush=True)
+            outcome = run_step(step, log, states, begun.get(step.name))
+            states[step.name] = outcome.state
+            outcomes.append(outcome)
+            if outcome.state == "failed" and log.exists() and not outcome.note.startswith("needs"):
+                tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+                print("\n".join(["", f"---- {step.name}: the end of {log}", *tail, "----"]))
+            print(describe(outcome), flush=True)
+            for later in steps:
+                if later.beside == step.name and not later.skip:
+                    begun[later.name] = start(later, log_of[later.name])
+    finally:
+        for process in begun.values():
+            finish(process, 0)
     return outcomes
 
 
