@@ -52,7 +52,7 @@ Result<uint64_t> Image::declare_variable(const ptx::Variable& v) {
     void* memory = heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name));
     if (!memory) {
       return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
-                   fmt::format("no memory for {} bytes", v.bytes()), ""};
+                   fmt::format("no memory for {} bytes", v.bytes()), "free some memory, or make the variable smaller"};
     }
     std::memset(memory, 0, v.bytes());
     found = variables_.emplace(v.name, VariableMemory{memory, v.bytes()}).first;
@@ -137,7 +137,7 @@ Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps
   const ptx::Function* function = module_.find(name);
   if (!function || !function->is_entry || function->body_text.empty()) {
     return Error{Fault::Work, fmt::format("cannot launch {}", name), "no kernel of this name is in the library's PTX",
-                 ""};
+                 "build it with PTX inside: --arch 9.0+PTX"};
   }
   return program(*function, rows_fill_warps);
 }

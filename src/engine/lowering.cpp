@@ -111,7 +111,8 @@ Error Lowering::error_at(const ptx::Instruction& ins, std::string why) const {
   at.module = &module_;
   at.sites.push_back(site);
   return Error{Fault::Work, fmt::format("cannot run {} on the engine", demangled(program_.name)),
-               fmt::format("{}, in {}", why, place_of(at, Op{})), ""};
+               fmt::format("{}, in {}", why, place_of(at, Op{})),
+               "run it on a GPU; docs/reference/ptx.md lists what the engine runs"};
 }
 
 Status Lowering::declare() {
