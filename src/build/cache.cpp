@@ -37,11 +37,7 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
   return static_cast<uint64_t>(*value) * unit;
 }
 
-}  // namespace
-
-path entry_path(const path& folder, const std::string& key) { return folder / "entries" / key.substr(0, 2) / key; }
-
-Result<CachePlace> cache_place(sys::Files& files, const sys::Environment& env) {
+Result<CachePlace> named_place(const sys::Environment& env) {
   CachePlace place;
   auto named = env.get("KILN_CACHE_DIR");
   if (named && *named == "off") return place;
@@ -62,22 +58,41 @@ Result<CachePlace> cache_place(sys::Files& files, const sys::Environment& env) {
                    fmt::format("it is '{}', not a size as 5G or 500M", *limit), "unset it, or correct it"};
     place.limit_bytes = *bytes;
   }
+  return place;
+}
+
+void refuse_what_others_write(const sys::Files& files, CachePlace& place) {
+  if (!files.state(place.folder).others_may_write) return;
+  place.refused = "others may write to it, and could put code into what you build";
+  place.fix = fmt::format("chmod go-w '{}', or set KILN_CACHE_DIR to a folder of your own", place.folder.string());
+}
+
+}  // namespace
+
+path entry_path(const path& folder, const std::string& key) { return folder / "entries" / key.substr(0, 2) / key; }
+
+Result<CachePlace> cache_place(const sys::Files& files, const sys::Environment& env) {
+  TRY(CachePlace place, named_place(env));
+  if (!place.folder.empty()) refuse_what_others_write(files, place);
+  return place;
+}
+
+Result<CachePlace> make_cache_place(sys::Files& files, const sys::Environment& env) {
+  TRY(CachePlace place, named_place(env));
+  if (place.folder.empty()) return place;
   if (auto made = files.make_private_directory(place.folder); !made) {
     place.refused = made.error().why;
     place.fix = made.error().fix;
     return place;
   }
-  if (files.state(place.folder).others_may_write) {
-    place.refused = "others may write to it, and could put code into what you build";
-    place.fix = fmt::format("chmod go-w '{}', or set KILN_CACHE_DIR to a folder of your own", place.folder.string());
-  }
+  refuse_what_others_write(files, place);
   return place;
 }
 
 Cache Cache::open(sys::Files& files, const sys::Environment& env, path down_mark) {
   Cache cache(files);
   cache.down_mark_ = std::move(down_mark);
-  auto place = cache_place(files, env);
+  auto place = make_cache_place(files, env);
   if (!place)
     cache.notes_.push_back(fmt::format("the cache is not used: {}: {}", place.error().what, place.error().why));
   else if (!place->refused.empty())

@@ -24,8 +24,10 @@ struct CachePlace {
   std::string refused, fix;
 };
 
-// Makes the folder if it is not there. KILN_CACHE_DIR=off turns the cache off: an empty folder.
-Result<CachePlace> cache_place(sys::Files& files, const sys::Environment& env);
+// Touches nothing; the folder need not be there. KILN_CACHE_DIR=off turns the cache off: an empty folder.
+Result<CachePlace> cache_place(const sys::Files& files, const sys::Environment& env);
+// The same, and makes the folder if it is not there.
+Result<CachePlace> make_cache_place(sys::Files& files, const sys::Environment& env);
 
 enum class Origin { None, Local, Remote };
 

@@ -142,7 +142,7 @@ void tell_and_count(const Work& work, const std::vector<StepReport>& reports) {
     if (log) tell(text::replace_all(text::trim(*log), step->source.empty() ? "\n\n\n" : step->source, step->shown));
   }
   peaks.keep();
-  auto place = cache_place(work.world.files, work.world.env);
+  auto place = make_cache_place(work.world.files, work.world.env);
   if (place && place->refused.empty() && !place->folder.empty())
     (void)add_counts(work.world.files, *place, counts_of(reports));
 }

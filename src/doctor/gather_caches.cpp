@@ -8,6 +8,7 @@
 #include "doctor/gather.h"
 #include "inspect/loader.h"
 #include "project/gpu.h"
+#include "sys/access.h"
 #include "sys/clock.h"
 
 namespace kiln::doctor {
@@ -116,13 +117,12 @@ void gather_caches(const Outside& outside, Facts& facts) {
     cache.folder = place->folder.string();
     cache.refused = place->refused;
     cache.fix = place->fix;
-    path probe = place->folder / ".writable";
-    Status written = outside.files.write(probe, "", sys::Durable::No);
-    (void)outside.files.remove(probe);
-    cache.writable = static_cast<bool>(written);
-    if (!written) cache.why_not_writable = written.error().why;
-    cache.free_bytes = outside.files.free_bytes(place->folder);
-    auto real = outside.files.real_path(place->folder);
+    Status writable = sys::may_write(outside.files, place->folder);
+    cache.writable = static_cast<bool>(writable);
+    if (!writable) cache.why_not_writable = writable.error().why;
+    path there = sys::nearest_existing(outside.files, place->folder);
+    cache.free_bytes = outside.files.free_bytes(there);
+    auto real = outside.files.real_path(there);
     if (auto mounts = outside.files.read("/proc/self/mounts"))
       cache.file_system = file_system_of(*mounts, real ? real->string() : cache.folder);
     build::CacheCounts counts = build::read_counts(outside.files, place->folder);

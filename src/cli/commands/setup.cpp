@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/setup_run.h"
 #include "project/setup_folder.h"
+#include "sys/access.h"
 
 namespace kiln::cli {
 
@@ -33,6 +34,20 @@ Result<int> remove(const Options& options, const doctor::Outside& outside, const
   return 0;
 }
 
+// Before anything is installed, and in a dry run as well.
+Status check_places(const doctor::SetupOptions& setup, const sys::Files& files) {
+  if (Status status = sys::may_write(files, setup.folder); !status)
+    return Error{Fault::Environment, fmt::format("cannot install into {}", setup.folder.string()), status.error().why,
+                 "kiln setup --prefix FOLDER, with a folder that you may write to"};
+  if (Status status = sys::may_write(files, setup.cache); !setup.cache.empty() && !status)
+    return Error{Fault::Environment, fmt::format("cannot keep the cache in {}", setup.cache), status.error().why,
+                 "kiln setup --cache FOLDER, with a folder that you may write to"};
+  if (!setup.find_links.empty() && !files.state(setup.find_links).is_directory)
+    return Error{Fault::Usage, fmt::format("cannot take packages from {}", setup.find_links), "there is no such folder",
+                 "--find-links FOLDER, with the wheels in it: pip download -d FOLDER PACKAGE"};
+  return {};
+}
+
 Result<int> run(Options& options, Context& context) {
   doctor::Outside outside{sys::real_files(), sys::real_processes(), context.env};
   options.setup.folder =
@@ -45,6 +60,7 @@ Result<int> run(Options& options, Context& context) {
     options.setup.find_links = (context.directory / options.setup.find_links).string();
   if (!options.setup.cache.empty()) options.setup.cache = (context.directory / options.setup.cache).string();
   if (options.remove) return remove(options, outside, context);
+  CHECK_OK(check_places(options.setup, outside.files));
   doctor::Facts facts = doctor::gather_machine(outside);
   return run_setup(facts, options.setup, options.dry_run, context);
 }

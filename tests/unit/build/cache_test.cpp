@@ -110,6 +110,13 @@ TEST_F(CacheTest, OffMeansOff) {
   EXPECT_FALSE(cache_place(files, env));
 }
 
+TEST_F(CacheTest, AskingForThePlaceMakesNothing) {
+  EXPECT_EQ(cache_place(files, env)->folder, "/c/kiln/store");
+  EXPECT_FALSE(files.has("/c"));
+  EXPECT_EQ(make_cache_place(files, env)->folder, "/c/kiln/store");
+  EXPECT_TRUE(files.has("/c/kiln/store"));
+}
+
 TEST_F(CacheTest, TheLongestUnusedGoFirst) {
   for (const char* name : {"a", "b", "c"}) open().put(sample(name));
   Origin origin;
