@@ -10,7 +10,8 @@ Result<Json> parse_json(std::string_view text, std::string_view source) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {
-    return Error{Fault::Work, fmt::format("cannot read {}", source), e.what(), ""};
+    return Error{Fault::Work, fmt::format("cannot read {}", source), e.what(),
+                 "correct it, or remove it to have it written anew"};
   }
 }
 

@@ -11,9 +11,12 @@ constexpr uint64_t kHeaderBytes = 64, kSectionHeaderBytes = 64, kSegmentHeaderBy
 // A linker that makes more writes a table of its own (SHT_SYMTAB_SHNDX); nvcc's largest has some ten thousand.
 constexpr uint64_t kMaxSections = 1 << 20;
 
-Error damaged(uint64_t offset, std::string why) {
-  return Error{Fault::Work, "cannot read an ELF file", fmt::format("at offset {}: {}", offset, why), ""};
+Error damaged(uint64_t offset, std::string why, std::string fix = "") {
+  return Error{Fault::Work, "cannot read an ELF file", fmt::format("at offset {}: {}", offset, why), std::move(fix)};
 }
+
+constexpr const char* kOtherBuild =
+    "name one that was built for a 64-bit little-endian system, as x86_64 and aarch64 are";
 
 Result<ElfSection> read_section(Bytes bytes, uint64_t at, uint32_t* name_at) {
   ElfSection section;
@@ -119,11 +122,11 @@ Result<Elf> read_elf(Bytes bytes) {
     return damaged(bytes.size(), fmt::format("the file ends inside of the header of {} bytes", kHeaderBytes));
   auto kind = [&](size_t at) { return std::to_integer<int>(bytes[at]); };
   if (kind(4) != 2)
-    return damaged(4, kind(4) == 1 ? "a 32-bit file; kiln reads 64-bit ones"
-                                   : fmt::format("class {}, wanted 2 (64-bit)", kind(4)));
+    return kind(4) == 1 ? damaged(4, "a 32-bit file; kiln reads 64-bit ones", kOtherBuild)
+                        : damaged(4, fmt::format("class {}, wanted 2 (64-bit)", kind(4)));
   if (kind(5) != 1)
-    return damaged(5, kind(5) == 2 ? "a big-endian file; kiln reads little-endian ones"
-                                   : fmt::format("byte order {}, wanted 1 (little-endian)", kind(5)));
+    return kind(5) == 2 ? damaged(5, "a big-endian file; kiln reads little-endian ones", kOtherBuild)
+                        : damaged(5, fmt::format("byte order {}, wanted 1 (little-endian)", kind(5)));
   Elf elf;
   elf.bytes = bytes;
   elf.os_abi = static_cast<uint8_t>(kind(7));

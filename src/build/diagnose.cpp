@@ -16,6 +16,7 @@ struct Remedy {
   std::string_view fix;
 };
 
+constexpr std::string_view kWhereHeaders = "say where the header is: -I FOLDER, or include = [...] in kiln.toml";
 constexpr Remedy kRemedies[] = {
     {"No space left on device", Fault::Environment,
      "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
@@ -27,6 +28,10 @@ constexpr Remedy kRemedies[] = {
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
     {"undefined reference to `main'", Fault::Work,
      "a program needs main; for ops: kiln build without --program, and kiln call"},
+    {"undefined reference to", Fault::Work, "name the source or the library that defines it: --ldflag=-lNAME"},
+    {".h: No such file or directory", Fault::Work, kWhereHeaders},
+    {".cuh: No such file or directory", Fault::Work, kWhereHeaders},
+    {".hpp: No such file or directory", Fault::Work, kWhereHeaders},
     {"ptxas found what was asked to be an error", Fault::Work,
      "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as a warning"},
     {"not supported on .target 'sm_90'", Fault::Work, "--arch 9.0a: wgmma and setmaxnreg are in the a variant alone"},
@@ -105,6 +110,8 @@ Error diagnose(const Step& step, std::string_view log, std::string_view supporte
     if (!supported_archs.empty()) error.fix = fmt::format("--arch with what this nvcc supports: {}", supported_archs);
     return error;
   }
+  error.fix = step.source.empty() ? "see its command line: kiln build -v"
+                                  : "correct the source there; kiln build -v tells the command lines";
   if (std::string assertion = assertion_in_own_header(text); !assertion.empty()) {
     error.why = fmt::format("{} error: {}\n{}", place_in_source(text, shown), assertion, error.why);
     return error;

@@ -126,7 +126,8 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
     return Answer();
   }
   if (work.plan.findings_fail && !made->findings.empty())
-    return Error{Fault::Work, "ptxas found what was asked to be an error", text::join(made->findings, "\n"), ""};
+    return Error{Fault::Work, "ptxas found what was asked to be an error", text::join(made->findings, "\n"),
+                 "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as a warning"};
   for (const std::string& finding : made->findings) work.note("warning: " + finding);
   report.findings = made->findings;
   report.seconds = sys::now_seconds() - begun;

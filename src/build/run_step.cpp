@@ -276,10 +276,12 @@ class Runner {
     for (const std::string& output : step_.outputs) {
       TRY(std::string content, files.read(in_staging(output)));
       if (!publish(output, content, in_staging(output)))
-        return Error{Fault::Environment, fmt::format("cannot write obj/{}", output), "the disk may be full", ""};
+        return Error{Fault::Environment, fmt::format("cannot write obj/{}", output), "the disk may be full",
+                     "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
     }
     if (!leave(dependencies, log))
-      return Error{Fault::Environment, fmt::format("cannot {}", step_.what), "its log cannot be written", ""};
+      return Error{Fault::Environment, fmt::format("cannot {}", step_.what), "its log cannot be written",
+                   "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
     return 0;
   }
 

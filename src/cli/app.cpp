@@ -73,7 +73,8 @@ std::string for_people(Error error, bool color) {
   return text + form;
 }
 
-int report(const Error& error, bool json, bool color) {
+int report(Error error, bool json, bool color) {
+  if (error.fault == Fault::Bug && error.fix.empty()) error.fix = "please report it with the command line";
   if (json) sys::write_out(dump(to_json(error), 2) + "\n");
   sys::write_err(for_people(error, color));
   return static_cast<int>(error.fault);
@@ -146,8 +147,7 @@ int run_command_line(int argc, const char* const* argv) {
     Result<int> code = runs[app.get_subcommands().front()](context);
     return code ? *code : report(code.error(), context.json, context.terminal.color_err);
   } catch (const std::exception& e) {
-    return report({Fault::Bug, "kiln met a state it does not know", e.what(), "please report it with the command line"},
-                  json_asked, false);
+    return report({Fault::Bug, "kiln met a state it does not know", e.what(), ""}, json_asked, false);
   }
 }
 

@@ -75,7 +75,8 @@ Result<DeviceCode> compile_device_code(Context& context, build::Request request)
   std::error_code ignored;
   std::filesystem::remove_all(out.folder, ignored);
   if (!result) return std::move(result.error());
-  return Error{Fault::Work, fmt::format("cannot compile {}", source.shown), result->out, ""};
+  return Error{Fault::Work, fmt::format("cannot compile {}", source.shown), result->out,
+               "correct the source there; kiln inspect -v tells the command line"};
 }
 
 }  // namespace kiln::cli

@@ -119,7 +119,9 @@ Error unknown_op(std::span<const KilnOpInfo> ops, std::string_view name) {
   const auto near = text::closest(name, names);
   return {Fault::Usage, fmt::format("no op '{}' in the library", name),
           names.empty() ? "it has none" : "it has " + text::join(names, ", "),
-          near ? "did you mean " + *near + "?" : ""};
+          near            ? "did you mean " + *near + "?"
+          : names.empty() ? "make its functions ops: KILN_OP(name, \"a, b\"); see docs/guide/op.md"
+                          : "name one of these"};
 }
 
 bool is_named(const KilnOpInfo& op, std::string_view name) {
@@ -162,7 +164,8 @@ Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view na
     last->what = fmt::format("cannot call {}", ops[named[0]].schema);
     return std::move(*last);
   }
-  return Error{Fault::Usage, fmt::format("no overload of {} fits", name), text::join(refusals, "; "), ""};
+  return Error{Fault::Usage, fmt::format("no overload of {} fits", name), text::join(refusals, "; "),
+               fmt::format("write its arguments as one of them wants: {}", ops[named[0]].schema)};
 }
 
 std::string type_name(const KilnParameter& parameter) {

@@ -220,7 +220,7 @@ Result<Device> parse_device(std::string_view text) {
     if (index && *index >= 0 && *index < 1024) return Device{KILN_DEVICE_CUDA, static_cast<int32_t>(*index)};
   }
   return Error{Fault::Usage, "unknown device " + quoted(text), "a device is cpu, engine (the same), cuda or cuda:N",
-               ""};
+               "write cpu, or cuda:0 for the first GPU"};
 }
 
 std::string device_text(Device device) {

@@ -28,6 +28,7 @@ Result<Analysis> analyse(Artifact file, const AnalyseOptions& options) {
   binary::Bytes bytes = out.file.bytes;
   auto located = [&](Error error) {
     error.what = fmt::format("cannot inspect {}", out.file.name);
+    if (error.fix.empty()) error.fix = kDamagedFix;
     return error;
   };
   auto images = find_images(bytes);

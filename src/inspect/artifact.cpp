@@ -21,6 +21,7 @@ using sys::fs::path;
 
 Error in_file(Error error, const std::string& shown) {
   error.what = fmt::format("cannot inspect {}", shown);
+  if (error.fix.empty()) error.fix = kDamagedFix;
   return error;
 }
 
@@ -131,7 +132,7 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
   artifact.mapping = std::make_shared<const sys::MappedFile>(std::move(mapped));
   artifact.bytes = artifact.mapping->bytes();
   if (artifact.bytes.empty())
-    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "at offset 0: the file is empty", ""};
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "at offset 0: the file is empty", kDamagedFix};
   artifact.kind = kind_of(artifact.bytes);
   if (artifact.kind == FileKind::Unknown) {
     uint32_t head = binary::read_at<uint32_t>(artifact.bytes, 0).value_or(0);
@@ -189,7 +190,7 @@ Result<std::vector<Artifact>> open_package(const sys::Files& files, const path& 
   }
   if (out.empty())
     return Error{Fault::Work, fmt::format("cannot inspect {}", folder.string()), "the package has no shared library",
-                 ""};
+                 "name a package with compiled code in it, or a file"};
   return out;
 }
 

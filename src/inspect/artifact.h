@@ -14,6 +14,9 @@
 
 namespace kiln::inspect {
 
+// What helps against a file that is empty, cut off or not as its format wants it.
+inline constexpr const char* kDamagedFix = "build or download it again";
+
 enum class FileKind { SharedLibrary, Executable, Object, Cubin, Fatbin, Ptx, Archive, Zip, Unknown };
 std::string_view name_of(FileKind kind);
 FileKind kind_of(binary::Bytes bytes);

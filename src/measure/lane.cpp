@@ -183,7 +183,8 @@ Result<Json> Lane::time(const Json& request) {
   TRY(const RunOptions options, run_options(request.at("options")));
   TRY(const Report report, run(*device_, {contender}, options));
   if (const Finding* refusal = refusal_in(report))
-    return Error{Fault::Work, contender.name + " cannot be timed", refusal->trap + ": " + refusal->text, ""};
+    return Error{Fault::Work, contender.name + " cannot be timed", refusal->trap + ": " + refusal->text,
+                 "mend the op first; docs/guide/bench.md tells how each trap is caught"};
   answer.update(timing_json(report.timings[0]));
   if (Json findings = findings_json(report); !findings.empty()) answer["findings"] = std::move(findings);
   return answer;

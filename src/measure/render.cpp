@@ -32,7 +32,7 @@ Result<std::string> render(std::string_view kind, const Json& value) {
   return Error{
       Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
       "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html, tune-html",
-      ""};
+      "choose one of these"};
 }
 
 namespace {
@@ -74,9 +74,10 @@ Result<RunOptions> run_options(const Json& options) {
       if (name == option.name) known = &option;
     if (!known)
       return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name), "docs/guide/bench.md lists them",
-                   ""};
+                   "correct it, or leave it out"};
     if (!value.is_number() && !value.is_boolean())
-      return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)), "it must be a number", ""};
+      return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)), "it must be a number",
+                   fmt::format("{}=1.0, for example", name)};
     if (known->set) known->set(out, value);
   }
   if (out.patience.time_least_s > out.patience.time_most_s) out.patience.time_least_s = out.patience.time_most_s;

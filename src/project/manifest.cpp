@@ -17,8 +17,9 @@ namespace {
 // Where in which file a complaint belongs.
 struct Place {
   std::string_view path;
-  Error error(const toml::source_region& at, std::string what, std::string fix = "") const {
-    return {Fault::Usage, fmt::format("{}:{}:{}: {}", path, at.begin.line, at.begin.column, what), "", std::move(fix)};
+  Error error(const toml::source_region& at, std::string_view what, std::string why, std::string fix) const {
+    return {Fault::Usage, fmt::format("{}:{}:{}: {}", path, at.begin.line, at.begin.column, what), std::move(why),
+            std::move(fix)};
   }
 };
 
@@ -42,7 +43,8 @@ std::string_view type_name(const toml::node& node) {
 }
 
 Error wrong_type(const Place& place, std::string_view key, const toml::node& node, std::string_view wanted) {
-  return place.error(node.source(), fmt::format("'{}' is {}, it must be {}", key, type_name(node), wanted));
+  return place.error(node.source(), fmt::format("'{}' is {}", key, type_name(node)),
+                     fmt::format("it must be {}", wanted), "correct the line; docs/guide/build.md shows every key");
 }
 
 Result<std::string> string_of(const Place& place, std::string_view key, const toml::node& node) {
@@ -137,7 +139,8 @@ constexpr Key kKeys[] = {
      [](auto& p, auto k, auto& n, Manifest& m) -> Status {
        auto value = n.template value_exact<std::string>();
        if (!value || (*value != "error" && *value != "warning"))
-         return p.error(n.source(), fmt::format("'{}' must be \"warning\" or \"error\"", k));
+         return p.error(n.source(), fmt::format("'{}' is not known here", k), "it must be \"warning\" or \"error\"",
+                        "write findings = \"error\" to have what ptxas finds fail a build");
        m.findings_fail = *value == "error";
        return {};
      }},
@@ -158,10 +161,10 @@ constexpr Key kKeys[] = {
 Error unknown_key(const Place& place, const toml::key& key) {
   std::vector<std::string> names;
   for (const Key& known : kKeys) names.emplace_back(known.name);
-  Error error = place.error(key.source(), fmt::format("there is no key '{}'", key.str()));
-  error.why = "the keys are " + text::join(names, ", ");
-  if (auto meant = text::closest(key.str(), names)) error.fix = fmt::format("write {}", *meant);
-  return error;
+  auto meant = text::closest(key.str(), names);
+  return place.error(key.source(), fmt::format("there is no key '{}'", key.str()),
+                     "the keys are " + text::join(names, ", "),
+                     meant ? fmt::format("write {}", *meant) : "leave it out, or write one of these");
 }
 
 }  // namespace
@@ -172,7 +175,8 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
   try {
     table = toml::parse(text);
   } catch (const toml::parse_error& e) {
-    return place.error(e.source(), std::string(e.description()));
+    return place.error(e.source(), "this is no TOML", std::string(e.description()),
+                       "correct the line; strings are \"quoted\" and arrays [\"a.cu\", \"b.cu\"]");
   }
   Manifest manifest;
   for (const auto& [name, value] : table) {
@@ -185,9 +189,11 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
                  "add a line: name = \"my_ops\""};
   if (!text::is_identifier(manifest.name))
     return place.error(table.get("name")->source(), fmt::format("'{}' cannot be a name of ops", manifest.name),
+                       "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
                        fmt::format("name = \"{}\"", text::to_identifier(manifest.name)));
   if (table.contains("sources") && manifest.sources.empty())
-    return place.error(table.get("sources")->source(), "'sources' is empty");
+    return place.error(table.get("sources")->source(), "'sources' is empty", "there is nothing to compile",
+                       "name them, or leave the line out for NAME.cu");
   if (manifest.sources.empty()) manifest.sources = {manifest.name + ".cu"};
   return manifest;
 }

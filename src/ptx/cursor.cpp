@@ -46,7 +46,8 @@ bool Cursor::fail_at(const Token& token, std::string why) {
     std::string seen =
         token.kind == TokenKind::End ? "the end of the text" : fmt::format("'{}'", token.text.substr(0, 40));
     error_ = Error{Fault::Work, "cannot read PTX",
-                   fmt::format("line {}, column {}: {}; seen: {}", token.line, token.column, why, seen), ""};
+                   fmt::format("line {}, column {}: {}; seen: {}", token.line, token.column, why, seen),
+                   "compile it again with nvcc"};
   }
   return false;
 }

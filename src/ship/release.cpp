@@ -81,7 +81,8 @@ Result<LibraryNeeds> needs_of(const inspect::Artifact& file) {
 Result<LibraryNeeds> needs_of(const fs::path& library) {
   TRY(auto artifacts, inspect::open_file(library, library.filename().string()));
   if (artifacts.size() != 1)
-    return Error{Fault::Work, fmt::format("cannot read {}", library.string()), "it is not one library", ""};
+    return Error{Fault::Work, fmt::format("cannot read {}", library.string()), "it is not one library",
+                 "name the .so itself"};
   return needs_of(artifacts[0]);
 }
 

@@ -37,7 +37,9 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
   Repaired out;
   TRY(WheelView view, read_wheel(wheel));
   std::string what = fmt::format("cannot repair {}", wheel.filename().string());
-  if (!view.name.valid) return Error{Fault::Usage, what, "its name is not that of a wheel", ""};
+  if (!view.name.valid)
+    return Error{Fault::Usage, what, "its name is not that of a wheel",
+                 "give it the name it had: name-version-python-abi-platform.whl"};
   for (const MemberView& member : view.members) {
     std::string name = fs::path(member.name).filename().string();
     if (is_torch_library(name) && name.find(".so") != name.npos)
@@ -45,7 +47,8 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
                    "build it again, and give the wheel that setup.py made"};
   }
   if (view.libraries.empty())
-    return Error{Fault::Work, what, "there is no library in it, and so no platform to name", ""};
+    return Error{Fault::Work, what, "there is no library in it, and so no platform to name",
+                 "it needs no repair: it runs on every platform as it is"};
   for (const std::string& name : libraries_of_others(view)) out.excluded.push_back(name);
   // patchelf is a program and no module: without one on PATH only kiln's own environment will do.
   bool has_patchelf =
@@ -77,7 +80,8 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
     std::string_view last;
     for (std::string_view line : text::lines(result->out))
       if (!text::trim(line).empty()) last = line;
-    return Error{Fault::Work, what, fmt::format("auditwheel: {}", text::trim(last)), ""};
+    return Error{Fault::Work, what, fmt::format("auditwheel: {}", text::trim(last)),
+                 fmt::format("see all it says: {} -m auditwheel -v show {}", tool.python.string(), wheel.string())};
   }
   CHECK_OK(std::move(kept));
   TRY(WheelView fixed, read_wheel(out.file));

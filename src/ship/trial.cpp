@@ -39,7 +39,9 @@ Result<fs::path> python_of(const std::string& where, const build::World& world) 
     return Error{Fault::Usage, fmt::format("cannot try the wheel in {}", where), "it is no Python and no environment",
                  "--try torch==2.7.1, or the folder of a virtual environment that has torch"};
   fs::path python = system_python(world);
-  if (python.empty()) return Error{Fault::Environment, "cannot try the wheel", "there is no python3 on PATH", ""};
+  if (python.empty())
+    return Error{Fault::Environment, "cannot try the wheel", "there is no python3 on PATH",
+                 "install one, or name the folder of a virtual environment with torch: --try FOLDER"};
   return environment_with("try", python, {where}, true, world);
 }
 

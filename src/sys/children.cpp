@@ -118,7 +118,8 @@ Result<int> Children::start(const ChildSpec& spec) {
   Ends in, out, err;
   const auto failed = [&](int number) {
     for (Ends* ends : {&in, &out, &err}) ends->close_both();
-    return Error{Fault::Environment, "cannot start " + spec.arguments[0], std::strerror(number), ""};
+    return Error{Fault::Environment, "cannot start " + spec.arguments[0], std::strerror(number),
+                 "see that this program is there and may be executed"};
   };
   if ((spec.talks && !in.open()) || !out.open() || !err.open()) return failed(errno);
   if (::access(spec.arguments[0].c_str(), X_OK) != 0) return failed(errno);

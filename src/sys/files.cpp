@@ -237,11 +237,22 @@ Error disk_error(std::string_view what, const fs::path& path, int error_number) 
       break;
     case ENOENT:
       error.why = "there is no such file or folder";
+      error.fix = "correct the path, or make it first";
       break;
     case ENOTDIR:
       error.why = "a part of the path is a file, not a folder";
+      error.fix = "name a path below a folder";
+      break;
+    case EISDIR:
+      error.why = "it is a folder, not a file";
+      error.fix = "name a file in it";
+      break;
+    case EMFILE:
+    case ENFILE:
+      error.fix = "raise the limit of open files: ulimit -n 4096";
       break;
     default:
+      error.fix = "see that the disk is sound and the path as it should be, then run it again";
       break;
   }
   return error;

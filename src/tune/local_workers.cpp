@@ -72,7 +72,8 @@ Status LocalWorkers::start_lane() {
         continue;
       }
       if (event.ended)
-        return Error{Fault::Environment, "cannot start the process that measures", last_words(event), ""};
+        return Error{Fault::Environment, "cannot start the process that measures", last_words(event),
+                     "see that the target runs by itself: kiln call FILE.cu OP ARGS"};
       TRY(Json answer, parse_json(event.line, "the answer of the measuring process"));
       if (!answer.contains("device")) {
         const Json error = answer.contains("error") ? answer["error"] : Json::object();

@@ -47,7 +47,8 @@ Result<std::unique_ptr<RayWorkers>> RayWorkers::open(RayPlan plan) {
   workers->builders_ = answer["ready"].value("builders", size_t{1});
   for (const Json& lane : answer["ready"]["lanes"]) workers->devices_.push_back(lane);
   if (workers->devices_.empty())
-    return Error{Fault::Environment, "the cluster has nothing to measure on", "Ray knows no worker", ""};
+    return Error{Fault::Environment, "the cluster has nothing to measure on", "Ray knows no worker",
+                 "start one: ray start --address=HEAD:6379, and see ray status"};
   return workers;
 }
 

@@ -153,7 +153,8 @@ Status check_refused(const Json& result) {
   for (const Json& finding : result["findings"])
     if (finding.value("weight", "") == "refusal")
       return Error{Fault::Work, fmt::format("{} cannot be timed", finding.value("contender", "it")),
-                   fmt::format("{}: {}", finding.value("trap", ""), finding.value("text", "")), ""};
+                   fmt::format("{}: {}", finding.value("trap", ""), finding.value("text", "")),
+                   "mend the op first; docs/guide/bench.md tells how each trap is caught"};
   return {};
 }
 

@@ -60,7 +60,7 @@ Error ended_badly(const measure::OpRequest& request, const sys::ProcessResult& d
             done.signal == SIGKILL ? "it may have taken all memory: take smaller tensors"
                                    : "kiln call runs it once; on the engine the message names the line"};
   return {Fault::Work, what, fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
-          ""};
+          "see that it runs by itself: kiln call FILE.cu OP ARGS"};
 }
 
 Error error_of(const Json& error) {
@@ -142,7 +142,8 @@ Result<Json> ask_python(const Python& python, const std::string& module, const J
                  done.timed_out
                      ? fmt::format("it did not finish in {:.0f} s", limit_s)
                      : fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
-                 ""};
+                 done.timed_out ? "give it longer: --limit SECONDS"
+                                : "see that it runs by itself: kiln call, or python3 for a script"};
   TRY(Json answer, parse_json(*text, "the answer of Python"));
   if (answer.contains("error")) return error_of(answer["error"]);
   return answer;

@@ -188,8 +188,11 @@ Result<int> prune_to(const Options& options, const Context& context) {
   if (!options.size.empty()) {
     sys::Environment env = context.env;
     env.set("KILN_CACHE_SIZE", options.size);
-    TRY(build::CachePlace asked, build::cache_place(sys::real_files(), env));
-    limit = asked.limit_bytes;
+    auto asked = build::cache_place(sys::real_files(), env);
+    if (!asked)
+      return Error{Fault::Usage, fmt::format("cannot prune the cache to '{}'", options.size),
+                   "it is no size as 5G or 500M", "kiln cache prune --size 2G"};
+    limit = asked->limit_bytes;
   }
   int64_t removed = 0;
   TRY(build::CacheListing left, build::prune(sys::real_files(), place.folder, limit, &removed));

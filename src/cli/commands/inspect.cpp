@@ -65,7 +65,10 @@ Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const 
                                        const Context& context) {
   auto view = inspect::read_symbol_view(analysis.file, sys::real_files(), sys::real_processes(), context.env,
                                         {options.all_symbols});
-  if (!view) view.error().what = fmt::format("cannot inspect {}", analysis.file.name);
+  if (!view) {
+    view.error().what = fmt::format("cannot inspect {}", analysis.file.name);
+    if (view.error().fix.empty()) view.error().fix = inspect::kDamagedFix;
+  }
   return view;
 }
 

@@ -39,7 +39,8 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
   }
   if (options.target.find('.') != std::string::npos) return std::string("function");
   return Error{Fault::Usage, "cannot profile " + options.target,
-               "it is no script (.py), no source, project or library, and no function (package.module.function)", ""};
+               "it is no script (.py), no source, project or library, and no function (package.module.function)",
+               "give the path of a script (.py), a .cu file, project or library, or package.module.function"};
 }
 
 Result<int> run(const Options& options, Context& context) {

@@ -84,7 +84,7 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   }
   if (place.target.extension() != ".cu")
     return Error{Fault::Usage, fmt::format("cannot tune '{}'", target), "variants are built from a .cu or a project",
-                 ""};
+                 "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
   TRY(const fs::path cache, project::cache_folder(context.env));
   const std::string stem = place.target.stem().string();
   place.folder = cache / "tune" / fmt::format("{}-{}", stem, hash_hex(place.target.string()).substr(0, kHashDigits));

@@ -55,8 +55,9 @@ TEST(Manifest, TheNameGivesTheSource) {
 
 TEST(Manifest, FindingsAreAWarningOrAnError) {
   EXPECT_FALSE(parse_manifest("name = 'a'\nfindings = 'warning'", "")->findings_fail);
-  EXPECT_EQ(error_of("name = 'a'\nfindings = 'loud'").what,
-            "kiln.toml:2:12: 'findings' must be \"warning\" or \"error\"");
+  Error error = error_of("name = 'a'\nfindings = 'loud'");
+  EXPECT_THAT(error.what, HasSubstr("kiln.toml:2:12: 'findings'"));
+  EXPECT_EQ(error.why, "it must be \"warning\" or \"error\"");
 }
 
 TEST(Manifest, AnUnknownKeyHasAPlaceAndASuggestion) {
@@ -68,16 +69,21 @@ TEST(Manifest, AnUnknownKeyHasAPlaceAndASuggestion) {
 }
 
 TEST(Manifest, ASyntaxErrorHasAPlace) {
-  EXPECT_THAT(error_of("name = 'a'\narch = [1,\n").what, HasSubstr("kiln.toml:"));
+  Error error = error_of("name = 'a'\narch = [1,\n");
+  EXPECT_THAT(error.what, HasSubstr("kiln.toml:"));
+  EXPECT_NE(error.why, "");
+  EXPECT_NE(error.fix, "");
 }
 
 TEST(Manifest, AWrongTypeNamesBoth) {
-  EXPECT_EQ(error_of("name = 'a'\nsources = 'a.cu'").what,
-            "kiln.toml:2:11: 'sources' is a string, it must be an array of strings");
-  EXPECT_EQ(error_of("name = 'a'\nsources = ['a', 3]").what,
-            "kiln.toml:2:17: 'sources[1]' is an integer, it must be a string");
-  EXPECT_THAT(error_of("name = 'a'\nfast_math = 1").what, HasSubstr("must be a boolean"));
-  EXPECT_THAT(error_of("name = 'a'\ntune = 1").what, HasSubstr("must be a table"));
+  Error error = error_of("name = 'a'\nsources = 'a.cu'");
+  EXPECT_EQ(error.what, "kiln.toml:2:11: 'sources' is a string");
+  EXPECT_EQ(error.why, "it must be an array of strings");
+  error = error_of("name = 'a'\nsources = ['a', 3]");
+  EXPECT_EQ(error.what, "kiln.toml:2:17: 'sources[1]' is an integer");
+  EXPECT_EQ(error.why, "it must be a string");
+  EXPECT_THAT(error_of("name = 'a'\nfast_math = 1").why, HasSubstr("must be a boolean"));
+  EXPECT_THAT(error_of("name = 'a'\ntune = 1").why, HasSubstr("must be a table"));
 }
 
 TEST(Manifest, ANameMustBeThereAndFit) {
