@@ -9,112 +9,11 @@
 #include <utility>
 
 #include "base/text.h"
+#include "build/source_tokens.h"
 
 namespace kiln::build {
 
 namespace {
-
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
-
-struct Token {
-  std::string_view text;  // a word, a number or one character; "#..." a directive; "\"" a literal
-  size_t begin = 0, end = 0;
-};
-
-// Comments are left out. Nothing for what has no end.
-class Lexer {
- public:
-  explicit Lexer(std::string_view text) : text_(text) {}
-
-  std::optional<std::vector<Token>> run() {
-    while (at_ < text_.size()) {
-      char c = text_[at_];
-      if (c == '\n') {
-        line_begins_ = true;
-        ++at_;
-      } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
-        ++at_;
-      } else if (text_.substr(at_, 2) == "//") {
-        skip_line();
-      } else if (text_.substr(at_, 2) == "/*") {
-        size_t end = text_.find("*/", at_ + 2);
-        if (end == std::string_view::npos) return std::nullopt;
-        at_ = end + 2;
-      } else if (c == '#' && line_begins_) {
-        size_t begin = at_;
-        skip_line();
-        add(begin, at_);
-      } else if (!take(c)) {
-        return std::nullopt;
-      }
-    }
-    return std::move(tokens_);
-  }
-
- private:
-  void add(size_t begin, size_t end) { tokens_.push_back({text_.substr(begin, end - begin), begin, end}); }
-
-  // To the end of the line, with those that a backslash joins to it. A comment that begins here may go on.
-  void skip_line() {
-    while (at_ < text_.size() && text_[at_] != '\n') {
-      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
-      ++at_;
-    }
-  }
-
-  bool take(char c) {
-    line_begins_ = false;
-    size_t begin = at_;
-    if (c == '"' || c == '\'') return literal(c);
-    if (is_word(c) || static_cast<unsigned char>(c) >= 0x80) {
-      bool number = c >= '0' && c <= '9';
-      while (at_ < text_.size() && (is_word(text_[at_]) || static_cast<unsigned char>(text_[at_]) >= 0x80 ||
-                                    (number && (text_[at_] == '\'' || text_[at_] == '.'))))
-        ++at_;
-      std::string_view word = text_.substr(begin, at_ - begin);
-      if (at_ < text_.size() && text_[at_] == '"' && word.ends_with('R') && word.size() <= 3) return raw_literal();
-      add(begin, at_);
-      return true;
-    }
-    add(at_, at_ + 1);
-    ++at_;
-    return true;
-  }
-
-  bool literal(char quote) {
-    size_t begin = at_++;
-    while (at_ < text_.size() && text_[at_] != quote) {
-      if (text_[at_] == '\n') return false;
-      if (text_[at_] == '\\') ++at_;
-      ++at_;
-    }
-    if (at_ >= text_.size()) return false;
-    ++at_;
-    add(begin, at_);
-    return true;
-  }
-
-  bool raw_literal() {
-    size_t open = text_.find('(', at_);
-    if (open == std::string_view::npos || open - at_ > 17) return false;
-    std::string close = ")" + std::string(text_.substr(at_ + 1, open - at_ - 1)) + "\"";
-    size_t end = text_.find(close, open);
-    if (end == std::string_view::npos) return false;
-    add(at_, end + close.size());
-    at_ = end + close.size();
-    return true;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-  bool line_begins_ = true;
-  std::vector<Token> tokens_;
-};
-
-std::string directive_name(std::string_view text) {
-  std::string_view rest = text::trim(text.substr(1));
-  return std::string(rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz")));
-}
 
 class Items {
  public:
@@ -250,7 +149,7 @@ const std::set<std::string_view> kReachOut = {"__COUNTER__",  "static",      "__
                                               "__constant__", "__managed__", "extern"};
 
 std::string why_body_matters(std::string_view body) {
-  auto tokens = Lexer(body).run();
+  auto tokens = tokens_of(body);
   if (!tokens) return "a kernel's body cannot be followed";
   for (size_t i = 0; i < tokens->size(); ++i) {
     std::string_view text = (*tokens)[i].text;
@@ -268,7 +167,7 @@ std::string why_body_matters(std::string_view body) {
 // Outside of parentheses and of a template's list a macro may be anything, `__host__` too. Macros of headers that are
 // not the user's have no small letters.
 std::string macro_in_head(std::string_view head, const std::string& name, const std::set<std::string>& macros) {
-  auto tokens = Lexer(head).run();
+  auto tokens = tokens_of(head);
   if (!tokens) return "its text";
   int depth = 0, list_depth = 0;
   for (size_t i = 0; i < tokens->size(); ++i) {
@@ -288,7 +187,7 @@ std::string macro_in_head(std::string_view head, const std::string& name, const 
 
 // Something in the host's text below that may tell its line.
 std::string line_teller(std::string_view host_text) {
-  auto tokens = Lexer(host_text).run();
+  auto tokens = tokens_of(host_text);
   if (!tokens) return "the text below";
   for (const Token& token : *tokens) {
     bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
@@ -303,14 +202,14 @@ std::string line_teller(std::string_view host_text) {
 }  // namespace
 
 std::optional<std::vector<Item>> items_of(std::string_view text) {
-  auto tokens = Lexer(text).run();
+  auto tokens = tokens_of(text);
   if (!tokens) return std::nullopt;
   return Items(*tokens).run();
 }
 
 std::set<std::string> defined_names(std::string_view text) {
   std::set<std::string> names;
-  auto tokens = Lexer(text).run();
+  auto tokens = tokens_of(text);
   if (!tokens) return names;
   for (const Token& token : *tokens) {
     if (token.text[0] != '#' || directive_name(token.text) != "define") continue;
@@ -321,7 +220,11 @@ std::set<std::string> defined_names(std::string_view text) {
   return names;
 }
 
-std::string why_host_changes(std::string_view before, std::string_view after, const std::set<std::string>& macros) {
+std::string why_host_changes(std::string_view old_text, std::string_view new_text,
+                             const std::set<std::string>& macros) {
+  const auto old_plain = without_comments(old_text), new_plain = without_comments(new_text);
+  if (!old_plain || !new_plain) return "the source's structure cannot be followed";
+  const std::string_view before = *old_plain, after = *new_plain;
   auto old_items = items_of(before), new_items = items_of(after);
   if (!old_items || !new_items) return "the source's structure cannot be followed";
   auto bodies = [](const std::vector<Item>& items) {
@@ -365,7 +268,7 @@ std::string why_host_changes(std::string_view before, std::string_view after, co
 }
 
 std::string why_nvrtc_may_differ(std::string_view text) {
-  auto tokens = Lexer(text).run();
+  auto tokens = tokens_of(text);
   if (!tokens) return "its structure cannot be followed";
   static const std::set<std::string_view> kDiffer = {"__FILE__",    "__BASE_FILE__", "__DATE__",      "__TIME__",
                                                      "__COUNTER__", "assert",        "__has_include", "typeid"};
@@ -398,7 +301,7 @@ Slice slice_of(std::string_view text) {
       if (out[i] != '\n') out[i] = ' ';
   }
   if (std::string why = why_nvrtc_may_differ(out); !why.empty()) return {"", why};
-  auto tokens = Lexer(out).run();
+  auto tokens = tokens_of(out);
   if (!tokens) return {"", "the source's structure cannot be followed"};
   for (const Token& token : *tokens)
     if (host_names.contains(std::string(token.text)))

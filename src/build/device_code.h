@@ -28,7 +28,7 @@ struct Item {
 // Nothing when the text cannot be followed: braces that do not match, a directive between them that could hide some.
 std::optional<std::vector<Item>> items_of(std::string_view text);
 
-// Why an edit is more than one of device code; empty when it is not, and the host's object is what it was.
+// Why an edit is more than one of device code and comments; empty when it is not, and the host's object is what it was.
 // `macros`: names that may stand for anything in front of a function.
 std::string why_host_changes(std::string_view before, std::string_view after, const std::set<std::string>& macros = {});
 

@@ -3,7 +3,8 @@
 //
 //   edit/<key>.src    the source for which the host's object was made
 //   edit/<key>.fat    the fat binary that was linked, edit/<key>.<arch>.ptx the PTX in it, edit/<key>.stub.c its stub
-//   edit/<key>.now    the fat binary of an edit since, behind the hash of the source that it was made of
+//   edit/<key>.now    the fat binary of an edit since, behind the hash of what it was made of: that source without its
+//                    comments
 //   edit/<key>.slice  "right" when NVRTC made of that source's slice what nvcc made of it, else why not
 //   edit/linked       the hash of the library that was linked
 //

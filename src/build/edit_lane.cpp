@@ -17,6 +17,7 @@
 #include "build/fat_object.h"
 #include "build/ninja_run.h"
 #include "build/preprocessed.h"
+#include "build/source_tokens.h"
 #include "build/swap_fat.h"
 #include "sys/clock.h"
 
@@ -36,11 +37,18 @@ const Step* other_reader(const Work& work, const Source& source) {
   return nullptr;
 }
 
-// Names of macros in the source, in the user's headers and on the command line.
-Result<std::set<std::string>> macros_of(const Work& work, const Source& source, std::string_view text) {
-  std::set<std::string> names = defined_names(text);
-  TRY(auto headers, users_headers(work, source));
-  for (const auto& [name, content] : headers) names.merge(defined_names(content));
+// Names of macros in the source, in the user's headers and on the command line. An error where one of them may tell the
+// time of the edit.
+Result<std::set<std::string>> macros_of(const Work& work, const Source& source, const std::string& text) {
+  auto headers = users_headers(work, source);
+  if (!headers) return Error{Fault::Work, "", "what the source includes is not known", ""};
+  (*headers)[source.file.string()] = text;
+  std::set<std::string> names;
+  for (const auto& [name, content] : *headers) {
+    if (content.find("__TIMESTAMP__") != std::string::npos)
+      return Error{Fault::Work, "", name + " has __TIMESTAMP__, which every edit changes", ""};
+    names.merge(defined_names(content));
+  }
   for (const std::string& define : work.plan.defines) names.insert(define.substr(0, define.find_first_of("=(")));
   return names;
 }
@@ -75,10 +83,17 @@ Result<std::string> pack(const Work& work, const Step& fat) {
   return work.world.files.read(work.staging / (fs::path(fat.key).stem().string() + ".fatbin"));
 }
 
-// What an edit since the link made of this very text of the source; nothing when no edit made anything of it.
+// Of what counts of a source.
+std::string hash_of_code(const std::string& text) {
+  auto code = without_comments(text);
+  return hash_hex(code ? *code : text);
+}
+
+// What an edit since the link made of this source, whatever its comments were; nothing when no edit made anything of
+// it.
 std::optional<std::string> fat_of_edit(const Work& work, const Source& source, const std::string& text) {
   auto record = work.world.files.read(in_edit(work, source.key + ".now"));
-  std::string hash = hash_hex(text);
+  std::string hash = hash_of_code(text);
   if (!record || !record->starts_with(hash)) return std::nullopt;
   return record->substr(hash.size());
 }
@@ -93,7 +108,7 @@ Result<std::string> put_in(const Work& work, const Edit& edit, const std::string
     if (!one.cuda || one.key == edit.source->key) continue;
     TRY(std::string text_before, files.read(in_edit(work, one.key + ".src")));
     TRY(std::string text, files.read(one.file));
-    if (text == text_before) continue;
+    if (hash_of_code(text) == hash_of_code(text_before)) continue;
     auto now = fat_of_edit(work, one, text);
     if (!now) return Error{Fault::Work, "", one.shown + " changed too", ""};
     TRY(std::string before, files.read(in_edit(work, one.key + ".fat")));
@@ -103,9 +118,23 @@ Result<std::string> put_in(const Work& work, const Edit& edit, const std::string
   if (fat.empty()) return Error{Fault::Work, "", "the device code cannot be found in its object", ""};
   if (fat != before) swaps.push_back({std::move(before), fat});
   TRY(std::string library, swap_fat_binaries(linked, swaps));
-  CHECK_OK(
-      work.world.files.write(in_edit(work, edit.source->key + ".now"), hash_hex(edit.text) + fat, sys::Durable::No));
+  CHECK_OK(work.world.files.write(in_edit(work, edit.source->key + ".now"), hash_of_code(edit.text) + fat,
+                                  sys::Durable::No));
   return library;
+}
+
+// What changed are comments: the device code is that of the link, or of the edit before.
+Result<std::optional<EditedLibrary>> by_former_code(const Work& work, const Edit& edit) {
+  using Answer = std::optional<EditedLibrary>;
+  auto fat = fat_of_edit(work, *edit.source, edit.text);
+  if (!fat) {
+    TRY(std::string linked, work.world.files.read(in_edit(work, edit.source->key + ".src")));
+    if (hash_of_code(linked) != hash_of_code(edit.text)) return Answer();
+    TRY(fat, work.world.files.read(in_edit(work, edit.source->key + ".fat")));
+  }
+  auto library = put_in(work, edit, *fat);
+  if (!library) return Answer();
+  return Answer(EditedLibrary{std::move(*library), "none", "comments alone changed: nothing is to be compiled"});
 }
 
 Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, const Nvrtc& nvrtc, std::string& why) {
@@ -234,12 +263,14 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
     return std::nullopt;
   }
   auto macros = macros_of(work, *changed, *now);
-  why = macros ? why_host_changes(*before, *now, *macros) : "what the source includes is not known";
+  why = macros ? why_host_changes(*before, *now, *macros) : macros.error().why;
   if (!why.empty()) return std::nullopt;
   return Edit{changed, std::move(*now)};
 }
 
 Result<std::optional<EditedLibrary>> build_edit(Work& work, const Edit& edit, std::string& why) {
+  TRY(std::optional<EditedLibrary> former, by_former_code(work, edit));
+  if (former) return former;
   std::string no_slice = why_no_nvrtc(work, *edit.source);
   auto nvrtc = no_slice.empty() ? Nvrtc::open(work.world.files, work.plan.nvcc->path)
                                 : Result<Nvrtc>(Error{Fault::Work, "", no_slice, ""});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a build be done by compiling device code alone? When one source changed, and inside of its kernels' bodies only:
-// the host's object stays, and the new device code is put into the library that is there.
+// Can a build be done by compiling device code alone? When one source changed, and inside of its kernels' bodies and
+// its comments only: the host's object stays, and the new device code is put into the library that is there.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,12 @@ struct Edit {
   std::string text;  // as it is now
 };
 
-// The source that alone changed since `former`, inside of kernels' bodies; else nothing, and why.
+// The source that alone changed since `former`, inside of kernels' bodies and comments; else nothing, and why.
 std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::string& why);
 
 struct EditedLibrary {
   std::string bytes;
-  std::string lane;  // "slice" or "device"
+  std::string lane;  // "slice", "device", or "none" when nothing had to be compiled
   std::string why;
 };
 // Nothing when device code alone will not do after all: `why` says what the compiler made different.

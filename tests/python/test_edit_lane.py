@@ -53,3 +53,29 @@ def test_an_edit_that_grows_is_seen_by_a_process_and_by_readers(command: Path, t
     source.write_text(SOURCE)
     module.reload()
     assert module.f(zeros)[0].item() == 1 and stores() == 1
+
+
+def test_a_comment_after_a_slice_compiles_nothing(command: Path, tmp_path: Path) -> None:
+    """What NVRTC compiled is in no object file: the full lane would have to compile it anew."""
+    source = tmp_path / "commented.cu"
+
+    def built(comment: str, value: int) -> dict:
+        text = SOURCE.replace("out[0] = 1;", f"out[0] = {value};  // {comment}\n")
+        source.write_text(f"// {comment}\n{text}")
+        done = subprocess.run([command, "build", source, "--json"], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    def code_of(told: dict) -> str:
+        line = [command, "inspect", told["library"], "--ptx"]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+    assert built("one", 1)["lane"] == "full"
+    assert built("two", 1)["lane"] == "none"
+    assert built("two", 2)["lane"] == "device"
+    sliced = built("two", 3)
+    code = code_of(sliced)
+    assert sliced["lane"] == "slice"
+    commented = built("another comment", 3)
+    assert commented["lane"] == "none" and not commented["steps"] and code_of(commented) == code
+    edited = built("one comment more", 4)
+    assert edited["lane"] == "slice" and code_of(edited) != code

@@ -5,6 +5,7 @@
 #include "build/device_code.h"
 #include "build/header_times.h"
 #include "build/ptx_text.h"
+#include "build/source_tokens.h"
 #include "build/swap_fat.h"
 
 namespace kiln::build {
@@ -57,13 +58,43 @@ TEST(DeviceCode, ABodyOfAKernelIsDeviceCodeAlone) {
   EXPECT_EQ(why_host_changes(kSource, edited("out[i] =", "#pragma unroll\n out[i] =").c_str()).find("lines moved"), 0u);
 }
 
+TEST(DeviceCode, CommentsAreNoCode) {
+  EXPECT_EQ(why_host_changes(kSource, edited("// A kernel.", "// Another comment.")), "");
+  EXPECT_EQ(why_host_changes(kSource, edited("<kiln/op.h>", "<kiln/op.h>  // of kiln")), "");
+  std::string both = edited("// A kernel.", "");
+  both.replace(both.find("a[i] + 1"), 8, "a[i] + 2");
+  EXPECT_EQ(why_host_changes(kSource, both), "");
+}
+
+TEST(SourceTokens, CodeStaysInItsLineAndColumn) {
+  EXPECT_EQ(without_comments("int a;  // one\n/* two\n   lines */ int b;"), "int a;\n\n            int b;");
+  EXPECT_EQ(without_comments("f(\"//\", '\"', R\"(/* */)\"); // x"), "f(\"//\", '\"', R\"(/* */)\");");
+  EXPECT_EQ(without_comments("#define A 1  // one\n#define B /* two */ 2\n"), "#define A 1\n#define B           2\n");
+  EXPECT_EQ(without_comments("#include <a//b.h>\n#include \"a//b.h\" // c"), "#include <a//b.h>\n#include \"a//b.h\"");
+  // A comment whose line is joined to the next one.
+  EXPECT_EQ(without_comments("// one \\\nint a;\nint b;"), "\n\nint b;");
+}
+
+TEST(SourceTokens, WhatMayBeNoLiteralHidesNoCode) {
+  for (const char* line :
+       {"#define N 1'000 + '\"' + \"// real\"\n", "#define R_ R\"(a\"// real)\"\n", "#error don't // x\n"})
+    EXPECT_EQ(without_comments(line), line);
+}
+
+TEST(SourceTokens, JoinedLinesThatMayHideCodeAreNotFollowed) {
+  for (const char* text :
+       {"// one \\ \nint a;", "// one \\\r\nint a;", "/* one *\\\n/ int a; /* two */", "/\\\n/ one\n",
+        "#define A /* one\n// */ int a;\n", "int a; /*\n*/ #define A\n", "// one ?\?/\nint a;"})
+    EXPECT_FALSE(without_comments(text)) << text;
+}
+
 TEST(DeviceCode, EverythingElseIsMore) {
   for (auto [from, to] : std::vector<std::pair<const char*, const char*>>{
            {"<<<1, 256>>>", "<<<2, 256>>>"},               // the launch
            {"const T* a, T* out", "const T* a, T* out2"},  // parameters
            {"#include <kiln/op.h>", "#include <kiln/op.h>\n#include <cstdio>"},
-           {"return x; }\nkiln", "return x + 1; }\nkiln"},  // the host compiles it too
-           {"// A kernel.", "// Another comment."},         // harmless, but outside: the full lane proves it
+           {"return x; }\nkiln", "return x + 1; }\nkiln"},      // the host compiles it too
+           {"// A kernel.", "// A kernel.\n// Of two lines."},  // every line below is another one
            {"a[i] + 1", "__COUNTER__"},
            {"int i = threadIdx.x;", "static int i;"},
            {"a[i] + 1;", "a[i];\n#define KILN_OP(x, y)\n"},
