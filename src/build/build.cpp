@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/hash.h"
@@ -72,10 +73,15 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
 Status remember(const Work& work, const fs::path& result) {
   sys::Files& files = work.world.files;
   BuildState state{work.key, result, {}, {}};
-  std::set<std::string> seen, absent;
+  std::map<std::string, sys::FileState> seen;
+  std::set<std::string> absent;
   auto see = [&](const fs::path& path) {
-    if (seen.insert(path.string()).second) state.files.push_back({path, files.state(path)});
-    return files.state(path);
+    auto [at, is_new] = seen.try_emplace(path.string());
+    if (is_new) {
+      at->second = files.state(path);
+      state.files.push_back({path, at->second});
+    }
+    return at->second;
   };
   bool changed_meanwhile = false;
   std::string own_folder = work.plan.build_dir.string() + "/";

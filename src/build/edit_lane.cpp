@@ -180,7 +180,13 @@ Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edi
   const Step* fat = step_of(work, *edit.source, StepKind::Fat);
   std::string stub = edit.source->key + ".stub.c";
   TRY(std::string stub_before, work.world.files.read(in_edit(work, stub)));
-  CHECK_OK(run_ninja(work, {"obj/" + fat->outputs[0]}));
+  std::vector<const Step*> steps = device_steps(work, *edit.source);
+  if (steps.size() == 1) {
+    steps.push_back(fat);
+    CHECK_OK(run_in_turn(work, steps));
+  } else {
+    CHECK_OK(run_ninja(work, {"obj/" + fat->outputs[0]}));
+  }
   TRY(std::string stub_after, work.world.files.read(work.in_obj(stub)));
   if (stub_before != stub_after) {
     why = "the compiler made another host stub: kernels or their parameters changed";
@@ -271,29 +277,30 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
 Result<std::optional<EditedLibrary>> build_edit(Work& work, const Edit& edit, std::string& why) {
   TRY(std::optional<EditedLibrary> former, by_former_code(work, edit));
   if (former) return former;
+  auto verdict = work.world.files.read(in_edit(work, edit.source->key + ".slice"));
   std::string no_slice = why_no_nvrtc(work, *edit.source);
-  auto nvrtc = no_slice.empty() ? Nvrtc::open(work.world.files, work.plan.nvcc->path)
-                                : Result<Nvrtc>(Error{Fault::Work, "", no_slice, ""});
-  if (nvrtc && work.world.files.state(in_edit(work, edit.source->key + ".slice")).exists) {
-    no_slice = slice_verdict(work, *edit.source, *nvrtc);
-    if (no_slice == kRight) {
-      TRY(std::optional<EditedLibrary> made, by_slice(work, edit, *nvrtc, no_slice));
-      if (made) return made;
-    }
-  } else if (nvrtc) {
-    // The first edit: while nvcc's programs compile it, NVRTC shows whether it can be trusted with the next.
-    no_slice = "the first edit since the full build";
-    auto verdict = std::async(std::launch::async, [&] { return slice_verdict(work, *edit.source, *nvrtc); });
+  if (no_slice.empty() && verdict && *verdict != kRight) no_slice = *verdict;
+  auto by_chain = [&]() {
     auto made = by_device_chain(work, edit, why);
-    verdict.wait();
     if (made && *made) (*made)->why += fmt::format("; no slice: {}", no_slice);
     return made;
-  } else {
+  };
+  // To load libnvrtc takes 6 ms, which a source that it is not asked about need not wait for.
+  if (!no_slice.empty()) return by_chain();
+  auto nvrtc = Nvrtc::open(work.world.files, work.plan.nvcc->path);
+  if (!nvrtc) {
     no_slice = nvrtc.error().why;
+    return by_chain();
   }
-  auto made = by_device_chain(work, edit, why);
-  if (made && *made) (*made)->why += fmt::format("; no slice: {}", no_slice);
-  return made;
+  if (!verdict) {
+    // The first edit: while nvcc's programs compile it, NVRTC shows whether it can be trusted with the next.
+    no_slice = "the first edit since the full build";
+    auto shown = std::async(std::launch::async, [&] { return slice_verdict(work, *edit.source, *nvrtc); });
+    return by_chain();
+  }
+  TRY(std::optional<EditedLibrary> made, by_slice(work, edit, *nvrtc, no_slice));
+  if (made) return made;
+  return by_chain();
 }
 
 }  // namespace kiln::build

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is ninja started, with how many jobs, and what does a person see meanwhile?
+// How are steps started, by ninja with how many jobs or one after another, and what does a person see meanwhile?
 #include "build/ninja_run.h"
 
 #include <fmt/format.h>
@@ -40,23 +40,42 @@ std::string progress_line(const Work& work, double seconds) {
   return fmt::format("[{}/{}] {} {:.1f} s", done, work.graph.steps.size(), now, seconds);
 }
 
-Result<sys::ProcessResult> start_ninja(const Work& work, int jobs, const std::vector<std::string>& targets) {
-  sys::ProcessSpec spec;
-  spec.arguments = {work.plan.ninja.string(), fmt::format("-j{}", jobs)};
-  spec.arguments.insert(spec.arguments.end(), targets.begin(), targets.end());
-  spec.directory = work.plan.build_dir;
+// What every compiler of the build is to see.
+sys::Environment environment_of(const Work& work) {
   sys::Environment env = work.world.env;
   env.set(kStagingVariable, work.staging.string());
   // ccache's other modes serve stale objects for CUDA: they look at one of nvcc's passes only.
   env.set("CCACHE_DEPEND", "1");
   env.unset("NINJA_STATUS");
-  spec.env = std::move(env);
-  double begun = sys::now_seconds();
-  if (work.world.on_progress)
-    spec.on_wait = [&] { work.world.on_progress(progress_line(work, sys::now_seconds() - begun)); };
-  auto result = work.world.processes.run(spec);
-  if (work.world.on_progress) work.world.on_progress("");
-  return result;
+  return env;
+}
+
+// Tells of progress while any program runs.
+class ToldProcesses final : public sys::Processes {
+ public:
+  explicit ToldProcesses(const Work& work) : work_(work), begun_(sys::now_seconds()) {}
+  ~ToldProcesses() override {
+    if (work_.world.on_progress) work_.world.on_progress("");
+  }
+  Result<sys::ProcessResult> run(const sys::ProcessSpec& asked) override {
+    sys::ProcessSpec spec = asked;
+    if (work_.world.on_progress)
+      spec.on_wait = [this] { work_.world.on_progress(progress_line(work_, sys::now_seconds() - begun_)); };
+    return work_.world.processes.run(spec);
+  }
+
+ private:
+  const Work& work_;
+  double begun_;
+};
+
+Result<sys::ProcessResult> start_ninja(const Work& work, int jobs, const std::vector<std::string>& targets) {
+  sys::ProcessSpec spec;
+  spec.arguments = {work.plan.ninja.string(), fmt::format("-j{}", jobs)};
+  spec.arguments.insert(spec.arguments.end(), targets.begin(), targets.end());
+  spec.directory = work.plan.build_dir;
+  spec.env = environment_of(work);
+  return ToldProcesses(work).run(spec);
 }
 
 void show_commands(const Work& work) {
@@ -69,6 +88,7 @@ void show_commands(const Work& work) {
 }  // namespace
 
 Status run_ninja(Work& work, const std::vector<std::string>& targets) {
+  CHECK_OK(write_for_ninja(work));
   TRY(JobLimit limit, jobs_for(work));
   TRY(sys::ProcessResult result, start_ninja(work, limit.jobs, targets));
   if (result.exit_code != 0 && limit.jobs > 1 && ran_out_of_memory(work)) {
@@ -85,6 +105,27 @@ Status run_ninja(Work& work, const std::vector<std::string>& targets) {
               fmt::format("remove {} and build again", work.plan.build_dir.string())};
   if (result.out.find("No space left") != std::string::npos) error.fix = "free some space there, or use --build-dir";
   return error;
+}
+
+Status run_in_turn(Work& work, const std::vector<const Step*>& steps) {
+  TRY(JobLimit limit, jobs_for(work));
+  work.explanation.jobs = 1;
+  work.explanation.why_jobs = "each step needs the one before";
+  const sys::Environment env = environment_of(work);
+  // As a step that ninja starts sees it.
+  TRY(fs::path build_dir, work.world.files.real_path(work.plan.build_dir));
+  ToldProcesses processes(work);
+  const StepWorld world{work.world.files, processes, env, build_dir, work.staging};
+  for (const Step* step : steps) {
+    StepReport report;
+    TRY(int code, run_step(*step, world, report));
+    if (code == 0) continue;
+    show_commands(work);
+    if (auto error = failed_step(work)) return std::move(*error);
+    return Error{Fault::Work, fmt::format("cannot {}", step->what), fmt::format("exit code {}", code), ""};
+  }
+  show_commands(work);
+  return {};
 }
 
 }  // namespace kiln::build

@@ -92,6 +92,10 @@ Status prepare(Work& work) {
     work.started_ns = files.state(work.staging / "tick").ctime_ns;
   }
   for (const auto& [name, content] : work.graph.files) CHECK_OK(write_if_changed(work, name, content));
+  return {};
+}
+
+Status write_for_ninja(const Work& work) {
   for (const Step& step : work.graph.steps) {
     CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
     CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step)));

@@ -36,6 +36,9 @@ struct Work {
 // outlived it can publish nothing once it is gone.
 Status prepare(Work& work);
 
+// What ninja reads: the graph, each step, and the state of every file that each step has read.
+Status write_for_ninja(const Work& work);
+
 // After a build: the states of what each step that ran has read. One that differs next time makes the step run again.
 Status remember_seen(const Work& work);
 
