@@ -16,7 +16,7 @@ help:
 	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
-	@echo "make test-wheel-versions  one wheel in five versions of torch and three of Python; docs/results/wheel.md"
+	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python; docs/results/wheel.md"
 	@echo "make test-ray             kiln tune on a local Ray cluster of two workers; PYTHON names one that has ray"
 	@echo "make format               clang-format over the C++ sources"
 	@echo "make tidy                 clang-tidy over the C++ sources"
