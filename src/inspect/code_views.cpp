@@ -133,7 +133,8 @@ std::string ptx_text(const std::vector<PtxImage>& images, const std::string& fil
     out += ptx_of_kernels(image.text, filter);
     if (!out.ends_with('\n')) out += '\n';
   }
-  return images.empty() ? "no PTX in it\n" : out;
+  if (images.empty()) return "no PTX in it\n";
+  return text::trim(out).empty() ? fmt::format("no PTX of a kernel with '{}' in its name in it\n", filter) : out;
 }
 
 Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options, sys::Files& files,

@@ -295,6 +295,7 @@ std::string diff_text(const FileDiff& diff, const TextStyle& style) {
       }
     }
   }
+  if (diff.kernels.empty()) out += "no kernels in SASS in either\n";
   if (same) out += fmt::format("{} kernel{} without a change\n", grouped(same), same == 1 ? "" : "s");
   return out;
 }

@@ -99,6 +99,8 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
     TRY(auto code, code_of(analysis, archs, options, context));
     out += options.source ? inspect::sass_with_source_text(code, sys::real_files(), style)
                           : inspect::sass_text(code, style);
+    if (code.images.empty())
+      out += archs.empty() && options.kernel.empty() ? "no SASS in it\n" : "no SASS of what was asked for in it\n";
   }
   if (views.symbols) {
     TRY(auto view, symbols_of(analysis, options, context));

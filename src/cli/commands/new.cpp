@@ -27,10 +27,13 @@ Result<int> run(const Options& options, Context& context) {
   if (goal.filename().empty()) goal = goal.parent_path();
   std::string name = goal.filename().string();
   if (options.minimal && name.ends_with(".cu")) name = goal.stem().string();
-  if (!text::is_identifier(name))
+  if (!text::is_identifier(name)) {
+    bool one_file = name.ends_with(".cu");
+    std::string fitting = text::to_identifier(one_file ? goal.stem().string() : name);
     return Error{Fault::Usage, fmt::format("'{}' cannot be a name of ops", name),
                  "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
-                 fmt::format("kiln new {}", (goal.parent_path() / text::to_identifier(name)).string())};
+                 fmt::format("kiln new {}{}", one_file ? "--minimal " : "", (goal.parent_path() / fitting).string())};
+  }
   TRY(project::Home home, project::find_home(context.env));
   sys::Files& files = sys::real_files();
   fs::path folder = context.directory / (options.minimal ? goal.parent_path() : goal);
