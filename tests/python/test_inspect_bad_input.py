@@ -69,7 +69,9 @@ def test_what_is_no_regular_file(told, tmp_path):
     code, text = told("folder")
     assert code == 2
     assert text.startswith("error: cannot inspect folder\n  why: it is a directory without a kiln.toml\n  fix: ")
-    assert told("empty.so") == (1, "error: cannot inspect empty.so\n  why: at offset 0: the file is empty\n")
+    code, text = told("empty.so")
+    assert code == 1
+    assert text.startswith("error: cannot inspect empty.so\n  why: at offset 0: the file is empty\n  fix: ")
     for name in ("pipe.so", "/dev/null"):
         code, text = told(name)
         assert code == 1 and "it is no regular file" in text
