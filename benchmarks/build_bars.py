@@ -4,13 +4,16 @@
     python benchmarks/build_bars.py [--write FOLDER] [--repetitions 5] [--kiln PATH]
     python benchmarks/build_bars.py --classic [--write FOLDER]
 
-Every row is a ratio within one run; one that cannot be measured says why. --classic measures the folklore about
-torch.utils.cpp_extension again (all architectures, ninja, a pinned architecture, jobs, ccache): minutes each.
+Every row is a ratio within one run; one that cannot be measured says why. What is compared is done in turns, in a
+running Python too, and a run begins when the machine is quiet or 20 seconds have passed: the page tells which.
+--classic measures the folklore about torch.utils.cpp_extension again (all architectures, ninja, a pinned
+architecture, jobs, ccache): minutes each.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -96,32 +99,47 @@ class Bench:
 
 IN_PROCESS = """
 import json, sys, time, pathlib, torch, kiln
-source, text, count = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).read_text(), int(sys.argv[3])
+source, text = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).read_text()
 def edited(n):
     return text.replace("/*edit*/", f"/*edit*/ if (n < -{n + 1}) out[0] = {n}.0f;")
 x = torch.ones(1024, device=kiln.device())
-source.write_text(edited(1)); module = kiln.load(source, arch=sys.argv[4]); module.scale(x)
-times = []
-for n in range(2, count + 4):
+source.write_text(edited(1)); module = kiln.load(source, arch=sys.argv[3]); module.scale(x)
+n = 1
+for _ in sys.stdin:
+    n += 1
     source.write_text(edited(n))
-    begin = time.perf_counter(); module.reload(); module.scale(x); times.append(time.perf_counter() - begin)
-print(json.dumps(times))
+    begin = time.perf_counter(); module.reload(); module.scale(x); print(time.perf_counter() - begin, flush=True)
 """
 
 
-def in_process(bench: Bench, name: str, content: str, repetitions: int) -> list[float]:
-    """Edit to the op's answer in a running Python; the first edits show NVRTC to be right and are not counted."""
-    source, text = bench.folder / f"{name}.cu", bench.source(f"{name}.txt", content)
-    env = bench.environment(PYTHONPATH=str(bench.kiln.parents[2]), KILN_BIN=str(bench.kiln))
-    done = subprocess.run(
-        [sys.executable, "-c", IN_PROCESS, str(source), str(text), str(repetitions), ARCH],
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    return json.loads(done.stdout)[2:]
+class RunningPython:
+    """Edits of one source that a Python process has loaded: seconds from each to the op's answer."""
+
+    def __init__(self, bench: Bench, name: str, content: str):
+        source, text = bench.folder / f"{name}.cu", bench.source(f"{name}.txt", content)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", IN_PROCESS, str(source), str(text), ARCH],
+            env=bench.environment(PYTHONPATH=str(bench.kiln.parents[2]), KILN_BIN=str(bench.kiln)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> RunningPython:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+    def edit(self) -> float:
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write("edit\n")
+            self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(self.process.communicate()[1][-2000:])
+        return float(line)
 
 
 def cute_folder() -> Path | None:
@@ -214,48 +232,35 @@ class Measurement:
     def slice(self) -> None:
         self.bench.cold(self.plain)
         self.bench.edit(self.plain, PLAIN, "device")
-        pairs = [self.bench.edit(self.plain, PLAIN, "slice") for _ in range(self.repetitions)]
-        own = median(own for _, own in pairs)
-        beside = f"NVRTC's own {own * 1e3:.0f} ms + 60 ms"
-        self.table.row(
-            "edit lane, NVRTC slice: kiln build",
-            median(s for s, _ in pairs),
-            beside,
-            median(seconds / (own + 0.06) for seconds, own in pairs),
-            1.0,
-        )
-        live = in_process(self.bench, "live", PLAIN, self.repetitions)
-        self.table.row(
-            "edit lane, NVRTC slice: to the op's answer in a running Python",
-            median(live),
-            beside,
-            median(live) / (own + 0.06),
-            1.0,
-        )
+        own: list[float] = []
+
+        def by_command() -> float:
+            seconds, nvrtc = self.bench.edit(self.plain, PLAIN, "slice")
+            own.append(nvrtc)
+            return seconds
+
+        with RunningPython(self.bench, "live", PLAIN) as python:
+            python.edit()  # shows NVRTC to be right
+            times = in_turns({"command": by_command, "python": python.edit}, 2 * self.repetitions)
+        own = own[-len(times["command"]) :]
+        beside = f"NVRTC's own {median(own) * 1e3:.0f} ms + 60 ms"
+        for name, what in (("command", "kiln build"), ("python", "to the op's answer in a running Python")):
+            value = median(seconds / (nvrtc + 0.06) for seconds, nvrtc in zip(times[name], own))
+            self.table.row(f"edit lane, NVRTC slice: {what}", median(times[name]), beside, value, 1.0)
 
     def device_chain(self) -> None:
         source = self.bench.source("device.cu", DEVICE)
         self.bench.build(source)
-        ways = {
-            "kiln": lambda: self.bench.edit(source, DEVICE, "device")[0],
-            "nvcc": lambda: self.bench.nvcc(self.bare),
-        }
-        times = in_turns(ways, self.repetitions)
-        self.table.row(
-            "edit lane, device chain: kiln build",
-            median(times["kiln"]),
-            "nvcc -shared",
-            ratio(times["kiln"], times["nvcc"]),
-            0.45,
-        )
-        live = in_process(self.bench, "live_device", DEVICE, self.repetitions)
-        self.table.row(
-            "edit lane, device chain: to the op's answer in a running Python",
-            median(live),
-            "nvcc -shared",
-            median(live) / median(times["nvcc"]),
-            0.45,
-        )
+        with RunningPython(self.bench, "live_device", DEVICE) as python:
+            ways = {
+                "command": lambda: self.bench.edit(source, DEVICE, "device")[0],
+                "nvcc": lambda: self.bench.nvcc(self.bare),
+                "python": python.edit,
+            }
+            times = in_turns(ways, self.repetitions + 2)
+        for name, what in (("command", "kiln build"), ("python", "to the op's answer in a running Python")):
+            value = ratio(times[name], times["nvcc"])
+            self.table.row(f"edit lane, device chain: {what}", median(times[name]), "nvcc -shared", value, 0.45)
 
     def five(self, name: str, source: Path, repetitions: int, *more: str) -> None:
         ways = {
@@ -372,6 +377,31 @@ class redis:  # noqa: N801
             self.server.wait()
 
 
+QUIET_WAIT_S = 20.0
+
+
+def busy_share(seconds: float = 1.0) -> float:
+    """Of all cores' time, what others use: the load average tells of the last minute."""
+
+    def ticks() -> tuple[int, int]:
+        numbers = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return sum(numbers), numbers[3] + numbers[4]
+
+    total, idle = ticks()
+    time.sleep(seconds)
+    total, idle = (now - then for now, then in zip(ticks(), (total, idle)))
+    return 1 - idle / max(1, total)
+
+
+def wait_for_quiet() -> str:
+    """Until others use less than a twentieth of the cores' time, or the time is up; in words for the page."""
+    begun = time.monotonic()
+    while (share := busy_share()) > 0.05 and time.monotonic() - begun < QUIET_WAIT_S:
+        pass
+    waited = time.monotonic() - begun
+    return f"others used {share:.0%} of the cores' time when it began, after {waited:.0f} s of waiting"
+
+
 HEAD = "| what | time | beside | value | bar | |\n|---|---|---|---|---|---|\n"
 
 
@@ -395,7 +425,8 @@ def main() -> int:
     )
     parser.add_argument("--classic", action="store_true", help="the classic advice instead: minutes")
     given = parser.parse_args()
-    facts, table, classic = machine(), Table(given.budget), []
+    facts = machine() | {"quiet": wait_for_quiet()}
+    table, classic = Table(given.budget), []
     with tempfile.TemporaryDirectory(prefix="kiln-bars-") as folder:
         bench = Bench(given.kiln.resolve(), Path(folder).resolve())
         if given.classic:

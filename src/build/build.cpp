@@ -106,7 +106,7 @@ Status remember(const Work& work, const fs::path& result) {
   if (!work.facts.host_compiler_proper.empty()) see(work.facts.host_compiler_proper);
   for (const fs::path& tool : work.plan.host_tools) see(tool);
   if (changed_meanwhile) return files.remove(work.in_build_dir(kStateFile));
-  return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::No);
+  return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::Scratch);
 }
 
 std::optional<BuildState> former_state(const Work& work) {

@@ -164,7 +164,7 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
   for (const auto& [name, content] : made->files)
     CHECK_OK(work.world.files.write(work.staging / name,
                                     name.ends_with(".ptx") ? with_real_files(work.plan.roots, content) : content,
-                                    sys::Durable::No));
+                                    sys::Durable::Scratch));
   TRY(std::string fat, pack(work, *step_of(work, *edit.source, StepKind::Fat)));
   auto library = put_in(work, edit, fat);
   if (!library) {

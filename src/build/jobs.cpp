@@ -83,7 +83,7 @@ void Peaks::saw(const Step& step, uint64_t bytes) {
 }
 
 void Peaks::keep() {
-  if (changed_) (void)files_.write(file_, dump(known_), sys::Durable::No);
+  if (changed_) (void)files_.write(file_, dump(known_), sys::Durable::Scratch);
 }
 
 }  // namespace kiln::build

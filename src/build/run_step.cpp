@@ -47,7 +47,7 @@ class Runner {
     report_.notes = cache_.notes();
     report_.damaged = cache_.damaged();
     if (code && *code == 0)
-      CHECK_OK(world_.files.write(in_obj(step_.key + ".report"), dump(to_json(report_)), sys::Durable::No));
+      CHECK_OK(world_.files.write(in_obj(step_.key + ".report"), dump(to_json(report_)), sys::Durable::Scratch));
     return code;
   }
 
@@ -57,7 +57,7 @@ class Runner {
 
   Result<int> run_timed() {
     // The disk's own clock: what changes from here on may have been read before or after.
-    CHECK_OK(world_.files.write(in_staging(step_.key + ".begun"), "", sys::Durable::No));
+    CHECK_OK(world_.files.write(in_staging(step_.key + ".begun"), "", sys::Durable::Scratch));
     begun_ns_ = world_.files.state(in_staging(step_.key + ".begun")).ctime_ns;
     describe_basis();
     if (!cache_.usable()) report_.answer = Answer::Off;
@@ -232,8 +232,8 @@ class Runner {
     log_ += result.out;
     if (result.signal == 9) log_ += "Killed\n";
     if (result.exit_code != 0)
-      CHECK_OK(
-          world_.files.write(in_staging(step_.key + ".log"), with_real_paths(step_.roots, log_), sys::Durable::No));
+      CHECK_OK(world_.files.write(in_staging(step_.key + ".log"), with_real_paths(step_.roots, log_),
+                                  sys::Durable::Scratch));
     return result.exit_code;
   }
 
@@ -243,7 +243,7 @@ class Runner {
     if (step_.roots.empty()) return 0;
     TRY(std::string text, world_.files.read(in_staging(step_.preprocessed)));
     CHECK_OK(world_.files.write(in_staging(step_.preprocessed), with_canonical_markers(step_.roots, text),
-                                sys::Durable::No));
+                                sys::Durable::Scratch));
     return 0;
   }
 
@@ -252,8 +252,8 @@ class Runner {
     for (const std::string& input : step_.inputs) {
       if (!input.ends_with(".ptx")) continue;
       TRY(std::string text, world_.files.read(world_.build_dir / input));
-      CHECK_OK(
-          world_.files.write(in_staging(path(input).filename()), with_real_files(step_.roots, text), sys::Durable::No));
+      CHECK_OK(world_.files.write(in_staging(path(input).filename()), with_real_files(step_.roots, text),
+                                  sys::Durable::Scratch));
     }
     return {};
   }
@@ -262,11 +262,11 @@ class Runner {
     sys::Files& files = world_.files;
     if (step_.kind == StepKind::Fat) {
       TRY(std::string fat, files.read(in_staging(path(step_.key).stem().string() + ".fatbin")));
-      CHECK_OK(files.write(in_staging(step_.outputs[0]), fat_object(fat, step_.fat_symbol), sys::Durable::No));
+      CHECK_OK(files.write(in_staging(step_.outputs[0]), fat_object(fat, step_.fat_symbol), sys::Durable::Scratch));
     }
     if (step_.kind == StepKind::Front) {
       TRY(std::string text, files.read(in_staging(step_.outputs[0])));
-      CHECK_OK(files.write(in_staging(step_.outputs[0]), without_device_bodies(text), sys::Durable::No));
+      CHECK_OK(files.write(in_staging(step_.outputs[0]), without_device_bodies(text), sys::Durable::Scratch));
     }
     if (step_.kind == StepKind::Device) CHECK_OK(forget_staging());
     report_.findings = ptxas_findings(log_);
@@ -291,9 +291,10 @@ class Runner {
   // 1 when ptxas found something, now or when the entry was made, and that was asked to be an error.
   Result<int> with_findings() {
     if (!step_.findings_fail || report_.findings.empty()) return 0;
-    CHECK_OK(world_.files.write(
-        in_staging(step_.key + ".log"),
-        "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"), sys::Durable::No));
+    CHECK_OK(
+        world_.files.write(in_staging(step_.key + ".log"),
+                           "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"),
+                           sys::Durable::Scratch));
     return 1;
   }
 
@@ -303,7 +304,7 @@ class Runner {
       if (!output.ends_with(".stub.c")) continue;
       TRY(std::string text, world_.files.read(in_staging(output)));
       CHECK_OK(world_.files.write(in_staging(output), text::replace_all(text, world_.staging.string() + "/", ""),
-                                  sys::Durable::No));
+                                  sys::Durable::Scratch));
     }
     return {};
   }
@@ -372,6 +373,12 @@ class Runner {
     return static_cast<bool>(world_.files.write_executable(in_obj(name), content));
   }
 
+  bool write_if_changed(const std::string& name, const std::string& content) {
+    auto former = world_.files.read(in_obj(name));
+    if (former && *former == content) return true;
+    return static_cast<bool>(world_.files.write(in_obj(name), content, sys::Durable::No));
+  }
+
   bool leave(const Dependencies& dependencies, std::string_view log) {
     std::string plain;
     for (std::string_view line : text::lines(log)) {
@@ -383,13 +390,11 @@ class Runner {
     if (step_.writes_depfile) {
       std::vector<std::string> read;
       for (const auto& [name, hash] : dependencies.files) read.push_back(real_path(step_.roots, name));
-      if (!world_.files.write(in_obj(step_.key + ".d"), write_depfile("obj/" + step_.outputs[0], read),
-                              sys::Durable::No))
-        return false;
-      if (!world_.files.write(in_obj(step_.key + ".absent"), absent_text(dependencies), sys::Durable::No)) return false;
+      if (!write_if_changed(step_.key + ".d", write_depfile("obj/" + step_.outputs[0], read))) return false;
+      if (!write_if_changed(step_.key + ".absent", absent_text(dependencies))) return false;
     }
-    if (!world_.files.write(in_obj(step_.key + ".basis"), dump(remembered()), sys::Durable::No)) return false;
-    return static_cast<bool>(world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::No));
+    if (!world_.files.write(in_obj(step_.key + ".basis"), dump(remembered()), sys::Durable::Scratch)) return false;
+    return static_cast<bool>(world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::Scratch));
   }
 
   std::string absent_text(const Dependencies& dependencies) const {

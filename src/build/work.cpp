@@ -24,10 +24,11 @@ namespace {
 constexpr uint64_t kFullDiskBytes = 64 * 1024;
 constexpr std::string_view kStagingFolder = "staging";
 
-Status write_if_changed(const Work& work, std::string_view name, const std::string& content) {
+Status write_if_changed(const Work& work, std::string_view name, const std::string& content,
+                        sys::Durable durable = sys::Durable::No) {
   auto former = work.world.files.read(work.in_build_dir(name));
   if (former && *former == content) return {};
-  return work.world.files.write(work.in_build_dir(name), content, sys::Durable::No);
+  return work.world.files.write(work.in_build_dir(name), content, durable);
 }
 
 // One line a file that the step read when it last ran, as the file is now.
@@ -88,7 +89,7 @@ Status prepare(Work& work) {
   work.started_ns = tick_ns;
   for (int tries = 0; tries < 50 && work.started_ns == tick_ns; tries++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_OK(files.write(work.staging / "tick", "", sys::Durable::No));
+    CHECK_OK(files.write(work.staging / "tick", "", sys::Durable::Scratch));
     work.started_ns = files.state(work.staging / "tick").ctime_ns;
   }
   for (const auto& [name, content] : work.graph.files) CHECK_OK(write_if_changed(work, name, content));
@@ -98,7 +99,7 @@ Status prepare(Work& work) {
 Status write_for_ninja(const Work& work) {
   for (const Step& step : work.graph.steps) {
     CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
-    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step)));
+    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step), sys::Durable::Scratch));
   }
   return write_if_changed(work, "build.ninja", ninja_file(work.graph, kiln_command(work)));
 }
@@ -106,7 +107,7 @@ Status write_for_ninja(const Work& work) {
 Status remember_seen(const Work& work) {
   for (const Step& step : work.graph.steps) {
     if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns < work.started_ns) continue;
-    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step)));
+    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step), sys::Durable::Scratch));
     // Older than what the step made, or ninja would run it again.
     work.world.files.set_mtime(work.in_build_dir(step.seen_file()), 1'000'000'000);
   }

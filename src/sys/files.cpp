@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,8 @@ class Descriptor {
   int fd_;
 };
 
+constexpr unsigned kRenameExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
+
 // Beside its goal, so that rename() stays within one file system.
 fs::path temporary_name(const fs::path& goal) {
   static std::atomic<unsigned> counter{0};
@@ -53,6 +56,18 @@ int write_all(int fd, std::string_view content) {
     content.remove_prefix(static_cast<size_t>(count));
   }
   return 0;
+}
+
+// errno, or 0. Over what is there without a moment in which neither is.
+int take_place(const fs::path& temporary, const fs::path& goal, Durable durable) {
+  auto exchange = [&] {
+    return ::syscall(SYS_renameat2, AT_FDCWD, temporary.c_str(), AT_FDCWD, goal.c_str(), kRenameExchange) == 0;
+  };
+  if (durable == Durable::Scratch && exchange()) {
+    if (::unlink(temporary.c_str()) == 0) return 0;
+    exchange();  // a folder was there
+  }
+  return ::rename(temporary.c_str(), goal.c_str()) == 0 ? 0 : errno;
 }
 
 class RealFiles final : public Files {
@@ -134,7 +149,7 @@ class RealFiles final : public Files {
     int failed = write_all(file.get(), content);
     if (!failed && durable == Durable::Yes && ::fsync(file.get()) != 0) failed = errno;
     if (!failed && file.close_now() != 0) failed = errno;
-    if (!failed && ::rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
+    if (!failed) failed = take_place(temporary, path, durable);
     if (!failed) return {};
     ::unlink(temporary.c_str());
     return disk_error("cannot write", path, failed);

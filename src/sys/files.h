@@ -30,8 +30,10 @@ struct FileState {
   bool is_file() const { return exists && !is_directory; }
 };
 
-// Yes: on the disk before its name is. No: for what the next run can make anew; fsync takes milliseconds.
-enum class Durable { Yes, No };
+// Yes: on the disk before its name is. No: for what the next run can make anew; fsync takes milliseconds. Scratch: the
+// same for what may be empty or cut off once the machine has lost its power, because who reads it would see that. ext4
+// begins to write a file out when it takes the place of another one, and renames of others then wait: 1 to 5 ms each.
+enum class Durable { Yes, No, Scratch };
 
 class Files {
  public:

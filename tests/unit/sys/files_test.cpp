@@ -18,10 +18,23 @@ using ::testing::HasSubstr;
 TEST(Files, WriteMakesFoldersAndLeavesNoTemporary) {
   TemporaryFolder folder;
   Files& files = real_files();
-  ASSERT_TRUE(files.write(folder / "a/b/c.txt", "one"));
-  ASSERT_TRUE(files.write(folder / "a/b/c.txt", "two"));
-  EXPECT_EQ(*files.read(folder / "a/b/c.txt"), "two");
-  EXPECT_THAT(files.list(folder / "a/b"), ElementsAre("c.txt"));
+  for (Durable durable : {Durable::Yes, Durable::No, Durable::Scratch})
+    for (const char* content : {"one", "two"}) {
+      ASSERT_TRUE(files.write(folder / "a/b/c.txt", content, durable));
+      EXPECT_EQ(*files.read(folder / "a/b/c.txt"), content);
+      EXPECT_THAT(files.list(folder / "a/b"), ElementsAre("c.txt"));
+    }
+}
+
+TEST(Files, WriteLeavesAFolderOfThatNameAlone) {
+  TemporaryFolder folder;
+  Files& files = real_files();
+  ASSERT_TRUE(files.write(folder / "a/inner.txt", "one"));
+  for (Durable durable : {Durable::No, Durable::Scratch}) {
+    EXPECT_FALSE(files.write(folder / "a", "two", durable));
+    EXPECT_EQ(*files.read(folder / "a/inner.txt"), "one");
+    EXPECT_THAT(files.list(folder / ""), ElementsAre("a"));
+  }
 }
 
 TEST(Files, ReadsFilesThatSayTheyHaveNoSize) {
