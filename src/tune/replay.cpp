@@ -41,12 +41,10 @@ Result<Replay> replay(const Json& result, Budget budget, size_t ahead) {
     given.pop_front();
     const auto found = known.find(space.defines(point));
     if (found == known.end()) return cannot("it has no outcome of " + space.text(point));
-    played.trials++;
+    played.tried++;
+    played.timed += found->second.fate == Fate::Timed;
     seen.push_back(found->second);
-    if (found->second.fate == Fate::Timed)
-      search.report(point, found->second.time_us);
-    else
-      search.report_unusable(point);
+    tell(search, point, found->second);
   }
   const std::optional<Outcome> best = best_of(all), best_seen = best_of(seen);
   if (!best || !best_seen) return cannot("nothing in it was timed");

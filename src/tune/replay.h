@@ -9,9 +9,9 @@
 namespace kiln::tune {
 
 struct Replay {
-  uint64_t trials = 0;
-  Outcome found, best;  // of the search; of all
-  double ratio = 1;     // of their times
+  uint64_t tried = 0, timed = 0;  // the others were refused before the GPU, or failed there
+  Outcome found, best;            // of the search; of all
+  double ratio = 1;               // of their times
 };
 
 // `result` is what result_json made of a run; `ahead` variants are given out before the first of them is known, as

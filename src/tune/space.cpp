@@ -141,14 +141,8 @@ std::vector<Point> Space::neighbours(const Point& point) const {
   std::vector<Point> found;
   for (size_t i = 0; i < axes_.size(); i++) {
     Point next = point;
-    if (point[i] > 0) {
-      next[i] = point[i] - 1;
-      found.push_back(next);
-    }
-    if (point[i] + 1 < axes_[i].values.size()) {
-      next[i] = point[i] + 1;
-      found.push_back(next);
-    }
+    for (next[i] = 0; next[i] < axes_[i].values.size(); next[i]++)
+      if (next[i] != point[i]) found.push_back(next);
   }
   return found;
 }

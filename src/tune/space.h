@@ -41,7 +41,7 @@ class Space {
   std::vector<std::string> defines(const Point& point) const;
   // "BLOCK_M=64 FAST=1"
   std::string text(const Point& point) const;
-  // One step on one axis: the value before and the value after, where they are.
+  // Another value on one axis.
   std::vector<Point> neighbours(const Point& point) const;
   // The point with these defines, or nothing.
   std::optional<Point> find(const std::vector<std::string>& defines) const;

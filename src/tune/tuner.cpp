@@ -54,6 +54,15 @@ std::optional<Outcome> best_of(const std::vector<Outcome>& outcomes) {
   return best.empty() ? std::nullopt : std::optional(best.front());
 }
 
+void tell(Search& search, const Point& point, const Outcome& outcome) {
+  if (outcome.fate == Fate::Timed)
+    search.report(point, outcome.time_us);
+  else if (outcome.fate == Fate::Pruned || outcome.fate == Fate::Unbuildable)
+    search.report_refused(point);
+  else
+    search.report_untimed(point);
+}
+
 Tuner::Tuner(const Space& space, Search search, Journal& journal, Workers& workers, Task task, Hooks hooks)
     : space_(space),
       search_(std::move(search)),
@@ -68,10 +77,7 @@ void Tuner::take_journal() {
   for (const Outcome& outcome : journal_.outcomes()) {
     const std::optional<Point> point = space_.find(outcome.defines);
     if (!point) continue;
-    if (outcome.fate == Fate::Timed)
-      search_.report(*point, outcome.time_us);
-    else
-      search_.report_unusable(*point);
+    tell(search_, *point, outcome);
   }
   done_before_ = journal_.outcomes().size();
 }
@@ -170,10 +176,7 @@ Status Tuner::finish(uint64_t id, Outcome outcome) {
     Json facts = node.mapped().facts;
     facts.update(outcome.facts);
     outcome.facts = std::move(facts);
-    if (outcome.fate == Fate::Timed)
-      search_.report(node.mapped().point, outcome.time_us);
-    else
-      search_.report_unusable(node.mapped().point);
+    tell(search_, node.mapped().point, outcome);
     kept_.insert(std::move(node));
   }
   CHECK_OK(journal_.add(outcome));

@@ -120,5 +120,7 @@ class Tuner {
 // The timed outcomes with the least times, the fastest first; the first of them, or nothing.
 std::vector<Outcome> fastest(const std::vector<Outcome>& outcomes, size_t count);
 std::optional<Outcome> best_of(const std::vector<Outcome>& outcomes);
+// What came of a point, in the search's words.
+void tell(Search& search, const Point& point, const Outcome& outcome);
 
 }  // namespace kiln::tune

@@ -278,12 +278,13 @@ Result<int> show_replay(const Options& options, Context& context) {
   TRY(const size_t ahead, builders(context));
   TRY(const tune::Replay played, tune::replay(result, {options.trials, options.seed}, ahead));
   if (context.json)
-    context.print_json({{"trials", played.trials},
+    context.print_json({{"tried", played.tried},
+                        {"timed", played.timed},
                         {"found", to_json(played.found)},
                         {"best", to_json(played.best)},
                         {"ratio", played.ratio}});
   else
-    context.print(fmt::format("{} trials find {:.2f} us, {:.3f}x of the best: {}\n", played.trials,
+    context.print(fmt::format("{} tried, {} timed: {:.2f} us, {:.3f}x of the best: {}\n", played.tried, played.timed,
                               played.found.time_us, played.ratio, text::join(played.found.defines, " ")));
   return 0;
 }
@@ -371,7 +372,7 @@ Run setup(CLI::App& app) {
       ->allow_extra_args(false)
       ->option_text(" ");
   add_space_options(app, options->words);
-  app.add_option("--trials", options->trials, "Try so many: a random sample, then near the best (default: all)")
+  app.add_option("--trials", options->trials, "Time so many: a sample, then the most hopeful (default: all)")
       ->type_name("N");
   app.add_option("--time", options->seconds, "Be done after about so long")->type_name("SECONDS");
   app.add_option("--limit", options->limit_s, "End a variant that takes longer to check and time (default: 60)")

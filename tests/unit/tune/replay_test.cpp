@@ -30,7 +30,7 @@ TEST(Replay, ASearchComesNearTheBestOfASmoothSpace) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     auto played = replay(result(), {28, seed}, 4);
     ASSERT_TRUE(played) << format(played.error());
-    EXPECT_EQ(played->trials, 28u);
+    EXPECT_EQ(played->timed, 28u);
     EXPECT_LE(played->ratio, 1.15) << seed;
     EXPECT_EQ(played->best.time_us, 44);
   }
@@ -39,7 +39,7 @@ TEST(Replay, ASearchComesNearTheBestOfASmoothSpace) {
 TEST(Replay, AllTrialsFindTheBest) {
   auto played = replay(result(), {0, 0}, 16);
   ASSERT_TRUE(played);
-  EXPECT_EQ(played->trials, 64u);
+  EXPECT_EQ(played->tried, 64u);
   EXPECT_EQ(played->ratio, 1);
 }
 
