@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -15,5 +16,9 @@ std::string first_line(const std::string& text);
 std::string reason_of(const Json& answer);
 // The line of that log with this part; "" if there is none.
 std::string line_with(const Json& answer, std::string_view part);
+
+// Texts that differ in numbers alone as one, with the ranges of those: "3-5 of 9 samples". In the order of the
+// first.
+std::vector<std::string> said_once(const std::vector<std::string>& texts);
 
 }  // namespace kiln::tune

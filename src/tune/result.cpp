@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "tune/reasons.h"
 
 namespace kiln::tune {
 
@@ -125,7 +126,7 @@ std::string result_text(const Json& result) {
     }
     out += fmt::format("  {}{}\n", count > 1 ? fmt::format("{} x ", count) : "", reason);
   }
-  for (const std::string& finding : result.value("findings", std::vector<std::string>()))
+  for (const std::string& finding : said_once(result.value("findings", std::vector<std::string>())))
     out += "  warning: " + finding + "\n";
   return out + "  " + lanes_text(result["seconds"]) + "\n";
 }
