@@ -126,6 +126,11 @@ std::string counts_text(const Json& counts) {
   return out;
 }
 
+// Finalists lie within a percent of each other, and their intervals within a tenth of one.
+std::string finely(double us) {
+  return us < 1000 ? fmt::format("{:#.5g} us", us) : fmt::format("{:#.5g} ms", us / 1000);
+}
+
 }  // namespace
 
 std::string tune_page(const Json& result) {
@@ -166,8 +171,8 @@ std::string tune_page(const Json& result) {
   if (const Json& finalists = part(result, "finalists"); finalists.is_array() && finalists.size() > 1) {
     std::vector<std::vector<std::string>> rows = {{"the fastest, timed in turns", "time", "95 %", "to the first"}};
     for (const Json& one : finalists)
-      rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>", time_text(1e3 * number(one, "us")),
-                      time_text(1e3 * number(one, "low_us")) + " to " + time_text(1e3 * number(one, "high_us")),
+      rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>", finely(number(one, "us")),
+                      finely(number(one, "low_us")) + " to " + finely(number(one, "high_us")),
                       fmt::format("{:.3f}", number(one, "us") / number(finalists[0], "us"))});
     body += "<h2>Finalists</h2>\n" + table(rows);
   }

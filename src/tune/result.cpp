@@ -62,7 +62,7 @@ std::string how(const Json& result) {
       "{} of {} configurations tried ({} points, {} forbidden){}{}", result["outcomes"].size(), allowed, size,
       space["allowed"].is_null() ? "an unknown part"
                                  : dump(space["size"].get<uint64_t>() - space["allowed"].get<uint64_t>()),
-      result.value("mode", "") == "exhaustive" ? "" : ", by chance, then near the best",
+      result.value("mode", "") == "exhaustive" ? "" : ", a sample, then the most hopeful",
       result.value("time_is_over", false) ? "; the time was over before the search" : "");
 }
 
