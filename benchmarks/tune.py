@@ -161,7 +161,7 @@ def main() -> int:
             key = f"{outcome['fate']}: {re.sub(r'[0-9]+', 'N', re.sub(r'/[^ ]*/', '', outcome['reason']))[:120]}"
             reasons[key] = reasons.get(key, 0) + 1
     for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:10]:
-        say(f"\n{count} x {reason}")
+        say(f"\n{count} x {reason.rstrip()}")
     return 1 if failed else 0
 
 

@@ -24,6 +24,8 @@ using sys::fs::path;
 
 // Short enough that nobody waits, long enough that it costs nothing.
 constexpr auto kPause = std::chrono::milliseconds(50);
+// Some editors empty a file before they write it: what is being saved is left alone for so long.
+constexpr auto kSaved = std::chrono::milliseconds(10);
 
 // Compilers' own headers change when somebody installs something; the next build sees that too. Beside a target
 // everything is the user's, wherever that is.
@@ -75,11 +77,23 @@ std::map<std::string, sys::FileState> look(const std::set<std::string>& files) {
   return seen;
 }
 
-// The first that changed; empty when interrupted.
+void wait_until_saved(const std::string& file) {
+  for (sys::FileState state = sys::real_files().state(file); !sys::pending_interrupt();) {
+    std::this_thread::sleep_for(kSaved);
+    const sys::FileState now = sys::real_files().state(file);
+    if (now == state) return;
+    state = now;
+  }
+}
+
+// The first that changed, once it is saved; empty when interrupted.
 std::string wait_for_change(const std::map<std::string, sys::FileState>& before) {
   while (!sys::pending_interrupt()) {
-    for (const auto& [file, state] : before)
-      if (sys::real_files().state(file) != state) return file;
+    for (const auto& [file, state] : before) {
+      if (sys::real_files().state(file) == state) continue;
+      wait_until_saved(file);
+      return sys::pending_interrupt() ? "" : file;
+    }
     std::this_thread::sleep_for(kPause);
   }
   return "";
