@@ -92,6 +92,8 @@ CALLS: dict[str, list[str]] = {
         *(f"e.made([2, 3], torch.{t})" for t in ("float32", "float16", "int8", "int64", "complex128")),
         "e.made([2, -3], torch.float32)",
         "e.made([2], 'float32')",
+        *(f"e.numbers(torch.arange(-3, 5, dtype=torch.{t}))" for t in ("int64", "int32", "int8", "float32", "float64")),
+        "e.numbers(torch.arange(3, dtype=torch.uint8))",
         "e.at_index(torch.arange(5), 2), e.at_index(torch.arange(5), -1)",
         "e.at_index(torch.arange(5), 5)",
         "e.at_index(torch.zeros(()), 0)",

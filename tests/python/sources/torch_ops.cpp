@@ -64,6 +64,29 @@ at::Tensor arithmetic(const at::Tensor& x, const at::Tensor& y) {
 at::Tensor made(std::vector<int64_t> shape, at::ScalarType type) {
   return at::ones(shape, at::TensorOptions().dtype(type)).mul(3).add(at::zeros(shape, type));
 }
+// Numbers of both signs in every place where an op takes one.
+std::vector<at::Tensor> numbers(const at::Tensor& x) {
+  at::Tensor filled = x.clone().fill_(-1), seen = x.clone();
+  seen.masked_fill_(x > 2, -7);
+  return {at::full({3}, -1, x.options()),
+          torch::full(x.numel(), -2, x.options()),
+          at::full_like(x, -3),
+          at::full({2}, -1.5),
+          at::full({2}, -4),
+          x.new_full({2}, -5),
+          filled,
+          seen,
+          at::clamp(x, -2, 2),
+          at::add(x, x, -2),
+          x - -3,
+          x * -2,
+          x == -1,
+          x.ge(-1),
+          x.remainder(-3),
+          at::arange(-3, 4, 2, x.options()),
+          at::scalar_tensor(-6, x.options()),
+          at::zeros({2}, x.options()).add_(-9)};
+}
 int64_t at_index(const at::Tensor& x, int64_t i) { return x[i].item<int64_t>(); }
 at::Tensor viewed(const at::Tensor& x) { return x.transpose(0, 1).slice(0, 1).select(1, 0); }
 
@@ -74,6 +97,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("said", &said);
   m.def("arithmetic", &arithmetic, py::arg("x"), py::arg("y"));
   m.def("made", &made);
+  m.def("numbers", &numbers);
   m.def("at_index", &at_index);
   m.def("viewed", &viewed);
   m.def(

@@ -169,8 +169,10 @@ struct Caster<at::Scalar> {
     v.kind = value.isFloatingPoint() ? Value::Kind::real
              : value.isBoolean()     ? Value::Kind::boolean
                                      : Value::Kind::integer;
-    v.f = value.toDouble();
-    v.i = value.toLong();
+    if (v.kind == Value::Kind::real)
+      v.f = value.toDouble();
+    else
+      v.i = value.toLong();
   }
 };
 template <class T>
