@@ -6,6 +6,7 @@
 // Registration with a back end waits for the first use: nothing touches the driver while a library loads.
 #include "front.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +90,17 @@ KilnRegion region_of(const Rep* rep) {
           *rep->name ? rep->name : "a tensor made by the op", rep->writable};
 }
 
+// CPU tensors are device memory to copies and fills too.
+void tell_of_ops() {
+  static bool told = false;
+  if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) return;
+  const KilnEngine* engine = find_engine(nullptr);
+  if (engine && engine->struct_bytes > offsetof(KilnEngine, serve_ops)) engine->serve_ops();
+}
+
 int launch_engine(KilnEngineLaunch& launch) {
   Call* call = current_call();
+  if (call) tell_of_ops();
   if (call && call->failed) return kSuccess;  // as after a fault on a GPU: nothing more runs, the first fault is told
   uint32_t count = 0;
   for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) count++;
@@ -336,6 +346,7 @@ void* kiln_front_target(KilnFrontEntry* entry) {
   const Backend backend = current_backend();
   const auto find = [&]() -> void* {
     make_ready(backend);
+    if (backend == Backend::engine && current_call()) tell_of_ops();
     if (void* known = entry->target[static_cast<int>(backend)]) return known;
     return backend == Backend::real ? target_of_real(entry) : target_of_engine(entry);
   };

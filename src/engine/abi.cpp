@@ -9,6 +9,7 @@
 #include "engine/listener.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
+#include "engine/work.h"
 #include "kiln/engine_abi.h"
 
 namespace kiln::engine {
@@ -73,7 +74,7 @@ const char* last_message() { return thread_errors().message.c_str(); }
 constexpr KilnEngine kEngine = {
     KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), KILN_VERSION_STRING, &register_image,
     &register_function,      &register_variable, &unregister_image,   &launch,
-    &runtime_function,       &last_message,      &listen_to_launches,
+    &runtime_function,       &last_message,      &listen_to_launches, &serve_ops,
 };
 
 }  // namespace

@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "engine/arrays.h"
 #include "engine/fault.h"
 #include "engine/graph.h"
+#include "engine/memory.h"
 #include "engine/state.h"
 #include "engine/streams.h"
 
@@ -105,14 +107,21 @@ struct Perform {
   int operator()(const ChildWork& work) const { return launch_graph(launch_order(*work.graph)); }
 };
 
-// A device pointer must lie inside of one allocation of the engine, to its last byte.
-int check_device(const char* what, const void* at, size_t bytes) {
+std::atomic<bool> g_serves_ops{false};
+
+// A device pointer must lie inside of one allocation of the engine, to its last byte; where ops are served, inside of
+// what the process has mapped.
+int check_device(const char* what, const void* at, size_t bytes, bool write) {
   uint64_t address = reinterpret_cast<uint64_t>(at);
   auto allocation = state().heap.find(address);
   if (allocation && allocation->begin + allocation->bytes - address >= bytes) return kSuccess;
   if (allocation) {
     return fail(kInvalidValue, fmt::format("{}: {} bytes at 0x{:x} run over the end of an allocation of {} bytes", what,
                                            bytes, address, allocation->bytes));
+  }
+  if (g_serves_ops) {
+    auto region = mapped_region(address);
+    if (region && region->holds(address, bytes) && (region->writable || !write)) return kSuccess;
   }
   return fail(kInvalidValue, fmt::format("{}: 0x{:x} is no device memory", what, address));
 }
@@ -136,7 +145,7 @@ std::byte* row_of(const Side& side, uint32_t step, size_t y, size_t z) {
          ((side.position.z + z) * rows + side.position.y + y) * side.pointer.pitch + side.position.x;
 }
 
-int check_side(const char* what, const Side& side, const Extent& extent, uint32_t step, bool device) {
+int check_side(const char* what, const Side& side, const Extent& extent, uint32_t step, bool device, bool write) {
   if (side.array) {
     if (!is_array(side.array)) return fail(kInvalidValue, fmt::format("{}: this is no array that is alive", what));
     const Array& array = *side.array;
@@ -156,10 +165,12 @@ int check_side(const char* what, const Side& side, const Extent& extent, uint32_
   if (!device) return kSuccess;
   const std::byte* first = row_of(side, step, 0, 0);
   const std::byte* last = row_of(side, step, extent.height - 1, extent.depth - 1) + width;
-  return check_device(what, first, static_cast<size_t>(last - first));
+  return check_device(what, first, static_cast<size_t>(last - first), write);
 }
 
 }  // namespace
+
+void serve_ops() { g_serves_ops = true; }
 
 int check_copy(const Copy3D& copy) {
   if (copy.kind < kHostToHost || copy.kind > kDefault) {
@@ -170,9 +181,10 @@ int check_copy(const Copy3D& copy) {
   const uint32_t step = step_bytes(copy);
   const bool to_device = copy.kind == kHostToDevice || copy.kind == kDeviceToDevice;
   const bool from_device = copy.kind == kDeviceToHost || copy.kind == kDeviceToDevice;
-  if (int code = check_side("cudaMemcpy to", {copy.to_array, copy.to_position, copy.to}, extent, step, to_device))
+  if (int code = check_side("cudaMemcpy to", {copy.to_array, copy.to_position, copy.to}, extent, step, to_device, true))
     return code;
-  return check_side("cudaMemcpy from", {copy.from_array, copy.from_position, copy.from}, extent, step, from_device);
+  return check_side("cudaMemcpy from", {copy.from_array, copy.from_position, copy.from}, extent, step, from_device,
+                    false);
 }
 
 int perform_copy(const Copy3D& copy) {
@@ -199,7 +211,7 @@ int check_fill(const Fill& fill) {
     return fail(kInvalidPitchValue,
                 fmt::format("cudaMemset: a row of {} bytes is wider than the pitch of {}", row, fill.pitch));
   }
-  return check_device("cudaMemset", fill.at, (fill.height - 1) * fill.pitch + row);
+  return check_device("cudaMemset", fill.at, (fill.height - 1) * fill.pitch + row, true);
 }
 
 int perform_fill(const Fill& fill) {

@@ -63,6 +63,8 @@ int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out);
 int perform(const Work& work);
 int perform_copy(const Copy3D& copy);
 int perform_fill(const Fill& fill);
+// From now on the process' own memory is device memory to copies and fills too: an op's CPU tensors.
+void serve_ops();
 // Are the pointers and sizes of a copy or a fill right? Asked before anything is copied, also while a graph is built.
 int check_copy(const Copy3D& copy);
 int check_fill(const Fill& fill);

@@ -103,6 +103,10 @@ def test_a_list_of_results(kinds, x):
     assert kinds.copies(x, 0) == []
 
 
+def test_copies_and_fills_of_the_runtime(kinds, x):
+    assert torch.equal(kinds.moved(x).flatten(), x.flatten().roll(1))
+
+
 def test_in_place(kinds, x):
     version = x._version
     assert kinds.fill_(x, 3.5) is None

@@ -88,6 +88,10 @@ typedef struct KilnEngine {
   /* `listener` hears of every launch of this process when it has ended, on the thread that launched; null: nobody does. Check
    * struct_bytes: the first engines end before this. */
   void (*listen)(KilnLaunchListener listener, void* user);
+
+  /* An op is called in this process: from now on the process' own memory is device memory to copies and fills as well, for CPU
+   * tensors are that. A program's copies are held to the engine's allocations. Check struct_bytes here too. */
+  void (*serve_ops)(void);
 } KilnEngine;
 
 #define KILN_ENGINE_SYMBOL "kiln_engine"

@@ -128,6 +128,27 @@ kiln::TensorVec copies(const kiln::Tensor& x, int64_t count) {
 }
 KILN_OP(copies, "x, count");
 
+// Copies and fills of the runtime, to and from tensors; and of what is no memory.
+kiln::Tensor moved(const kiln::Tensor& x) {
+  kiln::Tensor out = kiln::empty_like(x);
+  const size_t bytes = static_cast<size_t>(x.numel()) * sizeof(float);
+  float last = 0;
+  void* const wild = reinterpret_cast<void*>(0x1230);
+  const auto check = [](cudaError_t code) { KILN_CHECK(code == cudaSuccess, "code ", static_cast<int>(code)); };
+  check(cudaMemsetAsync(out.data<float>(), 0, bytes, kiln::stream(x)));
+  check(cudaMemcpyAsync(out.data<float>() + 1, x.data<const float>(), bytes - 4, cudaMemcpyDeviceToDevice,
+                        kiln::stream(x)));
+  check(cudaStreamSynchronize(kiln::stream(x)));
+  check(cudaMemcpy(&last, x.data<const float>() + x.numel() - 1, 4, cudaMemcpyDeviceToHost));
+  check(cudaMemcpy(out.data<float>(), &last, 4, cudaMemcpyHostToDevice));
+  if (x.is_cuda()) return out;  // a GPU that reads the process' memory tells it later, and is lost then
+  KILN_CHECK(cudaMemcpy(&last, wild, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue, "a wild pointer was read");
+  KILN_CHECK(cudaMemset(wild, 0, 4) == cudaErrorInvalidValue, "a wild pointer was written");
+  cudaGetLastError();
+  return out;
+}
+KILN_OP(moved, "x");
+
 // An argument that is written to.
 void fill_(kiln::Tensor& x, double value) { fill(x, static_cast<float>(value), 0.f); }
 KILN_OP(fill_, "x, value");

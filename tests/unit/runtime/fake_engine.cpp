@@ -60,7 +60,7 @@ const char* last_message() { return "error: the fake engine was told to fail"; }
 
 const KilnEngine kEngine = {KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), "test",           register_image,
                             register_function,       register_variable,  unregister_image, launch,
-                            runtime_function,        last_message,       nullptr};
+                            runtime_function,        last_message,       nullptr,          [] {}};
 
 }  // namespace
 
