@@ -93,9 +93,10 @@ KilnRegion region_of(const Rep* rep) {
 // CPU tensors are device memory to copies and fills too.
 void tell_of_ops() {
   static bool told = false;
-  if (__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) return;
+  if (__atomic_load_n(&told, __ATOMIC_ACQUIRE)) return;
   const KilnEngine* engine = find_engine(nullptr);
   if (engine && engine->struct_bytes > offsetof(KilnEngine, serve_ops)) engine->serve_ops();
+  __atomic_store_n(&told, true, __ATOMIC_RELEASE);  // after it: another thread may copy at once
 }
 
 int launch_engine(KilnEngineLaunch& launch) {

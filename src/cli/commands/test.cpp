@@ -104,7 +104,8 @@ std::string run_bench(Session& session, const sys::Environment& env) {
   } else {
     auto own = sys::own_executable();
     if (!own) return first_line(own.error());
-    session.context.note("no torch for bench.py: kiln bench, without a peer");
+    const std::string why = !python ? python.error().why : missing ? "no torch for bench.py" : missing.error().what;
+    session.context.note(why + ": kiln bench, without a peer");
     words = {own->string(), "bench"};
   }
   auto code = run_child(session, words, python ? python->env : env);
@@ -163,7 +164,7 @@ Run setup(CLI::App& app) {
   app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")->type_name("");
   add_build_options(app, options->request);
   app.add_flag("--clean", options->extent.clean, "Remove build/ first");
-  app.add_flag("--bench", options->extent.bench, "Run bench.py at the end");
+  app.add_flag("--bench", options->extent.bench, "Run bench.py at the end, or kiln bench where there is no torch");
   app.footer("Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is skipped by name.");
   return [options](Context& context) { return run(options->request, options->target, options->extent, context); };
 }
