@@ -122,7 +122,8 @@ Status run_in_turn(Work& work, const std::vector<const Step*>& steps) {
     if (code == 0) continue;
     show_commands(work);
     if (auto error = failed_step(work)) return std::move(*error);
-    return Error{Fault::Work, fmt::format("cannot {}", step->what), fmt::format("exit code {}", code), ""};
+    return Error{Fault::Work, fmt::format("cannot {}", step->what), fmt::format("exit code {}", code),
+                 "kiln build -v tells the command lines"};
   }
   show_commands(work);
   return {};
