@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does every #include respect docs/design/layers.md? Prints each violation as file:line, exits 1 if there is one."""
+"""Does every #include respect docs/design/layers.md? Prints each violation as file:line, exits 1 if there is one.
+
+"x/y.h" is a file of this repository, <x/y.h> one of the system or of a library: the kind of bracket tells `"sys/file.h"`, of the
+module `sys`, from `<sys/mman.h>`, which takes `posix` in the row. What a row allows and no file uses is a violation too: such a
+permission is one that nobody asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,8 @@ from pathlib import Path
 
 SOURCE_SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".def", ".inc", ".S"}
 RUNTIME_ABI = {"kiln/abi.h", "kiln/engine_abi.h"}
-INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")')
+# Neither group: an #include of a macro.
+INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\b\s*(?:<([^>]+)>|"([^"]+)")?')
 # The C library's part of the C++ standard, in its C spelling.
 STANDARD_C = {
     f"{name}.h"
@@ -26,6 +32,7 @@ class Row:
     name: str  # "base", "runtime"
     modules: set[str]
     libraries: set[str]
+    names_all: bool = False  # "all above"
 
 
 @dataclass
@@ -62,11 +69,11 @@ def parse_layers(text: str) -> Layers:
         name = folder.split("/")[-1]
         unknown = allowed - above - {"runtime ABI"}
         if unknown:
-            raise SystemExit(f"layers.md: {folder} names {sorted(unknown)}, which is no row above it")
+            raise SystemExit(f"layers.md: {folder} names {sorted(unknown)}, which has no row above it")
         unknown = set(words(libraries)) - set(headers.values())
         if unknown:
             raise SystemExit(f"layers.md: {folder} names {sorted(unknown)}, which the table of headers lacks")
-        rows[name] = Row(folder, name, allowed, set(words(libraries)))
+        rows[name] = Row(folder, name, allowed, set(words(libraries)), modules == "all above")
     return Layers(rows, headers)
 
 
@@ -81,28 +88,96 @@ def is_standard(header: str) -> bool:
     return "/" not in header and ("." not in header or header in STANDARD_C)
 
 
-def refusal(header: str, file: Path, root: Path, row: Row, layers: Layers) -> str | None:
-    """Why `file` of module `row` may not include `header`; None if it may."""
+def module_of(header: str, root: Path) -> str | None:
+    """The module whose header "x/y.h" means: by where the file lies, so that "base/../sys/file.h" is one of sys."""
+    source = root / "src"
+    target = (source / header).resolve()
+    if target.is_file() and target.is_relative_to(source.resolve()):
+        return target.relative_to(source.resolve()).parts[0]
+    # A header that CMake makes is named by its module's CMakeLists.txt.
+    lists = source / header.split("/")[0] / "CMakeLists.txt"
+    made = lists.is_file() and f"/{header} " in lists.read_text()
+    return header.split("/")[0] if made else None
+
+
+def refusal_of_runtime(header: str, row: Row) -> str | None:
+    if row.name == "runtime" or "runtime" in row.modules or ("runtime ABI" in row.modules and header in RUNTIME_ABI):
+        return None if ".." not in header.split("/") else "a path upward leaves the runtime's headers"
+    return "the row allows no such header of the runtime"
+
+
+def refusal_of_quoted(header: str, file: Path, root: Path, row: Row) -> str | None:
+    """Why `file` may not include "header": a file beside it, of a module, or of the runtime."""
     if (file.parent / header).exists():
         beside = (file.parent / header).resolve().relative_to(root.resolve())
         return None if str(beside).startswith(row.folder + "/") else f"{beside} lies outside {row.folder}"
     if header.startswith("kiln/"):
-        if row.name == "runtime" or "runtime" in row.modules or ("runtime ABI" in row.modules and header in RUNTIME_ABI):
-            return None
-        return "the row allows no such header of the runtime"
-    module = header.split("/")[0]
-    if "/" in header and f"src/{module}" in {r.folder for r in layers.rows.values()} | {
-        f"src/{f.name}" for f in (root / "src").glob("*")
-    }:
-        return None if module == row.name or module in row.modules else f"module {module} is not in its row"
+        return refusal_of_runtime(header, row)
+    module = module_of(header, root)
+    if not module:
+        return "no module has this file; a header of the system or of a library stands in <...>"
+    return None if module == row.name or module in row.modules else f"module {module} is not in its row"
+
+
+def refusal_of_bracketed(header: str, root: Path, row: Row, layers: Layers) -> str | None:
+    """Why `row` may not include <header>: the system's, a library's, or the runtime's as kernel authors include it."""
+    if header.startswith("kiln/"):
+        return refusal_of_runtime(header, row)
     library = library_of(header, layers.headers)
-    if library and library in row.libraries:
-        return None
-    if is_standard(header):
+    if (library and library in row.libraries) or is_standard(header):
         return None
     if library:
         return f"library {library} is not in its row"
+    if module_of(header, root):
+        return "a header of a module stands in quotes"
     return "no row of layers.md knows this header"
+
+
+def refusal(line: str, file: Path, root: Path, row: Row, layers: Layers) -> str | None:
+    """Why `file` of module `row` may not have this line; None if it may."""
+    match = INCLUDE.match(line)
+    if not match:
+        return None
+    bracketed, quoted = match.groups()
+    if not bracketed and not quoted:
+        return f"may not include {line.split('include', 1)[1].strip()}: a computed name cannot be checked"
+    why = refusal_of_bracketed(bracketed, root, row, layers) if bracketed else refusal_of_quoted(quoted, file, root, row)
+    return f"may not include {bracketed or quoted}: {why}" if why else None
+
+
+def used_by(line: str, root: Path, layers: Layers) -> str | None:
+    """Which name of a row this line needs there."""
+    match = INCLUDE.match(line)
+    header = match and (match.group(1) or match.group(2))
+    if not match or not header:
+        return None
+    if header.startswith("kiln/"):
+        return "runtime ABI" if header in RUNTIME_ABI else "runtime"
+    return library_of(header, layers.headers) if match.group(1) else module_of(header, root)
+
+
+def sources_of(root: Path, row: Row) -> list[Path]:
+    found = []
+    for file in sorted((root / row.folder).rglob("*")):
+        made_by_build = row.folder == "kernels" and "build" in file.relative_to(root).parts[1:-1]
+        if file.suffix in SOURCE_SUFFIXES and file.is_file() and not made_by_build:
+            found.append(file)
+    return found
+
+
+def violations_of(row: Row, root: Path, layers: Layers) -> list[str]:
+    found = []
+    used: set[str | None] = set()
+    for file in sources_of(root, row):
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+            why = refusal(line, file, root, row, layers)
+            if why:
+                found.append(f"{file.relative_to(root)}:{number}: {why}")
+            used.add(used_by(line, root, layers))
+    named = row.libraries | (set() if row.names_all else row.modules)
+    for name in sorted(named - used):
+        found.append(f"docs/design/layers.md: the row of {row.folder} names {name}, which no file there includes")
+    return found
 
 
 def violations(root: Path, layers: Layers) -> list[str]:
@@ -112,21 +187,10 @@ def violations(root: Path, layers: Layers) -> list[str]:
         if folder.is_dir() and any(folder.rglob("*.*")) and f"src/{folder.name}" not in known:
             found.append(f"src/{folder.name}: docs/design/layers.md has no row for it")
     for row in layers.rows.values():
-        if not (root / row.folder).is_dir():
-            found.append(f"docs/design/layers.md: a row for {row.folder}, which is not there")
-        for file in sorted((root / row.folder).rglob("*")):
-            if "build" in file.relative_to(root).parts[1:-1] and row.folder == "kernels":
-                continue  # what kiln build made
-            if file.suffix not in SOURCE_SUFFIXES or not file.is_file():
-                continue
-            for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-                match = INCLUDE.match(line)
-                if not match:
-                    continue
-                header = match.group(1) or match.group(2)
-                why = refusal(header, file, root, row, layers)
-                if why:
-                    found.append(f"{file.relative_to(root)}:{number}: may not include {header}: {why}")
+        if (root / row.folder).is_dir():
+            found += violations_of(row, root, layers)
+        else:
+            found.append(f"docs/design/layers.md: a row for {row.folder}, which does not exist")
     return found
 
 

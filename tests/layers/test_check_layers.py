@@ -26,66 +26,107 @@ TABLE = """
 """
 
 
+# Every row has what it may include, so that a test sees its own fault alone.
+FILES = {
+    "src/base/text.h": "#include <string>\n#include <fmt/format.h>\n",
+    "src/base/text.cpp": '#include "base/text.h"\n#include "text.h"\n',
+    "src/sys/file.h": "#include <sys/types.h>\n",
+    "src/sys/file.cpp": '#include <unistd.h>\n#include "base/text.h"\n#include "sys/file.h"\n',
+    "src/host/call.cpp": '#include "kiln/abi.h"\n#include "base/text.h"\n',
+    "src/cli/main.cpp": '#include "sys/file.h"\n#include <CLI/CLI.hpp>\n',
+    "runtime/include/kiln/op.h": "#include <kiln/abi.h>\n#include <cuda_fp16.h>\n#include <unistd.h>\n",
+    "kernels/add.cu": "#include <kiln/op.h>\n",
+}
+
+
 class CheckLayers(unittest.TestCase):
-    def found(self, files: dict[str, str]) -> list[str]:
+    def found(self, files: dict[str, str], table: str = TABLE) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            for row in parse_layers(TABLE).rows.values():
-                (root / row.folder).mkdir(parents=True)
-            for name, text in files.items():
+            for name, text in (FILES | files).items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
-            return violations(root, parse_layers(TABLE))
+            return violations(root, parse_layers(table))
+
+    def only(self, files: dict[str, str], table: str = TABLE) -> str:
+        found = self.found(files, table)
+        self.assertEqual(len(found), 1, found)
+        return found[0]
 
     def test_accepts_what_the_rows_name(self):
-        self.assertEqual(
-            self.found(
-                {
-                    "src/base/text.h": "#include <string>\n#include <fmt/format.h>\n",
-                    "src/base/text.cpp": '#include "base/text.h"\n#include "text.h"\n',
-                    "src/sys/file.cpp": '#include <unistd.h>\n#include "base/text.h"\n',
-                    "src/host/call.cpp": '#include "kiln/abi.h"\n',
-                    "src/cli/main.cpp": '#include "sys/file.h"\n#include <CLI/CLI.hpp>\n',
-                    "runtime/include/kiln/op.h": "#include <kiln/abi.h>\n#include <cuda_fp16.h>\n",
-                    "kernels/add.cu": "#include <kiln/op.h>\n",
-                }
-            ),
-            [],
-        )
+        self.assertEqual(self.found({}), [])
 
     def test_refuses_a_module_that_is_not_in_the_row(self):
-        found = self.found({"src/base/text.cpp": '#include <string>\n#include "sys/file.h"\n', "src/sys/file.h": ""})
-        self.assertEqual(len(found), 1)
-        self.assertIn("src/base/text.cpp:2: may not include sys/file.h: module sys is not in its row", found[0])
+        self.assertIn(
+            "src/base/open.cpp:2: may not include sys/file.h: module sys is not in its row",
+            self.only({"src/base/open.cpp": '#include <string>\n#include "sys/file.h"\n'}),
+        )
 
-    def test_refuses_the_way_around_by_a_relative_path(self):
-        found = self.found({"src/base/text.cpp": '#include "../sys/file.h"\n', "src/sys/file.h": ""})
-        self.assertIn("lies outside src/base", found[0])
+    def test_refuses_a_way_around_by_a_path(self):
+        self.assertIn("lies outside src/base", self.only({"src/base/open.cpp": '#include "../sys/file.h"\n'}))
+        self.assertIn("module sys is not in its row", self.only({"src/base/open.cpp": '#include "base/../sys/file.h"\n'}))
+        self.assertIn("no row", self.only({"src/base/open.cpp": "#include <../sys/../host/call.h>\n"}))
+        self.assertIn("a path upward", self.only({"kernels/mul.cu": "#include <kiln/../../src/call.h>\n"}))
 
     def test_refuses_a_library_that_is_not_in_the_row(self):
-        found = self.found({"src/sys/file.cpp": "#include <fmt/format.h>\n", "src/base/open.cpp": "#include <unistd.h>\n"})
-        self.assertEqual(len(found), 2)
-        self.assertIn("library posix is not in its row", found[0])
-        self.assertIn("library fmt is not in its row", found[1])
+        self.assertIn("library fmt is not in its row", self.only({"src/sys/print.cpp": "#include <fmt/format.h>\n"}))
+        self.assertIn("library posix is not in its row", self.only({"src/base/open.cpp": "#include <unistd.h>\n"}))
+
+    def test_the_systems_sys_is_not_the_module_sys(self):
+        # The module in the row does not allow the system's folder of the same name ...
+        table = TABLE.replace("| `src/host` | c | base, runtime ABI | |", "| `src/host` | c | base, sys, runtime ABI | |")
+        host = '#include "kiln/abi.h"\n#include "base/text.h"\n#include "sys/file.h"\n'
+        self.assertEqual(self.found({"src/host/call.cpp": host}, table), [])
+        self.assertIn(
+            "src/host/call.cpp:4: may not include sys/mman.h: library posix is not in its row",
+            self.only({"src/host/call.cpp": host + "#include <sys/mman.h>\n"}, table),
+        )
+        # ... nor does posix in the row allow the module.
+        runtime = FILES["runtime/include/kiln/op.h"]
+        self.assertIn(
+            "module sys is not in its row", self.only({"runtime/include/kiln/op.h": runtime + '#include "sys/file.h"\n'})
+        )
+
+    def test_refuses_the_wrong_kind_of_bracket(self):
+        self.assertIn("stands in quotes", self.only({"src/cli/help.cpp": "#include <sys/file.h.h>\n#include <base/text.h>\n"}
+                                                    | {"src/cli/help.cpp": "#include <base/text.h>\n"}))
+        self.assertIn("stands in <...>", self.only({"src/sys/map.cpp": '#include "sys/mman.h"\n'}))
+        self.assertIn("stands in <...>", self.only({"src/base/print.cpp": '#include "fmt/format.h"\n'}))
+
+    def test_accepts_a_header_that_cmake_makes(self):
+        made = {"src/sys/CMakeLists.txt": "file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sys/made.h CONTENT x)\n"}
+        self.assertEqual(self.found(made | {"src/cli/help.cpp": '#include "sys/made.h"\n'}), [])
+        self.assertIn("module sys", self.only(made | {"src/base/help.cpp": '#include "sys/made.h"\n'}))
+
+    def test_refuses_a_computed_name(self):
+        self.assertIn("a computed name cannot be checked", self.only({"src/base/any.cpp": "#include TABLE\n"}))
+
+    def test_refuses_a_permission_that_nobody_uses(self):
+        table = TABLE.replace("| `src/base` | a | | fmt |", "| `src/base` | a | | fmt, posix |")
+        self.assertIn("the row of src/base names posix, which no file there includes", self.only({}, table))
+        table = TABLE.replace("| `src/host` | c | base, runtime ABI | |", "| `src/host` | c | base, sys, runtime ABI | |")
+        # <sys/...> is a use of posix, not of the module.
+        table = table.replace("runtime ABI | |", "runtime ABI | posix |")
+        host = FILES["src/host/call.cpp"] + "#include <sys/auxv.h>\n"
+        self.assertIn("the row of src/host names sys", self.only({"src/host/call.cpp": host}, table))
 
     def test_refuses_a_header_that_nobody_knows(self):
-        found = self.found({"runtime/src/bridge.cpp": "#include <torch/library.h>\n"})
-        self.assertIn("no row of layers.md knows this header", found[0])
+        self.assertIn("no row of layers.md knows this header", self.only({"runtime/src/bridge.cpp": "#include <torch/library.h>\n"}))
 
     def test_refuses_more_of_the_runtime_than_its_abi(self):
-        found = self.found({"src/host/call.cpp": "#include <kiln/op.h>\n", "src/sys/x.cpp": "#include <kiln/abi.h>\n"})
-        self.assertEqual(len(found), 2)
+        self.assertIn("no such header of the runtime", self.only({"src/host/op.cpp": "#include <kiln/op.h>\n"}))
+        self.assertIn("no such header of the runtime", self.only({"src/sys/x.cpp": "#include <kiln/abi.h>\n"}))
 
     def test_refuses_a_module_without_a_row(self):
-        found = self.found({"src/magic/spell.cpp": "", "src/base/a.cpp": '#include "magic/spell.h"\n'})
+        found = self.found({"src/magic/spell.h": "", "src/base/a.cpp": '#include "magic/spell.h"\n'})
         self.assertEqual(len(found), 2)
 
     def test_refuses_a_row_without_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "src/base").mkdir(parents=True)
+            (Path(folder) / "src").mkdir(parents=True)
             found = violations(Path(folder), parse_layers(TABLE))
-        self.assertEqual(len(found), 5)
-        self.assertIn("a row for src/sys, which is not there", found[0])
+        self.assertEqual(len(found), 6)
+        self.assertIn("a row for src/sys, which does not exist", found[1])
 
     def test_refuses_a_table_that_points_upward(self):
         with self.assertRaises(SystemExit):
