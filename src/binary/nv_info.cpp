@@ -9,7 +9,7 @@
 namespace kiln::binary {
 namespace {
 
-constexpr uint8_t kFormNone = 1, kFormByte = 2, kFormHalf = 3, kFormPayload = 4;
+constexpr uint8_t kFormNone = 1, kFormByte = 2, kFormPayload = 4;
 
 Error damaged(uint64_t offset, std::string why) {
   return Error{Fault::Work, "cannot read .nv.info of a cubin", fmt::format("at offset {} of it: {}", offset, why), ""};

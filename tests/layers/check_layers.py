@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does every #include respect docs/design/layers.md? Prints each violation as file:line, exits 1 if there is one.
+"""Does every #include respect docs/design/layers.md? Prints each violation, exits 1 for one.
 
-"x/y.h" is a file of this repository, <x/y.h> one of the system or of a library: the kind of bracket tells `"sys/file.h"`, of the
-module `sys`, from `<sys/mman.h>`, which takes `posix` in the row. What a row allows and no file uses is a violation too: such a
-permission is one that nobody asked for.
+"x/y.h" is a file of this repository, <x/y.h> one of the system or of a library: the kind of bracket
+tells `"sys/file.h"`, of the module `sys`, from `<sys/mman.h>`, which takes `posix` in the row. What
+a row allows and no file uses is a violation too: such a permission is one that nobody asked for.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\b\s*(?:<([^>]+)>|"([^"]+)")?')
 # The C library's part of the C++ standard, in its C spelling.
 STANDARD_C = {
     f"{name}.h"
-    for name in "assert complex ctype errno fenv float inttypes limits locale math setjmp signal stdalign stdarg stdbool "
-    "stddef stdint stdio stdlib string time uchar wchar wctype".split()
+    for name in "assert complex ctype errno fenv float inttypes limits locale math setjmp signal "
+    "stdalign stdarg stdbool stddef stdint stdio stdlib string time uchar wchar wctype".split()
 }
 
 
@@ -46,7 +46,9 @@ def table_rows(text: str, first_heading: str) -> list[list[str]]:
     lines = text.splitlines()
     starts = [n for n, line in enumerate(lines) if re.match(rf"\|\s*{first_heading}\s*\|", line)]
     if len(starts) != 1:
-        raise SystemExit(f"layers.md: wanted one table headed '{first_heading}', found {len(starts)}")
+        raise SystemExit(
+            f"layers.md: wanted one table headed '{first_heading}', found {len(starts)}"
+        )
     rows = []
     for line in lines[starts[0] + 2 :]:
         if not line.startswith("|"):
@@ -69,10 +71,14 @@ def parse_layers(text: str) -> Layers:
         name = folder.split("/")[-1]
         unknown = allowed - above - {"runtime ABI"}
         if unknown:
-            raise SystemExit(f"layers.md: {folder} names {sorted(unknown)}, which has no row above it")
+            raise SystemExit(
+                f"layers.md: {folder} names {sorted(unknown)}, which has no row above it"
+            )
         unknown = set(words(libraries)) - set(headers.values())
         if unknown:
-            raise SystemExit(f"layers.md: {folder} names {sorted(unknown)}, which the table of headers lacks")
+            raise SystemExit(
+                f"layers.md: {folder} names {sorted(unknown)}, which the table of headers lacks"
+            )
         rows[name] = Row(folder, name, allowed, set(words(libraries)), modules == "all above")
     return Layers(rows, headers)
 
@@ -89,7 +95,7 @@ def is_standard(header: str) -> bool:
 
 
 def module_of(header: str, root: Path) -> str | None:
-    """The module whose header "x/y.h" means: by where the file lies, so that "base/../sys/file.h" is one of sys."""
+    """The module that has "x/y.h": by where the file is, so "base/../sys/file.h" is one of sys."""
     source = root / "src"
     target = (source / header).resolve()
     if target.is_file() and target.is_relative_to(source.resolve()):
@@ -101,8 +107,14 @@ def module_of(header: str, root: Path) -> str | None:
 
 
 def refusal_of_runtime(header: str, row: Row) -> str | None:
-    if row.name == "runtime" or "runtime" in row.modules or ("runtime ABI" in row.modules and header in RUNTIME_ABI):
-        return None if ".." not in header.split("/") else "a path upward leaves the runtime's headers"
+    if (
+        row.name == "runtime"
+        or "runtime" in row.modules
+        or ("runtime ABI" in row.modules and header in RUNTIME_ABI)
+    ):
+        return (
+            None if ".." not in header.split("/") else "a path upward leaves the runtime's headers"
+        )
     return "the row allows no such header of the runtime"
 
 
@@ -110,17 +122,25 @@ def refusal_of_quoted(header: str, file: Path, root: Path, row: Row) -> str | No
     """Why `file` may not include "header": a file beside it, of a module, or of the runtime."""
     if (file.parent / header).exists():
         beside = (file.parent / header).resolve().relative_to(root.resolve())
-        return None if str(beside).startswith(row.folder + "/") else f"{beside} lies outside {row.folder}"
+        return (
+            None
+            if str(beside).startswith(row.folder + "/")
+            else f"{beside} lies outside {row.folder}"
+        )
     if header.startswith("kiln/"):
         return refusal_of_runtime(header, row)
     module = module_of(header, root)
     if not module:
         return "no module has this file; a header of the system or of a library stands in <...>"
-    return None if module == row.name or module in row.modules else f"module {module} is not in its row"
+    return (
+        None
+        if module == row.name or module in row.modules
+        else f"module {module} is not in its row"
+    )
 
 
 def refusal_of_bracketed(header: str, root: Path, row: Row, layers: Layers) -> str | None:
-    """Why `row` may not include <header>: the system's, a library's, or the runtime's as kernel authors include it."""
+    """Why `row` may not include <header>: of the system, of a library, or of the runtime."""
     if header.startswith("kiln/"):
         return refusal_of_runtime(header, row)
     library = library_of(header, layers.headers)
@@ -140,8 +160,13 @@ def refusal(line: str, file: Path, root: Path, row: Row, layers: Layers) -> str 
         return None
     bracketed, quoted = match.groups()
     if not bracketed and not quoted:
-        return f"may not include {line.split('include', 1)[1].strip()}: a computed name cannot be checked"
-    why = refusal_of_bracketed(bracketed, root, row, layers) if bracketed else refusal_of_quoted(quoted, file, root, row)
+        name = line.split("include", 1)[1].strip()
+        return f"may not include {name}: a computed name cannot be checked"
+    why = (
+        refusal_of_bracketed(bracketed, root, row, layers)
+        if bracketed
+        else refusal_of_quoted(quoted, file, root, row)
+    )
     return f"may not include {bracketed or quoted}: {why}" if why else None
 
 
@@ -176,7 +201,10 @@ def violations_of(row: Row, root: Path, layers: Layers) -> list[str]:
             used.add(used_by(line, root, layers))
     named = row.libraries | (set() if row.names_all else row.modules)
     for name in sorted(named - used):
-        found.append(f"docs/design/layers.md: the row of {row.folder} names {name}, which no file there includes")
+        found.append(
+            f"docs/design/layers.md: the row of {row.folder} names {name}, "
+            "which no file there includes"
+        )
     return found
 
 
