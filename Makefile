@@ -1,26 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-# What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is safe to repeat.
+# What can be made here? `make help`. Every target installs what it lacks, lands under this folder and is
+# safe to repeat. tests/hygiene/check_lists.py compares the lists here with one another.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build wheel demo test test-staleness test-programs-asan bars build-bars compat-bars inspect-bars tidy format test-torch-versions test-wheel-versions test-ray clean distclean
+.PHONY: help build clean demo distclean format test tidy wheel \
+  test-long test-programs-asan test-staleness \
+  test-ray test-torch-versions test-wheel-versions \
+  bars build-bars compat-bars inspect-bars
 
 help:
+	@echo "Every day"
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
-	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"
+	@echo "make clean                remove build/"
 	@echo "make demo                 from nothing to a kernel called from PyTorch, each step timed"
-	@echo "make test                 all tests; ends with one line of counts"
-	@echo "make bars                 what a build, a load and a call cost, beside the alternatives"
-	@echo "make build-bars           what builds cost beside nvcc; BARS=--classic: and beside the classic advice"
-	@echo "make compat-bars          a source with torch's headers through kiln.load, beside torch's own load; a minute and 3 GB for that"
-	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel: all of it; docs/results/inspect.md"
-	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed at random moments"
-	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
-	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
-	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python; docs/results/wheel.md"
-	@echo "make test-ray             kiln tune on a local Ray cluster of two workers; PYTHON names one that has ray"
+	@echo "make distclean            remove build/ and .venv/"
 	@echo "make format               clang-format over the C++ sources"
-	@echo "make tidy                 clang-tidy over the C++ sources"
-	@echo "make clean                remove build/; distclean: .venv/ too"
+	@echo "make test                 all tests; ends with one line of counts"
+	@echo "make tidy                 clang-tidy over the C++ sources; again in seconds where nothing changed"
+	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"
+	@echo
+	@echo "Long tests; \`make test\` runs a sample of each"
+	@echo "make test-long            all of this group, one after the other, whatever fails"
+	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
+	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed"
+	@echo
+	@echo "Tests with other versions and machines"
+	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
+	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
+	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python"
+	@echo
+	@echo "What things cost; pages in docs/results"
+	@echo "make bars                 a build, a load and a call, beside the alternatives"
+	@echo "make build-bars           builds beside nvcc; BARS=--classic: and beside the classic advice"
+	@echo "make compat-bars          a source with torch's headers, beside torch's own load; 3 GB of memory"
+	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel"
 
 build:
 	@tools/bootstrap build
@@ -42,6 +55,12 @@ test:
 	@mkdir -p build/logs; tools/build release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
 	  tools/bootstrap test; status=$$?; wait $$ahead; exit $$status
 	@tools/test
+
+# Each goes on where another failed; the last line says which ones did.
+LONG := test-programs-asan test-staleness
+test-long:
+	@tools/bootstrap test
+	@tools/long-tests $(LONG)
 
 test-torch-versions:
 	@tools/bootstrap all
