@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .PHONY: help build clean demo distclean format test tidy wheel \
   test-long test-programs-asan test-staleness \
   test-ray test-torch-versions test-wheel-versions \
-  bars build-bars compat-bars inspect-bars
+  bars build-bars compat-bars inspect-bars instructions-bars
 
 help:
 	@echo "Every day"
@@ -34,6 +34,7 @@ help:
 	@echo "make build-bars           builds beside nvcc; BARS=--classic: and beside the classic advice"
 	@echo "make compat-bars          a source with torch's headers, beside torch's own load; 3 GB of memory"
 	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel"
+	@echo "make instructions-bars    instructions of calls and builds beside those of another BASE=STAGE"
 
 build:
 	@tools/bootstrap build
@@ -96,6 +97,12 @@ inspect-bars:
 	@tools/bootstrap test
 	@tools/build release
 	@source build/environment && "$$KILN_PYTHON" benchmarks/inspect_bars.py --write docs/results $(BARS)
+
+# BASE: build/release/stage of the tree to compare with. Half an hour.
+instructions-bars:
+	@tools/bootstrap test
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/instructions.py "$(BASE)" --write docs/results $(BARS)
 
 test-staleness:
 	@tools/bootstrap build

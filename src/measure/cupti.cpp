@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kMemset = 2;             // CUPTI_ACTIVITY_KIND_MEMSET
 constexpr int kConcurrentKernel = 10;  // CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
-constexpr int kNoMoreRecords = 12;     // CUPTI_ERROR_MAX_LIMIT_REACHED
 constexpr size_t kBufferBytes = 1 << 20;
 
 // The head of CUpti_ActivityKernel4 to 10: later ones only grew at the end (cupti_activity.h of 12.8 and 13.0).

@@ -180,7 +180,8 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
   }
   Manifest manifest;
   for (const auto& [name, value] : table) {
-    const Key* known = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& k) { return name == k.name; });
+    const Key* known = std::begin(kKeys);
+    while (known != std::end(kKeys) && name != known->name) ++known;
     if (known == std::end(kKeys)) return unknown_key(place, name);
     CHECK_OK(known->read(place, name.str(), value, manifest));
   }

@@ -197,3 +197,16 @@ def test_a_source_that_is_not_compiled_is_an_error(repository: Repository) -> No
     status, text, _ = repository.tidy()
     assert status == 3
     assert "src/one.cpp cannot be checked" in text and "fix: tools/build release" in text
+
+
+def test_the_real_one_finds_an_exception_that_escapes(tmp_path: Path) -> None:
+    if not shutil.which("clang-tidy"):
+        pytest.skip("no clang-tidy here: tools/bootstrap test installs it")
+    source = tmp_path / "escape.cpp"
+    source.write_text("int half(int n) noexcept {\n  if (n % 2) throw n;\n  return n / 2;\n}\n")
+    shutil.copy(ROOT / ".clang-tidy", tmp_path)
+    done = subprocess.run(
+        ["clang-tidy", str(source), "--", "-std=c++20"], capture_output=True, text=True
+    )
+    assert done.returncode != 0, done.stderr
+    assert "bugprone-exception-escape" in done.stdout
