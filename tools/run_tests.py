@@ -47,7 +47,9 @@ def all_steps() -> list[Step]:
         junit = results / f"{name}.xml"
         steps.append(Step(name, pytest(junit, folder), 900, junit, [release], no_stage, staged))
     steps += [
-        # Most Python tests keep one core busy: the compiler takes what they leave.
+        # All of it is `make tidy`. Beside the Python tests, most of which keep one core busy.
+        Step("clang-tidy on changed files", ["tools/tidy", "--changed"], 900, None, [release], beside=units),
+        # The compiler takes what the Python tests leave.
         Step(asan, ["tools/build", "asan"], 1200, beside=units),
         # Leaks are reported by the units themselves; the fuzzers stop after their bound.
         Step(

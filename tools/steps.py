@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ class Outcome:
     step: Step
     state: str  # "passed", "failed", "skipped"
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of its processes; on a busy machine the better measure of what it costs
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -80,15 +82,21 @@ def finish(process: subprocess.Popen[bytes], limit_s: int) -> int | None:
         process.wait()
 
 
+def cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_step(step: Step, log: Path, states: dict[str, str], begun: subprocess.Popen[bytes] | None = None) -> Outcome:
     if step.skip:
         return Outcome(step, "skipped", note=step.skip)
     for need in step.needs:
         if states.get(need) != "passed":
             return Outcome(step, "failed" if states.get(need) == "failed" else "skipped", note=f"needs '{need}'")
-    at = time.monotonic()
+    at, cpu_at = time.monotonic(), cpu_of_children()
     status = finish(begun or start(step, log), step.limit_s)
     outcome = Outcome(step, "passed" if status == 0 else "failed", time.monotonic() - at)
+    outcome.cpu_seconds = cpu_of_children() - cpu_at
     if status is None:
         outcome.note = f"ran past its limit of {step.limit_s} s"
     elif status != 0:
@@ -112,7 +120,8 @@ def describe(outcome: Outcome) -> str:
         counts += f", {outcome.failed} failed" if outcome.failed else ""
         counts += f", {outcome.skipped} skipped" if outcome.skipped else ""
     notes = ", ".join(text for text in (counts, outcome.note) if text)
-    return f"{outcome.state:8s}{outcome.seconds:7.1f} s  {outcome.step.name:34s}{notes}".rstrip()
+    times = f"{outcome.seconds:7.1f} s {outcome.cpu_seconds:7.1f} cpu"
+    return f"{outcome.state:8s}{times}  {outcome.step.name:34s}{notes}".rstrip()
 
 
 def run_steps(steps: list[Step], logs: Path) -> list[Outcome]:

@@ -48,6 +48,13 @@ def test_its_failure_is_told_at_its_place_with_its_log(tmp_path: Path, capsys: p
     assert steps.close(done) == 1
 
 
+def test_it_says_what_a_step_cost_whoever_else_was_busy(tmp_path: Path) -> None:
+    busy = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'"
+    done = steps.run_steps([shell("busy", busy), shell("idle", "sleep 0.3")], tmp_path)
+    assert done[0].cpu_seconds >= 0.3 > done[1].cpu_seconds
+    assert f"{done[0].cpu_seconds:.1f} cpu" in steps.describe(done[0])
+
+
 def test_without_the_step_before_it_runs_in_its_turn(tmp_path: Path) -> None:
     assert [one.state for one in steps.run_steps([shell("long", "true", beside="left out")], tmp_path)] == ["passed"]
 
