@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE_SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".def", ".inc", ".S"}
+# Names of a row that are no rows themselves.
+PARTS = {"runtime ABI", "runtime sources"}
 RUNTIME_ABI = {"kiln/abi.h", "kiln/engine_abi.h"}
 # Neither group: an #include of a macro.
 INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\b\s*(?:<([^>]+)>|"([^"]+)")?')
@@ -69,7 +71,7 @@ def parse_layers(text: str) -> Layers:
         above = set(rows)
         allowed = above | {"runtime ABI"} if modules == "all above" else set(words(modules))
         name = folder.split("/")[-1]
-        unknown = allowed - above - {"runtime ABI"}
+        unknown = allowed - above - PARTS
         if unknown:
             raise SystemExit(
                 f"layers.md: {folder} names {sorted(unknown)}, which has no row above it"
@@ -130,6 +132,9 @@ def refusal_of_quoted(header: str, file: Path, root: Path, row: Row) -> str | No
     if header.startswith("kiln/"):
         return refusal_of_runtime(header, row)
     module = module_of(header, root)
+    if not module and "/" not in header and (root / "runtime/src" / header).is_file():
+        # What the archive of the runtime is made of, for what is linked with it.
+        return None if "runtime sources" in row.modules else "the row has no runtime sources"
     if not module:
         return "no module has this file; a header of the system or of a library stands in <...>"
     return (
@@ -178,7 +183,10 @@ def used_by(line: str, root: Path, layers: Layers) -> str | None:
         return None
     if header.startswith("kiln/"):
         return "runtime ABI" if header in RUNTIME_ABI else "runtime"
-    return library_of(header, layers.headers) if match.group(1) else module_of(header, root)
+    if match.group(1):
+        return library_of(header, layers.headers)
+    in_runtime = "/" not in header and (root / "runtime/src" / header).is_file()
+    return "runtime sources" if in_runtime else module_of(header, root)
 
 
 def sources_of(root: Path, row: Row) -> list[Path]:

@@ -163,6 +163,12 @@ class CheckLayers(unittest.TestCase):
             "no such header of the runtime", self.only({"src/sys/x.cpp": "#include <kiln/abi.h>\n"})
         )
 
+    def test_sources_of_the_runtime_take_a_word_of_their_own(self):
+        files = {"runtime/src/call.h": "", "kernels/mul.cu": '#include "call.h"\n'}
+        self.assertIn("no runtime sources", self.only(files))
+        row = "| `kernels` | f | runtime"
+        self.assertEqual(self.found(files, TABLE.replace(row, row + ", runtime sources")), [])
+
     def test_refuses_a_module_without_a_row(self):
         found = self.found(
             {"src/magic/spell.h": "", "src/base/a.cpp": '#include "magic/spell.h"\n'}
