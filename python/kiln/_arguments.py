@@ -47,6 +47,19 @@ class Call:
             found += [one for one in (value if isinstance(value, (list, tuple)) else [value]) if _is_tensor(one)]
         return found
 
+    def named_tensors(self) -> Iterator[tuple[str, Any, bool]]:
+        """(name, tensor, is_written) of each tensor, in the order of tensors(); those of a list are xs[0], xs[1], ..."""
+        arguments = [] if self.overload is None else [argument.name for argument in self.overload._schema.arguments]
+        for key, value in self.slots():
+            name = key if isinstance(key, str) else arguments[key] if key < len(arguments) else f"argument {key}"
+            written = key in self.written_names
+            if _is_tensor(value):
+                yield name, value, written
+            elif isinstance(value, (list, tuple)):
+                for index, one in enumerate(value):
+                    if _is_tensor(one):
+                        yield f"{name}[{index}]", one, written
+
     def written(self) -> list[Any]:
         return [value for key, value in self.slots() if key in self.written_names and _is_tensor(value)]
 
@@ -109,17 +122,16 @@ class Variant:
 
 
 def variants_of(call: Call) -> Iterator[Variant]:
-    for name, change, least_ndim in (
-        ("strided", _strided, 1),
-        ("transposed", _transposed, 2),
-        ("misaligned", _misaligned, 0),
-        ("expanded", _expanded, 1),
-    ):
+    for name, (change, least_ndim) in LAYOUTS.items():
         if any(tensor.ndim >= least_ndim for tensor in call.tensors()):
-            yield Variant(name, call.map(change))
+            yield Variant(name, call.map(_keeping_gradients(change)))
         else:
             yield Variant(name, None, f"no tensor has {least_ndim} dimensions or more")
     yield from _resized(call)
+
+
+def _keeping_gradients(change: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
+    return lambda tensor, written: change(tensor, written).requires_grad_(tensor.requires_grad)
 
 
 def _strided(tensor: Any, _written: bool) -> Any:
@@ -151,6 +163,15 @@ def _expanded(tensor: Any, written: bool) -> Any:
     return tensor.detach()[:1].clone().expand(tensor.shape)
 
 
+# Name -> how a tensor gets that layout, and how many dimensions it needs at least.
+LAYOUTS: dict[str, tuple[Callable[[Any, bool], Any], int]] = {
+    "strided": (_strided, 1),
+    "transposed": (_transposed, 2),
+    "misaligned": (_misaligned, 0),
+    "expanded": (_expanded, 1),
+}
+
+
 def _resized(call: Call) -> Iterator[Variant]:
     """Every dimension of one size becomes 0, 1, or one less, in all tensors at once: shapes that fitted still fit."""
     sizes: dict[int, None] = {}
@@ -160,7 +181,8 @@ def _resized(call: Call) -> Iterator[Variant]:
         yield Variant("other sizes", None, "no dimension is larger than 1")
     for size in list(sizes)[:_MOST_SIZES]:
         for smaller in dict.fromkeys((0, 1, size - 1)):
-            yield Variant(f"size {size} -> {smaller}", call.map(functools.partial(_shrunk, size, smaller)))
+            change = _keeping_gradients(functools.partial(_shrunk, size, smaller))
+            yield Variant(f"size {size} -> {smaller}", call.map(change))
 
 
 def _shrunk(size: int, smaller: int, tensor: Any, _written: bool) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Callable, Optional
 from ._arguments import Call
 from ._compare import Tolerance, compare
 from ._poison import poisoned
+from ._reference import rounded, widened
 from ._torch import torch_module
 from .errors import KilnError
 
@@ -46,20 +47,15 @@ class Checked:
 
     def expected(self, call: Call) -> list[Any]:
         """The reference's results, computed in f64 and rounded to the dtype that it gives by itself."""
-        torch = torch_module()
         own = self._outputs(self.reference, call.copy())
-        wide = call.copy().map(lambda tensor, _: tensor.double() if tensor.dtype in _narrow() else tensor)
+        wide = widened(call.copy())
+        if wide is None:
+            return own
         try:
             exact = self._outputs(self.reference, wide)
         except Exception:  # a reference that takes no f64
             return own
-        if len(exact) != len(own):
-            return own
-        rounded = []
-        for one, native in zip(exact, own):
-            same = isinstance(one, torch.Tensor) and isinstance(native, torch.Tensor) and one.shape == native.shape
-            rounded.append(one.to(native.dtype) if same else native)
-        return rounded
+        return rounded(exact, own)[0]
 
     def run(self) -> str:
         """Raises Untrusted; else says what was looked at."""

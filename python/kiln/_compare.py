@@ -28,19 +28,21 @@ class Tolerance:
         return rtol, (rtol * scale if self.atol is None else self.atol)
 
 
-def compare(seen: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance) -> str:
-    """Raises AssertionError at the first difference; else says how large the largest error is."""
+def compare(seen: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance, what: str = "") -> str:
+    """Raises AssertionError at the first difference; else says how large the largest error is.
+
+    what: the name of the only value; else it is a result of the op."""
     if len(seen) != len(wanted):
         raise AssertionError(f"the op gave {len(seen)} results, the reference {len(wanted)}")
     worst = 0.0
     for index, (ours, theirs) in enumerate(zip(seen, wanted)):
-        name = "the result" if len(seen) == 1 else f"result {index}"
+        name = what or ("the result" if len(seen) == 1 else f"result {index}")
         if isinstance(ours, (list, tuple)):
             compare(ours, theirs, tolerance)
         elif isinstance(ours, torch_module().Tensor):
             worst = max(worst, _compare_tensors(name, ours, theirs, tolerance))
         elif ours != theirs and not _close(ours, theirs, tolerance):
-            raise AssertionError(f"{name} is {ours!r}, {theirs!r} is wanted")
+            raise AssertionError(f"{name}: got {ours!r}, expected {theirs!r}")
     return f"largest error {worst:.3g}" if worst else "exact"
 
 
@@ -55,13 +57,13 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
     torch = torch_module()
     if not isinstance(wanted, torch.Tensor):
         raise AssertionError(f"{name} is a tensor, the reference gave {wanted!r}")
-    for what, ours, theirs in (
+    for fact, ours, theirs in (
         ("sizes", tuple(seen.shape), tuple(wanted.shape)),
         ("dtype", seen.dtype, wanted.dtype),
         ("device", seen.device, wanted.device),
     ):
         if ours != theirs:
-            raise AssertionError(f"{name} has {what} {ours}, {theirs} is wanted")
+            raise AssertionError(f"{name} has {fact} {ours}, expected {theirs}")
     if seen.numel() == 0:
         return 0.0
     exact = not (seen.dtype.is_floating_point or seen.dtype.is_complex)
@@ -85,8 +87,8 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
         count = int(wrong.sum().item())
         place = tuple(int(i) for i in wrong.nonzero()[0].tolist())
         raise AssertionError(
-            f"{name} differs at {list(place)}: {seen[place].item()!r} is seen, "
-            f"{wanted[place].item()!r} is wanted{bound}; {count} of {seen.numel()} elements differ"
+            f"{name} differs at {list(place)}: got {seen[place].item()!r}, "
+            f"expected {wanted[place].item()!r}{bound}; {count} of {seen.numel()} elements differ"
         )
     return 0.0 if error is None else float(error.max().item())
 

@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional
 from torch._ops import OpOverload, OpOverloadPacket
 
 from ._fake_rules import compile_rule, default_fake
+from ._no_backward import allow_traced_gradients, refuse_traced_gradients
 from ._overloads import callable_of
 from ._torch import torch_module
 from .abi import Library, OpRecord
@@ -126,6 +127,8 @@ class Op(OpOverloadPacket):
                 ) from None
             if overload._overloadname not in self._kiln_own_fakes:
                 self._kiln_register_fake(overload, fake)
+            if overload._overloadname not in self._kiln_backward and not overload._schema.is_mutable:
+                refuse_traced_gradients(overload)
 
     def _kiln_register_fake(self, overload: OpOverload, function: Optional[Callable[..., Any]]) -> None:
         """None: the op has no fake any more."""
@@ -142,6 +145,7 @@ class Op(OpOverloadPacket):
                 "make an op that returns a new tensor",
             )
         name = overload._overloadname
+        allow_traced_gradients(overload)
         library = self._kiln_replace("autograd", overload)
         torch_module().library.register_autograd(
             overload._name,

@@ -2,7 +2,8 @@
 """Does an op do what its reference does? kiln.test runs both over the forms that arguments take in practice.
 
 A row of the report is one variant: the arguments as given, or in another layout, at another alignment, or at other
-sizes. Each run also looks for bytes that the op had no right to change.
+sizes; where the op has a backward, its gradients come after the values. Each run also looks for bytes that the op had
+no right to change.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Optional
 
-from ._arguments import Call, Variant, variants_of
+from ._arguments import LAYOUTS, Call, Variant, variants_of
 from ._compare import Tolerance, compare
 from ._fake_check import check_fake
+from ._fake_syntax import DTYPES
+from ._gradients import Gradients, NotDifferentiable, check_numerically, has_backward, with_leaves
 from ._poison import poisoned
+from ._reference import Reference, first_line, results_of, seeded
 from ._torch import torch_module
 from .errors import KilnError, Mismatch
 
@@ -60,36 +64,40 @@ def test(
     atol: Optional[float] = None,
     seed: int = 0,
     reference: Optional[Callable[..., Any]] = None,
+    dtypes: Optional[Sequence[Any]] = None,
+    gradients: bool = True,
     opcheck: bool = True,
     refusals: bool = True,
     **kwargs: Any,
 ) -> Report:
-    """Compares op(*args, **kwargs) with its reference over layouts, alignments and sizes; raises Mismatch (an
-    AssertionError) with the first difference, else returns a Report.
+    """Compares op(*args, **kwargs) with its reference over layouts, alignments and sizes, and their gradients where the
+    op has a backward; raises Mismatch (an AssertionError) with the first difference, else returns a Report.
 
+    The reference is evaluated in f64 where it takes f64; the first row says so where it does not.
     rtol, atol: else chosen by dtype; atol is a part of the reference's own scale, so large values are not held to the
         standard of small ones. Integers must be equal.
+    dtypes: all of it once per dtype, floating arguments converted: [torch.float16, "bfloat16"].
+    gradients: False leaves them out. Inputs are all floating tensors, or those that require a gradient, if any does.
     refusals: an op may refuse a form with a message of its own (it is then named in the report); False: that fails.
     opcheck: also torch.library.opcheck, which holds schema, fake and autograd against what the op does.
     """
+    call = Call.of(op, args, kwargs)
     reference = reference or getattr(op, "reference_function", None)
-    if reference is None:
+    differentiable = gradients and not call.written_names and has_backward(op, call.overload)
+    if reference is None and not (differentiable and call.overload is not None):
         raise KilnError(
             f"kiln.test({op}) has nothing to compare with",
             "the op has no reference",
             f"write @{op}.reference above a function that does the same in plain torch, or pass reference=",
         )
-    call = Call.of(op, args, kwargs)
-    runner = _Runner(op, reference, Tolerance(rtol, atol), seed, refusals)
+    tolerance = Tolerance(rtol, atol)
     report = Report(str(op))
-    report.rows.append(runner.row(Variant("as given", call)))
-    if report.passed:
-        variants = list(variants_of(call))
-        report.rows += [runner.row(variant) for variant in variants]
-        report.rows += runner.whole_call_rows(call)
-        if opcheck:
-            passed = {row.variant for row in report.rows if row.outcome == PASSED}
-            report.rows += _opcheck_rows(op, call, [variant for variant in variants if variant.name in passed])
+    for dtype in [None] if dtypes is None else [_dtype_named(one) for one in dtypes]:
+        given = call if dtype is None else call.map(_converted(dtype))
+        runner = _Runner(op, reference, tolerance, seed, refusals)
+        rows = list(runner.rows(given, gradients, differentiable, opcheck))
+        name = "" if dtype is None else str(dtype).replace("torch.", "") + ": "
+        report.rows += [replace(row, variant=name + row.variant) for row in rows]
     failed = [row for row in report.rows if row.outcome == FAILED]
     if failed:
         raise Mismatch(f"{op}, {failed[0].variant}: {failed[0].detail}\n\n{report}", report)
@@ -101,36 +109,60 @@ test.__test__ = False  # type: ignore[attr-defined]
 
 
 class _Runner:
-    def __init__(self, op: Any, reference: Callable[..., Any], tolerance: Tolerance, seed: int, refusals: bool) -> None:
-        self.op, self.reference, self.tolerance = op, reference, tolerance
-        self.seed, self.refusals = seed, refusals
+    def __init__(
+        self, op: Any, reference: Optional[Callable[..., Any]], tolerance: Tolerance, seed: int, refusals: bool
+    ) -> None:
+        self.op, self.tolerance, self.seed, self.refusals = op, tolerance, seed, refusals
+        self.reference = None if reference is None else Reference(reference, seed)
+
+    def rows(self, call: Call, gradients: bool, differentiable: bool, opcheck: bool) -> Iterator[Row]:
+        variants: list[Variant] = []
+        if self.reference is None:
+            yield Row("as given", SKIPPED, "the op has no reference; only its backward is checked")
+            yield self.numeric_row(call)
+        else:
+            first = self.row(Variant("as given", call))
+            yield first
+            if first.outcome == FAILED:
+                return
+            for variant in variants_of(call):
+                row = self.row(variant)
+                yield row
+                if row.outcome == PASSED:
+                    variants.append(variant)
+            yield from self.whole_call_rows(call)
+            if gradients:
+                yield from self.gradient_rows(call, variants, differentiable)
+        if opcheck:
+            yield from _opcheck_rows(self.op, with_leaves(call) if differentiable else call, variants)
 
     def row(self, variant: Variant) -> Row:
         if variant.call is None:
             return Row(variant.name, SKIPPED, variant.why)
+        assert self.reference is not None
         try:
-            wanted = self.expected(variant.call)
+            expected = self.reference.expected(variant.call)
         except Exception as error:  # the reference decides which sizes make sense
-            return Row(variant.name, SKIPPED, f"the reference does not take it: {_first_line(error)}")
+            return Row(variant.name, SKIPPED, f"the reference does not take it: {first_line(error)}")
+        note = f"; the reference was not evaluated in f64: {expected.why_not_f64}" if expected.why_not_f64 else ""
         try:
-            return Row(variant.name, PASSED, self.checked(variant.call, wanted))
+            return Row(variant.name, PASSED, self.checked(variant.call, expected.results) + note)
         except AssertionError as error:
             return Row(variant.name, FAILED, str(error))
         except Exception as error:
             return self.raised(variant, error)
 
     def raised(self, variant: Variant, error: Exception) -> Row:
-        # What KILN_CHECK, data<T>() and dispatch throw begins with the op's name; a fault of a kernel does not.
-        name = str(self.op).split(".")[1] if "." in str(self.op) else str(self.op)
-        refused = re.match(rf"(\w+::)?{re.escape(name)}(\.\w+)?: ", str(error)) is not None
-        if variant.name == "as given" or not refused or not self.refusals:
+        if variant.name == "as given" or not self.refused(error) or not self.refusals:
             return Row(variant.name, FAILED, f"the op raised {type(error).__name__}: {error}")
-        return Row(variant.name, REFUSED, _first_line(error))
+        return Row(variant.name, REFUSED, first_line(error))
 
-    def expected(self, call: Call) -> list[Any]:
-        """What the reference returns, then what it leaves in the arguments that the op writes to."""
-        call = call.copy()
-        return _results(self.seeded(self.reference, call), call)
+    def refused(self, error: Exception, ops: str = "") -> bool:
+        """What KILN_CHECK, data<T>() and dispatch throw begins with the op's name; a fault of a kernel does not.
+
+        ops: a pattern of other names that count."""
+        name = str(self.op).split(".")[1] if "." in str(self.op) else str(self.op)
+        return re.match(rf"(\w+::)?({ops or re.escape(name)})(\.\w+)?: ", str(error)) is not None
 
     def checked(self, call: Call, wanted: Sequence[Any], filled: bool = False) -> str:
         """Runs the op once; raises AssertionError for a difference; returns the largest error as text.
@@ -140,18 +172,61 @@ class _Runner:
         before = call.bytes()
         # Else memory of an earlier run may hold the right values where the op writes none.
         with contextlib.nullcontext() if filled else poisoned(call.device, "junk"):
-            seen = _results(self.seeded(self.op, call), call)
+            seen = self.run(call)
         call.check_bytes(before)
         return compare(seen, wanted, self.tolerance)
 
-    def seeded(self, function: Callable[..., Any], call: Call) -> Any:
-        torch = torch_module()
-        with torch.random.fork_rng(enabled=True):
-            torch.manual_seed(self.seed)
-            return function(*call.args, **call.kwargs)
+    def run(self, call: Call) -> list[Any]:
+        with seeded(self.seed):
+            return results_of(self.op(*call.args, **call.kwargs), call)
+
+    def gradient_rows(self, call: Call, variants: Sequence[Variant], differentiable: bool) -> Iterator[Row]:
+        """Of the arguments as given a row per input; of each other form that the op takes, one row."""
+        assert self.reference is not None
+        if not differentiable:
+            writes = "it writes to its arguments, and torch differentiates only ops that do not"
+            no_backward = f"the op has no backward: @{self.op}.backward gives it one"
+            yield Row("gradients", SKIPPED, writes if call.written_names else no_backward)
+            return
+        check = Gradients(self.op, self.reference, self.tolerance, self.seed)
+        found: dict[str, str] = {}
+        first = self.gradient_row("gradients", lambda: found.update(check.check(call)))
+        if first.outcome != PASSED:
+            yield first
+            return
+        yield from (Row(f"gradient of {name}", PASSED, detail) for name, detail in found.items())
+        yield self.gradient_row("gradients of .sum()", lambda: check.check(call, ones=True))
+        results = check.results(call)
+        for index in results if len(results) > 1 else []:
+            name = f"gradients of result {index}"
+            yield self.gradient_row(name, lambda index=index: check.check(call, only=index))  # type: ignore[misc]
+        for variant in variants:
+            name, layout = f"gradients, {variant.name}", variant.name if variant.name in LAYOUTS else ""
+            given = variant.call
+            assert given is not None
+            yield self.gradient_row(name, lambda given=given, layout=layout: check.check(given, layout))  # type: ignore[misc]
+
+    def gradient_row(self, name: str, check: Callable[[], Any]) -> Row:
+        try:
+            details = check()
+            return Row(name, PASSED, "; ".join(f"{k}: {v}" for k, v in details.items() if v) if details else "")
+        except NotDifferentiable as error:
+            return Row(name, SKIPPED, str(error))
+        except AssertionError as error:
+            return Row(name, FAILED, str(error))
+        except Exception as error:
+            if name != "gradients" and self.refusals and self.refused(error, r"\w+"):
+                return Row(name, REFUSED, first_line(error))
+            return Row(name, FAILED, f"the backward raised {type(error).__name__}: {error}")
+
+    def numeric_row(self, call: Call) -> Row:
+        detail: dict[str, str] = {}
+        row = self.gradient_row("gradients", lambda: detail.update(done=check_numerically(self.op, call)))
+        return replace(row, detail=row.detail or detail.get("done", ""))
 
     def whole_call_rows(self, call: Call) -> Iterator[Row]:
-        wanted = self.expected(call)
+        assert self.reference is not None
+        wanted = self.reference.expected(call).results
         yield self.poisoned_row(call, wanted)
         yield self.repeated_row(call)
         yield self.other_stream_row(call, wanted)
@@ -173,7 +248,7 @@ class _Runner:
         runs = []
         for _ in range(3):
             again = call.copy()
-            runs.append(_results(self.seeded(self.op, again), again))
+            runs.append(self.run(again))
         try:
             for run in runs[1:]:
                 compare(run, runs[0], Tolerance(0.0, 0.0))
@@ -183,7 +258,7 @@ class _Runner:
                     compare(run, runs[0], self.tolerance)
             except AssertionError as error:
                 return Row("repeated", FAILED, f"a second run differs from the first: {error}")
-            return Row("repeated", PASSED, f"within the tolerance, not bit for bit: {_first_line(exact)}")
+            return Row("repeated", PASSED, f"within the tolerance, not bit for bit: {first_line(exact)}")
         return Row("repeated", PASSED, "bit for bit")
 
     def other_stream_row(self, call: Call, wanted: Sequence[Any]) -> Row:
@@ -202,16 +277,29 @@ class _Runner:
                 torch.cuda._sleep(20_000_000)
                 for tensor, value in zip(late.tensors(), values):
                     tensor.copy_(value)
-                seen = _results(self.seeded(self.op, late), late)
+                seen = self.run(late)
             side.synchronize()
             return Row(name, PASSED, compare(seen, wanted, self.tolerance))
         except AssertionError as error:
             return Row(name, FAILED, f"on a stream that is not the default one: {error}")
 
 
-def _results(returned: Any, call: Call) -> list[Any]:
-    found = list(returned) if isinstance(returned, (tuple, list)) else [] if returned is None else [returned]
-    return found + call.written()
+def _dtype_named(given: Any) -> Any:
+    """A torch.dtype as it is, or by name: "f16" as in fake rules, "float16" as in torch."""
+    torch = torch_module()
+    found = getattr(torch, DTYPES.get(given, given), None) if isinstance(given, str) else given
+    if isinstance(found, torch.dtype) and found.is_floating_point:
+        return found
+    raise KilnError(
+        f"kiln.test has no dtype {given!r}",
+        "dtypes= converts the floating-point arguments",
+        'pass torch dtypes or names: dtypes=[torch.float16, "bf16"]',
+    )
+
+
+def _converted(dtype: Any) -> Callable[[Any, bool], Any]:
+    """Floating tensors in another dtype, in the same layout where it has no holes; others as they are."""
+    return lambda tensor, _written: tensor.to(dtype) if tensor.dtype.is_floating_point else tensor
 
 
 def _opcheck_rows(op: Any, call: Call, variants: Sequence[Variant]) -> Iterator[Row]:
@@ -245,7 +333,3 @@ def _checked_row(name: str, variants: Sequence[Variant], check: Callable[[Call],
 def _has_fake(overload: Any) -> bool:
     return torch_module()._C._dispatch_has_kernel_for_dispatch_key(overload._name, "Meta")
 
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -19,6 +19,7 @@ struct Rep : TensorRep {
   enum class Memory { borrowed, of_torch, of_torch_made_here, own } memory;
   void* handle;      // torch's, or null
   void* allocation;  // what to free, when memory is own
+  cudaStream_t allocation_stream;
   const char* name;  // of the parameter; "" for a tensor made by the op
   bool writable;
   // What a kernel may touch, where that is more than the elements: the whole storage behind a view.

@@ -54,7 +54,7 @@ namespace {
 
 template <class Function>
 Function real(const KilnFrontEntry& entry) {
-  return reinterpret_cast<Function>(entry.real_on_12);
+  return reinterpret_cast<Function>(__atomic_load_n(&entry.real_on_12, __ATOMIC_RELAXED));
 }
 
 template <class Function>

@@ -6,12 +6,14 @@
 // Registration with a back end waits for the first use: nothing touches the driver while a library loads.
 #include "front.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <exception>
+#include <new>
 
 #include "dynamic.h"
 #include "front_entry.h"
@@ -40,11 +42,20 @@ void note_fault(const char* text) {
     if (!call->failed) snprintf(call->fault, sizeof call->fault, "%s", text);
     call->failed = true;
   } else {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static char last[256];  // a kernel launched in a loop says no more the second time
-    if (strncmp(last, text, sizeof last - 1) == 0) return;
-    snprintf(last, sizeof last, "%s", text);
-    fprintf(stderr, "%s\n", text);
+    pthread_mutex_lock(&mutex);
+    const bool said = strncmp(last, text, sizeof last - 1) == 0;
+    if (!said) snprintf(last, sizeof last, "%s", text);
+    pthread_mutex_unlock(&mutex);
+    if (!said) fprintf(stderr, "%s\n", text);
   }
+}
+
+// Why no back end can serve a program: it is the same for each of its calls.
+void say_once(const std::exception& e) {
+  static bool said = false;
+  if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) fprintf(stderr, "%s\n", e.what());
 }
 
 // ---- Launches
@@ -107,6 +118,7 @@ int launch_engine(KilnEngineLaunch& launch) {
   for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) count++;
   KilnRegion few[16];
   auto* regions = count <= 16 ? few : static_cast<KilnRegion*>(malloc(count * sizeof(KilnRegion)));
+  if (!regions) throw std::bad_alloc();
   uint32_t i = 0;
   for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) regions[i++] = region_of(rep);
   launch.struct_bytes = sizeof launch;
@@ -207,9 +219,7 @@ int contained(F&& f) {
   try {
     return f();
   } catch (const std::exception& e) {
-    static bool told = false;
-    if (!told) fprintf(stderr, "%s\n", e.what());
-    told = true;
+    say_once(e);
     return kErrorNoDevice;
   }
 }
@@ -239,7 +249,8 @@ void* target_of_engine(KilnFrontEntry* entry) {
   if (entry->rule == KILN_FRONT_REFUSE) return refused(entry, entry->why);
   void* function = entry->name_on_13 ? find_engine(nullptr)->runtime_function(entry->name_on_13) : nullptr;
   if (!function) return refused(entry, "kiln's engine, which runs kernels on the CPU, does not have it");
-  return entry->target[1] = function;
+  __atomic_store_n(&entry->target[1], function, __ATOMIC_RELEASE);
+  return function;
 }
 
 void* target_of_real(KilnFrontEntry* entry) {
@@ -260,10 +271,12 @@ void* target_of_real(KilnFrontEntry* entry) {
     return refused(entry, why.c_str());
   }
   if (major == 12 && entry->rule == KILN_FRONT_CONVERT) {
-    entry->real_on_12 = function;
+    __atomic_store_n(&entry->real_on_12, function, __ATOMIC_RELAXED);
     function = entry->convert_on_12;
   }
-  return entry->target[0] = function;
+  // After real_on_12: a thread that finds this target jumps to the conversion, which reads the other.
+  __atomic_store_n(&entry->target[0], function, __ATOMIC_RELEASE);
+  return function;
 }
 
 }  // namespace
@@ -336,6 +349,21 @@ unsigned blocks_for(int64_t n, int threads) {
 
 }  // namespace kiln
 
+namespace kiln::detail {
+namespace {
+struct Configuration {
+  LaunchDim grid, block;
+  size_t shared;
+  void* stream;
+};
+constexpr int kMostConfigurations = 16;  // nested when an argument of a launch launches
+thread_local Configuration t_configurations[kMostConfigurations];
+thread_local int t_depth = 0;
+}  // namespace
+
+void drop_configurations() { t_depth = 0; }
+}  // namespace kiln::detail
+
 using namespace kiln::detail;
 
 #pragma GCC visibility push(hidden)
@@ -348,16 +376,14 @@ void* kiln_front_target(KilnFrontEntry* entry) {
   const auto find = [&]() -> void* {
     make_ready(backend);
     if (backend == Backend::engine && current_call()) tell_of_ops();
-    if (void* known = entry->target[static_cast<int>(backend)]) return known;
+    if (void* known = __atomic_load_n(&entry->target[static_cast<int>(backend)], __ATOMIC_ACQUIRE)) return known;
     return backend == Backend::real ? target_of_real(entry) : target_of_engine(entry);
   };
   if (current_call()) return find();
   try {
     return find();
   } catch (const std::exception& e) {
-    static bool told = false;
-    if (!told) fprintf(stderr, "%s\n", e.what());
-    told = true;
+    say_once(e);
     return refusal(entry, kErrorNoDevice);
   }
 }
@@ -374,19 +400,13 @@ char __cudaInitModule(void** handle) {
   }));
 }
 
-namespace {
-struct Configuration {
-  LaunchDim grid, block;
-  size_t shared;
-  void* stream;
-};
-constexpr int kMostConfigurations = 16;  // nested when an argument of a launch launches
-thread_local Configuration t_configurations[kMostConfigurations];
-thread_local int t_depth = 0;
-}  // namespace
-
 unsigned __cudaPushCallConfiguration(LaunchDim grid, LaunchDim block, size_t shared, void* stream) {
-  if (t_depth == kMostConfigurations) return 1;  // the stub is then not called
+  if (t_depth == kMostConfigurations) {
+    note_fault(
+        "error: a kernel was not launched\n  why: 16 launches of this thread were begun and not made: an argument of "
+        "each threw an exception, or launches another kernel\n  fix: evaluate the arguments before <<<>>>");
+    return 1;  // the stub is then not called
+  }
   t_configurations[t_depth++] = {grid, block, shared, stream};
   return 0;
 }

@@ -24,6 +24,9 @@ const KilnEngine* find_engine(Text* why);
 // a child of fork() could then not use it.
 bool machine_has_gpu();
 
+// For a call that ends in an exception: one thrown by an argument of <<<>>> leaves that launch's configuration behind.
+void drop_configurations();
+
 // KILN_DEVICE=engine or cuda; empty when not set.
 enum class Wish { none, engine, cuda };
 Wish wished_device();

@@ -2,6 +2,7 @@
 #include "images.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "front.h"
@@ -19,9 +20,13 @@ struct Lock {
   ~Lock() { pthread_mutex_unlock(&g_mutex); }
 };
 
+// Called by nvcc's code while a library loads: nobody there takes an error.
 template <class T>
 T* make() {
-  return static_cast<T*>(calloc(1, sizeof(T)));
+  auto* made = static_cast<T*>(calloc(1, sizeof(T)));
+  if (made) return made;
+  fprintf(stderr, "error: cannot load a library's kernels\n  why: the host has no more memory\n");
+  abort();
 }
 
 template <class... A>

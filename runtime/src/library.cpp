@@ -33,8 +33,10 @@ int guarded(F&& f) {
     f();
     return 0;
   } catch (const std::exception& e) {
+    if (!current_call()) drop_configurations();
     set_error(e.what());
   } catch (...) {
+    if (!current_call()) drop_configurations();
     set_error("error: an exception that is no std::exception");
   }
   return 1;

@@ -45,8 +45,12 @@ bool has_pool(int device) {
   constexpr int kMostDevices = 64;
   static signed char known[kMostDevices];  // 0: not asked yet
   if (device < 0 || device >= kMostDevices) return false;
-  if (!known[device]) known[device] = set_up_pool(device) ? 1 : -1;
-  return known[device] > 0;
+  signed char answer = __atomic_load_n(&known[device], __ATOMIC_ACQUIRE);
+  if (!answer) {  // two threads may both ask, and get the same answer
+    answer = set_up_pool(device) ? 1 : -1;
+    __atomic_store_n(&known[device], answer, __ATOMIC_RELEASE);
+  }
+  return answer > 0;
 }
 
 thread_local cudaStream_t t_stream = nullptr;
@@ -63,11 +67,20 @@ void* memory_allocate_result(Device device, size_t bytes) {
   return data;
 }
 
-void memory_free_result(Device device, void* data) {
-  if (device.type == DeviceType::cpu || !has_pool(device.index))
+// Work of the freeing thread's own stream may use the memory too: the free waits for it.
+void memory_free_result(Device device, void* data, cudaStream_t stream) {
+  if (device.type == DeviceType::cpu || !has_pool(device.index)) {
     memory_free(device, data);
-  else
-    cuda("cudaFreeAsync", data, t_stream);
+    return;
+  }
+  constexpr unsigned kNoTiming = 2;  // cudaEventDisableTiming
+  void* reached = nullptr;
+  if (stream != t_stream && cuda("cudaEventCreateWithFlags", &reached, kNoTiming) == 0) {
+    cuda("cudaEventRecord", reached, t_stream);
+    cuda("cudaStreamWaitEvent", stream, reached, 0u);
+    cuda("cudaEventDestroy", reached);
+  }
+  cuda("cudaFreeAsync", data, stream);
 }
 
 void* memory_allocate(Device device, size_t bytes) {

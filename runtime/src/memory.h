@@ -11,9 +11,10 @@ namespace kiln::detail {
 
 void* memory_allocate(Device device, size_t bytes);  // throws when there is none
 void memory_free(Device device, void* data);
-// Of the tensors that an op makes: in the order of the stream below, so that neither waits for the device.
+// Of the tensors that an op makes: in the order of the stream below, so that neither waits for the device. They are
+// freed in the order of `stream`, that of the allocation, whatever stream the thread that frees them uses by then.
 void* memory_allocate_result(Device device, size_t bytes);
-void memory_free_result(Device device, void* data);
+void memory_free_result(Device device, void* data, cudaStream_t stream);
 // Where ops of this thread put their work when torch did not call them; null (the default stream) unless it was set.
 void use_stream(cudaStream_t stream);
 cudaStream_t used_stream();

@@ -13,6 +13,7 @@ struct OpState {
   KilnOpInfo info;
   bool has_tensor;        // some argument is a tensor or a list of them
   bool needs_torch_2_10;  // lists and strings cannot cross the shim of an older torch
+  char* no_backward_text;  // made at its first use (autograd.cpp)
 };
 
 // The ops in the order of their definition; described on the first call. A text that cannot be read (a bad default) is

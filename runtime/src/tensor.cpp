@@ -100,7 +100,8 @@ void release(TensorRep* base) {
     if (rep->next) rep->next->previous = rep->previous;
   }
   if (rep->handle) torch_delete(rep->handle);
-  if (rep->memory == Rep::Memory::own && rep->allocation) memory_free_result(rep->device, rep->allocation);
+  if (rep->memory == Rep::Memory::own && rep->allocation)
+    memory_free_result(rep->device, rep->allocation, rep->allocation_stream);
   give_room_back(rep);
 }
 
@@ -154,8 +155,10 @@ Tensor allocate(Dims sizes, Dims strides, Dtype dtype, Device device) {
   set_metadata(rep);
   int64_t span = rep->numel ? 1 : 0;  // elements from the first to the last
   for (size_t d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
-  if (span)
+  if (span) {
+    rep->allocation_stream = used_stream();
     rep->data = rep->allocation = memory_allocate_result(device, static_cast<size_t>(span * element_bytes(dtype)));
+  }
   return tensor;
 }
 

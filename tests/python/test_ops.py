@@ -170,6 +170,14 @@ def test_errors_name_op_and_place(kinds, x):
         kinds.scale()
 
 
+def test_refusals_lose_no_later_launch(kinds, x):
+    """An argument of <<<>>> that throws leaves a launch begun; 16 of them once made every later one do nothing."""
+    for _ in range(40):
+        with pytest.raises(RuntimeError, match="not contiguous"):
+            kinds.scale(x.t())
+    same(kinds.scale(x), x * 2)
+
+
 def test_a_device_without_a_kernel(kinds):
     with pytest.raises((RuntimeError, NotImplementedError)):
         kinds.facts(torch.sparse_coo_tensor([[0]], [1.0], (2,)))
