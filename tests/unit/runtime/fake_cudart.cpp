@@ -56,6 +56,39 @@ int cudaMalloc(void** data, size_t bytes) {
   return 0;
 }
 int cudaFree(void*) { return 0; }
+int cudaDeviceGetDefaultMemPool(void** pool, int) {
+  *pool = &g_log;
+  return 0;
+}
+int cudaMemPoolSetAttribute(void*, int, void*) { return 0; }
+int cudaMallocAsync(void** data, size_t bytes, void* stream) {
+  g_log.malloc_bytes = bytes;
+  g_log.malloc_stream = stream;
+  *data = &g_log;
+  return 0;
+}
+int cudaFreeAsync(void*, void* stream) {
+  g_log.frees++;
+  g_log.free_stream = stream;
+  return 0;
+}
+int cudaEventCreateWithFlags(void** event, unsigned) {
+  g_log.events++;
+  *event = &g_log.events;
+  return 0;
+}
+int cudaEventRecord(void*, void* stream) {
+  g_log.event_stream = stream;
+  return 0;
+}
+int cudaStreamWaitEvent(void* stream, void*, unsigned) {
+  g_log.waiting_stream = stream;
+  return 0;
+}
+int cudaEventDestroy(void*) {
+  g_log.events--;
+  return 0;
+}
 int cudaGetDeviceCount(int* count) {
   *count = 1;
   return 0;

@@ -11,4 +11,6 @@ struct CudartLog {
   size_t shared, malloc_bytes;
   const void* kernel;
   int argument, attribute_value;
+  void *malloc_stream, *free_stream, *event_stream, *waiting_stream;
+  int frees, events;
 };

@@ -86,6 +86,12 @@ void launches_more(const kiln::Tensor&) {
 }
 KILN_OP(launches_more, "a");
 
+// What <<<...>>>(x.data<double>()) does to a tensor of f32: the launch has begun when its argument throws.
+void throws_in_an_argument(const kiln::Tensor& a) {
+  if (__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr) == 0) a.data<const double>();
+}
+KILN_OP(throws_in_an_argument, "a");
+
 struct Host {
   float data[12] = {};
   int64_t sizes[2] = {2, 3};
@@ -141,6 +147,27 @@ TEST(Front, LaunchErrorIsRaisedWhenTheOpReturns) {
   EXPECT_EQ(kiln_library()->call(op_named("launches"), arguments, 2, &result), 1);
   engine_log().next_error = 0;
   EXPECT_STREQ(kiln_library()->last_error(), "error: the fake engine was told to fail");
+}
+
+TEST(Front, ArgumentsThatThrowLoseNoLaterLaunch) {
+  Host a, b;
+  const KilnValue argument = a.value(), arguments[] = {a.value(), b.value()};
+  for (int i = 0; i < 40; i++)
+    ASSERT_EQ(kiln_library()->call(op_named("throws_in_an_argument"), &argument, 1, nullptr), 1) << i;
+  KilnValue result;
+  ASSERT_EQ(kiln_library()->call(op_named("launches"), arguments, 2, &result), 0) << kiln_library()->last_error();
+  result.as.tensor->release(result.as.tensor);
+}
+
+TEST(Front, ALaunchThatCannotBeBegunIsReported) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 16; i++) EXPECT_EQ(__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr), 0u);
+  EXPECT_EQ(__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr), 1u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("a kernel was not launched"));
+  Dim grid, block;
+  size_t shared;
+  void* stream;
+  for (int i = 0; i < 16; i++) EXPECT_EQ(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), 0);
 }
 
 TEST(Front, KilnLaunchPassesWhatBracketsCannot) {

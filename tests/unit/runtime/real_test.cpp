@@ -66,7 +66,10 @@ void wants_much(const kiln::Tensor&, int64_t bytes) {
 }
 KILN_OP(wants_much, "x, bytes");
 
-int call(uint32_t op, int64_t number) {
+kiln::Tensor makes(const kiln::Tensor& x) { return kiln::empty({16}, kiln::Dtype::f32, x.device()); }
+KILN_OP(makes, "x");
+
+int call(uint32_t op, int64_t number, KilnValue* results = nullptr) {
   int64_t size = 4, stride = 1;
   KilnTensor tensor{&size, &size, &stride, 1, KILN_F32, KILN_DEVICE_CUDA, 0, nullptr, nullptr};
   KilnValue arguments[2] = {};
@@ -74,7 +77,7 @@ int call(uint32_t op, int64_t number) {
   arguments[0].as.tensor = &tensor;
   arguments[1].type = KILN_TYPE_INT;
   arguments[1].as.i = number;
-  return kiln_library()->call(op, arguments, kiln_library()->ops[op].parameter_count, nullptr);
+  return kiln_library()->call(op, arguments, kiln_library()->ops[op].parameter_count, results);
 }
 
 TEST(Real, NothingIsRegisteredWhileLoading) {
@@ -130,6 +133,23 @@ TEST(Real, ALimitOfSharedMemoryIsRaisedOrRefused) {
   EXPECT_EQ(call(1, 1 << 20), 1);
   EXPECT_THAT(kiln_library()->last_error(), HasSubstr("1048576 bytes of shared memory"));
   EXPECT_EQ(cudart_log().last_error_reads, reads + 1);  // else the next call of anybody would report it
+}
+
+TEST(Real, AResultIsFreedInTheOrderOfTheStreamItWasMadeOn) {
+  int first = 0, second = 0;  // their addresses stand for streams
+  KilnValue made{};
+  kiln_library()->use_stream(&first);
+  ASSERT_EQ(call(2, 0, &made), 0) << kiln_library()->last_error();
+  EXPECT_EQ(cudart_log().malloc_stream, &first);
+  kiln_library()->use_stream(&second);
+  const int frees = cudart_log().frees;
+  made.as.tensor->release(made.as.tensor);
+  kiln_library()->use_stream(nullptr);
+  EXPECT_EQ(cudart_log().frees, frees + 1);
+  EXPECT_EQ(cudart_log().free_stream, &first) << "work on it may still use the memory";
+  EXPECT_EQ(cudart_log().event_stream, &second) << "so may work of the thread's new stream";
+  EXPECT_EQ(cudart_log().waiting_stream, &first);
+  EXPECT_EQ(cudart_log().events, 0);
 }
 
 TEST(Real, RuntimeCallsGoThroughTheTrampolines) {
