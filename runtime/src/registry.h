@@ -11,8 +11,8 @@ namespace kiln::detail {
 // The part of an op that is made when the library is loaded.
 struct OpState {
   KilnOpInfo info;
-  bool has_tensor;        // some argument is a tensor or a list of them
-  bool needs_torch_2_10;  // lists and strings cannot cross the shim of an older torch
+  bool has_tensor;         // some argument is a tensor or a list of them
+  bool needs_torch_2_10;   // lists and strings cannot cross the shim of an older torch
   char* no_backward_text;  // made at its first use (autograd.cpp)
 };
 
