@@ -27,6 +27,7 @@ from statistics import median, quantiles
 from typing import Dict, List
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import hidden_frames  # noqa: E402
 from builds import ARCH, SOURCES  # noqa: E402
 from sampling import in_turns, machine, seconds_of  # noqa: E402
 
@@ -54,6 +55,7 @@ class Stage:
     name: str  # "before", "after"
     folder: Path
     scratch: Path
+    for_torch: dict[str, str]  # what torch needs in the environment under valgrind
 
     @property
     def kiln(self) -> Path:
@@ -121,7 +123,7 @@ def python() -> str:
 def count_calls(stage: Stage, calls: int) -> dict[str, float]:
     """Instructions of one call, each way."""
     libraries = libraries_of(stage)
-    environment = stage.environment(stage.scratch / "warm")
+    environment = stage.environment(stage.scratch / "warm") | stage.for_torch
 
     def run(*counts: int) -> int:
         command = [python(), str(SOURCES.parent / "count_calls.py"), *libraries, *map(str, counts)]
@@ -288,6 +290,9 @@ def main() -> int:
     parser.add_argument(
         "--pairs", type=int, default=20, metavar="N", help="timed pairs; 0: no times (20)"
     )
+    parser.add_argument(
+        "--base-counts", type=Path, metavar="FILE", help="counts of BASE: read, or written there"
+    )
     parser.add_argument("--write", type=Path, metavar="DIR", help="write instructions.md there")
     given = parser.parse_args()
     if not shutil.which("valgrind"):
@@ -305,15 +310,21 @@ def main() -> int:
     facts = machine()
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="instructions.") as scratch:
+        for_torch = hidden_frames.environment(Path(scratch)) if given.calls else {}
         stages = []
         for name, folder in (("before", given.base), ("after", given.stage)):
             # Paths of one length, of one folder: a path's length is in every count.
             home = Path(scratch) / name[:1]
             home.mkdir()
             shutil.copytree(folder, home / "stage", symlinks=True)
-            stages.append(Stage(name, home / "stage", home))
+            stages.append(Stage(name, home / "stage", home, for_torch))
+        known = given.base_counts if given.base_counts and given.base_counts.is_file() else None
         with ThreadPoolExecutor(2) as pool:
-            both = list(pool.map(lambda stage: count_all(stage, given.calls), stages))
+            after = pool.submit(count_all, stages[1], given.calls)
+            before = json.loads(known.read_text()) if known else count_all(stages[0], given.calls)
+            both = [before, after.result()]
+        if given.base_counts and not known:
+            given.base_counts.write_text(json.dumps(both[0], indent=1) + "\n")
         counts = dict(zip(("before", "after"), both))
         times = timed(stages, given.pairs) if given.pairs else {}
     page = markdown(counts, times, given.names, facts)

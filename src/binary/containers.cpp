@@ -116,7 +116,7 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
 
 bool is_ar(Bytes bytes) { return text_of(bytes).starts_with(kArMagic); }
 bool is_zip(Bytes bytes) {
-  auto magic = read_at<uint32_t>(bytes, 0);
+  const uint32_t magic = read_at<uint32_t>(bytes, 0).value_or(0);
   return magic == kZipLocal || magic == kZipEnd;
 }
 

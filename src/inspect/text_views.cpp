@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -13,9 +14,9 @@ namespace kiln::inspect {
 namespace {
 
 std::string bar(uint64_t part, uint64_t whole, int width) {
-  double filled = whole ? static_cast<double>(part) * width / static_cast<double>(whole) : 0;
+  const double filled = whole ? static_cast<double>(part) * width / static_cast<double>(whole) : 0;
   std::string out;
-  for (int i = 0; i < static_cast<int>(filled + 0.5); ++i) out += "█";
+  for (long i = std::lround(filled); i > 0; --i) out += "█";
   if (out.empty() && part) out = "▏";
   return out;
 }
