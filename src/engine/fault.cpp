@@ -35,10 +35,27 @@ std::string_view access_name(Access access) {
   return access == Access::Read ? "read" : access == Access::Write ? "write" : "atomic";
 }
 
+// "tensor 'x'"; a tensor without a name is described in words by who made the launch.
+std::string tensor_text(std::string_view name) {
+  return name.find(' ') == name.npos ? fmt::format("tensor '{}'", name) : std::string(name);
+}
+
+std::string view_text(const Warp& warp, uint64_t data) {
+  const uint64_t tag = data >> 56;
+  if (tag == kSharedTag || tag == kLocalTag) {
+    return fmt::format("a View of {} memory", tag == kSharedTag ? "shared" : "local");
+  }
+  const auto region = warp.block->grid->memory.owner(data);
+  if (!region) return fmt::format("the View at 0x{:x}", data);
+  if (region->name && region->name[0]) return tensor_text(region->name);
+  return fmt::format("the View at 0x{:x}, in the allocation at 0x{:x} of size {} bytes", data, region->begin,
+                     grouped(region->end - region->begin));
+}
+
 std::string nearest_text(const Warp& warp, uint64_t address, uint32_t bytes, Access access) {
   auto region = warp.block->grid->memory.nearest(address);
   if (!region) return "the launch was given no memory at all";
-  std::string name = region->name && region->name[0] ? fmt::format(" (tensor '{}')", region->name) : "";
+  std::string name = region->name && region->name[0] ? fmt::format(" ({})", tensor_text(region->name)) : "";
   uint64_t size = region->end - region->begin;
   std::string allocation =
       fmt::format("the nearest allocation at 0x{:x} of size {} bytes{}", region->begin, grouped(size), name);
@@ -105,6 +122,13 @@ const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space spac
       text += nearest_text(warp, address, bytes, access);
   }
   return warp.fault(op, kIllegalAddress, lane, text);
+}
+
+const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size, int64_t dimension,
+                              uint64_t data) {
+  return warp.fault(op, kIllegalAddress, lane,
+                    fmt::format("Index out of bounds: index {} of {} in dimension {} of {}\n{}", index, size, dimension,
+                                view_text(warp, data), where(warp, *op, lane)));
 }
 
 const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,

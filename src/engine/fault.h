@@ -64,6 +64,9 @@ enum class Access : uint8_t { Read, Write, Atomic };
 
 const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
                         uint32_t bytes);
+// The index of a View whose elements begin at `data`.
+const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size, int64_t dimension,
+                              uint64_t data);
 const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
                      uint32_t bytes);
 

@@ -15,9 +15,10 @@ constexpr size_t kFarthest = 16;  // Ops between a load and its reader
 bool reads(const Op& op, uint32_t offset) { return op.a == offset || op.b == offset || op.c == offset; }
 
 // Neither writes memory nor stops: a load may be done behind it as well as before it. The address of the load does not
-// change, for it is of base and step.
+// change, for it is of base and step. (A check of another index may stop the launch; the load then was for nothing.)
 bool may_be_passed(const Op& op) {
-  return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run);
+  return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run) ||
+         is_index_check(op.run);
 }
 
 bool is_global_by_steps(const Op& op) {

@@ -24,6 +24,7 @@ struct LoadFusion {
 std::span<const LoadFusion> float_load_fusions();
 Handler plain_load_32();                  // 32 lanes of 4 bytes
 bool is_scalar_load_32(Handler handler);  // one value of 4 bytes
+bool is_index_check(Handler handler);     // of a View
 
 // Bit of Op::y on a load: one Op of the same stretch reads the value and nothing else does.
 constexpr uint8_t kReadOnce = 1;

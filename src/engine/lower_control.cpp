@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do branches, returns, barriers and checks run? (PTX ISA 9.7.12, 9.7.13)
+// How do branches, returns and barriers run? (PTX ISA 9.7.12, 9.7.13)
 #include <fmt/format.h>
 
 #include <bit>
 #include <vector>
 
-#include "engine/affine.h"
 #include "engine/control.h"
 #include "engine/fault.h"
 #include "engine/fuse.h"
@@ -278,71 +277,12 @@ const Op* run_warp_barrier(Warp& warp, const Op* op) {
   return warp.converged(op, members) ? op + 1 : nullptr;
 }
 
-const Op* run_check_bounds(Warp& warp, const Op* op) {
-  const int64_t *index = warp.lanes<int64_t>(op->a), *size = warp.lanes<int64_t>(op->b);
-  const uint32_t index_step = op->x ? 0 : 1, size_step = op->y ? 0 : 1;
-  uint64_t bad = 0;
-  if (index_step && !size_step) {
-    const uint64_t limit = static_cast<uint64_t>(size[0] < 0 ? 0 : size[0]);
-    for (uint32_t i = 0; i < kWarpSize; ++i) bad |= static_cast<uint64_t>(static_cast<uint64_t>(index[i]) >= limit);
-    if (!bad) return op + 1;
-  }
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    if (!(warp.mask >> i & 1)) continue;
-    int64_t at = index[i * index_step], limit = size[i * size_step];
-    if (at >= 0 && at < limit) continue;
-    return warp.fault(op, kIllegalAddress, i,
-                      fmt::format("Index out of bounds: index {} in dimension {} of size {}\n{}", at, op->imm, limit,
-                                  where(warp, *op, i)));
-  }
-  return op + 1;
-}
-
 }  // namespace
 
 bool warp_barrier(Lowering& l) {
   uint32_t members;
   if (!l.lanes(l.operand(0), ptx::Type::b32, &members)) return false;
   l.emit(&run_warp_barrier).a = members;
-  return true;
-}
-
-namespace {
-
-// The index rises from lane to lane: inside when its ends are.
-const Op* run_check_bounds_affine(Warp& warp, const Op* op) {
-  int64_t first, last, size = *warp.lanes<int64_t>(op->b);
-  if (affine_ends<int64_t>(affine_at(warp, op->a), &first, &last) && first >= 0 && last >= 0 && first < size &&
-      last < size) {
-    return op + 1;
-  }
-  materialize(warp, op->a);
-  Op on_lanes = *op;
-  on_lanes.a += kAffineLanes;
-  return run_check_bounds(warp, &on_lanes) ? op + 1 : nullptr;
-}
-
-}  // namespace
-
-bool check_bounds(Lowering& l) {
-  Source index, size;
-  AffineTerm index_term, size_term;
-  if (l.affine_term(l.operand(0), ptx::Type::s64, &index_term, &index) && index_term.affine &&
-      l.affine_term(l.operand(1), ptx::Type::s64, &size_term, &size) && !size_term.affine) {
-    Op& op = l.emit(&run_check_bounds_affine);
-    op.a = index_term.offset;
-    op.b = size.offset;
-    op.y = 1;
-    op.imm = static_cast<int64_t>(l.operand(2).bits);
-    return true;
-  }
-  if (!l.source(l.operand(0), ptx::Type::s64, &index) || !l.source(l.operand(1), ptx::Type::s64, &size)) return false;
-  Op& op = l.emit(&run_check_bounds);
-  op.a = index.offset;
-  op.b = size.offset;
-  op.x = index.uniform;
-  op.y = size.uniform;
-  op.imm = static_cast<int64_t>(l.operand(2).bits);
   return true;
 }
 

@@ -191,8 +191,10 @@ void Lowering::count_definitions() {
   };
   for (const ptx::Instruction& ins : body_.instructions) {
     // Every operand that a form may write stands first; a second one (d|p) may follow. Counting a register that is only
-    // read costs speed and no correctness, so that no list of exceptions is needed here beyond the stores.
-    if (ins.operands.empty() || ins.mnemonic == "st" || ins.mnemonic == "call" || ins.mnemonic == "red") {
+    // read costs speed and no correctness, so that no list of exceptions is needed here beyond the stores
+    // and the checks of indices.
+    if (ins.operands.empty() || ins.mnemonic == "st" || ins.mnemonic == "call" || ins.mnemonic == "red" ||
+        ins.mnemonic == "kiln") {
       for (const ptx::Operand& o : ins.operands) {
         if (ins.mnemonic == "call") define(o);
       }

@@ -12,10 +12,10 @@ namespace {
 
 // These never park, branch or yield. What is not named here ends a stretch: costs speed and no correctness.
 constexpr std::string_view kStraight[] = {
-    "abs", "add", "and", "bfe",  "bfi",  "bfind", "brev", "clz",   "cnot",  "copysign", "cos", "cvt",  "cvta",
-    "div", "ex2", "fma", "fns",  "ld",   "lg2",   "lop3", "mad",   "max",   "min",      "mov", "mul",  "mul24",
-    "neg", "not", "or",  "popc", "prmt", "rcp",   "rem",  "rsqrt", "sad",   "selp",     "set", "setp", "shf",
-    "shl", "shr", "sin", "slct", "sqrt", "st",    "sub",  "tanh",  "testp", "xor"};
+    "abs",   "add", "and", "bfe", "bfi",  "bfind", "brev", "clz",  "cnot",  "copysign", "cos",  "cvt", "cvta",
+    "div",   "ex2", "fma", "fns", "kiln", "ld",    "lg2",  "lop3", "mad",   "max",      "min",  "mov", "mul",
+    "mul24", "neg", "not", "or",  "popc", "prmt",  "rcp",  "rem",  "rsqrt", "sad",      "selp", "set", "setp",
+    "shf",   "shl", "shr", "sin", "slct", "sqrt",  "st",   "sub",  "tanh",  "testp",    "xor"};
 
 bool is_straight(const ptx::Instruction& ins) {
   return ins.guard == ptx::kNoRegister && std::binary_search(std::begin(kStraight), std::end(kStraight), ins.mnemonic);
@@ -44,7 +44,7 @@ void Lowering::find_stretches() {
     const ptx::Instruction& ins = code[i];
     const bool straight = is_straight(ins);
     if (is_label[i] || !straight) ++stretch;
-    const bool writes = straight && ins.mnemonic != "st";
+    const bool writes = straight && ins.mnemonic != "st" && ins.mnemonic != "kiln";
     for (size_t k = writes ? 1 : 0; k < ins.operands.size(); ++k) {
       each_register(ins.operands[k], [&](uint32_t reg) {
         ++uses_[reg];

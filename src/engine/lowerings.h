@@ -141,6 +141,7 @@ bool yield_warp(Lowering&);
 bool barrier(Lowering&);
 bool barrier_reduce(Lowering&);
 bool warp_barrier(Lowering&);
+// lower_view_check.cpp
 bool check_bounds(Lowering&);
 // lower_call.cpp
 bool call(Lowering&);

@@ -173,6 +173,18 @@ std::optional<Region> MemoryMap::find(uint64_t address, uint64_t bytes, bool wri
   return std::nullopt;
 }
 
+std::optional<Region> MemoryMap::owner(uint64_t address) const {
+  const Region* empty = nullptr;
+  for (const Region& region : regions_) {
+    if (region.holds(address, 1)) return region;
+    if (region.begin == address && region.end == address) empty = &region;
+  }
+  if (empty) return *empty;
+  auto allocations = heap();
+  if (const Region* region = find_in(*allocations, address); region && region->holds(address, 1)) return *region;
+  return std::nullopt;
+}
+
 std::optional<Region> MemoryMap::nearest(uint64_t address) const {
   std::optional<Region> best;
   nearest_in(&best, regions_, address);

@@ -81,6 +81,8 @@ class MemoryMap {
   void refresh(std::shared_ptr<const std::vector<Region>> heap);
   // The region that holds the bytes and allows the access, or nothing.
   std::optional<Region> find(uint64_t address, uint64_t bytes, bool write) const;
+  // For messages: the tensor or allocation that an address belongs to, also one without a byte.
+  std::optional<Region> owner(uint64_t address) const;
   // For messages: the nearest region, or nothing when there is none at all.
   std::optional<Region> nearest(uint64_t address) const;
 

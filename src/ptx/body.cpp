@@ -7,6 +7,7 @@
 
 #include "ptx/cursor.h"
 #include "ptx/parser.h"
+#include "ptx/view_check.h"
 
 namespace kiln::ptx {
 namespace {
@@ -42,6 +43,8 @@ class BodyReader {
   struct Scope {
     std::unordered_map<std::string_view, RegisterRange> registers;
     std::unordered_map<std::string_view, std::string_view> renamed;  // variables whose name an earlier scope has taken
+    ScopeStart start;
+    bool has_view_check = false;
   };
 
   bool statement() {
@@ -50,12 +53,14 @@ class BodyReader {
     if (token.is('{')) {
       if (scopes_.size() >= kMaxNesting) return cursor_.fail("braces nest too deeply");
       cursor_.take();
-      scopes_.emplace_back();
+      scopes_.emplace_back().start = {body_.instructions.size(), body_.registers.size(), body_.variables.size(),
+                                      body_.labels.size()};
       return true;
     }
     if (token.is('}')) {
       if (scopes_.size() == 1) return cursor_.fail("a '}' without its '{'");
       cursor_.take();
+      if (scopes_.back().has_view_check) fold_view_checks(scopes_.back().start, caller_, &body_);
       scopes_.pop_back();
       return true;
     }
@@ -94,7 +99,7 @@ class BodyReader {
   bool directive() {
     Token token = cursor_.take();
     if (token.text == "reg") return registers();
-    if (token.text == "loc") return cursor_.location(token, &source_);
+    if (token.text == "loc") return cursor_.location(token, &source_, &caller_);
     if (token.text == "pragma") return cursor_.skip_to_semicolon();
     if (auto space = space_named(token.text)) {
       do {
@@ -155,6 +160,7 @@ class BodyReader {
     }
     RegisterRange range{static_cast<uint32_t>(body_.registers.size()), static_cast<uint32_t>(count), type};
     scopes_.back().registers[name] = range;
+    scopes_.back().has_view_check |= is_view_check(name);
     for (uint32_t i = 0; i < std::max<uint64_t>(count, 1); ++i) {
       body_.registers.push_back({name, count ? static_cast<int32_t>(i) : -1, type});
     }
@@ -367,6 +373,7 @@ class BodyReader {
   std::vector<Scope> scopes_;
   std::unordered_set<std::string_view> variable_names_;
   SourceLine source_;
+  SourceLine caller_;  // of the function that source_ was inlined from; file 0: it is not inlined
 };
 
 }  // namespace

@@ -242,10 +242,19 @@ bool Cursor::initializer(Variable* variable) {
   return true;
 }
 
-bool Cursor::location(const Token& at, SourceLine* source) {
+bool Cursor::inlined_at(SourceLine* caller) {
+  uint64_t file = 0, line = 0, column = 0;
+  if (!expect_unsigned(&file) || !expect_unsigned(&line) || !expect_unsigned(&column)) return false;
+  caller->file = static_cast<uint32_t>(file);
+  caller->line = static_cast<uint32_t>(line);
+  return true;
+}
+
+bool Cursor::location(const Token& at, SourceLine* source, SourceLine* caller) {
   uint64_t file = 0, line = 0, column = 0;
   if (!expect_unsigned(&file) || !expect_unsigned(&line) || !expect_unsigned(&column)) return false;
   bool inlined = false;
+  *caller = {};
   while (accept(',')) {
     std::string_view word;
     if (!expect_word(&word)) return false;
@@ -257,10 +266,7 @@ bool Cursor::location(const Token& at, SourceLine* source) {
       }
     } else if (word == "inlined_at") {
       inlined = true;
-      uint64_t ignored = 0;
-      for (int i = 0; i < 3; ++i) {
-        if (!expect_unsigned(&ignored)) return false;
-      }
+      if (!inlined_at(caller)) return false;
     } else {
       return fail_at(at, "an attribute of .loc that is not known");
     }
@@ -268,10 +274,7 @@ bool Cursor::location(const Token& at, SourceLine* source) {
     if (current_.is_word("inlined_at")) {
       take();
       inlined = true;
-      uint64_t ignored = 0;
-      for (int i = 0; i < 3; ++i) {
-        if (!expect_unsigned(&ignored)) return false;
-      }
+      if (!inlined_at(caller)) return false;
     }
   }
   source->file = static_cast<uint32_t>(file);

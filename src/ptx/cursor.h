@@ -41,11 +41,13 @@ class Cursor {
   // `.align 8 .b8 name[3][4]`, after the state space; `vector`, `count` and `name` are filled in.
   bool declarator(Variable* variable);
   bool initializer(Variable* variable);
-  bool location(const Token& at, SourceLine* source);
+  // `caller`: where the function that the line belongs to was called; file 0 when it was not inlined.
+  bool location(const Token& at, SourceLine* source, SourceLine* caller);
   bool parameters(std::vector<Variable>* out);
 
  private:
   bool initial_value(Variable* variable, uint32_t depth);
+  bool inlined_at(SourceLine* caller);
 
   Lexer lexer_;
   Token current_;

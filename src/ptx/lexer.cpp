@@ -24,11 +24,6 @@ bool Lexer::skip_blanks() {
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
       ++at_;
     } else if (c == '/' && text_.substr(at_, 2) == "//") {
-      size_t word = text_.find_first_not_of(" \t", at_ + 2);
-      if (word != text_.npos && text_.substr(word, 5) == "kiln.") {
-        at_ = word;
-        return true;
-      }
       size_t end = text_.find('\n', at_);
       at_ = end == text_.npos ? text_.size() : end;
     } else if (c == '/' && text_.substr(at_, 2) == "/*") {

@@ -28,8 +28,6 @@ struct Token {
   bool is_dotted(std::string_view word) const { return kind == TokenKind::Dotted && text == word; }
 };
 
-// A comment that begins with "kiln." is not skipped: `// kiln.bounds %rd1, %rd2, 0;` reads as the instruction that
-// follows the slashes. Assemblers other than this one see a comment.
 class Lexer {
  public:
   explicit Lexer(std::string_view text, uint32_t first_line = 1) : text_(text), line_(first_line) {}

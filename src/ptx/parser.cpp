@@ -53,7 +53,7 @@ class ModuleReader {
     if (token.text == "file") return file();
     if (token.text == "loc") {
       SourceLine ignored;
-      return cursor_.location(token, &ignored);
+      return cursor_.location(token, &ignored, &ignored);
     }
     if (token.text == "pragma") return cursor_.skip_to_semicolon();
     if (token.text == "section") return section();

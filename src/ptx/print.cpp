@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ptx/parser.h"
+#include "ptx/view_check.h"
 
 namespace kiln::ptx {
 namespace {
@@ -130,6 +131,10 @@ std::string print(const Operand& o, const Body& body) {
 std::string print(const Instruction& ins, const Body& body) {
   std::string out;
   if (ins.guard != kNoRegister) out = fmt::format("@{}{} ", ins.guard_negated ? "!" : "", register_name(ins.guard));
+  if (ins.mnemonic == "kiln" && ins.operands.size() == 4) {
+    return view_check_text(print(ins.operands[0], body), print(ins.operands[1], body), print(ins.operands[2], body),
+                           ins.operands[3].bits);
+  }
   out += ins.text();
   if (ins.mnemonic != "call") return out + (ins.operands.empty() ? "" : " " + joined(ins.operands, body)) + ";";
   const auto first = ins.operands.begin(), target = first + ins.call_results;
@@ -168,7 +173,7 @@ std::string print(const Body& body) {
     const Instruction& ins = body.instructions[i];
     if (!same(ins.source, source)) out += location(ins.source);
     source = ins.source;
-    out += (ins.mnemonic == "kiln" ? "// " : "") + print(ins, body) + "\n";
+    out += print(ins, body) + "\n";
   }
   return out;
 }

@@ -120,6 +120,12 @@ def test_it_is_small_and_for_every_python(wheel):
     assert {"my_ext/_ops.pyi", "my_ext/py.typed", "my_ext/libmy_ext.so"} <= set(names)
 
 
+def test_its_indices_are_checked(wheel, tmp_path):
+    with zipfile.ZipFile(wheel[0]) as packed:
+        packed.extract("my_ext/libmy_ext.so", tmp_path)
+    assert "kiln_bounds_0" in kiln("inspect", tmp_path / "my_ext/libmy_ext.so", "--ptx").stdout
+
+
 def test_tried_where_no_kiln_is(wheel):
     tried = [one for one in wheel[1]["findings"] if one["area"] == "try"]
     assert [one["verdict"] for one in tried] == ["good"]

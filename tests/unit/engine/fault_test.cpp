@@ -89,30 +89,6 @@ TEST(Fault, SharedAndLocalMemoryHaveEnds) {
   EXPECT_EQ(local.launch("k", {}, uint64_t{0}).code, kIllegalAddress);
 }
 
-TEST(Fault, KilnBoundsTellsIndexSizeAndDimension) {
-  for (bool for_rows : {false, true}) {
-    Session session(kernel_text("u64 n", R"(
-      ld.param.u64 %rd1, [n];
-      mov.u32 %r1, %tid.x;
-      cvt.u64.u32 %rd2, %r1;
-      // kiln.bounds %rd2, %rd1, 2;
-    )"));
-    session.for_rows = for_rows;
-    EXPECT_EQ(session.launch("k", {{1, 1, 1}, {32, 1, 1}}, uint64_t{32}).code, 0);
-    LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {32, 1, 1}}, uint64_t{30});
-    EXPECT_EQ(outcome.code, kIllegalAddress);
-    EXPECT_THAT(outcome.text, HasSubstr("index 30 in dimension 2 of size 30"));
-    EXPECT_THAT(outcome.text, HasSubstr("by thread (30,0,0)"));
-  }
-}
-
-TEST(Fault, KilnBoundsTakesImmediatesAndSeesNegativeIndices) {
-  Session session(kernel_text("u64 n", "mov.u64 %rd1, -1;\n// kiln.bounds %rd1, 8, 0;\n"));
-  EXPECT_THAT(session.launch("k", {}, uint64_t{0}).text, HasSubstr("index -1 in dimension 0 of size 8"));
-  Session good(kernel_text("u64 n", "// kiln.bounds 7, 8, 0;\n"));
-  EXPECT_EQ(good.launch("k", {}, uint64_t{0}).code, 0);
-}
-
 TEST(Fault, InactiveLanesAreNotChecked) {
   Session session(kernel_text("u64 p", R"(
     ld.param.u64 %rd1, [p];

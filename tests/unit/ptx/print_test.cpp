@@ -90,7 +90,7 @@ TEST(Print, EveryKindOfOperand) {
   ld.global.v2.b32 {%r1, _}, [%rd1+-16];
   vadd.s32.u32.s32 %r3, %r1.b2, %r2.h1;
   cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r1+8];
-  // kiln.bounds %rd1, %rd2, 0;
+  { .reg .pred kiln_bounds_3; .reg .b64 kiln_base; mov.b64 kiln_base, %rd0; setp.ge.u64 kiln_bounds_3, %rd1, %rd2; }
   t: .branchtargets $end, $end;
   brx.idx %r1, t;
 $end:

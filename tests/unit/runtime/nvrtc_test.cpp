@@ -45,8 +45,8 @@ TEST(Nvrtc, CompilesTheAuthorsHeader) {
   ptx_size(program, &size);
   std::string result(size, 0);
   ptx(program, result.data());
-  // The mark that the engine reads as a check of an index.
-  EXPECT_NE(result.find("// kiln.bounds "), std::string::npos) << result;
+  // The code that the engine reads as a check of an index.
+  EXPECT_NE(result.find("setp.ge.u64 kiln_bounds_1, "), std::string::npos) << result;
 }
 
 }  // namespace

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are the indices of a kiln::View checked? (What it looks like in PTX: ptx/view_check.h.)
+//
+// Most indices are the same for a warp, or rise by one step from lane to lane: then one or two comparisons do for all
+// lanes. The address of the data serves the message alone.
+#include <bit>
+
+#include "engine/affine.h"
+#include "engine/fault.h"
+#include "engine/fuse.h"
+#include "engine/lanes.h"
+#include "engine/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+// How a value is kept: Op::x of the index, y of the size, z of the data.
+enum Kept : uint8_t { kLanes, kScalar, kSteps };
+
+template <class T>
+T value_at(Warp& warp, uint32_t offset, uint8_t kept, uint32_t lane) {
+  if (kept != kSteps) return warp.lanes<T>(offset)[kept == kScalar ? 0 : lane];
+  const Affine& value = affine_at(warp, offset);
+  if (value.state == AffineState::Lanes) return warp.lanes<T>(offset + kAffineLanes)[lane];
+  return static_cast<T>(value.base + value.step * lane);
+}
+
+bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size; }
+
+// Every active lane by itself.
+[[gnu::noinline]] const Op* check_lanes(Warp& warp, const Op* op) {
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const auto index = value_at<int64_t>(warp, op->a, op->x, lane), size = value_at<int64_t>(warp, op->b, op->y, lane);
+    if (is_inside(index, size)) continue;
+    return index_out_of_bounds(warp, op, lane, index, size, op->imm, value_at<uint64_t>(warp, op->c, op->z, lane));
+  }
+  return op + 1;
+}
+
+const Op* run_check_scalar(Warp& warp, const Op* op) {
+  const bool inside = is_inside(*warp.lanes<int64_t>(op->a), *warp.lanes<int64_t>(op->b));
+  return inside ? op + 1 : check_lanes(warp, op);
+}
+
+// Inside when the first and the last active lane are, unless a lane between them wraps around.
+const Op* run_check_steps(Warp& warp, const Op* op) {
+  const Affine& index = affine_at(warp, op->a);
+  int64_t first, last;
+  const int64_t size = *warp.lanes<int64_t>(op->b);
+  if (affine_ends<int64_t>(index, &first, &last)) {
+    if (is_inside(first, size) && is_inside(last, size)) return op + 1;
+    const auto step = static_cast<int64_t>(index.step);
+    last = first + step * (31 - std::countl_zero(warp.mask));
+    first += step * std::countr_zero(warp.mask);
+    if (is_inside(first, size) && is_inside(last, size)) return op + 1;
+  }
+  return check_lanes(warp, op);
+}
+
+const Op* run_check_lanes(Warp& warp, const Op* op) {
+  const int64_t* index = warp.lanes<int64_t>(op->a);
+  const int64_t size = *warp.lanes<int64_t>(op->b);
+  // As numbers without sign, those below 0 are beyond every size.
+  const uint64_t limit = static_cast<uint64_t>(size < 0 ? 0 : size);
+  uint64_t outside = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) outside |= uint64_t{static_cast<uint64_t>(index[i]) >= limit};
+  return outside ? check_lanes(warp, op) : op + 1;
+}
+
+// A scalar or a value of base and step as it is, else lanes.
+bool keep(Lowering& l, const ptx::Operand& operand, uint32_t* offset, uint8_t* kept) {
+  AffineTerm term;
+  Source source;
+  if (l.affine_term(operand, ptx::Type::s64, &term, &source)) {
+    *offset = term.offset;
+    *kept = term.affine ? kSteps : kScalar;
+    return true;
+  }
+  if (!l.source(operand, ptx::Type::s64, &source)) return false;
+  *offset = source.offset;
+  *kept = source.uniform ? kScalar : kLanes;
+  return true;
+}
+
+Handler handler_of(uint8_t index, uint8_t size) {
+  if (size != kScalar) return &check_lanes;
+  return index == kScalar ? &run_check_scalar : index == kSteps ? &run_check_steps : &run_check_lanes;
+}
+
+}  // namespace
+
+bool is_index_check(Handler handler) {
+  return handler == &run_check_scalar || handler == &run_check_steps || handler == &run_check_lanes ||
+         handler == &check_lanes;
+}
+
+bool check_bounds(Lowering& l) {
+  Op made;
+  if (!keep(l, l.operand(0), &made.a, &made.x) || !keep(l, l.operand(1), &made.b, &made.y) ||
+      !keep(l, l.operand(2), &made.c, &made.z)) {
+    return false;
+  }
+  Op& op = l.emit(handler_of(made.x, made.y));
+  op.a = made.a;
+  op.b = made.b;
+  op.c = made.c;
+  op.x = made.x;
+  op.y = made.y;
+  op.z = made.z;
+  op.imm = static_cast<int64_t>(l.operand(3).bits);
+  return true;
+}
+
+}  // namespace kiln::engine
