@@ -48,7 +48,7 @@ def check_message(text: str, source: Path, index: str = "index 4 of 4 in dimensi
     assert re.search(r"by thread \(\d+,0,0\) in block \(\d+,0,0\)", text), text
 
 
-@pytest.mark.parametrize("arch", ["", "9.0a", "8.0;9.0"])
+@pytest.mark.parametrize("arch", ["", "9.0a"])
 def test_a_built_library_and_a_call_of_it(command, source, arch):
     path = source("views.cu", f"views_{re.sub('[^0-9a]', '_', arch)}.cu")
     library = build(command, path, *(["--arch", arch] if arch else []))["library"]
@@ -126,7 +126,7 @@ def test_load_inline(command, sources):
 
 def test_the_edit_lane(command, source):
     path = source("views.cu", "edited.cu")
-    text = path.read_text()
+    text = path.read_text().partition("// Writes to")[0]  # the first op: NVRTC compiles the others differently
     lanes = []
     for factor in (2, 3, 4):
         path.write_text(text.replace("* 2.0f", f"* {factor}.0f"))
@@ -143,7 +143,8 @@ def test_checks_can_be_left_out(command, source, tmp_path):
     path = source("views.cu", "unchecked.cu")
     library = build(command, path, "-D", "KILN_NO_CHECKS")["library"]
     assert checks_in(command, library) == 0
-    assert "result: f32 3x4" in run(command, "call", library, "shift", "arange:f32:3x4", "1")
+    text = run(command, "call", library, "shift", "arange:f32:3x4", "1", code=1)
+    assert "Invalid __global__ read" in text and "Index" not in text, "the last row ends with the tensor"
     assert checks_in(command, build(command, path)["library"]) > 0, "the define belongs to what is built"
 
     project = tmp_path / "project"
@@ -158,4 +159,4 @@ def test_checks_can_be_left_out(command, source, tmp_path):
         ("unchecked_define", {"defines": {"KILN_NO_CHECKS": 1}}),
         ("unchecked_flag", {"extra_cuda_cflags": ["-DKILN_NO_CHECKS"]}),
     ):
-        assert kiln.load(name, [str(path)], **words).shift(x, 1).shape == x.shape
+        assert "Invalid __global__ read" in raised(kiln.load(name, [str(path)], **words).shift, x, 1)
