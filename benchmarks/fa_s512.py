@@ -10,12 +10,14 @@ run, in random order, with a cold L2.
 A sample is one call between two CUDA events. Before it the stream is held by a sleep and by a write of twice the L2, so
 that the call is enqueued when the GPU gets to it: the events see the kernel and not its launch. FLOPs are 4 B H S S D,
 half of that when causal. A ratio is the other's median time over this kernel's; above 1 is faster than torch. Errors are the
-largest against fp64, over the first batches.
+largest against fp64, over the first batches. A second table times forward and backward together, as a training step has
+them; --no-training leaves it out.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import random
 import statistics
@@ -116,8 +118,26 @@ CASES = [
 ]
 
 
-def samples(calls: list[Callable], flush: torch.Tensor, rounds: int) -> list[list[float]]:
-    """Milliseconds of each call."""
+@dataclass
+class Training:
+    """Forward and backward; the forward is this kernel's, the backward that of torch that attention.py chooses."""
+
+    case: str
+    backward: str
+    us: float
+    cudnn_us: float
+    flash_us: float
+    ratio_to_cudnn: float
+    low: float  # 95 % interval of that ratio
+    high: float
+    ratio_to_flash: float
+
+
+TRAINED = [case for case in CASES if case.batch == 32 and not case.portable]
+
+
+def samples(calls: list[Callable], flush: torch.Tensor, rounds: int, sleep: int = 400_000) -> list[list[float]]:
+    """Milliseconds of each call. sleep: cycles, longer than the host takes to enqueue a call."""
     order, choose = list(range(len(calls))), random.Random(0)
     for call in calls:
         for _ in range(3):
@@ -128,7 +148,7 @@ def samples(calls: list[Callable], flush: torch.Tensor, rounds: int) -> list[lis
         choose.shuffle(order)
         for i in order:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda._sleep(400_000)  # cycles: longer than the host takes to enqueue the rest
+            torch.cuda._sleep(sleep)
             flush.zero_()
             start.record()
             calls[i]()
@@ -187,11 +207,59 @@ def measure(module, case: Case, flush: torch.Tensor, rounds: int) -> Row:
                flashs / own, error, of_flash, case.bar, case.against)  # fmt: skip
 
 
+def attention_of(module) -> tuple[Callable, Callable]:
+    """The function with gradients, and the rule that says whether its backward is cuDNN's."""
+    spec = importlib.util.spec_from_file_location("fa_s512_attention", ROOT / "kernels" / "fa_s512" / "attention.py")
+    source = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(source)
+    return source.attach(module), source.cudnn_has_backward
+
+
+def train(attention: Callable, by_cudnn: Callable, case: Case, flush: torch.Tensor, rounds: int) -> Training:
+    make = torch.Generator("cuda").manual_seed(0)
+    shape = (case.batch, case.heads, case.length, case.head_dim)
+    q, k, v, grad = (torch.randn(shape, device="cuda", generator=make).bfloat16() for _ in range(4))
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    forwards = [
+        lambda: attention(q, k, v, is_causal=case.causal),
+        sdpa(SDPBackend.CUDNN_ATTENTION, q, k, v, case.causal),
+        sdpa(SDPBackend.FLASH_ATTENTION, q, k, v, case.causal),
+    ]
+    calls = [lambda forward=forward: torch.autograd.grad(forward(), leaves, grad) for forward in forwards]
+    mine, theirs = calls[0](), calls[2]()
+    for name, a, b in zip("qkv", mine, theirs):
+        apart = (a.float() - b.float()).abs().max().item() / b.float().abs().max().item()
+        if not apart < 0.05:
+            raise SystemExit(f"error: the gradient of {name} is wrong at {case.name}, by {apart:.3g} of its largest")
+    ms = samples(calls, flush, rounds, sleep=4_000_000)
+    own, cudnn, flash = (statistics.median(m) for m in ms)
+    low, high = interval_of_ratio(ms[1], ms[0])
+    backward = "cuDNN" if by_cudnn(q, k, v, case.causal) else "flash"
+    return Training(case.name, backward, own * 1e3, cudnn * 1e3, flash * 1e3, cudnn / own, low, high, flash / own)
+
+
+def training_table(module, only: str, flush: torch.Tensor, rounds: int, say: Callable[[str], None]) -> list[Training]:
+    attention, by_cudnn = attention_of(module)
+    say("\nForward and backward together\n")
+    say("| case | backward of | us | SDPA cuDNN us | SDPA flash us | of cuDNN | 95 % | of flash |")
+    say("|" + "---|" * 8)
+    rows = []
+    for case in TRAINED:
+        if only not in case.name:
+            continue
+        r = train(attention, by_cudnn, case, flush, rounds)
+        rows.append(r)
+        say(f"| {r.case} | {r.backward} | {r.us:.1f} | {r.cudnn_us:.1f} | {r.flash_us:.1f} | {r.ratio_to_cudnn:.3f} | "
+              f"{r.low:.3f} to {r.high:.3f} | {r.ratio_to_flash:.2f} |")  # fmt: skip
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("-D", dest="defines", action="append", default=[], metavar="K=V", help="define, as BLOCK_N=64")
+    parser.add_argument("--no-training", action="store_true", help="leave out forward and backward together")
     parser.add_argument("--out", type=Path, help="write fa_s512.md and fa_s512.json there")
     args = parser.parse_args()
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
@@ -221,12 +289,14 @@ def main() -> int:
         say(f"| {r.case} | {r.us:.1f} | {r.tflops:.0f} | {r.cudnn_us:.1f} | {r.cudnn_tflops:.0f} | "
               f"{r.ratio_to_cudnn:.3f} | {r.low:.3f} to {r.high:.3f} | {r.verdict} | {r.ratio_to_flash:.2f} | "
               f"{r.max_error:.3g} | {r.max_error_of_flash:.3g} |")  # fmt: skip
+    trained = [] if args.no_training else training_table(module, args.only, flush, args.rounds, say)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         facts = machine()
         head = f"{HEAD}\n{', '.join(f'{name} {value}' for name, value in facts.items())}.\n"
         (args.out / "fa_s512.md").write_text("\n".join([head, lines[0], "", *lines[1:]]) + "\n")
-        found = {"machine": facts, "defines": args.defines, "rows": [asdict(r) for r in rows]}
+        found = {"machine": facts, "defines": args.defines, "rows": [asdict(r) for r in rows],
+                 "training": [asdict(r) for r in trained]}
         (args.out / "fa_s512.json").write_text(json.dumps(found, indent=1) + "\n")
     return 0 if all(r.met and r.exact for r in rows) else 1
 

@@ -48,7 +48,7 @@ class Call:
         return found
 
     def named_tensors(self) -> Iterator[tuple[str, Any, bool]]:
-        """(name, tensor, is_written) of each tensor, in the order of tensors(); those of a list are xs[0], xs[1], ..."""
+        """(name, tensor, is_written) of each tensor, in the order of tensors(). Those of a list: xs[0], xs[1]."""
         arguments = [] if self.overload is None else [argument.name for argument in self.overload._schema.arguments]
         for key, value in self.slots():
             name = key if isinstance(key, str) else arguments[key] if key < len(arguments) else f"argument {key}"

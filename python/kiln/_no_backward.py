@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does a traced op without a backward do when a gradient is asked for? It raises, as an eager one does.
 
-An eager call needs nothing from here: the op's library marks its results (runtime/src/autograd.cpp). torch.compile never
-runs the op while it traces, but asks for its Python kernels, which eager calls do not pay for.
+An eager call needs nothing from here: the op's library marks its results (runtime/src/autograd.cpp). torch.compile
+never runs the op while it traces, but asks for its Python kernels, which eager calls do not pay for.
 """
 
 from __future__ import annotations

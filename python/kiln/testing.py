@@ -9,6 +9,7 @@ no right to change.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -199,12 +200,10 @@ class _Runner:
         results = check.results(call)
         for index in results if len(results) > 1 else []:
             name = f"gradients of result {index}"
-            yield self.gradient_row(name, lambda index=index: check.check(call, only=index))  # type: ignore[misc]
+            yield self.gradient_row(name, functools.partial(check.check, call, only=index))
         for variant in variants:
             name, layout = f"gradients, {variant.name}", variant.name if variant.name in LAYOUTS else ""
-            given = variant.call
-            assert given is not None
-            yield self.gradient_row(name, lambda given=given, layout=layout: check.check(given, layout))  # type: ignore[misc]
+            yield self.gradient_row(name, functools.partial(check.check, variant.call, layout))
 
     def gradient_row(self, name: str, check: Callable[[], Any]) -> Row:
         try:

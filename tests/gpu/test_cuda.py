@@ -195,23 +195,3 @@ def call(library: str, *arguments: str, **env: str) -> str:
 
 def test_without_torch(library):
     assert "2" in call(library, "plus_one", "ones:f32:1024")
-
-
-@pytest.mark.skipif("KILN_TEST_CUDART12" not in os.environ, reason="KILN_TEST_CUDART12 names no libcudart.so.12")
-def test_on_the_cuda_12_runtime_without_torch(library, tmp_path):
-    import json
-
-    import numpy
-
-    twelve = {"KILN_CUDART": os.environ["KILN_TEST_CUDART12"]}
-    numpy.save(tmp_path / "x.npy", numpy.arange(1000, dtype=numpy.float32))
-    numpy.save(tmp_path / "want.npy", numpy.arange(1000, dtype=numpy.float32) * 2 + 0.25)
-    version = json.loads(call(library, "runtime_version", "ones:f32:1", "--json", **twelve))
-    assert "12040" in json.dumps(version), version
-    call(library, "with_variables", str(tmp_path / "x.npy"), "2.0", "--expect", str(tmp_path / "want.npy"), **twelve)
-    call(library, "reversed", "ones:f32:25000", **twelve)
-    call(library, "cooperative_sum", "ones:i32:64", **twelve)
-    p = torch.cuda.get_device_properties(0)
-    found = call(library, "properties", "ones:f32:1", "--json", **twelve)
-    for want in (p.multi_processor_count, p.total_memory, p.L2_cache_size):
-        assert str(want) in found, found

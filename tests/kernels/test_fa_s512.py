@@ -190,6 +190,21 @@ def test_gradient_of_the_lse(module, attention, device, causal):
         check(f"gradient of {name}", mine, theirs, 0.01 * theirs.abs().max().item())
 
 
+def test_cudnn_is_called_as_torch_declares_it(attention):
+    """Without a GPU: fakes of CUDA tensors check names, order and number of the arguments."""
+    from torch._subclasses import FakeTensorMode
+
+    source = importlib.import_module("attention")
+    with FakeTensorMode():
+        q, k, v, out, grad = (torch.empty(2, 4, 512, 64, dtype=torch.bfloat16, device="cuda") for _ in range(5))
+        lse = torch.empty(2, 4, 512, device="cuda")
+        grad = grad.transpose(1, 2).contiguous().transpose(1, 2)
+        for gradient in (source._gradient_of_cudnn, source._gradient_of_flash):
+            for given, made in zip((q, k, v), gradient(grad, q, k, v, out, lse, True, None)):
+                assert made.shape == given.shape and made.dtype == given.dtype
+    assert not source.cudnn_has_backward(torch.empty(1, 1, 8, 64), *[torch.empty(1, 1, 8, 64)] * 2, True)
+
+
 def test_autocast(attention, device):
     q, k, v = (x.float() for x in inputs(device, 1, 1, 33, 64, torch.bfloat16))
     with torch.autocast(torch.device(device).type, torch.bfloat16):

@@ -28,12 +28,21 @@ def results(ops) -> dict:
     ops.increment(changed)
     found["in place"] = changed.sum().item()
     found["empty"] = list(ops.axpy(base[:0], base[:0]).shape)
-    try:
-        ops.axpy(base, base[:3])
-        found["refusal"] = "none"
-    except RuntimeError as error:
-        found["refusal"] = str(error).splitlines()[0]
+    found["refusal"] = refusal(lambda: ops.axpy(base, base[:3]))
+    leaf = torch.ones(3, requires_grad=True)
+    found["no backward"] = refusal(lambda: ops.axpy(leaf, torch.ones(3)).sum().backward())
+    found["write to a recorded tensor"] = refusal(lambda: ops.increment(leaf * 1))
+    with torch.no_grad():
+        found["no gradient"] = ops.axpy(leaf, leaf).requires_grad
     return found
+
+
+def refusal(call) -> str:
+    try:
+        call()
+        return "none"
+    except RuntimeError as error:
+        return str(error).splitlines()[0]
 
 
 def list_result(ops) -> str:
@@ -57,6 +66,12 @@ def main() -> None:
     has_lists = tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 10)
     assert lists.startswith("works" if has_lists else "refused"), lists
     assert has_lists or "since torch 2.10" in lists, f"the refusal must name the torch that it needs: {lists}"
+    assert alone["no backward"] == "error: sample::axpy has no backward", alone
+    assert alone["write to a recorded tensor"] == "error: sample::increment cannot be differentiated", alone
+    traced = torch.compile(lambda x: module.axpy(x, x), backend="aot_eager", fullgraph=True)
+    assert torch.equal(traced(torch.ones(3)), torch.full((3,), 2.0))
+    told = refusal(lambda: traced(torch.ones(3, requires_grad=True)).sum().backward())
+    assert told != "none", "a compiled op without a backward gave a gradient"
     torch.library.opcheck(module.axpy.default, (torch.randn(8), torch.randn(8), 1.5), test_utils=("test_schema", "test_faketensor"))
     print(json.dumps({"torch": torch.__version__, "python": platform.python_version(), "results": alone, "lists": lists}))
 
