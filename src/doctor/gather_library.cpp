@@ -96,7 +96,7 @@ void read_needs(const inspect::SymbolView& view, Library& library) {
   }
 }
 
-Library read_library(const Outside& outside, inspect::Artifact file, const Facts& facts) {
+Library read_library(const Outside& outside, const inspect::Artifact& file, const Facts& facts) {
   Library library;
   library.name = file.name;
   library.module = file.kind == inspect::FileKind::SharedLibrary ? module_of(file.name) : "";

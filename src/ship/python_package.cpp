@@ -88,7 +88,7 @@ std::string type_text(const ParameterFacts& p) {
 
 std::string result_text(const OpFacts& op) {
   std::vector<std::string> types;
-  for (ParameterFacts result : op.results) {
+  for (const ParameterFacts& result : op.results) {
     std::string one = type_text(result);
     types.push_back(one == "Sequence[Tensor]" ? "list[Tensor]" : one);
   }

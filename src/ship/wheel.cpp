@@ -33,7 +33,8 @@ Status add_author_files(const sys::Files& files, const fs::path& folder, const s
                         std::vector<PackedFile>& out) {
   for (const std::string& name : files.list(folder)) {
     if (is_left_out(name)) continue;
-    std::string path = below + "/" + name;
+    std::string path = below;
+    path.append("/").append(name);
     if (files.state(folder / name).is_directory) {
       CHECK_OK(add_author_files(files, folder / name, path, out));
       continue;
