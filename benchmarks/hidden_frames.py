@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How does valgrind run torch? With copies of its libraries whose unwind tables it does not see.
 
-valgrind 3.19 reads .eh_frame of every library that is mapped, and on aarch64 fails with an assertion
+valgrind 3.19 reads .eh_frame of every library that is mapped, and on aarch64 it fails
 at an expression that some libraries of torch and numpy have there. A copy in which that section has
 another name runs as before: the loader and the unwinder find the table by its program header.
 """

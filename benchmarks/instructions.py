@@ -37,6 +37,7 @@ COMPILERS = (
 )
 # "calls": what a call is counted by; the order is that of count_calls.py.
 CALLS = ("op call, torch.ops", "op call, kiln.load", "op call with a launch on the engine")
+PARTS = ["calls", "no-change", "cold"]
 NO_CHANGE, COLD = "no-change `kiln build`", "cold `kiln build`, compilers left out"
 BARS = {
     CALLS[0]: 1.01,
@@ -175,13 +176,14 @@ def count_cold(stage: Stage) -> int:
         return of_kiln(stage, counted(command, stage.environment(Path(folder)), children=True))
 
 
-def count_all(stage: Stage, calls: int) -> dict[str, float]:
-    found: dict[str, float] = count_calls(stage, calls) if calls else {}
-    # Which process waits how often for another is not the same in each run.
-    return found | {
-        NO_CHANGE: count_no_change(stage),
-        COLD: median(count_cold(stage) for _ in range(3)),
-    }
+def count_all(stage: Stage, calls: int, parts: list[str]) -> dict[str, float]:
+    found: dict[str, float] = count_calls(stage, calls) if "calls" in parts else {}
+    if "no-change" in parts:
+        found[NO_CHANGE] = count_no_change(stage)
+    if "cold" in parts:
+        # Which process waits how often for another is not the same in each run.
+        found[COLD] = median(count_cold(stage) for _ in range(3))
+    return found
 
 
 # ---- timing ------------------------------------------------------------------------------------
@@ -271,67 +273,66 @@ def markdown(counts: Counts, times: Times, names: list[str], facts: dict[str, st
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Instructions of calls and builds, of two stages.")
-    parser.add_argument("base", type=Path, metavar="BASE", help="the stage to compare with")
-    parser.add_argument(
-        "--stage", type=Path, default=ROOT / "build/release/stage", help="the stage to judge"
-    )
-    parser.add_argument(
-        "--names",
-        nargs=2,
-        default=["BASE", "this build"],
-        metavar="NAME",
-        help="what the page calls them",
-    )
-    parser.add_argument(
-        "--calls", type=int, default=4000, metavar="N", help="0: no calls, builds alone (4000)"
-    )
-    parser.add_argument(
-        "--pairs", type=int, default=20, metavar="N", help="timed pairs; 0: no times (20)"
-    )
-    parser.add_argument(
-        "--base-counts", type=Path, metavar="FILE", help="counts of BASE: read, or written there"
-    )
-    parser.add_argument("--write", type=Path, metavar="DIR", help="write instructions.md there")
-    given = parser.parse_args()
-    if not shutil.which("valgrind"):
-        print(
-            "error: no valgrind\n  why: it is not in PATH\n  fix: tools/bootstrap test",
-            file=sys.stderr,
-        )
-        return 3
-    if not (given.base / "kiln/bin/kiln").is_file():
-        print(f"error: cannot compare with {given.base}", file=sys.stderr)
-        print("  why: it has no kiln/bin/kiln", file=sys.stderr)
-        print("  fix: BASE=<another tree>/build/release/stage", file=sys.stderr)
-        return 2
+    add = parser.add_argument
+    add("base", type=Path, metavar="BASE", help="the stage to compare with")
+    add("--stage", type=Path, default=ROOT / "build/release/stage", help="the stage to judge")
+    add("--names", nargs=2, default=["BASE", "this build"], metavar="NAME", help="for the page")
+    add("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to count (all)")
+    add("--calls", type=int, default=4000, metavar="N", help="calls per run (4000)")
+    add("--pairs", type=int, default=20, metavar="N", help="timed pairs; 0: no times (20)")
+    add("--base-counts", type=Path, metavar="FILE", help="counts of BASE: read, or written there")
+    add("--write", type=Path, metavar="DIR", help="write instructions.md there")
+    return parser.parse_args()
 
+
+def fail(what: str, why: str, fix: str, status: int) -> int:
+    print(f"error: {what}\n  why: {why}\n  fix: {fix}", file=sys.stderr)
+    return status
+
+
+def stages_in(scratch: Path, given: argparse.Namespace) -> list[Stage]:
+    """Copies in paths of one length: that of a path is in every count."""
+    for_torch = hidden_frames.environment(scratch) if "calls" in given.parts else {}
+    stages = []
+    for name, folder in (("before", given.base), ("after", given.stage)):
+        home = scratch / name[:1]
+        shutil.copytree(folder, home / "stage", symlinks=True)
+        stages.append(Stage(name, home / "stage", home, for_torch))
+    return stages
+
+
+def count_both(stages: list[Stage], given: argparse.Namespace) -> Counts:
+    file = given.base_counts
+    known = json.loads(file.read_text()) if file and file.is_file() else None
+    with ThreadPoolExecutor(2) as pool:
+        after = pool.submit(count_all, stages[1], given.calls, given.parts)
+        before = known or count_all(stages[0], given.calls, given.parts)
+    if file and not known:
+        file.write_text(json.dumps(before, indent=1) + "\n")
+    return {"before": before, "after": after.result()}
+
+
+def main() -> int:
+    given = arguments()
+    if not shutil.which("valgrind"):
+        return fail("no valgrind", "it is not in PATH", "tools/bootstrap test", 3)
+    if not (given.base / "kiln/bin/kiln").is_file():
+        why, fix = "it has no kiln/bin/kiln", "BASE=<another tree>/build/release/stage"
+        return fail(f"cannot compare with {given.base}", why, fix, 2)
     facts = machine()
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="instructions.") as scratch:
-        for_torch = hidden_frames.environment(Path(scratch)) if given.calls else {}
-        stages = []
-        for name, folder in (("before", given.base), ("after", given.stage)):
-            # Paths of one length, of one folder: a path's length is in every count.
-            home = Path(scratch) / name[:1]
-            home.mkdir()
-            shutil.copytree(folder, home / "stage", symlinks=True)
-            stages.append(Stage(name, home / "stage", home, for_torch))
-        known = given.base_counts if given.base_counts and given.base_counts.is_file() else None
-        with ThreadPoolExecutor(2) as pool:
-            after = pool.submit(count_all, stages[1], given.calls)
-            before = json.loads(known.read_text()) if known else count_all(stages[0], given.calls)
-            both = [before, after.result()]
-        if given.base_counts and not known:
-            given.base_counts.write_text(json.dumps(both[0], indent=1) + "\n")
-        counts = dict(zip(("before", "after"), both))
+        stages = stages_in(Path(scratch), given)
+        counts = count_both(stages, given)
         times = timed(stages, given.pairs) if given.pairs else {}
     page = markdown(counts, times, given.names, facts)
     print(page)
     if given.write:
         (given.write / "instructions.md").write_text(page)
-    over = [what for what in BARS if what in both[0] and both[1][what] / both[0][what] > BARS[what]]
+    ratios = {what: after / counts["before"][what] for what, after in counts["after"].items()}
+    over = [what for what, value in ratios.items() if verdict(what, value) == "OVER"]
     print(f"{len(over)} over their bar{': ' if over else ''}{', '.join(over)}")
     return 1 if over else 0
 

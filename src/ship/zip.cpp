@@ -90,7 +90,7 @@ Result<std::string> write_zip(const std::vector<PackedFile>& files, int64_t seco
     put32(directory, out.size());
     directory += file.name;
     put32(out, kLocal);
-    out += common + file.name + packed;
+    out.append(common).append(file.name).append(packed);
   }
   uint64_t start = out.size();
   out += directory;
