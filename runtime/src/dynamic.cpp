@@ -70,7 +70,7 @@ const Sibling* read_note(const char* note, size_t size) {
   while (size >= kHeader) {
     uint32_t field[3];  // size of the name, size of the desc, type
     memcpy(field, note, kHeader);
-    const size_t name = (field[0] + 3u) / 4 * 4, desc = (field[1] + 3u) / 4 * 4;
+    const size_t name = (size_t{field[0]} + 3) / 4 * 4, desc = (size_t{field[1]} + 3) / 4 * 4;
     if (name > size - kHeader || desc > size - kHeader - name) return nullptr;
     const char* at = note + kHeader + name;
     if (field[0] == 5 && field[1] == 4 && field[2] == 1 && !memcmp(note + kHeader, "kiln", 5)) {

@@ -27,6 +27,7 @@ constexpr int kErrorInvalidConfiguration = 9;
 constexpr int kErrorInvalidDeviceFunction = 98;
 constexpr int kErrorNoDevice = 100;
 constexpr int kErrorNotSupported = 801;
+constexpr int kPlainSharedBytes = 48 << 10;  // beyond, a launch takes an attribute of the kernel
 
 Backend current_backend() {
   const Call* call = current_call();
@@ -142,7 +143,7 @@ void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t
   if (code == kErrorInvalidConfiguration)
     text.add("\n  fix: at most 1024 threads a block, 2^31 - 1 x 65535 x 65535 blocks, none of them 0");
   if (code == 209) text.add("\n  fix: this library has neither SASS nor PTX for this GPU: kiln build --arch native");
-  if (shared > 48 * 1024) text.add("\n  fix: kiln::launch raises the limit of shared memory; <<<>>> does not");
+  if (shared > kPlainSharedBytes) text.add("\n  fix: kiln::launch raises the limit of shared memory; <<<>>> does not");
   if (current_call()) note_fault(text.c_str());
 }
 
@@ -284,7 +285,7 @@ void* target_of_real(KilnFrontEntry* entry) {
 void launch(const void* kernel, const Launch& how, void** arguments) {
   const Backend backend = current_backend();
   make_ready(backend);
-  if (how.shared_bytes > 48 * 1024) {
+  if (how.shared_bytes > kPlainSharedBytes) {
     constexpr int kMaxDynamicShared = 8;  // cudaFuncAttributeMaxDynamicSharedMemorySize
     void* function = backend == Backend::real ? real_function("cudaFuncSetAttribute")
                                               : find_engine(nullptr)->runtime_function("cudaFuncSetAttribute");

@@ -19,7 +19,7 @@ namespace {
 // call. So a thread keeps some. The sizes and strides of memory that is ours stand behind the struct; torch's are
 // torch's.
 constexpr int kKeptDims = 6;
-constexpr size_t kKeptBytes = sizeof(Rep) + 2 * kKeptDims * sizeof(int64_t);
+constexpr size_t kKeptBytes = sizeof(Rep) + sizeof(int64_t) * 2 * kKeptDims;
 
 struct Kept {
   Rep* first = nullptr;  // linked by next

@@ -274,8 +274,8 @@ bool test_property(Lowering& l) {
   Op& op = l.emit(l.type() == ptx::Type::f64 ? &run_test_property<double> : &run_test_property<float>);
   op.a = a;
   op.d = d;
-  for (uint8_t i = 0; i < std::size(kProperties); ++i) {
-    if (l.has(kProperties[i])) op.x = i;
+  for (size_t i = 0; i < std::size(kProperties); ++i) {
+    if (l.has(kProperties[i])) op.x = static_cast<uint8_t>(i);
   }
   return true;
 }

@@ -127,6 +127,8 @@ def test_a_clean_file_is_checked_again_only_when_something_it_depends_on_changed
     assert repository.tidy()[2] == ["src/one.cpp", "src/two.cpp"]
     (repository.folder / ".clang-tidy").write_text("Checks: 'bugprone-*'\n")
     assert repository.tidy()[2] == ["src/one.cpp", "src/two.cpp"]
+    (repository.folder / "src/.clang-tidy").write_text("Checks: '-misc-*'\n")
+    assert repository.tidy()[2] == ["src/one.cpp", "src/two.cpp"]
     assert repository.tidy(FAKE_VERSION="15")[2] == ["src/one.cpp", "src/two.cpp"]
     assert repository.tidy()[2] == []
 
