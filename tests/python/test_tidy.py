@@ -133,6 +133,19 @@ def test_a_clean_file_is_checked_again_only_when_something_it_depends_on_changed
     assert repository.tidy()[2] == []
 
 
+def test_a_header_that_gcc_precompiled_is_read_as_text(repository: Repository) -> None:
+    precompiled = repository.folder / "build/release/cmake_pch.hxx"
+    precompiled.write_text("#include <string>\n")
+    precompiled.with_suffix(".hxx.gch").write_bytes(b"not for clang")
+    commands = repository.folder / "build/release/compile_commands.json"
+    commands.write_text(commands.read_text().replace(" -o ", f" -include {precompiled} -o "))
+    assert repository.tidy()[0] == 0
+    entry = json.loads((repository.folder / "build/tidy/compile_commands.json").read_text())[0]
+    copy = Path(entry["command"].split("-include ")[1].split()[0])
+    assert copy.read_text() == "#include <string>\n"
+    assert not copy.with_suffix(".hxx.gch").exists()
+
+
 def test_findings_are_not_kept(repository: Repository) -> None:
     repository.commit("one", text="BAD\n")
     for _ in range(2):
