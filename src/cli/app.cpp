@@ -139,10 +139,11 @@ int run_command_line(int argc, const char* const* argv) {
       return report(
           {Fault::Environment, "cannot tell the working folder", no_folder.message(), "cd to one that exists"},
           json_asked, false);
-    const sys::Terminal terminal = sys::look_at_terminal(env, globals.color);
+    // Again: --color is known now.
+    const sys::Terminal chosen = sys::look_at_terminal(env, globals.color);
     Context context{.json = globals.json,
                     .verbose = globals.verbose,
-                    .terminal = terminal,
+                    .terminal = chosen,
                     .directory = std::move(directory),
                     .env = std::move(env)};
     Result<int> code = runs[app.get_subcommands().front()](context);
