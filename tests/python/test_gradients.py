@@ -66,9 +66,14 @@ def outcomes(report) -> dict[str, str]:
     return {row.variant: row.outcome for row in report.rows}
 
 
+def checked(op, *args, **kwargs) -> kiln.Report:
+    """Without opcheck, which takes most of the time."""
+    return kiln.test(op, *args, opcheck=False, **kwargs)
+
+
 def fails(op, *args, **kwargs) -> kiln.Mismatch:
     with pytest.raises(kiln.Mismatch) as caught:
-        kiln.test(op, *args, **kwargs)
+        checked(op, *args, **kwargs)
     return caught.value
 
 
@@ -98,7 +103,7 @@ def test_the_wrong_one_of_two_inputs_is_named(smooth, x):
 
 
 def test_two_inputs_two_results_and_any_layout(smooth, x):
-    seen = outcomes(kiln.test(with_product(smooth, right_product), x, x.flip(0)))
+    seen = outcomes(checked(with_product(smooth, right_product), x, x.flip(0)))
     for name in ("gradient of a", "gradient of b", "gradients of result 0", "gradients of result 1"):
         assert seen[name] == "passed"
     for layout in ("strided", "transposed", "misaligned", "expanded"):
@@ -135,7 +140,7 @@ def test_a_backward_that_gives_none(smooth, x):
     # Not meant to have one: the reference says so.
     op = with_product(smooth, half)
     op.reference(lambda a, b: (a * b.detach(), a + b.detach()))
-    assert kiln.test(op, x, x.flip(0)).passed
+    assert checked(op, x, x.flip(0)).passed
 
 
 def test_a_backward_that_raises(smooth, x):
@@ -154,7 +159,7 @@ def test_integer_inputs_are_left_out(smooth, kiln_device):
         return torch.zeros_like(x).index_add(0, index, grad), None
 
     x, index = torch.randn(7, device=kiln_device), torch.tensor([3, 0, 3, 5], device=kiln_device)
-    seen = outcomes(kiln.test(smooth.gather, x, index))
+    seen = outcomes(checked(smooth.gather, x, index))
     assert seen["gradient of x"] == "passed" and "gradient of index" not in seen
 
 
@@ -162,30 +167,30 @@ def test_inputs_that_require_a_gradient_are_chosen(smooth, x):
     def half(ctx, of_product, of_sum):
         return of_product * ctx.saved_tensors[1] + of_sum, None
 
-    seen = outcomes(kiln.test(with_product(smooth, half), x.requires_grad_(), x.detach().flip(0)))
+    seen = outcomes(checked(with_product(smooth, half), x.requires_grad_(), x.detach().flip(0)))
     assert seen["gradient of a"] == "passed" and "gradient of b" not in seen
 
 
 def test_ops_without_a_backward_say_so(smooth, x):
     smooth.gelu.reference(functional.gelu)
-    report = kiln.test(smooth.gelu, x)
+    report = checked(smooth.gelu, x)
     assert [row.detail for row in report.rows if row.variant == "gradients"] == [
         "the op has no backward: @smooth.gelu.backward gives it one"
     ]
     smooth.scale_.reference(lambda x, factor: x.mul_(factor) and None)
-    report = kiln.test(smooth.scale_, x[0, :1].clone(), 2.0)
+    report = checked(smooth.scale_, x[0, :1].clone(), 2.0)
     assert "it writes to its arguments" in str(report)
 
 
 def test_gradients_can_be_left_out(smooth, x):
-    report = kiln.test(with_gelu(smooth, lambda x: x), x, gradients=False)
+    report = checked(with_gelu(smooth, lambda x: x), x, gradients=False)
     assert not any("gradient" in row.variant for row in report.rows)
 
 
 def test_without_a_reference_the_backward_is_checked_numerically(smooth, x):
     op = with_gelu(smooth)
     op._kiln_reference = None
-    report = kiln.test(op, x)
+    report = checked(op, x)
     assert outcomes(report)["as given"] == "skipped"
     assert [row for row in report.rows if row.variant == "gradients"][0].detail == "gradcheck in f64 of x"
     with_gelu(smooth, lambda x: gelu_gradient(x) * 1.01)
@@ -197,16 +202,16 @@ def test_without_a_reference_the_backward_is_checked_numerically(smooth, x):
 def test_without_a_reference_and_without_f64_nothing_is_claimed(smooth, x):
     op = with_product(smooth, right_product)
     op._kiln_reference = None
-    row = next(row for row in kiln.test(op, x, x).rows if row.variant == "gradients")
+    row = next(row for row in checked(op, x, x).rows if row.variant == "gradients")
     assert row.outcome == "skipped" and "not checked: the op has no reference and takes no f64" in row.detail
 
 
 def test_several_dtypes(smooth, x):
-    report = kiln.test(with_gelu(smooth), x, dtypes=[torch.float32, torch.float64, "f16", "bfloat16"])
+    report = checked(with_gelu(smooth), x, dtypes=[torch.float32, torch.float64, "f16", "bfloat16"])
     for dtype in ("float32", "float64", "float16", "bfloat16"):
         assert report.outcome(f"{dtype}: as given") == report.outcome(f"{dtype}: gradient of x") == "passed"
     with pytest.raises(kiln.KilnError, match="kiln.test has no dtype 'int32'"):
-        kiln.test(smooth.gelu, x, dtypes=["int32"])
+        checked(smooth.gelu, x, dtypes=["int32"])
 
 
 def test_a_dtype_that_fails_does_not_hide_the_others(smooth, x):
@@ -221,13 +226,13 @@ def test_a_right_gelu_passes_for_every_seed(smooth, kiln_device, seed):
     """In f32 the reference's own error was more than the tolerance for some."""
     smooth.gelu.reference(functional.gelu)
     x = torch.randn(64, 64, generator=torch.Generator().manual_seed(seed)).to(kiln_device)
-    assert kiln.test(smooth.gelu, x, opcheck=False).passed
+    assert checked(smooth.gelu, x).passed
 
 
 def test_a_reference_that_errs_in_f32_is_evaluated_in_f64(smooth, kiln_device):
     """(x + 1e4) - 1e4 loses four digits in f32 and none that matter in f64."""
     x = torch.randn(100, device=kiln_device)
-    assert kiln.test(smooth.gelu, x, reference=lambda x: functional.gelu((x + 1e4) - 1e4), opcheck=False).passed
+    assert checked(smooth.gelu, x, reference=lambda x: functional.gelu((x + 1e4) - 1e4)).passed
 
 
 @pytest.mark.parametrize(
@@ -239,5 +244,5 @@ def test_a_reference_that_errs_in_f32_is_evaluated_in_f64(smooth, kiln_device):
     ],
 )
 def test_a_reference_that_takes_no_f64(smooth, kiln_device, reference, why):
-    report = kiln.test(smooth.gelu, torch.randn(4, 8, device=kiln_device), reference=reference, opcheck=False)
+    report = checked(smooth.gelu, torch.randn(4, 8, device=kiln_device), reference=reference)
     assert f"the reference was not evaluated in f64: {why}" in report.rows[0].detail
