@@ -11,7 +11,9 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "build/compat.h"
+#include "build/dependencies.h"
 #include "build/depfile.h"
+#include "build/flags.h"
 #include "build/edit_lane.h"
 #include "build/editor_files.h"
 #include "build/header_times.h"
@@ -42,16 +44,34 @@ Outcome outcome_of(const Work& work) {
   return outcome;
 }
 
+// In the place of the key, where a step is not cached: what it made may be stale whatever the record says.
+constexpr std::string_view kUncachedKey = "uncached ";
+
+std::string key_with_path(const Work& work) {
+  return Hasher().add_field(work.key).add_field(work.world.env.get("PATH").value_or("")).hex();
+}
+
+std::string why_uncached(const Work& work) {
+  for (const Step& step : work.graph.steps)
+    if (!step.uncached.empty()) return fmt::format("not cached: {}", step.uncached);
+  return "";
+}
+
 // The result of the last build if every file that took part is as it was; else what is not goes to `trigger`.
 std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   trigger = "there was no finished build in this folder";
   auto content = work.world.files.read(work.in_build_dir(kStateFile));
   auto state = content ? parse_state(*content) : std::nullopt;
   if (!state) return std::nullopt;
+  if (state->key.starts_with(kUncachedKey)) {
+    trigger = state->key.substr(kUncachedKey.size());
+    return std::nullopt;
+  }
   trigger = "flags, architectures, compilers or their environment changed";
-  if (state->key != work.key) return std::nullopt;
+  // Where a compiler is a script, the record was made under the PATH too.
+  if (state->key != work.key && state->key != key_with_path(work)) return std::nullopt;
   if (auto changed = first_change(work.world.files, *state)) {
-    trigger = fmt::format("{} {}", changed->string(),
+    trigger = *changed == kUnknownRead ? std::string(kUnknownReadText) : fmt::format("{} {}", changed->string(),
                           !work.world.files.state(*changed).exists                           ? "is gone"
                           : std::count(state->absent.begin(), state->absent.end(), *changed) ? "appeared"
                                                                                              : "changed");
@@ -72,7 +92,8 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
 // build makes it anew.
 Status remember(const Work& work, const fs::path& result) {
   sys::Files& files = work.world.files;
-  BuildState state{work.key, result, {}, {}};
+  const std::string uncached = why_uncached(work);
+  BuildState state{uncached.empty() ? work.key : std::string(kUncachedKey) + uncached, result, {}, {}};
   std::map<std::string, sys::FileState> seen;
   std::set<std::string> absent;
   auto see = [&](const fs::path& path) {
@@ -85,25 +106,30 @@ Status remember(const Work& work, const fs::path& result) {
   };
   bool changed_meanwhile = false;
   std::string own_folder = work.plan.build_dir.string() + "/";
+  auto see_read = [&](const Step& step, const fs::path& path) -> Status {
+    sys::FileState now = see(path);
+    if (now.exists && now.ctime_ns < work.started_ns) return {};
+    changed_meanwhile = true;
+    for (const std::string& output : step.outputs) CHECK_OK(files.remove(work.in_obj(output)));
+    return {};
+  };
   for (const Step& step : work.graph.steps) {
+    for (const std::string& input : step.inputs)
+      if (input.starts_with('/')) CHECK_OK(see_read(step, input));
     if (!step.writes_depfile) continue;
     TRY(std::string depfile, files.read(work.in_obj(step.key + ".d")));
     for (const std::string& name : parse_depfile(depfile)) {
       fs::path path = name.starts_with('/') ? fs::path(name) : work.in_build_dir(name);
       if (path.string().starts_with(own_folder)) continue;
-      sys::FileState now = see(path);
-      if (now.exists && now.ctime_ns < work.started_ns) continue;
-      changed_meanwhile = true;
-      for (const std::string& output : step.outputs) CHECK_OK(files.remove(work.in_obj(output)));
+      CHECK_OK(see_read(step, path));
     }
     auto list = files.read(work.in_obj(step.key + ".absent"));
     if (list)
       for (std::string_view line : text::lines(*list)) absent.emplace(line);
   }
   state.absent.assign(absent.begin(), absent.end());
-  see(work.plan.home.runtime_archive());
   see(result);
-  if (!work.facts.host_compiler_proper.empty()) see(work.facts.host_compiler_proper);
+  for (const std::string& program : work.facts.host_programs) see(program);
   for (const fs::path& tool : work.plan.host_tools) see(tool);
   if (changed_meanwhile) return files.remove(work.in_build_dir(kStateFile));
   return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::Scratch);
@@ -165,6 +191,8 @@ Result<Outcome> rebuild(Work& work) {
   // Another process may have built the same while this one waited.
   if (auto outcome = unchanged(work, work.explanation.trigger)) return std::move(*outcome);
   work.facts = learn_facts(work.plan, work.world);
+  if (!work.facts.cuda_flags.relocatable.empty()) return no_relocatable_code(work.facts.cuda_flags.relocatable);
+  if (work.facts.path_matters) work.key = key_with_path(work);
   work.graph = make_graph(work.plan, work.facts);
   CHECK_OK(prepare(work));
   auto linked = linked_by_either_lane(work);

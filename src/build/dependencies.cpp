@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did a step read, and where did its preprocessor look in vain?
+// What did a step read, and where did its compiler find nothing?
 #include "build/dependencies.h"
 
 #include <fmt/format.h>
@@ -25,8 +25,9 @@ std::optional<IncludeName> name_at(std::string_view text) {
 
 // Anywhere: a condition may go on over several lines.
 void take_questions(std::string_view text, std::vector<IncludeName>& names) {
-  constexpr std::string_view kQuestion = "__has_include";
-  for (size_t at = text.find(kQuestion); at != std::string_view::npos; at = text.find(kQuestion, at + 1)) {
+  for (size_t at = text.find("__has_"); at != std::string_view::npos; at = text.find("__has_", at + 1)) {
+    const std::string_view rest = text.substr(at + 6);
+    if (!rest.starts_with("include") && !rest.starts_with("embed")) continue;
     size_t open = text.find_first_of("<\"\n", at);
     if (open == std::string_view::npos) return;
     if (auto name = name_at(text.substr(open))) names.push_back(std::move(*name));
@@ -57,6 +58,50 @@ class Absences {
     }
   }
 
+  // The assembler looks for what .incbin names in the folder of the command, then where the preprocessor looks.
+  void nothing_shadows_assembled(const std::string& file, const path& directory) {
+    for (const std::string& folder : step_.search)
+      if (file.starts_with(folder + "/")) (void)found_in(directory, file.substr(folder.size() + 1));
+    nothing_shadows(file);
+  }
+
+  // -lname: the first folder with a shared or a static library of that name.
+  void nothing_shadows_library(const std::string& file) {
+    const path parent = path(file).parent_path();
+    const std::string name = path(file).filename().string();
+    std::vector<std::string> names = {name};
+    if (name.starts_with("lib") && name.ends_with(".so")) names.push_back(name.substr(0, name.size() - 3) + ".a");
+    if (name.starts_with("lib") && name.ends_with(".a")) names.push_back(name.substr(0, name.size() - 2) + ".so");
+    for (const std::string& folder : step_.libraries) {
+      if (path(folder) == parent) {
+        if (names.size() > 1 && name.ends_with(".a")) (void)found_in(folder, names[1]);
+        return;
+      }
+      for (const std::string& one : names) (void)found_in(folder, one);
+    }
+  }
+
+  // gcc takes x.h.gch for x.h, without a look at x.h. Those that are there. Not looked for in the folders that commands
+  // do not name: the compiler's own.
+  std::vector<std::string> precompiled(const std::vector<IncludeName>& direct, const path& includer_folder) {
+    std::vector<std::string> there;
+    std::vector<std::string> folders = named_folders();
+    folders.insert(folders.begin(), includer_folder.string());
+    for (const IncludeName& include : direct)
+      for (const std::string& folder : folders)
+        if (found_in(folder, include.name + ".gch")) there.push_back(folder + "/" + include.name + ".gch");
+    return there;
+  }
+
+  std::vector<IncludeName> forced() const {
+    std::vector<IncludeName> names;
+    for (const Command& command : step_.commands)
+      for (size_t i = 0; i + 1 < command.size(); ++i)
+        if (command[i].text == "-include" || command[i].text == "-imacros")
+          names.push_back({command[i + 1].text, true});
+    return names;
+  }
+
   std::vector<std::string> list() const { return {absent_.begin(), absent_.end()}; }
 
  private:
@@ -64,6 +109,18 @@ class Absences {
     auto [at, is_new] = known_.try_emplace(file, false);
     if (is_new) at->second = files_.state(file).exists;
     return at->second;
+  }
+
+  std::vector<std::string> named_folders() const {
+    std::vector<std::string> folders;
+    for (const std::string& folder : step_.search)
+      for (const Command& command : step_.commands)
+        for (const Word& word : command)
+          if (word.kind != WordKind::Own && word.text.ends_with(folder)) {
+            folders.push_back(folder);
+            break;
+          }
+    return folders;
   }
 
   // Of a path that is not there the first missing part is kept: a folder "thrust" that is not there stands for
@@ -125,7 +182,7 @@ std::vector<IncludeName> include_names(std::string_view text) {
     at = end == std::string_view::npos ? text.size() : end;
     line = text::trim(line);
     std::string_view directive = line.substr(0, line.find_first_of(" \t<\"("));
-    if (directive == "include" || directive == "include_next" || directive == "import") {
+    if (directive == "include" || directive == "include_next" || directive == "import" || directive == "embed") {
       if (auto name = name_at(text::trim(line.substr(directive.size())))) names.push_back(std::move(*name));
     }
   }
@@ -133,26 +190,67 @@ std::vector<IncludeName> include_names(std::string_view text) {
   return names;
 }
 
+namespace {
+
+// Steps that assemble: their asm() may read files.
+bool assembles(const Step& step) {
+  return step.kind == StepKind::Host || step.kind == StepKind::Whole || step.kind == StepKind::Object;
+}
+
+bool may_read_by_asm(std::string_view text) { return text.find("incbin") != std::string_view::npos; }
+
+// Where the assembler does not tell, the text has to: a source, or what other steps made of one.
+bool reads_unknown(const sys::Files& files, const Step& step, const ReadFiles& read, const path& directory) {
+  if (read.unknown) return true;
+  if (!assembles(step) || step.writes_assembler_depfile) return false;
+  std::vector<std::string> texts = read.compiled;
+  for (const std::string& input : step.inputs)
+    if (input.ends_with(".cpp")) texts.push_back((directory / input).string());
+  for (const std::string& file : texts)
+    if (auto content = files.read(file); content && may_read_by_asm(*content)) return true;
+  return false;
+}
+
+}  // namespace
+
 Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes, const Step& step,
-                                  const std::vector<std::string>& read_files, const path& directory) {
+                                  const ReadFiles& read, const path& directory) {
   Dependencies out;
   Absences absences(files, step);
-  for (const std::string& name : read_files) {
-    path file = (directory / name).lexically_normal();
-    if (!out.files.emplace(canonical_path(step.roots, file.string()), hashes.of(file.string())).second) continue;
-    absences.nothing_shadows(file.string());
+  auto take_precompiled = [&](const std::vector<IncludeName>& names, const path& folder) {
+    for (const std::string& file : absences.precompiled(names, folder))
+      out.files.emplace(canonical_path(step.roots, file), hashes.of(file));
+  };
+  for (const std::string& file : read.compiled) {
+    if (!out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second) continue;
+    if (step.kind == StepKind::Link) {
+      absences.nothing_shadows_library(file);
+      continue;
+    }
+    absences.nothing_shadows(file);
     auto content = files.read(file);
     if (!content) continue;
-    for (const IncludeName& include : include_names(*content)) absences.look_for(include, file.parent_path());
+    const std::vector<IncludeName> names = include_names(*content);
+    for (const IncludeName& include : names) absences.look_for(include, path(file).parent_path());
+    if (assembles(step) && file == step.source) take_precompiled(names, path(file).parent_path());
   }
+  // -include looks in the folder of the command first.
+  for (const IncludeName& include : absences.forced()) absences.look_for(include, directory);
+  if (assembles(step)) take_precompiled(absences.forced(), directory);
+  for (const std::string& file : read.assembled)
+    if (out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second)
+      absences.nothing_shadows_assembled(file, directory);
   out.absent = absences.list();
+  if (reads_unknown(files, step, read, directory)) out.absent.emplace_back(kUnknownRead);
   return out;
 }
 
 std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes, const Step& step,
                                             const Dependencies& dependencies) {
   for (const std::string& name : dependencies.absent)
-    if (std::string file = real_path(step.roots, name); files.state(file).exists)
+    if (name == kUnknownRead)
+      return std::string(kUnknownReadText);
+    else if (std::string file = real_path(step.roots, name); files.state(file).exists)
       return fmt::format("{} appeared", file);
   for (const auto& [name, hash] : dependencies.files) {
     std::string file = real_path(step.roots, name);

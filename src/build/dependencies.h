@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did a step read, and where did its preprocessor look in vain? If all of it is as it was, the step would make the
+// What did a step read, and where did its compiler find nothing? If all of it is as it was, the step would make the
 // same again.
 #pragma once
 
@@ -15,11 +15,15 @@
 
 namespace kiln::build {
 
+// Among the absent: something was read that nobody names. It is there, so that the record never holds.
+inline constexpr std::string_view kUnknownRead = "/";
+inline constexpr std::string_view kUnknownReadText = "what asm() reads is not known";
+
 struct Dependencies {
   // Under canonical names.
   std::map<std::string, std::string> files;  // name -> hash of the content
-  // Paths that a header found later on would have had to lie at: one that appears there shadows it. Also what
-  // __has_include asked for.
+  // Paths that a header or library found later on would have had to lie at: one that appears there shadows it. Also
+  // what __has_include asked for.
   std::vector<std::string> absent;
 };
 
@@ -46,9 +50,14 @@ struct IncludeName {
 };
 std::vector<IncludeName> include_names(std::string_view text);
 
-// `read_files` as the depfile has them, absolute or relative to `directory`.
+// Absolute, as the depfiles of compiler and assembler have them.
+struct ReadFiles {
+  std::vector<std::string> compiled, assembled;
+  bool unknown = false;  // a depfile is missing
+};
+// `directory`: in which the step's commands ran.
 Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes, const Step& step,
-                                  const std::vector<std::string>& read_files, const sys::fs::path& directory);
+                                  const ReadFiles& read, const sys::fs::path& directory);
 
 // What is not as it was: "the file x.h changed", "y.h appeared"; nothing when all is.
 std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes, const Step& step,

@@ -185,18 +185,32 @@ std::string macro_in_head(std::string_view head, const std::string& name, const 
   return "";
 }
 
-// Something in the host's text below that may tell its line.
-std::string line_teller(std::string_view host_text) {
+// Something in the host's text below that may tell its line: __LINE__ and whatever may be a macro that has it.
+std::string line_teller(std::string_view host_text, const std::set<std::string>& macros) {
   auto tokens = tokens_of(host_text);
   if (!tokens) return "the text below";
   for (const Token& token : *tokens) {
     bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
     bool upper = word && token.text.size() > 1 &&
                  std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-    if (upper || token.text == "assert" || token.text == "source_location" || token.text == "__builtin_LINE")
+    if (upper || macros.contains(std::string(token.text)) || token.text == "assert" || token.text == "source_location" || token.text == "__builtin_LINE")
       return std::string(token.text);
   }
   return "";
+}
+
+// Do two texts differ in empty lines alone, so that every compiler sees the same words and directives in them? Not where
+// a line goes on in the next one, nor in a raw string, to which an empty line belongs.
+bool same_but_for_empty_lines(std::string_view before, std::string_view after) {
+  auto lines_with_text = [](std::string_view text) {
+    std::vector<std::string_view> lines;
+    for (std::string_view line : text::lines(text))
+      if (std::string_view plain = text::trim(line); !plain.empty()) lines.push_back(plain);
+    return lines;
+  };
+  for (std::string_view text : {before, after})
+    if (text.find("\\\n") != text.npos || text.find("\\\r") != text.npos || text.find("R\"") != text.npos) return false;
+  return lines_with_text(before) == lines_with_text(after);
 }
 
 }  // namespace
@@ -242,9 +256,13 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
     size_t old_end = i < old_bodies.size() ? old_bodies[i].body_begin : before.size();
     size_t new_end = i < new_bodies.size() ? new_bodies[i].body_begin : after.size();
     std::string_view between = after.substr(new_at, new_end - new_at);
-    if (before.substr(old_at, old_end - old_at) != between) return "text outside of kernels' bodies changed";
+    if (std::string_view was = before.substr(old_at, old_end - old_at); was != between) {
+      if (!same_but_for_empty_lines(was, between)) return "text outside of kernels' bodies changed";
+      moved = true;
+      if (moved_by.empty()) moved_by = "an added or removed line";
+    }
     if (moved)
-      if (std::string teller = line_teller(between); !teller.empty())
+      if (std::string teller = line_teller(between, macros); !teller.empty())
         return fmt::format("lines moved, and '{}' below {} may tell its line", teller, moved_by);
     if (i == old_bodies.size()) break;
     const Item &was = old_bodies[i], &is = new_bodies[i];

@@ -19,6 +19,7 @@
 #include "build/preprocessed.h"
 #include "build/source_tokens.h"
 #include "build/swap_fat.h"
+#include "build/variables.h"
 #include "sys/clock.h"
 
 namespace kiln::build {
@@ -69,13 +70,13 @@ std::string fat_in(std::string_view object) {
 // fatbinary on files of the staging folder, as the fat step would run it.
 Result<std::string> pack(const Work& work, const Step& fat) {
   sys::ProcessSpec spec;
-  for (const std::string& word : fat.commands[0]) {
+  for (const std::string& word : texts(fat.commands[0])) {
     std::string whole = text::replace_all(word, kStaging, work.staging.string() + "/");
     // Machine code of the slice lies beside its PTX, and not in obj/.
     spec.arguments.push_back(text::replace_all(whole, "file=obj/", "file=" + work.staging.string() + "/"));
   }
   spec.directory = work.plan.build_dir;
-  sys::Environment env = work.world.env;
+  sys::Environment env = tool_environment(work.world.env);
   for (const auto& [name, value] : fat.env) env.set(name, value);
   spec.env = std::move(env);
   TRY(sys::ProcessResult result, work.world.processes.run(spec));

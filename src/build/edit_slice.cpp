@@ -94,9 +94,7 @@ std::string why_no_nvrtc(const Work& work, const Source& source) {
   for (const std::string& flag : work.plan.cuda_flags)
     if (!nvrtc_takes(flag)) return fmt::format("the flag {} is not known to mean the same there", flag);
   if (work.plan.debug) return "a debugger wants nvcc's own names";
-  for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "CPLUS_INCLUDE_PATH"})
-    if (work.world.env.get(name)) return fmt::format("{} is set", name);
-  return "";
+  return why_nvrtc_environment(work.world.env);
 }
 
 Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc, const std::string& slice,

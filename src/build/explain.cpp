@@ -188,6 +188,8 @@ std::string explain(const Outcome& outcome) {
     std::string_view where = step.origin == Origin::Remote ? "shared cache" : "cache";
     if (step.answer == Answer::Off)
       out += fmt::format("{:<14}  no cache\n", "");
+    else if (step.answer == Answer::Never)
+      out += fmt::format("{:<14}  not cached: {}\n", "", step.why);
     else if (hit)
       out += fmt::format("{:<14}  hit in the {}{}: key {}\n", "", where,
                          step.answer == Answer::Content ? ", by the same preprocessed text" : "",

@@ -10,17 +10,19 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "build/graph.h"
+#include "build/graph_parts.h"
+#include "build/variables.h"
 
 namespace kiln::build {
 
 namespace {
 
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 std::string answer_of(const World& world, Words words) {
   sys::ProcessSpec spec;
   spec.arguments = std::move(words);
-  spec.env = world.env;
+  spec.env = tool_environment(world.env);
   auto result = world.processes.run(spec);
   return result && result->exit_code == 0 ? result->out : "";
 }
@@ -33,7 +35,7 @@ std::set<bool> kinds_of_sources(const Plan& plan) {
 }
 
 Words question_for(const Plan& plan, bool extended_lambda) {
-  Words words = nvcc_command(plan, extended_lambda, false);
+  Words words = texts(nvcc_command(plan, extended_lambda, false));
   for (std::string_view word : {std::string_view("--dryrun"), std::string_view("-o"), kDryRunObject, kDryRunSource})
     words.emplace_back(word);
   return words;
@@ -46,6 +48,51 @@ std::string compiler_proper(std::string_view text) {
     if (word.ends_with("/cc1plus")) return std::string(word);
   }
   return "";
+}
+
+// The flags among them that choose where the compiler looks for headers.
+Words with_places(Words command, const Words& flags) {
+  for (size_t i = 0; i < flags.size(); ++i) {
+    bool chooses = false;
+    for (std::string_view option : {"--sysroot", "-isysroot", "-nostdinc", "-m", "-B", "-stdlib"})
+      chooses |= flags[i].starts_with(option);
+    if (!chooses) continue;
+    command.push_back(flags[i]);
+    if ((flags[i] == "--sysroot" || flags[i] == "-isysroot" || flags[i] == "-B") && i + 1 < flags.size())
+      command.push_back(flags[++i]);
+  }
+  return command;
+}
+
+bool is_script(const sys::Files& files, const fs::path& program) {
+  auto content = files.read(program);
+  return content && content->starts_with("#!");
+}
+
+// "libraries: =/a:/b" of `gcc -print-search-dirs`.
+std::vector<std::string> parse_library_folders(std::string_view text) {
+  std::vector<std::string> folders;
+  for (std::string_view line : text::lines(text)) {
+    if (!line.starts_with("libraries: =")) continue;
+    for (std::string_view folder : text::split(line.substr(12), ':'))
+      folders.push_back((fs::path(folder) / ".").lexically_normal().parent_path().string());
+  }
+  return folders;
+}
+
+void ask_about_linker(const Plan& plan, const World& world, Facts& facts) {
+  auto ask_host = [&](const std::string& option) {
+    Words words = plan.host.command;
+    words.push_back(option);
+    return answer_of(world, std::move(words));
+  };
+  facts.library_search = parse_library_folders(ask_host("-print-search-dirs"));
+  for (const char* name : {"as", "collect2", "ld"}) {
+    fs::path program(text::trim(ask_host(fmt::format("-print-prog-name={}", name))));
+    if (program.is_absolute()) facts.host_programs.push_back(program.lexically_normal().string());
+  }
+  facts.linker_tells_files =
+      !is_clang(plan.host.path) && ask_host("-Wl,--help").find("--dependency-file") != std::string::npos;
 }
 
 // What the folders of headers are depends on the environment too.
@@ -62,7 +109,10 @@ std::string to_text(const Facts& facts) {
                {"recipes", recipes},
                {"search", facts.search},
                {"cuda_search", facts.cuda_search},
-               {"host_compiler_proper", facts.host_compiler_proper}});
+               {"library_search", facts.library_search},
+               {"host_programs", facts.host_programs},
+               {"linker_tells_files", facts.linker_tells_files},
+               {"path_matters", facts.path_matters}});
 }
 
 std::optional<Facts> from_text(std::string_view text) {
@@ -77,7 +127,10 @@ std::optional<Facts> from_text(std::string_view text) {
     }
     facts.search = json->at("search").get<std::vector<std::string>>();
     facts.cuda_search = json->at("cuda_search").get<std::vector<std::string>>();
-    facts.host_compiler_proper = json->at("host_compiler_proper");
+    facts.library_search = json->at("library_search").get<std::vector<std::string>>();
+    facts.host_programs = json->at("host_programs").get<std::vector<std::string>>();
+    facts.linker_tells_files = json->at("linker_tells_files");
+    facts.path_matters = json->at("path_matters");
     return facts;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
@@ -86,15 +139,17 @@ std::optional<Facts> from_text(std::string_view text) {
 
 Facts ask(const Plan& plan, const World& world) {
   Facts facts;
-  std::string answer = host_answer(plan.host.command, world);
+  std::string answer = host_answer(with_places(plan.host.command, plan.cflags), world);
   facts.search = parse_search_list(answer);
-  facts.host_compiler_proper = compiler_proper(answer);
+  if (std::string proper = compiler_proper(answer); !proper.empty()) facts.host_programs.push_back(proper);
+  ask_about_linker(plan, world, facts);
+  facts.path_matters = is_script(world.files, plan.host.path) || (plan.nvcc && is_script(world.files, plan.nvcc->path));
   // A launcher (ccache) is there to see nvcc's own command line.
   if (!plan.nvcc || plan.nvcc->command.size() > 1) return facts;
   for (bool extended_lambda : kinds_of_sources(plan)) {
     auto recipe = parse_dryrun(answer_of(world, question_for(plan, extended_lambda)));
     if (!recipe) continue;
-    if (facts.cuda_search.empty()) facts.cuda_search = parse_search_list(host_answer({recipe->preprocess[0]}, world));
+    if (facts.cuda_search.empty()) facts.cuda_search = parse_search_list(host_answer(with_places({recipe->preprocess[0]}, recipe->preprocess), world));
     facts.recipes.emplace(extended_lambda, std::move(*recipe));
   }
   // One that does not answer: where g++ looks is the best guess, and nothing known would be the worst.
@@ -146,38 +201,78 @@ std::vector<std::string> parse_search_list(std::string_view text) {
   return folders;
 }
 
-Facts learn_facts(const Plan& plan, const World& world) {
-  auto cache = project::cache_folder(world.env);
-  fs::path folder = (cache ? *cache : plan.build_dir) / "facts";
+namespace {
+
+// What flags name: nvcc's with those of its variables, the host compiler's, the linker's.
+void look_at_all_flags(const Plan& plan, const World& world, Facts& facts) {
+  const std::vector<fs::path> folders = {plan.directory, plan.project_dir, plan.build_dir};
+  Words cuda = plan.cuda_flags;
+  cuda.insert(cuda.end(), plan.environment_flags.begin(), plan.environment_flags.end());
+  facts.cuda_flags = look_at_flags(world.files, cuda, folders);
+  facts.host_flags = look_at_flags(world.files, plan.cflags, folders);
+  facts.link_flags = look_at_flags(world.files, plan.ldflags, folders);
+}
+
+// What the answers of the compilers depend on.
+std::string question_hash(const Plan& plan, const World& world, const Facts& facts) {
   Hasher hasher;
   hasher.add_field(std::to_string(kVersion)).add_field(plan.circumstances);
-  for (const std::string& word : plan.host.command) hasher.add_field(word);
+  hasher.add_field(world.env.get("PATH").value_or(""));
+  for (const Words* words : {&plan.host.command, &plan.cflags}) {
+    hasher.add_field(std::to_string(words->size()));
+    for (const std::string& word : *words) hasher.add_field(word);
+  }
   if (plan.nvcc)
     for (bool extended_lambda : kinds_of_sources(plan))
       for (const std::string& word : question_for(plan, extended_lambda)) hasher.add_field(word);
-  fs::path file = folder / (hasher.hex().substr(0, 24) + ".json");
-  auto kept = world.files.read(file);
-  auto known = kept ? from_text(*kept) : std::nullopt;
-  Facts facts = known ? std::move(*known) : ask(plan, world);
-  if (!known) (void)world.files.write(file, to_text(facts), sys::Durable::No);
+  // nvcc puts their words into the dry run.
+  for (const std::string& file : facts.cuda_flags.option_files) {
+    auto content = world.files.read(file);
+    hasher.add_field(file).add_field(content ? *content : "");
+  }
+  return hasher.hex();
+}
 
-  ProgramHashes hashes(world.files, folder / "programs.json");
+// Each program by its content, each variable by its value.
+std::string circumstances_of(const Plan& plan, const World& world, const Facts& facts, const fs::path& list) {
+  ProgramHashes hashes(world.files, list);
   Json all = Json::object();
   // Two programs of one name are told apart: each counts.
   auto put = [&](std::string name, const std::string& value) {
     while (all.contains(name)) name += "'";
     all[name] = value;
   };
-  for (std::string_view line : text::lines(plan.environment))
-    put(std::string(line.substr(0, line.find('='))), std::string(line));
-  auto add = [&](const fs::path& program) { put(program.filename().string(), hashes.of(program)); };
+  for (const auto& [name, value] : plan.environment) put(name, name + "=" + value);
+  if (facts.path_matters) put("PATH", world.env.get("PATH").value_or(""));
+  std::set<std::string> seen;
+  auto add_program = [&](const fs::path& program) {
+    if (seen.insert(program.string()).second) put(program.filename().string(), hashes.of(program));
+  };
   if (plan.nvcc)
-    for (const fs::path& part : plan.nvcc->parts) add(part);
-  for (const fs::path& part : plan.host.parts) add(part);
-  if (!facts.host_compiler_proper.empty()) add(facts.host_compiler_proper);
-  for (const fs::path& tool : plan.host_tools) add(tool);
+    for (const fs::path& part : plan.nvcc->parts) add_program(part);
+  for (const fs::path& part : plan.host.parts) add_program(part);
+  for (const std::string& program : facts.host_programs) add_program(program);
+  for (const fs::path& tool : plan.host_tools) add_program(tool);
   hashes.keep();
-  facts.circumstances = dump(all);
+  return dump(all);
+}
+
+}  // namespace
+
+Facts learn_facts(const Plan& plan, const World& world) {
+  auto cache = project::cache_folder(world.env);
+  fs::path folder = (cache ? *cache : plan.build_dir) / "facts";
+  Facts looked;
+  look_at_all_flags(plan, world, looked);
+  fs::path file = folder / (question_hash(plan, world, looked).substr(0, 24) + ".json");
+  auto kept = world.files.read(file);
+  auto known = kept ? from_text(*kept) : std::nullopt;
+  Facts facts = known ? std::move(*known) : ask(plan, world);
+  if (!known) (void)world.files.write(file, to_text(facts), sys::Durable::No);
+  facts.cuda_flags = std::move(looked.cuda_flags);
+  facts.host_flags = std::move(looked.host_flags);
+  facts.link_flags = std::move(looked.link_flags);
+  facts.circumstances = circumstances_of(plan, world, facts, folder / "programs.json");
   return facts;
 }
 

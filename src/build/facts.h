@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "build/flags.h"
 #include "build/plan.h"
 #include "build/recipe.h"
 
@@ -17,7 +18,11 @@ struct Facts {
   std::map<bool, Recipe> recipes;
   std::vector<std::string> search;       // the host compiler's own folders, in order
   std::vector<std::string> cuda_search;  // those of the one that nvcc starts
-  std::string host_compiler_proper;      // cc1plus
+  std::vector<std::string> library_search;  // the folders in which the host compiler's linker looks, in order
+  std::vector<std::string> host_programs;   // cc1plus, as, collect2 and ld, as the host compiler finds them
+  bool linker_tells_files = false;          // it knows --dependency-file (binutils 2.35)
+  bool path_matters = false;                // a compiler is a script: what it starts depends on PATH
+  FlagFacts cuda_flags, host_flags, link_flags;
   // JSON for keys of the cache: the hash of each program's content, and the variables that they read, by name.
   std::string circumstances;
 };

@@ -28,14 +28,14 @@ std::vector<HeaderTime> slow_headers(const Work& work, const std::vector<StepRep
   bool extended_lambda = false;
   for (const Source& source : work.plan.sources)
     if (source.file == slowest->source) extended_lambda = source.facts.extended_lambda;
-  for (const std::string& word : nvcc_command(work.plan, extended_lambda, false))
+  for (const std::string& word : texts(nvcc_command(work.plan, extended_lambda, false)))
     if (!word.starts_with("-gencode") && word != "-c") spec.arguments.push_back(word);
   std::string trace = (work.staging / "headers").string();
   for (const std::string& word :
        {std::string("-ptx"), "-arch=compute_" + slowest->arch, "--fdevice-time-trace=" + trace, std::string("-o"),
         (work.staging / "headers.ptx").string(), slowest->source})
     spec.arguments.push_back(word);
-  spec.env = work.world.env;
+  spec.env = tool_environment(work.world.env);
   auto result = work.world.processes.run(spec);
   if (!result || result->exit_code != 0) return {};
   auto text = work.world.files.read(trace + ".json");

@@ -21,11 +21,10 @@ constexpr size_t kMostTold = 4;
 Words sorted_words(const Json& commands) {
   Words words;
   if (!commands.is_array()) return words;
-  for (const Json& command : commands) {
-    const std::string line = command.is_string() ? command.get<std::string>() : "";
-    for (std::string_view word : text::split(line, ' ')) words.emplace_back(word);
-  }
-  std::erase(words, "");
+  for (const Json& command : commands)
+    if (command.is_object() && command.contains("words") && command["words"].is_array())
+      for (const Json& word : command["words"])
+        if (word.is_string()) words.push_back(word);
   std::sort(words.begin(), words.end());
   return words;
 }

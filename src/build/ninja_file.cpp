@@ -28,14 +28,16 @@ std::string ninja_file(const Graph& graph, const fs::path& kiln) {
   std::string text = fmt::format(
       "ninja_required_version = 1.5\nrule run\n  command = {} step $in_file\n  description = $what\n  restat = 1\n",
       escape_value(text::shell_quote(kiln.string())));
+  text += "build always: phony\n";
   for (const Step& step : graph.steps) {
     text += "build";
     for (const std::string& output : step.outputs) text += " " + escape_path("obj/" + output);
     text += ": run";
     if (step.reads_source()) text += " " + escape_path(step.source);
     for (const std::string& input : step.inputs) text += " " + escape_path(input);
-    text += fmt::format(" | {} {}\n  in_file = {}\n  what = {}\n", escape_path(step.step_file()),
-                        escape_path(step.seen_file()), escape_value(text::shell_quote(step.step_file())),
+    // What is not cached runs in every build.
+    text += fmt::format(" | {} {}{}\n  in_file = {}\n  what = {}\n", escape_path(step.step_file()),
+                        escape_path(step.seen_file()), step.uncached.empty() ? "" : " always", escape_value(text::shell_quote(step.step_file())),
                         escape_value(step.what));
     if (step.writes_depfile) text += fmt::format("  depfile = {}\n", escape_value("obj/" + step.key + ".d"));
   }

@@ -6,7 +6,7 @@ namespace kiln::build {
 
 // "made", "hit" or "shared hit"
 std::string_view cache_word(const StepReport& step) {
-  if (step.answer == Answer::Ran || step.answer == Answer::Off) return "made";
+  if (step.answer != Answer::Direct && step.answer != Answer::Content) return "made";
   return step.origin == Origin::Remote ? "shared hit" : "hit";
 }
 

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "build/compat.h"
+#include "build/flags.h"
 #include "project/gpu.h"
 #include "project/manifest.h"
 
@@ -20,12 +21,6 @@ namespace {
 
 constexpr std::array kCudaEndings = {".cu"};
 constexpr std::array kHostEndings = {".cpp", ".cc", ".cxx", ".c++"};
-
-// Read by nvcc, gcc and ld themselves.
-constexpr std::array kCompilerVariables = {
-    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",  "NVCC_CCBIN",       "CPATH",
-    "C_INCLUDE_PATH",     "CPLUS_INCLUDE_PATH", "LIBRARY_PATH",     "GCC_EXEC_PREFIX",
-    "COMPILER_PATH",      "GCC_COMPARE_DEBUG",  "SOURCE_DATE_EPOCH"};
 
 // One image a generation serves all of its GPUs; the PTX of the oldest serves those between, that of the newest those
 // to come.
@@ -197,6 +192,26 @@ Status check_options(const Request& request) {
   return {};
 }
 
+// Records and keys are UTF-8. Bytes that are not would be replaced there: two values could share a key.
+Status check_encoding(const Plan& plan) {
+  std::string all = plan.build_dir.string() + "\n";
+  for (const auto* list : {&plan.defines, &plan.cuda_flags, &plan.cflags, &plan.ldflags})
+    for (const std::string& flag : *list) all += flag + "\n";
+  for (const fs::path& folder : plan.includes) all += folder.string() + "\n";
+  for (const Source& source : plan.sources) all += source.file.string() + "\n";
+  for (const auto& [name, value] : plan.environment) all += value + "\n";
+  for (const auto& [name, value] : plan.link_variables) all += value + "\n";
+  if (std::none_of(all.begin(), all.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) return {};
+  for (std::string_view line : text::lines(all)) {
+    const std::string shown = dump(Json(line));
+    const auto back = parse_json(shown, "text");
+    if (back && *back == Json(line)) continue;
+    return Error{Fault::Usage, fmt::format("cannot build with {}", shown), "its text is not valid UTF-8",
+                 "write it in UTF-8; in a define, escape a byte as \\377"};
+  }
+  return {};
+}
+
 // What tells two builds of one lone file apart that should both stay: tuning goes back and forth between them.
 std::string flags_hash(const Plan& plan, const Request& request) {
   Hasher hasher;
@@ -229,6 +244,25 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
 
 fs::path cuda_include_of(const project::Compiler& nvcc) { return nvcc.path.parent_path().parent_path() / "include"; }
 
+void add_folders(const sys::Environment& env, const char* variable, std::vector<std::string>& folders) {
+  if (auto value = env.get(variable))
+    for (std::string_view folder : text::split(*value, ':')) folders.emplace_back(folder.empty() ? "." : folder);
+}
+
+// Length before text: no value can be taken for the next variable.
+void read_environment(Plan& plan, const sys::Environment& env) {
+  plan.environment = values_of(env, VariableRule::Key);
+  plan.link_variables = values_of(env, VariableRule::Link);
+  for (const auto* list : {&plan.environment, &plan.link_variables})
+    for (const auto& [name, value] : *list)
+      plan.circumstances += fmt::format("{} {}={}\n", value.size(), name, value);
+  for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"}) add_folders(env, name, plan.cpath);
+  for (const char* name : {"LIBRARY_PATH", "LPATH"}) add_folders(env, name, plan.library_path);
+  for (const char* name : {"NVCC_PREPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "NVCC_APPEND_FLAGS"})
+    for (std::string& word : text::shell_split(env.get(name).value_or("")))
+      plan.environment_flags.push_back(std::move(word));
+}
+
 Status find_tools(Plan& plan, const World& world) {
   TRY(plan.home, project::find_home(world.env));
   if (!world.files.state(plan.home.runtime_archive()).is_file())
@@ -247,16 +281,13 @@ Status find_tools(Plan& plan, const World& world) {
   TRY(plan.host, project::find_host_compiler(world.files, world.env));
   TRY(plan.ninja, project::find_ninja(world.files, world.env));
   plan.circumstances = "kiln " KILN_VERSION_STRING "\n" + (plan.nvcc ? plan.nvcc->identity : "") + plan.host.identity;
-  for (const char* name : kCompilerVariables)
-    if (auto value = world.env.get(name)) plan.environment += fmt::format("{}={}\n", name, *value);
-  plan.circumstances += plan.environment;
-  for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"})
-    if (auto value = world.env.get(name))
-      for (std::string_view folder : text::split(*value, ':')) plan.cpath.emplace_back(folder.empty() ? "." : folder);
+  read_environment(plan, world.env);
   for (const char* name : {"as", "ld"})
     if (fs::path tool = sys::find_program(world.files, name, world.env.get("PATH").value_or("/usr/bin:/bin"));
-        !tool.empty())
+        !tool.empty()) {
       plan.host_tools.push_back(tool);
+      plan.circumstances += tool.string() + "\n";  // another one may appear earlier on PATH
+    }
   return {};
 }
 
@@ -323,6 +354,9 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   choose_variants(plan);
   TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
   CHECK_OK(find_tools(plan, world));
+  CHECK_OK(check_encoding(plan));
+  for (const auto* flags : {&plan.cuda_flags, &plan.environment_flags})
+    if (std::string flag = relocatable_flag(*flags); !flag.empty()) return no_relocatable_code(flag);
   CHECK_OK(choose_torch_headers(plan, wanted.request, world, torchs_own));
   if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST")) keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);
@@ -330,6 +364,7 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   plan.full_lane = wanted.request.full_lane || plan.release;  // one way to the bytes
   plan.time_headers = wanted.request.time_headers;
   plan.project_dir = wanted.project_dir;
+  plan.directory = request.directory;
   if (!plan.debug) plan.roots = choose_roots(plan, wanted, world.files);
   plan.is_program = [&files = world.files](const fs::path& path) { return files.state(path).is_executable; };
   return plan;

@@ -16,6 +16,7 @@
 #include "build/findings.h"
 #include "build/key_difference.h"
 #include "build/preprocessed.h"
+#include "build/variables.h"
 #include "sys/clock.h"
 
 namespace kiln::build {
@@ -52,6 +53,7 @@ class Runner {
   }
 
  private:
+  bool uses_cache() const { return cache_.usable() && step_.uncached.empty(); }
   path in_obj(const std::string& name) const { return world_.build_dir / "obj" / name; }
   path in_staging(const std::string& name) const { return world_.staging / name; }
 
@@ -61,13 +63,17 @@ class Runner {
     begun_ns_ = world_.files.state(in_staging(step_.key + ".begun")).ctime_ns;
     describe_basis();
     if (!cache_.usable()) report_.answer = Answer::Off;
-    if (cache_.usable() && from_manifest()) return with_findings();
+    if (!step_.uncached.empty()) {
+      report_.answer = Answer::Never;
+      report_.why = step_.uncached;
+    }
+    if (uses_cache() && from_manifest()) return with_findings();
     size_t first = 0;
     if (!step_.preprocessed.empty()) {
       TRY(int code, preprocess());
       if (code != 0) return code;
       first = 1;
-      if (cache_.usable() && from_content()) return with_findings();
+      if (uses_cache() && from_content()) return with_findings();
       // 17 of 35 ms that a step costs beside its compilers: what was read is known, and they need it no more.
       reading_ = std::async(std::launch::async, [this] { return collect(); });
     }
@@ -83,14 +89,6 @@ class Runner {
 
   // Everything that is known before the first command, by name: for the key and for people who ask why.
   void describe_basis() {
-    Json commands = Json::array();
-    for (const Words& command : step_.commands) {
-      Words words;
-      for (const std::string& word : command)
-        words.push_back(with_canonical_paths(
-            step_.roots, text::replace_all(text::replace_all(word, kStaging, ""), world_.build_dir.string(), "")));
-      commands.push_back(text::join(words, " "));
-    }
     Json inputs = Json::object();
     for (const std::string& input : step_.inputs)
       inputs[canonical_path(step_.roots, input)] = hashes_.of((world_.build_dir / input).string());
@@ -98,17 +96,25 @@ class Runner {
     if (!step_.source.empty()) source[canonical_path(step_.roots, step_.source)] = "";
     Json env = Json::array();
     for (const auto& [name, value] : step_.env)
-      if (name != "PATH" && name != "LD_LIBRARY_PATH") env.push_back(name + "=" + value);
-    // A fat binary holds the PTX with real paths; an entry of another folder would have other ones.
-    Json place = step_.kind == StepKind::Fat ? Json(step_.roots.empty() ? "" : step_.roots[0].real) : Json("");
+      if (name != "PATH" && (name != "LD_LIBRARY_PATH" || step_.kind == StepKind::Link))
+        env.push_back(name + "=" + value);
     basis_ = {{"kiln", KILN_VERSION_STRING},
               {"kind", name_of(step_.kind)},
-              {"commands", commands},
+              {"commands", key_of_commands(step_, world_.build_dir.string())},
               {"compilers and environment", circumstances()},
               {"inputs", inputs},
               {"source", source},
               {"variables", env},
-              {"place", place}};
+              {"place", place()}};
+  }
+
+  // What the result holds of the folders that it is made in.
+  std::string place() const {
+    const bool real_paths = step_.roots.empty() && !step_.source.empty();
+    // A fat binary holds the PTX with real paths.
+    if (step_.kind == StepKind::Fat) return real_paths ? "" : step_.roots[0].real;
+    // For a debugger: the folder in which the compiler ran.
+    return real_paths ? world_.build_dir.string() : "";
   }
 
   // Each program's hash and each variable by its name.
@@ -210,16 +216,16 @@ class Runner {
 
   // ---- by the commands
 
-  Result<int> run_command(const Words& command) {
+  Result<int> run_command(const Command& command) {
     sys::ProcessSpec spec;
-    for (const std::string& word : command) {
+    for (const std::string& word : texts(command)) {
       size_t at = word.find(kStaging);
       spec.arguments.push_back(
           at == std::string::npos ? word
                                   : word.substr(0, at) + (world_.staging / word.substr(at + kStaging.size())).string());
     }
     spec.directory = world_.build_dir;
-    sys::Environment env = world_.env;
+    sys::Environment env = tool_environment(world_.env);
     for (const auto& [name, value] : step_.env) env.set(name, value);
     spec.env = std::move(env);
     CommandRun ran{path(spec.arguments[0]).filename().string(), sys::wall_ns(), 0, 0, 0};
@@ -275,7 +281,7 @@ class Runner {
     Dependencies dependencies = reading_.valid() ? reading_.get() : collect();
     std::string log = without_findings(log_);
     bool sound = nothing_changed_since();
-    if (sound && cache_.usable()) store(dependencies, with_canonical_paths(step_.roots, log));
+    if (sound && uses_cache()) store(dependencies, with_canonical_paths(step_.roots, log));
     for (const std::string& output : step_.outputs) {
       TRY(std::string content, files.read(in_staging(output)));
       if (!publish(output, content, in_staging(output)))
@@ -309,18 +315,32 @@ class Runner {
     return {};
   }
 
+  // The files that a depfile of this run names, without those of the build folder: what other steps made are inputs,
+  // known by their content wherever that folder is.
+  std::vector<std::string> named_in(const std::string& depfile, bool& missing) {
+    std::vector<std::string> files;
+    const std::string own_folder = world_.build_dir.string() + "/";
+    auto text = world_.files.read(in_staging(depfile));
+    if (!text) {
+      missing = true;
+      return files;
+    }
+    for (const std::string& name : parse_depfile(*text)) {
+      std::string file = (world_.build_dir / name).lexically_normal().string();
+      if (!file.starts_with(own_folder)) files.push_back(std::move(file));
+    }
+    return files;
+  }
+
   Dependencies collect() {
-    std::vector<std::string> read;
-    std::string own_folder = world_.build_dir.string() + "/";
-    auto text = step_.writes_depfile ? world_.files.read(in_staging(step_.key + ".d")) : Result<std::string>("");
-    if (text)
-      for (const std::string& name : parse_depfile(*text)) {
-        // What other steps made are inputs, known by their content wherever the build folder is.
-        std::string file = (world_.build_dir / name).lexically_normal().string();
-        if (file.starts_with(own_folder)) continue;
-        unsound_ |= world_.files.state(file).ctime_ns >= begun_ns_;
-        read.push_back(std::move(file));
-      }
+    ReadFiles read;
+    if (step_.writes_depfile) read.compiled = named_in(step_.key + ".d", read.unknown);
+    if (step_.writes_assembler_depfile) read.assembled = named_in(step_.key + ".as.d", read.unknown);
+    // Beside what it read the assembler names its input, which is gone, and the names of sources in it.
+    std::erase_if(read.assembled, [&](const std::string& file) { return !world_.files.state(file).is_file(); });
+    for (const auto* list : {&read.compiled, &read.assembled})
+      for (const std::string& file : *list) unsound_ |= world_.files.state(file).ctime_ns >= begun_ns_;
+    unsound_ |= read.unknown;
     return collect_dependencies(world_.files, hashes_, step_, read, world_.build_dir);
   }
 

@@ -28,6 +28,7 @@ enum class Answer {
   Direct,   // an entry whose files are all as they are now
   Content,  // an entry with the same preprocessed text
   Off,      // there is no cache
+  Never,    // its flags let it depend on what no key can hold
 };
 
 struct StepReport {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can it be proved, without ninja, that nothing has changed since the last build?
 //
-//   kiln-state 2 <number of files and absent ones>
+//   kiln-state 3 <number of files and absent ones>
 //   <key>
 //   <result>
 //   <size> <mtime_ns> <ctime_ns> <inode> <path>      one line a file
@@ -16,7 +16,7 @@ namespace kiln::build {
 
 namespace {
 
-constexpr std::string_view kMagic = "kiln-state 2 ";
+constexpr std::string_view kMagic = "kiln-state 3 ";
 
 std::optional<SeenFile> parse_line(std::string_view line) {
   SeenFile file;

@@ -17,8 +17,9 @@ namespace {
 
 using sys::fs::path;
 
-// What nvcc starts: an update can replace one and keep nvcc itself.
-constexpr const char* kNvccParts[] = {"nvcc", "cudafe++", "ptxas", "fatbinary", "nvcc.profile", "../nvvm/bin/cicc"};
+// What nvcc starts, and what cicc links into device code: an update can replace one and keep nvcc itself.
+constexpr const char* kNvccParts[] = {"nvcc", "cudafe++", "ptxas", "fatbinary", "nvcc.profile", "../nvvm/bin/cicc",
+                                      "../nvvm/libdevice/libdevice.10.bc"};
 
 // The time of change too, which nobody can set: a compiler swapped at the same path can have any other.
 void take_part(const sys::Files& files, const path& program, Compiler& compiler) {
@@ -77,6 +78,34 @@ path newest_toolkit(const sys::Files& files) {
   return newest;
 }
 
+// nvcc of PyPI's packages in one folder of Python's packages; CUDA 13's first.
+path packaged_nvcc(const sys::Files& files, const path& site_packages) {
+  for (const char* package : {"nvidia/cu13", "nvidia/cuda_nvcc"})
+    if (path nvcc = site_packages / package / "bin/nvcc"; files.state(nvcc).is_executable) return nvcc;
+  return {};
+}
+
+// The folders of packages of the Python on PATH: of a virtual environment, of the system, of the user.
+std::vector<path> python_packages(const sys::Files& files, const sys::Environment& env) {
+  std::vector<path> folders;
+  auto add_versions = [&](const path& library, const char* name) {
+    for (const std::string& version : files.list(library))
+      if (version.starts_with("python3")) folders.push_back(library / version / name);
+  };
+  path python;
+  for (std::string name : {env.get("KILN_PYTHON").value_or("python3"), std::string("python3"), std::string("python")})
+    if (python.empty()) python = sys::find_program(files, name, search_path(env));
+  if (python.empty()) return folders;
+  // Not the link's target: the packages of an environment lie beside its own name for Python.
+  std::vector<path> prefixes = {python.parent_path().parent_path()};
+  if (auto real = files.real_path(python)) prefixes.push_back(real->parent_path().parent_path());
+  if (auto home = env.get("HOME")) prefixes.push_back(path(*home) / ".local");
+  prefixes.emplace_back("/usr/local");
+  for (const path& prefix : prefixes)
+    for (const char* name : {"site-packages", "dist-packages"}) add_versions(prefix / "lib", name);
+  return folders;
+}
+
 Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& env) {
   if (auto nvcc = env.get("NVCC")) return from_words(files, env, "NVCC", *nvcc);
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
@@ -87,14 +116,16 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
   if (files.state("/usr/local/cuda/bin/nvcc").is_executable) return from_path(files, "/usr/local/cuda/bin/nvcc");
   // Of PyPI's packages, beside this kiln in site-packages.
   if (auto home = find_home(env))
-    if (path packaged = home->root.parent_path() / "nvidia/cu13/bin/nvcc"; files.state(packaged).is_executable)
+    if (path packaged = packaged_nvcc(files, home->root.parent_path()); !packaged.empty())
       return from_path(files, packaged);
   if (path installed = setup_program(files, env, kSetupNvcc); !installed.empty()) return from_path(files, installed);
   if (path versioned = newest_toolkit(files); !versioned.empty()) return from_path(files, versioned);
+  for (const path& folder : python_packages(files, env))
+    if (path packaged = packaged_nvcc(files, folder); !packaged.empty()) return from_path(files, packaged);
   return Error{
       Fault::Environment, "cannot find nvcc, the CUDA compiler",
-      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, site-packages/nvidia/cu13/bin, the folder "
-      "of kiln setup",
+      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, the folder of kiln setup, "
+      "nvidia/cu13/bin and nvidia/cuda_nvcc/bin in the site-packages of kiln and of the Python on PATH",
       "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 "
       "cuda-cudart-dev-13-0, or "
       "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};

@@ -19,7 +19,8 @@ struct Compiler {
   std::vector<sys::fs::path> parts;  // those programs
 };
 
-// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's, setup's, /usr/local/cuda-*.
+// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's beside this kiln, setup's,
+// /usr/local/cuda-*, PyPI's in the packages of the Python on PATH (KILN_PYTHON, python3, python).
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env);
 
 struct HostCompiler : Compiler {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "build/dependencies.h"
 #include "build/key_difference.h"
 #include "build/redis.h"
@@ -183,7 +184,7 @@ class DependenciesTest : public ::testing::Test {
     step.search = {"/w/inc1", "/w/inc2", "/usr/include"};
     step.roots = {{"/w", "/proc/self/cwd"}};
     seen = collect_dependencies(files, *std::make_unique<ContentHashes>(files), step,
-                                {"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, "/build");
+                                {{"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, {}, false}, "/build");
   }
   std::optional<std::string> difference() {
     ContentHashes hashes(files);
@@ -223,15 +224,76 @@ TEST_F(DependenciesTest, WhatHasIncludeAsksForIsSeen) {
   EXPECT_EQ(difference(), "/w/inc1/extra.h appeared");
 }
 
+TEST_F(DependenciesTest, ALibraryThatAppearsBeforeTheOneLinkedIsSeen) {
+  files.add("/l2/libx.a").add_directory("/l1");
+  step.kind = StepKind::Link;
+  step.libraries = {"/l1", "/l2"};
+  ContentHashes hashes(files);
+  seen = collect_dependencies(files, hashes, step, {{"/l2/libx.a"}, {}, false}, "/build");
+  EXPECT_FALSE(difference());
+  for (const char* name : {"/l1/libx.so", "/l1/libx.a", "/l2/libx.so"}) {
+    files.add(name);
+    EXPECT_EQ(difference(), std::string(name) + " appeared");
+    ASSERT_TRUE(files.remove(name));
+  }
+}
+
+TEST_F(DependenciesTest, WhatAnAssemblerReadsIsKnownOrNothingIs) {
+  files.add("/w/inc2/data.bin", "1").add("/w/a.cpp", "asm(\".incbin \\\"data.bin\\\"\");").add_directory("/build");
+  step.kind = StepKind::Host;
+  step.writes_assembler_depfile = true;
+  ContentHashes hashes(files);
+  seen = collect_dependencies(files, hashes, step, {{"/w/a.cpp"}, {"/w/inc2/data.bin"}, false}, "/build");
+  EXPECT_FALSE(difference());
+  EXPECT_THAT(seen.absent, Contains("/build/data.bin"));
+  EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/data.bin"));
+  files.add("/w/inc2/data.bin", "2");
+  EXPECT_EQ(difference(), "/w/inc2/data.bin changed");
+  step.writes_assembler_depfile = false;
+  seen = collect_dependencies(files, hashes, step, {{"/w/a.cpp"}, {}, false}, "/build");
+  EXPECT_EQ(difference(), "what asm() reads is not known");
+}
+
+TEST_F(DependenciesTest, APrecompiledHeaderCountsOnceItIsThere) {
+  files.add("/w/b.cpp", "#include \"b.h\"\n").add_directory("/build");
+  step.kind = StepKind::Host;
+  step.source = "/w/b.cpp";
+  step.writes_assembler_depfile = true;
+  step.commands = {{path_word("g++"), path_word("-I/w/inc1"), path_word("-I/w/inc2")}};
+  ContentHashes hashes(files);
+  auto collected = [&] {
+    return collect_dependencies(files, hashes, step, {{"/w/b.cpp", "/w/inc2/b.h"}, {}, false}, "/build");
+  };
+  seen = collected();
+  files.add("/w/inc2/b.h.gch", "1");
+  EXPECT_EQ(difference(), "/w/inc2/b.h.gch appeared");
+  seen = collected();
+  EXPECT_FALSE(difference());
+  files.add("/w/inc2/b.h.gch", "2");
+  EXPECT_EQ(difference(), "/w/inc2/b.h.gch changed");
+}
+
+TEST_F(DependenciesTest, AMissingDepfileIsNeverBelieved) {
+  ContentHashes hashes(files);
+  seen = collect_dependencies(files, hashes, step, {{"/w/a.cu"}, {}, true}, "/build");
+  EXPECT_TRUE(difference());
+}
+
 TEST_F(DependenciesTest, AreTheSameInAMovedCheckout) {
   files.add("/moved/a.cu", *files.read("/w/a.cu")).add("/moved/inc2/b.h").add_directory("/moved/inc1");
   step.roots = {{"/moved", "/proc/self/cwd"}};
   EXPECT_FALSE(difference());
 }
 
+Json command(std::string_view line) {
+  Json words = Json::array();
+  for (std::string_view word : text::split(line, ' ')) words.push_back(word);
+  return {{"words", words}, {"kinds", std::string(words.size(), 'o')}};
+}
+
 TEST(KeyDifference, NamesThePartThatIsNotWhatItWas) {
   const Json before = {{"kiln", "0.1.0"},
-                       {"commands", {"gcc -E -DX=1 a.cu", "cicc -arch compute_90"}},
+                       {"commands", Json::array({command("gcc -E -DX=1 a.cu"), command("cicc -arch compute_90")})},
                        {"compilers and environment", {{"cicc", "aa"}, {"CPATH", "CPATH=/i"}}},
                        {"inputs", Json::object()},
                        {"source", {{"/p/a.cu", "11"}}}};
@@ -241,10 +303,10 @@ TEST(KeyDifference, NamesThePartThatIsNotWhatItWas) {
     return what_differs(before, now);
   };
   EXPECT_EQ(told([](Json&) {}), "");
-  EXPECT_EQ(told([](Json& now) { now["commands"][0] = "gcc -E -DX=2 a.cu"; }), "-DX=1 is now -DX=2");
-  EXPECT_EQ(told([](Json& now) { now["commands"][1] = "cicc -arch compute_90 -fast"; }), "-fast is new");
-  EXPECT_EQ(told([](Json& now) { now["commands"][0] = "gcc -E a.cu"; }), "-DX=1 is gone");
-  EXPECT_EQ(told([](Json& now) { now["commands"][0] = "gcc -DX=1 -E a.cu"; }), "the order of the flags changed");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E -DX=2 a.cu"); }), "-DX=1 is now -DX=2");
+  EXPECT_EQ(told([](Json& now) { now["commands"][1] = command("cicc -arch compute_90 -fast"); }), "-fast is new");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E a.cu"); }), "-DX=1 is gone");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -DX=1 -E a.cu"); }), "the order of the flags changed");
   EXPECT_EQ(told([](Json& now) { now["compilers and environment"]["cicc"] = "bb"; }), "cicc changed");
   EXPECT_EQ(told([](Json& now) { now["compilers and environment"].erase("CPATH"); }), "CPATH is gone");
   EXPECT_EQ(told([](Json& now) { now["source"]["/p/a.cu"] = "22"; }), "/p/a.cu changed");

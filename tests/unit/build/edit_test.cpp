@@ -2,6 +2,7 @@
 // Is an edit of device code alone told from every other one? A wrong yes would leave a stale host object behind.
 #include <gmock/gmock.h>
 
+#include "base/text.h"
 #include "build/device_code.h"
 #include "build/header_times.h"
 #include "build/ptx_text.h"
@@ -110,6 +111,26 @@ TEST(DeviceCode, MovedLinesMatterWhereSomethingBelowTellsItsLine) {
   EXPECT_THAT(why_host_changes(kSource, moved), HasSubstr("KILN_OP"));
   std::string quiet = "__global__ void k(int* p) { *p = 1; }\nvoid host() {}\n";
   EXPECT_EQ(why_host_changes(quiet, "__global__ void k(int* p) {\n *p = 1; }\nvoid host() {}\n"), "");
+}
+
+TEST(DeviceCode, AMacroInSmallLettersMayTellItsLineToo) {
+  const std::string before = "__global__ void k(int* p) { *p = 1; }\nvoid host() { check(1); }\n";
+  const std::string after = "__global__ void k(int* p) {\n *p = 1; }\nvoid host() { check(1); }\n";
+  EXPECT_EQ(why_host_changes(before, after), "");
+  EXPECT_THAT(why_host_changes(before, after, {"check"}), HasSubstr("'check' below k may tell its line"));
+}
+
+TEST(DeviceCode, AnAddedCommentLineIsDeviceCodeWhereNothingBelowTellsItsLine) {
+  const std::string quiet = "#include <x.h>\n__global__ void k(int* p) { *p = 1; }\nvoid host() {}\n";
+  EXPECT_EQ(why_host_changes(quiet, "// one\n// two\n" + quiet + "// three\n"), "");
+  EXPECT_EQ(why_host_changes("// one\n" + quiet, quiet), "");
+  EXPECT_THAT(why_host_changes(kSource, std::string("// one\n") + kSource), HasSubstr("may tell its line"));
+  EXPECT_EQ(why_host_changes(kSource, std::string(kSource) + "\n// below everything\n"), "");
+  // To these an empty line is more than a line.
+  for (const char* text : {"const char* s = R\"(a\n)\";\n", "#define A(x) \\\n  x\nint a = A(1);\n"}) {
+    const std::string source(text), longer = text::replace_all(source, "\n", "\n\n");
+    EXPECT_NE(why_host_changes(source, longer), "") << source;
+  }
 }
 
 TEST(DeviceCode, AMacroInFrontMayMakeAFunctionTheHostsToo) {

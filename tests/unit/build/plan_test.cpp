@@ -180,6 +180,46 @@ TEST_F(PlanTest, TwoSourcesOfOneNameHaveTwoObjects) {
   EXPECT_NE(graph.steps[0].outputs[0], graph.steps[1].outputs[0]);
 }
 
+TEST_F(PlanTest, RelocatableDeviceCodeIsRefused) {
+  request.cuda_flags = {"-rdc", "true"};
+  EXPECT_EQ(error().fault, Fault::Usage);
+  EXPECT_THAT(error().what, HasSubstr("-rdc true"));
+  request.cuda_flags = {"-rdc=false", "--maxrregcount=64", "-DX=-dc"};
+  EXPECT_TRUE(plan());
+  env.set("NVCC_PREPEND_FLAGS", "-dc");
+  EXPECT_THAT(error().why, HasSubstr("relocatable device code"));
+}
+
+TEST_F(PlanTest, TextThatIsNotUtf8IsRefused) {
+  request.defines = {"X=\xff"};
+  EXPECT_THAT(error().why, HasSubstr("UTF-8"));
+  request.defines = {"X=\xc3\xa9"};
+  EXPECT_TRUE(plan());
+}
+
+TEST_F(PlanTest, VariablesOfTheTableAreInTheCircumstances) {
+  std::string before = plan()->circumstances;
+  for (const Variable& variable : tool_variables()) {
+    sys::Environment plain = env;
+    if (std::string_view(variable.name) == "PATH") continue;
+    env.set(variable.name, "junk");
+    const bool counts = variable.rule == VariableRule::Key || variable.rule == VariableRule::Link;
+    // The compiler that it names has to be there.
+    if (std::string_view(variable.name) == "NVCC_CCBIN") env.set(variable.name, "/bin/g++");
+    EXPECT_EQ(plan()->circumstances != before, counts) << variable.name;
+    EXPECT_EQ(tool_environment(env).get(variable.name).has_value(), variable.rule != VariableRule::Clear);
+    env = plain;
+  }
+}
+
+TEST_F(PlanTest, WhatIsNotCachedRunsInEveryBuild) {
+  Graph graph = make_graph(*plan(), {});
+  graph.steps[0].uncached = "a reason";
+  std::string text = ninja_file(graph, "/kiln");
+  EXPECT_THAT(text, HasSubstr("steps/add.cu.seen always\n"));
+  EXPECT_THAT(text, HasSubstr("build always: phony\n"));
+}
+
 TEST_F(PlanTest, TheNinjaFileEscapesItsText) {
   files.add("/w/a b$.cu");
   request.targets = {"a b$.cu"};

@@ -7,8 +7,10 @@
 #include "base/text.h"
 #include "build/fat_object.h"
 #include "build/findings.h"
+#include "build/flags.h"
 #include "build/graph.h"
 #include "build/preprocessed.h"
+#include "sys/fake_files.h"
 
 namespace kiln::build {
 namespace {
@@ -133,6 +135,48 @@ TEST_F(GraphTest, AStepIsReadAsItWasWritten) {
     EXPECT_EQ(dump(to_json(*again)), dump(to_json(one)));
   }
   EXPECT_FALSE(read_step("{}"));
+}
+
+TEST_F(GraphTest, OnlyPathsAreCanonicalInAKey) {
+  Step one;
+  one.roots = {{"/srv/p", "/proc/self/cwd"}};
+  auto key = [&](Command command) {
+    one.commands = {std::move(command)};
+    return dump(key_of_commands(one, "/srv/p/build"));
+  };
+  EXPECT_EQ(key({path_word("-I/srv/p/inc")}), key({path_word("-I/proc/self/cwd/inc")}));
+  EXPECT_NE(key({users("-DDATA=\"/srv/p/data\"")}), key({users("-DDATA=\"/proc/self/cwd/data\"")}));
+  EXPECT_NE(key({users("-DA=1"), users("-DB=2")}), key({users("-DA=1 -DB=2")}));
+  EXPECT_NE(key({users("/proc/self/cwd/x")}), key({path_word("/srv/p/x")}));
+  EXPECT_EQ(key({path_word("-o"), path_word("/srv/p/build/x")}), key({path_word("-o"), path_word("/x")}));
+}
+
+TEST(Words, OfADryRunAreTypedByTheirOptions) {
+  auto kinds = [](const Words& words) {
+    std::string out;
+    for (const Word& word : compiler_command(words)) out += "opu"[static_cast<size_t>(word.kind)];
+    return out;
+  };
+  EXPECT_EQ(kinds({"gcc", "-D", "A=/srv", "-DB=/srv", "-I/srv", "-isystem", "/srv", "-O3", "-include", "/srv/x.h"}),
+            "pouupopoop");
+}
+
+TEST(Flags, FilesThatTheyNameAreFound) {
+  sys::FakeFiles files;
+  files.add("/p/opts", "-Wl,-T,/p/link.ld @more").add("/p/more", "-fplugin=/p/x.so").add("/p/link.ld").add("/p/x.so");
+  files.add("/p/data");
+  FlagFacts facts = look_at_flags(files, {"-Xcompiler=-O2,@opts", "-D", "/p/data", "-DX=/p/data"}, {"/p"});
+  EXPECT_THAT(facts.option_files, ElementsAre("/p/opts", "/p/more"));
+  EXPECT_THAT(facts.files, ElementsAre("/p/opts", "/p/link.ld", "/p/more", "/p/x.so")) << "a define is not opened";
+  EXPECT_THAT(facts.opaque, HasSubstr("-fplugin"));
+  EXPECT_EQ(look_at_flags(files, {"-Wl,-Bsymbolic", "-Bstatic", "-O3"}, {"/p"}).opaque, "");
+  EXPECT_NE(look_at_flags(files, {"-B/p"}, {"/p"}).opaque, "");
+}
+
+TEST(Flags, AnOptionFileThatNamesItselfEnds) {
+  sys::FakeFiles files;
+  files.add("/p/a", "--options-file=b").add("/p/b", "-optf a");
+  EXPECT_THAT(look_at_flags(files, {"@a"}, {"/p"}).option_files, ElementsAre("/p/a", "/p/b"));
 }
 
 TEST(Paths, AreSwappedAtTheirBeginningAlone) {

@@ -45,6 +45,27 @@ TEST(Nvcc, OfSeveralToolkitsTheNewestIsTaken) {
   EXPECT_EQ(find_nvcc(files, {{"PATH", "/bin"}})->path, "/usr/local/cuda-13.0/bin/nvcc");
 }
 
+TEST(Nvcc, OfThePackagesOfThePythonOnPathIsFoundLast) {
+  sys::FakeFiles files;
+  files.add("/v/bin/python3", "", true).add("/v/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/nvcc", "12", true);
+  const sys::Environment env{{"PATH", "/v/bin:/bin"}};
+  EXPECT_EQ(find_nvcc(files, env)->path, "/v/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/nvcc");
+  files.add("/v/lib/python3.11/site-packages/nvidia/cu13/bin/nvcc", "13", true);
+  EXPECT_EQ(find_nvcc(files, env)->path, "/v/lib/python3.11/site-packages/nvidia/cu13/bin/nvcc");
+  EXPECT_FALSE(find_nvcc(files, {{"PATH", "/bin"}})) << "another Python's";
+  EXPECT_TRUE(find_nvcc(files, {{"PATH", "/bin"}, {"KILN_PYTHON", "/v/bin/python3"}}));
+  files.add("/usr/local/cuda-13.0/bin/nvcc", "n", true);
+  EXPECT_EQ(find_nvcc(files, env)->path, "/usr/local/cuda-13.0/bin/nvcc");
+}
+
+TEST(Nvcc, AnotherLibdeviceIsAnotherIdentity) {
+  sys::FakeFiles files = with_tools();
+  sys::Environment env{{"CUDA_HOME", "/cuda"}};
+  std::string before = find_nvcc(files, env)->identity;
+  files.add("/cuda/nvvm/libdevice/libdevice.10.bc", "d");
+  EXPECT_NE(find_nvcc(files, env)->identity, before);
+}
+
 TEST(Nvcc, MayHaveALauncher) {
   auto nvcc = find_nvcc(with_tools(), {{"NVCC", "ccache nvcc"}, {"PATH", "/bin"}});
   ASSERT_TRUE(nvcc);
