@@ -22,7 +22,7 @@ help:
 	@echo "Long tests; \`make test\` runs a sample of each"
 	@echo "make test-long            all of this group, one after the other, whatever fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
-	@echo "make test-staleness       1,000 random edits against a clean nvcc build, then 200 builds killed"
+	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo
 	@echo "Tests with other versions and machines"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
@@ -107,7 +107,7 @@ instructions-bars:
 test-staleness:
 	@tools/bootstrap build
 	@tools/build release
-	@python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan
+	@source build/environment && python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan $(STALENESS)
 
 test-programs-asan:
 	@tools/bootstrap build

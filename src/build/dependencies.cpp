@@ -67,7 +67,7 @@ class Absences {
 
   // -lname: the first folder with a shared or a static library of that name.
   void nothing_shadows_library(const std::string& file) {
-    const path parent = path(file).parent_path();
+    const path parent = path(file).lexically_normal().parent_path();
     const std::string name = path(file).filename().string();
     std::vector<std::string> names = {name};
     if (name.starts_with("lib") && name.ends_with(".so")) names.push_back(name.substr(0, name.size() - 3) + ".a");
@@ -79,6 +79,14 @@ class Absences {
       }
       for (const std::string& one : names) (void)found_in(folder, one);
     }
+  }
+
+  // gcc takes its rules from a file "specs" in the folders of LIBRARY_PATH. Those that are there.
+  std::vector<std::string> specs_files() {
+    std::vector<std::string> there;
+    for (const std::string& folder : step_.libraries)
+      if (found_in(folder, "specs")) there.push_back(folder + "/specs");
+    return there;
   }
 
   // gcc takes x.h.gch for x.h, without a look at x.h. Those that are there. Not looked for in the folders that commands
@@ -230,13 +238,19 @@ Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes
     absences.nothing_shadows(file);
     auto content = files.read(file);
     if (!content) continue;
-    const std::vector<IncludeName> names = include_names(*content);
+    std::vector<IncludeName> names = include_names(*content);
     for (const IncludeName& include : names) absences.look_for(include, path(file).parent_path());
-    if (assembles(step) && file == step.source) take_precompiled(names, path(file).parent_path());
+    if (!assembles(step) || file != step.source) continue;
+    names.push_back({path(file).filename().string(), true});
+    take_precompiled(names, path(file).parent_path());
   }
+  for (const std::string& file : absences.specs_files())
+    out.files.emplace(canonical_path(step.roots, file), hashes.of(file));
   // -include looks in the folder of the command first.
   for (const IncludeName& include : absences.forced()) absences.look_for(include, directory);
-  if (assembles(step)) take_precompiled(absences.forced(), directory);
+  std::vector<IncludeName> first = absences.forced();
+  first.push_back({"stdc-predef.h", false});  // which gcc includes by itself
+  if (assembles(step)) take_precompiled(first, directory);
   for (const std::string& file : read.assembled)
     if (out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second)
       absences.nothing_shadows_assembled(file, directory);

@@ -256,13 +256,16 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
     size_t old_end = i < old_bodies.size() ? old_bodies[i].body_begin : before.size();
     size_t new_end = i < new_bodies.size() ? new_bodies[i].body_begin : after.size();
     std::string_view between = after.substr(new_at, new_end - new_at);
+    std::string_view below = between;  // what has another line than before
     if (std::string_view was = before.substr(old_at, old_end - old_at); was != between) {
       if (!same_but_for_empty_lines(was, between)) return "text outside of kernels' bodies changed";
+      const auto first = std::mismatch(was.begin(), was.end(), between.begin(), between.end()).second;
+      if (!moved) below.remove_prefix(static_cast<size_t>(first - between.begin()));
+      if (!moved) moved_by = "an added or removed line";
       moved = true;
-      if (moved_by.empty()) moved_by = "an added or removed line";
     }
     if (moved)
-      if (std::string teller = line_teller(between, macros); !teller.empty())
+      if (std::string teller = line_teller(below, macros); !teller.empty())
         return fmt::format("lines moved, and '{}' below {} may tell its line", teller, moved_by);
     if (i == old_bodies.size()) break;
     const Item &was = old_bodies[i], &is = new_bodies[i];

@@ -75,7 +75,7 @@ std::vector<std::string> parse_library_folders(std::string_view text) {
   for (std::string_view line : text::lines(text)) {
     if (!line.starts_with("libraries: =")) continue;
     for (std::string_view folder : text::split(line.substr(12), ':'))
-      folders.push_back((fs::path(folder) / ".").lexically_normal().parent_path().string());
+      folders.emplace_back(folder);
   }
   return folders;
 }

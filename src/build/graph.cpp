@@ -122,9 +122,13 @@ std::vector<std::string> library_folders(const Plan& plan, const Facts& facts, c
       else if (piece.starts_with("-L")) folders.emplace_back(piece.substr(2));
       if (piece.starts_with("--library-path=")) folders.emplace_back(piece.substr(15));
     }
-  folders.insert(folders.end(), plan.library_path.begin(), plan.library_path.end());
-  if (names_libraries) folders.insert(folders.end(), facts.library_search.begin(), facts.library_search.end());
-  for (std::string& folder : folders) folder = (plan.build_dir / folder).lexically_normal().string();
+  for (const std::string& folder : facts.library_search) {
+    const bool named = std::any_of(plan.library_path.begin(), plan.library_path.end(),
+                                   [&](const std::string& one) { return folder.starts_with(one); });
+    if (named || names_libraries) folders.push_back(folder);
+  }
+  // gcc's own list has a slash behind each.
+  for (std::string& folder : folders) folder = (plan.build_dir / folder / "").lexically_normal().parent_path().string();
   return folders;
 }
 
@@ -198,6 +202,8 @@ Step new_step(const Plan& plan, const Facts& facts, StepKind kind, const FlagFac
   step.findings_fail = plan.findings_fail;
   step.uncached = flags.opaque;
   step.inputs = flags.files;
+  // gcc reads a file "specs" there.
+  if (kind != StepKind::Link) step.libraries = library_folders(plan, facts, {});
   return step;
 }
 

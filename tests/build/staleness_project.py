@@ -120,7 +120,8 @@ __global__ void kernel(int* out, float x) {{
         text += 'asm(".pushsection .rodata\\n.global stale_data\\nstale_data: .incbin \\"data.bin\\"\\n.byte 0\\n.popsection");\n'
         text += 'extern "C" const char stale_data[];\nconst char* library_text();\n'
         text += f"{EXPORT} const char* more_text() {{\n  static char all[200];\n  char* to = all;\n"
-        text += "  for (const char* part : {stale_data, library_text()})\n    for (; *part; ++part) *to++ = *part;\n  return all;\n}\n"
+        text += "  const char* parts[] = {stale_data, library_text()};\n  for (const char* part : parts)\n"
+        text += "    for (; *part; ++part) *to++ = *part;\n  *to = 0;\n  return all;\n}\n"
         if self.program:
             text += 'extern "C" int puts(const char*);\nint main() { puts(host_text()); puts(more_text()); return 0; }\n'
         return text

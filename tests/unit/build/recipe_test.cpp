@@ -158,7 +158,7 @@ TEST(Words, OfADryRunAreTypedByTheirOptions) {
     return out;
   };
   EXPECT_EQ(kinds({"gcc", "-D", "A=/srv", "-DB=/srv", "-I/srv", "-isystem", "/srv", "-O3", "-include", "/srv/x.h"}),
-            "pouupopoop");
+            "puuupopoop");
 }
 
 TEST(Flags, FilesThatTheyNameAreFound) {
