@@ -13,9 +13,9 @@
 #include "build/compat.h"
 #include "build/dependencies.h"
 #include "build/depfile.h"
-#include "build/flags.h"
 #include "build/edit_lane.h"
 #include "build/editor_files.h"
+#include "build/flags.h"
 #include "build/header_times.h"
 #include "build/ninja_run.h"
 #include "build/publish.h"
@@ -71,10 +71,12 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   // Where a compiler is a script, the record was made under the PATH too.
   if (state->key != work.key && state->key != key_with_path(work)) return std::nullopt;
   if (auto changed = first_change(work.world.files, *state)) {
-    trigger = *changed == kUnknownRead ? std::string(kUnknownReadText) : fmt::format("{} {}", changed->string(),
-                          !work.world.files.state(*changed).exists                           ? "is gone"
-                          : std::count(state->absent.begin(), state->absent.end(), *changed) ? "appeared"
-                                                                                             : "changed");
+    trigger = *changed == kUnknownRead
+                  ? std::string(kUnknownReadText)
+                  : fmt::format("{} {}", changed->string(),
+                                !work.world.files.state(*changed).exists                           ? "is gone"
+                                : std::count(state->absent.begin(), state->absent.end(), *changed) ? "appeared"
+                                                                                                   : "changed");
     return std::nullopt;
   }
   Outcome outcome = outcome_of(work);

@@ -193,14 +193,15 @@ std::string line_teller(std::string_view host_text, const std::set<std::string>&
     bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
     bool upper = word && token.text.size() > 1 &&
                  std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-    if (upper || macros.contains(std::string(token.text)) || token.text == "assert" || token.text == "source_location" || token.text == "__builtin_LINE")
+    if (upper || macros.contains(std::string(token.text)) || token.text == "assert" ||
+        token.text == "source_location" || token.text == "__builtin_LINE")
       return std::string(token.text);
   }
   return "";
 }
 
-// Do two texts differ in empty lines alone, so that every compiler sees the same words and directives in them? Not where
-// a line goes on in the next one, nor in a raw string, to which an empty line belongs.
+// Do two texts differ in empty lines alone, so that every compiler sees the same words and directives in them? Not
+// where a line goes on in the next one, nor in a raw string, to which an empty line belongs.
 bool same_but_for_empty_lines(std::string_view before, std::string_view after) {
   auto lines_with_text = [](std::string_view text) {
     std::vector<std::string_view> lines;
@@ -211,6 +212,16 @@ bool same_but_for_empty_lines(std::string_view before, std::string_view after) {
   for (std::string_view text : {before, after})
     if (text.find("\\\n") != text.npos || text.find("\\\r") != text.npos || text.find("R\"") != text.npos) return false;
   return lines_with_text(before) == lines_with_text(after);
+}
+
+// Where the part of `after` begins whose lines are others than in `before`. From the beginning of a function or
+// statement on: __LINE__ in a macro's use of several lines is the line of the last one. `at`: of `after` in its source.
+size_t first_moved(std::string_view before, std::string_view after, const std::vector<Item>& items, size_t at) {
+  const auto differs = std::mismatch(before.begin(), before.end(), after.begin(), after.end()).second;
+  const size_t found = static_cast<size_t>(differs - after.begin());
+  for (const Item& item : items)
+    if (item.begin < at + found && at + found < item.end) return item.begin > at ? item.begin - at : 0;
+  return found;
 }
 
 }  // namespace
@@ -259,8 +270,7 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
     std::string_view below = between;  // what has another line than before
     if (std::string_view was = before.substr(old_at, old_end - old_at); was != between) {
       if (!same_but_for_empty_lines(was, between)) return "text outside of kernels' bodies changed";
-      const auto first = std::mismatch(was.begin(), was.end(), between.begin(), between.end()).second;
-      if (!moved) below.remove_prefix(static_cast<size_t>(first - between.begin()));
+      if (!moved) below.remove_prefix(first_moved(was, between, *new_items, new_at));
       if (!moved) moved_by = "an added or removed line";
       moved = true;
     }

@@ -74,8 +74,7 @@ std::vector<std::string> parse_library_folders(std::string_view text) {
   std::vector<std::string> folders;
   for (std::string_view line : text::lines(text)) {
     if (!line.starts_with("libraries: =")) continue;
-    for (std::string_view folder : text::split(line.substr(12), ':'))
-      folders.emplace_back(folder);
+    for (std::string_view folder : text::split(line.substr(12), ':')) folders.emplace_back(folder);
   }
   return folders;
 }
@@ -149,7 +148,9 @@ Facts ask(const Plan& plan, const World& world) {
   for (bool extended_lambda : kinds_of_sources(plan)) {
     auto recipe = parse_dryrun(answer_of(world, question_for(plan, extended_lambda)));
     if (!recipe) continue;
-    if (facts.cuda_search.empty()) facts.cuda_search = parse_search_list(host_answer(with_places({recipe->preprocess[0]}, recipe->preprocess), world));
+    if (facts.cuda_search.empty())
+      facts.cuda_search =
+          parse_search_list(host_answer(with_places({recipe->preprocess[0]}, recipe->preprocess), world));
     facts.recipes.emplace(extended_lambda, std::move(*recipe));
   }
   // One that does not answer: where g++ looks is the best guess, and nothing known would be the worst.

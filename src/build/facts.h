@@ -16,8 +16,8 @@ namespace kiln::build {
 struct Facts {
   // By whether the source has an extended lambda; none where nvcc has to do it by itself.
   std::map<bool, Recipe> recipes;
-  std::vector<std::string> search;       // the host compiler's own folders, in order
-  std::vector<std::string> cuda_search;  // those of the one that nvcc starts
+  std::vector<std::string> search;          // the host compiler's own folders, in order
+  std::vector<std::string> cuda_search;     // those of the one that nvcc starts
   std::vector<std::string> library_search;  // the folders in which the host compiler's linker looks, in order
   std::vector<std::string> host_programs;   // cc1plus, as, collect2 and ld, as the host compiler finds them
   bool linker_tells_files = false;          // it knows --dependency-file (binutils 2.35)

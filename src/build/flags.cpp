@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do a user's flags make the compilers read, or do, that no depfile tells?
 //
-// nvcc, gcc, as, ld and ptxas each have a grammar of their own, and -Xcompiler, -Wl, and option files nest them. So a flag
-// is taken apart at every ',' and '=', and whatever names a file that is there counts as read: one file too many
+// nvcc, gcc, as, ld and ptxas each have a grammar of their own, and -Xcompiler, -Wl, and option files nest them. So a
+// flag is taken apart at every ',' and '=', and whatever names a file that is there counts as read: one file too many
 // costs a compile, one too few gives a stale result.
 #include "build/flags.h"
 
@@ -30,13 +30,13 @@ constexpr Opaque kOpaque[] = {
 };
 
 constexpr std::array<std::string_view, 2> kOptionFile = {"--options-file", "-optf"};
-constexpr std::array<std::string_view, 6> kRelocatable = {"-dc",         "--device-c",       "-dlink",
+constexpr std::array<std::string_view, 6> kRelocatable = {"-dc",           "--device-c",       "-dlink",
                                                           "--device-link", "--dlink-time-opt", "-dlto"};
 constexpr size_t kMostOptionFiles = 1000;  // a file may name itself
 
 // The linker's -B flags choose between libraries; gcc's -B names a folder of programs.
-constexpr std::array<std::string_view, 7> kLinkersB = {"-Bstatic",    "-Bdynamic",    "-Bsymbolic",
-                                                       "-Bsymbolic-functions", "-Bno-symbolic", "-Bgroup", "-Bshareable"};
+constexpr std::array<std::string_view, 7> kLinkersB = {
+    "-Bstatic", "-Bdynamic", "-Bsymbolic", "-Bsymbolic-functions", "-Bno-symbolic", "-Bgroup", "-Bshareable"};
 
 template <class List>
 bool is_one_of(std::string_view word, const List& list) {

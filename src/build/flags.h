@@ -18,7 +18,8 @@ struct FlagFacts {
   std::string missing;                    // an option file that is not there
 };
 
-// A relative name is looked for in each of `folders`: nvcc's dry run starts in the user's, the compilers in the build's.
+// A relative name is looked for in each of `folders`: nvcc's dry run starts in the user's, the compilers in the
+// build's.
 FlagFacts look_at_flags(const sys::Files& files, const Words& flags, const std::vector<sys::fs::path>& folders);
 
 // The first flag that asks for relocatable device code; empty: none does.

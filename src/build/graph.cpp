@@ -97,8 +97,7 @@ Step whole_step(const Plan& plan, const Facts& facts, const Source& source) {
   step.key = source.key;
   step.outputs = {source.key + ".o"};
   if (!source.cuda) step.roots = plan.roots;
-  Command words =
-      source.cuda ? nvcc_command(plan, source.facts.extended_lambda, true) : host_command(plan, step);
+  Command words = source.cuda ? nvcc_command(plan, source.facts.extended_lambda, true) : host_command(plan, step);
   add(words, depfile_words(step.outputs[0], step.key));
   add(words, {own("-o"), path_word(staged(step.outputs[0])), path_word(source.file.string())});
   step.commands = {std::move(words)};
@@ -118,8 +117,10 @@ std::vector<std::string> library_folders(const Plan& plan, const Facts& facts, c
   for (size_t i = 0; i < words.size(); ++i)
     for (std::string_view piece : text::split(words[i], ',')) {
       names_libraries |= piece.starts_with("-l") || piece.starts_with("--library=");
-      if (piece == "-L" && i + 1 < words.size()) folders.push_back(words[i + 1]);
-      else if (piece.starts_with("-L")) folders.emplace_back(piece.substr(2));
+      if (piece == "-L" && i + 1 < words.size())
+        folders.push_back(words[i + 1]);
+      else if (piece.starts_with("-L"))
+        folders.emplace_back(piece.substr(2));
       if (piece.starts_with("--library-path=")) folders.emplace_back(piece.substr(15));
     }
   for (const std::string& folder : facts.library_search) {
@@ -247,7 +248,8 @@ std::vector<std::string> search_list(const Plan& plan, const std::vector<std::st
       break;
     }
   }
-  for (const std::vector<std::string>* list : {&std::as_const(user), &plan.cpath, &std::as_const(system), &built_in, &std::as_const(last)})
+  for (const std::vector<std::string>* list :
+       {&std::as_const(user), &plan.cpath, &std::as_const(system), &built_in, &std::as_const(last)})
     all.insert(all.end(), list->begin(), list->end());
   for (std::string& folder : all) folder = (plan.build_dir / folder).lexically_normal().string();
   return all;

@@ -37,8 +37,8 @@ std::string ninja_file(const Graph& graph, const fs::path& kiln) {
     for (const std::string& input : step.inputs) text += " " + escape_path(input);
     // What is not cached runs in every build.
     text += fmt::format(" | {} {}{}\n  in_file = {}\n  what = {}\n", escape_path(step.step_file()),
-                        escape_path(step.seen_file()), step.uncached.empty() ? "" : " always", escape_value(text::shell_quote(step.step_file())),
-                        escape_value(step.what));
+                        escape_path(step.seen_file()), step.uncached.empty() ? "" : " always",
+                        escape_value(text::shell_quote(step.step_file())), escape_value(step.what));
     if (step.writes_depfile) text += fmt::format("  depfile = {}\n", escape_value("obj/" + step.key + ".d"));
   }
   return text + fmt::format("default {}\n", escape_path("obj/" + graph.result().outputs[0]));

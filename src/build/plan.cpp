@@ -194,15 +194,19 @@ Status check_options(const Request& request) {
 
 // Records and keys are UTF-8. Bytes that are not would be replaced there: two values could share a key.
 Status check_encoding(const Plan& plan) {
-  std::string all = plan.build_dir.string() + "\n";
+  std::string odd;  // lines with bytes beyond ASCII
+  auto look_at = [&](const std::string& text) {
+    if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) < 0; }))
+      odd += text + "\n";
+  };
+  look_at(plan.build_dir.native());
   for (const auto* list : {&plan.defines, &plan.cuda_flags, &plan.cflags, &plan.ldflags})
-    for (const std::string& flag : *list) all += flag + "\n";
-  for (const fs::path& folder : plan.includes) all += folder.string() + "\n";
-  for (const Source& source : plan.sources) all += source.file.string() + "\n";
-  for (const auto& [name, value] : plan.environment) all += value + "\n";
-  for (const auto& [name, value] : plan.link_variables) all += value + "\n";
-  if (std::none_of(all.begin(), all.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) return {};
-  for (std::string_view line : text::lines(all)) {
+    for (const std::string& flag : *list) look_at(flag);
+  for (const fs::path& folder : plan.includes) look_at(folder.native());
+  for (const Source& source : plan.sources) look_at(source.file.native());
+  for (const auto* list : {&plan.environment, &plan.link_variables})
+    for (const auto& [name, value] : *list) look_at(value);
+  for (std::string_view line : text::lines(odd)) {
     const std::string shown = dump(Json(line));
     const auto back = parse_json(shown, "text");
     if (back && *back == Json(line)) continue;
@@ -254,8 +258,7 @@ void read_environment(Plan& plan, const sys::Environment& env) {
   plan.environment = values_of(env, VariableRule::Key);
   plan.link_variables = values_of(env, VariableRule::Link);
   for (const auto* list : {&plan.environment, &plan.link_variables})
-    for (const auto& [name, value] : *list)
-      plan.circumstances += fmt::format("{} {}={}\n", value.size(), name, value);
+    for (const auto& [name, value] : *list) plan.circumstances += fmt::format("{} {}={}\n", value.size(), name, value);
   for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"}) add_folders(env, name, plan.cpath);
   for (const char* name : {"LIBRARY_PATH", "LPATH"}) add_folders(env, name, plan.library_path);
   for (const char* name : {"NVCC_PREPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "NVCC_APPEND_FLAGS"})

@@ -52,14 +52,14 @@ struct Plan {
   // Everything outside the command lines that changes what the compilers make: who they are, what their environment
   // says.
   std::string circumstances;
-  VariableValues environment;        // the variables among them that every step reads
-  VariableValues link_variables;     // those that the linker alone reads
-  Words environment_flags;           // nvcc's flags in them
-  std::vector<std::string> cpath;    // folders of headers that they name
+  VariableValues environment;             // the variables among them that every step reads
+  VariableValues link_variables;          // those that the linker alone reads
+  Words environment_flags;                // nvcc's flags in them
+  std::vector<std::string> cpath;         // folders of headers that they name
   std::vector<std::string> library_path;  // folders of libraries that they name
-  std::vector<fs::path> host_tools;  // as and ld
-  std::vector<Root> roots;           // none where a debugger is to find the sources
-  bool debug = false;                // -g or -G
+  std::vector<fs::path> host_tools;       // as and ld
+  std::vector<Root> roots;                // none where a debugger is to find the sources
+  bool debug = false;                     // -g or -G
   bool findings_fail = false, full_lane = false, time_headers = false, release = false;
   fs::path project_dir;  // empty: a lone file
   fs::path directory;    // the user's

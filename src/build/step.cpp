@@ -192,8 +192,8 @@ Json key_of_commands(const Step& step, const std::string& build_dir) {
   for (Command& command : commands)
     for (Word& word : command)
       if (word.kind == WordKind::Path)
-        word.text = with_canonical_paths(step.roots, replace_paths(text::replace_all(word.text, kStaging, ""),
-                                                                   build_dir, ""));
+        word.text =
+            with_canonical_paths(step.roots, replace_paths(text::replace_all(word.text, kStaging, ""), build_dir, ""));
   return to_json(commands);
 }
 
@@ -201,7 +201,8 @@ std::vector<std::string> shown_commands(const Step& step, std::string_view stagi
   std::vector<std::string> lines;
   for (const Command& command : step.commands) {
     std::string line;
-    for (const std::string& word : texts(command)) {
+    for (const Word& one : command) {
+      const std::string& word = one.text;
       if (!line.empty()) line += ' ';
       size_t at = word.find(kStaging);
       line +=

@@ -18,8 +18,8 @@ namespace {
 using sys::fs::path;
 
 // What nvcc starts, and what cicc links into device code: an update can replace one and keep nvcc itself.
-constexpr const char* kNvccParts[] = {"nvcc", "cudafe++", "ptxas", "fatbinary", "nvcc.profile", "../nvvm/bin/cicc",
-                                      "../nvvm/libdevice/libdevice.10.bc"};
+constexpr const char* kNvccParts[] = {
+    "nvcc", "cudafe++", "ptxas", "fatbinary", "nvcc.profile", "../nvvm/bin/cicc", "../nvvm/libdevice/libdevice.10.bc"};
 
 // The time of change too, which nobody can set: a compiler swapped at the same path can have any other.
 void take_part(const sys::Files& files, const path& program, Compiler& compiler) {
@@ -122,13 +122,12 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
   if (path versioned = newest_toolkit(files); !versioned.empty()) return from_path(files, versioned);
   for (const path& folder : python_packages(files, env))
     if (path packaged = packaged_nvcc(files, folder); !packaged.empty()) return from_path(files, packaged);
-  return Error{
-      Fault::Environment, "cannot find nvcc, the CUDA compiler",
-      "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, the folder of kiln setup, "
-      "nvidia/cu13/bin and nvidia/cuda_nvcc/bin in the site-packages of kiln and of the Python on PATH",
-      "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 "
-      "cuda-cudart-dev-13-0, or "
-      "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
+  return Error{Fault::Environment, "cannot find nvcc, the CUDA compiler",
+               "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, the folder of kiln setup, "
+               "nvidia/cu13/bin and nvidia/cuda_nvcc/bin in the site-packages of kiln and of the Python on PATH",
+               "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install cuda-nvcc-13-0 "
+               "cuda-cudart-dev-13-0, or "
+               "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
 }
 
 }  // namespace

@@ -300,7 +300,7 @@ def main() -> int:
     given = parser.parse_args()
     for program in ("strace", "nvcc", "gcc"):
         if not shutil.which(program):
-            print(f"error: {program} is not on PATH\n  fix: tools/bootstrap all")
+            print(f"error: {program} is not on PATH\n  fix: tools/bootstrap test")
             return 3
     chosen = [case for case in cases() if given.only in case.name]
     with tempfile.TemporaryDirectory(prefix="kiln-getenv-") as folder:

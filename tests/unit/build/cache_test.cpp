@@ -306,7 +306,8 @@ TEST(KeyDifference, NamesThePartThatIsNotWhatItWas) {
   EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E -DX=2 a.cu"); }), "-DX=1 is now -DX=2");
   EXPECT_EQ(told([](Json& now) { now["commands"][1] = command("cicc -arch compute_90 -fast"); }), "-fast is new");
   EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E a.cu"); }), "-DX=1 is gone");
-  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -DX=1 -E a.cu"); }), "the order of the flags changed");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -DX=1 -E a.cu"); }),
+            "the order of the flags changed");
   EXPECT_EQ(told([](Json& now) { now["compilers and environment"]["cicc"] = "bb"; }), "cicc changed");
   EXPECT_EQ(told([](Json& now) { now["compilers and environment"].erase("CPATH"); }), "CPATH is gone");
   EXPECT_EQ(told([](Json& now) { now["source"]["/p/a.cu"] = "22"; }), "/p/a.cu changed");

@@ -126,6 +126,9 @@ TEST(DeviceCode, AnAddedCommentLineIsDeviceCodeWhereNothingBelowTellsItsLine) {
   EXPECT_EQ(why_host_changes("// one\n" + quiet, quiet), "");
   EXPECT_THAT(why_host_changes(kSource, std::string("// one\n") + kSource), HasSubstr("may tell its line"));
   EXPECT_EQ(why_host_changes(kSource, std::string(kSource) + "\n// below everything\n"), "");
+  const std::string wide = "void host() {\n  CHECK(1,\n    2);\n}\n";
+  EXPECT_THAT(why_host_changes(wide, text::replace_all(wide, "1,\n", "1,\n\n")), HasSubstr("CHECK"));
+  EXPECT_EQ(why_host_changes(wide + "int a;\n", wide + "\nint a;\n"), "");
   // To these an empty line is more than a line.
   for (const char* text : {"const char* s = R\"(a\n)\";\n", "#define A(x) \\\n  x\nint a = A(1);\n"}) {
     const std::string source(text), longer = text::replace_all(source, "\n", "\n\n");
