@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import warnings
 from pathlib import Path
 
@@ -18,6 +19,7 @@ PROJECT = Path(__file__).resolve().parents[3] / "kernels" / "fa_s512"
 def source():
     spec = importlib.util.spec_from_file_location("fa_s512_attention", PROJECT / "attention.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # torch.compile imports it by its name
     spec.loader.exec_module(module)
     return module
 
