@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean format test tidy wheel \
-  test-long test-programs-asan test-staleness \
+  fuzz test-long test-programs-asan test-staleness \
   test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars inspect-bars instructions-bars
 
@@ -20,6 +20,7 @@ help:
 	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"
 	@echo
 	@echo "Long tests; \`make test\` runs a sample of each"
+	@echo "make fuzz                 every fuzzer for MINUTES (30) under ASan and UBSan"
 	@echo "make test-long            all of this group, one after the other, whatever fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
@@ -58,7 +59,7 @@ test:
 	@tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := test-programs-asan test-staleness
+LONG := fuzz test-programs-asan test-staleness
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -114,6 +115,11 @@ test-programs-asan:
 	@tools/build release
 	@tools/build asan
 	@python3 tests/programs/sanitized.py build/release/stage/kiln/bin/kiln build/asan/stage/kiln/lib/libkiln_engine.so
+
+MINUTES ?= 30
+fuzz:
+	@tools/bootstrap fuzz
+	@tools/fuzz --minutes $(MINUTES) --write docs/results
 
 format:
 	@tools/format --fix

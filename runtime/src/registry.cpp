@@ -249,7 +249,7 @@ class Describer {
         schema_.add(text);
         return true;
       case KILN_TYPE_FLOAT:
-        v.as.f = strtod(text, &rest);
+        v.as.f = read_real(text, &rest);
         if (!*text || *rest) return unreadable("a default that is no number");
         schema_.add(text);
         if (!strpbrk(text, ".eEnN")) schema_.add(".0");
@@ -287,7 +287,7 @@ class Describer {
       if (ints)
         static_cast<int64_t*>(values)[v.count++] = read_integer(q, &rest);
       else
-        static_cast<double*>(values)[v.count++] = strtod(q, &rest);
+        static_cast<double*>(values)[v.count++] = read_real(q, &rest);
       if (rest == q) return unreadable("a default list with something that is no number");
       q = rest;
       while (*q == ' ' || *q == ',') q++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,25 @@ Text& Text::addf(const char* format, ...) {
     size_ += static_cast<size_t>(size);
   }
   va_end(again);
+  return *this;
+}
+
+namespace {
+
+// A process may have set another locale: torch's default arguments and messages are written in this one.
+locale_t c_locale() {
+  static const locale_t kept = newlocale(LC_ALL_MASK, "C", nullptr);
+  return kept;
+}
+
+}  // namespace
+
+double read_real(const char* text, char** end) { return strtod_l(text, end, c_locale()); }
+
+Text& Text::add_real(double value) {
+  const locale_t before = uselocale(c_locale());
+  addf("%g", value);
+  uselocale(before);
   return *this;
 }
 
@@ -156,7 +176,7 @@ void add_piece(Text& text, const Piece& piece) {
       text.addf("%lld", piece.i);
       break;
     case Piece::real:
-      text.addf("%g", piece.f);
+      text.add_real(piece.f);
       break;
     case Piece::boolean:
       text.add(piece.i ? "true" : "false");

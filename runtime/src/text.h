@@ -18,6 +18,7 @@ class Text {
   Text& add(const char* text);
   Text& add(const char* text, size_t size);
   __attribute__((format(printf, 2, 3))) Text& addf(const char* format, ...);
+  Text& add_real(double value);  // as %g writes it, with a point whatever the locale
   Text& add_sizes(const int64_t* values, size_t count);  // "[2, 3]"
   void clear();
   size_t size() const { return size_; }
@@ -30,6 +31,9 @@ class Text {
   size_t size_ = 0;
   size_t room_ = 0;
 };
+
+// strtod with a decimal point, whatever the locale of the process.
+double read_real(const char* text, char** end);
 
 const char* dtype_name(Dtype);              // "f32"; "dtype 99" for a number that is none
 void add_device(Text&, Device);             // "cuda:0", "cpu"

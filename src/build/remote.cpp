@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "build/redis.h"
 
@@ -75,9 +76,8 @@ Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files, c
                                          : "the secret has fewer than 16 characters",
                  "set KILN_CACHE_SECRET or KILN_CACHE_SECRET_FILE to the team's: openssl rand -hex 32"};
   if (auto limit = env.get("KILN_CACHE_TIMEOUT")) {
-    char* end = nullptr;
-    settings.limit_s = std::strtod(limit->c_str(), &end);
-    if (*end || !(settings.limit_s > 0) || settings.limit_s > 60)
+    settings.limit_s = to_number(*limit).value_or(0);
+    if (!(settings.limit_s > 0) || settings.limit_s > 60)
       return Error{Fault::Environment, "cannot use KILN_CACHE_TIMEOUT",
                    fmt::format("it is '{}', not a number of seconds above 0 and up to 60", *limit), "unset it"};
   }

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "doctor/advice.h"
 #include "project/setup_folder.h"
@@ -103,9 +103,9 @@ Answer ask(const Outside& outside, std::vector<std::string> words) {
 }
 
 std::string version_in(std::string_view text) {
-  auto digit = [&](size_t at) { return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])); };
+  auto digit = [&](size_t at) { return at < text.size() && is_digit(text[at]); };
   for (size_t at = 0; at < text.size(); ++at) {
-    if (!digit(at) || (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '.')))
+    if (!digit(at) || (at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '.')))
       continue;
     size_t end = at;
     while (digit(end) || (end < text.size() && text[end] == '.' && digit(end + 1))) ++end;

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "build/source_scan.h"
 #include "doctor/advice.h"
@@ -96,7 +96,7 @@ void scan_setup_py(std::string_view text, Project& project) {
   }
   std::string dense;
   for (char c : code)
-    if (!std::isspace(static_cast<unsigned char>(c))) dense += c;
+    if (!is_blank(c)) dense += c;
   project.no_ninja |= dense.find("use_ninja=False") != dense.npos;
   for (std::string_view word : text::split_any(code, " \t\n\"',()[]{}")) {
     if (!word.starts_with("-") && !word.starts_with("arch=")) continue;

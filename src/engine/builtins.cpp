@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "base/number.h"
 #include "engine/access.h"
 #include "engine/fault.h"
 #include "engine/state.h"
@@ -135,6 +136,7 @@ bool format_lane(const BuiltinCall& call, uint32_t lane, std::string* out) {
 }
 
 const Op* run_printf(const BuiltinCall& call) {
+  const CLocale locale;
   std::string text;
   for (uint32_t rest = call.warp.mask; rest; rest &= rest - 1) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));

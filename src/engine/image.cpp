@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <vector>
@@ -13,8 +14,16 @@
 
 namespace kiln::engine {
 
+namespace {
+
+// A function is decoded inside of the first call to it. No compiler writes chains this long, and the stack ends.
+constexpr uint32_t kMaxDecodingDepth = 256;
+
+}  // namespace
+
 Image::~Image() {
   for (auto& [name, variable] : variables_) heap_.release(variable.at);
+  for (auto& [name, variable] : function_variables_) heap_.release(variable.at);
 }
 
 Status Image::load(std::string text) {
@@ -35,33 +44,44 @@ Status Image::load(std::string text) {
       continue;
     }
     if (v.is_extern && !v.unsized && v.init.empty() && variables_.count(v.name)) continue;
-    TRY(uint64_t address, declare_variable(v));
-    (void)address;
+    if (!variables_.count(v.name)) {
+      TRY(VariableMemory memory, allocate(v));
+      variables_.emplace(v.name, memory);
+    }
     filled.push_back(&v);
   }
   common_shared_bytes_ = shared;
   // Values may name variables that come later: all have their memory by now.
-  for (const ptx::Variable* v : filled) CHECK_OK(fill(*v, variables_[v->name].at));
+  for (const ptx::Variable* v : filled) CHECK_OK(fill(*v, variables_[v->name].at, nullptr));
   loaded_ = true;
   return {};
 }
 
-Result<uint64_t> Image::declare_variable(const ptx::Variable& v) {
-  auto found = variables_.find(v.name);
-  if (found == variables_.end()) {
-    void* memory = heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name));
-    if (!memory) {
-      return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
-                   fmt::format("no memory for {} bytes", v.bytes()), "free some memory, or make the variable smaller"};
-    }
-    std::memset(memory, 0, v.bytes());
-    found = variables_.emplace(v.name, VariableMemory{memory, v.bytes()}).first;
-    if (loaded_) CHECK_OK(fill(v, memory));
+Result<Image::VariableMemory> Image::allocate(const ptx::Variable& v) {
+  void* memory = heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name.substr(0, v.name.find('@'))));
+  if (!memory) {
+    return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
+                 fmt::format("no memory for {} bytes", v.bytes()), "free some memory, or make the variable smaller"};
   }
+  std::memset(memory, 0, v.bytes());
+  return VariableMemory{memory, v.bytes()};
+}
+
+Status Image::declare_in_function(const ptx::Function& function, const ptx::Variable& v) {
+  if (function_variable(function, v.name)) return {};
+  TRY(VariableMemory memory, allocate(v));
+  function_variables_.emplace(fmt::format("{}/{}", function.name, v.name), memory);
+  return fill(v, memory.at, &function);
+}
+
+std::optional<uint64_t> Image::function_variable(const ptx::Function& function, std::string_view name) const {
+  if (function_variables_.empty()) return std::nullopt;
+  auto found = function_variables_.find(fmt::format("{}/{}", function.name, name));
+  if (found == function_variables_.end()) return std::nullopt;
   return reinterpret_cast<uint64_t>(found->second.at);
 }
 
-Status Image::fill(const ptx::Variable& v, void* memory) {
+Status Image::fill(const ptx::Variable& v, void* memory, const ptx::Function* inside) {
   uint32_t bytes = ptx::bytes_of(v.type);
   auto* to = static_cast<std::byte*>(memory);
   if (v.init.size() * bytes > v.bytes()) {
@@ -70,8 +90,12 @@ Status Image::fill(const ptx::Variable& v, void* memory) {
   for (const ptx::InitialValue& value : v.init) {
     uint64_t bits = value.bits;
     if (!value.symbol.empty()) {
-      TRY(uint64_t address, symbol_address(value.symbol));
-      bits += address;
+      if (auto local = inside ? function_variable(*inside, value.symbol) : std::nullopt) {
+        bits += *local;
+      } else {
+        TRY(uint64_t address, symbol_address(value.symbol));
+        bits += address;
+      }
     }
     std::memcpy(to, &bits, std::min<uint32_t>(bytes, 8));
     to += bytes;
@@ -112,6 +136,7 @@ Result<uint64_t> Image::symbol_address(std::string_view name) {
 }
 
 const Program* Image::program_at(uint64_t pointer) const {
+  std::lock_guard lock(mutex_);
   auto found = by_pointer_.find(pointer);
   return found == by_pointer_.end() ? nullptr : found->second;
 }
@@ -120,16 +145,39 @@ Result<const Program*> Image::program(const ptx::Function& function, bool rows_f
   Decoded& decoded = programs_[rows_fill_warps][function.name];
   if (decoded.error) return *decoded.error;
   if (decoded.program) return static_cast<const Program*>(decoded.program.get());
+  if (decoding_depth_ == kMaxDecodingDepth) {
+    return Error{Fault::Work, fmt::format("cannot run {}", function.name),
+                 fmt::format("line {}: functions call each other more than {} deep", function.line, kMaxDecodingDepth),
+                 ""};
+  }
   decoded.program = std::make_unique<Program>();
   Program& program = *decoded.program;
+  ++decoding_depth_;
   Status status = Lowering(*this, module_, function, rows_fill_warps, program).run();
-  Decoded& kept = programs_[rows_fill_warps][function.name];  // decoding callees may have moved the table
-  kept.complete = true;
-  if (!status) {
-    kept.error = std::make_unique<Error>(status.error());
-    return status.error();
+  --decoding_depth_;
+  if (status) return static_cast<const Program*>(&program);
+  fail(program, status.error());
+  return status.error();
+}
+
+// What calls it fails too: in a recursion a caller may have been decoded whole before.
+void Image::fail(const Program& program, const Error& error) {
+  std::vector<const Program*> open{&program};
+  while (!open.empty()) {
+    const Program* failed = open.back();
+    open.pop_back();
+    by_pointer_.erase(reinterpret_cast<uint64_t>(failed));
+    for (auto& table : programs_) {
+      for (auto& [name, decoded] : table) {
+        if (!decoded.program || decoded.error) continue;
+        const auto& callees = decoded.program->callees;
+        const bool calls = std::find(callees.begin(), callees.end(), failed) != callees.end();
+        if (decoded.program.get() != failed && !calls) continue;
+        decoded.error = std::make_unique<Error>(error);
+        if (calls) open.push_back(decoded.program.get());
+      }
+    }
   }
-  return static_cast<const Program*>(&program);
 }
 
 Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -46,32 +47,38 @@ class Image {
   Result<const Program*> program(const ptx::Function& function, bool rows_fill_warps);
   const Program* program_at(uint64_t pointer) const;
   Result<uint64_t> symbol_address(std::string_view name);
-  Result<uint64_t> declare_variable(const ptx::Variable& variable);
+  // The memory of a .global or .const variable that the function's body declares, one for all decodings of it.
+  Status declare_in_function(const ptx::Function& function, const ptx::Variable& variable);
+  std::optional<uint64_t> function_variable(const ptx::Function& function, std::string_view name) const;
   const ptx::Variable* shared_variable(std::string_view name) const;
   uint64_t shared_variable_offset(std::string_view name) const;
   uint64_t common_shared_bytes() const { return common_shared_bytes_; }
   const ptx::Module& module() const { return module_; }
 
  private:
-  Status fill(const ptx::Variable& variable, void* memory);
+  Result<VariableMemory> allocate(const ptx::Variable& variable);
+  // `inside`: the function whose own variables an initial value may name.
+  Status fill(const ptx::Variable& variable, void* memory, const ptx::Function* inside);
+  void fail(const Program& program, const Error& error);
 
   Heap& heap_;
   bool loaded_ = false;
   std::string text_;
   ptx::Module module_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<std::string_view, VariableMemory> variables_;
   std::unordered_map<std::string_view, const ptx::Variable*> shared_;
   std::unordered_map<std::string_view, uint64_t> shared_offsets_;
+  std::unordered_map<std::string, VariableMemory> function_variables_;  // by "function/variable"
   uint64_t common_shared_bytes_ = 0;
   uint32_t dynamic_shared_alignment_ = 16;
   struct Decoded {
     std::unique_ptr<Program> program;
     std::unique_ptr<Error> error;
-    bool complete = false;
   };
   std::unordered_map<std::string_view, Decoded> programs_[2];  // the second: rows fill warps
   std::unordered_map<uint64_t, const Program*> by_pointer_;
+  uint32_t decoding_depth_ = 0;
 };
 
 }  // namespace kiln::engine

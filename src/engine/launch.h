@@ -10,6 +10,7 @@
 namespace kiln::engine {
 
 // The virtual device: an sm_90 with few multiprocessors.
+constexpr uint32_t kDeviceArch = 90;
 constexpr uint32_t kMultiprocessors = 16;
 constexpr uint32_t kMaxThreadsPerBlock = 1024;
 constexpr uint32_t kMaxThreadsPerMultiprocessor = 2048;

@@ -3,6 +3,7 @@
 // them.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -27,6 +28,17 @@ struct CallSite {
   std::vector<Program::Passed> arguments, results;  // in the caller's frame
   uint32_t pointer = 0;                             // of an indirect call: 64-bit lanes
   Image* image = nullptr;
+  // The target that an indirect call here had last: asking the image takes a lock.
+  mutable const Program* last_callee = nullptr;
+
+  const Program* callee_at(uint64_t at) const {
+    std::atomic_ref last(last_callee);
+    const Program* known = last.load(std::memory_order_acquire);
+    if (known && reinterpret_cast<uint64_t>(known) == at) return known;
+    known = image->program_at(at);
+    last.store(known, std::memory_order_release);
+    return known;
+  }
 };
 
 void copy_lanes(std::byte* to, const std::byte* from, uint32_t bytes, uint32_t mask) {
@@ -93,7 +105,7 @@ const Op* run_call_indirect(Warp& warp, const Op* op) {
   const CallSite& site = *static_cast<const CallSite*>(op->data);
   const uint64_t* pointer = warp.lanes<uint64_t>(site.pointer);
   uint32_t lane = static_cast<uint32_t>(std::countr_zero(warp.mask));
-  const Program* callee = site.image->program_at(pointer[lane]);
+  const Program* callee = site.callee_at(pointer[lane]);
   if (!callee || !fits(site, *callee)) {
     return warp.fault(op, kIllegalInstruction, lane,
                       fmt::format("Invalid function pointer 0x{:x}{}\n{}", pointer[lane],

@@ -31,6 +31,15 @@ constexpr std::string_view kParks[] = {"brx",      "call", "ret",      "exit",  
 
 std::atomic<uint64_t> next_serial{1};
 
+// The variant of an architecture that an instruction belongs to: a GPU's driver refuses it in plain PTX.
+constexpr std::string_view kOfVariants[] = {"wgmma", "setmaxnreg", "tensormap"};
+
+bool wants_variant(const ptx::Instruction& ins, std::string_view target) {
+  if (target.ends_with('a') || target.ends_with('f')) return false;
+  if (ins.mnemonic == "tensormap" && !ins.has("replace")) return false;
+  return std::find(std::begin(kOfVariants), std::end(kOfVariants), ins.mnemonic) != std::end(kOfVariants);
+}
+
 // Does it look at memory in a way that asks for what others write? Calls may.
 bool may_wait(const ptx::Body& body) {
   constexpr std::string_view kNames[] = {"atom", "call", "mbarrier", "nanosleep", "fence", "membar"};
@@ -170,8 +179,7 @@ Status Lowering::declare() {
         break;
       }
       default: {
-        TRY(uint64_t address, image_.declare_variable(v));
-        (void)address;
+        CHECK_OK(image_.declare_in_function(function_, v));
       }
     }
   }
@@ -308,6 +316,13 @@ Status Lowering::lower_instruction(uint32_t index) {
   auto match = ptx::match_form(ins);
   if (!match) return error_at(ins, ptx::why_unknown(ins));
   match_ = *match;
+  if (wants_variant(ins, module_.target)) {
+    Error error = error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for", ins.text(), module_.target));
+    error.fix =
+        "build with --arch 9.0a; nvcc -arch=sm_90a also makes plain compute_90 PTX, nvcc "
+        "-gencode=arch=compute_90a,code=[sm_90a,compute_90a] does not";
+    return error;
+  }
   bool own_guard = ins.mnemonic == "bra" || ins.guard == ptx::kNoRegister;
   size_t guard_op = program_.ops.size();
   if (!own_guard) {

@@ -117,6 +117,10 @@ bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
     return based(Special::ParamBase, parameter->second + extra);
   }
   if (passed(operand.name)) return refuse(fmt::format("the address of the argument '{}' is taken", operand.name));
+  if (auto inside = image_.function_variable(function_, operand.name)) {
+    out->offset = constant(*inside + extra);
+    return true;
+  }
   if (const ptx::Variable* shared = image_.shared_variable(operand.name)) {
     if (shared->unsized || shared->is_extern) return based(Special::SharedDynamicBase, extra);
     uint64_t at = image_.shared_variable_offset(operand.name);
@@ -265,7 +269,9 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
   name.name = operand.name;
   // A constant address of shared memory wants no tag; that of a variable in generic form does.
   if (*space == ptx::Space::Generic) {
-    if (shared_.count(operand.name) || image_.shared_variable(operand.name)) *space = ptx::Space::Shared;
+    if (shared_.count(operand.name) ||
+        (!image_.function_variable(function_, operand.name) && image_.shared_variable(operand.name)))
+      *space = ptx::Space::Shared;
     if (local_.count(operand.name)) *space = ptx::Space::Local;
   }
   return symbol(name, base);

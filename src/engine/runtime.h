@@ -31,6 +31,7 @@ std::span<const RuntimeFunction> runtime_errors();
 // What a call does when a kernel of the program has faulted and nobody was told yet.
 enum class After {
   Told,     // as a call that waits for the device: it reports the fault
+  Waits,    // the same, and it reports a launch that could not begin and that nobody has asked about
   Skipped,  // as asynchronous work behind the fault: it succeeds and nothing happens
   Normal    // it needs no device
 };
@@ -60,6 +61,10 @@ struct Guarded<after, int (*)(Arguments...), function> {
 template <auto function, After after = After::Told>
 void* entry() {
   return reinterpret_cast<void*>(&Guarded<after, decltype(function), function>::call);
+}
+template <auto function>
+void* waits() {
+  return entry<function, After::Waits>();
 }
 template <auto function>
 void* behind() {

@@ -48,9 +48,23 @@ void forget_fault() {
   fault.told = false;
 }
 
+namespace {
+
+// Launches by <<<>>> have no result to look at, and many programs ask only the call that waits.
+bool ended_by_refusal(int* code) {
+  const ThreadErrors& errors = thread_errors();
+  if (!errors.refused) return false;
+  *code = fail(errors.refused, "an earlier launch of this program could not begin: " +
+                                   errors.refused_message.substr(0, errors.refused_message.find('\n')));
+  return true;
+}
+
+}  // namespace
+
 bool ended_by_fault(After after, int* code) {
   DeviceFault& fault = device_fault();
   const int kept = fault.code.load(std::memory_order_acquire);
+  if (kept == 0 && after == After::Waits) return ended_by_refusal(code);
   if (kept == 0 || after == After::Normal) return false;
   if (after == After::Skipped && !fault.told) {
     *code = kSuccess;
@@ -83,7 +97,7 @@ namespace {
 
 int get_last_error() {
   int code = thread_errors().last;
-  thread_errors().last = kSuccess;
+  thread_errors().last = thread_errors().refused = kSuccess;
   return code;
 }
 int peek_last_error() { return thread_errors().last; }

@@ -56,13 +56,28 @@ RegisteredFunction* find(const void* function, int* code) {
   return found;
 }
 
-constexpr int kMaxDynamicShared = 8;  // cudaFuncAttributeMaxDynamicSharedMemorySize
+// cudaFuncAttribute
+enum FunctionAttribute : int {
+  kMaxDynamicShared = 8,
+  kCarveout = 9,
+  kNonPortableCluster = 14,
+  kClusterPolicy = 15,
+};
 
 int set_attribute(const void* function, int attribute, int value) {
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
-  if (attribute != kMaxDynamicShared) return kSuccess;  // hints
+  if (attribute < kMaxDynamicShared || attribute > kClusterPolicy)
+    return fail(kInvalidValue, fmt::format("no attribute {} of functions can be set", attribute));
+  if (attribute != kMaxDynamicShared) {  // hints: kept, so that a program reads what it set
+    if (attribute == kCarveout && (value < -1 || value > 100))
+      return fail(kInvalidValue, fmt::format("a carveout of {} is not between -1 and 100", value));
+    if (attribute == kCarveout) found->carveout = value;
+    if (attribute == kNonPortableCluster) found->nonportable_cluster = value;
+    if (attribute == kClusterPolicy) found->cluster_policy = value;
+    return kSuccess;
+  }
   uint64_t wanted = static_cast<uint64_t>(value < 0 ? 0 : value);
   if (value < 0 || wanted + found->facts.static_shared_bytes > kMaxSharedBytesOptIn) {
     return fail(kInvalidValue, fmt::format("{} bytes of dynamic shared memory and {} static ones are more than {}",
@@ -85,8 +100,19 @@ int get_attributes(FunctionAttributes* out, const void* function) {
   uint32_t bound = program.function->max_threads;
   out->max_threads = static_cast<int>(bound ? std::min(bound, kMaxThreadsPerBlock) : kMaxThreadsPerBlock);
   out->registers = 32;
-  out->ptx_version = out->binary_version = 90;
+  // As on a GPU: of the PTX that was taken, and of what the device runs when it has compiled that PTX.
+  out->ptx_version = static_cast<int>(found->image->arch);
+  out->binary_version = static_cast<int>(kDeviceArch);
   out->max_dynamic_shared = static_cast<int>(found->facts.shared_limit - found->facts.static_shared_bytes);
+  for (const ptx::Variable& variable : program.module->variables) {
+    if (variable.space == ptx::Space::Const) out->const_bytes += variable.bytes();
+  }
+  out->carveout = found->carveout;
+  out->nonportable_cluster = found->nonportable_cluster;
+  out->cluster_policy = found->cluster_policy;
+  out->cluster_width = static_cast<int>(program.function->required_cluster[0]);
+  out->cluster_height = static_cast<int>(program.function->required_cluster[1]);
+  out->cluster_depth = static_cast<int>(program.function->required_cluster[2]);
   return kSuccess;
 }
 

@@ -30,8 +30,6 @@ int fail(int code, std::string message) {
 
 namespace {
 
-constexpr uint32_t kDeviceArch = 90;
-
 void load_image(RegisteredImage& registered) {
   auto texts = binary::ptx_in_wrapper(registered.wrapper);
   if (!texts) {
@@ -62,6 +60,7 @@ void load_image(RegisteredImage& registered) {
     return;
   }
   registered.image = std::move(image);
+  registered.arch = best->arch;
   // The host reads a managed variable through a pointer of its own.
   for (const auto& pending : registered.variables) {
     if (!(pending.flags & KILN_VARIABLE_MANAGED)) continue;
@@ -150,8 +149,12 @@ int launch_now(const KilnEngineLaunch& launch) {
   int code = 0;
   std::string text;
   RegisteredFunction* function = resolved_function(launch.host_function, &code, &text);
-  if (!function) return fail(code, std::move(text));
   const bool deferred = launch.flags & KILN_LAUNCH_DEFERRED;
+  if (!function && deferred) {
+    thread_errors().refused = code;
+    thread_errors().refused_message = text;
+  }
+  if (!function) return fail(code, std::move(text));
   if (deferred && kept_fault()) return kSuccess;  // behind a fault nothing runs
   LaunchOutcome outcome = launch_kernel(*function->image->image, state().heap, function->facts, launch);
   if (outcome.code && outcome.ran && deferred) {

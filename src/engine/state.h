@@ -20,6 +20,7 @@ struct RegisteredImage {
   std::unique_ptr<Image> image;  // made when first needed
   std::string load_error;
   int load_code = 0;
+  uint32_t arch = 0;  // 80 of compute_80: what the PTX that runs was compiled for
   struct PendingVariable {
     void* host;
     std::string name;
@@ -38,6 +39,9 @@ struct RegisteredFunction {
   int error_code = 0;
   bool resolved = false;
   uint64_t max_dynamic_shared = 0;
+  int carveout = -1;  // of cudaFuncSetAttribute: nothing here depends on these
+  int nonportable_cluster = 0;
+  int cluster_policy = 0;
 };
 
 struct RegisteredVariable {
@@ -60,6 +64,8 @@ State& state();
 struct ThreadErrors {
   int last = 0;  // cudaGetLastError
   std::string message;
+  int refused = 0;  // a launch that could not begin, until cudaGetLastError has reported it
+  std::string refused_message;
   int device = 0;
 };
 ThreadErrors& thread_errors();

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstdlib>
 
+#include "base/ascii.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "host/dtype.h"
 #include "host/tensor_spec.h"
@@ -31,7 +31,7 @@ class Parser {
 
  private:
   void skip() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
   }
   bool take(std::string_view token) {
     skip();
@@ -99,9 +99,9 @@ class Parser {
     }
     skip();
     if (at_ == text_.size()) return wrong("it ends too early");
-    if (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.') return number();
+    if (is_digit(text_[at_]) || text_[at_] == '.') return number();
     std::string name;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+    while (at_ < text_.size() && is_name_part(text_[at_]))
       name += text_[at_++];
     if (name.empty()) return wrong(fmt::format("'{}' is not expected", text_.substr(at_)));
     if (name == "size" && take("(")) return size_of();
@@ -109,11 +109,10 @@ class Parser {
   }
 
   Result<double> number() {
-    const std::string rest(text_.substr(at_));
-    char* end = nullptr;
-    const double value = std::strtod(rest.c_str(), &end);
-    if (end == rest.c_str()) return wrong("a number is expected");
-    at_ += static_cast<size_t>(end - rest.c_str());
+    size_t used = 0;
+    const double value = leading_number(text_.substr(at_), &used);
+    if (used == 0) return wrong("a number is expected");
+    at_ += used;
     return value;
   }
 

@@ -2,98 +2,128 @@
 // How is the body of a function read: registers with their scopes, variables, labels and instructions?
 #include <fmt/format.h>
 
-#include <charconv>
-#include <unordered_set>
-
 #include "ptx/cursor.h"
 #include "ptx/parser.h"
+#include "ptx/scopes.h"
 #include "ptx/view_check.h"
 
 namespace kiln::ptx {
 namespace {
-
-// Registers declared together: `.reg .b32 %r<10>` (count 10) or `.reg .pred p` (count 0).
-struct RegisterRange {
-  uint32_t first = 0;
-  uint32_t count = 0;
-  Type type = Type::b32;
-};
 
 class BodyReader {
  public:
   BodyReader(const Function& function) : function_(function), cursor_(function.body_text, function.body_line) {}
 
   Result<Body> read() {
-    scopes_.emplace_back();
     for (const auto* list : {&function_.results, &function_.parameters}) {
       for (const Variable& variable : *list) {
-        if (variable.space == Space::Register && !declare_register(variable.name, 0, variable.type, {})) {
-          return cursor_.error();
-        }
+        const bool good = variable.space == Space::Register ? declare_register(variable.name, 0, variable.type, {})
+                                                            : declare_parameter(variable);
+        if (!good) return cursor_.error();
       }
     }
     while (!cursor_.failed() && cursor_.peek().kind != TokenKind::End) statement();
-    if (!cursor_.failed() && scopes_.size() != 1) cursor_.fail("wanted '}'");
-    if (!cursor_.failed()) resolve_branches();
+    if (!cursor_.failed() && scopes_.depth() != 1) cursor_.fail("wanted '}'");
+    if (!cursor_.failed()) close_scope();
     if (cursor_.failed()) return cursor_.error();
     return std::move(body_);
   }
 
  private:
-  struct Scope {
-    std::unordered_map<std::string_view, RegisterRange> registers;
-    std::unordered_map<std::string_view, std::string_view> renamed;  // variables whose name an earlier scope has taken
+  struct ViewScope {
     ScopeStart start;
-    bool has_view_check = false;
+    bool has_check = false;
   };
 
   bool statement() {
     const Token& token = cursor_.peek();
     if (token.kind == TokenKind::Dotted) return directive();
     if (token.is('{')) {
-      if (scopes_.size() >= kMaxNesting) return cursor_.fail("braces nest too deeply");
+      if (scopes_.depth() >= kMaxNesting) return cursor_.fail("braces nest too deeply");
       cursor_.take();
-      scopes_.emplace_back().start = {body_.instructions.size(), body_.registers.size(), body_.variables.size(),
-                                      body_.labels.size()};
+      scopes_.open();
+      view_scopes_.push_back({{body_.instructions.size(), body_.registers.size(), body_.variables.size(),
+                               body_.labels.size()}});
       return true;
     }
     if (token.is('}')) {
-      if (scopes_.size() == 1) return cursor_.fail("a '}' without its '{'");
+      if (scopes_.depth() == 1) return cursor_.fail("a '}' without its '{'");
       cursor_.take();
-      if (scopes_.back().has_view_check) fold_view_checks(scopes_.back().start, caller_, &body_);
-      scopes_.pop_back();
-      return true;
+      if (view_scopes_.back().has_check) fold_view_checks(view_scopes_.back().start, caller_, &body_);
+      view_scopes_.pop_back();
+      return close_scope();
     }
     if (cursor_.accept(';')) return true;
     if (token.kind == TokenKind::Word && cursor_.peek_second().is(':')) return label();
     return instruction();
   }
 
+  bool close_scope() {
+    if (scopes_.close()) return true;
+    const LabelUse& use = scopes_.unknown();
+    return cursor_.fail_at({TokenKind::Word, use.name, use.line, use.column},
+                           use.wanted == NameKind::Label           ? "a branch to a label that is not in this function"
+                           : use.wanted == NameKind::BranchTargets ? "a list of targets that is not in this function"
+                                                                   : "a prototype that is not in this function");
+  }
+
+  // The name in the body; empty: an error was noted.
+  std::string_view declare(const Token& at, std::string_view name, NameKind kind) {
+    auto declared = scopes_.declare(name, kind);
+    if (declared) return *declared;
+    cursor_.fail_at(at, kind == NameKind::Variable ? "this name is declared twice" : "this label stands twice");
+    return {};
+  }
+
   bool label() {
     Token name = cursor_.take();
     cursor_.take();
-    if (cursor_.accept_dotted("callprototype")) {
-      Prototype prototype;
-      if (cursor_.peek().is('(') && !cursor_.parameters(&prototype.results)) return false;
-      std::string_view ignored;
-      if (!cursor_.expect_word(&ignored)) return false;
-      if (cursor_.peek().is('(') && !cursor_.parameters(&prototype.parameters)) return false;
-      body_.prototypes[name.text] = std::move(prototype);
-      return cursor_.skip_to_semicolon();
+    if (cursor_.accept_dotted("callprototype")) return prototype(name);
+    if (cursor_.accept_dotted("branchtargets")) return branch_targets(name);
+    if (cursor_.accept_dotted("calltargets")) {
+      return !declare(name, name.text, NameKind::Prototype).empty() && cursor_.skip_to_semicolon();
     }
-    if (cursor_.accept_dotted("branchtargets")) {
-      auto& targets = body_.branch_targets[name.text];
-      do {
-        std::string_view target;
-        if (!cursor_.expect_word(&target)) return false;
-        targets.push_back(target);
-      } while (cursor_.accept(','));
-      return cursor_.expect(';');
-    }
-    if (cursor_.accept_dotted("calltargets")) return cursor_.skip_to_semicolon();
-    uint32_t next = static_cast<uint32_t>(body_.instructions.size());
-    if (!body_.labels.emplace(name.text, next).second) return cursor_.fail_at(name, "this label stands twice");
+    const std::string_view declared = declare(name, name.text, NameKind::Label);
+    if (declared.empty()) return false;
+    body_.labels.emplace(declared, static_cast<uint32_t>(body_.instructions.size()));
     return true;
+  }
+
+  bool prototype(const Token& name) {
+    Prototype prototype;
+    if (cursor_.peek().is('(') && !cursor_.parameters(&prototype.results)) return false;
+    std::string_view ignored;
+    if (!cursor_.expect_word(&ignored)) return false;
+    if (cursor_.peek().is('(') && !cursor_.parameters(&prototype.parameters)) return false;
+    const std::string_view declared = declare(name, name.text, NameKind::Prototype);
+    if (declared.empty()) return false;
+    body_.prototypes.emplace(declared, std::move(prototype));
+    return cursor_.skip_to_semicolon();
+  }
+
+  bool branch_targets(const Token& name) {
+    const std::string_view declared = declare(name, name.text, NameKind::BranchTargets);
+    if (declared.empty()) return false;
+    auto& targets = body_.branch_targets[declared];
+    do {
+      LabelUse use = label_use(NameKind::Label);
+      if (!cursor_.expect_word(&use.name)) return false;
+      use.operand = static_cast<uint32_t>(targets.size());
+      use.list = declared;
+      targets.push_back(use.name);
+      scopes_.use(use);
+    } while (cursor_.accept(','));
+    return cursor_.expect(';');
+  }
+
+  // Of the instruction that is read next; its place is the cursor's.
+  LabelUse label_use(NameKind wanted) const {
+    LabelUse use;
+    use.wanted = wanted;
+    use.line = cursor_.peek().line;
+    use.column = cursor_.peek().column;
+    use.instruction = static_cast<uint32_t>(body_.instructions.size());
+    return use;
   }
 
   bool directive() {
@@ -105,8 +135,9 @@ class BodyReader {
       do {
         Variable variable;
         variable.space = *space;
-        if (!cursor_.declarator(&variable) || !cursor_.initializer(&variable)) return false;
-        declare_variable(&variable);
+        if (!cursor_.declarator(&variable)) return false;
+        Token at = cursor_.peek();
+        if (!cursor_.initializer(&variable) || !declare_variable(at, &variable)) return false;
         body_.variables.push_back(std::move(variable));
       } while (cursor_.accept(','));
       return cursor_.expect(';');
@@ -137,56 +168,29 @@ class BodyReader {
     return cursor_.expect(';');
   }
 
-  // Every call has its own `param0` in braces of its own: the second and later ones get a name of their own.
-  void declare_variable(Variable* variable) {
-    if (variable_names_.insert(variable->name).second) return;
-    std::string name = fmt::format("{}@{}", variable->name, body_.names.size());
-    body_.names.push_back(std::make_unique<std::string>(std::move(name)));
-    scopes_.back().renamed[variable->name] = *body_.names.back();
-    variable->name = *body_.names.back();
+  bool declare_parameter(const Variable& parameter) {
+    return !declare({TokenKind::Word, parameter.name, parameter.line, 1}, parameter.name, NameKind::Variable).empty();
   }
 
-  std::string_view variable_name(std::string_view name) const {
-    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      auto found = scope->renamed.find(name);
-      if (found != scope->renamed.end()) return found->second;
+  bool declare_variable(const Token& at, Variable* variable) {
+    for (InitialValue& value : variable->init) {
+      if (!value.symbol.empty()) value.symbol = scopes_.variable(value.symbol);
     }
-    return name;
+    variable->name = declare(at, variable->name, NameKind::Variable);
+    return !variable->name.empty();
   }
 
   bool declare_register(std::string_view name, uint64_t count, Type type, const Token& at) {
     if (count > kMaxRegisters || body_.registers.size() + count > kMaxRegisters) {
       return cursor_.fail_at(at, fmt::format("more than {} registers", kMaxRegisters));
     }
-    RegisterRange range{static_cast<uint32_t>(body_.registers.size()), static_cast<uint32_t>(count), type};
-    scopes_.back().registers[name] = range;
-    scopes_.back().has_view_check |= is_view_check(name);
+    const RegisterRange range{static_cast<uint32_t>(body_.registers.size()), static_cast<uint32_t>(count)};
+    if (!scopes_.declare_registers(name, range)) return cursor_.fail_at(at, "this register is declared twice");
+    view_scopes_.back().has_check |= is_view_check(name);
     for (uint32_t i = 0; i < std::max<uint64_t>(count, 1); ++i) {
       body_.registers.push_back({name, count ? static_cast<int32_t>(i) : -1, type});
     }
     return true;
-  }
-
-  bool find_register(std::string_view name, uint32_t* out) const {
-    size_t digits = name.size();
-    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
-    std::string_view stem = name.substr(0, digits);
-    uint32_t index = 0;
-    bool numbered = digits < name.size() && digits > 0 &&
-                    std::from_chars(name.data() + digits, name.data() + name.size(), index).ec == std::errc();
-    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      const auto& registers = scope->registers;
-      if (auto whole = registers.find(name); whole != registers.end() && whole->second.count == 0) {
-        *out = whole->second.first;
-        return true;
-      }
-      if (!numbered) continue;
-      if (auto range = registers.find(stem); range != registers.end() && index < range->second.count) {
-        *out = range->second.first + index;
-        return true;
-      }
-    }
-    return false;
   }
 
   bool instruction() {
@@ -196,7 +200,7 @@ class BodyReader {
       Token at = cursor_.peek();
       std::string_view name;
       if (!cursor_.expect_word(&name)) return false;
-      if (!find_register(name, &ins.guard)) return cursor_.fail_at(at, "this predicate is not declared");
+      if (!scopes_.find_register(name, &ins.guard)) return cursor_.fail_at(at, "this predicate is not declared");
       if (body_.registers[ins.guard].type != Type::pred) return cursor_.fail_at(at, "a guard must be a predicate");
     }
     ins.line = cursor_.peek().line;
@@ -209,12 +213,23 @@ class BodyReader {
     } else if (!cursor_.peek().is(';')) {
       do {
         Operand operand;
-        if (!parse_operand(&operand)) return false;
+        const bool names_label = ins.mnemonic == "bra" || (ins.mnemonic == "brx" && ins.operands.size() == 1);
+        if (!(names_label ? label_operand(ins, &operand) : parse_operand(&operand))) return false;
         ins.operands.push_back(std::move(operand));
       } while (cursor_.accept(',') || cursor_.accept('|'));
     }
     if (!cursor_.expect(';')) return false;
     body_.instructions.push_back(std::move(ins));
+    return true;
+  }
+
+  bool label_operand(const Instruction& ins, Operand* out) {
+    LabelUse use = label_use(ins.mnemonic == "bra" ? NameKind::Label : NameKind::BranchTargets);
+    if (!cursor_.expect_word(&use.name)) return false;
+    use.operand = static_cast<uint32_t>(ins.operands.size());
+    out->kind = OperandKind::Symbol;
+    out->name = use.name;
+    scopes_.use(use);
     return true;
   }
 
@@ -240,11 +255,18 @@ class BodyReader {
     if (cursor_.accept(',')) {
       if (cursor_.peek().is('(')) {
         if (!operand_list(&ins->operands)) return false;
-        if (cursor_.accept(',') && !cursor_.expect_word(&ins->prototype)) return false;
-      } else if (!cursor_.expect_word(&ins->prototype)) {
-        return false;
+        return !cursor_.accept(',') || call_prototype(ins);
       }
+      return call_prototype(ins);
     }
+    return true;
+  }
+
+  bool call_prototype(Instruction* ins) {
+    LabelUse use = label_use(NameKind::Prototype);
+    if (!cursor_.expect_word(&use.name)) return false;
+    ins->prototype = use.name;
+    scopes_.use(use);
     return true;
   }
 
@@ -272,7 +294,7 @@ class BodyReader {
       out->kind = OperandKind::Sink;
       return true;
     }
-    if (find_register(name.text, &out->reg)) {
+    if (scopes_.find_register(name.text, &out->reg)) {
       bool predicate = body_.registers[out->reg].type == Type::pred;
       out->kind = predicate ? OperandKind::Predicate : OperandKind::Register;
       return !predicate && cursor_.peek().kind == TokenKind::Dotted ? part(&out->part) : true;
@@ -289,7 +311,7 @@ class BodyReader {
       return true;
     }
     out->kind = OperandKind::Symbol;
-    out->name = variable_name(name.text);
+    out->name = scopes_.variable(name.text);
     return offset(&out->offset);
   }
 
@@ -314,12 +336,14 @@ class BodyReader {
     return true;
   }
 
+  // Elements of a vector and coordinates of an address: PTX nests no deeper than [texture, {x, y}].
   bool vector(Operand* out) {
     out->kind = OperandKind::Vector;
     cursor_.take();
     do {
       Operand element;
       if (cursor_.peek().is('{')) return cursor_.fail("a vector has no vectors inside");
+      if (cursor_.peek().is('[')) return cursor_.fail("a vector has no addresses inside");
       if (!parse_operand(&element)) return false;
       out->elements.push_back(std::move(element));
     } while (cursor_.accept(','));
@@ -339,39 +363,28 @@ class BodyReader {
       Token at = token;
       std::string_view name;
       if (!cursor_.expect_word(&name)) return false;
-      if (find_register(name, &out->reg)) {
+      if (scopes_.find_register(name, &out->reg)) {
         out->base_is_register = true;
       } else {
         if (name[0] == '%') return cursor_.fail_at(at, "this register is not declared");
-        out->name = variable_name(name);
+        out->name = scopes_.variable(name);
       }
       if (!offset(&out->offset)) return false;
     }
     while (cursor_.accept(',')) {
       Operand coordinate;
+      if (cursor_.peek().is('[')) return cursor_.fail("an address has no addresses inside");
       if (!parse_operand(&coordinate)) return false;
       out->elements.push_back(std::move(coordinate));
     }
     return cursor_.expect(']');
   }
 
-  void resolve_branches() {
-    for (const Instruction& ins : body_.instructions) {
-      if (ins.mnemonic != "bra" || ins.operands.size() != 1) continue;
-      const Operand& target = ins.operands[0];
-      if (target.kind != OperandKind::Symbol || !body_.labels.count(target.name)) {
-        cursor_.fail_at({TokenKind::Word, target.name.empty() ? "bra" : target.name, ins.line, ins.column},
-                        "a branch to a label that is not in this function");
-        return;
-      }
-    }
-  }
-
   const Function& function_;
   Cursor cursor_;
   Body body_;
-  std::vector<Scope> scopes_;
-  std::unordered_set<std::string_view> variable_names_;
+  Scopes scopes_{body_};
+  std::vector<ViewScope> view_scopes_ = std::vector<ViewScope>(1);  // as deep as scopes_
   SourceLine source_;
   SourceLine caller_;  // of the function that source_ was inlined from; file 0: it is not inlined
 };

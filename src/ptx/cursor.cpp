@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 
+#include "base/number.h"
 #include "ptx/parser.h"
 
 namespace kiln::ptx {
@@ -109,11 +109,9 @@ bool Cursor::number(Operand* out) {
     out->wide = true;
     if (negative) out->bits ^= uint64_t{1} << 63;
   } else if (text.find('.') != text.npos) {
-    std::string copy(text);
-    char* end = nullptr;
-    double value = std::strtod(copy.c_str(), &end);
-    good = end == copy.c_str() + copy.size();
-    if (negative) value = -value;
+    const std::optional<double> read = to_number(text);
+    good = read.has_value();
+    const double value = negative ? -read.value_or(0) : read.value_or(0);
     std::memcpy(&out->bits, &value, 8);
     out->kind = OperandKind::Float;
     out->wide = true;

@@ -13,10 +13,10 @@
 namespace kiln::ptx {
 namespace {
 
-// A variable that had to be renamed has an '@', which no name in PTX has.
+// A name of an inner scope has an '@', which no name in PTX has.
 std::string name_in_text(std::string_view name) {
   std::string out(name);
-  if (size_t at = out.find('@'); at != out.npos) out.replace(at, 1, "$");
+  if (size_t at = out.find('@'); at != out.npos) out.replace(at, 1, "$scope");
   return out;
 }
 
@@ -60,7 +60,7 @@ std::string print(const Variable& v) {
   for (const InitialValue& value : v.init) {
     std::string one = fmt::format("0x{:x}", value.bits);
     if (!value.symbol.empty()) {
-      one = value.generic ? fmt::format("generic({})", value.symbol) : std::string(value.symbol);
+      one = value.generic ? fmt::format("generic({})", name_in_text(value.symbol)) : name_in_text(value.symbol);
       one += with_offset(static_cast<int64_t>(value.bits));
     }
     values += (values.empty() ? "" : ", ") + one;
@@ -141,7 +141,7 @@ std::string print(const Instruction& ins, const Body& body) {
   if (ins.call_results) out += " (" + joined({first, target}, body) + "),";
   out += " " + print(*target, body);
   out += ", (" + joined({target + 1, ins.operands.end()}, body) + ")";
-  if (!ins.prototype.empty()) out += ", " + std::string(ins.prototype);
+  if (!ins.prototype.empty()) out += ", " + name_in_text(ins.prototype);
   return out + ";";
 }
 
@@ -155,20 +155,20 @@ std::string print(const Body& body) {
   std::sort(labels.begin(), labels.end());
   std::vector<std::string> lists;
   for (const auto& [name, targets] : body.branch_targets) {
-    std::string line = fmt::format("{}: .branchtargets ", name);
-    for (size_t i = 0; i < targets.size(); ++i) line += (i ? ", " : "") + std::string(targets[i]);
+    std::string line = fmt::format("{}: .branchtargets ", name_in_text(name));
+    for (size_t i = 0; i < targets.size(); ++i) line += (i ? ", " : "") + name_in_text(targets[i]);
     lists.push_back(line + ";\n");
   }
   for (const auto& [name, prototype] : body.prototypes) {
     std::string results = prototype.results.empty() ? "" : print(prototype.results) + " ";
-    lists.push_back(fmt::format("{}: .callprototype {}_ {};\n", name, results, print(prototype.parameters)));
+    lists.push_back(fmt::format("{}: .callprototype {}_ {};\n", name_in_text(name), results, print(prototype.parameters)));
   }
   std::sort(lists.begin(), lists.end());
   for (const std::string& line : lists) out += line;
   auto label = labels.begin();
   SourceLine source;
   for (uint32_t i = 0; i <= body.instructions.size(); ++i) {
-    for (; label != labels.end() && label->first == i; ++label) out += fmt::format("{}:\n", label->second);
+    for (; label != labels.end() && label->first == i; ++label) out += name_in_text(label->second) + ":\n";
     if (i == body.instructions.size()) break;
     const Instruction& ins = body.instructions[i];
     if (!same(ins.source, source)) out += location(ins.source);

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace kiln::tune {
@@ -109,11 +109,11 @@ class Parser {
       return inner;
     }
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) at_++;
+    while (at_ < text_.size() && is_name_part(text_[at_])) at_++;
     const std::string_view word = text_.substr(begin, at_ - begin);
     if (word.empty()) return error("a number, a name or '('");
     Node node;
-    if (std::isdigit(static_cast<unsigned char>(word[0]))) {
+    if (is_digit(word[0])) {
       const std::optional<int64_t> number = text::to_int(word);
       if (!number) {
         at_ = begin;
@@ -156,7 +156,7 @@ class Parser {
     return true;
   }
   void skip_blanks() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) at_++;
+    while (at_ < text_.size() && is_blank(text_[at_])) at_++;
   }
   Error error(std::string_view wanted) const {
     const std::string found = at_ < text_.size() ? fmt::format("'{}'", text_.substr(at_, 12)) : "the end";

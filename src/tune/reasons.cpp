@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/number.h"
 #include "base/text.h"
 
 namespace kiln::tune {
@@ -40,6 +41,16 @@ std::string line_with(const Json& answer, std::string_view part) {
   return "";
 }
 
+namespace {
+
+// "1.2.3" counts as 1.2.
+double value_of(const std::string& number) {
+  size_t used = 0;
+  return leading_number(number, &used);
+}
+
+}  // namespace
+
 std::vector<std::string> said_once(const std::vector<std::string>& texts) {
   struct Numbers {
     std::vector<std::string> least, most;
@@ -68,8 +79,8 @@ std::vector<std::string> said_once(const std::vector<std::string>& texts) {
     }
     auto& [least, most] = found->second;
     for (size_t i = 0; i < numbers.size(); i++) {
-      if (std::stod(numbers[i]) < std::stod(least[i])) least[i] = numbers[i];
-      if (std::stod(numbers[i]) > std::stod(most[i])) most[i] = numbers[i];
+      if (value_of(numbers[i]) < value_of(least[i])) least[i] = numbers[i];
+      if (value_of(numbers[i]) > value_of(most[i])) most[i] = numbers[i];
     }
   }
   std::vector<std::string> once;

@@ -1,61 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is untrusted input driven through the front end, the decoder and the engine?
+// How is untrusted PTX driven through the front end, the decoder and the engine?
 #include "targets.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "binary/fatbin.h"
 #include "engine/image.h"
 #include "engine/launch.h"
-#include "ptx/forms.h"
 #include "ptx/parser.h"
+#include "ptx/print.h"
 
 namespace kiln::fuzz {
+namespace {
 
-bool ptx(const uint8_t* data, size_t size) {
-  using namespace engine;
+void set_limits() {
   setenv("KILN_ENGINE_STEP_LIMIT", "20000", 1);
   setenv("KILN_ENGINE_THREADS", "1", 1);
+  setenv("KILN_ENGINE_FILL", "zero", 1);  // two runs are compared
+}
+
+struct Ran {
+  uint32_t kernels = 0;
+  std::vector<uint64_t> memory;  // of all kernels, one after the other
+  std::vector<int> codes;
+};
+
+// Whatever a kernel computes, it may touch nothing but this buffer. It is the same one for every run: addresses count.
+constexpr size_t kMemoryWords = 256;
+uint64_t* kernel_memory() {
+  alignas(64) static uint64_t memory[kMemoryWords];
+  std::memset(memory, 0, sizeof memory);
+  return memory;
+}
+
+Ran run_all(const std::string& text) {
+  using namespace engine;
+  set_limits();
+  Ran out;
   Heap heap;
   Image image(heap);
-  if (!image.load(std::string(reinterpret_cast<const char*>(data), size))) return false;
-  bool launched = false;
+  if (!image.load(text)) return out;
   for (const ptx::Function& function : image.module().functions) {
     if (!function.is_entry || function.body_text.empty()) continue;
     for (bool rows : {false, true}) {
       auto program = image.kernel(function.name, rows);
       if (!program) continue;
-      // Whatever it computes, it may touch nothing but this buffer.
-      std::vector<uint64_t> memory(256),
-          parameters(((*program)->parameter_bytes + 7) / 8 + 1, reinterpret_cast<uint64_t>(memory.data()));
+      uint64_t* memory = kernel_memory();
+      std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1,
+                                       reinterpret_cast<uint64_t>(memory));
       std::vector<void*> arguments(function.parameters.size() + 1, parameters.data());
-      KilnRegion region{memory.data(), memory.size() * 8, "memory", 1};
+      KilnRegion region{memory, kMemoryWords * 8, "memory", 1};
       KilnEngineLaunch launch{};
       launch.grid = {2, 1, 1};
-      if (std::string_view(reinterpret_cast<const char*>(data), size).find("cluster") != std::string_view::npos)
-        launch.cluster = {2, 1, 1};
+      if (text.find("cluster") != text.npos) launch.cluster = {2, 1, 1};
       launch.block = {40, 1, 1};
       launch.arguments = arguments.data();
       launch.regions = &region;
       launch.region_count = launch.check_memory = 1;
       KernelFacts facts{*program, nullptr, image.static_shared_bytes(**program), kDefaultSharedBytes};
-      launch_kernel(image, heap, facts, launch);
-      launched = true;
+      out.codes.push_back(launch_kernel(image, heap, facts, launch).code);
+      out.memory.insert(out.memory.end(), memory, memory + kMemoryWords);
+      ++out.kernels;
     }
   }
-  return launched;
+  return out;
 }
 
-bool fatbin(const uint8_t* data, size_t size) {
-  binary::Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
-  auto entries = binary::read_container(bytes);
-  if (!entries) return false;
-  bool unpacked = false;
-  for (const binary::FatbinEntry& entry : *entries) unpacked |= static_cast<bool>(binary::read_image(bytes, entry));
-  return unpacked;
+[[noreturn]] void stop(const char* why, const std::string& text, const std::string& more) {
+  std::fprintf(stderr, "%s\n---- the text\n%s\n---- printed\n%s\n", why, text.c_str(), more.c_str());
+  std::abort();
+}
+
+// Empty: some body cannot be read.
+std::string printed(const std::string& text) {
+  auto module = ptx::parse_module(text);
+  if (!module) return "";
+  auto out = ptx::print(*module);
+  return out ? *out : "";
+}
+
+}  // namespace
+
+bool ptx(const uint8_t* data, size_t size) {
+  return run_all(std::string(reinterpret_cast<const char*>(data), size)).kernels > 0;
+}
+
+Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const Knobs& knobs) {
+  Choices choices(data, size);
+  const Generated made = generate_ptx(choices, recipes, knobs);
+  if (std::getenv("KILN_FUZZ_PRINT")) std::fprintf(stderr, "%s\n", made.text.c_str());
+  Tried tried;
+  const std::string once = printed(made.text);
+  tried.parsed = !once.empty();
+  if (!made.broken && !tried.parsed) stop("a text that should be good cannot be read", made.text, "");
+  if (tried.parsed) {
+    const std::string twice = printed(once);
+    if (twice != once) stop("what was printed reads as something else", made.text, once + "\n---- again\n" + twice);
+  }
+  const Ran first = run_all(made.text);
+  tried.launched = first.kernels;
+  if (!tried.parsed || !made.repeatable) return tried;
+  const Ran second = run_all(once);
+  tried.compared = true;
+  if (first.kernels != second.kernels || first.codes != second.codes || first.memory != second.memory)
+    stop("what was printed runs as something else", made.text, once);
+  return tried;
+}
+
+bool grammar(const uint8_t* data, size_t size) {
+  static const auto* recipes = new Recipes(KILN_TEST_DATA "/ptx");
+  return generated(data, size, *recipes, Knobs{}).launched > 0;
 }
 
 }  // namespace kiln::fuzz

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the fuzzers call? Each takes any bytes and must neither crash nor leak; errors are the expected answer.
+// What do the fuzzers of PTX call? Each takes any bytes and must neither crash nor leak; errors are the expected
+// answer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "grammar.h"
+
 namespace kiln::fuzz {
 
-// True: the input got through to the end (a kernel was launched, an image unpacked), so that a run can show that it
-// tried something.
-bool ptx(const uint8_t* data, size_t size);     // parser, matching of forms, decoder; what decodes runs too
-bool fatbin(const uint8_t* data, size_t size);  // container, entries, unpacking
+// Parser, matching of forms, decoder; what decodes runs too. True: a kernel was launched, so that a run can show that
+// it tried something.
+bool ptx(const uint8_t* data, size_t size);
+
+// PTX that the bytes generate. It is parsed, printed, parsed and printed again: both prints must be equal. What decodes
+// runs, as it was written and as it was printed, and both must leave the same bytes; else the process aborts.
+struct Tried {
+  bool parsed = false;
+  uint32_t launched = 0;  // kernels
+  bool compared = false;
+};
+Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const Knobs& knobs);
+// The same for libFuzzer, with the recipes of tests/ptx; KILN_FUZZ_PRINT=1 prints the text.
+bool grammar(const uint8_t* data, size_t size);
 
 }  // namespace kiln::fuzz

@@ -131,6 +131,31 @@ void handles_that_are_none_are_told() {
   cudaGetLastError();
 }
 
+// The engine has no istypep. A launch by <<<>>> has no result: the call that waits reports it.
+__global__ void not_supported(int* p) {
+  asm volatile("{ .reg .pred q; istypep.texref q, %0; }" ::"l"(p) : "memory");
+  *p = 1;
+}
+
+void launches_that_cannot_begin_are_told_by_calls_that_wait() {
+  int *p = nullptr, seen = 0;
+  EXPECT_OK(cudaMalloc(&p, 4096));
+  EXPECT_OK(cudaMemset(p, 0, 4096));
+  not_supported<<<1, 1>>>(p);
+  EXPECT_CODE(cudaErrorNotSupported, cudaDeviceSynchronize());
+  EXPECT_CODE(cudaErrorNotSupported, cudaMemcpy(&seen, p, 4, cudaMemcpyDeviceToHost));
+  EXPECT_CODE(cudaErrorNotSupported, cudaPeekAtLastError());
+  EXPECT_CODE(cudaErrorNotSupported, cudaGetLastError());
+  EXPECT_OK(cudaDeviceSynchronize());  // the program has seen it, and may do without
+  store<<<1, 32>>>(p, 7);
+  EXPECT_OK(cudaMemcpy(&seen, p, 4, cudaMemcpyDeviceToHost));
+  EXPECT(seen == 7);
+  not_supported<<<1, 1>>>(p);
+  EXPECT_CODE(cudaErrorNotSupported, cudaGetLastError());
+  EXPECT_OK(cudaDeviceSynchronize());
+  EXPECT_OK(cudaFree(p));
+}
+
 int main() {
   struct {
     Fault fault;
@@ -145,6 +170,7 @@ int main() {
   wrong_arguments_are_told_at_once();
   if (on_the_engine()) {
     handles_that_are_none_are_told();
+    launches_that_cannot_begin_are_told_by_calls_that_wait();
     for (const auto& one : faults) faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted);
   }
   return finish();

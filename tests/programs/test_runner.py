@@ -115,6 +115,13 @@ class Folders(unittest.TestCase):
         self.assertTrue((place / ".." / ".." / "common" / "words.sh").exists())
         self.assertIn("NOWHERE", programs.cut_sizes(place, {"NOWHERE": 1}))
 
+    def test_programs_are_built_with_the_defaults_of_a_user(self):
+        program = {"suite": "s", "name": "a"}
+        words = programs.build_words(program, self.suite, self.top / "state")
+        self.assertEqual(words, ["--build-dir", str(self.top / "state" / "build" / "s" / "a")])
+        words = programs.build_words({**program, "defines": ["A=1"]}, self.suite, self.top / "state")
+        self.assertEqual(words[2:], ["--define=A=1"])
+
     def test_every_cu_with_main_below_a_folder(self):
         self.add("one", "# main()\necho hello\n")
         self.add("two", "no entry\n")

@@ -3,6 +3,9 @@
 #include "ptx/parser.h"
 
 #include <gmock/gmock.h>
+#include <locale.h>
+
+#include <bit>
 
 #include "ptx/forms.h"
 #include "ptx/lexer.h"
@@ -82,6 +85,107 @@ TEST_F(Parser, RegistersOfInnerBracesHideOuterOnes) {
   ASSERT_EQ(b.instructions.size(), 2u) << error_;
   EXPECT_EQ(b.registers[b.instructions[0].operands[0].reg].type, Type::b64);
   EXPECT_EQ(b.registers[b.instructions[1].operands[0].reg].type, Type::b32);
+}
+
+TEST_F(Parser, LabelsBelongToTheirBraces) {
+  Body b = body("{ L: bra L; }\n{ L: ret; bra L; }\nL: bra L;");
+  ASSERT_EQ(b.instructions.size(), 4u) << error_;
+  const auto target = [&](size_t i) { return b.labels.at(b.instructions[i].operands[0].name); };
+  EXPECT_EQ(b.labels.size(), 3u);
+  EXPECT_EQ(target(0), 0u);
+  EXPECT_EQ(target(2), 1u);
+  EXPECT_EQ(target(3), 3u);
+}
+
+TEST_F(Parser, ABranchTakesTheLabelOfItsOwnBracesFirst) {
+  Body own = body("L: { bra L; L: ret; }");  // though it follows
+  ASSERT_EQ(own.instructions.size(), 2u) << error_;
+  EXPECT_EQ(own.labels.at(own.instructions[0].operands[0].name), 1u);
+  Body outer = body("{ { bra L; } ret; L: exit; }");
+  EXPECT_EQ(outer.labels.at(outer.instructions[0].operands[0].name), 2u) << error_;
+  // As ptxas 13.0 binds it: the outer label is known when the braces of the branch end, the middle one is not.
+  Body between = body("L: ret; { { bra L; } L: exit; }");
+  EXPECT_EQ(between.labels.at(between.instructions[1].operands[0].name), 0u) << error_;
+}
+
+TEST_F(Parser, LabelsInsideOfBracesAreNotSeenFromOutside) {
+  for (const char* text : {"bra L; { L: ret; }", "{ L: ret; } bra L;", "{ L: ret; } { bra L; }"}) {
+    body(text);
+    EXPECT_THAT(error_, HasSubstr("a branch to a label that is not in this function")) << text;
+  }
+}
+
+TEST_F(Parser, ListsOfTargetsAndPrototypesBelongToTheirBraces) {
+  Body b = body(
+      ".reg .b32 %r<2>; .reg .b64 %rd<2>;\n"
+      "{ T: .branchtargets A, B; brx.idx %r1, T; A: ret; B: exit; }\n"
+      "{ T: .branchtargets B, A; brx.idx %r1, T; A: ret; B: exit; }\n"
+      "{ P: .callprototype _ (.param .b32 _); .param .b32 x; call %rd1, (x), P; }\n"
+      "{ P: .callprototype _ (.param .b64 _); .param .b64 x; call %rd1, (x), P; }");
+  ASSERT_EQ(b.instructions.size(), 8u) << error_;
+  const auto targets = [&](size_t i) {
+    std::vector<uint32_t> out;
+    for (std::string_view label : b.branch_targets.at(b.instructions[i].operands[1].name))
+      out.push_back(b.labels.at(label));
+    return out;
+  };
+  EXPECT_THAT(targets(0), ElementsAre(1, 2));
+  EXPECT_THAT(targets(3), ElementsAre(5, 4));
+  EXPECT_EQ(b.prototypes.at(b.instructions[6].prototype).parameters[0].type, Type::b32);
+  EXPECT_EQ(b.prototypes.at(b.instructions[7].prototype).parameters[0].type, Type::b64);
+}
+
+TEST_F(Parser, VariablesOfInnerBracesEndThere) {
+  Body b = body("{ .shared .b32 x; st.shared.u32 [x], 1; }\nst.shared.u32 [x], 2;\n.global .u64 q = p;");
+  ASSERT_EQ(b.instructions.size(), 2u) << error_;
+  EXPECT_EQ(b.instructions[0].operands[0].name, b.variables[0].name);
+  EXPECT_EQ(b.instructions[1].operands[0].name, "x");  // one of the module, not the one above
+  EXPECT_NE(b.variables[0].name, "x");
+}
+
+TEST_F(Parser, ANameStandsOncePerScope) {
+  for (const char* text : {".reg .b32 x; .reg .b64 x;", ".reg .b32 %r<4>; .reg .b32 %r<2>;",
+                           ".reg .b32 %r<4>; .reg .b32 %r3;", ".reg .b32 %r3; .reg .b32 %r<4>;",
+                           ".shared .b32 x; .shared .b32 x;", ".shared .b32 p;", ".reg .b32 x; x: ret;", "p: ret;",
+                           "{ .param .b32 a; .param .b32 a; }"}) {
+    body(text);
+    EXPECT_THAT(error_, testing::AnyOf(HasSubstr("is declared twice"), HasSubstr("stands twice"))) << text;
+    EXPECT_THAT(error_, HasSubstr("line 6, column ")) << text;
+  }
+  Body b = body(".reg .b32 %r<4>; .reg .b32 %r7; { .reg .b64 %r<2>; mov.b64 %r1, 0; mov.b32 %r3, 0; }");
+  ASSERT_EQ(b.instructions.size(), 2u) << error_;
+  EXPECT_EQ(b.registers[b.instructions[0].operands[0].reg].type, Type::b64);
+  EXPECT_EQ(b.registers[b.instructions[1].operands[0].reg].type, Type::b32);
+}
+
+TEST_F(Parser, OperandsDoNotNest) {
+  constexpr size_t kDeep = 100000;
+  std::string addresses, vectors(kDeep, '{');
+  for (size_t i = 0; i < kDeep; ++i) addresses += "[%rd1,";
+  vectors += std::string(kDeep, '}');  // a body ends where its braces do
+  for (const std::string& operand : {addresses, vectors, "{[%rd1," + vectors + "}", "[%rd1, {" + addresses + "}"}) {
+    body(".reg .b64 %rd<3>;\nld.global.u64 %rd2, " + operand + ";");
+    EXPECT_THAT(error_, HasSubstr("line 7, column ")) << operand.substr(0, 20);
+    EXPECT_THAT(error_, HasSubstr("inside")) << operand.substr(0, 20);
+    body(".reg .b64 %rd<3>;\ncall (" + operand + "), f, (" + operand + ");");
+    EXPECT_THAT(error_, HasSubstr("line 7, column ")) << operand.substr(0, 20);
+  }
+  body(".reg .b64 %rd<3>;\nadd.u64 %rd1, %rd2, " + std::string(kDeep, '-') + "1;");
+  EXPECT_EQ(error_, "");
+  const std::string braces = with_head(".global .b32 x[4] = " + std::string(kDeep, '{') + "1;");
+  auto nested = parse_module(braces);
+  ASSERT_FALSE(static_cast<bool>(nested));
+  EXPECT_THAT(format(nested.error()), HasSubstr("line 4, column "));
+}
+
+TEST_F(Parser, FractionsHaveAPointWhateverTheLocale) {
+  const locale_t german = newlocale(LC_ALL_MASK, "de_DE.UTF-8", nullptr);
+  if (german) uselocale(german);  // tests/python/test_locale.py has one in any case
+  const Body b = body(".reg .f64 %d;\nmov.f64 %d, 1.5; mov.f64 %d, 2.5e-3;");
+  if (german) uselocale(LC_GLOBAL_LOCALE);
+  ASSERT_EQ(b.instructions.size(), 2u) << error_;
+  EXPECT_EQ(b.instructions[0].operands[1].bits, std::bit_cast<uint64_t>(1.5));
+  EXPECT_EQ(b.instructions[1].operands[1].bits, std::bit_cast<uint64_t>(2.5e-3));
 }
 
 TEST_F(Parser, SourceLinesWithTheirCallers) {

@@ -93,6 +93,11 @@ TEST(Print, EveryKindOfOperand) {
   { .reg .pred kiln_bounds_3; .reg .b64 kiln_base; mov.b64 kiln_base, %rd0; setp.ge.u64 kiln_bounds_3, %rd1, %rd2; }
   t: .branchtargets $end, $end;
   brx.idx %r1, t;
+  { $end: add.u32 %r1, %r1, 1; @p bra $end; }
+  { u: .branchtargets $end, $end; brx.idx %r1, u; $end: add.u32 %r1, %r1, 2; }
+  { q: .callprototype _ (.param .b32 _); .param .b32 x; st.param.b32 [x], 1; call %rd1, (x), q; }
+  { q: .callprototype _ (.param .b64 _); .param .b64 x; st.param.b64 [x], 1; call %rd1, (x), q; }
+  { .global .b32 x = 1; .global .b64 y = x; ld.global.b32 %r1, [x]; }
 $end:
   ret;
 }
