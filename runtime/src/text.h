@@ -18,7 +18,7 @@ class Text {
   Text& add(const char* text);
   Text& add(const char* text, size_t size);
   __attribute__((format(printf, 2, 3))) Text& addf(const char* format, ...);
-  Text& add_real(double value);  // as %g writes it, with a point whatever the locale
+  Text& add_real(double value);                          // as %g writes it, with a point whatever the locale
   Text& add_sizes(const int64_t* values, size_t count);  // "[2, 3]"
   void clear();
   size_t size() const { return size_; }

@@ -105,8 +105,7 @@ Answer ask(const Outside& outside, std::vector<std::string> words) {
 std::string version_in(std::string_view text) {
   auto digit = [&](size_t at) { return at < text.size() && is_digit(text[at]); };
   for (size_t at = 0; at < text.size(); ++at) {
-    if (!digit(at) || (at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '.')))
-      continue;
+    if (!digit(at) || (at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '.'))) continue;
     size_t end = at;
     while (digit(end) || (end < text.size() && text[end] == '.' && digit(end + 1))) ++end;
     if (text.substr(at, end - at).find('.') != text.npos) return std::string(text.substr(at, end - at));

@@ -317,7 +317,8 @@ Status Lowering::lower_instruction(uint32_t index) {
   if (!match) return error_at(ins, ptx::why_unknown(ins));
   match_ = *match;
   if (wants_variant(ins, module_.target)) {
-    Error error = error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for", ins.text(), module_.target));
+    Error error =
+        error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for", ins.text(), module_.target));
     error.fix =
         "build with --arch 9.0a; nvcc -arch=sm_90a also makes plain compute_90 PTX, nvcc "
         "-gencode=arch=compute_90a,code=[sm_90a,compute_90a] does not";

@@ -174,6 +174,11 @@ Outcome Warp::run(const Op* first) {
     if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
+    // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here too.
+    if (const uint64_t limit = block->grid->step_limit; limit && steps > limit) {
+      yield(op);
+      return Outcome::Faulted;
+    }
     if (splits.empty()) {
       run_alone(op);
     } else {

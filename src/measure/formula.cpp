@@ -101,8 +101,7 @@ class Parser {
     if (at_ == text_.size()) return wrong("it ends too early");
     if (is_digit(text_[at_]) || text_[at_] == '.') return number();
     std::string name;
-    while (at_ < text_.size() && is_name_part(text_[at_]))
-      name += text_[at_++];
+    while (at_ < text_.size() && is_name_part(text_[at_])) name += text_[at_++];
     if (name.empty()) return wrong(fmt::format("'{}' is not expected", text_.substr(at_)));
     if (name == "size" && take("(")) return size_of();
     return value_of(name);

@@ -161,7 +161,8 @@ std::string print(const Body& body) {
   }
   for (const auto& [name, prototype] : body.prototypes) {
     std::string results = prototype.results.empty() ? "" : print(prototype.results) + " ";
-    lists.push_back(fmt::format("{}: .callprototype {}_ {};\n", name_in_text(name), results, print(prototype.parameters)));
+    lists.push_back(
+        fmt::format("{}: .callprototype {}_ {};\n", name_in_text(name), results, print(prototype.parameters)));
   }
   std::sort(lists.begin(), lists.end());
   for (const std::string& line : lists) out += line;

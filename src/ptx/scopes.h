@@ -57,9 +57,9 @@ class Scopes {
     std::string_view name;
   };
   struct Scope {
-    std::unordered_map<std::string_view, RegisterRange> registers;       // by name
-    std::unordered_map<std::string_view, RegisterRange> ranges;          // by what precedes the number
-    std::unordered_map<std::string_view, uint32_t> lowest_numbered;      // 3 of %r3 declared alone, by stem
+    std::unordered_map<std::string_view, RegisterRange> registers;   // by name
+    std::unordered_map<std::string_view, RegisterRange> ranges;      // by what precedes the number
+    std::unordered_map<std::string_view, uint32_t> lowest_numbered;  // 3 of %r3 declared alone, by stem
     std::unordered_map<std::string_view, Meaning> names;
     std::vector<LabelUse> uses;
   };

@@ -12,12 +12,12 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
-constexpr Type kPooled[] = {Type::b16, Type::b32, Type::b64, Type::u16, Type::u32, Type::u64, Type::s16,
-                            Type::s32, Type::s64, Type::f16, Type::f32, Type::f64, Type::f16x2, Type::b8,
+constexpr Type kPooled[] = {Type::b16, Type::b32, Type::b64,  Type::u16,    Type::u32, Type::u64,   Type::s16,
+                            Type::s32, Type::s64, Type::f16,  Type::f32,    Type::f64, Type::f16x2, Type::b8,
                             Type::u8,  Type::s8,  Type::bf16, Type::bf16x2, Type::b128};
 constexpr uint32_t kPool = 3;  // registers of each type
-constexpr std::string_view kSpecials[] = {"%tid.x",  "%ntid.x", "%ctaid.x", "%laneid", "%warpid",
-                                          "%tid.y",  "%nctaid.x", "%lanemask_lt", "%tid.z", "%clusterid.x"};
+constexpr std::string_view kSpecials[] = {"%tid.x", "%ntid.x",   "%ctaid.x",     "%laneid", "%warpid",
+                                          "%tid.y", "%nctaid.x", "%lanemask_lt", "%tid.z",  "%clusterid.x"};
 constexpr uint64_t kNumbers[] = {1, 0, 2, 31, 32, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 63, ~0ull};
 constexpr uint32_t kMemoryBytes = 2048;  // of the buffer that a kernel may touch
 
@@ -161,8 +161,7 @@ class BodyWriter {
     std::string text;
     if (choices_.once_in(6)) text += fmt::format("@{}%pred_{} ", choices_.once_in(2) ? "!" : "", choices_.below(3));
     text += std::string(ins.mnemonic) + modifiers(ins, ptx::forms()[recipe.form]);
-    for (size_t i = 0; i < ins.operands.size(); ++i)
-      text += (i ? ", " : " ") + operand(ins.operands[i], *recipe.body);
+    for (size_t i = 0; i < ins.operands.size(); ++i) text += (i ? ", " : " ") + operand(ins.operands[i], *recipe.body);
     return text + ";\n";
   }
 

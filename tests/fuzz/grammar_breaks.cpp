@@ -13,12 +13,21 @@ std::string repeated(std::string_view piece, size_t count) {
   return out;
 }
 
-constexpr std::string_view kOpening[] = {"{",          "[%base,",       "(",    "{ L: ",     "call (r0), f0, (",
-                                         "ld.u32 %b32_0, [", "[%base, {", "-",    ".global .b32 x = {", "{ .reg .b32 x; "};
-constexpr std::string_view kTokens[] = {"{",  "}",    "[",     "]",     "(",     ")",    ";",  ",",   ":",
-                                        "@",  "|",    "!",     "+",     "-",     "_",    "\"", "/*",  "//",
-                                        "%",  ".reg", ".param", ".entry", ".func", "L:", "bra", "0x", "1.5e",
-                                        ".v4", "WARP_SZ", "\xff", ".align 3", "<99>", "generic(", ".version 1.0"};
+constexpr std::string_view kOpening[] = {"{",
+                                         "[%base,",
+                                         "(",
+                                         "{ L: ",
+                                         "call (r0), f0, (",
+                                         "ld.u32 %b32_0, [",
+                                         "[%base, {",
+                                         "-",
+                                         ".global .b32 x = {",
+                                         "{ .reg .b32 x; "};
+constexpr std::string_view kTokens[] = {"{",       "}",     "[",        "]",    "(",        ")",           ";",
+                                        ",",       ":",     "@",        "|",    "!",        "+",           "-",
+                                        "_",       "\"",    "/*",       "//",   "%",        ".reg",        ".param",
+                                        ".entry",  ".func", "L:",       "bra",  "0x",       "1.5e",        ".v4",
+                                        "WARP_SZ", "\xff",  ".align 3", "<99>", "generic(", ".version 1.0"};
 
 // Where a token starts: at a blank or behind a new line, from a place that the bytes choose.
 size_t place(Choices& choices, const std::string& text) {

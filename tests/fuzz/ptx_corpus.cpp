@@ -52,8 +52,7 @@ bool is_free_standing(const ptx::Instruction& ins) {
     if (o.kind == ptx::OperandKind::Symbol || (o.kind == ptx::OperandKind::Address && !o.name.empty())) return true;
     return std::any_of(o.elements.begin(), o.elements.end(), [&](const ptx::Operand& e) { return self(self, e); });
   };
-  return std::none_of(ins.operands.begin(), ins.operands.end(),
-                      [&](const ptx::Operand& o) { return names(names, o); });
+  return std::none_of(ins.operands.begin(), ins.operands.end(), [&](const ptx::Operand& o) { return names(names, o); });
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ Ran run_all(const std::string& text) {
       auto program = image.kernel(function.name, rows);
       if (!program) continue;
       uint64_t* memory = kernel_memory();
-      std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1,
-                                       reinterpret_cast<uint64_t>(memory));
+      std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1, reinterpret_cast<uint64_t>(memory));
       std::vector<void*> arguments(function.parameters.size() + 1, parameters.data());
       KilnRegion region{memory, kMemoryWords * 8, "memory", 1};
       KilnEngineLaunch launch{};

@@ -68,8 +68,7 @@ void transforms_and_sums() {
   EXPECT(host(sums) == wanted);
   EXPECT(thrust::inner_product(a.begin(), a.end(), a.begin(), 0ll) ==
          std::inner_product(values.begin(), values.end(), values.begin(), 0ll));
-  EXPECT(thrust::count_if(a.begin(), a.end(), IsSmall{}) ==
-         std::count_if(values.begin(), values.end(), IsSmall{}));
+  EXPECT(thrust::count_if(a.begin(), a.end(), IsSmall{}) == std::count_if(values.begin(), values.end(), IsSmall{}));
   EXPECT(thrust::max_element(a.begin(), a.end()) - a.begin() ==
          std::max_element(values.begin(), values.end()) - values.begin());
 }
@@ -101,7 +100,8 @@ void iterators() {
   thrust::gather(map.begin(), map.end(), small.begin(), picked.begin());
   EXPECT(picked[99] == 49);
   const auto both = thrust::make_zip_iterator(thrust::make_tuple(first, halves));
-  EXPECT(thrust::transform_reduce(both, both + 10, Product{}, 0, ::cuda::std::plus<int>()) == 0 + 0 + 2 + 3 + 8 + 10 + 18 + 21 + 32 + 36);
+  EXPECT(thrust::transform_reduce(both, both + 10, Product{}, 0, ::cuda::std::plus<int>()) ==
+         0 + 0 + 2 + 3 + 8 + 10 + 18 + 21 + 32 + 36);
   thrust::universal_vector<int> shared(64, 3);
   thrust::sequence(shared.begin(), shared.end());
   EXPECT(shared[63] == 63 && thrust::reduce(shared.begin(), shared.end()) == 2016);

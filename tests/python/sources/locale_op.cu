@@ -10,7 +10,8 @@ __global__ void scale_kernel(const float* x, float* y, int64_t n, float alpha) {
 kiln::Tensor scale(const kiln::Tensor& x, double alpha, kiln::Span<const double> weights) {
   KILN_CHECK(alpha < 100, "alpha is ", alpha, ", the first weight ", weights[0]);
   kiln::Tensor y = kiln::empty_like(x);
-  scale_kernel<<<1, 256, 0, kiln::stream(x)>>>(x.data<const float>(), y.data<float>(), x.numel(), static_cast<float>(alpha * weights[0]));
+  scale_kernel<<<1, 256, 0, kiln::stream(x)>>>(x.data<const float>(), y.data<float>(), x.numel(),
+                                               static_cast<float>(alpha * weights[0]));
   return y;
 }
 

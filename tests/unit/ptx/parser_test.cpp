@@ -144,10 +144,10 @@ TEST_F(Parser, VariablesOfInnerBracesEndThere) {
 }
 
 TEST_F(Parser, ANameStandsOncePerScope) {
-  for (const char* text : {".reg .b32 x; .reg .b64 x;", ".reg .b32 %r<4>; .reg .b32 %r<2>;",
-                           ".reg .b32 %r<4>; .reg .b32 %r3;", ".reg .b32 %r3; .reg .b32 %r<4>;",
-                           ".shared .b32 x; .shared .b32 x;", ".shared .b32 p;", ".reg .b32 x; x: ret;", "p: ret;",
-                           "{ .param .b32 a; .param .b32 a; }"}) {
+  for (const char* text :
+       {".reg .b32 x; .reg .b64 x;", ".reg .b32 %r<4>; .reg .b32 %r<2>;", ".reg .b32 %r<4>; .reg .b32 %r3;",
+        ".reg .b32 %r3; .reg .b32 %r<4>;", ".shared .b32 x; .shared .b32 x;", ".shared .b32 p;", ".reg .b32 x; x: ret;",
+        "p: ret;", "{ .param .b32 a; .param .b32 a; }"}) {
     body(text);
     EXPECT_THAT(error_, testing::AnyOf(HasSubstr("is declared twice"), HasSubstr("stands twice"))) << text;
     EXPECT_THAT(error_, HasSubstr("line 6, column ")) << text;

@@ -77,14 +77,14 @@ TEST(Print, EveryKindOfOperand) {
 .maxntid 128
 .reqnctapercluster 2, 1, 1
 {
-  .reg .b32 %r<4>; .reg .pred p, %q; .reg .f64 %d; .reg .b64 %rd<3>; .local .align 4 .b8 stack[16];
+  .reg .b32 %r<4>; .reg .pred pp, %q; .reg .f64 %d; .reg .b64 %rd<3>; .local .align 4 .b8 stack[16];
   .loc 1 3 2
   mov.u32 %r1, %tid.x;
   .loc 1 9 2, function_name $L_x, inlined_at 1 3 2
   { .reg .b32 %r1; mov.u32 %r1, 7; .param .b32 x; .param .b32 r; st.param.b32 [x], %r1; call (r), twice, (x); }
   { .param .b32 x; .param .b32 r; st.param.b32 [x], 1; call (r), twice, (x); ld.param.b32 %r2, [r]; }
-  setp.lt.and.s32 p|%q, %r1, -5, !%q;
-  @!p bra $end;
+  setp.lt.and.s32 pp|%q, %r1, -5, !%q;
+  @!pp bra $end;
   mov.f64 %d, 0d3FF0000000000000;
   mov.b64 {%r1, %r2}, %rd1;
   ld.global.v2.b32 {%r1, _}, [%rd1+-16];
@@ -93,7 +93,7 @@ TEST(Print, EveryKindOfOperand) {
   { .reg .pred kiln_bounds_3; .reg .b64 kiln_base; mov.b64 kiln_base, %rd0; setp.ge.u64 kiln_bounds_3, %rd1, %rd2; }
   t: .branchtargets $end, $end;
   brx.idx %r1, t;
-  { $end: add.u32 %r1, %r1, 1; @p bra $end; }
+  { $end: add.u32 %r1, %r1, 1; @pp bra $end; }
   { u: .branchtargets $end, $end; brx.idx %r1, u; $end: add.u32 %r1, %r1, 2; }
   { q: .callprototype _ (.param .b32 _); .param .b32 x; st.param.b32 [x], 1; call %rd1, (x), q; }
   { q: .callprototype _ (.param .b64 _); .param .b64 x; st.param.b64 [x], 1; call %rd1, (x), q; }
