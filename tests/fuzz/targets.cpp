@@ -2,6 +2,8 @@
 // How is untrusted PTX driven through the front end, the decoder and the engine?
 #include "targets.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +70,20 @@ Ran run_all(const std::string& text) {
   return out;
 }
 
+// Empty: both did the same.
+std::string difference(const Ran& a, const Ran& b) {
+  if (a.kernels != b.kernels) return fmt::format("{} kernels, then {}", a.kernels, b.kernels);
+  for (size_t i = 0; i < a.codes.size(); ++i) {
+    if (a.codes[i] != b.codes[i]) return fmt::format("launch {} ended with {}, then {}", i, a.codes[i], b.codes[i]);
+  }
+  for (size_t i = 0; i < a.memory.size(); ++i) {
+    if (a.memory[i] != b.memory[i])
+      return fmt::format("launch {}, word {}: {:#x}, then {:#x}", i / kMemoryWords, i % kMemoryWords, a.memory[i],
+                         b.memory[i]);
+  }
+  return "";
+}
+
 [[noreturn]] void stop(const char* why, const std::string& text, const std::string& more) {
   std::fprintf(stderr, "%s\n---- the text\n%s\n---- printed\n%s\n", why, text.c_str(), more.c_str());
   std::abort();
@@ -104,8 +120,8 @@ Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const 
   if (!tried.parsed || !made.repeatable) return tried;
   const Ran second = run_all(once);
   tried.compared = true;
-  if (first.kernels != second.kernels || first.codes != second.codes || first.memory != second.memory)
-    stop("what was printed runs as something else", made.text, once);
+  const std::string differs = difference(first, second);
+  if (!differs.empty()) stop(("what was printed runs as something else: " + differs).c_str(), made.text, once);
   return tried;
 }
 
