@@ -41,6 +41,17 @@ TEST(Progress, ASpinLockPassesThroughAllBlocks) {
   EXPECT_EQ(state[1], 12u * 96);
 }
 
+// Each round ends at a barrier, so that no warp ever uses up its turn.
+TEST(Progress, AnEndlessLoopWithABarrierMeetsTheStepLimit) {
+  Session session(kernel_text("u64 p", "AGAIN:\nbar.sync 0;\nbra AGAIN;\n"));
+  std::vector<uint32_t> state(1, 0);
+  setenv("KILN_ENGINE_STEP_LIMIT", "1000", 1);
+  const LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(state, "state"));
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+  EXPECT_EQ(outcome.code, kLaunchTimeout) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("Step limit reached"));
+}
+
 // Warp 0 consumes what warp 1 produces, one item at a time, through a flag in shared memory; the consumer runs first.
 TEST(Progress, AProducerAndAConsumerWarpTakeTurns) {
   Session session(kernel_text("u64 p", R"(
