@@ -37,7 +37,7 @@ def all_steps() -> list[Step]:
     steps = [
         Step("format", ["tools/format"], 120),
         Step(release, ["tools/build", "release"], 1200),
-        Step(units, ctest("release", results / "ctest.xml"), 900, results / "ctest.xml", [release]),
+        Step(units, ctest("release", results / "ctest.xml"), 1500, results / "ctest.xml", [release]),
         # Before the Python tests: those of wheels use the environment that it makes.
         Step("one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]),
     ]
@@ -45,7 +45,7 @@ def all_steps() -> list[Step]:
         if not any((ROOT / folder).rglob("test_*.py")):
             continue
         junit = results / f"{name}.xml"
-        steps.append(Step(name, pytest(junit, folder), 900, junit, [release], no_stage, staged))
+        steps.append(Step(name, pytest(junit, folder), 1500, junit, [release], no_stage, staged))
     steps += [
         # All of it is `make tidy`. Beside the Python tests, most of which keep one core busy.
         Step("clang-tidy on changed files", ["tools/tidy", "--changed"], 900, None, [release], beside=units),

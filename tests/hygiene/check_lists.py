@@ -4,7 +4,7 @@
 
 Makefile: a target has a rule, a row of `make help` and a place in .PHONY, or none of the three; the
 rows of a group are sorted; LONG has every long test. CONTRIBUTING.md: each folder of tests/ has one
-row, and the rows are sorted. docs/results/README.md: each page there has a row.
+row, each long test has one, and the rows are sorted. docs/results/README.md: each page has a row.
 """
 
 from __future__ import annotations
@@ -73,6 +73,15 @@ def faults_of_makefile(makefile: str) -> list[str]:
     return found
 
 
+def faults_of_long_tests(contributing: str, makefile: str) -> list[str]:
+    """Each has a row with its time and its sample."""
+    rows = [row.removeprefix("make ") for row in rows_of(contributing) if row.startswith("make ")]
+    long = words_after("LONG", makefile)
+    found = [f"CONTRIBUTING.md: no row for make {name}" for name in long if name not in rows]
+    found += [f"CONTRIBUTING.md: make {name} is not in LONG" for name in rows if name not in long]
+    return found + in_order(rows, "CONTRIBUTING.md, long tests")
+
+
 def rows_of(text: str) -> list[str]:
     """The first cell of each row of its tables, without marks."""
     return [cell.strip().strip("`") for cell in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)]
@@ -113,8 +122,9 @@ def main() -> int:
     pages = [
         name.name for name in names if root / name.parent == results and name.name != "README.md"
     ]
-    found = faults_of_makefile((root / "Makefile").read_text())
-    found += faults_of_contributing((root / "CONTRIBUTING.md").read_text(), folders)
+    makefile, contributing = (root / "Makefile").read_text(), (root / "CONTRIBUTING.md").read_text()
+    found = faults_of_makefile(makefile) + faults_of_long_tests(contributing, makefile)
+    found += faults_of_contributing(contributing, folders)
     found += faults_of_results((results / "README.md").read_text(), pages)
     for fault in found:
         print(fault)

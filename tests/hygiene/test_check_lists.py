@@ -3,7 +3,12 @@
 
 import unittest
 
-from check_lists import faults_of_contributing, faults_of_makefile, faults_of_results
+from check_lists import (
+    faults_of_contributing,
+    faults_of_long_tests,
+    faults_of_makefile,
+    faults_of_results,
+)
 
 MAKEFILE = """
 .PHONY: help build test \\
@@ -63,6 +68,13 @@ class CheckLists(unittest.TestCase):
         self.assertIn(
             "LONG names build", self.makefile("LONG := test-storm", "LONG := test-storm build")
         )
+
+    def test_every_long_test_has_a_row(self):
+        row = "| `make test-storm` | a storm | 10 min | build.storm |\n"
+        self.assertEqual(faults_of_long_tests(row, MAKEFILE), [])
+        self.assertIn("no row for make test-storm", self.only(faults_of_long_tests("", MAKEFILE)))
+        stale = row + "| `make test-zoo` | x |\n"
+        self.assertIn("test-zoo is not in LONG", self.only(faults_of_long_tests(stale, MAKEFILE)))
 
     def test_every_folder_of_tests_has_one_row_in_order(self):
         folders = ["golden", "unit"]
