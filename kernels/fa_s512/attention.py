@@ -98,7 +98,10 @@ def cudnn_has_backward(query: Tensor, key: Tensor, value: Tensor, is_causal: boo
         return False
     # dtype, head dim, lengths, version of cuDNN, torch.use_deterministic_algorithms and enable_cudnn_sdp(False).
     params = torch.backends.cuda.SDPAParams(query, key, value, None, 0.0, is_causal, False)
-    return torch.backends.cuda.can_use_cudnn_attention(params, False)
+    try:
+        return torch.backends.cuda.can_use_cudnn_attention(params, False)
+    except RuntimeError:  # sizes without a value, while torch.compile traces
+        return False
 
 
 def _gradient_of_cudnn(grad_out, query, key, value, out, lse, is_causal: bool, scale: Optional[float]) -> tuple:

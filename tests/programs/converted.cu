@@ -79,7 +79,7 @@ void pointers(int* device) {
     EXPECT(found.type == each.type);
     if (each.type == cudaMemoryTypeDevice) EXPECT(found.devicePointer == each.pointer && found.device == 0);
     if (each.type == cudaMemoryTypeHost) EXPECT(found.hostPointer == each.pointer);
-    if (!on_the_engine())
+    if (version() < 13000)  // the struct of 12 ends before them
       for (long reserved : found.reserved) EXPECT(reserved == 0);
   }
   EXPECT_OK(cudaFreeHost(pinned));
