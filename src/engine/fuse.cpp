@@ -54,6 +54,27 @@ void fuse_branches(Program& program) {
   }
 }
 
+void fuse_checks(Program& program, const std::unordered_set<const Op*>& entries) {
+  std::vector<Op>& ops = program.ops;
+  for (size_t i = program.warp_start; i < ops.size(); ++i) {
+    if (!is_index_check(ops[i].run)) continue;
+    for (size_t at = i + 1, steps = 0; at < ops.size() && steps < kFarthest && !entries.count(&ops[at]);
+         ++at, ++steps) {
+      const bool is_check = is_index_check(ops[at].run);
+      if (!may_be_passed(ops[at])) break;
+      if (!is_check && (ops[at].d == ops[i].a)) break;  // another index from here on
+      if (!check_same_index(ops[i], ops[at])) continue;
+      const size_t to = i + 1 + ops[i].d;
+      const auto writes_size = [&](const Op& op) { return !is_index_check(op.run) && op.d == ops[at].b; };
+      const auto begin = ops.begin() + static_cast<long>(to), end = ops.begin() + static_cast<long>(at);
+      if (std::any_of(begin, end, writes_size)) continue;
+      std::rotate(begin, end, end + 1);
+      ++ops[i].d;
+    }
+    i += ops[i].d;
+  }
+}
+
 void fuse_loads(Program& program) {
   std::vector<Op>& ops = program.ops;
   for (size_t i = ops.size(); i-- > 0;) {

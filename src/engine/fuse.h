@@ -8,6 +8,7 @@
 
 #include <array>
 #include <span>
+#include <unordered_set>
 
 #include "engine/affine.h"
 
@@ -25,6 +26,8 @@ std::span<const LoadFusion> float_load_fusions();
 Handler plain_load_32();                  // 32 lanes of 4 bytes
 bool is_scalar_load_32(Handler handler);  // one value of 4 bytes
 bool is_index_check(Handler handler);     // of a View
+// One index against sizes that are scalars.
+bool check_same_index(const Op& one, const Op& other);
 
 // Bit of Op::y on a load: one Op of the same stretch reads the value and nothing else does.
 constexpr uint8_t kReadOnce = 1;
@@ -38,6 +41,10 @@ bool is_compare_affine(Handler handler);
 std::array<AffineTerm, 2> compared(const Op& op);
 bool is_branch_if(const Op& op, bool* negated);
 void fuse_branches(Program& program);
+
+// a(i) + b(i): checks of one index are brought together, and the first does for all while the index is inside of the
+// smallest size. `entries`: Ops that others may go on with; what lies between two checks must have none.
+void fuse_checks(Program& program, const std::unordered_set<const Op*>& entries);
 
 // Moves such loads to where they are read, and fuses them.
 void fuse_loads(Program& program);

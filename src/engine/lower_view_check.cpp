@@ -3,6 +3,7 @@
 //
 // Most indices are the same for a warp, or rise by one step from lane to lane: then one or two comparisons do for all
 // lanes. The address of the data serves the message alone.
+#include <algorithm>
 #include <bit>
 
 #include "engine/affine.h"
@@ -38,34 +39,41 @@ bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size;
   return op + 1;
 }
 
+// The next Ops check the same index against other sizes (fuse_checks): op->d of them. As numbers without sign, indices
+// below 0 are beyond every limit.
+uint64_t least_size(Warp& warp, const Op* op) {
+  int64_t least = *warp.lanes<int64_t>(op->b);
+  for (uint32_t i = 1; i <= op->d; ++i) least = std::min(least, *warp.lanes<int64_t>(op[i].b));
+  return static_cast<uint64_t>(std::max<int64_t>(least, 0));
+}
+const Op* behind_all(const Op* op) { return op + 1 + op->d; }
+
 const Op* run_check_scalar(Warp& warp, const Op* op) {
-  const bool inside = is_inside(*warp.lanes<int64_t>(op->a), *warp.lanes<int64_t>(op->b));
-  return inside ? op + 1 : check_lanes(warp, op);
+  if (*warp.lanes<uint64_t>(op->a) < least_size(warp, op)) return behind_all(op);
+  return check_lanes(warp, op);
 }
 
-// Inside when the first and the last active lane are, unless a lane between them wraps around.
+// Inside when the first and the last lane are, or else the first and the last that are active: with a step this small
+// no lane between two indices wraps around.
 const Op* run_check_steps(Warp& warp, const Op* op) {
+  constexpr uint64_t kSmall = uint64_t{1} << 32;
   const Affine& index = affine_at(warp, op->a);
-  int64_t first, last;
-  const int64_t size = *warp.lanes<int64_t>(op->b);
-  if (affine_ends<int64_t>(index, &first, &last)) {
-    if (is_inside(first, size) && is_inside(last, size)) return op + 1;
-    const auto step = static_cast<int64_t>(index.step);
-    last = first + step * (31 - std::countl_zero(warp.mask));
-    first += step * std::countr_zero(warp.mask);
-    if (is_inside(first, size) && is_inside(last, size)) return op + 1;
+  const uint64_t limit = least_size(warp, op), base = index.base, step = index.step;
+  if (index.state != AffineState::Lanes && step + kSmall < 2 * kSmall) {
+    if (base < limit && base + step * (kWarpSize - 1) < limit) return behind_all(op);
+    const auto first = static_cast<uint32_t>(std::countr_zero(warp.mask));
+    const auto last = kWarpSize - 1 - static_cast<uint32_t>(std::countl_zero(warp.mask));
+    if (base + step * first < limit && base + step * last < limit) return behind_all(op);
   }
   return check_lanes(warp, op);
 }
 
 const Op* run_check_lanes(Warp& warp, const Op* op) {
-  const int64_t* index = warp.lanes<int64_t>(op->a);
-  const int64_t size = *warp.lanes<int64_t>(op->b);
-  // As numbers without sign, those below 0 are beyond every size.
-  const uint64_t limit = static_cast<uint64_t>(size < 0 ? 0 : size);
+  const uint64_t* index = warp.lanes<uint64_t>(op->a);
+  const uint64_t limit = least_size(warp, op);
   uint64_t outside = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i) outside |= uint64_t{static_cast<uint64_t>(index[i]) >= limit};
-  return outside ? check_lanes(warp, op) : op + 1;
+  for (uint32_t i = 0; i < kWarpSize; ++i) outside |= uint64_t{index[i] >= limit};
+  return outside ? check_lanes(warp, op) : behind_all(op);
 }
 
 // A scalar or a value of base and step as it is, else lanes.
@@ -93,6 +101,10 @@ Handler handler_of(uint8_t index, uint8_t size) {
 bool is_index_check(Handler handler) {
   return handler == &run_check_scalar || handler == &run_check_steps || handler == &run_check_lanes ||
          handler == &check_lanes;
+}
+
+bool check_same_index(const Op& one, const Op& other) {
+  return one.run == other.run && one.run != &check_lanes && one.a == other.a;
 }
 
 bool check_bounds(Lowering& l) {

@@ -403,6 +403,10 @@ void Lowering::finish() {
     Op& around = program_.ops[moved[place_of_op[op]]];
     around.target = op_of(static_cast<uint32_t>(around.imm));
   }
+  std::unordered_set<const Op*> entries;
+  for (const auto& [name, at] : body_.labels) entries.insert(op_of(at));
+  for (const Op& op : program_.ops) entries.insert(op.target);
+  fuse_checks(program_, entries);
   fuse_loads(program_);
   fuse_branches(program_);
   program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;

@@ -114,6 +114,54 @@ TEST(ViewCheck, ManyWarpsAndBlocksRunWithoutAReport) {
   }
 }
 
+// out(i) = a(i) + b(i): three checks of one index, which run as one.
+TEST(ViewCheck, EachOfSeveralChecksOfOneIndexIsReported) {
+  for (const char* setup : {"mov.u64 %rd6, %rd3;", "and.b64 %rd6, %rd3, 31;", "mov.u64 %rd6, 31;"}) {
+    for (uint32_t bad = 0; bad < 4; ++bad) {
+      std::string body = std::string("ld.param.u64 %rd8, [nb]; ld.param.u64 %rd9, [nc];\n") + setup;
+      body += "shl.b64 %rd10, %rd6, 2; add.s64 %rd11, %rd1, %rd10;\n.loc 1 1 1\n" + check("%rd6", "%rd2", 0);
+      body += "ld.global.f32 %f1, [%rd11];\n.loc 1 2 1\n" + check("%rd6", "%rd8", 1) + "ld.global.f32 %f2, [%rd11];\n";
+      body += "add.f32 %f3, %f1, %f2;\n.loc 1 3 1\n" + check("%rd6", "%rd9", 2) + "st.global.f32 [%rd11], %f3;\n";
+      std::string text = checking(body);
+      text.replace(text.find("u64 n)"), 6, "u64 n, .param .u64 nb, .param .u64 nc)");
+      text.insert(text.find(".visible"), ".file 1 \"a.cu\"\n");
+      Session session(text);
+      std::vector<float> x(32, 1.0f);
+      uint64_t sizes[] = {40, 33, 35};
+      if (bad < 3) sizes[bad] = 20;
+      LaunchOutcome outcome = session.launch("k", kWarp, session.allow(x, "x"), sizes[0], sizes[1], sizes[2]);
+      if (bad == 3) {
+        EXPECT_EQ(outcome.code, 0) << outcome.text;
+        EXPECT_EQ(x[31], 2.0f);
+        continue;
+      }
+      const std::string wanted = " of 20 in dimension " + std::to_string(bad) +
+                                 " of tensor 'x'\n  at k in a.cu:" + std::to_string(bad + 1) + "\n";
+      EXPECT_THAT(outcome.text, HasSubstr(wanted)) << setup;
+    }
+  }
+}
+
+TEST(ViewCheck, ChecksOfOneIndexAreApartWhereItOrTheSizeChanges) {
+  // The index of the second check is another one; the label is jumped to, past the first.
+  Session index(
+      checking("mov.u64 %rd4, 1;" + check("%rd4", "%rd2") + "add.s64 %rd4, %rd4, 6;" + check("%rd4", "%rd2", 1)));
+  std::vector<float> x(8);
+  const float* p = index.allow(x, "x");
+  EXPECT_EQ(index.launch("k", kWarp, p, uint64_t{8}).code, 0);
+  EXPECT_THAT(index.launch("k", kWarp, p, uint64_t{7}).text, HasSubstr("index 7 of 7 in dimension 1"));
+  Session label(
+      checking("setp.lt.u64 %p1, %rd3, 16;\n@%p1 bra L;\n" + check("%rd3", "40") + "L:\n" + check("%rd3", "%rd2", 1)));
+  p = label.allow(x, "x");
+  EXPECT_EQ(label.launch("k", kWarp, p, uint64_t{32}).code, 0);
+  EXPECT_THAT(label.launch("k", kWarp, p, uint64_t{9}).text, HasSubstr("index 9 of 9 in dimension 1"));
+  Session loop(checking("mov.u64 %rd4, 0;\nL:\n" + check("%rd4", "%rd2") + "add.s64 %rd5, %rd4, 1;\n" +
+                        check("%rd4", "9", 1) + "mov.u64 %rd4, %rd5;\nsetp.lt.u64 %p1, %rd4, 8;\n@%p1 bra L;"));
+  p = loop.allow(x, "x");
+  EXPECT_EQ(loop.launch("k", kWarp, p, uint64_t{8}).code, 0);
+  EXPECT_THAT(loop.launch("k", kWarp, p, uint64_t{7}).text, HasSubstr("index 7 of 7 in dimension 0"));
+}
+
 TEST(ViewCheck, SaysWhatItKnowsOfOtherData) {
   auto text = [](const std::string& setup, auto... more) {
     Session session(checking(setup + check("9", "4", 1, "%rd4")));
