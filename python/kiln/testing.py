@@ -158,12 +158,16 @@ class _Runner:
             return Row(variant.name, FAILED, f"the op raised {type(error).__name__}: {error}")
         return Row(variant.name, REFUSED, first_line(error))
 
-    def refused(self, error: Exception, ops: str = "") -> bool:
+    def refused(self, error: Exception, by_any_op: bool = False) -> bool:
         """What KILN_CHECK, data<T>() and dispatch throw begins with the op's name; a fault of a kernel does not.
 
-        ops: a pattern of other names that count."""
-        name = str(self.op).split(".")[1] if "." in str(self.op) else str(self.op)
-        return re.match(rf"(\w+::)?({ops or re.escape(name)})(\.\w+)?: ", str(error)) is not None
+        by_any_op: of the same library, as a backward may call."""
+        library, _, name = str(self.op).partition(".")
+        names = [name.split(".")[0] if name else library]
+        if by_any_op and name:
+            names += vars(getattr(torch_module().ops, library))
+        pattern = "|".join(re.escape(one) for one in names)
+        return re.match(rf"(\w+::)?({pattern})(\.\w+)?: ", str(error)) is not None
 
     def checked(self, call: Call, wanted: Sequence[Any], filled: bool = False) -> str:
         """Runs the op once; raises AssertionError for a difference; returns the largest error as text.
@@ -214,7 +218,7 @@ class _Runner:
         except AssertionError as error:
             return Row(name, FAILED, str(error))
         except Exception as error:
-            if name != "gradients" and self.refusals and self.refused(error, r"\w+"):
+            if name != "gradients" and self.refusals and self.refused(error, by_any_op=True):
                 return Row(name, REFUSED, first_line(error))
             return Row(name, FAILED, f"the backward raised {type(error).__name__}: {error}")
 

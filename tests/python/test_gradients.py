@@ -150,6 +150,22 @@ def test_a_backward_that_raises(smooth, x):
     assert "the backward raised ValueError: no backward today" in str(fails(with_product(smooth, raises), x, x))
 
 
+def test_a_backward_may_refuse_a_layout_and_may_not_fault(smooth, x):
+    def picky(text):
+        def backward(ctx, of_product, of_sum):
+            if not of_product.is_contiguous():
+                raise RuntimeError(text)
+            return right_product(ctx, of_product, of_sum)
+
+        return with_product(smooth, backward)
+
+    op = picky("gather: x must be contiguous")  # another op of the library, which the backward calls
+    assert checked(op, x, x).outcome("gradients of .sum()") == "refused"
+    assert fails(op, x, x, refusals=False).report.outcome("gradients of .sum()") == "FAILED"
+    error = fails(picky("error: a kernel wrote past the end"), x, x)
+    assert error.report.outcome("gradients of .sum()") == "FAILED"
+
+
 def test_integer_inputs_are_left_out(smooth, kiln_device):
     smooth.gather.reference(lambda x, index: x[index])
 
