@@ -83,7 +83,7 @@ class State:
 
     def source(self) -> str:
         asked = '#if __has_include("extra.h")\n#include "extra.h"\n#else\n#define EXTRA 5\n#endif'
-        # Small letters: a macro that nobody takes for one tells its line.
+        # Small letters: a macro that nobody takes for one tells its line. For a slice nothing below the kernel may.
         return f"""// comment {self.comment}
 {"// another line" + chr(10) if self.lines else ""}{"//" + chr(10) if self.lines > 1 else ""}{"// " + chr(10) if self.lines > 2 else ""}
 #include "value.h"
@@ -97,13 +97,14 @@ class State:
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 {"#define here 0" if self.simple else "#define here __LINE__"}
+{self.host_part() if self.simple else ""}
 __global__ void kernel(int* out, float x) {{
 {"  // a line" + chr(10) if self.body_lines else ""}{"  // more" + chr(10) if self.body_lines > 2 else ""}
   out[0] = {self.device}; out[1] = VALUE; out[2] = SIDE; out[3] = EXTRA; out[4] = DEFINE; out[5] = ENVIRONMENT;
   out[6] = static_cast<int>(x / {self.device}.5f); out[7] = OPTION + 100 * FORCED;
 }}
 {EXPORT} void launch() {{ kernel<<<1, 1>>>(nullptr, 1.0f); }}
-{self.host_part()}
+{"" if self.simple else self.host_part()}
 """
 
     def defaults(self) -> str:

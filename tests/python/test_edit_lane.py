@@ -79,3 +79,27 @@ def test_a_comment_after_a_slice_compiles_nothing(command: Path, tmp_path: Path)
     assert commented["lane"] == "none" and not commented["steps"] and code_of(commented) == code
     edited = built("one comment more", 4)
     assert edited["lane"] == "slice" and code_of(edited) != code
+
+
+QUIET = """
+__global__ void first(int* out) { out[0] = __LINE__; }
+extern "C" __attribute__((visibility("default"))) int value() { return 1; }
+"""
+
+
+def test_an_added_comment_line_compiles_device_code_alone(command: Path, tmp_path: Path) -> None:
+    """Above and inside of a kernel, where nothing of the host tells its line; the kernel's line is the new one."""
+    source = tmp_path / "quiet.cu"
+
+    def built(text: str) -> tuple[str, str]:
+        source.write_text(text)
+        done = subprocess.run([command, "build", source, "--json"], capture_output=True, text=True, check=True)
+        told = json.loads(done.stdout)
+        line = [command, "inspect", told["library"], "--ptx"]
+        return told["lane"], subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+    assert built(QUIET)[0] == "full"
+    lane, ptx = built("// a line\n" + QUIET)
+    assert lane == "device" and "[%rd2], 3;" in ptx
+    lane, ptx = built("// a line\n// another\n" + QUIET.replace("{ out", "{\n  // inside\n  out"))
+    assert lane in ("device", "slice") and "[%rd2], 6;" in ptx

@@ -124,6 +124,11 @@ def test_arguments_of_torchs_load(command, source, x, tmp_path):
     assert torch.equal(torch.ops.plus_only.plus(x), x + 4)
 
 
+def test_relocatable_device_code_is_refused(command, source):
+    with pytest.raises(kiln.KilnError, match="relocatable device code"):
+        kiln.load(source("plus.cu"), extra_cuda_cflags=["-rdc=true"])
+
+
 def test_two_variants_of_one_source_live_side_by_side(command, source, x):
     path = source("plus.cu")
     two = kiln.load("plus_two", [path], defines={"STEP": "2.0f"})
