@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+import re
+
+# A compiler, a server or a file name must not steer the terminal that a traceback is printed on.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """Control characters as \\x1b, save newline and tab."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text.replace("\r\n", "\n"))
+
 
 def format_error(what: str, why: str = "", fix: str = "") -> str:
     """The house's form: three lines, without those that are empty; a text of several lines stays under its label."""
     lines = [f"error: {what}"]
     lines += [f"  {label}: " + text.replace("\n", "\n       ") for label, text in (("why", why), ("fix", fix)) if text]
-    return "\n".join(lines)
+    return printable("\n".join(lines))
 
 
 class KilnError(RuntimeError):
@@ -33,7 +43,7 @@ class BuildError(KilnError):
             told.add(line.strip())
         if all(line.strip() in told for line in self.log.splitlines()):
             return text
-        return f"{text}\n\n{self.log.strip()}"
+        return f"{text}\n\n{printable(self.log.strip())}"
 
 
 class LoadError(KilnError):

@@ -246,6 +246,8 @@ def _write(source: str, name: str, build_directory: Optional[StrPath], ending: s
     try:
         if path.is_file() and path.read_text(encoding="utf-8") == source:
             return path
+        if build_directory is None:  # whoever else could write there would choose what is built
+            base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             file.write(source)

@@ -11,6 +11,8 @@
 
 #include "base/text.h"
 #include "project/home.h"
+#include "sys/access.h"
+#include "sys/guarded_files.h"
 #include "sys/lock.h"
 
 namespace kiln::build {
@@ -20,6 +22,8 @@ namespace {
 using sys::fs::path;
 
 constexpr uint64_t kDefaultLimitBytes = uint64_t{5} << 30;
+// A damaged file must not make a sum overflow.
+constexpr int64_t kMostOfACount = int64_t{1} << 60;
 
 // "5G", "500M", "1000"
 std::optional<uint64_t> parse_bytes(std::string_view text) {
@@ -33,8 +37,9 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
       break;
     }
   auto value = text::to_int(text);
-  if (!value || *value < 0) return std::nullopt;
-  return static_cast<uint64_t>(*value) * unit;
+  int64_t bytes = 0;  // sizes are added and compared as signed numbers
+  if (!value || *value < 0 || __builtin_mul_overflow(*value, static_cast<int64_t>(unit), &bytes)) return std::nullopt;
+  return static_cast<uint64_t>(bytes);
 }
 
 Result<CachePlace> named_place(const sys::Environment& env) {
@@ -61,19 +66,30 @@ Result<CachePlace> named_place(const sys::Environment& env) {
   return place;
 }
 
-void refuse_what_others_write(const sys::Files& files, CachePlace& place) {
-  if (!files.state(place.folder).others_may_write) return;
-  place.refused = "others may write to it, and could put code into what you build";
-  place.fix = fmt::format("chmod go-w '{}', or set KILN_CACHE_DIR to a folder of your own", place.folder.string());
+void refuse_what_others_write(CachePlace& place) {
+  auto exposed = sys::exposure_of(place.folder);
+  if (!exposed) return;
+  place.refused = exposed->why;
+  place.fix = exposed->fix + "; or set KILN_CACHE_DIR to a folder of your own";
+}
+
+// Of the local cache: as much as the entry says it has, and of this user alone. A state that was looked at before.
+Result<std::string> read_own_entry(const sys::Files& files, const path& file, uint64_t size_bytes) {
+  TRY(const std::string beginning, sys::read_beginning(files, file, kEntryBeginningBytes));
+  TRY(const uint64_t declared, declared_bytes(beginning));
+  if (declared != size_bytes)
+    return Error{Fault::Environment, "an entry of the cache is damaged",
+                 fmt::format("it has {} bytes, its sizes say {}", size_bytes, declared), "kiln cache clear"};
+  return sys::read_limited(files, file, {.max_bytes = declared, .own_only = true});
 }
 
 }  // namespace
 
 path entry_path(const path& folder, const std::string& key) { return folder / "entries" / key.substr(0, 2) / key; }
 
-Result<CachePlace> cache_place(const sys::Files& files, const sys::Environment& env) {
+Result<CachePlace> cache_place(const sys::Environment& env) {
   TRY(CachePlace place, named_place(env));
-  if (!place.folder.empty()) refuse_what_others_write(files, place);
+  if (!place.folder.empty()) refuse_what_others_write(place);
   return place;
 }
 
@@ -85,7 +101,7 @@ Result<CachePlace> make_cache_place(sys::Files& files, const sys::Environment& e
     place.fix = made.error().fix;
     return place;
   }
-  refuse_what_others_write(files, place);
+  refuse_what_others_write(place);
   return place;
 }
 
@@ -123,23 +139,40 @@ void Cache::remote_failed(const Error& error) {
   notes_.push_back(fmt::format("the shared cache is not used: {}: {}", error.what, error.why));
 }
 
+// Entries of this user may lie in a folder that was made when others could write to it.
+bool Cache::is_own(const path& file) {
+  if (folder_.empty()) return false;
+  auto exposed = sys::exposure_of(file.parent_path(), folder_);
+  if (!exposed) return true;
+  notes_.push_back(fmt::format("the cache {} is not used: {}; {}", folder_.string(), exposed->why, exposed->fix));
+  folder_.clear();
+  return false;
+}
+
+std::optional<Entry> Cache::get_local(const std::string& key) {
+  if (folder_.empty()) return std::nullopt;
+  const path file = entry_path(folder_, key);
+  const sys::FileState state = files_->state(file);
+  if (!state.exists || !is_own(file)) return std::nullopt;
+  auto bytes = read_own_entry(*files_, file, state.size_bytes);
+  auto entry = bytes ? read_entry(*bytes, key) : Result<Entry>(bytes.error());
+  if (entry) {
+    files_->touch(file);
+    return std::move(*entry);
+  }
+  if (!files_->state(file).exists) return std::nullopt;  // cleared meanwhile
+  ++damaged_;
+  notes_.push_back(
+      fmt::format("an entry of the cache was damaged and is made anew: {} ({})", file.string(), entry.error().why));
+  (void)files_->remove(file);
+  return std::nullopt;
+}
+
 std::optional<Entry> Cache::get(const std::string& key, Origin& origin) {
   origin = Origin::None;
-  path file = folder_.empty() ? path() : entry_path(folder_, key);
-  if (!folder_.empty() && files_->state(file).is_file()) {
-    auto bytes = files_->read(file);
-    auto entry = bytes ? read_entry(*bytes, key) : Result<Entry>(bytes.error());
-    if (entry) {
-      files_->touch(file);
-      origin = Origin::Local;
-      return std::move(*entry);
-    }
-    if (bytes) {
-      ++damaged_;
-      notes_.push_back(
-          fmt::format("an entry of the cache was damaged and is made anew: {} ({})", file.string(), entry.error().why));
-      (void)files_->remove(file);
-    }
+  if (auto entry = get_local(key)) {
+    origin = Origin::Local;
+    return entry;
   }
   if (auto entry = get_remote(key)) {
     origin = Origin::Remote;
@@ -156,7 +189,9 @@ std::optional<Entry> Cache::get_remote(const std::string& key) {
     return std::nullopt;
   }
   if (!*answer) return std::nullopt;
-  auto bytes = verified(**answer, key, settings_.secret);
+  const RemoteEntry& found = **answer;
+  auto bytes = found.damage.empty() ? verified(found.bytes, key, settings_.secret)
+                                    : Result<std::string>(Error{Fault::Environment, "", found.damage, ""});
   auto entry = bytes ? read_entry(*bytes, key) : Result<Entry>(bytes.error());
   if (!entry) {
     ++damaged_;
@@ -171,14 +206,19 @@ std::optional<Entry> Cache::get_remote(const std::string& key) {
 void Cache::put(const Entry& entry) {
   if (!usable()) return;
   std::string bytes = write_entry(entry);
+  if (bytes.size() > kMaxEntryBytes) {
+    notes_.push_back(fmt::format("the cache does not take {}: it has {} bytes", entry.what, bytes.size()));
+    return;
+  }
   put_local(entry.key, bytes);
   if (!remote_) return;
   if (auto put = remote_->put(entry.key, sign(bytes, entry.key, settings_.secret)); !put) remote_failed(put.error());
 }
 
 void Cache::put_local(const std::string& key, const std::string& bytes) {
-  if (folder_.empty()) return;
-  auto written = files_->write(entry_path(folder_, key), bytes, sys::Durable::No);
+  const path file = folder_.empty() ? path() : entry_path(folder_, key);
+  if (file.empty() || !is_own(file)) return;
+  auto written = sys::write_protected(*files_, file, bytes, sys::Durable::No);
   if (written) return;
   notes_.push_back(fmt::format("the cache takes nothing new: {}: {}", written.error().what, written.error().why));
   folder_.clear();
@@ -186,19 +226,20 @@ void Cache::put_local(const std::string& key, const std::string& bytes) {
 
 CacheCounts read_counts(const sys::Files& files, const path& folder) {
   CacheCounts counts;
-  auto text = files.read(folder / "counts.json");
+  auto text = sys::read_limited(files, folder / "counts.json", {.max_bytes = 4096, .own_only = true});
   auto json = text ? parse_json(*text, "counts") : Result<Json>(Json::object());
   if (!json || !json->is_object()) return counts;
   auto number = [&](const char* name) {
     auto found = json->find(name);
-    return found != json->end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+    const int64_t value = found != json->end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+    return value < 0 || value > kMostOfACount ? 0 : value;
   };
   return {number("local_hits"), number("remote_hits"), number("misses"),
           number("damaged"),    number("evicted"),     number("bytes")};
 }
 
 Status add_counts(sys::Files& files, const CachePlace& place, const CacheCounts& more) {
-  TRY(auto lock, sys::FileLock::acquire(place.folder / "lock", {}));
+  TRY(auto lock, sys::FileLock::acquire(place.folder / "lock", {}, sys::FileLock::Users::Owner));
   CacheCounts now = read_counts(files, place.folder);
   now.local_hits += more.local_hits;
   now.remote_hits += more.remote_hits;
@@ -212,14 +253,14 @@ Status add_counts(sys::Files& files, const CachePlace& place, const CacheCounts&
     now.bytes = static_cast<int64_t>(left.bytes);
     now.evicted += removed;
   }
-  return files.write(place.folder / "counts.json",
-                     dump({{"local_hits", now.local_hits},
-                           {"remote_hits", now.remote_hits},
-                           {"misses", now.misses},
-                           {"damaged", now.damaged},
-                           {"evicted", now.evicted},
-                           {"bytes", now.bytes}}),
-                     sys::Durable::No);
+  return sys::write_protected(files, place.folder / "counts.json",
+                              dump({{"local_hits", now.local_hits},
+                                    {"remote_hits", now.remote_hits},
+                                    {"misses", now.misses},
+                                    {"damaged", now.damaged},
+                                    {"evicted", now.evicted},
+                                    {"bytes", now.bytes}}),
+                              sys::Durable::No);
 }
 
 Result<CacheListing> prune(sys::Files& files, const path& folder, uint64_t limit_bytes, int64_t* removed) {

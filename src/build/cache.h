@@ -25,7 +25,7 @@ struct CachePlace {
 };
 
 // Touches nothing; the folder need not be there. KILN_CACHE_DIR=off turns the cache off: an empty folder.
-Result<CachePlace> cache_place(const sys::Files& files, const sys::Environment& env);
+Result<CachePlace> cache_place(const sys::Environment& env);
 // The same, and makes the folder if it is not there.
 Result<CachePlace> make_cache_place(sys::Files& files, const sys::Environment& env);
 
@@ -46,6 +46,8 @@ class Cache {
 
  private:
   explicit Cache(sys::Files& files) : files_(&files) {}
+  bool is_own(const sys::fs::path& file);
+  std::optional<Entry> get_local(const std::string& key);
   std::optional<Entry> get_remote(const std::string& key);
   void put_local(const std::string& key, const std::string& bytes);
   void remote_failed(const Error& error);

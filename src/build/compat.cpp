@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "binary/symbols.h"
+#include "project/own_cache.h"
 
 namespace kiln::build {
 
@@ -21,7 +22,7 @@ constexpr int kMemoryVersion = 1;
 constexpr size_t kHashDigits = 16;
 
 Result<fs::path> memory_file(const fs::path& source, const World& world) {
-  TRY(fs::path cache, project::cache_folder(world.env));
+  TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
   return cache / "compat" / (hash_hex(source.string()).substr(0, kHashDigits) + ".json");
 }
 

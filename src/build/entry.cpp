@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "binary/decompress.h"
 #include "binary/pack.h"
 
 namespace kiln::build {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::string_view kMagic = "kiln-entry 1\n";
 constexpr size_t kHashDigits = 64;
+static_assert(kHashDigits == kSignatureBytes);
 
 Error damaged(std::string why) {
   return {Fault::Environment, "an entry of the cache is damaged", std::move(why), "kiln cache clear"};
@@ -24,23 +26,38 @@ struct Layout {
   uint64_t unpacked_bytes = 0;
 };
 
-Result<Layout> layout_of(std::string_view bytes) {
+struct Sizes {
+  size_t begin = 0;  // of the header
+  uint64_t header = 0, packed = 0, unpacked = 0;
+  // Each is at most kMaxEntryBytes or so: their sum does not overflow.
+  uint64_t total() const { return begin + header + packed + kHashDigits; }
+};
+
+Result<Sizes> sizes_of(std::string_view bytes) {
   if (!bytes.starts_with(kMagic)) return damaged("it does not begin as one");
   std::string_view rest = bytes.substr(kMagic.size());
-  size_t line = rest.substr(0, 80).find('\n');
+  size_t line = rest.substr(0, kEntryBeginningBytes - kMagic.size()).find('\n');
   if (line == std::string_view::npos) return damaged("it has no sizes");
   auto numbers = text::split(rest.substr(0, line), ' ');
-  rest.remove_prefix(line + 1);
   if (numbers.size() != 3) return damaged("it has no sizes");
-  uint64_t sizes[3];
+  Sizes sizes;
+  sizes.begin = kMagic.size() + line + 1;
   for (size_t i = 0; i < 3; ++i) {
     auto value = text::to_int(numbers[i]);
     if (!value || *value < 0) return damaged("its sizes are no numbers");
-    sizes[i] = static_cast<uint64_t>(*value);
+    if (static_cast<uint64_t>(*value) > (i < 2 ? kMaxEntryBytes : binary::kMaxUnpackedBytes))
+      return damaged(fmt::format("it claims {} bytes", *value));
+    (i == 0 ? sizes.header : i == 1 ? sizes.packed : sizes.unpacked) = static_cast<uint64_t>(*value);
   }
-  if (rest.size() < kHashDigits || sizes[0] > rest.size() || sizes[1] != rest.size() - kHashDigits - sizes[0])
-    return damaged(fmt::format("it has {} bytes, its sizes say another number", bytes.size()));
-  return Layout{rest.substr(0, sizes[0]), rest.substr(sizes[0], sizes[1]), sizes[2]};
+  return sizes;
+}
+
+Result<Layout> layout_of(std::string_view bytes) {
+  TRY(const Sizes sizes, sizes_of(bytes));
+  if (sizes.total() != bytes.size())
+    return damaged(fmt::format("it has {} bytes, its sizes say {}", bytes.size(), sizes.total()));
+  return Layout{bytes.substr(sizes.begin, sizes.header), bytes.substr(sizes.begin + sizes.header, sizes.packed),
+                sizes.unpacked};
 }
 
 Result<Entry> entry_of(std::string_view header_text) {
@@ -73,6 +90,11 @@ std::string write_entry(const Entry& entry) {
   std::string bytes = fmt::format("{}{} {} {}\n{}", kMagic, header.size(), packed.size(), contents.size(), header);
   bytes += packed;
   return bytes + hash_hex(bytes);
+}
+
+Result<uint64_t> declared_bytes(std::string_view beginning) {
+  TRY(const Sizes sizes, sizes_of(beginning));
+  return sizes.total();
 }
 
 Result<Entry> read_entry_header(std::string_view bytes) {

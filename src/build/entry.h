@@ -8,6 +8,7 @@
 //   <64 hexadecimal digits: the hash of everything above>
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,11 @@
 #include "base/result.h"
 
 namespace kiln::build {
+
+// Nothing that is kept is larger (a Redis server takes no more); what claims to be is damaged, or a trap.
+inline constexpr uint64_t kMaxEntryBytes = uint64_t{512} << 20;
+// The beginning of an entry that holds its sizes.
+inline constexpr size_t kEntryBeginningBytes = 96;
 
 struct EntryFile {
   std::string name;
@@ -32,11 +38,14 @@ struct Entry {
 std::string write_entry(const Entry& entry);
 // An error when a byte is missing or wrong, or when it is the entry of another key.
 Result<Entry> read_entry(std::string_view bytes, std::string_view key);
+// How many bytes the entry has that begins so, by its own account: asked before all of it is read.
+Result<uint64_t> declared_bytes(std::string_view beginning);
 // Without the files; nothing is verified but the form.
 Result<Entry> read_entry_header(std::string_view bytes);
 
 // With a secret's hash at the end, for a place that others can write to; and back, when the hash is right.
 std::string sign(std::string_view bytes, std::string_view key, std::string_view secret);
+inline constexpr size_t kSignatureBytes = 64;
 Result<std::string> verified(std::string_view signed_bytes, std::string_view key, std::string_view secret);
 
 }  // namespace kiln::build

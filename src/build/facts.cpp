@@ -12,6 +12,7 @@
 #include "build/graph.h"
 #include "build/graph_parts.h"
 #include "build/variables.h"
+#include "project/own_cache.h"
 
 namespace kiln::build {
 
@@ -261,7 +262,7 @@ std::string circumstances_of(const Plan& plan, const World& world, const Facts& 
 }  // namespace
 
 Facts learn_facts(const Plan& plan, const World& world) {
-  auto cache = project::cache_folder(world.env);
+  auto cache = project::own_cache_folder(world.files, world.env);
   fs::path folder = (cache ? *cache : plan.build_dir) / "facts";
   Facts looked;
   look_at_all_flags(plan, world, looked);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "build/jobs.h"
+#include "project/own_cache.h"
 #include "sys/clock.h"
 #include "sys/machine.h"
 
@@ -14,7 +15,7 @@ namespace kiln::build {
 namespace {
 
 Result<JobLimit> jobs_for(Work& work) {
-  auto cache = project::cache_folder(work.world.env);
+  auto cache = project::own_cache_folder(work.world.files, work.world.env);
   Peaks peaks(work.world.files, (cache ? *cache : work.plan.build_dir) / "peaks.json");
   std::vector<uint64_t> expected;
   for (const Step& step : work.graph.steps) expected.push_back(peaks.expected_bytes(step));

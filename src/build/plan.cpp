@@ -14,6 +14,7 @@
 #include "build/flags.h"
 #include "project/gpu.h"
 #include "project/manifest.h"
+#include "project/own_cache.h"
 
 namespace kiln::build {
 
@@ -240,7 +241,7 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
     if (plan.release) folder /= "release";  // beside the build of every day, which it must not push out
     return plan.program ? folder / ("program-" + stem) : folder;
   }
-  TRY(fs::path cache, project::cache_folder(world.env));
+  TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
   Hasher paths;
   for (const Source& source : plan.sources) paths.add_field(source.file.string());
   return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kHashDigits)) / flags_hash(plan, request);

@@ -5,25 +5,32 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "build/entry.h"
 #include "sys/connection.h"
+#include "sys/printable.h"
 
 namespace kiln::build {
 
 namespace {
 
 constexpr std::string_view kPrefix = "kiln:";
-// Nothing that is put there is larger; a server that claims so lies.
-constexpr int64_t kMostBytes = int64_t{512} << 20;
+// Longer than every error that a server gives.
+constexpr size_t kLongestLine = 4096;
+constexpr size_t kShownOfError = 200;
 
-Error odd(std::string why) { return {Fault::Environment, "cannot understand the Redis server", std::move(why), ""}; }
+// What a server says may hold anything, and ends on a terminal or in a log.
+Error odd(std::string_view why) {
+  return {Fault::Environment, "cannot understand the Redis server", sys::printable(why.substr(0, kShownOfError)), ""};
+}
 
 class RedisRemote final : public Remote {
  public:
   RedisRemote(RedisAddress address, double limit_s) : address_(std::move(address)), limit_s_(limit_s) {}
 
-  Result<std::optional<std::string>> get(const std::string& key) override {
+  Result<std::optional<RemoteEntry>> get(const std::string& key) override {
     TRY(RedisReply reply, ask({"GET", std::string(kPrefix) + key}));
-    return std::move(reply.value);
+    if (!reply.value) return std::optional<RemoteEntry>();
+    return std::optional(RemoteEntry{std::move(*reply.value), ""});
   }
 
   Status put(const std::string& key, std::string_view bytes) override {
@@ -33,39 +40,44 @@ class RedisRemote final : public Remote {
   }
 
  private:
-  Status connect() {
+  Status connect(const sys::Deadline& deadline) {
     if (connection_) return {};
-    auto opened = sys::Connection::open(address_.host, address_.port, limit_s_);
+    auto opened = sys::Connection::open(address_.host, address_.port, deadline);
     if (!opened) return std::move(opened.error());
     connection_ = std::make_unique<sys::Connection>(std::move(*opened));
     if (!address_.password.empty()) {
-      TRY(RedisReply reply, exchange({"AUTH", address_.password}));
+      TRY(RedisReply reply, exchange({"AUTH", address_.password}, deadline));
       (void)reply;
     }
     if (address_.database != 0) {
-      TRY(RedisReply reply, exchange({"SELECT", std::to_string(address_.database)}));
+      TRY(RedisReply reply, exchange({"SELECT", std::to_string(address_.database)}, deadline));
       (void)reply;
     }
     return {};
   }
 
+  // One deadline for all of it: the name, the connection, the password, every byte there and back.
   Result<RedisReply> ask(const std::vector<std::string_view>& words) {
-    CHECK_OK(connect());
-    auto reply = exchange(words);
+    const sys::Deadline deadline(limit_s_);
+    if (auto connected = connect(deadline); !connected) {
+      connection_.reset();
+      return std::move(connected.error());
+    }
+    auto reply = exchange(words, deadline);
     if (!reply) connection_.reset();  // what comes next on it could belong to this question
     return reply;
   }
 
-  Result<RedisReply> exchange(const std::vector<std::string_view>& words) {
-    CHECK_OK(connection_->send(redis_command(words)));
-    std::string bytes;
+  Result<RedisReply> exchange(const std::vector<std::string_view>& words, const sys::Deadline& deadline) {
+    CHECK_OK(connection_->send(redis_command(words), deadline));
+    RedisReplyReader reader;
     for (;;) {
-      TRY(std::string more, connection_->receive());
-      bytes += more;
-      TRY(std::optional<RedisReply> reply, parse_redis_reply(bytes));
-      if (!reply) continue;
-      if (reply->is_error) return odd(reply->value.value_or(""));
-      return std::move(*reply);
+      TRY(std::string more, connection_->receive(deadline));
+      TRY(bool whole, reader.add(more));
+      if (!whole) continue;
+      RedisReply reply = reader.take();
+      if (reply.is_error) return odd(reply.value.value_or(""));
+      return reply;
     }
   }
 
@@ -78,7 +90,7 @@ class RedisRemote final : public Remote {
 
 Result<RedisAddress> parse_redis_address(std::string_view text) {
   auto wrong = [&](std::string_view why) {
-    return Error{Fault::Environment, fmt::format("cannot share the cache at '{}'", text), std::string(why),
+    return Error{Fault::Environment, fmt::format("cannot share the cache at '{}'", shown_place(text)), std::string(why),
                  "KILN_CACHE_REMOTE=redis://[:password@]host[:port][/database]"};
   };
   constexpr std::string_view kScheme = "redis://";
@@ -119,38 +131,51 @@ std::string redis_command(const std::vector<std::string_view>& words) {
   return out;
 }
 
-Result<std::optional<RedisReply>> parse_redis_reply(std::string_view bytes) {
-  size_t end = bytes.find("\r\n");
-  if (end == std::string_view::npos) {
-    if (bytes.size() > 4096 && bytes[0] == '$') return odd("a reply without an end");
-    return std::optional<RedisReply>();
-  }
-  std::string_view line = bytes.substr(0, end);
+Status RedisReplyReader::read_line() {
+  const std::string_view line = std::string_view(bytes_).substr(0, line_ - 2);
   if (line.empty()) return odd("an empty reply");
-  std::string_view rest = line.substr(1);
-  RedisReply reply;
-  reply.bytes = end + 2;
+  const std::string_view rest = line.substr(1);
+  reply_.is_error = line[0] == '-';
   switch (line[0]) {
     case '-':
-      reply.is_error = true;
-      [[fallthrough]];
     case '+':
     case ':':
-      reply.value = std::string(rest);
-      return std::optional<RedisReply>(std::move(reply));
+      reply_.value = std::string(rest);
+      return {};
     case '$': {
       auto size = text::to_int(rest);
-      if (!size || *size < -1 || *size > kMostBytes) return odd(fmt::format("a value of '{}' bytes", rest));
-      if (*size == -1) return std::optional<RedisReply>(std::move(reply));
-      size_t count = static_cast<size_t>(*size);
-      if (bytes.size() < reply.bytes + count + 2) return std::optional<RedisReply>();
-      reply.value = std::string(bytes.substr(reply.bytes, count));
-      reply.bytes += count + 2;
-      return std::optional<RedisReply>(std::move(reply));
+      if (!size || *size < -1 || *size > static_cast<int64_t>(kMaxEntryBytes + kSignatureBytes))
+        return odd(fmt::format("a value of '{}' bytes", rest));
+      if (*size >= 0) value_bytes_ = static_cast<size_t>(*size);
+      return {};
     }
     default:
       return odd(fmt::format("a reply that begins with '{}'", line[0]));
   }
+}
+
+Result<bool> RedisReplyReader::add(std::string_view bytes) {
+  bytes_.append(bytes);
+  if (line_ == 0) {
+    const size_t end = bytes_.find("\r\n", searched_);
+    if (std::min(end, bytes_.size()) > kLongestLine) return odd("a reply without an end");
+    searched_ = bytes_.empty() ? 0 : bytes_.size() - 1;  // '\r' may be the last one
+    if (end == std::string::npos) return false;
+    line_ = end + 2;
+    CHECK_OK(read_line());
+  }
+  const size_t whole = line_ + (value_bytes_ ? *value_bytes_ + 2 : 0);
+  if (bytes_.size() < whole) return false;
+  if (bytes_.size() > whole) return odd("more than the reply");
+  if (value_bytes_ && !bytes_.ends_with("\r\n")) return odd("a value without an end");
+  if (value_bytes_) reply_.value = bytes_.substr(line_, *value_bytes_);
+  return true;
+}
+
+Result<std::optional<RedisReply>> parse_redis_reply(std::string_view bytes) {
+  RedisReplyReader reader;
+  TRY(bool whole, reader.add(bytes));
+  return whole ? std::optional(reader.take()) : std::nullopt;
 }
 
 std::unique_ptr<Remote> open_redis_at(RedisAddress address, double limit_s) {

@@ -22,9 +22,27 @@ std::string redis_command(const std::vector<std::string_view>& words);
 struct RedisReply {
   bool is_error = false;
   std::optional<std::string> value;  // nothing: nil
-  size_t bytes = 0;                  // of the reply on the wire
 };
-// Nothing when more bytes must come first; an error when this is no RESP.
+
+// Takes one reply as its bytes come. Nothing is looked at twice, and no more is kept than has come.
+class RedisReplyReader {
+ public:
+  // True when the reply is whole. An error when this is no RESP, when a line or a value is too long, or when something
+  // follows the reply, which nobody has asked for.
+  Result<bool> add(std::string_view bytes);
+  RedisReply take() { return std::move(reply_); }
+
+ private:
+  Status read_line();
+
+  std::string bytes_;
+  size_t searched_ = 0;  // no end of the first line before this
+  size_t line_ = 0;      // bytes of the first line with its end; 0: it is not whole
+  std::optional<size_t> value_bytes_;
+  RedisReply reply_;
+};
+
+// Of all bytes at once; nothing when more must come first.
 Result<std::optional<RedisReply>> parse_redis_reply(std::string_view bytes);
 
 // Connects at the first question.

@@ -15,6 +15,7 @@
 #include "build/diagnose.h"
 #include "build/jobs.h"
 #include "build/ninja_file.h"
+#include "project/own_cache.h"
 #include "sys/clock.h"
 
 namespace kiln::build {
@@ -132,7 +133,7 @@ void tell_and_count(const Work& work, const std::vector<StepReport>& reports) {
   auto tell = [&](const std::string& text) {
     if (!text.empty() && told.insert(text).second) work.note(text);
   };
-  auto cache = project::cache_folder(work.world.env);
+  auto cache = project::own_cache_folder(work.world.files, work.world.env);
   Peaks peaks(work.world.files, (cache ? *cache : work.plan.build_dir) / "peaks.json");
   for (const StepReport& report : reports) {
     auto step = std::find_if(work.graph.steps.begin(), work.graph.steps.end(),

@@ -16,6 +16,7 @@
 #include "cli/help.h"
 #include "cli/step.h"
 #include "cli/watch.h"
+#include "sys/printable.h"
 
 namespace kiln::cli {
 
@@ -28,9 +29,9 @@ std::span<const Command* const> commands() {
   return kCommands;
 }
 
-void Context::print(std::string_view text) const { sys::write_out(text); }
-void Context::print_json(const Json& value) const { sys::write_out(dump(value, 2) + "\n"); }
-void Context::note(std::string_view text) const { sys::write_err(std::string(text) + "\n"); }
+void Context::print(std::string_view text) const { sys::write_out(sys::printable(text)); }
+void Context::print_json(const Json& value) const { sys::write_out(sys::printable_json(dump(value, 2)) + "\n"); }
+void Context::note(std::string_view text) const { sys::write_err(sys::printable(text) + "\n"); }
 
 namespace {
 
@@ -75,8 +76,8 @@ std::string for_people(Error error, bool color) {
 
 int report(Error error, bool json, bool color) {
   if (error.fault == Fault::Bug && error.fix.empty()) error.fix = "please report it with the command line";
-  if (json) sys::write_out(dump(to_json(error), 2) + "\n");
-  sys::write_err(for_people(error, color));
+  if (json) sys::write_out(sys::printable_json(dump(to_json(error), 2)) + "\n");
+  sys::write_err(sys::printable(for_people(error, color)));
   return static_cast<int>(error.fault);
 }
 
@@ -101,12 +102,12 @@ Error usage_error(const CLI::ParseError& e, const CLI::App& app, const std::vect
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   sys::Environment env = sys::Environment::of_this_process();
-  if (words.size() == 2 && words[0] == "step") return run_build_step(words[1], env);
   Globals globals;
   // Known before parsing, for the errors of parsing itself.
   auto end_of_options = std::find(words.begin(), words.end(), "--");
   bool json_asked = std::find(words.begin(), end_of_options, "--json") != end_of_options;
   try {
+    if (words.size() == 2 && words[0] == "step") return run_build_step(words[1], env);
     CLI::App app("From a .cu file to a PyTorch operator, and everything around it.", "kiln");
     add_globals(app, globals);
     app.require_subcommand(1);

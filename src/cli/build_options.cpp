@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "build/build.h"
 #include "cli/watch.h"
+#include "sys/printable.h"
 
 namespace kiln::cli {
 
@@ -74,7 +75,7 @@ Result<build::Outcome> build_for(Context& context, build::Request request) {
     world.on_progress = [&](const std::string& line) {
       clear_line();
       if (line.empty()) return;
-      sys::write_err(line.substr(0, static_cast<size_t>(context.terminal.columns) - 1));
+      sys::write_err(sys::printable(line).substr(0, static_cast<size_t>(context.terminal.columns) - 1));
       progress_shown = true;
     };
   world.on_note = [&](const std::string& line) {

@@ -3,13 +3,14 @@
 #include "cli/step.h"
 
 #include "build/run_step.h"
+#include "sys/printable.h"
 #include "sys/terminal.h"
 
 namespace kiln::cli {
 
 int run_build_step(const std::string& step_file, const sys::Environment& env) {
   auto report_error = [](const Error& error) {
-    sys::write_err(format(error) + "\n");
+    sys::write_err(sys::printable(format(error)) + "\n");
     return static_cast<int>(error.fault);
   };
   sys::Files& files = sys::real_files();

@@ -3,16 +3,17 @@
 #include "cli/watch.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <set>
 #include <thread>
 
 #include "base/text.h"
 #include "build/state.h"
+#include "sys/printable.h"
 #include "sys/process.h"
 #include "sys/terminal.h"
 
@@ -104,7 +105,11 @@ std::string wait_for_change(const std::map<std::string, sys::FileState>& before)
 Result<int> watch(const std::vector<std::string>& words, const sys::Environment& env) {
   sys::InterruptScope interrupts;
   TRY(path kiln, sys::own_executable());
-  path list = std::filesystem::temp_directory_path() / fmt::format("kiln-watch-{}", ::getpid());
+  // Of this user alone: whoever else could write to the list would choose what is watched, and where it is written.
+  TRY(const path folder, sys::make_temporary_folder("kiln-watch"));
+  const std::unique_ptr<const path, void (*)(const path*)> gone(
+      &folder, [](const path* used) { (void)sys::real_files().remove(*used); });
+  const path list = folder / "list";
   sys::ProcessSpec spec;
   spec.arguments = {kiln.string()};
   auto end_of_options = std::find(words.begin(), words.end(), "--");
@@ -132,9 +137,8 @@ Result<int> watch(const std::vector<std::string>& words, const sys::Environment&
     sys::write_err(fmt::format("watching {} files; ends with Ctrl-C\n", files.size()));
     std::string changed = wait_for_change(seen);
     if (changed.empty()) break;
-    sys::write_err(fmt::format("{} changed\n", changed));
+    sys::write_err(sys::printable(changed) + " changed\n");
   }
-  CHECK_OK(sys::real_files().remove(list));
   return sys::interrupted_error();
 }
 

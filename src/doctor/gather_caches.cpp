@@ -109,7 +109,7 @@ void gather_gpu(const Outside& outside, Facts& facts) {
 
 void gather_caches(const Outside& outside, Facts& facts) {
   CacheFolder& cache = facts.cache;
-  auto place = build::cache_place(outside.files, outside.env);
+  auto place = build::cache_place(outside.env);
   if (!place) {
     cache.refused = place.error().what + ": " + place.error().why;
     cache.fix = place.error().fix;

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "project/home.h"
+#include "project/own_cache.h"
 
 namespace kiln::project {
 
@@ -56,7 +56,7 @@ std::vector<Arch> gpu_archs(sys::Files& files, sys::Processes& processes, const 
   bool may_have_gpu = std::any_of(std::begin(kDevices), std::end(kDevices),
                                   [&](const char* device) { return files.state(device).exists; });
   if (!may_have_gpu) return {};
-  auto cache = cache_folder(env);
+  auto cache = own_cache_folder(files, env);
   std::string key = machine_key(files, env);
   path memory = cache ? *cache / "gpu.txt" : path();
   if (cache) {

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "project/home.h"
+#include "project/own_cache.h"
 
 namespace kiln::ship {
 
@@ -96,7 +96,7 @@ fs::path system_python(const build::World& world) {
 Result<fs::path> environment_with(const std::string& name, const fs::path& python,
                                   const std::vector<std::string>& requirements, bool may_install,
                                   const build::World& world) {
-  TRY(fs::path cache, project::cache_folder(world.env));
+  TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
   TRY(fs::path real, world.files.real_path(python));
   std::string key = hash_hex(real.string() + "\n" + text::join(requirements, "\n")).substr(0, 12);
   fs::path folder = cache / "environments" / fmt::format("{}-{}", name, key);

@@ -114,7 +114,9 @@ Finding try_wheel(const TrialRequest& request, const build::World& world) {
   if (used->exit_code != 0 || at == used->out.npos) return failed(tail_of(used->out));
   std::string_view line = text::lines(std::string_view(used->out).substr(at + kMark.size()))[0];
   auto facts = parse_json(line, "the trial's answer");
-  if (!facts || !facts->is_array() || facts->size() != 4) return failed("its answer cannot be read");
+  const bool whole = facts && facts->is_array() && facts->size() == 4 && facts->at(0).is_string() &&
+                     facts->at(1).is_string() && facts->at(3).is_string();
+  if (!whole) return failed("its answer cannot be read");
   std::string smoke = request.smoke.empty() ? "imported (no smoke.py)" : request.smoke.filename().string() + " passed";
   return {
       Verdict::Good, area,

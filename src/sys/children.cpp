@@ -57,8 +57,8 @@ void close_one(int& fd) {
 
 // Runs between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become_child(const ChildSpec& spec, char* const* arguments, char* const* env, pid_t parent,
-                               const Ends& in, const Ends& out, const Ends& err) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
+                               const Ends& in, const Ends& out, const Ends& err, const Ends& failure) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -67,13 +67,13 @@ void close_one(int& fd) {
   // Ctrl-C of a terminal goes to the parent alone, which ends its children in order.
   ::setpgid(0, 0);
   if (spec.niceness) ::setpriority(PRIO_PROCESS, 0, spec.niceness);
-  const int null = spec.talks ? -1 : ::open("/dev/null", O_RDONLY);
+  const int null = spec.talks ? -1 : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(spec.talks ? in.read : null, STDIN_FILENO);
   ::dup2(out.write, STDOUT_FILENO);
   ::dup2(err.write, STDERR_FILENO);
   if (spec.directory.empty() || ::chdir(spec.directory.c_str()) == 0) ::execve(arguments[0], arguments, env);
-  const char* why = std::strerror(errno);
-  [[maybe_unused]] ssize_t told = ::write(STDERR_FILENO, why, std::strlen(why));
+  const int error_number = errno;
+  [[maybe_unused]] ssize_t told = ::write(failure.write, &error_number, sizeof error_number);
   ::_exit(127);
 }
 
@@ -89,6 +89,16 @@ bool drain(int fd, std::string& to) {
     else
       return count < 0 && errno == EAGAIN;
   }
+}
+
+// What the child could not do before it became its program: errno, or 0 once its end of the pipe is closed by exec.
+int number_from(Ends& failure) {
+  close_one(failure.write);
+  int number = 0;
+  ssize_t count = 0;
+  do count = ::read(failure.read, &number, sizeof number);
+  while (count < 0 && errno == EINTR);
+  return count == sizeof number ? number : 0;
 }
 
 }  // namespace
@@ -115,19 +125,24 @@ Result<int> Children::start(const ChildSpec& spec) {
   std::vector<std::string> entries = spec.env ? spec.env->entries() : std::vector<std::string>();
   std::vector<char*> arguments = pointers(spec.arguments), own_env = pointers(entries);
   char* const* env = spec.env ? own_env.data() : environ;
-  Ends in, out, err;
+  Ends in, out, err, failure;
   const auto failed = [&](int number) {
-    for (Ends* ends : {&in, &out, &err}) ends->close_both();
+    for (Ends* ends : {&in, &out, &err, &failure}) ends->close_both();
     return Error{Fault::Environment, "cannot start " + spec.arguments[0], std::strerror(number),
                  "see that this program is there and may be executed"};
   };
-  if ((spec.talks && !in.open()) || !out.open() || !err.open()) return failed(errno);
-  if (::access(spec.arguments[0].c_str(), X_OK) != 0) return failed(errno);
+  if ((spec.talks && !in.open()) || !out.open() || !err.open() || !failure.open()) return failed(errno);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return failed(errno);
-  if (pid == 0) become_child(spec, arguments.data(), env, parent, in, out, err);
+  if (pid == 0) become_child(spec, arguments.data(), env, parent, in, out, err, failure);
   ::setpgid(pid, pid);
+  if (const int number = number_from(failure)) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return failed(number);
+  }
+  failure.close_both();
   close_one(in.read);
   close_one(out.write);
   close_one(err.write);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does kiln talk to a server without ever waiting long? By a connection that has a deadline for every call.
+// How does kiln talk to a server without ever waiting long? By a connection whose calls all have a deadline.
 #pragma once
 
 #include <string>
@@ -7,31 +7,30 @@
 #include <utility>
 
 #include "base/result.h"
+#include "sys/deadline.h"
 
 namespace kiln::sys {
 
 class Connection {
  public:
-  // `limit_s` holds for the connection as a whole and then for each call.
-  static Result<Connection> open(const std::string& host, int port, double limit_s);
-  Connection(Connection&& other) noexcept : fd_(std::exchange(other.fd_, -1)), limit_s_(other.limit_s_) {}
+  // The deadline holds for the look-up of the name too.
+  static Result<Connection> open(const std::string& host, int port, const Deadline& deadline);
+  Connection(Connection&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Connection& operator=(Connection&& other) noexcept {
     std::swap(fd_, other.fd_);
-    limit_s_ = other.limit_s_;
     return *this;
   }
   ~Connection();
 
-  Status send(std::string_view bytes);
+  Status send(std::string_view bytes, const Deadline& deadline);
   // What is there, at least one byte.
-  Result<std::string> receive();
+  Result<std::string> receive(const Deadline& deadline);
 
  private:
-  Connection(int fd, double limit_s) : fd_(fd), limit_s_(limit_s) {}
-  Status wait(short events, double until);
+  explicit Connection(int fd) : fd_(fd) {}
+  Status wait(short events, const Deadline& deadline);
 
   int fd_ = -1;
-  double limit_s_ = 0;
 };
 
 }  // namespace kiln::sys

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "sys/guarded_files.h"
 
 namespace kiln::sys {
 
@@ -42,10 +44,28 @@ class Descriptor {
 
 constexpr unsigned kRenameExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
 
-// Beside its goal, so that rename() stays within one file system.
+// Beside its goal, so that rename() stays within one file system. The process's number alone would not do: in a
+// container every run may have the same one, and what a killed run left behind would be in the way of all later ones.
 fs::path temporary_name(const fs::path& goal) {
-  static std::atomic<unsigned> counter{0};
-  return goal.parent_path() / fmt::format(".{}.{}.{}.tmp", goal.filename().string(), ::getpid(), counter++);
+  uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {  // early in a machine's start
+    static std::atomic<uint64_t> counter{0};
+    random = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 1000 + counter++;
+  }
+  constexpr size_t kKeptOfName = 128;  // a name has 255 bytes at most
+  return goal.parent_path() /
+         fmt::format(".{}.{}.{:016x}.tmp", goal.filename().string().substr(0, kKeptOfName), ::getpid(), random);
+}
+
+// `make` makes something of that name: 0, or errno. The name is in `temporary`.
+template <class Make>
+int make_temporary(const fs::path& goal, fs::path& temporary, Make make) {
+  int failed = EEXIST;
+  for (int tries = 0; tries < 100 && failed == EEXIST; ++tries) {
+    temporary = temporary_name(goal);
+    failed = make(temporary);
+  }
+  return failed;
 }
 
 int write_all(int fd, std::string_view content) {
@@ -56,6 +76,28 @@ int write_all(int fd, std::string_view content) {
     content.remove_prefix(static_cast<size_t>(count));
   }
   return 0;
+}
+
+// Who may write: whoever the umask leaves, or this user alone.
+enum class Writers { Umask, Owner };
+
+mode_t mode_for(Writers writers, mode_t mode) { return writers == Writers::Umask ? mode : mode & ~mode_t{0022}; }
+
+// errno, or 0.
+int make_all(const fs::path& directory, Writers writers) {
+  const auto is_directory = [&] {
+    struct stat s;
+    return ::stat(directory.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+  };
+  if (directory.empty() || is_directory()) return 0;
+  const auto make = [&] { return ::mkdir(directory.c_str(), mode_for(writers, 0777)) == 0 ? 0 : errno; };
+  int failed = make();
+  if (failed == ENOENT && directory.has_parent_path() && directory.parent_path() != directory) {
+    if (int above = make_all(directory.parent_path(), writers)) return above;
+    failed = make();
+  }
+  if (failed != EEXIST) return failed;
+  return is_directory() ? 0 : ENOTDIR;  // made by another process meanwhile, or a file
 }
 
 // errno, or 0. Over what is there without a moment in which neither is.
@@ -92,7 +134,11 @@ class RealFiles final : public Files {
     if (::fstat(file.get(), &s) != 0) return disk_error("cannot read", path, errno);
     if (S_ISDIR(s.st_mode)) return disk_error("cannot read", path, EISDIR);
     std::string content;
-    content.resize(static_cast<size_t>(std::max<off_t>(s.st_size, 0)));
+    try {
+      content.resize(static_cast<size_t>(std::max<off_t>(s.st_size, 0)));
+    } catch (const std::exception&) {  // a sparse file of a size that no machine has
+      return disk_error("cannot read", path, ENOMEM);
+    }
     size_t filled = 0;
     for (;;) {  // files in /proc say that they have no size
       if (filled == content.size()) content.resize(std::max<size_t>(4096, content.size() + content.size() / 2));
@@ -134,18 +180,24 @@ class RealFiles final : public Files {
   }
 
   Status write(const fs::path& path, std::string_view content, Durable durable) override {
-    return write_with(path, content, durable, 0666);
+    return write_with(path, content, durable, 0666, Writers::Umask);
   }
 
   Status write_executable(const fs::path& path, std::string_view content) override {
-    return write_with(path, content, Durable::No, 0777);
+    return write_with(path, content, Durable::No, 0777, Writers::Umask);
   }
 
-  Status write_with(const fs::path& path, std::string_view content, Durable durable, mode_t mode) {
-    CHECK_OK(make_directories(path.parent_path()));
-    fs::path temporary = temporary_name(path);
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-    if (file.get() < 0) return disk_error("cannot write", path, errno);
+  Status write_with(const fs::path& path, std::string_view content, Durable durable, mode_t mode, Writers writers) {
+    if (int failed = make_all(path.parent_path(), writers))
+      return disk_error("cannot make the folder", path.parent_path(), failed);
+    fs::path temporary;
+    int fd = -1;
+    if (int failed = make_temporary(path, temporary, [&](const fs::path& name) {
+          fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_for(writers, mode));
+          return fd < 0 ? errno : 0;
+        }))
+      return disk_error("cannot write", path, failed);
+    Descriptor file(fd);
     int failed = write_all(file.get(), content);
     if (!failed && durable == Durable::Yes && ::fsync(file.get()) != 0) failed = errno;
     if (!failed && file.close_now() != 0) failed = errno;
@@ -156,17 +208,16 @@ class RealFiles final : public Files {
   }
 
   Status make_directories(const fs::path& directory) override {
-    if (directory.empty() || state(directory).is_directory) return {};
-    std::error_code error;
-    fs::create_directories(directory, error);
-    if (error && !state(directory).is_directory) return disk_error("cannot make the folder", directory, error.value());
+    if (int failed = make_all(directory, Writers::Umask))
+      return disk_error("cannot make the folder", directory, failed);
     return {};
   }
 
   Status make_private_directory(const fs::path& directory) override {
     if (state(directory).is_directory) return {};
-    CHECK_OK(make_directories(directory.parent_path()));
-    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+    if (int failed = make_all(directory.parent_path(), Writers::Owner))
+      return disk_error("cannot make the folder", directory.parent_path(), failed);
+    if (::mkdir(directory.c_str(), 0700) != 0 && !state(directory).is_directory)
       return disk_error("cannot make the folder", directory, errno);
     return {};
   }
@@ -181,8 +232,10 @@ class RealFiles final : public Files {
 
   Status publish(const fs::path& from, const fs::path& to) override {
     CHECK_OK(make_directories(to.parent_path()));
-    fs::path temporary = temporary_name(to);
-    if (::link(from.c_str(), temporary.c_str()) != 0) return copy(from, to);
+    fs::path temporary;
+    if (make_temporary(to, temporary,
+                       [&](const fs::path& name) { return ::link(from.c_str(), name.c_str()) == 0 ? 0 : errno; }))
+      return copy(from, to);
     // rename() of two names of one inode does nothing and leaves both.
     if (::rename(temporary.c_str(), to.c_str()) != 0) {
       int failed = errno;
@@ -195,22 +248,15 @@ class RealFiles final : public Files {
 
   Status copy(const fs::path& from, const fs::path& to) override {
     TRY(std::string content, read(from));
-    bool executable = state(from).is_executable;
-    CHECK_OK(make_directories(to.parent_path()));
-    fs::path temporary = temporary_name(to);
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, executable ? 0777 : 0666));
-    if (file.get() < 0) return disk_error("cannot write", to, errno);
-    int failed = write_all(file.get(), content);
-    if (!failed && file.close_now() != 0) failed = errno;
-    if (!failed && ::rename(temporary.c_str(), to.c_str()) != 0) failed = errno;
-    if (!failed) return {};
-    ::unlink(temporary.c_str());
-    return disk_error("cannot write", to, failed);
+    return write_with(to, content, Durable::No, state(from).is_executable ? 0777 : 0666, Writers::Umask);
   }
 
   Status point_link(const fs::path& link, const fs::path& target) override {
-    fs::path temporary = temporary_name(link);
-    if (::symlink(target.c_str(), temporary.c_str()) != 0) return disk_error("cannot write", link, errno);
+    fs::path temporary;
+    if (int failed = make_temporary(link, temporary, [&](const fs::path& name) {
+          return ::symlink(target.c_str(), name.c_str()) == 0 ? 0 : errno;
+        }))
+      return disk_error("cannot write", link, failed);
     if (::rename(temporary.c_str(), link.c_str()) == 0) return {};
     int failed = errno;
     ::unlink(temporary.c_str());
@@ -230,47 +276,19 @@ class RealFiles final : public Files {
   }
 };
 
-}  // namespace
-
-Files& real_files() {
+RealFiles& the_real_ones() {
   static RealFiles files;
   return files;
 }
 
-Error disk_error(std::string_view what, const fs::path& path, int error_number) {
-  Error error{Fault::Environment, fmt::format("{} {}", what, path.string()), std::strerror(error_number), ""};
-  switch (error_number) {
-    case ENOSPC:
-    case EDQUOT:
-      error.fix = "free some space there, or choose another place with --build-dir or XDG_CACHE_HOME";
-      break;
-    case EROFS:
-    case EACCES:
-    case EPERM:
-      error.fix = "make it writable, or choose another place with --build-dir or XDG_CACHE_HOME";
-      if (what == "cannot read") error.fix = "make it readable for you";
-      break;
-    case ENOENT:
-      error.why = "there is no such file or folder";
-      error.fix = "correct the path, or make it first";
-      break;
-    case ENOTDIR:
-      error.why = "a part of the path is a file, not a folder";
-      error.fix = "name a path below a folder";
-      break;
-    case EISDIR:
-      error.why = "it is a folder, not a file";
-      error.fix = "name a file in it";
-      break;
-    case EMFILE:
-    case ENFILE:
-      error.fix = "raise the limit of open files: ulimit -n 4096";
-      break;
-    default:
-      error.fix = "see that the disk is sound and the path as it should be, then run it again";
-      break;
-  }
-  return error;
+}  // namespace
+
+Files& real_files() { return the_real_ones(); }
+
+Status write_protected(Files& files, const fs::path& path, std::string_view content, Durable durable) {
+  // A disk in memory has no other users.
+  if (&files != &real_files()) return files.write(path, content, durable);
+  return the_real_ones().write_with(path, content, durable, 0666, Writers::Owner);
 }
 
 Result<fs::path> own_executable() {

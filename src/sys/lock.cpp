@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +13,13 @@
 
 namespace kiln::sys {
 
-Result<FileLock> FileLock::acquire(const fs::path& path, const std::function<void()>& on_busy) {
+Result<FileLock> FileLock::acquire(const fs::path& path, const std::function<void()>& on_busy, Users users) {
   // Children must not inherit it: a compiler's server process would hold it for ever.
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const mode_t mode = users == Users::Owner ? 0600 : 0666;
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
   if (fd < 0) return disk_error("cannot write", path, errno);
   FileLock lock(fd);
+  if (users == Users::Owner) ::fchmod(fd, mode);  // an earlier one may have left it open to others
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno == EWOULDBLOCK) {
     if (on_busy) on_busy();

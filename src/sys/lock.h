@@ -12,9 +12,12 @@ namespace kiln::sys {
 
 class FileLock {
  public:
+  // Whoever may open the file can hold it for ever.
+  enum class Users { Umask, Owner };
   // Makes the file if it is not there. `on_busy` is called once if another process holds it. An interrupt ends the
   // wait.
-  static Result<FileLock> acquire(const fs::path& path, const std::function<void()>& on_busy);
+  static Result<FileLock> acquire(const fs::path& path, const std::function<void()>& on_busy,
+                                  Users users = Users::Umask);
   FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileLock& operator=(FileLock&& other) noexcept {
     std::swap(fd_, other.fd_);

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "sys/files.h"
+#include "sys/printable.h"
 
 namespace kiln::sys {
 namespace {
@@ -22,23 +23,6 @@ int terminal_rows() {
 }
 
 }  // namespace
-
-std::string printable(std::string text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    auto c = static_cast<unsigned char>(text[i]);
-    auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if (c == '\x1b') {
-      std::string_view style = std::string_view(text).substr(i, 4);
-      if (style == "\x1b[0m" || style == "\x1b[1m" || style == "\x1b[2m") continue;
-    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080 to U+009f: U+009b begins a sequence as ESC [ does
-      text[i + 1] = '?';
-    } else if (c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f)) {
-      continue;
-    }
-    text[i] = '?';
-  }
-  return text;
-}
 
 void write_paged(std::string text, const Terminal& terminal, const Environment& env) {
   text = printable(std::move(text));

@@ -9,12 +9,8 @@
 
 namespace kiln::sys {
 
-// What a file says must not steer a terminal: control characters become '?', save newline, tab and the three styles
-// that kiln writes itself (bold, dim, off).
-std::string printable(std::string text);
-
 // To stdout when that is no terminal, or the text fits on the screen, or there is no pager.
-// Control characters are taken out first (printable): the text quotes files that nobody vouches for.
+// Control characters are escaped first (printable): the text quotes files that nobody vouches for.
 void write_paged(std::string text, const Terminal& terminal, const Environment& env);
 
 }  // namespace kiln::sys

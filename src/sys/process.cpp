@@ -77,6 +77,7 @@ struct Pipe {
 [[noreturn]] void become_child(const ProcessSpec& spec, char* const* arguments, char* const* env, pid_t parent,
                                const Pipe& output, const Pipe& failure) {
   for (int signal : kForwarded) ::signal(signal, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -174,6 +175,7 @@ Processes& real_processes() {
 
 Error replace_process(const std::vector<std::string>& arguments, const Environment& env) {
   std::vector<std::string> entries = env.entries();
+  ::signal(SIGXFSZ, SIG_DFL);
   ::execve(arguments[0].c_str(), pointers(arguments).data(), pointers(entries).data());
   return start_error(arguments[0], errno);
 }

@@ -105,11 +105,11 @@ class Cache(Cached):
         self.store.chmod(0o777)
         self.forget_build()
         built, err = self.build_told()
-        self.assertIn("others may write to it", err)
+        self.assertIn(f"others may write to {self.store}", err)
         self.assertEqual(self.words(built), {"made"})
         code = subprocess.run([str(KILN), "cache"], env=self.environment, capture_output=True, text=True)
         self.assertEqual(code.returncode, 3)
-        self.assertIn("chmod go-w", code.stderr)
+        self.assertIn("chmod -R go-w", code.stderr)
 
     def test_two_versions_on_one_cache_do_not_meet(self) -> None:
         self.build()
@@ -412,16 +412,15 @@ class Shared(Cached):
         self.assertIn("no secret", err)
         self.assertFalse((self.top / "shared").exists())
 
-    def test_folder_that_never_answers_costs_a_bounded_wait(self) -> None:
+    def test_pipes_in_a_shared_folder_are_not_waited_for(self) -> None:
         self.build()
         for path in (self.top / "shared").glob("*/*"):
             path.unlink()
             os.mkfifo(path)  # to open one for reading waits for a writer
         self.other_machine()
-        begun = time.monotonic()
         built, err = self.build_told()
-        self.assertIn("no answer within", err)
-        self.assertLess(time.monotonic() - begun, 60)
+        self.assertIn("it is a pipe or a device, not a file", err)
+        self.assertNotIn("no answer within", err)
         self.assertEqual(self.value_in(built["library"]), 1)
 
 

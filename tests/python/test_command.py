@@ -163,3 +163,12 @@ def test_device(python):
     assert python(script, env={"KILN_DEVICE": "engine"}).strip() == "cpu"
     assert "'engine' or 'cuda'" in python(script, env={"KILN_DEVICE": "gpu"})
     assert "torch sees no GPU" in python(script, env={"KILN_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""})
+
+
+def test_errors_do_not_steer_the_terminal():
+    from kiln.errors import BuildError, KilnError
+
+    for error in (KilnError("a\x1b[2J", "b\r\nc\x9bd", "e\x07"), BuildError("x", log="\x1b]0;owned\x07")):
+        assert not [c for c in str(error) if c != "\n" and not c.isprintable()]
+        assert "\\x1b" in str(error)
+    assert error.log == "\x1b]0;owned\x07"  # programs get it as it was

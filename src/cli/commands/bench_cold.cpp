@@ -2,7 +2,6 @@
 #include "cli/commands/bench_cold.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <span>
 
@@ -98,8 +97,7 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
   if (options.runs < 1 || options.runs > 1000)
     return Error{Fault::Usage, fmt::format("cannot start {} processes", options.runs), "--cold-runs is 1 to 1000",
                  "leave out --cold-runs, or give such a number"};
-  std::string folder = (fs::temp_directory_path() / "kiln-cold-XXXXXX").string();
-  if (!::mkdtemp(folder.data())) return sys::disk_error("cannot make a folder", folder, errno);
+  TRY(const fs::path folder, sys::make_temporary_folder("kiln-cold"));
   const Folder scratch{folder};
   TRY(sys::Environment env, program_environment(context.env));
   if (!options.device.empty()) env.set("KILN_DEVICE", options.device);

@@ -2,7 +2,6 @@
 #include "cli/commands/bench_process.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <csignal>
@@ -23,9 +22,8 @@ namespace fs = std::filesystem;
 class Letters {
  public:
   static Result<Letters> open() {
-    std::string name = (fs::temp_directory_path() / "kiln-bench-XXXXXX").string();
-    if (!::mkdtemp(name.data())) return sys::disk_error("cannot make a folder", name, errno);
-    return Letters(name);
+    TRY(fs::path folder, sys::make_temporary_folder("kiln-bench"));
+    return Letters(std::move(folder));
   }
   Letters(Letters&& other) noexcept : folder_(std::exchange(other.folder_, {})) {}
   Letters& operator=(Letters&&) = delete;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "project/home.h"
+#include "sys/guarded_files.h"
 #include "sys/process.h"
 
 namespace kiln::cli {
@@ -38,7 +39,7 @@ uint64_t bytes_below(const fs::path& folder) {
 }
 
 Result<build::CachePlace> place_of(const Context& context) {
-  TRY(build::CachePlace place, build::cache_place(sys::real_files(), context.env));
+  TRY(build::CachePlace place, build::cache_place(context.env));
   if (place.folder.empty())
     return Error{Fault::Usage, "there is no cache", "KILN_CACHE_DIR is off", "unset KILN_CACHE_DIR"};
   if (!place.refused.empty())
@@ -92,6 +93,7 @@ Result<int> show(const Context& context) {
   uint64_t lone = bytes_below(cache / "lone"), torch_bytes = torch.empty() ? 0 : bytes_below(torch);
   std::string ccache = ccache_says(context, "--show-stats").value_or("");
   auto remote = context.env.get("KILN_CACHE_REMOTE");
+  if (remote) remote = build::shown_place(*remote);
   if (context.json) {
     context.print_json({{"folder", place.folder.string()},
                         {"entries", listing.entries},
@@ -132,7 +134,8 @@ Result<build::Entry> find_entry(const fs::path& folder, const std::string& key) 
     return Error{Fault::Usage, fmt::format("cannot find the entry '{}'", key),
                  found.empty() ? "no key begins so" : fmt::format("{} keys begin so", found.size()),
                  "kiln build --explain tells keys; four digits are the least"};
-  TRY(std::string bytes, sys::real_files().read(build::entry_path(folder, found[0])));
+  TRY(std::string bytes, sys::read_limited(sys::real_files(), build::entry_path(folder, found[0]),
+                                           {.max_bytes = build::kMaxEntryBytes, .own_only = true}));
   return build::read_entry_header(bytes);
 }
 
@@ -188,7 +191,7 @@ Result<int> prune_to(const Options& options, const Context& context) {
   if (!options.size.empty()) {
     sys::Environment env = context.env;
     env.set("KILN_CACHE_SIZE", options.size);
-    auto asked = build::cache_place(sys::real_files(), env);
+    auto asked = build::cache_place(env);
     if (!asked)
       return Error{Fault::Usage, fmt::format("cannot prune the cache to '{}'", options.size),
                    "it is no size as 5G or 500M", "kiln cache prune --size 2G"};

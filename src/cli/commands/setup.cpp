@@ -3,6 +3,7 @@
 #include "doctor/setup.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -49,6 +50,8 @@ Status check_places(const doctor::SetupOptions& setup, const sys::Files& files) 
 }
 
 Result<int> run(Options& options, Context& context) {
+  // Compilers are installed, by pip and by kiln: whoever else could write to them would have a part in every build.
+  ::umask(::umask(0022) | 0022);
   doctor::Outside outside{sys::real_files(), sys::real_processes(), context.env};
   options.setup.folder =
       options.prefix.empty() ? project::setup_folder(context.env) : context.directory / options.prefix;

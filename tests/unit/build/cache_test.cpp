@@ -102,17 +102,21 @@ TEST_F(CacheTest, OffMeansOff) {
   env.set("KILN_CACHE_DIR", "off");
   EXPECT_FALSE(open().usable());
   env.set("KILN_CACHE_DIR", "relative");
-  EXPECT_FALSE(cache_place(files, env));
+  EXPECT_FALSE(cache_place(env));
   env.set("KILN_CACHE_DIR", "/d");
-  EXPECT_EQ(cache_place(files, env)->folder, "/d");
+  EXPECT_EQ(cache_place(env)->folder, "/d");
   env.set("KILN_CACHE_SIZE", "20M");
-  EXPECT_EQ(cache_place(files, env)->limit_bytes, 20u << 20);
-  env.set("KILN_CACHE_SIZE", "lots");
-  EXPECT_FALSE(cache_place(files, env));
+  EXPECT_EQ(cache_place(env)->limit_bytes, 20u << 20);
+  for (const char* wrong : {"lots", "-1", "99999999T", "9223372036854775807K", "8388608T", "1GG"}) {
+    env.set("KILN_CACHE_SIZE", wrong);
+    EXPECT_FALSE(cache_place(env)) << wrong;
+  }
+  env.set("KILN_CACHE_SIZE", "8388607T");
+  EXPECT_EQ(cache_place(env)->limit_bytes, uint64_t{8388607} << 40);
 }
 
 TEST_F(CacheTest, AskingForThePlaceMakesNothing) {
-  EXPECT_EQ(cache_place(files, env)->folder, "/c/kiln/store");
+  EXPECT_EQ(cache_place(env)->folder, "/c/kiln/store");
   EXPECT_FALSE(files.has("/c"));
   EXPECT_EQ(make_cache_place(files, env)->folder, "/c/kiln/store");
   EXPECT_TRUE(files.has("/c/kiln/store"));
@@ -150,6 +154,42 @@ TEST_F(CacheTest, AFolderIsSharedByThoseWhoKnowTheSecret) {
   EXPECT_THAT(stranger.notes(), ElementsAre(HasSubstr("not signed with this team's key")));
 }
 
+TEST_F(CacheTest, AnEntryThatIsNotAsLongAsItSaysIsDamagedBeforeItIsRead) {
+  open().put(sample());
+  const sys::fs::path file = entry_path("/c/kiln/store", sample().key);
+  for (std::string bytes : {*files.read(file) + "x", std::string("kiln-entry 1\n10 99999999999 1\n"), std::string()}) {
+    files.add(file, bytes);
+    Cache cache = open();
+    Origin origin;
+    EXPECT_FALSE(cache.get(sample().key, origin));
+    EXPECT_EQ(cache.damaged(), 1);
+  }
+}
+
+TEST_F(CacheTest, ADamagedEntryOfASharedFolderIsNotTheEndOfSharing) {
+  env.set("KILN_CACHE_REMOTE", "/shared");
+  env.set("KILN_CACHE_SECRET", "0123456789abcdef");
+  open().put(sample("a"));
+  open().put(sample("b"));
+  ASSERT_TRUE(files.remove("/c"));
+  const std::string key = sample("a").key;
+  files.add(sys::fs::path("/shared") / key.substr(0, 2) / key, std::string(1000, '\0'));
+  Cache cache = open();
+  Origin origin;
+  EXPECT_FALSE(cache.get(key, origin));
+  EXPECT_EQ(cache.damaged(), 1);
+  EXPECT_TRUE(cache.get(sample("b").key, origin)) << "the place itself answers";
+  EXPECT_EQ(origin, Origin::Remote);
+}
+
+TEST_F(CacheTest, ADamagedCountDoesNotPrune) {
+  open().put(sample());
+  for (const char* counts : {R"({"bytes": 9223372036854775807})", R"({"bytes": -5})", R"({"bytes": "x"})", "[", ""}) {
+    files.add("/c/kiln/store/counts.json", counts);
+    EXPECT_EQ(read_counts(files, "/c/kiln/store").bytes, 0) << counts;
+  }
+}
+
 TEST_F(CacheTest, SharingNeedsASecret) {
   env.set("KILN_CACHE_REMOTE", "/shared");
   Cache cache = open();
@@ -174,6 +214,45 @@ TEST(Redis, AddressesAndReplies) {
   EXPECT_TRUE((**parse_redis_reply("-ERR no\r\n")).is_error);
   for (const char* part : {"", "$3", "$3\r\nab", "+O"}) EXPECT_FALSE(*parse_redis_reply(part)) << "more must come";
   for (const char* odd : {"$999999999999\r\n", "$x\r\n", "?\r\n", "\r\n"}) EXPECT_FALSE(parse_redis_reply(odd)) << odd;
+}
+
+TEST(Redis, AReplyComesInPiecesOfAnySize) {
+  const std::string reply = "$5\r\nab\r\nc\r\n";
+  for (size_t piece = 1; piece <= reply.size(); ++piece) {
+    RedisReplyReader reader;
+    for (size_t at = 0; at < reply.size(); at += piece) {
+      auto whole = reader.add(std::string_view(reply).substr(at, piece));
+      ASSERT_TRUE(whole) << format(whole.error());
+      EXPECT_EQ(*whole, at + piece >= reply.size());
+    }
+    EXPECT_EQ(reader.take().value, "ab\r\nc");
+  }
+}
+
+TEST(Redis, ALineWithoutAnEndAndMoreThanTheReplyAreErrors) {
+  for (char kind : {'$', '-', '+', ':', '?'}) {
+    RedisReplyReader reader;
+    bool refused = false;
+    for (int i = 0; i < 100 && !refused; ++i) refused = !reader.add(std::string(100, kind));
+    EXPECT_TRUE(refused) << kind;
+  }
+  EXPECT_FALSE(parse_redis_reply("+OK\r\n+OK\r\n"));
+  EXPECT_FALSE(parse_redis_reply("$1\r\naXY"));
+}
+
+TEST(Redis, AnErrorIsShownWithoutWhatSteersATerminalAndCutShort) {
+  const auto refused = parse_redis_reply("\x1b]0;x\x07" + std::string(3000, 'x') + "\r\n");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().why.find('\x1b'), std::string::npos);
+  EXPECT_LT(refused.error().why.size(), 500u);
+}
+
+TEST(Remote, APasswordIsNotShown) {
+  EXPECT_EQ(shown_place("redis://:hunter2@host:7000/2"), "redis://...@host:7000/2");
+  EXPECT_EQ(shown_place("redis://me:hunter2@h@host"), "redis://...@host");
+  EXPECT_EQ(shown_place("redis://host"), "redis://host");
+  EXPECT_EQ(shown_place("/mnt/team@work"), "/mnt/team@work");
+  EXPECT_EQ(parse_redis_address("redis://:hunter2@host:x").error().what.find("hunter2"), std::string::npos);
 }
 
 class DependenciesTest : public ::testing::Test {

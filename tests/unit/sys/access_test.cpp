@@ -37,5 +37,63 @@ TEST(Access, WhereTheSystemForbidsItItIsToldWhatToDo) {
   EXPECT_THAT(status.error().fix, HasSubstr("writable"));
 }
 
+TEST(Exposure, AFolderOfThisUserAloneIsNotExposed) {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "top/below");
+  fs::permissions(folder / "top", fs::perms(0755));
+  fs::permissions(folder / "top/below", fs::perms(0755));
+  EXPECT_FALSE(exposure_of(folder / "top"));
+  EXPECT_FALSE(exposure_of(folder / "top/below", folder / "top"));
+  EXPECT_FALSE(exposure_of(folder / "top/not/there/yet", folder / "top"));
+}
+
+TEST(Exposure, WhereGroupOrOthersMayWriteIsNamed) {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "top/below");
+  fs::permissions(folder / "top", fs::perms(0755));
+  for (int mode : {0775, 0757, 01777}) {
+    fs::permissions(folder / "top/below", fs::perms(mode));
+    auto exposed = exposure_of(folder / "top/below/deeper", folder / "top");
+    ASSERT_TRUE(exposed) << std::oct << mode;
+    EXPECT_EQ(exposed->path, folder / "top/below");
+    EXPECT_THAT(exposed->why, HasSubstr("others may write to"));
+    EXPECT_THAT(exposed->fix, HasSubstr("chmod -R go-w"));
+  }
+}
+
+TEST(Exposure, AFolderThatOthersCannotEnterProtectsWhatIsBelowIt) {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "top/below");
+  fs::permissions(folder / "top", fs::perms(0700));
+  fs::permissions(folder / "top/below", fs::perms(0777));
+  EXPECT_FALSE(exposure_of(folder / "top/below", folder / "top"));
+  EXPECT_TRUE(exposure_of(folder / "top/below")) << "what is above is asked about only on request";
+  EXPECT_FALSE(exposure_of(folder / "top/below", folder / "top/below", Above::Counts));
+}
+
+TEST(Exposure, ALinkLeadsToWhereItPoints) {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "real");
+  fs::permissions(folder / "real", fs::perms(0777));
+  fs::create_directory_symlink("real", folder / "link");
+  auto exposed = exposure_of(folder / "link");
+  ASSERT_TRUE(exposed);
+  EXPECT_EQ(exposed->path, folder / "real");
+}
+
+TEST(Exposure, WhatAnotherUserOwnsIsExposed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  TemporaryFolder folder;
+  fs::create_directories(folder / "top/below");
+  ASSERT_EQ(::chown((folder / "top/below").c_str(), 65534, 65534), 0);
+  auto exposed = exposure_of(folder / "top/below", folder / "top");
+  ASSERT_TRUE(exposed);
+  EXPECT_THAT(exposed->why, HasSubstr("user 65534 owns"));
+  fs::create_directories(folder / "other");
+  fs::create_directory_symlink("../other", folder / "top/link");
+  ASSERT_EQ(::lchown((folder / "top/link").c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(exposure_of(folder / "top/link", folder / "top")) << "a link that somebody else put there";
+}
+
 }  // namespace
 }  // namespace kiln::sys

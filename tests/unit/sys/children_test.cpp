@@ -86,5 +86,21 @@ TEST(Children, TheWaitEndsInTime) {
   EXPECT_TRUE(children.wait(0.05).empty());
 }
 
+// Told by its number through a pipe: between fork and exec nothing that takes a lock may be called.
+TEST(Children, WhatCannotBecomeItsProgramIsAnErrorOfTheStart) {
+  Children children;
+  ChildSpec spec = shell("true");
+  spec.directory = "/nowhere/at/all";
+  auto child = children.start(spec);
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().why, "No such file or directory");
+  EXPECT_EQ(children.running(), 0u);
+  spec.directory.clear();
+  spec.arguments[0] = "/etc/passwd";
+  EXPECT_FALSE(children.start(spec));
+  ASSERT_TRUE(children.start(shell("true")));
+  EXPECT_EQ(until_end(children).size(), 1u);
+}
+
 }  // namespace
 }  // namespace kiln::sys

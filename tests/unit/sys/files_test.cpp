@@ -3,10 +3,14 @@
 #include "sys/files.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 
 #include "sys/fake_files.h"
+#include "sys/guarded_files.h"
 #include "temporary_folder.h"
 
 namespace kiln::sys {
@@ -46,6 +50,90 @@ TEST(Files, AMissingFileAndAFolderAreErrorsWithTheirPath) {
   EXPECT_THAT(real_files().read(folder / "none").error().what, HasSubstr("none"));
   EXPECT_FALSE(real_files().read(folder.path()));
   EXPECT_FALSE(real_files().state(folder / "none").exists);
+}
+
+// A container gives every run the same process number; a killed run leaves its temporaries behind.
+TEST(Files, WhatAnEarlierProcessOfTheSameNumberLeftIsNotInTheWay) {
+  TemporaryFolder folder;
+  Files& files = real_files();
+  for (int i = 0; i < 300; ++i)
+    for (const char* name : {"a", "link"})
+      std::ofstream(folder /
+                    ("." + std::string(name) + "." + std::to_string(::getpid()) + "." + std::to_string(i) + ".tmp"));
+  EXPECT_TRUE(files.write(folder / "a", "one"));
+  EXPECT_TRUE(files.copy(folder / "a", folder / "b"));
+  EXPECT_TRUE(files.publish(folder / "b", folder / "a"));
+  EXPECT_TRUE(files.point_link(folder / "link", "a"));
+}
+
+TEST(Files, ALongNameLeavesRoomForATemporaryOne) {
+  TemporaryFolder folder;
+  const std::string name(250, 'n');
+  ASSERT_TRUE(real_files().write(folder / name, "one"));
+  EXPECT_EQ(*real_files().read(folder / name), "one");
+}
+
+class Mask {
+ public:
+  explicit Mask(mode_t mask) : former_(::umask(mask)) {}
+  ~Mask() { ::umask(former_); }
+
+ private:
+  mode_t former_;
+};
+
+mode_t mode_of(const fs::path& path) {
+  struct stat s {};
+  EXPECT_EQ(::lstat(path.c_str(), &s), 0) << path;
+  return s.st_mode & 07777;
+}
+
+TEST(Files, WhatIsProtectedIsSoWhateverTheUmask) {
+  TemporaryFolder folder;
+  Files& files = real_files();
+  for (mode_t mask : {0000, 0002, 0077}) {
+    Mask set(mask);
+    const fs::path top = folder / std::to_string(mask);
+    ASSERT_TRUE(write_protected(files, top / "a/b", "x", Durable::No));
+    ASSERT_TRUE(files.make_private_directory(top / "c/d/e"));
+    for (const fs::path& path : {top, top / "a", top / "a/b", top / "c", top / "c/d"})
+      EXPECT_EQ(mode_of(path) & 0022, 0u) << path;
+    EXPECT_EQ(mode_of(top / "c/d/e"), 0700u);
+  }
+}
+
+TEST(Files, ALimitedReadTakesRegularFilesOfABoundedSizeAlone) {
+  TemporaryFolder folder;
+  const Files& files = real_files();
+  std::ofstream(folder / "file") << "12345";
+  EXPECT_EQ(*read_limited(files, folder / "file", {.max_bytes = 5}), "12345");
+  EXPECT_THAT(read_limited(files, folder / "file", {.max_bytes = 4}).error().why, HasSubstr("at most 4"));
+  EXPECT_EQ(*read_beginning(files, folder / "file", 2), "12");
+  EXPECT_EQ(*read_beginning(files, folder / "file", 9), "12345");
+  fs::create_symlink("file", folder / "link");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::ofstream(folder / "sparse");
+  fs::resize_file(folder / "sparse", uint64_t{200} << 30);
+  for (const fs::path& path : {folder / "link", folder / "pipe", folder / "sparse", folder.path(), folder / "none",
+                               fs::path("/dev/zero"), fs::path("/dev/stdin")}) {
+    EXPECT_FALSE(read_limited(files, path, {.max_bytes = 1 << 20})) << path;
+  }
+  for (const fs::path& path : {folder / "link", folder / "pipe", fs::path("/dev/zero")})
+    EXPECT_FALSE(read_beginning(files, path, 10)) << path;
+  EXPECT_EQ(read_beginning(files, folder / "sparse", 10)->size(), 10u);
+}
+
+TEST(Files, ALimitedReadOfOwnFilesRefusesWhatOthersMayWriteTo) {
+  TemporaryFolder folder;
+  const Files& files = real_files();
+  std::ofstream(folder / "file") << "x";
+  fs::permissions(folder / "file", fs::perms(0644));
+  EXPECT_TRUE(read_limited(files, folder / "file", {.max_bytes = 9, .own_only = true}));
+  for (int mode : {0664, 0646}) {
+    fs::permissions(folder / "file", fs::perms(mode));
+    EXPECT_FALSE(read_limited(files, folder / "file", {.max_bytes = 9, .own_only = true}));
+    EXPECT_TRUE(read_limited(files, folder / "file", {.max_bytes = 9}));
+  }
 }
 
 TEST(Files, PublishGivesASecondNameAndReplacesAnOlderOne) {
