@@ -7,6 +7,7 @@
 #include "cli/build_options.h"
 #include "cli/device_code.h"
 #include "project/gpu.h"
+#include "project/home.h"
 #include "project/manifest.h"
 
 namespace kiln::cli {
@@ -22,7 +23,7 @@ Result<Target> open_source(Context& context, build::Request request, const std::
   std::error_code ignored;
   std::filesystem::remove_all(code.folder, ignored);
   if (!files) return std::move(files.error());
-  return Target{std::move(*files), true, code.source};
+  return Target{std::move(*files), true, code.source, path(code.source).parent_path()};
 }
 
 Result<Target> open_folder(Context& context, build::Request request, const std::string& word, const path& folder) {
@@ -33,10 +34,33 @@ Result<Target> open_folder(Context& context, build::Request request, const std::
   request.targets = {word};
   TRY(build::Outcome outcome, build_for(context, request));
   TRY(auto files, inspect::open_file(outcome.file, outcome.file.filename().string()));
-  return Target{std::move(files), true, ""};
+  return Target{std::move(files), true, "", folder};
+}
+
+// The folder of the project that this one belongs to; empty where there is none.
+path project_above(path folder) {
+  for (folder = folder.lexically_normal(); !folder.empty(); folder = folder.parent_path()) {
+    if (sys::real_files().state(folder / project::kManifestName).is_file()) return folder;
+    if (folder == folder.parent_path()) break;
+  }
+  return {};
 }
 
 }  // namespace
+
+inspect::SourceScope source_scope(const Target& target, const build::Request& request,
+                                  const std::vector<std::string>& named, const Context& context) {
+  inspect::SourceScope scope;
+  for (const path& place : {target.place, context.directory})
+    if (path project = place.empty() ? path() : project_above(place); !project.empty())
+      scope.projects.push_back(project);
+  if (target.compiled && !target.place.empty()) scope.projects.push_back(target.place);
+  // kiln's own headers are nobody's secret.
+  if (auto home = project::find_home(context.env)) scope.projects.push_back(home->include());
+  for (const auto* folders : {&request.includes, &named})
+    for (const std::string& folder : *folders) scope.named.push_back(context.directory / folder);
+  return scope;
+}
 
 Result<Target> open_target(Context& context, build::Request request, const std::string& word,
                            const std::string& member) {
@@ -49,6 +73,7 @@ Result<Target> open_target(Context& context, build::Request request, const std::
     TRY(target, open_source(context, std::move(request), word));
   } else if (state.exists || word.find('/') != word.npos || word.find('.') != word.npos) {
     TRY(target.files, inspect::open_file(file, word));
+    target.place = file.parent_path();
   } else {
     TRY(path folder, inspect::find_package(sys::real_files(), sys::real_processes(), context.env, word));
     TRY(target.files, inspect::open_package(sys::real_files(), folder));

@@ -5,19 +5,26 @@
 #include "build/request.h"
 #include "cli/command.h"
 #include "inspect/artifact.h"
+#include "inspect/sources.h"
 
 namespace kiln::cli {
 
 struct Target {
   std::vector<inspect::Artifact> files;
-  bool compiled = false;  // from a .cu, for the architectures of the request
-  std::string source;     // that .cu
+  bool compiled = false;        // from a .cu, for the architectures of the request
+  std::string source;           // that .cu
+  std::filesystem::path place;  // where the file or project is; empty for a package
 };
 
 // A .cu is compiled (device code alone), a project built, a package looked up. `member`: only files with it in their
 // name.
 Result<Target> open_target(Context& context, build::Request request, const std::string& word,
                            const std::string& member);
+
+// Of which folders the sources may be shown: the project that the target or the working folder belongs to, the folder
+// of a source that was compiled, and what the user named. Who made a binary does not choose.
+inspect::SourceScope source_scope(const Target& target, const build::Request& request,
+                                  const std::vector<std::string>& named, const Context& context);
 
 // Of the GPUs of this machine, as 90.
 std::vector<uint32_t> gpus_here(const Context& context);

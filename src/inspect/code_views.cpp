@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/text.h"
 #include "ptx/parser.h"
@@ -43,18 +42,11 @@ std::string line_text(const SassLine& line, bool disassembled) {
   return out + "\n";
 }
 
-std::string listing_text(const CodeList& code, const TextStyle& style, const sys::Files* files) {
+std::string listing_text(const CodeList& code, const TextStyle& style, Sources* sources) {
   std::string out;
-  std::unordered_map<std::string, std::vector<std::string>> sources;
   auto source_line = [&](const std::string& file, uint32_t number) -> std::string {
-    if (!files) return "";
-    if (!sources.contains(file)) {
-      std::vector<std::string> lines;
-      if (auto text = files->read(file))
-        for (std::string_view line : text::lines(*text)) lines.emplace_back(line);
-      sources[file] = std::move(lines);
-    }
-    const auto& lines = sources[file];
+    if (!sources) return "";
+    const auto& lines = sources->of(file).lines;
     return number >= 1 && number <= lines.size() ? "   " + lines[number - 1] : "";
   };
   for (const CodeImage& image : code.images)
@@ -76,6 +68,7 @@ std::string listing_text(const CodeList& code, const TextStyle& style, const sys
     }
   if (code.left_out) out += fmt::format("{} more kernels: name one with --kernel\n", grouped(code.left_out));
   if (!code.note.empty()) out += "note: " + code.note + "\n";
+  if (std::string left_out = sources ? sources->note() : ""; !left_out.empty()) out += "note: " + left_out + "\n";
   return out;
 }
 
@@ -171,8 +164,8 @@ Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options,
 
 std::string sass_text(const CodeList& code, const TextStyle& style) { return listing_text(code, style, nullptr); }
 
-std::string sass_with_source_text(const CodeList& code, const sys::Files& files, const TextStyle& style) {
-  return listing_text(code, style, &files);
+std::string sass_with_source_text(const CodeList& code, Sources& sources, const TextStyle& style) {
+  return listing_text(code, style, &sources);
 }
 
 Json listing_json(const Listing& listing) {

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "inspect/analysis.h"
 #include "inspect/listing.h"
+#include "inspect/sources.h"
 #include "inspect/text_views.h"
 
 namespace kiln::inspect {
@@ -38,7 +39,7 @@ Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options,
 
 std::string sass_text(const CodeList& code, const TextStyle& style);
 // With the source's text between, as far as the files are on this disk.
-std::string sass_with_source_text(const CodeList& code, const sys::Files& files, const TextStyle& style);
+std::string sass_with_source_text(const CodeList& code, Sources& sources, const TextStyle& style);
 Json listing_json(const Listing& listing);
 
 }  // namespace kiln::inspect

@@ -23,27 +23,20 @@ using FrameKey = std::vector<std::tuple<uint32_t, uint32_t, std::string>>;
 
 class PageFiles {
  public:
-  explicit PageFiles(const sys::Files& files) : files_(files) {}
+  explicit PageFiles(Sources& sources) : sources_(sources) {}
   uint32_t number_of(const std::string& path) {
     auto found = numbers_.find(path);
     if (found != numbers_.end()) return found->second;
     uint32_t number = static_cast<uint32_t>(list_.size());
     numbers_[path] = number;
-    Json lines = nullptr;
-    sys::FileState state = files_.state(path);
-    constexpr uint64_t kLargest = 400'000;
-    if (state.is_file() && state.size_bytes < kLargest)
-      if (auto text = files_.read(path)) {
-        lines = Json::array();
-        for (std::string_view line : text::lines(*text)) lines.push_back(std::string(line));
-      }
-    list_.push_back({{"path", path}, {"lines", std::move(lines)}});
+    const Sources::Text& text = sources_.of(path);
+    list_.push_back({{"path", path}, {"lines", text.shown ? Json(text.lines) : Json(nullptr)}, {"why", text.why}});
     return number;
   }
   Json take() { return std::move(list_); }
 
  private:
-  const sys::Files& files_;
+  Sources& sources_;
   std::map<std::string, uint32_t> numbers_;
   Json list_ = Json::array();
 };
@@ -202,19 +195,19 @@ std::string for_script(std::string text) {
 
 }  // namespace
 
-std::string make_page(const PageInput& input, const sys::Files& files) {
+std::string make_page(const PageInput& input, Sources& sources) {
   const Analysis& analysis = input.analysis;
   Json data{{"kernels", Json::array()}, {"files", Json::array()}, {"names", Json::array()}, {"code", Json::array()}};
-  PageFiles sources(files);
+  PageFiles files(sources);
   PageNames names;
   std::map<std::pair<size_t, std::string>, int> listing_of;
   for (const CodeImage& image : input.code.images) {
     for (const Listing& listing : image.listing.kernels) {
       listing_of[{image.image, listing.symbol}] = static_cast<int>(data["code"].size());
-      data["code"].push_back(code_json(listing, image.listing.ptx, sources, names));
+      data["code"].push_back(code_json(listing, image.listing.ptx, files, names));
     }
   }
-  data["files"] = sources.take();
+  data["files"] = files.take();
   data["names"] = names.take();
   Demangler demangle;
   for (const KernelRow& row : analysis.kernels.rows) {
@@ -241,6 +234,8 @@ std::string make_page(const PageInput& input, const sys::Files& files) {
                            ? fmt::format("<p class=\"faint\">{} more kernels: choose with --kernel or --arch</p>",
                                          grouped(input.code.left_out))
                            : "";
+    if (std::string left_out = sources.note(); !left_out.empty())
+      note += "<p class=\"faint\">" + escaped(left_out) + "</p>";
     if (!input.code.note.empty()) note += "<p class=\"faint\">" + escaped(input.code.note) + "</p>";
     main += folded("code", "Source, PTX and SASS",
                    "<select id=\"pick\" aria-label=\"kernel\"></select>" + note +

@@ -8,6 +8,7 @@
 #include "inspect/analysis.h"
 #include "inspect/code_views.h"
 #include "inspect/needs.h"
+#include "inspect/sources.h"
 
 namespace kiln::inspect {
 
@@ -19,7 +20,7 @@ struct PageInput {
   uint32_t block_threads = 256;
 };
 
-// No network, no other file: style, script, pictures and data are in it.
-std::string make_page(const PageInput& input, const sys::Files& files);
+// No network, no other file: style, script, pictures and data are in it; of the sources what `sources` gives.
+std::string make_page(const PageInput& input, Sources& sources);
 
 }  // namespace kiln::inspect

@@ -46,7 +46,7 @@ def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "two.so",
     ]
     subprocess.run(build, cwd=folder, check=True)
-    subprocess.run([command, "inspect", "two.so", "--html", "page.html"], cwd=folder, check=True)
+    subprocess.run([command, "inspect", "two.so", "--html", "page.html", "--sources", "."], cwd=folder, check=True)
     return folder / "page.html"
 
 

@@ -17,6 +17,7 @@
 #include "inspect/text_views.h"
 #include "sys/machine.h"
 #include "sys/pager.h"
+#include "sys/printable.h"
 
 namespace kiln::cli {
 
@@ -25,6 +26,7 @@ namespace {
 struct Options {
   build::Request request;
   std::string target, kernel, member, extract, html, svg;
+  std::vector<std::string> sources;
   bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false, sass = false,
        source = false, no_pager = false;
   uint32_t block = 256;
@@ -79,7 +81,8 @@ Result<inspect::CodeList> code_of(const inspect::Analysis& analysis, const std::
 }
 
 Result<std::string> text_of(const inspect::Analysis& analysis, const Views& views, const std::vector<uint32_t>& gpus,
-                            const std::vector<std::string>& archs, const Options& options, const Context& context) {
+                            const std::vector<std::string>& archs, const inspect::SourceScope& scope,
+                            const Options& options, const Context& context) {
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
@@ -97,8 +100,8 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
   }
   if (views.sass) {
     TRY(auto code, code_of(analysis, archs, options, context));
-    out += options.source ? inspect::sass_with_source_text(code, sys::real_files(), style)
-                          : inspect::sass_text(code, style);
+    inspect::Sources sources(sys::real_files(), scope);
+    out += options.source ? inspect::sass_with_source_text(code, sources, style) : inspect::sass_text(code, style);
     if (code.images.empty())
       out += archs.empty() && options.kernel.empty() ? "no SASS in it\n" : "no SASS of what was asked for in it\n";
   }
@@ -113,7 +116,8 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
 constexpr size_t kPageInstructions = 6000;
 
 Status write_page(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
-                  const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
+                  const std::vector<uint32_t>& gpus, const inspect::SourceScope& scope, const Options& options,
+                  const Context& context) {
   TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageInstructions}, sys::real_files(),
                                     sys::real_processes(), context.env));
   inspect::PageInput input{analysis, code, std::nullopt, gpus, options.block};
@@ -121,22 +125,26 @@ Status write_page(const inspect::Analysis& analysis, const std::vector<std::stri
     TRY(auto symbols, symbols_of(analysis, options, context));
     input.symbols = std::move(symbols);
   }
-  return sys::real_files().write(context.directory / options.html, inspect::make_page(input, sys::real_files()));
+  inspect::Sources sources(sys::real_files(), scope);
+  CHECK_OK(sys::real_files().write(context.directory / options.html, inspect::make_page(input, sources)));
+  if (const std::string left_out = sources.note(); !left_out.empty()) context.note("note: " + left_out);
+  return {};
 }
 
 Status write_files(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
-                   const std::vector<uint32_t>& gpus, const Options& options, const Context& context) {
+                   const std::vector<uint32_t>& gpus, const inspect::SourceScope& scope, const Options& options,
+                   const Context& context) {
   if (!options.extract.empty()) CHECK_OK(extract(analysis, archs, context.directory / options.extract));
   if (!options.svg.empty())
     CHECK_OK(sys::real_files().write(context.directory / options.svg, inspect::overview_svg(analysis)));
-  if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, options, context));
+  if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, scope, options, context));
   return {};
 }
 
 Status write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
                   const std::vector<std::string>& archs, const Options& options, const Context& context) {
-  sys::write_out(
-      fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema, dump(Json(options.target))));
+  const auto write = [](std::string_view text) { sys::write_out(sys::printable_json(text)); };
+  write(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema, dump(Json(options.target))));
   bool first = true;
   for (const inspect::Analysis& analysis : all) {
     Json value = views.overview ? inspect::overview_json(analysis, gpus) : Json{{"name", analysis.file.name}};
@@ -157,15 +165,14 @@ Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
       TRY(auto view, symbols_of(analysis, options, context));
       value["symbols"] = inspect::symbols_json(view);
     }
-    sys::write_out(first ? "\n" : ",\n");
+    write(first ? "\n" : ",\n");
     first = false;
     if (views.kernels)
-      inspect::write_with_kernels(value, analysis, options.kernel, options.block,
-                                  [](std::string_view text) { sys::write_out(text); });
+      inspect::write_with_kernels(value, analysis, options.kernel, options.block, write);
     else
-      sys::write_out(dump(value));
+      write(dump(value));
   }
-  sys::write_out("]}\n");
+  write("]}\n");
   return {};
 }
 
@@ -182,19 +189,20 @@ Result<int> run(Options& options, Context& context) {
   if (!target.compiled)
     for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
   std::vector<uint32_t> gpus = gpus_here(context);
+  const inspect::SourceScope scope = source_scope(target, options.request, options.sources, context);
   std::vector<inspect::Analysis> all;
   std::string text;
   bool damaged = false;
   for (inspect::Artifact& artifact : target.files) {
     TRY(inspect::Analysis analysis, inspect::analyse(std::move(artifact), read));
     damaged |= !analysis.images.faults.empty() || !analysis.kernels.faults.empty();
-    CHECK_OK(write_files(analysis, read.archs, gpus, options, context));
+    CHECK_OK(write_files(analysis, read.archs, gpus, scope, options, context));
     if (context.json) {
       all.push_back(std::move(analysis));
       continue;
     }
     if (!text.empty()) text += "\n";
-    TRY(std::string part, text_of(analysis, views, gpus, read.archs, options, context));
+    TRY(std::string part, text_of(analysis, views, gpus, read.archs, scope, options, context));
     text += part;
   }
   bool only_files = !asked(options).any() && !(options.html.empty() && options.svg.empty() && options.extract.empty());
@@ -227,6 +235,12 @@ Run setup(CLI::App& app) {
                  "Only files of the wheel, archive or package with this text in their name")
       ->type_name("TEXT");
   app.add_option("--html", options->html, "Write all views as one page that needs nothing else")->type_name("FILE");
+  app.add_option("--sources", options->sources,
+                 "Show the text of sources below this folder too, not of the project's alone (repeatable)")
+      ->type_name("DIR")
+      ->take_all()
+      ->type_size(1)
+      ->allow_extra_args(false);
   app.add_option("--svg", options->svg, "Write the picture of the overview")->type_name("FILE");
   app.add_option("--extract", options->extract, "Write every image there, unpacked")->type_name("DIR");
   app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");

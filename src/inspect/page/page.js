@@ -119,7 +119,7 @@
     const chosen = Number($("file").value);
     const file = data.files[chosen];
     if (!file || !file.lines) {
-      box.append(make("div", "faint", file ? `${file.path} is not on the machine that made this page` : "no line information: build with -lineinfo"));
+      box.append(make("div", "faint", file ? `${file.path}: ${file.why}` : "no line information: build with -lineinfo"));
       return;
     }
     file.lines.forEach((text, i) => {
