@@ -143,7 +143,17 @@ class TunedOp:
         return f"<tuned {self.default!r}: {len(self._entries)} configurations>"
 
     def __getattr__(self, name: str) -> Any:
+        # copy and pickle make an object without __init__ and ask it first: it has no default yet.
+        if name == "default":
+            raise AttributeError(name)
         return getattr(self.default, name)
+
+    # Ops are shared, as functions are: a copy of a model that holds one calls the same library.
+    def __copy__(self) -> TunedOp:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TunedOp:
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._entries:

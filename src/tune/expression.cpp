@@ -36,6 +36,12 @@ struct Expression::Node {
   int64_t number = 0;
   std::string name;
   std::vector<Node> operands;
+  int height = 1;  // of the tree: evaluation and destruction go down it
+
+  void add(Node operand) {
+    height = std::max(height, operand.height + 1);
+    operands.push_back(std::move(operand));  // a list in braces would copy the whole tree each time
+  }
 };
 
 namespace {
@@ -44,6 +50,9 @@ using Node = Expression::Node;
 
 // Deep enough for every constraint, shallow enough for every stack.
 constexpr int kDeepest = 200;
+// "a + b + c + ..." nests to the left without a parenthesis.
+constexpr int kHighest = 1000;
+constexpr size_t kLongestText = 20'000;
 
 struct Row {
   std::string_view token;
@@ -64,6 +73,10 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<Node> whole() {
+    if (text_.size() > kLongestText)
+      return Error{Fault::Usage, fmt::format("cannot read the constraint \"{}...\"", text_.substr(0, 40)),
+                   fmt::format("it has {} characters, at most {} are read", text_.size(), kLongestText),
+                   "split it into several constraints"};
     TRY(Node node, binary(1, 0));
     skip_blanks();
     if (at_ != text_.size()) return error("an operator or the end");
@@ -82,7 +95,9 @@ class Parser {
       Node both;
       both.kind = Kind::Binary;
       both.operation = row->operation;
-      both.operands = {std::move(left), std::move(right)};
+      both.add(std::move(left));
+      both.add(std::move(right));
+      if (both.height > kHighest) return error("fewer operators in a row");
       left = std::move(both);
     }
   }
@@ -96,7 +111,7 @@ class Parser {
       TRY(Node operand, unary(depth + 1));
       Node node;
       node.kind = kind;
-      node.operands = {std::move(operand)};
+      node.add(std::move(operand));
       return node;
     }
     return primary(depth);
@@ -137,7 +152,7 @@ class Parser {
     node.kind = name == "min" ? Kind::Min : Kind::Max;
     do {
       TRY(Node operand, binary(1, depth + 1));
-      node.operands.push_back(std::move(operand));
+      node.add(std::move(operand));
     } while (take(','));
     if (!take(')')) return error("',' or ')'");
     return node;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "sys/clock.h"
 #include "sys/process.h"
+#include "tune/reasons.h"
 
 namespace kiln::tune {
 
@@ -44,6 +45,9 @@ std::vector<std::string> build_words(const build::Request& request) {
   for (const std::string& flag : request.cflags) add("--cflag", flag);
   for (const std::string& flag : request.ldflags) add("--ldflag", flag);
   if (request.fast_math) words.emplace_back("--fast-math");
+  if (request.compat != "auto") add("--compat", request.compat);
+  if (request.findings_fail) add("--findings", "error");
+  if (request.full_lane) add("--lane", "full");
   add("--build-dir", request.build_dir);
   return words;
 }
@@ -75,10 +79,10 @@ Status LocalWorkers::start_lane() {
         return Error{Fault::Environment, "cannot start the process that measures", last_words(event),
                      "see that the target runs by itself: kiln call FILE.cu OP ARGS"};
       TRY(Json answer, parse_json(event.line, "the answer of the measuring process"));
-      if (!answer.contains("device")) {
-        const Json error = answer.contains("error") ? answer["error"] : Json::object();
-        return Error{Fault::Environment, "cannot measure on this machine", error.value("why", event.line),
-                     error.value("fix", "")};
+      if (!answer.contains("device") || !answer["device"].is_object()) {
+        const Json error = error_in(answer);
+        return Error{Fault::Environment, "cannot measure on this machine", text_in(error, "why", event.line),
+                     text_in(error, "fix")};
       }
       devices_ = {answer["device"]};
       return {};
@@ -100,7 +104,7 @@ Status LocalWorkers::build(uint64_t id, const std::vector<std::string>& defines)
   spec.env->set("MAX_JOBS", "1");
   spec.directory = plan_.request.directory;
   // Nothing is timed on the engine.
-  if (devices_.front().value("kind", "") != "engine") spec.niceness = kBuildNiceness;
+  if (text_in(devices_.front(), "kind") != "engine") spec.niceness = kBuildNiceness;
   TRY(const int child, children_.start(spec));
   builds_.emplace(child, id);
   return {};
@@ -124,8 +128,15 @@ Result<std::vector<WorkEvent>> LocalWorkers::wait(double seconds) {
       if (event.ended) {
         work.words = last_words(event);
       } else {
-        TRY(work.answer, parse_json(event.line, "the answer of the measuring process"));
-        work.id = work.answer.contains("id") && work.answer["id"].is_number() ? work.answer["id"].get<uint64_t>() : 0;
+        auto answer = parse_json(event.line, "the answer of the measuring process");
+        if (!answer || !answer->is_object() || !answer->contains("id") || !(*answer)["id"].is_number_unsigned()) {
+          // Which question it belongs to is not known: the lane begins anew.
+          work.kind = WorkEvent::Kind::LaneEnded;
+          work.words = "the measuring process gave an odd answer: " + excerpt(event.line);
+        } else {
+          work.answer = std::move(*answer);
+          work.id = work.answer["id"].get<uint64_t>();
+        }
       }
       found.push_back(std::move(work));
       continue;

@@ -2,6 +2,7 @@
 // Which of the fastest is the fastest? Their single times were taken minutes apart: here they run in turns, in one
 // process.
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "tune/reasons.h"
@@ -12,6 +13,31 @@ namespace kiln::tune {
 namespace {
 
 constexpr uint64_t kRace = ~uint64_t{0};
+
+// A number at `i` of the list under `key`, and of a list of lists at `part` of that; nothing for every other form.
+std::optional<double> at(const Json& answer, const char* key, size_t i, std::optional<size_t> part = {}) {
+  const auto found = answer.find(key);
+  if (found == answer.end() || !found->is_array() || i >= found->size()) return std::nullopt;
+  const Json* value = &(*found)[i];
+  if (part && (!value->is_array() || *part >= value->size())) return std::nullopt;
+  if (part) value = &(*value)[*part];
+  return value->is_number() ? std::optional(value->get<double>()) : std::nullopt;
+}
+
+// False when one of its numbers is missing, or is none.
+bool take_times(Finalist& one, const Json& answer, size_t i) {
+  const auto us = at(answer, "us", i), low = at(answer, "low_us", i), high = at(answer, "high_us", i),
+             ratio = at(answer, "ratio", i, 0), ratio_low = at(answer, "ratio", i, 1),
+             ratio_high = at(answer, "ratio", i, 2);
+  if (!us || !low || !high || !ratio || !ratio_low || !ratio_high) return false;
+  one.us = *us;
+  one.low_us = *low;
+  one.high_us = *high;
+  one.ratio = *ratio;
+  one.ratio_low = *ratio_low;
+  one.ratio_high = *ratio_high;
+  return true;
+}
 
 std::string key_of(const std::vector<std::string>& defines) { return text::join(defines, " "); }
 
@@ -36,7 +62,8 @@ Result<std::map<std::string, std::string>> Tuner::libraries_of(const std::vector
     for (const WorkEvent& event : events) {
       const auto found = wanted.find(event.id);
       if (event.kind != WorkEvent::Kind::Built || found == wanted.end()) continue;
-      if (event.answer.contains("library")) libraries[found->second] = event.answer["library"].get<std::string>();
+      if (std::string library = text_in(event.answer, "library"); !library.empty())
+        libraries[found->second] = std::move(library);
       building_.erase(event.id);
       wanted.erase(found);
     }
@@ -73,34 +100,39 @@ Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
   CHECK_OK(workers_.measure(0, kRace, request));
   const double begun = hooks_.now();
   Json answer;
-  while (answer.is_null()) {
+  bool answered = false;
+  const auto take = [&](Json given) {
+    answer = std::move(given);
+    answered = true;
+  };
+  while (!answered) {
     TRY(const std::vector<WorkEvent> events, workers_.wait(kWait_s));
     account();
     for (const WorkEvent& event : events) {
       if (event.kind == WorkEvent::Kind::LaneEnded && event.lane == 0)
-        answer = Json{{"error", {{"what", "the race"}, {"why", event.words}}}};
-      if (event.kind == WorkEvent::Kind::Measured && event.id == kRace) answer = event.answer;
+        take(Json{{"error", {{"what", "the race"}, {"why", event.words}}}});
+      if (event.kind == WorkEvent::Kind::Measured && event.id == kRace) take(event.answer);
     }
     if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
     if (hooks_.now() - begun > task_.lane_limit_s * static_cast<double>(best.size()))
-      answer = Json{{"error", {{"what", "the race"}, {"why", "it did not finish in time"}}}};
+      take(Json{{"error", {{"what", "the race"}, {"why", "it did not finish in time"}}}});
   }
   measuring_.clear();
   if (answer.contains("error")) {
     findings.push_back("the fastest were not timed in turns: " + reason_of(answer));
     return finalists;
   }
-  for (size_t i = 0; i < finalists.size(); ++i) {
-    Finalist& one = finalists[i];
-    one.us = answer["us"][i].get<double>();
-    one.low_us = answer["low_us"][i].get<double>();
-    one.high_us = answer["high_us"][i].get<double>();
-    one.ratio = answer["ratio"][i][0].get<double>();
-    one.ratio_low = answer["ratio"][i][1].get<double>();
-    one.ratio_high = answer["ratio"][i][2].get<double>();
-  }
-  if (answer.contains("findings"))
-    for (const Json& finding : answer["findings"]) findings.push_back(finding.get<std::string>());
+  std::vector<Finalist> raced = finalists;
+  for (size_t i = 0; i < raced.size(); ++i)
+    if (!answer.is_object() || !take_times(raced[i], answer, i)) {
+      findings.push_back("the fastest were not timed in turns: the measuring process gave an odd answer: " +
+                         excerpt(dump(answer)));
+      return finalists;
+    }
+  finalists = std::move(raced);
+  if (answer.contains("findings") && answer["findings"].is_array())
+    for (const Json& finding : answer["findings"])
+      if (finding.is_string()) findings.push_back(finding.get<std::string>());
   std::ranges::stable_sort(finalists, {}, &Finalist::us);
   return finalists;
 }

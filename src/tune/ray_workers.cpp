@@ -8,6 +8,7 @@
 #include "sys/clock.h"
 #include "sys/process.h"
 #include "tune/local_workers.h"
+#include "tune/reasons.h"
 
 namespace kiln::tune {
 
@@ -24,8 +25,21 @@ Error gone(const sys::ChildEvent& event) {
 }
 
 Error error_of(const Json& line) {
-  const Json& error = line["error"];
-  return {Fault::Environment, error.value("what", "Ray"), error.value("why", ""), error.value("fix", "")};
+  const Json error = error_in(line);
+  return {Fault::Environment, text_in(error, "what", "Ray"), text_in(error, "why"), text_in(error, "fix")};
+}
+
+// Ray and what it runs may print lines of their own in between: those are nobody's answer.
+std::optional<Json> answer_in(const std::string& line) {
+  auto answer = parse_json(line, "the answer of Ray's workers");
+  return answer && answer->is_object() ? std::optional(std::move(*answer)) : std::nullopt;
+}
+
+template <class Number>
+std::optional<Number> count_in(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->template get<Number>();
 }
 
 }  // namespace
@@ -44,8 +58,11 @@ Result<std::unique_ptr<RayWorkers>> RayWorkers::open(RayPlan plan) {
                                                  {"folder", own.folder.string()},
                                                  {"device", own.device}}));
   TRY(const Json answer, workers->line_with("ready", kOpen_s));
-  workers->builders_ = answer["ready"].value("builders", size_t{1});
-  for (const Json& lane : answer["ready"]["lanes"]) workers->devices_.push_back(lane);
+  const Json& ready = answer["ready"];
+  workers->builders_ = ready.is_object() ? count_in<size_t>(ready, "builders").value_or(1) : 1;
+  if (ready.contains("lanes"))
+    for (const Json& lane : ready["lanes"])
+      if (lane.is_object()) workers->devices_.push_back(lane);
   if (workers->devices_.empty())
     return Error{Fault::Environment, "the cluster has nothing to measure on", "Ray knows no worker",
                  "start one: ray start --address=HEAD:6379, and see ray status"};
@@ -58,12 +75,13 @@ Result<Json> RayWorkers::line_with(const char* key, double limit_s) {
     std::optional<Json> found;
     for (const sys::ChildEvent& event : children_.wait(0.5)) {
       if (event.ended) return gone(event);
-      TRY(Json line, parse_json(event.line, "the answer of Ray's workers"));
-      if (line.contains("error")) return error_of(line);
-      if (!found && line.contains(key))
+      std::optional<Json> line = answer_in(event.line);
+      if (!line) continue;
+      if (line->contains("error")) return error_of(*line);
+      if (!found && line->contains(key))
         found = std::move(line);
       else
-        early_.push_back(std::move(line));
+        early_.push_back(std::move(*line));
     }
     if (found) return std::move(*found);
     if (sys::pending_interrupt()) return sys::interrupted_error();
@@ -92,25 +110,26 @@ Result<std::vector<WorkEvent>> RayWorkers::wait(double seconds) {
   if (lines.empty())
     for (const sys::ChildEvent& event : children_.wait(seconds)) {
       if (event.ended) return gone(event);
-      TRY(Json line, parse_json(event.line, "the answer of Ray's workers"));
-      lines.push_back(std::move(line));
+      if (std::optional<Json> line = answer_in(event.line)) lines.push_back(std::move(*line));
     }
   std::vector<WorkEvent> found;
   for (const Json& line : lines) {
     if (line.contains("error")) return error_of(line);
     WorkEvent event;
     event.answer = line.contains("answer") ? line["answer"] : Json::object();
-    event.lane = line.value("lane", size_t{0});
-    if (line.contains("built")) {
-      event.id = line["built"].get<uint64_t>();
-    } else if (line.contains("measured")) {
+    event.lane = count_in<size_t>(line, "lane").value_or(0);
+    const auto built = count_in<uint64_t>(line, "built"), measured = count_in<uint64_t>(line, "measured");
+    const auto ended = count_in<size_t>(line, "lane_ended");
+    if (built) {
+      event.id = *built;
+    } else if (measured) {
       event.kind = WorkEvent::Kind::Measured;
-      event.id = line["measured"].get<uint64_t>();
-    } else if (line.contains("lane_ended")) {
+      event.id = *measured;
+    } else if (ended) {
       event.kind = WorkEvent::Kind::LaneEnded;
-      event.lane = line["lane_ended"].get<size_t>();
-      event.id = line.value("id", uint64_t{0});
-      event.words = line.value("words", "the process ended");
+      event.lane = *ended;
+      event.id = count_in<uint64_t>(line, "id").value_or(0);
+      event.words = text_in(line, "words", "the process ended");
     } else {
       continue;
     }

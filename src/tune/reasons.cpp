@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/reasons.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/number.h"
@@ -12,11 +14,27 @@ namespace {
 
 constexpr size_t kLongestReason = 300;
 
+}  // namespace
+
+std::string text_in(const Json& answer, const char* key, std::string fallback) {
+  const auto found = answer.is_object() ? answer.find(key) : answer.end();
+  return found != answer.end() && found->is_string() ? found->get<std::string>() : std::move(fallback);
+}
+
+std::optional<double> number_in(const Json& answer, const char* key) {
+  const auto found = answer.is_object() ? answer.find(key) : answer.end();
+  if (found == answer.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 Json error_in(const Json& answer) {
   return answer.contains("error") && answer["error"].is_object() ? answer["error"] : Json::object();
 }
 
-}  // namespace
+std::string excerpt(std::string_view answer) {
+  constexpr size_t kShown = 120;
+  return fmt::format("'{}'{}", answer.substr(0, kShown), answer.size() > kShown ? "..." : "");
+}
 
 std::string first_line(const std::string& text) {
   const size_t end = text.find('\n');
@@ -25,7 +43,7 @@ std::string first_line(const std::string& text) {
 
 std::string reason_of(const Json& answer) {
   const Json error = error_in(answer);
-  const std::string why = error.value("why", ""), what = error.value("what", "it failed");
+  const std::string why = text_in(error, "why"), what = text_in(error, "what", "it failed");
   for (std::string_view line : text::lines(why)) {
     const size_t at = line.find("error");
     if (at != std::string_view::npos) return first_line(std::string(text::trim(line)));
@@ -35,7 +53,7 @@ std::string reason_of(const Json& answer) {
 
 std::string line_with(const Json& answer, std::string_view part) {
   const Json error = error_in(answer);
-  const std::string why = error.value("why", "");
+  const std::string why = text_in(error, "why");
   for (std::string_view line : text::lines(why))
     if (line.find(part) != std::string_view::npos) return first_line(std::string(text::trim(line)));
   return "";

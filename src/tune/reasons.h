@@ -2,6 +2,7 @@
 // Why did a build or a measurement fail, in one line for a table?
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,5 +21,13 @@ std::string line_with(const Json& answer, std::string_view part);
 // Texts that differ in numbers alone as one, with the ranges of those: "3-5 of 9 samples". In the order of the
 // first.
 std::vector<std::string> said_once(const std::vector<std::string>& texts);
+
+// Of what a worker answered, which may be anything: the text or the number under a key, or what stands for none.
+std::string text_in(const Json& answer, const char* key, std::string fallback = "");
+std::optional<double> number_in(const Json& answer, const char* key);
+// {"error": {...}} of an answer, or {}.
+Json error_in(const Json& answer);
+// The answer as it came, cut: for a message.
+std::string excerpt(std::string_view answer);
 
 }  // namespace kiln::tune

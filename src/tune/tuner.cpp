@@ -20,11 +20,11 @@ constexpr double kSearchShare = 0.9;
 
 std::string key_of(const std::vector<std::string>& defines) { return text::join(defines, " "); }
 
-bool is_gpu(const Json& device) { return device.value("kind", "") != "engine"; }
+bool is_gpu(const Json& device) { return text_in(device, "kind") != "engine"; }
 
 // "9.0" gives 90.
 uint32_t compute_of(const Json& device) {
-  std::string digits = device.value("compute", "");
+  std::string digits = text_in(device, "compute");
   std::erase(digits, '.');
   return static_cast<uint32_t>(text::to_int(digits).value_or(0));
 }
@@ -34,7 +34,7 @@ uint32_t compute_of(const Json& device) {
 std::string mixed_lanes(const std::vector<Json>& lanes) {
   std::vector<std::string> names;
   for (const Json& lane : lanes) {
-    const std::string name = lane.value("name", "?");
+    const std::string name = text_in(lane, "name", "?");
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names.size() > 1 ? text::join(names, ", ") : "";
@@ -191,7 +191,8 @@ Status Tuner::built(uint64_t id, const Json& answer) {
   Variant& variant = found->second;
   if (answer.contains("seconds")) variant.facts["build_s"] = answer["seconds"];
   if (answer.contains("worker")) variant.facts["built_by"] = answer["worker"];
-  if (!answer.contains("library")) {
+  const std::string library = text_in(answer, "library");
+  if (library.empty()) {
     Outcome outcome;
     // A project whose findings are errors has them found by its build.
     const std::string spill = line_with(answer, "spill to local memory");
@@ -199,7 +200,7 @@ Status Tuner::built(uint64_t id, const Json& answer) {
     outcome.reason = spill.empty() ? reason_of(answer) : spill;
     return finish(id, std::move(outcome));
   }
-  variant.library = answer["library"].get<std::string>();
+  variant.library = library;
   std::vector<std::string> defines = task_.defines;
   defines.insert(defines.end(), variant.defines.begin(), variant.defines.end());
   TRY(const CodeFacts facts, code_facts(variant.library, compute_of(workers_.lanes().front()), task_.rules, defines));
@@ -218,21 +219,27 @@ Status Tuner::measured(uint64_t id, const Json& answer, size_t lane) {
   lanes_[lane].id.reset();
   establishing_ = false;
   Outcome outcome;
-  if (answer.contains("error")) {
-    if (answer["error"].value("fault", "") == "usage" || answer["error"].value("fault", "") == "bug")
-      return Error{Fault::Usage, answer["error"].value("what", ""), answer["error"].value("why", ""),
-                   answer["error"].value("fix", "")};
-    outcome.fate = answer.value("fate", "") == "wrong" ? Fate::Wrong : Fate::Crashed;
-    outcome.reason = outcome.fate == Fate::Wrong ? first_line(answer["error"].value("why", "")) : reason_of(answer);
+  const Json error = error_in(answer);
+  const std::string fault = text_in(error, "fault");
+  if (fault == "usage" || fault == "bug")
+    return Error{Fault::Usage, text_in(error, "what"), text_in(error, "why"), text_in(error, "fix")};
+  const std::optional<double> us = number_in(answer, "us");
+  // One that says neither how long it took nor what went wrong cannot be asked again.
+  const bool odd = !answer.is_object() || (answer.contains("us") && !us);
+  if (odd || answer.contains("error")) {
+    outcome.fate = text_in(answer, "fate") == "wrong" ? Fate::Wrong : Fate::Crashed;
+    outcome.reason = odd ? "the measuring process gave an odd answer: " + excerpt(dump(answer))
+                     : outcome.fate == Fate::Wrong ? first_line(text_in(error, "why"))
+                                                   : reason_of(answer);
     CHECK_OK(finish(id, std::move(outcome)));
-    if (!answer.value("lost", false)) return {};
-    return workers_.restart_lane(lane);
+    const bool lost = odd || (answer.contains("lost") && answer["lost"] == true);
+    return lost ? workers_.restart_lane(lane) : Status();
   }
-  if (answer.value("established", false)) task_.has_reference = true;
-  outcome.fate = answer.contains("us") ? Fate::Timed : Fate::Checked;
-  outcome.time_us = answer.value("us", 0.0);
-  outcome.low_us = answer.value("low_us", 0.0);
-  outcome.high_us = answer.value("high_us", 0.0);
+  if (answer.contains("established") && answer["established"] == true) task_.has_reference = true;
+  outcome.fate = us ? Fate::Timed : Fate::Checked;
+  outcome.time_us = us.value_or(0);
+  outcome.low_us = number_in(answer, "low_us").value_or(outcome.time_us);
+  outcome.high_us = number_in(answer, "high_us").value_or(outcome.time_us);
   for (const char* key : {"samples", "findings"})
     if (answer.contains(key)) outcome.facts[key] = answer[key];
   if (lanes_.size() > 1) outcome.facts["lane"] = lane;

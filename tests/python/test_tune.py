@@ -58,6 +58,22 @@ def test_every_variant_has_its_fate_and_the_next_goes_on(tuned):
     assert "shared memory" in why["MODE=7"]
 
 
+def test_options_of_a_build_reach_the_builds_of_the_variants(command, tuned):
+    """MODE 5 spills. With findings as errors its build fails; without, it is built and then left out."""
+    folder, result = tuned
+    line = tune_line(
+        command, folder / "tunable.cu", "--param", "MODE=0,5", "--findings", "error", "--device", "engine",
+        "--journal", str(folder / "findings.jsonl"),
+    )  # fmt: skip
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    before = {o["defines"][0]: o for o in result["outcomes"]}["MODE=5"]
+    after = {o["defines"][0]: o for o in json.loads(done.stdout)["outcomes"]}
+    assert after["MODE=0"]["fate"] == "checked"
+    assert after["MODE=5"]["fate"] == before["fate"] == "pruned"
+    assert "registers" in before["facts"] and "registers" not in after["MODE=5"]["facts"]
+
+
 def test_without_a_gpu_nothing_is_timed(tuned):
     _, result = tuned
     assert result["timed"] is False and result["best"] is None
@@ -264,3 +280,20 @@ def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_pa
     # So many trials and no more.
     few = tune("--param", "BLOCK=32,160,192", "--trials", "2", "--journal", "few.jsonl")
     assert few["counts"] == {"checked": 2} and few["mode"] == "search"
+
+
+def test_a_copy_of_a_tuned_op_is_the_op(command, tuned):
+    """A model that holds one is copied with it, and pickled without a loop that has no end."""
+    import copy
+
+    from kiln.tuned import TunedOp
+
+    op = TunedOp("shift", len, [], lambda entry: None)
+    holder = {"op": op, "list": [op]}
+    copied = copy.deepcopy(holder)
+    assert copied["op"] is op and copied["list"][0] is op and copy.copy(op) is op
+    assert op("abc") == 3
+    assert op.__self__ is len.__self__  # what it does not have itself comes from the default
+    empty = TunedOp.__new__(TunedOp)  # as copy and pickle make one
+    with pytest.raises(AttributeError):
+        empty.anything  # noqa: B018

@@ -22,6 +22,7 @@
 #include "sys/clock.h"
 #include "sys/lock.h"
 #include "sys/machine.h"
+#include "sys/printable.h"
 #include "sys/process.h"
 #include "tune/local_workers.h"
 #include "tune/ray_workers.h"
@@ -117,7 +118,7 @@ struct ProgressLine {
   void show(const std::string& text) {
     if (!context.terminal.err_is_terminal || context.json) return;
     clear();
-    sys::write_err(text.substr(0, static_cast<size_t>(std::max(context.terminal.columns - 1, 20))));
+    sys::write_err(sys::printable(text).substr(0, static_cast<size_t>(std::max(context.terminal.columns - 1, 20))));
     shown = true;
   }
 };

@@ -9,10 +9,11 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "project/home.h"
 #include "project/manifest.h"
+#include "project/own_cache.h"
 #include "project/toolchain.h"
 #include "sys/files.h"
+#include "tune/local_workers.h"
 
 namespace kiln::cli {
 namespace {
@@ -85,7 +86,7 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   if (place.target.extension() != ".cu")
     return Error{Fault::Usage, fmt::format("cannot tune '{}'", target), "variants are built from a .cu or a project",
                  "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
-  TRY(const fs::path cache, project::cache_folder(context.env));
+  TRY(const fs::path cache, project::own_cache_folder(sys::real_files(), context.env));
   const std::string stem = place.target.stem().string();
   place.folder = cache / "tune" / fmt::format("{}-{}", stem, hash_hex(place.target.string()).substr(0, kHashDigits));
   place.tuned = place.target.parent_path() / (stem + ".tuned.json");
@@ -120,9 +121,12 @@ std::string hash_of_all_sources(const TunePlace& place) {
 Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place, const build::Request& request,
                           const Json& device, uint64_t seed, const Context& context) {
   TRY(const project::Compiler nvcc, project::find_nvcc(sys::real_files(), context.env));
-  std::vector<std::string> flags = request.cuda_flags;
-  flags.insert(flags.end(), request.includes.begin(), request.includes.end());
-  if (request.fast_math) flags.emplace_back("--fast-math");
+  // What the builds of the variants are asked for, but for what has a place of its own below.
+  build::Request flags = request;
+  flags.targets.clear();
+  flags.defines.clear();
+  flags.arch.clear();
+  flags.build_dir.clear();
   return Json{{"op", plan.op},
               {"arguments", plan.arguments},
               {"check", plan.check},
@@ -130,7 +134,7 @@ Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place, const bu
               {"reference", plan.reference.empty() ? plan.expect : plan.reference},
               {"sources", hash_of_all_sources(place)},
               {"defines", request.defines},
-              {"flags", flags},
+              {"flags", tune::build_words(flags)},
               {"arch", request.arch},
               {"gpu", device.value("kind", "") == "engine" ? "none" : device.value("name", "")},
               {"nvcc", hash_hex(nvcc.identity).substr(0, kHashDigits)},

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/build_options.h"
 #include "cli/command.h"
+#include "tune/local_workers.h"
 
 namespace kiln::cli {
 namespace {
@@ -40,6 +42,34 @@ TEST(Commands, HaveEachAGuideAndAGoldenTest) {
     std::string name = command->name;
     EXPECT_TRUE(fs::is_regular_file(tests.parent_path() / "docs/guide" / (name + ".md"))) << name;
     EXPECT_TRUE(fs::is_directory(tests / "golden" / name)) << name;
+  }
+}
+
+// A value for an option of `kiln build` that is not its default.
+std::string value_for(const CLI::Option& option) {
+  const std::string name = option.get_lnames().front();
+  if (name == "compat") return "never";
+  if (name == "findings") return "error";
+  if (name == "lane") return "full";
+  if (name == "build-dir") return "/b";
+  return name == "define" ? "A=1" : "x";
+}
+
+// `kiln tune` builds its variants by these words: an option that it takes and drops would tune something else.
+TEST(BuildWords, CarryEveryOptionOfABuild) {
+  CLI::App all;
+  build::Request unused;
+  add_build_options(all, unused);
+  for (const CLI::Option* option : all.get_options()) {
+    const std::string name = option->get_lnames().empty() ? "" : option->get_lnames().front();
+    if (name.empty() || name == "help" || name == "watch") continue;  // --watch is run_command_line's
+    const bool flag = option->get_expected_max() == 0;
+    CLI::App app;
+    build::Request request;
+    add_build_options(app, request);
+    const std::string word = "--" + name + (flag ? "" : "=" + value_for(*option));
+    app.parse(word);
+    EXPECT_EQ(tune::build_words(request), std::vector<std::string>{word});
   }
 }
 

@@ -75,6 +75,24 @@ TEST(Expression, DepthIsBounded) {
   EXPECT_FALSE(Expression::parse(std::string(100000, '-')));
 }
 
+TEST(Expression, AChainWithoutParenthesesIsBoundedToo) {
+  const auto chain = [](int count) {
+    std::string text = "1";
+    for (int i = 1; i < count; ++i) text += "+1";
+    return text;
+  };
+  EXPECT_EQ(*evaluate(chain(900)), 900);
+  for (int count : {2000, 1'000'000}) EXPECT_FALSE(Expression::parse(chain(count)));
+  for (int depth : {150, 5000}) {
+    const std::string nested =
+        std::string(static_cast<size_t>(depth), '(') + "1" + std::string(static_cast<size_t>(depth), ')');
+    EXPECT_EQ(static_cast<bool>(Expression::parse(nested)), depth < 200);
+  }
+  std::string calls = "1";
+  for (int i = 0; i < 500; ++i) calls = "max(" + calls + ",2)";
+  EXPECT_FALSE(Expression::parse(calls));
+}
+
 TEST(Expression, Names) {
   EXPECT_THAT(Expression::parse("M % WARPS == M + min(A, WARPS)")->names(), testing::ElementsAre("M", "WARPS", "A"));
 }

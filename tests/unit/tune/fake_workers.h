@@ -21,6 +21,8 @@ struct FakeVariant {
 class FakeWorkers final : public Workers {
  public:
   std::function<FakeVariant(const std::string& defines)> variant;
+  // What the answer to a build, a measurement or a race becomes on its way; may be empty.
+  std::function<Json(const std::string& of, Json answer)> garble;
   double clock = 0;
   size_t slots = 2;
   std::vector<Json> devices = {Json{{"kind", "cuda"}, {"name", "GPU A"}, {"compute", "9.0"}}};
@@ -40,6 +42,7 @@ class FakeWorkers final : public Workers {
     event.id = id;
     event.answer = one.build_error.empty() ? Json{{"library", library}, {"seconds", one.build_s}}
                                            : Json{{"error", {{"what", "compile x.cu"}, {"why", one.build_error}}}};
+    if (garble) event.answer = garble("build " + text, event.answer);
     later_.emplace(clock + one.build_s, event);
     most_builds = std::max(most_builds, ++building_);
     return {};
@@ -63,6 +66,7 @@ class FakeWorkers final : public Workers {
     if (one.end == FakeVariant::Lose)
       event.answer = {
           {"error", {{"what", "op failed"}, {"why", "an illegal memory access"}}}, {"fate", "crashed"}, {"lost", true}};
+    if (garble) event.answer = garble("measure " + text, event.answer);
     if (one.end == FakeVariant::Crash) {
       event.kind = WorkEvent::Kind::LaneEnded;
       event.words = "the process ended by signal 11 (Segmentation fault)";
@@ -100,6 +104,7 @@ class FakeWorkers final : public Workers {
       for (const char* key : {"us", "low_us", "high_us"}) event.answer[key].push_back(us);
       event.answer["ratio"].push_back({1.0, 1.0, 1.0});
     }
+    if (garble) event.answer = garble("race", event.answer);
     later_.emplace(clock + 1, event);
     return {};
   }

@@ -71,5 +71,21 @@ TEST(RayWorkers, AnswersBecomeEvents) {
   EXPECT_EQ((*events)[0].id, 8u);
 }
 
+TEST(RayWorkers, LinesThatAreNobodysAnswerArePassedOver) {
+  auto workers = open(std::string("echo 'a library says hello';") + kReady + R"(
+    read build; echo 'half a line {'; echo '[1]'; echo '{"built": "seven"}'; echo '{"built": 7, "lane": "x", "answer": 3}'; read end)");
+  ASSERT_TRUE(workers) << format(workers.error());
+  ASSERT_TRUE((*workers)->build(7, {"A=1"}));
+  std::vector<WorkEvent> all;
+  for (int i = 0; i < 100 && all.empty(); ++i) {
+    auto events = (*workers)->wait(1);
+    ASSERT_TRUE(events) << format(events.error());
+    all.insert(all.end(), events->begin(), events->end());
+  }
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].id, 7u);
+  EXPECT_EQ(all[0].answer, Json(3));
+}
+
 }  // namespace
 }  // namespace kiln::tune

@@ -251,5 +251,44 @@ TEST_F(TunerTest, WrongArgumentsEndItAtOnce) {
   EXPECT_TRUE(journal->outcomes().empty());
 }
 
+const std::vector<Json> kOdd = {Json(),
+                                Json(7),
+                                Json("text"),
+                                Json::array({1}),
+                                Json{{"us", "fast"}},
+                                Json{{"us", nullptr}, {"low_us", Json::object()}},
+                                Json{{"error", "not an object"}},
+                                Json{{"error", {{"why", 3}, {"fault", 4}}}, {"fate", 5}, {"lost", "yes"}},
+                                Json{{"library", 9}}};
+
+TEST_F(TunerTest, AnOddAnswerEndsItsTrialAlone) {
+  for (const Json& odd : kOdd)
+    for (const char* of : {"build A=2 B=1", "measure A=2 B=1"}) {
+      std::filesystem::remove(folder_ / "journal.jsonl");
+      workers_.garble = [&](const std::string& what, Json answer) { return what == of ? odd : answer; };
+      auto tuned = run();
+      ASSERT_TRUE(tuned) << of << " " << odd << format(tuned.error());
+      EXPECT_EQ(outcomes_.size(), 8u);
+      const auto fate = fates().at("A=2 B=1");
+      // {"library": 9} and the like say nothing of a time: checked is what such an answer means.
+      EXPECT_NE(fate, Fate::Timed) << of << " " << odd;
+      EXPECT_EQ(best_of(outcomes_)->defines, (std::vector<std::string>{"A=4", "B=2"}));
+    }
+}
+
+TEST_F(TunerTest, AnOddAnswerOfTheRaceIsAFinding) {
+  std::vector<Json> odd = kOdd;
+  odd.push_back({{"us", {1, 2}}, {"low_us", {1, 2}}, {"high_us", {1, 2}}, {"ratio", {{1, 1, 1}, {1, 1, 1}}}});
+  odd.push_back({{"us", {1, 2, 3}}, {"low_us", {1, 2, 3}}, {"high_us", {1, 2, 3}}, {"ratio", {1, 2, 3}}});
+  odd.push_back({{"us", {1, 2, 3}}, {"low_us", {1, 2, 3}}, {"high_us", {1, 2, 3}}, {"ratio", {{1}, {1}, {1}}}});
+  for (const Json& answer : odd) {
+    workers_.garble = [&](const std::string& what, Json given) { return what == "race" ? answer : given; };
+    auto tuned = run();
+    ASSERT_TRUE(tuned) << answer;
+    EXPECT_THAT(tuned->findings, ElementsAre(testing::HasSubstr("the fastest were not timed in turns"))) << answer;
+    EXPECT_THAT(tuned->finalists[0].defines, ElementsAre("A=4", "B=2")) << "by their single times";
+  }
+}
+
 }  // namespace
 }  // namespace kiln::tune
