@@ -6,16 +6,17 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <thread>
 
 #include "measure/cuda_driver.h"
 #include "measure/cupti.h"
 #include "measure/device_code.h"
+#include "measure/gate.h"
 
 namespace kiln::measure {
 namespace {
@@ -50,7 +51,7 @@ class CudaDevice final : public Device {
   Status delay(double ns) override;
   Status hold() override;
   Status release() override;
-  bool was_forced_open() override { return forced_open_.exchange(false); }
+  bool was_forced_open() override { return gate_ && gate_->was_forced_open(); }
   Status synchronize(double limit_s) override;
   Status wait_for_event(int event, double limit_s) override;
   Result<double> elapsed_ns(int from, int to) override;
@@ -75,7 +76,6 @@ class CudaDevice final : public Device {
   Status fill(CuPointer to, size_t bytes, unsigned mask);
   Status open_module();
   Status open_gate();
-  void watch();
 
   const CudaDriver& cu_;
   CuStream stream_;
@@ -90,13 +90,8 @@ class CudaDevice final : public Device {
   void *spin_kernel_ = nullptr, *copy_kernel_ = nullptr, *fill_kernel_ = nullptr;
   CuEvent spin_events_[2] = {nullptr, nullptr};
 
-  // The gate: the stream waits until the word in host memory reaches the number of the hold.
-  volatile uint32_t* gate_ = nullptr;
-  CuPointer gate_device_ = 0;
-  uint32_t holds_ = 0;
-  std::atomic<double> held_since_ns_{0};
-  std::atomic<bool> forced_open_{false}, closing_{false};
-  std::thread watchdog_;
+  CuPointer gate_device_ = 0;  // the gate's word, as the device sees it
+  std::unique_ptr<Gate> gate_;
 };
 
 Error CudaDevice::failure(int code, const char* what) const {
@@ -176,30 +171,14 @@ Status CudaDevice::open_gate() {
   void* host = nullptr;
   CHECK_OK(check(cu_.host_allocate(&host, 4096, kMappedPortable), "allocate host memory"));
   std::memset(host, 0, 4096);
-  gate_ = static_cast<volatile uint32_t*>(host);
   CHECK_OK(check(cu_.host_device_pointer(&gate_device_, host, 0), "map host memory"));
-  watchdog_ = std::thread([this] { watch(); });
+  gate_ = std::make_unique<Gate>(static_cast<uint32_t*>(host), kHoldLimit_s);
   return {};
 }
 
-// A call that waits for the device while its stream is held would wait for ever.
-void CudaDevice::watch() {
-  while (!closing_) {
-    const double since = held_since_ns_;
-    if (since > 0 && steady_ns() - since > kHoldLimit_s * 1e9) {
-      held_since_ns_ = 0;
-      forced_open_ = true;
-      *gate_ = holds_;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
 CudaDevice::~CudaDevice() {
-  closing_ = true;
-  if (watchdog_.joinable()) watchdog_.join();
+  gate_.reset();
   if (!context_ || cu_.context_set(context_) != 0) return;
-  if (gate_) *gate_ = holds_;
   for (CuEvent event : events_) cu_.event_destroy(event);
   for (CuPointer pointer : {flush_, from_, to_})
     if (pointer) cu_.memory_free(pointer);
@@ -219,16 +198,11 @@ Status CudaDevice::make_events(int count) {
 
 Status CudaDevice::hold() {
   if (!gate_) return {};
-  ++holds_;
-  held_since_ns_ = steady_ns();
-  return check(cu_.wait_value(stream_, gate_device_, holds_, kWaitGreaterEqual), "hold the stream");
+  return check(cu_.wait_value(stream_, gate_device_, gate_->hold(), kWaitGreaterEqual), "hold the stream");
 }
 
 Status CudaDevice::release() {
-  if (!gate_) return {};
-  held_since_ns_ = 0;
-  std::atomic_thread_fence(std::memory_order_release);
-  *gate_ = holds_;
+  if (gate_) gate_->release();
   return {};
 }
 
