@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean format test tidy wheel \
-  fuzz test-long test-programs-asan test-staleness \
+  fuzz test-long test-programs-asan test-staleness test-storm \
   test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars inspect-bars instructions-bars
 
@@ -24,6 +24,7 @@ help:
 	@echo "make test-long            all of this group, one after the other, whatever fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
+	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
 	@echo
 	@echo "Tests with other versions and machines"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
@@ -59,7 +60,7 @@ test:
 	@tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-programs-asan test-staleness
+LONG := fuzz test-programs-asan test-staleness test-storm
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -109,6 +110,11 @@ test-staleness:
 	@tools/bootstrap build
 	@tools/build release
 	@source build/environment && python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan $(STALENESS)
+
+test-storm:
+	@tools/bootstrap build
+	@tools/build release
+	@source build/environment && python3 tests/build/storm.py build/release/stage/kiln/bin/kiln
 
 test-programs-asan:
 	@tools/bootstrap build
