@@ -97,24 +97,45 @@ def code_page() -> str:
     return CODE_HEAD.format(**machine(), others=", ".join(others)) + "\n".join(rows) + "\n"
 
 
-def cases() -> dict[str, tuple[Any, ...]]:
-    """By op of views.cu: its arguments. Large enough for tens of microseconds on an H200."""
+def stencil(x: Any) -> Any:
     import torch
 
-    def new(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, device="cuda")
+    out = torch.zeros_like(x)
+    inner, low, high = slice(1, -1), slice(None, -2), slice(2, None)
+    sides = x[low, inner, inner] + x[high, inner, inner] + x[inner, low, inner] + x[inner, high, inner]
+    out[inner, inner, inner] = 6 * x[inner, inner, inner] - sides - x[inner, inner, low] - x[inner, inner, high]
+    return out
 
+
+def cases(device: str, scale: int = 1) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """By op of views.cu: what torch computes for it, and arguments large enough for tens of microseconds on an H200,
+    or `scale` times smaller."""
+    import torch
+
+    def new(first: int, *rest: int) -> torch.Tensor:
+        return torch.randn((first // scale, *rest), device=device)
+
+    def numbers(below: int, count: int) -> torch.Tensor:
+        return torch.randint(0, below, (count // scale,), device=device)
+
+    def layer_norm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(x, x.shape[1:], gain, bias)
+
+    def histogram(x: torch.Tensor, bins: int) -> torch.Tensor:
+        return torch.bincount(x, minlength=bins).to(torch.int32)
+
+    columns = torch.randn(2, 2048, device=device)
     return {
-        "view_add": (new(1 << 24), new(1 << 24)),
-        "view_square": (new(1 << 24),),
-        "view_scale": (new(4096, 4096), 1.5),
-        "view_row_sum": (new(8192, 1024),),
-        "view_layer_norm": (new(8192, 2048), new(2048), new(2048)),
-        "view_transpose": (new(4096, 4096),),
-        "view_matmul": (new(1024, 1024), new(1024, 1024)),
-        "view_stencil": (new(256, 256, 256),),
-        "view_gather": (new(1 << 16, 256), torch.randint(0, 1 << 16, (1 << 16,), device="cuda")),
-        "view_histogram": (torch.randint(0, 4096, (1 << 24,), device="cuda"), 4096),
+        "view_add": (torch.add, (new(1 << 24), new(1 << 24))),
+        "view_square": (lambda x: x * x, (new(1 << 24),)),
+        "view_scale": (torch.mul, (new(4096, 4096), 1.5)),
+        "view_row_sum": (lambda x: x.sum(1), (new(8192, 1024),)),
+        "view_layer_norm": (layer_norm, (new(8192, 2048), columns[0], columns[1])),
+        "view_transpose": (lambda x: x.t().contiguous(), (new(4096, 4096),)),
+        "view_matmul": (torch.mm, (new(1024, 1024), torch.randn(1024, 1024, device=device))),
+        "view_stencil": (stencil, (new(256, 256, 256),)),
+        "view_gather": (lambda table, rows: table[rows], (new(1 << 16, 256), numbers((1 << 16) // scale, 1 << 16))),
+        "view_histogram": (histogram, (numbers(4096, 1 << 24), 4096)),
     }
 
 
@@ -136,19 +157,19 @@ TIME_HEAD = """\
 Written by `python benchmarks/view_checks.py --time docs/results`; {date}, {GPU}, nvcc {nvcc}.
 
 Median times of kiln.bench in us, the three forms in the same rounds; ratios of the checked form with their 95 %
-intervals. The bar: within {bar:.0%} of the comment form.
+intervals. The bar: at most {bar:.0%} longer than the comment form.
 
 | op of benchmarks/views.cu | checks, us | comments, us | none, us | to the comments | to none | |
 |---|---|---|---|---|---|---|
 """
 
 
-def time_page(seconds: float) -> tuple[str, bool]:
+def time_page(seconds: float, device: str = "cuda", scale: int = 1) -> tuple[str, bool]:
     import kiln
 
     modules = load_forms()
     rows, good = [], True
-    for op, arguments in cases().items():
+    for op, (reference, arguments) in cases(device, scale).items():
 
         def of(form: str, op: str = op) -> Callable[..., Any]:
             return getattr(modules[form], op)
@@ -157,12 +178,14 @@ def time_page(seconds: float) -> tuple[str, bool]:
             of("check"),
             *arguments,
             against={"comment": of("comment"), "none": of("none")},
-            reference=of("none"),
+            reference=reference,
             name="check",
+            rtol=1e-3,
+            atol=1e-3,
             options={"time_most_s": seconds, "precision": 0.002, "side": False, "roof": False},
         ).json
         comment, none = (row["ratio"] for row in found["comparisons"])
-        kept = abs(comment["value"] - 1) <= BAR
+        kept = comment["value"] <= 1 + BAR
         good &= kept
         microseconds = [one["cold"]["median_ns"] / 1e3 for one in found["contenders"]]
         rows.append(
