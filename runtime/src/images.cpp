@@ -4,8 +4,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "front.h"
+
+// What pthread_atfork() calls: that is in no shared library, and in older systems not in libc either.
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* library);
+extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
 
 namespace kiln::detail {
 namespace {
@@ -20,13 +25,23 @@ struct Lock {
   ~Lock() { pthread_mutex_unlock(&g_mutex); }
 };
 
+// A fork waits for whoever registers; else its child could find this lock taken by a thread that it does not have.
+// Asked for when the engine is loaded: so this lock is taken before the engine's, as make_ready() takes them.
+void watch_forks() {
+  static bool watched = false;  // under the lock
+  if (watched) return;
+  watched = true;
+  void (*unlock)() = [] { pthread_mutex_unlock(&g_mutex); };
+  __register_atfork([] { pthread_mutex_lock(&g_mutex); }, unlock, unlock, &__dso_handle);
+}
+
 // Called by nvcc's code while a library loads: nobody there takes an error.
 template <class T>
 T* make() {
   auto* made = static_cast<T*>(calloc(1, sizeof(T)));
   if (made) return made;
   fprintf(stderr, "error: cannot load a library's kernels\n  why: the host has no more memory\n");
-  abort();
+  _exit(1);  // not abort(): the program has done nothing wrong
 }
 
 template <class... A>
@@ -78,6 +93,7 @@ void make_ready(Backend backend) {
     if (!engine) throw_text(static_cast<Text&&>(why));
   }
   Lock lock;
+  if (engine) watch_forks();
   for (Image* image = g_images; image; image = image->next)
     if (!image->handles[b]) engine ? give_to_engine(engine, image) : give_to_real(image);
   __atomic_store_n(&g_ready[b], g_image_count, __ATOMIC_RELEASE);

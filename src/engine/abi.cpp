@@ -3,61 +3,85 @@
 #include <algorithm>
 #include <exception>
 
+#include "engine/budget.h"
 #include "engine/environment.h"
 #include "engine/fault.h"
+#include "engine/fork.h"
 #include "engine/level.h"
 #include "engine/listener.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
+#include "engine/streams.h"
 #include "engine/work.h"
 #include "kiln/engine_abi.h"
 
 namespace kiln::engine {
 namespace {
 
-// Nothing is thrown across the C interface: no memory is the only thing that can still go wrong.
+// Nothing is thrown across the C interface.
 template <class Body>
-int guarded(Body body) {
+int guarded(Body body) noexcept {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return fail(kMemoryAllocation, "the engine has no memory left");
   } catch (const std::exception& error) {
-    return fail(kUnknown, std::string("a bug in the engine: ") + error.what());
+    return fail_for_exception(error);
+  }
+}
+
+// Registration has no result: what could not be kept is an error of the launch that needs it.
+template <class Body>
+void registered(Body body) noexcept {
+  if (guarded([&] {
+        body();
+        return int{kSuccess};
+      })) {
+    registrations_lost = true;
   }
 }
 
 void* register_image(const void* wrapper) {
-  auto image = std::make_unique<RegisteredImage>();
-  image->wrapper = wrapper;
-  std::lock_guard lock(state().mutex);
-  state().images.push_back(std::move(image));
-  return state().images.back().get();
+  void* out = nullptr;
+  registered([&] {
+    auto image = std::make_unique<RegisteredImage>();
+    image->wrapper = wrapper;
+    std::lock_guard lock(state().mutex);
+    state().images.push_back(std::move(image));
+    out = state().images.back().get();
+  });
+  return out;
 }
 
 void register_function(void* image, const void* host_function, const char* device_name) {
-  auto function = std::make_unique<RegisteredFunction>();
-  function->image = static_cast<RegisteredImage*>(image);
-  function->name = device_name;
-  std::lock_guard lock(state().mutex);
-  state().functions[host_function] = std::move(function);
+  if (!image) return;  // there was no memory for it
+  registered([&] {
+    auto function = std::make_unique<RegisteredFunction>();
+    function->image = static_cast<RegisteredImage*>(image);
+    function->name = device_name;
+    std::lock_guard lock(state().mutex);
+    state().functions[host_function] = std::move(function);
+  });
 }
 
 void register_variable(void* image, void* host_variable, const char* device_name, uint64_t bytes, uint32_t flags) {
-  auto* registered = static_cast<RegisteredImage*>(image);
-  {
-    std::lock_guard lock(registered->mutex);
-    registered->variables.push_back({host_variable, device_name, bytes, flags});
-  }
-  std::lock_guard lock(state().mutex);
-  state().variables[host_variable] = {registered, device_name};
+  if (!image) return;
+  registered([&] {
+    auto* of = static_cast<RegisteredImage*>(image);
+    {
+      std::lock_guard lock(of->mutex);
+      of->variables.push_back({host_variable, device_name, bytes, flags});
+    }
+    std::lock_guard lock(state().mutex);
+    state().variables[host_variable] = {of, device_name};
+  });
 }
 
 void unregister_image(void* image) {
-  std::lock_guard lock(state().mutex);
-  std::erase_if(state().functions, [&](const auto& entry) { return entry.second->image == image; });
-  std::erase_if(state().variables, [&](const auto& entry) { return entry.second.image == image; });
-  std::erase_if(state().images, [&](const auto& entry) { return entry.get() == image; });
+  registered([&] {
+    std::lock_guard lock(state().mutex);
+    std::erase_if(state().functions, [&](const auto& entry) { return entry.second->image == image; });
+    std::erase_if(state().variables, [&](const auto& entry) { return entry.second.image == image; });
+    std::erase_if(state().images, [&](const auto& entry) { return entry.get() == image; });
+  });
 }
 
 int launch(const KilnEngineLaunch* what) {
@@ -69,13 +93,54 @@ int launch(const KilnEngineLaunch* what) {
   });
 }
 
-const char* last_message() { return thread_errors().message.c_str(); }
+void* find_runtime_function(const char* name) {
+  void* out = nullptr;
+  guarded([&] {
+    out = runtime_function(name);
+    return int{kSuccess};
+  });
+  return out;
+}
+
+const char* last_message() {
+  const ThreadErrors& errors = thread_errors();
+  return errors.words ? errors.words : errors.message.c_str();
+}
+
+void listen(KilnLaunchListener listener, void* user) {
+  guarded([&] {
+    listen_to_launches(listener, user);
+    return int{kSuccess};
+  });
+}
 
 constexpr KilnEngine kEngine = {
-    KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), KILN_VERSION_STRING, &register_image,
-    &register_function,      &register_variable, &unregister_image,   &launch,
-    &runtime_function,       &last_message,      &listen_to_launches, &serve_ops,
+    KILN_ENGINE_ABI_VERSION,
+    sizeof(KilnEngine),
+    KILN_VERSION_STRING,
+    &register_image,
+    &register_function,
+    &register_variable,
+    &unregister_image,
+    &launch,
+    &find_runtime_function,
+    &last_message,
+    &listen,
+    &serve_ops,
 };
+
+// What is made when it is first used is made now: a fork in the midst of that would leave the child waiting for a
+// thread that it does not have. Without memory it stays for later.
+[[gnu::constructor]] void make_all_that_lasts() {
+  guarded([] {
+    state();
+    stream_of(nullptr);
+    memory_budget();
+    runtime_function("");
+    rehearse_fork();
+    return int{kSuccess};
+  });
+}
 
 }  // namespace
 }  // namespace kiln::engine

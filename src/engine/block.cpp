@@ -8,6 +8,7 @@
 #include "engine/affine.h"
 #include "engine/budget.h"
 #include "engine/fault.h"
+#include "engine/fill.h"
 #include "engine/hoist.h"
 #include "engine/lowerings_async.h"
 #include "engine/warp.h"
@@ -171,6 +172,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
   if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
   shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
+  fill_memory(shared, of.shared_bytes, of.fill_word);
   if (of.reserved_bytes) std::memset(shared + of.shared_bytes, 0, of.reserved_bytes);
   number = at.x + uint64_t{of.grid_dim.x} * (at.y + uint64_t{of.grid_dim.y} * at.z);
   if (of.has_barriers) {
@@ -246,14 +248,14 @@ const Op* start_warp(Block& block, uint32_t index) {
   }
   warp.kernel_frame->users = 1;
   warp.kernel_frame->stack_bytes = 0;
+  if (grid.program->local_bytes) warp.fill_local(warp.alive, 0, grid.program->local_bytes);
   return begin(warp, *warp.kernel_frame);
 }
 
 std::string describe_exhaustion(const Grid& grid) {
   return fmt::format(
-      "Out of memory: the kernel needs {} bytes of registers and {} of local memory a warp; all warps that run "
-      "together "
-      "may have {} MB\n  at {}",
+      "Out of memory: the kernel needs {} bytes of registers and {} of local memory per warp; all warps that run "
+      "together may have {} MB, or less where the process has a limit\n  at {}",
       grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize, memory_budget() >> 20,
       demangled(grid.program->name));
 }
@@ -300,6 +302,7 @@ const Op* go_on(Warp& warp) {
   warp.current_penalty = 0;
   frame.users = 1;
   frame.stack_bytes = 0;
+  if (program.local_bytes) warp.fill_local(kFullMask, 0, program.local_bytes);
   return program.ops.data() + program.warp_start;
 }
 

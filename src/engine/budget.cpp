@@ -8,11 +8,13 @@
 #include <atomic>
 
 #include "engine/environment.h"
+#include "engine/fork.h"
 
 namespace kiln::engine {
 namespace {
 
-std::atomic<uint64_t> reserved{0};
+// Signed: the child of a fork starts at nothing, and then gives back what its own thread had taken before.
+std::atomic<int64_t> reserved{0};
 
 }  // namespace
 
@@ -27,11 +29,17 @@ uint64_t memory_budget() {
 }
 
 bool reserve_memory(uint64_t bytes) {
-  if (reserved.fetch_add(bytes, std::memory_order_relaxed) + bytes <= memory_budget()) return true;
+  const auto wanted = static_cast<int64_t>(bytes);
+  const int64_t before = reserved.fetch_add(wanted, std::memory_order_relaxed);
+  if (before + wanted <= static_cast<int64_t>(memory_budget())) return true;
   release_memory(bytes);
   return false;
 }
 
-void release_memory(uint64_t bytes) { reserved.fetch_sub(bytes, std::memory_order_relaxed); }
+void release_memory(uint64_t bytes) { reserved.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
+
+void fork_budget(ForkPhase phase) {
+  if (phase == ForkPhase::Child) reserved = 0;  // the other threads are gone, and all that they had reserved
+}
 
 }  // namespace kiln::engine

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "engine/access.h"
 #include "engine/fault.h"
+#include "engine/print.h"
 #include "engine/state.h"
 
 namespace kiln::engine {
@@ -17,131 +18,47 @@ namespace {
 
 constexpr size_t kMostText = 65536;
 
-// One conversion of a format, with its argument taken from the buffer that the caller filled. False: a fault was
-// reported.
-bool format_one(const BuiltinCall& call, uint32_t lane, std::string_view spec, uint64_t* buffer, std::string* out) {
-  auto take = [&](uint32_t bytes, void* to) {
-    *buffer = (*buffer + bytes - 1) / bytes * bytes;
-    const std::byte* at = locate_generic(call.warp, call.op, lane, *buffer, bytes, Access::Read);
+// Arguments lie in a buffer that the caller filled, each at a multiple of its size.
+class BufferArguments : public PrintArguments {
+ public:
+  BufferArguments(const BuiltinCall& call, uint32_t lane) : call_(call), lane_(lane) {
+    buffer_ = call.argument<uint64_t>(1, lane);
+  }
+  bool word(uint32_t* value) override { return take(value, 4); }
+  bool wide(uint64_t* value) override { return take(value, 8); }
+  bool text(uint64_t address, std::string* value) override {
+    return read_text(call_.warp, call_.op, lane_, address, kMostText, value);
+  }
+
+ private:
+  bool take(void* to, uint32_t bytes) {
+    buffer_ = (buffer_ + bytes - 1) / bytes * bytes;
+    const std::byte* at = locate_generic(call_.warp, call_.op, lane_, buffer_, bytes, Access::Read);
     if (!at) return false;
     std::memcpy(to, at, bytes);
-    *buffer += bytes;
+    buffer_ += bytes;
     return true;
-  };
-  char conversion = spec.back();
-  std::string clean;  // without the length, which is given anew below
-  std::string length;
-  for (char c : spec.substr(0, spec.size() - 1)) {
-    if (c == 'l' || c == 'h' || c == 'j' || c == 'z' || c == 't' || c == 'L') {
-      length += c;
-    } else if (c == '*') {
-      int32_t width = 0;
-      if (!take(4, &width)) return false;
-      clean += std::to_string(width);
-    } else {
-      clean += c;
-    }
   }
-  if (clean.size() > 64) clean.resize(1);
-  char text[512];
-  int written = 0;
-  switch (conversion) {
-    case 'd':
-    case 'i':
-    case 'u':
-    case 'o':
-    case 'x':
-    case 'X':
-    case 'c': {
-      bool wide = length == "l" || length == "ll" || length == "j" || length == "z" || length == "t";
-      if (conversion == 'c') {
-        int32_t value = 0;
-        if (!take(4, &value)) return false;
-        written = std::snprintf(text, sizeof text, (clean + "c").c_str(), value);
-      } else if (wide) {
-        int64_t value = 0;
-        if (!take(8, &value)) return false;
-        written = std::snprintf(text, sizeof text, (clean + "ll" + conversion).c_str(), static_cast<long long>(value));
-      } else {
-        int32_t value = 0;
-        if (!take(4, &value)) return false;
-        if (length == "h")
-          value = conversion == 'd' || conversion == 'i' ? static_cast<int16_t>(value) : static_cast<uint16_t>(value);
-        if (length == "hh")
-          value = conversion == 'd' || conversion == 'i' ? static_cast<int8_t>(value) : static_cast<uint8_t>(value);
-        written = std::snprintf(text, sizeof text, (clean + conversion).c_str(), value);
-      }
-      break;
-    }
-    case 'e':
-    case 'E':
-    case 'f':
-    case 'F':
-    case 'g':
-    case 'G':
-    case 'a':
-    case 'A': {
-      double value = 0;
-      if (!take(8, &value)) return false;
-      written = std::snprintf(text, sizeof text, (clean + conversion).c_str(), value);
-      break;
-    }
-    case 'p': {
-      uint64_t value = 0;
-      if (!take(8, &value)) return false;
-      written = std::snprintf(text, sizeof text, (clean + "p").c_str(), reinterpret_cast<void*>(value));
-      break;
-    }
-    case 's': {
-      uint64_t value = 0;
-      std::string argument;
-      if (!take(8, &value) || !read_text(call.warp, call.op, lane, value, kMostText, &argument)) return false;
-      if (clean == "%") {
-        *out += argument;
-        return true;
-      }
-      written = std::snprintf(text, sizeof text, (clean + "s").c_str(), argument.c_str());
-      break;
-    }
-    default:
-      *out += spec;
-      return true;
-  }
-  if (written > 0) out->append(text, std::min<size_t>(static_cast<size_t>(written), sizeof text - 1));
-  return true;
-}
 
-bool format_lane(const BuiltinCall& call, uint32_t lane, std::string* out) {
-  std::string format;
-  if (!read_text(call.warp, call.op, lane, call.argument<uint64_t>(0, lane), kMostText, &format)) return false;
-  uint64_t buffer = call.argument<uint64_t>(1, lane);
-  for (size_t i = 0; i < format.size(); ++i) {
-    if (format[i] != '%') {
-      *out += format[i];
-      continue;
-    }
-    size_t end = format.find_first_of("diouxXcsfFeEgGaAp%", i + 1);
-    if (end == format.npos) {
-      *out += format.substr(i);
-      break;
-    }
-    if (format[end] == '%') {
-      *out += '%';
-    } else if (!format_one(call, lane, std::string_view(format).substr(i, end - i + 1), &buffer, out)) {
-      return false;
-    }
-    i = end;
-  }
-  return true;
-}
+  const BuiltinCall& call_;
+  uint32_t lane_;
+  uint64_t buffer_;
+};
 
 const Op* run_printf(const BuiltinCall& call) {
   const CLocale locale;
   std::string text;
   for (uint32_t rest = call.warp.mask; rest; rest &= rest - 1) {
-    uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
-    if (!format_lane(call, lane, &text)) return nullptr;
-    call.result<int32_t>(lane, 0);
+    const uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint64_t address = call.argument<uint64_t>(0, lane);
+    std::string format;
+    int32_t count = -1;  // of a format that is null
+    if (address) {
+      BufferArguments arguments(call, lane);
+      if (!read_text(call.warp, call.op, lane, address, kMostText, &format)) return nullptr;
+      if (!print(format, arguments, &text, &count)) return nullptr;
+    }
+    call.result<int32_t>(lane, count);
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -181,7 +98,7 @@ const Op* run_free(const BuiltinCall& call) {
   for (uint32_t rest = call.warp.mask; rest; rest &= rest - 1) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     uint64_t at = call.argument<uint64_t>(0, lane);
-    if (at && !state().heap.retire(reinterpret_cast<void*>(at))) {
+    if (at && !state().heap.release(reinterpret_cast<void*>(at))) {
       return call.warp.fault(call.op, kLaunchFailure, lane,
                              fmt::format("Invalid free of 0x{:x}\n{}", at, where(call.warp, *call.op, lane)));
     }

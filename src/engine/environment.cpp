@@ -2,24 +2,34 @@
 // What did the environment ask of the engine?
 #include "engine/environment.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 namespace kiln::engine {
 namespace {
 
-uint64_t number_from(const char* name) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 0) : 0;
-}
+uint64_t number_in(const char* text) { return std::strtoull(text, nullptr, 0); }
 
 }  // namespace
 
+// One walk over all variables: every launch asks, and each getenv() would be a walk of its own.
 Environment environment() {
   Environment out;
-  out.threads = static_cast<uint32_t>(number_from("KILN_ENGINE_THREADS"));
-  out.step_limit = number_from("KILN_ENGINE_STEP_LIMIT");
-  out.memory_mb = number_from("KILN_ENGINE_MEMORY_MB");
-  if (const char* level = std::getenv("KILN_ENGINE_LEVEL")) out.level = level;
+  for (char** at = environ; at && *at; ++at) {
+    if ((*at)[0] != 'K') continue;
+    const char* value = nullptr;
+    auto is = [&](std::string_view name_and_equals) {
+      if (!std::string_view(*at).starts_with(name_and_equals)) return false;
+      value = *at + name_and_equals.size();
+      return true;
+    };
+    if (is("KILN_ENGINE_THREADS=")) out.threads = static_cast<uint32_t>(number_in(value));
+    if (is("KILN_ENGINE_STEP_LIMIT=")) out.step_limit = number_in(value);
+    if (is("KILN_ENGINE_MEMORY_MB=")) out.memory_mb = number_in(value);
+    if (is("KILN_ENGINE_FILL=")) out.fill_with_zeros = std::string_view(value) == "zero";
+    if (is("KILN_ENGINE_LEVEL=")) out.level = value;
+  }
   return out;
 }
 

@@ -54,6 +54,11 @@ enum CudaError : int {
   kUnknown = 999
 };
 
+// What a message says that there is no memory to put together.
+constexpr const char* kNoMemoryText =
+    "Out of memory: the engine could not get the memory that the call needs\n"
+    "  fix: raise the limit of the process (ulimit -v), or launch fewer threads or less local memory at a time";
+
 std::string demangled(const std::string& name);
 // "f.cu:53", or "PTX line 12" when the library was compiled without -lineinfo.
 std::string place_of(const Program& program, const Op& op);

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do threads take blocks? The caller works too; the others come from a pool that is made when first needed, and
-// made anew in the child of a fork.
+// How does a thread run blocks? It takes them from the grid's counter, keeps frames for the next ones, and opens more
+// where all it has wait for others. Which threads do so is in threads.cpp.
 #include "engine/grid.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <thread>
 
 #include "engine/budget.h"
-#include "engine/environment.h"
 #include "engine/fault.h"
 
 namespace kiln::engine {
 
-void Grid::report(int code, std::string text) {
+void Grid::report(int code, std::string text) noexcept {
   std::lock_guard lock(fault_mutex);
   if (fault_code == 0) {
     fault_code = code;
@@ -31,65 +25,77 @@ void Grid::report(int code, std::string text) {
   stop.store(true);
 }
 
-namespace {
-
-uint64_t bytes_of(const Program& program) { return sizeof(Frame) + program.frame_bytes; }
-
-void destroy(Frame* frame) {
+void Worker::destroy(Frame* frame) noexcept {
+  Frame*& from = frame->previous_made ? frame->previous_made->next_made : made_;
+  from = frame->next_made;
+  if (frame->next_made) frame->next_made->previous_made = frame->previous_made;
   release_memory(frame->bytes);
   frame->~Frame();
   ::operator delete (frame, std::align_val_t{64});
 }
 
-}  // namespace
+Worker::~Worker() { drop_all(); }
 
-Worker::~Worker() {
-  for (Pool& pool : pools_) {
-    for (Frame* frame : pool.free) destroy(frame);
+void Worker::drop_all() noexcept {
+  for (auto& block : active_) {
+    if (block && block->cluster) block->cluster->ended.clear();  // else each would keep the other
   }
+  active_.clear();
+  spare_blocks_.clear();
+  pools_.clear();
+  last_pool_ = 0;
+  while (made_) destroy(made_);
+}
+
+Worker::Pool& Worker::pool_of(const Program& program) {
+  auto fits = [&](const Pool& pool) { return pool.program == &program && pool.serial == program.serial; };
+  if (last_pool_ < pools_.size() && fits(pools_[last_pool_])) return pools_[last_pool_];
+  for (last_pool_ = 0; last_pool_ < pools_.size(); ++last_pool_) {
+    if (fits(pools_[last_pool_])) return pools_[last_pool_];
+  }
+  // Programs go away with their image; a pool of one that is gone is found by its serial and dropped when there are
+  // many.
+  if (pools_.size() >= 64) {
+    for (Pool& old : pools_) {
+      while (old.free) {
+        Frame* frame = old.free;
+        old.free = frame->next_free;
+        destroy(frame);
+      }
+    }
+    pools_.clear();
+  }
+  pools_.push_back({&program, program.serial});
+  last_pool_ = pools_.size() - 1;
+  return pools_.back();
+}
+
+Frame* Worker::make_frame(const Program& program) {
+  const uint64_t bytes = sizeof(Frame) + program.frame_bytes;
+  if (!reserve_memory(bytes)) return nullptr;
+  void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+  if (!memory) {
+    release_memory(bytes);
+    return nullptr;
+  }
+  std::memset(memory, 0, bytes);
+  Frame* frame = new (memory) Frame;
+  frame->program = &program;
+  frame->bytes = bytes;
+  frame->next_made = made_;
+  if (made_) made_->previous_made = frame;
+  made_ = frame;
+  if (!program.image.empty()) std::memcpy(frame->data(), program.image.data(), program.image.size());
+  return frame;
 }
 
 Frame* Worker::acquire(const Program& program, Grid& grid) {
-  Pool* pool = nullptr;
-  if (last_pool_ < pools_.size() && pools_[last_pool_].program == &program &&
-      pools_[last_pool_].serial == program.serial) {
-    pool = &pools_[last_pool_];
-  }
-  for (size_t i = 0; i < pools_.size() && !pool; ++i) {
-    if (pools_[i].program != &program || pools_[i].serial != program.serial) continue;
-    pool = &pools_[i];
-    last_pool_ = i;
-  }
-  if (!pool) {
-    // Programs go away with their image; a pool of one that is gone is found by its serial and dropped when there are
-    // many.
-    if (pools_.size() >= 64) {
-      for (Pool& old : pools_) {
-        for (Frame* frame : old.free) destroy(frame);
-        old.free.clear();
-      }
-      pools_.clear();
-    }
-    pools_.push_back({&program, program.serial, {}});
-    pool = &pools_.back();
-  }
-  Frame* frame = nullptr;
-  if (pool->free.empty()) {
-    const uint64_t bytes = bytes_of(program);
-    if (!reserve_memory(bytes)) return nullptr;
-    void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
-    if (!memory) {
-      release_memory(bytes);
-      return nullptr;
-    }
-    std::memset(memory, 0, bytes);
-    frame = new (memory) Frame;
-    frame->program = &program;
-    frame->bytes = bytes;
-    if (!program.image.empty()) std::memcpy(frame->data(), program.image.data(), program.image.size());
-  } else {
-    frame = pool->free.back();
-    pool->free.pop_back();
+  Pool& pool = pool_of(program);
+  Frame* frame = pool.free;
+  if (frame) {
+    pool.free = frame->next_free;
+  } else if (frame = make_frame(program); !frame) {
+    return nullptr;
   }
   if (frame->epoch != grid.epoch) {
     frame->epoch = grid.epoch;
@@ -109,21 +115,25 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
   return frame;
 }
 
-void Worker::release(Frame* frame) {
+void Worker::release(Frame* frame) noexcept {
+  auto keep = [&](Pool& pool) {
+    frame->next_free = pool.free;
+    pool.free = frame;
+  };
   if (last_pool_ < pools_.size() && pools_[last_pool_].program == frame->program) {
-    pools_[last_pool_].free.push_back(frame);
+    keep(pools_[last_pool_]);
     return;
   }
   for (Pool& pool : pools_) {
     if (pool.program == frame->program && pool.serial == frame->program->serial) {
-      pool.free.push_back(frame);
+      keep(pool);
       return;
     }
   }
   destroy(frame);
 }
 
-bool Worker::open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active) {
+bool Worker::open_next(Grid& grid) {
   if (next_ == end_) {
     const uint64_t all = grid.block_count / grid.cluster_size;
     next_ = std::min(grid.next_block.fetch_add(grid.blocks_at_once, std::memory_order_relaxed), all);
@@ -140,8 +150,8 @@ bool Worker::open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active) 
       spare_blocks_.pop_back();
     }
     block->start(grid, *this, at);
-    active->push_back(std::move(block));
-    return active->back().get();
+    active_.push_back(std::move(block));
+    return active_.back().get();
   };
   const KilnDim3& size = grid.cluster_dim;
   const uint32_t columns = grid.grid_dim.x / size.x, rows = grid.grid_dim.y / size.y;
@@ -225,10 +235,23 @@ class Standstill {
 
 }  // namespace
 
-void Worker::run_blocks(Grid& grid) {
+void Worker::run_blocks(Grid& grid) noexcept {
+  try {
+    run_to_the_end(grid);
+    return;
+  } catch (const std::bad_alloc&) {
+    grid.report(kMemoryAllocation, {});
+  } catch (const std::exception& error) {
+    // what() and not a sentence: that would need memory again.
+    std::fprintf(stderr, "kiln: a bug in the engine: %s\n", error.what());
+    grid.report(kUnknown, {});
+  }
+  drop_all();
+}
+
+void Worker::run_to_the_end(Grid& grid) {
   for (CachedRegion& region : cache_) region = {};
   next_ = end_ = 0;
-  std::vector<std::unique_ptr<Block>> active;
   // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
   // more; a cooperative launch has all its blocks resident.
   const size_t most = grid.cooperative ? ~size_t{0} : 64;
@@ -239,141 +262,29 @@ void Worker::run_blocks(Grid& grid) {
       grid.report(kLaunchTimeout, fmt::format("Interrupted by SIGINT\n  at {}", demangled(grid.program->name)));
       break;
     }
-    if (active.empty() && !open_next(grid, &active)) break;
-    for (size_t i = 0; i < active.size() && !grid.stop.load(std::memory_order_relaxed);) {
-      Outcome outcome = active[i]->run();
+    if (active_.empty() && !open_next(grid)) break;
+    for (size_t i = 0; i < active_.size() && !grid.stop.load(std::memory_order_relaxed);) {
+      Outcome outcome = active_[i]->run();
       if (outcome == Outcome::Yielded) {
         ++i;
         continue;
       }
-      close(std::move(active[i]));
-      active.erase(active.begin() + static_cast<long>(i));
+      close(std::move(active_[i]));
+      active_.erase(active_.begin() + static_cast<long>(i));
     }
-    const bool opened = !active.empty() && active.size() < most && open_next(grid, &active);
-    if (opened || active.empty() || !std::ranges::all_of(active, [](const auto& block) { return block->stuck; })) {
+    const bool opened = !active_.empty() && active_.size() < most && open_next(grid);
+    if (opened || active_.empty() || !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
       standstill.moved();
     } else if (standstill.lasts()) {
-      grid.report(kLaunchFailure, active[0]->describe_deadlock());
+      grid.report(kLaunchFailure, active_[0]->describe_deadlock());
     }
-    if (!active.empty()) std::this_thread::yield();
+    if (!active_.empty()) std::this_thread::yield();
   }
-  for (auto& block : active) {
+  for (auto& block : active_) {
     block->abandon();
     if (block->cluster) block->cluster->ended.clear();  // else each would keep the other
   }
-}
-
-namespace {
-
-// Threads that wait for grids. Only one grid at a time is shared out; a second launch from another thread runs alone.
-class Pool {
- public:
-  explicit Pool(uint32_t helpers) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // Ctrl-C belongs to the program's own threads
-    for (uint32_t i = 0; i < helpers; ++i) std::thread([this] { help(); }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    helpers_ = helpers;
-  }
-
-  uint32_t helpers() const { return helpers_; }
-
-  bool share(Grid& grid, Worker& own) {
-    if (!in_use_.try_lock()) return false;
-    {
-      std::lock_guard lock(mutex_);
-      grid_ = &grid;
-      ++serial_;
-    }
-    wake_.notify_all();
-    own.run_blocks(grid);
-    {
-      std::unique_lock lock(mutex_);
-      grid_ = nullptr;
-      idle_.wait(lock, [&] { return busy_ == 0; });
-    }
-    in_use_.unlock();
-    return true;
-  }
-
- private:
-  void help() {
-    Worker worker;
-    uint64_t seen = 0;
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [&] { return grid_ && serial_ != seen; });
-      Grid* grid = grid_;
-      seen = serial_;
-      ++busy_;
-      lock.unlock();
-      worker.run_blocks(*grid);
-      lock.lock();
-      if (--busy_ == 0) idle_.notify_all();
-    }
-  }
-
-  std::mutex in_use_;
-  std::mutex mutex_;
-  std::condition_variable wake_, idle_;
-  Grid* grid_ = nullptr;
-  uint64_t serial_ = 0;
-  uint32_t busy_ = 0;
-  uint32_t helpers_ = 0;
-};
-
-// Never freed: its threads run until the process ends, and the child of a fork, which has none of them, makes another.
-std::atomic<Pool*> pool_of_process{nullptr};
-std::mutex pool_mutex;
-
-void forget_pool_in_child() {
-  pool_of_process.store(nullptr);
-  new (&pool_mutex) std::mutex;
-}
-
-Pool* pool() {
-  Pool* existing = pool_of_process.load(std::memory_order_acquire);
-  if (existing) return existing;
-  std::lock_guard lock(pool_mutex);
-  if (!pool_of_process.load()) {
-    static bool registered = pthread_atfork(nullptr, nullptr, forget_pool_in_child) == 0;
-    (void)registered;
-    pool_of_process.store(new Pool(worker_limit() - 1), std::memory_order_release);
-  }
-  return pool_of_process.load();
-}
-
-}  // namespace
-
-uint32_t worker_limit() {
-  if (auto wanted = environment().threads; wanted > 0) return std::min(wanted, 1024u);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return static_cast<uint32_t>(std::max(count, 1));
-}
-
-namespace {
-
-// Enough for a thread to be alone with its memory for a while, few enough for all threads to end together. Blocks that
-// wait for each other are taken one by one, in the order in which they are waited for.
-uint32_t blocks_at_once(const Grid& grid, uint32_t workers) {
-  if (grid.cooperative || grid.cluster_size > 1 || grid.program->may_wait) return 1;
-  constexpr uint64_t kShares = 64, kMost = 16;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(grid.block_count / (kShares * workers), 1, kMost));
-}
-
-}  // namespace
-
-void run_grid(Grid& grid) {
-  thread_local Worker own;
-  // Waking the pool costs some microseconds: not worth it for little.
-  bool small = grid.block_count == 1 || grid.block_count * grid.threads_per_block <= 1024;
-  const uint32_t workers = small ? 1 : worker_limit();
-  grid.blocks_at_once = blocks_at_once(grid, workers);
-  if (workers > 1 && pool()->share(grid, own)) return;
-  own.run_blocks(grid);
+  active_.clear();
 }
 
 }  // namespace kiln::engine

@@ -6,7 +6,8 @@
 
 namespace kiln::engine {
 
-// Runs all blocks to their end, or to the first fault, which is then in the grid.
+// Runs all blocks to their end, or to the first fault, which is then in the grid. Throws std::bad_alloc before any
+// block has begun, and nothing afterwards.
 void run_grid(Grid& grid);
 
 // KILN_ENGINE_THREADS, else the cores this process may use.

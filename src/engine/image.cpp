@@ -58,7 +58,8 @@ Status Image::load(std::string text) {
 }
 
 Result<Image::VariableMemory> Image::allocate(const ptx::Variable& v) {
-  void* memory = heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name.substr(0, v.name.find('@'))));
+  void* memory =
+      heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name.substr(0, v.name.find('@'))).c_str());
   if (!memory) {
     return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
                  fmt::format("no memory for {} bytes", v.bytes()), "free some memory, or make the variable smaller"};
@@ -70,8 +71,14 @@ Result<Image::VariableMemory> Image::allocate(const ptx::Variable& v) {
 Status Image::declare_in_function(const ptx::Function& function, const ptx::Variable& v) {
   if (function_variable(function, v.name)) return {};
   TRY(VariableMemory memory, allocate(v));
-  function_variables_.emplace(fmt::format("{}/{}", function.name, v.name), memory);
-  return fill(v, memory.at, &function);
+  const auto made = function_variables_.emplace(fmt::format("{}/{}", function.name, v.name), memory).first;
+  try {
+    return fill(v, memory.at, &function);
+  } catch (...) {  // the next launch must not take it for filled
+    heap_.release(memory.at);
+    function_variables_.erase(made);
+    throw;
+  }
 }
 
 std::optional<uint64_t> Image::function_variable(const ptx::Function& function, std::string_view name) const {
@@ -150,6 +157,7 @@ Result<const Program*> Image::program(const ptx::Function& function, bool rows_f
                  fmt::format("line {}: functions call each other more than {} deep", function.line, kMaxDecodingDepth),
                  ""};
   }
+  decoded.round = round_;
   decoded.program = std::make_unique<Program>();
   Program& program = *decoded.program;
   ++decoding_depth_;
@@ -187,7 +195,27 @@ Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps
     return Error{Fault::Work, fmt::format("cannot launch {}", name), "no kernel of this name is in the library's PTX",
                  "build it with PTX inside: --arch 9.0+PTX"};
   }
-  return program(*function, rows_fill_warps);
+  ++round_;
+  try {
+    return program(*function, rows_fill_warps);
+  } catch (...) {
+    forget_round();
+    throw;
+  }
+}
+
+// Without memory decoding stops anywhere: what it has begun must not be taken for whole the next time. Functions that
+// are whole go too, for they may call one that is not.
+void Image::forget_round() noexcept {
+  decoding_depth_ = 0;
+  for (auto& programs : programs_) {
+    std::erase_if(programs, [&](const auto& entry) { return entry.second.round == round_; });
+  }
+  std::erase_if(by_pointer_, [&](const auto& entry) {
+    const Program* known = entry.second;
+    auto holds = [&](const auto& decoded) { return decoded.second.program.get() == known; };
+    return std::ranges::none_of(programs_[0], holds) && std::ranges::none_of(programs_[1], holds);
+  });
 }
 
 uint64_t Image::static_shared_bytes(const Program& kernel) const {

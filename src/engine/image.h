@@ -60,6 +60,7 @@ class Image {
   // `inside`: the function whose own variables an initial value may name.
   Status fill(const ptx::Variable& variable, void* memory, const ptx::Function* inside);
   void fail(const Program& program, const Error& error);
+  void forget_round() noexcept;
 
   Heap& heap_;
   bool loaded_ = false;
@@ -75,7 +76,9 @@ class Image {
   struct Decoded {
     std::unique_ptr<Program> program;
     std::unique_ptr<Error> error;
+    uint64_t round = 0;
   };
+  uint64_t round_ = 0;                                         // of kernel(): what one call of it decodes
   std::unordered_map<std::string_view, Decoded> programs_[2];  // the second: rows fill warps
   std::unordered_map<uint64_t, const Program*> by_pointer_;
   uint32_t decoding_depth_ = 0;

@@ -7,6 +7,8 @@
 
 #include <mutex>
 
+#include "engine/fork.h"
+
 namespace kiln::engine {
 namespace {
 
@@ -33,12 +35,11 @@ Function* in_process(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Under watch_mutex. False: there is no Python, or its handler is not there.
+// Under watch_mutex. False: Python's handler is not there.
 bool install() {
   if (watchers++ > 0) return true;
   struct sigaction current;
-  const bool wanted =
-      in_process<int()>("PyErr_CheckSignals") && sigaction(SIGINT, nullptr, &current) == 0 && !is_plain(current);
+  const bool wanted = sigaction(SIGINT, nullptr, &current) == 0 && !is_plain(current);
   if (wanted) {
     before = current;
     struct sigaction ours = current;
@@ -50,12 +51,8 @@ bool install() {
   return false;
 }
 
-}  // namespace
-
-InterruptWatch::~InterruptWatch() {
-  if (state_.load() != kWatching) return;
-  std::lock_guard lock(watch_mutex);
-  if (--watchers > 0) return;
+// Under watch_mutex.
+void uninstall() {
   struct sigaction current;
   // Whoever has put in a handler of his own meanwhile keeps it.
   if (sigaction(SIGINT, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
@@ -64,12 +61,30 @@ InterruptWatch::~InterruptWatch() {
   }
 }
 
+}  // namespace
+
+InterruptWatch::~InterruptWatch() {
+  if (state_.load() != kWatching) return;
+  std::lock_guard lock(watch_mutex);
+  if (--watchers == 0) uninstall();
+}
+
+void fork_interrupts(ForkPhase phase) {
+  if (phase == ForkPhase::Child && watchers > 0) {  // launches of threads that the child does not have
+    watchers = 0;
+    uninstall();
+  }
+  hold(watch_mutex, phase);
+}
+
 bool InterruptWatch::poll() {
   if (state_.load(std::memory_order_acquire) == kNew) {
+    // Before the lock: the search waits for whoever loads a library, and that may wait for a fork (fork.h).
+    const bool python = in_process<int()>("PyErr_CheckSignals") != nullptr;
     std::lock_guard lock(watch_mutex);
     if (state_.load() == kNew) {
       seen_ = interrupts.load();
-      state_.store(install() ? kWatching : kNothingToWatch, std::memory_order_release);
+      state_.store(python && install() ? kWatching : kNothingToWatch, std::memory_order_release);
     }
   }
   return state_.load(std::memory_order_acquire) == kWatching && interrupts.load(std::memory_order_relaxed) != seen_;

@@ -10,6 +10,7 @@
 
 #include "engine/environment.h"
 #include "engine/fault.h"
+#include "engine/fill.h"
 #include "engine/grid.h"
 #include "engine/listener.h"
 
@@ -103,7 +104,9 @@ uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads, uint64_t d
   return static_cast<uint32_t>(std::min<uint64_t>({by_threads, by_shared, kMaxBlocksPerMultiprocessor}));
 }
 
-LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
+namespace {
+
+LaunchOutcome launch_or_throw(Image& image, Heap& heap, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
   const Program* chosen = kernel.program;
   bool rows_fill_warps = launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1);
   if (rows_fill_warps && kernel.program_for_rows) chosen = kernel.program_for_rows;
@@ -152,7 +155,8 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
     offset += p.bytes();
     ++index;
   }
-  grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0, heap.regions());
+  RunningLaunch running(heap);
+  grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0, running.take_regions());
   uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters());
   grid.memory.add({parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
   if (grid.cooperative) {
@@ -160,14 +164,26 @@ LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel,
     grid.memory.add({workspace, workspace + sizeof grid.workspace, true, ""});
   }
   grid.epoch = next_epoch.fetch_add(1, std::memory_order_relaxed);
-  grid.step_limit = environment().step_limit;
+  const Environment asked = environment();
+  grid.step_limit = asked.step_limit;
+  grid.fill_word = asked.fill_with_zeros ? 0 : kJunk;
   const int64_t begin_ns = launch_begins();
   run_grid(grid);
-  heap.reclaim();
+  running.end();
   if (begin_ns) launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes, grid.fault_code);
   if (grid.interrupted.load() && python_will_raise()) return {};  // what was computed is never seen
   if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), !grid.interrupted.load()};
   return {};
+}
+
+}  // namespace
+
+LaunchOutcome launch_kernel(Image& image, Heap& heap, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
+  try {
+    return launch_or_throw(image, heap, kernel, launch);
+  } catch (const std::bad_alloc&) {
+    return {kMemoryAllocation, {}, true};
+  }
 }
 
 }  // namespace kiln::engine

@@ -22,9 +22,9 @@ constexpr uint64_t kSharedBytesPerMultiprocessor = 228 * 1024;
 constexpr uint64_t kReservedSharedBytes = 1024;
 
 struct LaunchOutcome {
-  int code = 0;  // cudaError_t
-  std::string text;
-  bool ran = false;  // the kernel itself failed; else it was refused
+  int code = 0;      // cudaError_t
+  std::string text;  // empty where there was no memory for one
+  bool ran = false;  // the kernel may have begun; else it was refused
 };
 
 struct KernelFacts {

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/fork.h"
+
 namespace kiln::engine {
 namespace {
 
@@ -16,6 +18,7 @@ struct Listener {
 };
 
 std::atomic<const Listener*> g_listener{nullptr};
+std::mutex listener_mutex;
 
 int64_t monotonic_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -26,9 +29,8 @@ int64_t monotonic_ns() {
 
 void listen_to_launches(KilnLaunchListener function, void* user) {
   // Kept for ever: another thread may be about to call the one before. A process has a handful.
-  static std::mutex mutex;
   static std::vector<std::unique_ptr<Listener>>* all = new std::vector<std::unique_ptr<Listener>>;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(listener_mutex);
   if (!function) {
     g_listener = nullptr;
     return;
@@ -36,6 +38,8 @@ void listen_to_launches(KilnLaunchListener function, void* user) {
   all->push_back(std::make_unique<Listener>(Listener{function, user}));
   g_listener = all->back().get();
 }
+
+void fork_listeners(ForkPhase phase) { hold(listener_mutex, phase); }
 
 int64_t launch_begins() { return g_listener.load(std::memory_order_acquire) ? monotonic_ns() : 0; }
 

@@ -66,6 +66,7 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
                       fmt::format("Out of memory for the registers of a call, {} calls deep\n{}", caller->depth + 1,
                                   where(warp, *op, lane)));
   }
+  if (callee.local_bytes) warp.fill_local(warp.mask, local, callee.local_bytes);
   frame->parent = caller;
   frame->depth = caller->depth + 1;
   frame->users = 1;

@@ -31,6 +31,7 @@ const Op* run_alloca(Warp& warp, const Op* op) {
     return warp.fault(op, kLaunchFailure, lane, "Stack overflow: alloca\n" + where(warp, *op, lane));
   }
   frame.stack_bytes = static_cast<uint32_t>(at + most - base);
+  warp.fill_local(warp.mask, static_cast<uint32_t>(at), static_cast<uint32_t>(most));
   T result[kWarpSize];
   for (T& r : result) r = static_cast<T>(at);
   warp.put(op->d, result);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "engine/access.h"
@@ -161,7 +162,10 @@ template <class T>
 const Op* run_product(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Product& how = *static_cast<const Product*>(op->data);
-  thread_local Scratch<T> s;
+  // A pointer: what each thread has of a library is found with no way to fail, and this is much (threads.cpp).
+  thread_local std::unique_ptr<Scratch<T>> kept;
+  if (!kept) kept = std::make_unique<Scratch<T>>();
+  Scratch<T>& s = *kept;
   if (!gather(warp, op, how, s)) return nullptr;
   if (!(warp.predicate(how.accumulate) & 1)) {
     for (uint32_t row = 0; row < kRows; ++row) std::fill_n(s.d[row], how.n, T{});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 namespace kiln::engine {
 namespace {
@@ -36,51 +37,40 @@ void nearest_in(std::optional<Region>* best, const std::vector<Region>& sorted, 
 
 }  // namespace
 
-void* Heap::allocate(uint64_t bytes, AllocationKind kind, std::string name) {
+void* Heap::allocate(uint64_t bytes, AllocationKind kind, const char* name) noexcept {
   uint64_t room = std::max<uint64_t>(bytes, 1);
   if (room > (uint64_t{1} << 46)) return nullptr;
   room = (room + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = std::aligned_alloc(kAlignment, room);
   if (!memory) return nullptr;
   uint64_t begin = reinterpret_cast<uint64_t>(memory);
-  std::lock_guard lock(mutex_);
-  allocations_[begin] = {begin, bytes, kind, std::move(name)};
-  owned_[begin] = memory;
-  bytes_in_use_ += bytes;
-  snapshot_.reset();
+  try {
+    std::lock_guard lock(mutex_);
+    allocations_[begin] = {begin, bytes, kind, name, memory};
+    bytes_in_use_ += bytes;
+    snapshot_.reset();
+  } catch (const std::bad_alloc&) {
+    std::lock_guard lock(mutex_);
+    allocations_.erase(begin);
+    std::free(memory);
+    return nullptr;
+  }
   return memory;
 }
 
 bool Heap::release(const void* at) {
-  uint64_t begin = reinterpret_cast<uint64_t>(at);
   std::lock_guard lock(mutex_);
-  auto owned = owned_.find(begin);
-  if (owned == owned_.end()) return false;
-  bytes_in_use_ -= allocations_[begin].bytes;
-  std::free(owned->second);
-  owned_.erase(owned);
-  allocations_.erase(begin);
+  auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
+  if (found == allocations_.end() || !found->second.owned) return false;
+  if (running_.empty()) {
+    std::free(found->second.owned);
+  } else {
+    retired_.push_back({found->second.owned, next_launch_});
+  }
+  bytes_in_use_ -= found->second.bytes;
+  allocations_.erase(found);
   snapshot_.reset();
   return true;
-}
-
-bool Heap::retire(const void* at) {
-  uint64_t begin = reinterpret_cast<uint64_t>(at);
-  std::lock_guard lock(mutex_);
-  auto owned = owned_.find(begin);
-  if (owned == owned_.end()) return false;
-  bytes_in_use_ -= allocations_[begin].bytes;
-  retired_.push_back(owned->second);
-  owned_.erase(owned);
-  allocations_.erase(begin);
-  snapshot_.reset();
-  return true;
-}
-
-void Heap::reclaim() {
-  std::lock_guard lock(mutex_);
-  for (void* memory : retired_) std::free(memory);
-  retired_.clear();
 }
 
 void Heap::adopt(const void* at, uint64_t bytes, AllocationKind kind, std::string name) {
@@ -91,11 +81,43 @@ void Heap::adopt(const void* at, uint64_t bytes, AllocationKind kind, std::strin
 }
 
 bool Heap::forget(const void* at) {
-  uint64_t begin = reinterpret_cast<uint64_t>(at);
   std::lock_guard lock(mutex_);
-  if (owned_.count(begin)) return false;
+  auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
+  if (found == allocations_.end() || found->second.owned) return false;
+  allocations_.erase(found);
   snapshot_.reset();
-  return allocations_.erase(begin) != 0;
+  return true;
+}
+
+void Heap::at_fork(ForkPhase phase) {
+  if (phase == ForkPhase::Child) running_.clear();  // of threads that the child does not have
+  hold(mutex_, phase);
+}
+
+RunningLaunch::RunningLaunch(Heap& heap) : heap_(heap) {
+  std::lock_guard lock(heap.mutex_);
+  regions_ = heap.regions_locked();
+  heap.running_.push_back(heap.next_launch_);
+  number_ = heap.next_launch_++;
+}
+
+void RunningLaunch::end() noexcept {
+  if (ended_) return;
+  ended_ = true;
+  std::lock_guard lock(heap_.mutex_);
+  std::erase(heap_.running_, number_);
+  if (heap_.retired_.empty()) return;
+  const uint64_t oldest = heap_.running_.empty() ? heap_.next_launch_ : heap_.running_.front();
+  std::erase_if(heap_.retired_, [&](const Heap::Retired& retired) {
+    if (retired.before > oldest) return false;
+    std::free(retired.memory);
+    return true;
+  });
+}
+
+size_t Heap::retired_count() const {
+  std::lock_guard lock(mutex_);
+  return retired_.size();
 }
 
 std::optional<Allocation> Heap::find(uint64_t address) const {
@@ -109,6 +131,10 @@ std::optional<Allocation> Heap::find(uint64_t address) const {
 
 std::shared_ptr<const std::vector<Region>> Heap::regions() const {
   std::lock_guard lock(mutex_);
+  return regions_locked();
+}
+
+std::shared_ptr<const std::vector<Region>> Heap::regions_locked() const {
   if (!snapshot_) {
     auto regions = std::make_shared<std::vector<Region>>();
     regions->reserve(allocations_.size());

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/fork.h"
 #include "kiln/engine_abi.h"
 
 namespace kiln::engine {
@@ -43,17 +44,17 @@ struct Allocation {
   uint64_t bytes = 0;
   AllocationKind kind = AllocationKind::Device;
   std::string name;
+  void* owned = nullptr;  // null: the memory is someone else's
 };
 
 // The engine's own memory, by address. Thread-safe.
 class Heap {
  public:
   // Aligned to 256 bytes, zeroed only as the system does it. Null when there is no memory.
-  void* allocate(uint64_t bytes, AllocationKind kind, std::string name = "");
+  void* allocate(uint64_t bytes, AllocationKind kind, const char* name = "") noexcept;
+  // From now on no new launch may touch it. The memory itself stays until every launch has ended that began before, for
+  // those may: cudaFree of a GPU waits for them.
   bool release(const void* begin);
-  // The same while kernels run: kernels may touch it no more, the process may until reclaim().
-  bool retire(const void* begin);
-  void reclaim();
   // Memory that someone else owns but that kernels may touch.
   void adopt(const void* begin, uint64_t bytes, AllocationKind kind, std::string name);
   bool forget(const void* begin);
@@ -62,14 +63,42 @@ class Heap {
   std::shared_ptr<const std::vector<Region>> regions() const;
   uint64_t bytes_in_use() const;
   uint64_t bytes_in_use(const std::string& name) const;
+  size_t retired_count() const;
+  void at_fork(ForkPhase phase);
 
  private:
+  friend class RunningLaunch;
+  struct Retired {
+    void* memory;
+    uint64_t before;  // launches with a smaller number may still touch it
+  };
+  std::shared_ptr<const std::vector<Region>> regions_locked() const;
+
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> allocations_;
-  std::map<uint64_t, void*> owned_;
-  std::vector<void*> retired_;
+  std::vector<Retired> retired_;
+  std::vector<uint64_t> running_;  // numbers of the launches that run, oldest first
+  uint64_t next_launch_ = 0;
   mutable std::shared_ptr<const std::vector<Region>> snapshot_;
   uint64_t bytes_in_use_ = 0;
+};
+
+// While it lives, what it may touch is not given back to the system.
+class RunningLaunch {
+ public:
+  explicit RunningLaunch(Heap& heap);
+  ~RunningLaunch() { end(); }
+  RunningLaunch(const RunningLaunch&) = delete;
+  RunningLaunch& operator=(const RunningLaunch&) = delete;
+  // As of its begin.
+  std::shared_ptr<const std::vector<Region>> take_regions() { return std::move(regions_); }
+  void end() noexcept;
+
+ private:
+  Heap& heap_;
+  uint64_t number_ = 0;
+  bool ended_ = false;
+  std::shared_ptr<const std::vector<Region>> regions_;
 };
 
 // What one launch may touch.

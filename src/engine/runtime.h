@@ -36,10 +36,10 @@ enum class After {
   Normal    // it needs no device
 };
 // True: the call is over, with `code`.
-bool ended_by_fault(After after, int* code);
+bool ended_by_fault(After after, int* code) noexcept;
 // The reason for a code that a runtime call returns, once, for whoever reads the terminal.
 void tell(int code);
-int fail_for_exception(const std::exception* error);
+int fail_for_exception(const std::exception& error) noexcept;
 
 // Nothing is thrown into the program, and every call meets the fault of an earlier kernel.
 template <After after, class Signature, Signature function>
@@ -51,10 +51,10 @@ struct Guarded<after, int (*)(Arguments...), function> {
     if (ended_by_fault(after, &code)) return code;
     try {
       code = function(arguments...);
+      if (code) tell(code);
     } catch (const std::exception& error) {
-      code = fail_for_exception(&error);
+      if (!code) code = fail_for_exception(error);
     }
-    if (code) tell(code);
     return code;
   }
 };

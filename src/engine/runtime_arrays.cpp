@@ -9,6 +9,7 @@
 
 #include "engine/arrays.h"
 #include "engine/fault.h"
+#include "engine/fork.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
 #include "engine/streams.h"
@@ -26,6 +27,12 @@ Table& table() {
   static auto* kept = new Table;
   return *kept;
 }
+
+}  // namespace
+
+void fork_arrays(ForkPhase phase) { hold(table().mutex, phase); }
+
+namespace {
 
 int bytes_of(const ChannelDesc& desc) { return (desc.x + desc.y + desc.z + desc.w) / 8; }
 

@@ -2,12 +2,14 @@
 // How do errors read, where does a kernel's fault appear, and what does cudaGetLastError answer?
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <set>
 #include <string>
 
 #include "engine/fault.h"
+#include "engine/fork.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
 
@@ -27,14 +29,24 @@ DeviceFault& device_fault() {
   return *kept;
 }
 
+// What the terminal has been shown.
+struct Told {
+  std::mutex mutex;
+  std::set<std::string> lines;
+};
+Told& told_messages() {
+  static auto* kept = new Told;
+  return *kept;
+}
+
 }  // namespace
 
-void keep_fault(int code, std::string text) {
+void keep_fault(int code, std::string text) noexcept {
   DeviceFault& fault = device_fault();
   std::lock_guard lock(fault.mutex);
   if (fault.code) return;
   std::fflush(stdout);
-  std::fprintf(stderr, "%s\n", text.c_str());
+  std::fprintf(stderr, "%s\n", text.empty() ? kNoMemoryText : text.c_str());
   fault.text = std::move(text);
   fault.code = code;
 }
@@ -51,17 +63,21 @@ void forget_fault() {
 namespace {
 
 // Launches by <<<>>> have no result to look at, and many programs ask only the call that waits.
-bool ended_by_refusal(int* code) {
+bool ended_by_refusal(int* code) noexcept {
   const ThreadErrors& errors = thread_errors();
   if (!errors.refused) return false;
-  *code = fail(errors.refused, "an earlier launch of this program could not begin: " +
-                                   errors.refused_message.substr(0, errors.refused_message.find('\n')));
+  try {
+    *code = fail(errors.refused, "an earlier launch of this program could not begin: " +
+                                     errors.refused_message.substr(0, errors.refused_message.find('\n')));
+  } catch (const std::bad_alloc&) {
+    *code = fail_without_memory(errors.refused);
+  }
   return true;
 }
 
 }  // namespace
 
-bool ended_by_fault(After after, int* code) {
+bool ended_by_fault(After after, int* code) noexcept {
   DeviceFault& fault = device_fault();
   const int kept = fault.code.load(std::memory_order_acquire);
   if (kept == 0 && after == After::Waits) return ended_by_refusal(code);
@@ -72,25 +88,42 @@ bool ended_by_fault(After after, int* code) {
   }
   std::lock_guard lock(fault.mutex);
   fault.told = true;
-  *code = fail(kept, "an earlier kernel of this program failed: " + fault.text.substr(0, fault.text.find('\n')));
+  try {
+    const std::string_view text = fault.text.empty() ? kNoMemoryText : std::string_view(fault.text);
+    *code = fail(kept, fmt::format("an earlier kernel of this program failed: {}", text.substr(0, text.find('\n'))));
+  } catch (const std::bad_alloc&) {
+    *code = fail_without_memory(kept);
+  }
   return true;
 }
 
 void tell(int code) {
   if (code == kNotReady || code == kept_fault()) return;
   constexpr size_t kMostLines = 20;
-  static std::mutex mutex;
-  static auto* told = new std::set<std::string>;
-  std::lock_guard lock(mutex);
+  Told& told = told_messages();
+  std::lock_guard lock(told.mutex);
   const std::string& message = thread_errors().message;
-  if (message.empty() || told->size() >= kMostLines || !told->insert(message).second) return;
+  if (message.empty() || told.lines.size() >= kMostLines || !told.lines.insert(message).second) return;
   std::fflush(stdout);
   std::fprintf(stderr, "kiln: %s\n", message.c_str());
 }
 
-int fail_for_exception(const std::exception* error) {
-  if (dynamic_cast<const std::bad_alloc*>(error)) return fail(kMemoryAllocation, "the engine has no memory left");
-  return fail(kUnknown, std::string("a bug in the engine: ") + error->what());
+int fail_for_exception(const std::exception& error) noexcept {
+  static std::atomic<bool> told{false};
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error);
+  const bool again = told.exchange(true);
+  if (!again) std::fprintf(stderr, "kiln: %s\n", memory ? kNoMemoryText : error.what());
+  if (memory) return fail_without_memory(kMemoryAllocation);
+  try {
+    return fail(kUnknown, std::string("a bug in the engine: ") + error.what());
+  } catch (const std::bad_alloc&) {
+    return fail_without_memory(kUnknown);
+  }
+}
+
+void fork_faults(ForkPhase phase) {
+  hold(device_fault().mutex, phase);
+  hold(told_messages().mutex, phase);
 }
 
 namespace {

@@ -84,7 +84,6 @@ int set_attribute(const void* function, int attribute, int value) {
                                            value, found->facts.static_shared_bytes, kMaxSharedBytesOptIn));
   }
   found->max_dynamic_shared = wanted;
-  found->facts.shared_limit = std::max(kDefaultSharedBytes, wanted + found->facts.static_shared_bytes);
   return kSuccess;
 }
 
@@ -103,7 +102,7 @@ int get_attributes(FunctionAttributes* out, const void* function) {
   // As on a GPU: of the PTX that was taken, and of what the device runs when it has compiled that PTX.
   out->ptx_version = static_cast<int>(found->image->arch);
   out->binary_version = static_cast<int>(kDeviceArch);
-  out->max_dynamic_shared = static_cast<int>(found->facts.shared_limit - found->facts.static_shared_bytes);
+  out->max_dynamic_shared = static_cast<int>(found->shared_limit() - found->facts.static_shared_bytes);
   for (const ptx::Variable& variable : program.module->variables) {
     if (variable.space == ptx::Space::Const) out->const_bytes += variable.bytes();
   }
@@ -135,7 +134,7 @@ int available_dynamic_shared(size_t* bytes, const void* function, int blocks, in
   if (!found) return code;
   uint64_t each = blocks > 0 ? kSharedBytesPerMultiprocessor / static_cast<uint64_t>(blocks) : 0;
   uint64_t taken = found->facts.static_shared_bytes + kReservedSharedBytes;
-  *bytes = each > taken ? std::min(each - taken, found->facts.shared_limit - found->facts.static_shared_bytes) : 0;
+  *bytes = each > taken ? std::min(each - taken, found->shared_limit() - found->facts.static_shared_bytes) : 0;
   return kSuccess;
 }
 constexpr unsigned kMostClusterBlocks = 8;  // what every sm_90 can do

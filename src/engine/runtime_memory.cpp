@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/fault.h"
+#include "engine/fork.h"
 #include "engine/runtime.h"
 #include "engine/state.h"
 #include "engine/streams.h"
@@ -100,6 +101,12 @@ Pools& pools() {
   static auto* kept = new Pools;
   return *kept;
 }
+}  // namespace
+
+void fork_memory_pools(ForkPhase phase) { hold(pools().mutex, phase); }
+
+namespace {
+
 bool is_pool(const Pool* pool) {
   if (pool == default_pool()) return true;
   std::lock_guard lock(pools().mutex);

@@ -98,8 +98,7 @@ int stream_add_callback(Stream* stream, StreamCallback function, void* argument,
   if (!stream_of(stream)) return bad_stream();
   if (!function || flags) return fail(kInvalidValue, "cudaStreamAddCallback: the function is null, or flags are not 0");
   if (int code = check_not_capturing(stream, "cudaStreamAddCallback")) return code;
-  function(stream, kept_fault(), argument);
-  return kSuccess;
+  return call_host([&] { function(stream, kept_fault(), argument); });
 }
 
 // ---- Events
@@ -171,6 +170,7 @@ int event_synchronize(CudaEvent* event) { return check_event(event); }
 int event_query(CudaEvent* event) { return check_event(event); }
 int event_elapsed_time(float* milliseconds, CudaEvent* start, CudaEvent* stop) {
   if (!milliseconds) return fail(kInvalidValue, "the place for the time is null");
+  std::lock_guard lock(handles().mutex);
   if (!is_event(start) || !is_event(stop)) return bad_event();
   if (!start->recorded || !stop->recorded || !start->timed || !stop->timed) {
     return fail(kInvalidResourceHandle, "both events must have been recorded, and made with timing");

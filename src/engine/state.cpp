@@ -8,11 +8,16 @@
 
 #include "binary/fatbin.h"
 #include "engine/fault.h"
+#include "engine/fork.h"
 
 namespace kiln::engine {
 
 State& state() {
-  static State* kept = new State;
+  static State* kept = [] {
+    auto* made = new State;
+    watch_forks();
+    return made;
+  }();
   return *kept;
 }
 
@@ -21,12 +26,28 @@ ThreadErrors& thread_errors() {
   return errors;
 }
 
-int fail(int code, std::string message) {
+int fail(int code, std::string message) noexcept {
   ThreadErrors& errors = thread_errors();
   errors.last = code;
   errors.message = std::move(message);
+  errors.words = nullptr;
   return code;
 }
+
+int fail_without_memory(int code) noexcept {
+  ThreadErrors& errors = thread_errors();
+  errors.last = code;
+  errors.words = kNoMemoryText;
+  return code;
+}
+
+void fork_state(ForkPhase phase) {
+  if (phase == ForkPhase::Prepare) hold(state().mutex, phase);
+  for (auto& image : state().images) hold(image->mutex, phase);
+  if (phase != ForkPhase::Prepare) hold(state().mutex, phase);
+}
+
+void fork_heap(ForkPhase phase) { state().heap.at_fork(phase); }
 
 namespace {
 
@@ -87,6 +108,11 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
     auto found = state().functions.find(host_function);
     if (found != state().functions.end()) function = found->second.get();
   }
+  if (!function && registrations_lost.load()) {
+    *code = kMemoryAllocation;
+    *text = "no memory was left when the libraries of this process were registered: some kernels are unknown";
+    return nullptr;
+  }
   if (!function) {
     *code = kInvalidDeviceFunction;
     *text = fmt::format("cannot launch the function at {}: no library has registered it as a kernel",
@@ -105,8 +131,6 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
         function->facts.program = *program;
         if (auto rows = function->image->image->kernel(function->name, true)) function->facts.program_for_rows = *rows;
         function->facts.static_shared_bytes = function->image->image->static_shared_bytes(**program);
-        function->facts.shared_limit =
-            std::max(kDefaultSharedBytes, function->max_dynamic_shared + function->facts.static_shared_bytes);
       } else {
         const ptx::Function* known = function->image->image->module().find(function->name);
         function->error_code = known ? kNotSupported : kInvalidDeviceFunction;
@@ -145,7 +169,9 @@ const Image::VariableMemory* resolved_variable(const void* host_variable, int* c
   return memory;
 }
 
-int launch_now(const KilnEngineLaunch& launch) {
+namespace {
+
+int launch_or_throw(const KilnEngineLaunch& launch) {
   int code = 0;
   std::string text;
   RegisteredFunction* function = resolved_function(launch.host_function, &code, &text);
@@ -156,13 +182,30 @@ int launch_now(const KilnEngineLaunch& launch) {
   }
   if (!function) return fail(code, std::move(text));
   if (deferred && kept_fault()) return kSuccess;  // behind a fault nothing runs
-  LaunchOutcome outcome = launch_kernel(*function->image->image, state().heap, function->facts, launch);
+  KernelFacts facts = function->facts;
+  facts.shared_limit = function->shared_limit();
+  LaunchOutcome outcome = launch_kernel(*function->image->image, state().heap, facts, launch);
   if (outcome.code && outcome.ran && deferred) {
     keep_fault(outcome.code, std::move(outcome.text));
     return kSuccess;
   }
+  if (outcome.code && outcome.text.empty()) return fail_without_memory(outcome.code);
   if (outcome.code) return fail(outcome.code, std::move(outcome.text));
   return kSuccess;
+}
+
+}  // namespace
+
+int launch_now(const KilnEngineLaunch& launch) {
+  try {
+    return launch_or_throw(launch);
+  } catch (const std::bad_alloc&) {
+    // A GPU does not run out of memory here, so many a program asks only the calls that wait: for it the launch is lost
+    // as one that faults, and no later call hands out memory that no kernel has written.
+    if (!(launch.flags & KILN_LAUNCH_DEFERRED)) return fail_without_memory(kMemoryAllocation);
+    keep_fault(kMemoryAllocation, {});
+    return kSuccess;
+  }
 }
 
 }  // namespace kiln::engine

@@ -3,6 +3,8 @@
 // last errors.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,16 +40,24 @@ struct RegisteredFunction {
   std::string error;
   int error_code = 0;
   bool resolved = false;
-  uint64_t max_dynamic_shared = 0;
   int carveout = -1;  // of cudaFuncSetAttribute: nothing here depends on these
   int nonportable_cluster = 0;
   int cluster_policy = 0;
+  std::atomic<uint64_t> max_dynamic_shared = 0;  // one thread may set it while another launches
+
+  // Static and dynamic together. `facts` alone has the limit of a kernel that nobody raised it for.
+  uint64_t shared_limit() const {
+    return std::max(kDefaultSharedBytes, max_dynamic_shared.load() + facts.static_shared_bytes);
+  }
 };
 
 struct RegisteredVariable {
   RegisteredImage* image = nullptr;
   std::string name;
 };
+
+// Libraries whose kernels are not all known, because there was no memory when they were registered.
+inline std::atomic<bool> registrations_lost{false};
 
 struct State {
   Heap heap;
@@ -66,13 +76,16 @@ struct ThreadErrors {
   std::string message;
   int refused = 0;  // a launch that could not begin, until cudaGetLastError has reported it
   std::string refused_message;
+  const char* words = nullptr;  // instead of the message, where there was no memory for one
   int device = 0;
 };
 ThreadErrors& thread_errors();
-int fail(int code, std::string message);
+int fail(int code, std::string message) noexcept;
+int fail_without_memory(int code) noexcept;  // the same with kNoMemoryText
 
-// The fault of a kernel that nobody waits for: kept, and told where CUDA would tell it. The first one counts.
-void keep_fault(int code, std::string text);
+// The fault of a kernel that nobody waits for: kept, and reported where CUDA would report it. The first one counts.
+// Without a text: kNoMemoryText.
+void keep_fault(int code, std::string text) noexcept;
 int kept_fault();  // 0: none
 void forget_fault();
 

@@ -3,23 +3,19 @@
 #include "engine/streams.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include "engine/fault.h"
+#include "engine/fork.h"
 #include "engine/state.h"
 
 namespace kiln::engine {
 
 Handles& handles() {
-  static auto* kept = [] {
-    auto* made = new Handles;
-    pthread_atfork(nullptr, nullptr, repair_handles_in_child);
-    return made;
-  }();
+  static auto* kept = new Handles;
   return *kept;
 }
 
-void repair_handles_in_child() { new (&handles().mutex) std::recursive_mutex; }
+void fork_handles(ForkPhase phase) { hold(handles().mutex, phase); }
 
 Stream* stream_of(const void* handle) {
   constexpr uintptr_t kReserved = 2;  // cudaStreamLegacy and cudaStreamPerThread are 1 and 2
@@ -60,7 +56,12 @@ int submit(const void* handle, Work work) {
     if (!stream) return bad_stream();
     if (stream->capture) {
       if (stream->capture->invalid) return fail(kStreamCaptureInvalidated, "an earlier call made this capture invalid");
-      stream->tail = {stream->capture->graph->add(std::move(work), stream->tail)};
+      try {
+        stream->tail = {stream->capture->graph->add(std::move(work), stream->tail)};
+      } catch (const std::bad_alloc&) {
+        stream->capture->invalid = true;  // else its graph would run without this
+        throw;
+      }
       return kSuccess;
     }
   }

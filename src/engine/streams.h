@@ -62,7 +62,5 @@ int submit(const void* stream, Work work);
 bool is_capturing(const void* stream);
 // For calls that CUDA forbids during a capture of that stream: the capture becomes invalid.
 int check_not_capturing(const void* stream, const char* what);
-// Forgets that a child of fork() inherited locks.
-void repair_handles_in_child();
 
 }  // namespace kiln::engine

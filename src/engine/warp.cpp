@@ -10,6 +10,7 @@
 
 #include "engine/budget.h"
 #include "engine/fault.h"
+#include "engine/fill.h"
 #include "engine/hoist.h"
 #include "engine/lowerings_async.h"
 
@@ -288,7 +289,13 @@ bool Warp::grow_local(uint32_t bytes_per_lane) {
   if (bytes_per_lane <= local_stride) return true;
   uint32_t stride = std::max<uint32_t>(64, std::bit_ceil(bytes_per_lane));
   if (!reserve_memory(size_t{stride} * kWarpSize)) return false;
-  std::vector<std::byte> grown(size_t{stride} * kWarpSize);
+  std::vector<std::byte> grown;
+  try {
+    grown.resize(size_t{stride} * kWarpSize);
+  } catch (const std::bad_alloc&) {
+    release_memory(size_t{stride} * kWarpSize);
+    return false;
+  }
   for (uint32_t lane = 0; lane < kWarpSize && local_stride; ++lane) {
     std::memcpy(grown.data() + size_t{lane} * stride, local.data() + size_t{lane} * local_stride, local_stride);
   }
@@ -296,6 +303,19 @@ bool Warp::grow_local(uint32_t bytes_per_lane) {
   local = std::move(grown);
   local_stride = stride;
   return true;
+}
+
+void Warp::fill_local(uint32_t lanes, uint32_t from, uint32_t bytes) {
+  const uint64_t word = block->grid->fill_word;
+  // What lies between the lanes is nobody's: a function that comes to need it fills it first.
+  if (lanes == kFullMask && from == 0 && local_stride <= 2 * bytes) {
+    fill_memory(local.data(), size_t{local_stride} * kWarpSize, word);
+    return;
+  }
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    const size_t lane = static_cast<size_t>(std::countr_zero(rest));
+    fill_memory(local.data() + lane * local_stride + from, bytes, word);
+  }
 }
 
 }  // namespace kiln::engine

@@ -36,7 +36,10 @@ struct alignas(64) Frame {
   // A kernel's: the block and the warp that it served last in that launch (hoist.h).
   uint64_t served_block = ~uint64_t{0};
   uint32_t served_warp = 0;
-  uint64_t bytes = 0;  // of the whole frame
+  uint64_t bytes = 0;          // of the whole frame
+  Frame* next_free = nullptr;  // of those that the worker keeps for this program
+  Frame* next_made = nullptr;  // of all that the worker has made: what is left of a launch that broke off
+  Frame* previous_made = nullptr;
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -129,6 +132,8 @@ struct Warp {
   // null.
   bool converged(const Op* op, uint32_t members);
   bool grow_local(uint32_t bytes_per_lane);
+  // Local variables begin as fill.h says: `bytes` at `from`, in each lane of `lanes`.
+  void fill_local(uint32_t lanes, uint32_t from, uint32_t bytes);
   // One Op under a mask that is not full.
   const Op* step_masked(const Op* op);
 
@@ -215,6 +220,7 @@ struct Grid {
   MemoryMap memory;
   uint64_t epoch = 0;
   uint64_t step_limit = 0;      // 0: none
+  uint64_t fill_word = 0;       // what shared and local memory begin with (fill.h)
   uint32_t blocks_at_once = 1;  // that a thread takes from the counter
   // Lines of the cache for what threads write: else each write takes the rest of the grid from the others' caches.
   alignas(128) std::atomic<uint64_t> next_block{0};  // or cluster
@@ -225,20 +231,24 @@ struct Grid {
   std::atomic<bool> interrupted{false};
   std::mutex fault_mutex;
   int fault_code = 0;
-  std::string fault_text;
+  std::string fault_text;  // empty where there was no memory for one
 
   std::byte* parameters() { return parameter_lines.data()->bytes; }
   const std::byte* parameters() const { return parameter_lines.data()->bytes; }
-  void report(int code, std::string text);
+  void report(int code, std::string text) noexcept;
 };
 
 // What one thread keeps for the blocks it runs: frames to reuse, and which region each site touched last.
 class Worker {
  public:
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
   ~Worker();
   Frame* acquire(const Program& program, Grid& grid);  // null: no memory for one more
-  void release(Frame* frame);
-  void run_blocks(Grid& grid);
+  void release(Frame* frame) noexcept;
+  // Until no block is left or the grid stops. What is thrown on the way becomes the grid's fault.
+  void run_blocks(Grid& grid) noexcept;
 
   struct CachedRegion {
     uint64_t begin = 1, end = 0;
@@ -252,17 +262,24 @@ class Worker {
   struct Pool {
     const Program* program;
     uint64_t serial;
-    std::vector<Frame*> free;
+    Frame* free = nullptr;
   };
-  bool open_next(Grid& grid, std::vector<std::unique_ptr<Block>>* active);
-  uint64_t next_ = 0, end_ = 0;  // blocks that this thread has taken and not begun
-  // A block that has ended; `active` held it.
+  Pool& pool_of(const Program& program);
+  Frame* make_frame(const Program& program);
+  void destroy(Frame* frame) noexcept;
+  void run_to_the_end(Grid& grid);
+  bool open_next(Grid& grid);
+  // A block that has ended; `active_` held it.
   void close(std::unique_ptr<Block> block);
+  // Forgets all blocks and frames, in whatever state an exception left them.
+  void drop_all() noexcept;
 
+  uint64_t next_ = 0, end_ = 0;  // blocks that this thread has taken and not begun
   CachedRegion cache_[256];
   std::vector<Pool> pools_;
-  size_t last_pool_ = 0;  // the one that was used last
-  std::vector<std::unique_ptr<Block>> spare_blocks_;
+  size_t last_pool_ = 0;   // the one that was used last
+  Frame* made_ = nullptr;  // the newest frame
+  std::vector<std::unique_ptr<Block>> active_, spare_blocks_;
 };
 
 struct ThreadId {

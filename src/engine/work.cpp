@@ -71,6 +71,17 @@ int make_allocate_work(const AllocationNode& node, AllocateWork* out) {
   return kSuccess;
 }
 
+int fail_for_host_function(const char* what) noexcept {
+  try {
+    keep_fault(kUnknown, fmt::format("A host function of the program threw an exception: {}\n  fix: catch it inside of "
+                                     "the function; on a GPU it would end the process",
+                                     what));
+  } catch (const std::bad_alloc&) {
+    keep_fault(kUnknown, {});
+  }
+  return kSuccess;
+}
+
 namespace {
 
 int perform_kernel(const KernelWork& work) {
@@ -93,10 +104,10 @@ struct Perform {
   int operator()(const Copy3D& copy) const { return perform_copy(copy); }
   int operator()(const Fill& fill) const { return perform_fill(fill); }
   int operator()(const HostCall& call) const {
-    call.function(call.argument);
-    return kSuccess;
+    return call_host([&] { call.function(call.argument); });
   }
   int operator()(const RecordWork& work) const {
+    std::lock_guard lock(handles().mutex);  // another thread may ask for its time
     work.event->recorded = true;
     work.event->at = std::chrono::steady_clock::now();
     return kSuccess;

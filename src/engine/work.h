@@ -2,7 +2,10 @@
 // What can a stream be asked to do? Each kind of work as data, so that it can run now or become a node of a graph.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <variant>
@@ -58,6 +61,23 @@ constexpr const char* kGraphMemory = "memory of a graph";
 int make_allocate_work(const AllocationNode& node, AllocateWork* out);
 // The kernel's arguments copied; an error when the kernel is unknown or cannot run here.
 int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out);
+
+// A function of the program in a stream. What it throws becomes a fault of the device, as a kernel's: the exception
+// cannot reach the program, for on a GPU another thread would have called the function.
+int fail_for_host_function(const char* what) noexcept;
+template <class Function>
+int call_host(Function function) {
+  try {
+    function();
+    return 0;
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread is being cancelled
+  } catch (const std::exception& error) {
+    return fail_for_host_function(error.what());
+  } catch (...) {
+    return fail_for_host_function("not a std::exception");
+  }
+}
 
 // Runs it to its end. A fault of a kernel is kept for the next call that waits.
 int perform(const Work& work);

@@ -42,8 +42,8 @@ class BodyReader {
       if (scopes_.depth() >= kMaxNesting) return cursor_.fail("braces nest too deeply");
       cursor_.take();
       scopes_.open();
-      view_scopes_.push_back({{body_.instructions.size(), body_.registers.size(), body_.variables.size(),
-                               body_.labels.size()}});
+      view_scopes_.push_back(
+          {{body_.instructions.size(), body_.registers.size(), body_.variables.size(), body_.labels.size()}});
       return true;
     }
     if (token.is('}')) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/device_properties.h"
+#include "fatbin.h"
 #include "kiln/engine_abi.h"
 
 extern "C" const KilnEngine* kiln_engine(uint32_t);
@@ -17,32 +18,6 @@ extern "C" const KilnEngine* kiln_engine(uint32_t);
 namespace {
 
 using testing::HasSubstr;
-
-// A fat binary as nvcc makes it, with the PTX not packed.
-struct Fatbin {
-  std::vector<std::byte> container;
-  struct {
-    uint32_t magic = 0x466243B1, version = 1;
-    const void* container = nullptr;
-    const void* names = nullptr;
-  } wrapper;
-
-  explicit Fatbin(const std::string& text) {
-    auto put = [&](size_t at, auto value) { std::memcpy(container.data() + at, &value, sizeof value); };
-    uint64_t payload = (text.size() + 1 + 7) / 8 * 8;
-    container.resize(16 + 64 + payload);
-    put(0, uint32_t{0xBA55ED50});
-    put(4, uint16_t{1});
-    put(6, uint16_t{16});
-    put(8, uint64_t{64 + payload});
-    put(16, uint16_t{1});
-    put(20, uint32_t{64});
-    put(24, payload);
-    put(16 + 0x1c, uint32_t{90});
-    std::memcpy(container.data() + 80, text.data(), text.size());
-    wrapper.container = container.data();
-  }
-};
 
 const char* const kText = R"(.version 9.0
 .target sm_90
@@ -61,12 +36,23 @@ const char* const kText = R"(.version 9.0
   st.global.u32 [%rd2], %r3;
   END: ret;
 }
+.visible .entry count(.param .u64 p)
+{
+  .reg .b64 %rd<4>; .reg .b32 %r<5>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r1, %r2, %r3;
+  mad.wide.u32 %rd2, %r4, 4, %rd1;
+  st.global.u32 [%rd2], %r4;
+  ret;
+}
 )";
 
 class Abi : public testing::Test {
  protected:
   Abi() : fatbin(kText), image(engine->register_image(&fatbin.wrapper)) {
     engine->register_function(image, &key, "twice");
+    engine->register_function(image, &count_key, "count");
     engine->register_function(image, &missing_key, "thrice");
     engine->register_variable(image, &variable_key, "counter", 4, 0);
   }
@@ -96,7 +82,7 @@ class Abi : public testing::Test {
   const KilnEngine* engine = kiln_engine(KILN_ENGINE_ABI_VERSION);
   Fatbin fatbin;
   void* image;
-  int key = 0, missing_key = 0, variable_key = 0;
+  int key = 0, count_key = 0, missing_key = 0, variable_key = 0;
 };
 
 TEST(AbiVersion, OtherVersionsAreRefused) { EXPECT_EQ(kiln_engine(KILN_ENGINE_ABI_VERSION + 1), nullptr); }
@@ -194,14 +180,13 @@ TEST_F(Abi, StreamsAndEvents) {
 TEST_F(Abi, UnknownRuntimeFunctionIsNull) { EXPECT_EQ(engine->runtime_function("cudaFrobnicate"), nullptr); }
 
 TEST_F(Abi, WorksInTheChildOfAFork) {
-  std::vector<uint32_t> data(64 * 4096, 1);
+  std::vector<uint32_t> data(64 * 512, 1);
   auto run_many = [&] {
     uint32_t* p = data.data();
-    uint32_t n = 64;
-    void* arguments[] = {&p, &n};
+    void* arguments[] = {&p};
     KilnRegion region{data.data(), data.size() * 4, "x", 1};
     KilnEngineLaunch what{};
-    what.host_function = &key;
+    what.host_function = &count_key;
     what.grid = {512, 1, 1};
     what.block = {64, 1, 1};
     what.arguments = arguments;
