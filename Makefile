@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean format test tidy wheel \
-  fuzz test-long test-programs-asan test-staleness test-storm \
+  fuzz test-limits test-long test-programs-asan test-staleness test-storm test-tsan \
   test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars inspect-bars instructions-bars
 
@@ -21,10 +21,12 @@ help:
 	@echo
 	@echo "Long tests; \`make test\` runs a sample of each"
 	@echo "make fuzz                 every fuzzer for MINUTES (30) under ASan and UBSan"
+	@echo "make test-limits          200 runs each under limits of memory, files and threads"
 	@echo "make test-long            all of this group, one after the other, whatever fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
+	@echo "make test-tsan            the units of engine, build and measure under TSan"
 	@echo
 	@echo "Tests with other versions and machines"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
@@ -60,7 +62,7 @@ test:
 	@tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-programs-asan test-staleness test-storm
+LONG := fuzz test-limits test-programs-asan test-staleness test-storm test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -115,6 +117,16 @@ test-storm:
 	@tools/bootstrap build
 	@tools/build release
 	@source build/environment && python3 tests/build/storm.py build/release/stage/kiln/bin/kiln
+
+test-limits:
+	@tools/bootstrap build
+	@tools/build release
+	@python3 tests/programs/limits.py build/release/stage/kiln/bin/kiln --write docs/results/limits.md
+
+test-tsan:
+	@tools/bootstrap build
+	@tools/build tsan
+	@ctest --preset tsan -R '^unit[.]' --no-tests=error
 
 test-programs-asan:
 	@tools/bootstrap build

@@ -27,7 +27,8 @@ def pytest(junit: Path, *paths: str) -> list[str]:
 
 
 def all_steps() -> list[Step]:
-    release, units, asan = "build release", "units, golden, layers, hygiene", "build asan"
+    release, units = "build release", "units, golden, layers, hygiene"
+    asan, tsan = "build asan", "build tsan"
     results = BUILD / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     stage = BUILD / "release/stage"
@@ -51,6 +52,15 @@ def all_steps() -> list[Step]:
         Step("clang-tidy on changed files", ["tools/tidy", "--changed"], 900, None, [release], beside=units),
         # The compiler takes what the Python tests leave.
         Step(asan, ["tools/build", "asan"], 1200, beside=units),
+        # The rest is `make test-tsan`.
+        Step(tsan, ["tools/build", "tsan", "test_engine"], 1200, beside=units),
+        Step(
+            "units of the engine under tsan",
+            ctest("tsan", results / "tsan.xml", "-R", "^unit[.]engine$"),
+            900,
+            results / "tsan.xml",
+            [tsan],
+        ),
         # Leaks are reported by the units themselves; the fuzzers stop after their bound.
         Step(
             "units and fuzz under asan, ubsan",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does Ctrl-C end a program whose kernel never does?
+"""Do Ctrl-C and SIGTERM end a program whose kernel never does?
 
   test_interrupt.py KILN
 """
@@ -37,7 +37,7 @@ def as_a_terminal_starts_it() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test may have been started with it ignored
 
 
-def main(kiln: str) -> int:
+def ends_by(kiln: str, number: signal.Signals) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "endless.cu"
         source.write_text(ENDLESS)
@@ -48,21 +48,25 @@ def main(kiln: str) -> int:
         assert process.stdout
         if (line := process.stdout.readline()) != "started\n":
             print(f"the program did not start: {line}")
-            return 1
+            return False
         time.sleep(1)  # long enough to be in the kernel
         if process.poll() is not None:
             print(f"the program ended by itself with {process.returncode}")
-            return 1
-        process.send_signal(signal.SIGINT)
+            return False
+        process.send_signal(number)
         try:
             code = process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            print(f"the program runs {LIMIT_S} s after SIGINT")
-            return 1
-    if code != -signal.SIGINT:
-        print(f"the program ended with {code}, not with {-signal.SIGINT}")
-    return code != -signal.SIGINT
+            print(f"the program runs {LIMIT_S} s after {number.name}")
+            return False
+    if code != -number:
+        print(f"the program ended with {code}, not with {-number}")
+    return code == -number
+
+
+def main(kiln: str) -> int:
+    return not all([ends_by(kiln, signal.SIGINT), ends_by(kiln, signal.SIGTERM)])
 
 
 if __name__ == "__main__":

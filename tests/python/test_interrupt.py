@@ -39,10 +39,10 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[str, str]:
     """A kernel must be running by then; one that has not begun yet ends as well."""
     time.sleep(1.5)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     try:
         return process.communicate(timeout=120)
     finally:
@@ -56,6 +56,14 @@ def test_python_raises_keyboard_interrupt_from_the_call(command, sources):
     out, err = interrupt(process)
     assert out == "interrupted\nthe next call ends\n", err
     assert process.returncode == 0
+
+
+def test_sigterm_ends_python(command, sources):
+    process = start([sys.executable, "-c", PROGRAM, str(sources / "endless.cu")])
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n", process.communicate()[1]
+    interrupt(process, signal.SIGTERM)
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_kiln_call_ends(command, sources):
