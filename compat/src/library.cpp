@@ -11,6 +11,7 @@
 #include "dynamic.h"
 #include "front.h"
 #include "invoke.h"
+#include "text.h"
 #include "torch.h"
 
 namespace kiln::compat {
@@ -399,6 +400,7 @@ OpLibrary* open_library(const char* kind, const char* ns, const char* key, const
 }
 
 void define_op(OpLibrary* library, const char* schema) {
+  const kiln::detail::CLocale locale;
   if (!shim().define(library->handle, schema)) return;
   throw std::runtime_error(c10::str(
       "error: cannot define an op (", library->file, ":", library->line, ")\n  why: torch refused the schema ", schema,

@@ -2,7 +2,6 @@
 // What do torch's checks and errors say? Its own texts, word by word: sources and tests compare them.
 #include <kiln/compat/dispatch.h>
 #include <kiln/compat/tensor.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <stdexcept>
 
 #include "convert.h"
+#include "text.h"
 
 namespace c10 {
 inline namespace kc {
@@ -157,11 +157,9 @@ Message& Message::put(long long value) { return put(std::to_string(value)); }
 Message& Message::put(unsigned long long value) { return put(std::to_string(value)); }
 Message& Message::put(double value) {
   // As a stream of the "C" locale writes it, whatever locale the process has set.
-  static const locale_t kept = newlocale(LC_ALL_MASK, "C", nullptr);
+  const kiln::detail::CLocale locale;
   char buffer[32];
-  const locale_t before = uselocale(kept);
   snprintf(buffer, sizeof buffer, "%g", value);
-  uselocale(before);
   return put(buffer);
 }
 Message& Message::put(const void* value) {

@@ -68,11 +68,12 @@ locale_t c_locale() {
 double read_real(const char* text, char** end) { return strtod_l(text, end, c_locale()); }
 
 Text& Text::add_real(double value) {
-  const locale_t before = uselocale(c_locale());
-  addf("%g", value);
-  uselocale(before);
-  return *this;
+  const CLocale locale;
+  return addf("%g", value);
 }
+
+CLocale::CLocale() : before_(uselocale(c_locale())) {}
+CLocale::~CLocale() { uselocale(static_cast<locale_t>(before_)); }
 
 Text& Text::add_sizes(const int64_t* values, size_t count) {
   add("[");

@@ -35,6 +35,19 @@ class Text {
 // strtod with a decimal point, whatever the locale of the process.
 double read_real(const char* text, char** end);
 
+// What runs in this thread while it lives sees the "C" locale: torch reads the defaults of a schema by std::stod, and
+// takes 1.5 for 1 where a comma is wanted.
+class CLocale {
+ public:
+  CLocale();
+  ~CLocale();
+  CLocale(const CLocale&) = delete;
+  CLocale& operator=(const CLocale&) = delete;
+
+ private:
+  void* before_;
+};
+
 const char* dtype_name(Dtype);              // "f32"; "dtype 99" for a number that is none
 void add_device(Text&, Device);             // "cuda:0", "cpu"
 [[noreturn]] void throw_text(Text&& text);  // as the exception that crosses into torch

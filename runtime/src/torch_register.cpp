@@ -100,6 +100,7 @@ bool register_all(Bridge& b, const char* const* defined, Text& why) {
   static const char* const kKeys[3] = {"CPU", "CUDA", "CompositeExplicitAutograd"};
   if (!b.definitions && t.init_fragment(all.library, "kiln", 0, &b.definitions))
     return refused(why, "open the namespace", "");
+  const CLocale locale;
   for (uint32_t i = 0; i < all.count; i++)
     if (!defined[i] && t.define(b.definitions, all.infos[i].schema)) return refused(why, "define", all.infos[i].name);
   for (uint32_t i = 0; i < all.count; i++) {

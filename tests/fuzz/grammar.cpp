@@ -156,13 +156,20 @@ class BodyWriter {
 
   std::string instruction() {
     if (recipes_.all().empty()) return "";
-    const Recipe& recipe = choices_.of(recipes_.all());
+    const Recipe* chosen = &choices_.of(recipes_.all());
+    // What waits for others waits for ever in most texts, and the engine notices that by the clock.
+    if (waits(*chosen->instruction) && !choices_.once_in(16)) chosen = &recipes_.all().front();
+    const Recipe& recipe = *chosen;
     const ptx::Instruction& ins = *recipe.instruction;
     std::string text;
     if (choices_.once_in(6)) text += fmt::format("@{}%pred_{} ", choices_.once_in(2) ? "!" : "", choices_.below(3));
     text += std::string(ins.mnemonic) + modifiers(ins, ptx::forms()[recipe.form]);
     for (size_t i = 0; i < ins.operands.size(); ++i) text += (i ? ", " : " ") + operand(ins.operands[i], *recipe.body);
     return text + ";\n";
+  }
+
+  static bool waits(const ptx::Instruction& ins) {
+    return ins.mnemonic == "bar" || ins.mnemonic == "barrier" || ins.has("try_wait") || ins.has("test_wait");
   }
 
   // Mostly as in the recipe; now and then others that the form allows.

@@ -15,4 +15,4 @@ kiln::Tensor scale(const kiln::Tensor& x, double alpha, kiln::Span<const double>
   return y;
 }
 
-KILN_OP(scale, "x, alpha=1.5, weights=[0.5, 2.25]")
+KILN_OP(scale, "x, alpha=1.5, weights=[0.5, 2.25]").fake("x.dtype[*x.shape]");
