@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do torch's checks and errors say? Its own texts, word by word: sources and tests compare them.
+#include "text.h"
+
 #include <kiln/compat/dispatch.h>
 #include <kiln/compat/tensor.h>
 #include <stdio.h>
@@ -9,7 +11,6 @@
 #include <stdexcept>
 
 #include "convert.h"
-#include "text.h"
 
 namespace c10 {
 inline namespace kc {
