@@ -12,7 +12,7 @@ struct ReadLimit {
   bool own_only = false;  // refuse what another user (save root) owns or may write to
 };
 
-// A regular file whose last part is no link, of at most so many bytes. Pipes and devices are not opened, so that
+// A regular file whose last part is not a link, of at most max_bytes. Pipes and devices are not opened, so that
 // nothing waits and nothing is set off.
 Result<std::string> read_limited(const Files& files, const fs::path& path, const ReadLimit& limit);
 // The first bytes of such a file, fewer where it has no more.

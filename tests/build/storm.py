@@ -81,7 +81,7 @@ class Project:
 
 
 def values(count: int) -> tuple[int, int]:
-    """What the host returns and the kernel stores after so many edits."""
+    """What the host returns and the kernel stores after this many edits."""
     return (count + 1) // 2 % HOST_VALUES, count // 2 % DEVICE_VALUES
 
 

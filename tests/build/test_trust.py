@@ -378,7 +378,7 @@ class Limits(Cached):
         elif done.returncode != 127:
             self.assertIn("error: ", done.stderr, limit)
             self.assertNotIn("kiln met a state it does not know", done.stderr, limit)
-        # What was left behind is no hindrance.
+        # What was left behind is not in the way.
         self.assertEqual(self.value_in(self.told()[0]["library"]), 1)
         return done.returncode
 
