@@ -4,9 +4,9 @@
 
     storm.py KILN [--seconds 600] [--processes 20] [--projects 5] [--seed 0]
 
-The processes share the projects (a folder of builds each) and one cache. An edit changes the header or the source of a
-project and counts up; a build that began at count a and ended at count b must give a host value and device code that one
-of the counts from a to b had. A build must not fail either, and a library must load. Ends with one line:
+The processes share the projects (a folder of builds each) and one cache. An edit changes the header or the
+source of a project and counts up; a build that began at count a and ended at count b must give a host value
+and device code that one of the counts from a to b had. A build must not fail either, and a library must load. Ends with one line:
 processes, builds, kills, clears, wrong; exit status 1 for anything wrong or failed.
 """
 
@@ -136,8 +136,9 @@ class Worker:
         before, begun = project.count(), time.monotonic()
         try:
             done = subprocess.run(
-                self.line(), cwd=project.folder, env=self.environment, capture_output=True, text=True, timeout=SLOWEST_BUILD_S
-            )
+                self.line(), cwd=project.folder, env=self.environment, capture_output=True, text=True,
+                timeout=SLOWEST_BUILD_S,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             self.complain("failed", f"a build in {project.folder.name} hangs")
             return
@@ -167,11 +168,13 @@ class Worker:
             held.unlink()
         allowed = [values(count) for count in range(before, after + 1)]
         if host not in {1000 + h for h, _ in allowed} or device not in {2000 + d for _, d in allowed}:
-            self.complain("wrong", f"{project.folder.name}, edits {before} to {after}: {host} and {device}, not {allowed}")
+            where = f"{project.folder.name}, edits {before} to {after}"
+            self.complain("wrong", f"{where}: {host} and {device}, not {allowed}")
         self.tally["loads"] += 1
 
     def device_value(self, library: Path) -> int:
-        done = subprocess.run([self.kiln, "inspect", str(library), "--ptx"], env=self.environment, capture_output=True, text=True)
+        line = [self.kiln, "inspect", str(library), "--ptx"]
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True)
         found = set(re.findall(r"\b20\d\d\b", done.stdout))
         return int(found.pop()) if len(found) == 1 else -1
 
@@ -217,9 +220,8 @@ def main() -> int:
         for number in range(given.projects):
             Project(top / f"p{number}").make()
         tallies: multiprocessing.Queue = multiprocessing.Queue()
-        running = [
-            multiprocessing.Process(target=work, args=(given, top, number, tallies)) for number in range(given.processes)
-        ]
+        numbers = range(given.processes)
+        running = [multiprocessing.Process(target=work, args=(given, top, number, tallies)) for number in numbers]
         for process in running:
             process.start()
         for _ in running:

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who else can put something into a build, or keep it from its end? Other users, shared places, servers, limits of the system.
+"""Who else can put something into a build, or keep it from its end?
+
+Other users, shared places, servers, limits of the system.
 
     test_trust.py KILN [unittest's arguments]
 
-nvcc is the script of tests/golden/survival.py. What needs root, a second user or a namespace is skipped by name elsewhere.
+nvcc is the script of tests/golden/survival.py. What needs root, a second user or a namespace is skipped
+by name elsewhere.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class Cached(Build):
 
     def told(self, umask: int = 0o022, script: str = "") -> tuple[dict, str]:
         """What `kiln build` says under an umask, or with a command before its own."""
-        line = ["sh", "-c", f'umask {umask:03o}; {script} exec "$@"', "sh", str(KILN), "build", str(self.source), "--json"]
+        words = [str(KILN), "build", str(self.source), "--json"]
+        line = ["sh", "-c", f'umask {umask:03o}; {script} exec "$@"', "sh", *words]
         done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120, errors="replace")
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout), done.stderr
@@ -122,8 +126,8 @@ class OtherUsers(Cached):
     def test_a_second_user_cannot_plant_anything(self) -> None:
         self.told(0o000)
         key = self.entries()[0]
-        for line in (["touch", str(key)], ["touch", str(key.parent / "x")], ["touch", str(self.store / "entries/x")],
-                     ["touch", str(self.store / "lock")], ["rm", "-f", str(key)], ["touch", str(self.top / "cache/kiln/x")]):  # fmt: skip
+        places = [key, key.parent / "x", self.store / "entries/x", self.store / "lock", self.top / "cache/kiln/x"]
+        for line in [["touch", str(place)] for place in places] + [["rm", "-f", str(key)]]:
             done = self.as_nobody(*line)
             self.assertNotEqual(done.returncode, 0, line)
             self.assertIn("Permission denied", done.stderr)
@@ -138,9 +142,8 @@ class OtherUsers(Cached):
             self.as_nobody("true")
             shutil.rmtree(entry.parent, ignore_errors=True)
             script = f"mkdir -p {entry.parent} && cat > {entry}"
-            subprocess.run(
-                ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "sh", "-c", script], input=content, check=True
-            )
+            nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+            subprocess.run([*nobody, "sh", "-c", script], input=content, check=True)
         (self.store / "entries").chmod(0o755)  # closed too late
         self.forget_build()
         built, err = self.told()
@@ -333,7 +336,8 @@ class SharedPlaces(Cached):
         hosts = self.write("nsswitch.conf", "hosts: dns\n")
         self.environment |= {"KILN_CACHE_REMOTE": "redis://cache.example.test", "KILN_CACHE_TIMEOUT": "0.5"}
         script = f"mount --bind {resolv} /etc/resolv.conf && mount --bind {hosts} /etc/nsswitch.conf &&"
-        line = ["unshare", "-m", "sh", "-c", f'{script} exec "$@"', "sh", str(KILN), "build", str(self.source), "--json"]
+        words = [str(KILN), "build", str(self.source), "--json"]
+        line = ["unshare", "-m", "sh", "-c", f'{script} exec "$@"', "sh", *words]
         with silent:
             done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
         if "unshare" in done.stderr or "mount" in done.stderr:
@@ -398,9 +402,8 @@ class Limits(Cached):
         self.environment["XDG_CACHE_HOME"] = str(disk)
         for size in ("4k", "16k", "32k", "64k", "128k", "8m"):
             script = f"mount -t tmpfs -o size={size},mode=700 tmpfs {disk} && exec {KILN} build {self.source} --json"
-            done = subprocess.run(
-                ["unshare", "-m", "-r", "sh", "-c", script], env=self.environment, capture_output=True, text=True, timeout=120
-            )
+            line = ["unshare", "-m", "-r", "sh", "-c", script]
+            done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
             if "unshare" in done.stderr or "mount:" in done.stderr:
                 self.skipTest(f"cannot mount a small disk here: {done.stderr.strip()}")
             self.assertIn(done.returncode, (0, 1, 3), f"{size}: {done.stderr}")

@@ -39,9 +39,8 @@ def folder(tmp_path_factory) -> Path:
     for name, path in names.items():
         text = f'__global__ void k(int* p) {{\n#line 3 "{path}"\n  p[threadIdx.x] = 42;\n}}\n'
         (top / f"{name}.cu").write_text(text)
-        subprocess.run(
-            ["nvcc", "-cubin", "-lineinfo", "-arch=sm_80", f"{name}.cu", "-o", str(project / f"{name}.cubin")], cwd=top, check=True
-        )
+        line = ["nvcc", "-cubin", "-lineinfo", "-arch=sm_80", f"{name}.cu", "-o", str(project / f"{name}.cubin")]
+        subprocess.run(line, cwd=top, check=True)
     return project
 
 
@@ -52,7 +51,9 @@ def inspect(command: Path, folder: Path, *words: str) -> subprocess.CompletedPro
     return done
 
 
-@pytest.mark.parametrize("name", ["secret", "shadow", "link", "env", "pipe", "zero", "zero_link", "huge", "environ", "up"])
+@pytest.mark.parametrize(
+    "name", ["secret", "shadow", "link", "env", "pipe", "zero", "zero_link", "huge", "environ", "up"]
+)
 def test_a_page_has_nothing_that_the_binary_chose(command, folder, tmp_path, name):
     page = tmp_path / "page.html"
     done = inspect(command, folder, f"{name}.cubin", "--html", str(page))
@@ -85,6 +86,7 @@ def test_names_do_not_steer_the_terminal(command, tmp_path):
     name = "a\x1b]0;owned\x07.ptx"
     (tmp_path / name).write_text(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n")
     for words in ([name], [name, "--json"], ["no\x1b[2Jsuch.so"]):
-        done = subprocess.run([str(command), "inspect", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        line = [str(command), "inspect", *words]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert "\x1b" not in done.stdout + done.stderr
         assert "\\x1b" in done.stdout + done.stderr or "\\u001b" in done.stdout

@@ -71,7 +71,8 @@ def test_options_of_a_build_reach_the_builds_of_the_variants(command, tuned):
     after = {o["defines"][0]: o for o in json.loads(done.stdout)["outcomes"]}
     assert after["MODE=0"]["fate"] == "checked"
     assert after["MODE=5"]["fate"] == before["fate"] == "pruned"
-    assert "registers" in before["facts"] and "registers" not in after["MODE=5"]["facts"]
+    assert "registers" in before["facts"]
+    assert "registers" not in after["MODE=5"].get("facts", {})
 
 
 def test_without_a_gpu_nothing_is_timed(tuned):
