@@ -111,12 +111,12 @@ instructions-bars:
 test-staleness:
 	@tools/bootstrap build
 	@tools/build release
-	@source build/environment && python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan $(STALENESS)
+	@source build/environment && python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan --log docs/results/staleness.md $(STALENESS)
 
 test-storm:
 	@tools/bootstrap build
 	@tools/build release
-	@source build/environment && python3 tests/build/storm.py build/release/stage/kiln/bin/kiln
+	@source build/environment && python3 tests/build/storm.py build/release/stage/kiln/bin/kiln --log docs/results/storm.md
 
 test-limits:
 	@tools/bootstrap build

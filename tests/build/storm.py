@@ -210,6 +210,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=20)
     parser.add_argument("--projects", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--log", type=Path, help="write the counts there, as Markdown")
     given = parser.parse_args()
     if not shutil.which("nvcc", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin:{os.environ['PATH']}"):
         print("skipped: no nvcc")
@@ -229,11 +230,18 @@ def main() -> int:
         for process in running:
             process.join()
     steps = ", ".join(f"{count} {kind[6:]}" for kind, count in sorted(tally.items()) if kind.startswith("steps "))
-    print(f"{tally['edits']} edits, {tally['loads']} loads, {tally['removed']} libraries gone before; steps: {steps}")
-    print(
+    counts = [
+        f"{tally['edits']} edits, {tally['loads']} loads, {tally['removed']} libraries gone before; steps: {steps}",
         f"{given.processes} processes, {tally['builds']} builds, {tally['kills']} kills, {tally['clears']} clears, "
-        f"{tally['failed']} failed, {tally['wrong']} wrong"
-    )
+        f"{tally['failed']} failed, {tally['wrong']} wrong",
+    ]
+    print("\n".join(counts))
+    if given.log:
+        given.log.write_text(
+            "# A storm of builds\n\nProcesses that edit, build, load, clear the cache and get killed, in a few shared projects.\n\n"
+            f"`tests/build/storm.py KILN --seconds {given.seconds:g} --seed {given.seed}`, {os.uname().machine}, "
+            f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}.\n\n" + "\n".join(f"- {line}" for line in counts) + "\n"
+        )
     return 1 if tally["wrong"] or tally["failed"] or not tally["loads"] else 0
 
 
