@@ -29,8 +29,8 @@ bool others_may_write(const struct stat& s) {
   return (s.st_mode & 0022) != 0 || (s.st_uid != ::geteuid() && s.st_uid != 0);
 }
 
-// A descriptor of a regular file that is not a link, or why there is none. Looked at before it is opened, because opening
-// a device can have effects; again afterwards, because it may be another one by then.
+// A descriptor of a regular file that is not a link, or why there is none. Looked at before it is opened, because
+// opening a device can have effects; again afterwards, because it may be another one by then.
 Result<Opened> open_regular(const fs::path& path) {
   const auto refused = [&](const struct stat& s) {
     const char* why = S_ISLNK(s.st_mode)   ? "it is a link"

@@ -30,7 +30,8 @@ TEST(Decoding, AChainOfCallsHasALimit) {
   std::string text = ".func f0() { ret; }\n";
   for (int i = 1; i < 5000; ++i)
     text += ".func f" + std::to_string(i) + "() { call f" + std::to_string(i - 1) + "; ret; }\n";
-  Session session(module_text(text + ".visible .entry k() { call f4999; ret; }\n.visible .entry near() { call f99; ret; }\n"));
+  Session session(
+      module_text(text + ".visible .entry k() { call f4999; ret; }\n.visible .entry near() { call f99; ret; }\n"));
   ASSERT_EQ(session.load_error, "");
   auto deep = session.image.kernel("k");
   ASSERT_FALSE(static_cast<bool>(deep));
