@@ -22,7 +22,7 @@ Text::Text(Text&& other) noexcept : data_(other.data_), size_(other.size_), room
 Text::~Text() { free(data_); }
 
 void Text::reserve(size_t more) {
-  if (size_ + more + 1 <= room_) return;
+  if (data_ && size_ + more < room_) return;
   room_ = 2 * room_ + more + 64;
   char* wider = static_cast<char*>(realloc(data_, room_));
   if (!wider) abort();  // no memory for a message: nothing sensible is left to do

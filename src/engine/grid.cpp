@@ -44,7 +44,10 @@ void Worker::drop_all() noexcept {
   spare_blocks_.clear();
   pools_.clear();
   last_pool_ = 0;
-  while (made_) destroy(made_);
+  while (Frame* first = made_) {
+    first->previous_made = nullptr;  // nothing is before the first; the analyser does not know it
+    destroy(first);
+  }
 }
 
 Worker::Pool& Worker::pool_of(const Program& program) {
