@@ -135,7 +135,7 @@ def bench(
     if unknown:
         raise KilnError(f"kiln.bench has no option '{unknown[0]}'", f"the options are {', '.join(_OPTIONS)}")
     call = Call.of(function, args, kwargs)
-    contenders = {name or _name_of(function): function, **_peers(against)}
+    contenders = _contenders(name or _name_of(function), function, against)
     device = call.device if call.device is not None else _device_of(function, args, kwargs)
     given = dict(options or {})
     sets = given.pop("rotations", None)
@@ -170,17 +170,23 @@ def _name_of(function: Callable[..., Any]) -> str:
     return text.rsplit(".", 1)[-1] if type(function).__name__ == "Op" else text
 
 
-def _peers(against: Peers) -> dict[str, Callable[..., Any]]:
-    if against is None:
-        return {}
-    if isinstance(against, Mapping):
-        return dict(against)
-    found: dict[str, Callable[..., Any]] = {}
-    for one in against if isinstance(against, (list, tuple)) else [against]:
-        function = named(one) if isinstance(one, str) else one
-        label = one if isinstance(one, str) else _peer_name(one)
-        found[label if label not in found else f"{label} ({len(found) + 1})"] = function
+def _contenders(name: str, function: Callable[..., Any], against: Peers) -> dict[str, Callable[..., Any]]:
+    """Each under a name of its own: two builds of one op have the same one, and none may take the other's place."""
+    found = {name: function}
+    for label, peer in _peers(against):
+        if label in found and type(peer).__name__ == "Op":
+            label = str(peer)
+        found[label if label not in found else f"{label} ({len(found) + 1})"] = peer
     return found
+
+
+def _peers(against: Peers) -> list[tuple[str, Callable[..., Any]]]:
+    if against is None:
+        return []
+    if isinstance(against, Mapping):
+        return list(against.items())
+    listed = against if isinstance(against, (list, tuple)) else [against]
+    return [(one, named(one)) if isinstance(one, str) else (_peer_name(one), one) for one in listed]
 
 
 def _peer_name(function: Callable[..., Any]) -> str:

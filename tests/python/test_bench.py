@@ -194,3 +194,21 @@ def test_unknown_names_are_told():
         kiln.bench(torch.add, *pair(), options={"patience": 1})
     with pytest.raises(kiln.KilnError, match=r"cannot compare with 'torch\.ad'"):
         kiln.bench(torch.add, *pair(), against="torch.ad")
+
+
+def test_contenders_of_one_name_are_both_timed_and_compared():
+    def add(a, b):
+        return a + b
+
+    right = add
+
+    def add(a, b):  # noqa: F811  the same name on purpose
+        return a - b
+
+    x, y = pair()
+    with pytest.raises(kiln.KilnError) as caught:
+        quick(right, x, y, against=add)
+    assert caught.value.trap == "wrong result"
+    result = quick(right, x, y, against={"add": right})
+    assert [one["name"] for one in result.json["contenders"]] == ["add", "add (2)"]
+    assert "not checked" not in result.traps()
