@@ -318,8 +318,8 @@ class BodyReader {
   // `.b2` and `.h0` behind a register.
   bool part(uint8_t* out) {
     constexpr std::string_view kParts[] = {"b0", "b1", "b2", "b3", "h0", "h1"};
-    for (uint8_t i = 0; i < std::size(kParts); ++i) {
-      if (cursor_.accept_dotted(kParts[i])) *out = i + 1;
+    for (size_t i = 0; i < std::size(kParts); ++i) {
+      if (cursor_.accept_dotted(kParts[i])) *out = static_cast<uint8_t>(i + 1);
     }
     return *out != 0 || cursor_.fail("wanted .b0 to .b3, .h0 or .h1 behind a register");
   }
