@@ -64,6 +64,8 @@ def start(step: Step, log: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             env=os.environ | step.environment,
             start_new_session=True,
+            # A shell that starts this in the background has Ctrl-C ignored, and every program inherits it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
 

@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 TINY = ("--cuda-flag=-Xcompiler=-D__COMMON_FUNCTIONS_H__", f"--cuda-flag=-I{HERE / 'tiny'}")
 TABLE = HERE.parents[1] / "src/build/variables.def"
 GUIDE = HERE.parents[1] / "docs/guide/cache.md"
-# They start the tools; what they read themselves is no part of a result.
+# They start the tools; what they read themselves never reaches a result.
 NOT_TOOLS = {"kiln", "ninja", "sh", "dash", "bash", "env", "strace"}
 
 EXPORT = 'extern "C" __attribute__((visibility("default")))'

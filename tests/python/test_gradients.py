@@ -6,6 +6,7 @@ from __future__ import annotations
 import kiln
 import pytest
 import torch
+from kiln._no_backward import refuse_traced_gradients
 from torch.nn import functional
 
 ROOT_HALF, ROOT_TWO_PI = 0.5**0.5, (2 * torch.pi) ** 0.5
@@ -25,6 +26,8 @@ def smooth(command, sources):
 def forget(op: kiln.Op) -> None:
     for overload in op._kiln_overloads():
         op._kiln_replace("autograd", overload)
+        if not overload._schema.is_mutable:
+            refuse_traced_gradients(overload)
     op._kiln_backward.clear()
     op._kiln_setup.clear()
     op._kiln_reference = None

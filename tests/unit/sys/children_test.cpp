@@ -86,7 +86,7 @@ TEST(Children, TheWaitEndsInTime) {
   EXPECT_TRUE(children.wait(0.05).empty());
 }
 
-// Told by its number through a pipe: between fork and exec nothing that takes a lock may be called.
+// Reported as a number through a pipe: between fork and exec nothing that takes a lock may be called.
 TEST(Children, WhatCannotBecomeItsProgramIsAnErrorOfTheStart) {
   Children children;
   ChildSpec spec = shell("true");
