@@ -191,15 +191,18 @@ def count_all(stage: Stage, calls: int, parts: list[str]) -> dict[str, float]:
 # ---- timing ------------------------------------------------------------------------------------
 
 
-def seconds_of_call(stage: Stage, way: str) -> float:
-    libraries = libraries_of(stage)
+def seconds_of_calls(stage: Stage) -> dict[str, float]:
+    """Of one call each way, in one process."""
     done = subprocess.run(
-        [python(), str(SOURCES.parent / "calls.py"), "host", *libraries[:2]],
-        env=stage.environment(stage.scratch / "warm"), capture_output=True, text=True,
-    )  # fmt: skip
+        [python(), str(SOURCES.parent / "calls.py"), "host", *libraries_of(stage)[:2]],
+        env=stage.environment(stage.scratch / "warm"),
+        capture_output=True,
+        text=True,
+    )
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
-    return median(json.loads(done.stdout.splitlines()[-1])[way])
+    samples = json.loads(done.stdout.splitlines()[-1])
+    return {CALLS[0]: median(samples["torch.ops"]), CALLS[1]: median(samples["kiln"])}
 
 
 def seconds_of_cold(stage: Stage) -> float:
@@ -215,18 +218,15 @@ def seconds_of_no_change(stage: Stage) -> float:
 
 
 def timed(stages: list[Stage], pairs: int) -> Times:
-    ways = {
-        CALLS[0]: lambda stage: seconds_of_call(stage, "torch.ops"),
-        CALLS[1]: lambda stage: seconds_of_call(stage, "kiln"),
-        NO_CHANGE: seconds_of_no_change,
-        "cold `kiln build`": seconds_of_cold,
-    }
-    return {
-        what: in_turns(
-            {stage.name: lambda stage=stage, way=way: way(stage) for stage in stages}, pairs
-        )
-        for what, way in ways.items()
-    }
+    found: Times = {way: {stage.name: [] for stage in stages} for way in CALLS[:2]}
+    for _ in range(pairs):
+        for stage in stages:
+            for way, seconds in seconds_of_calls(stage).items():
+                found[way][stage.name].append(seconds)
+    for what, way in ((NO_CHANGE, seconds_of_no_change), ("cold `kiln build`", seconds_of_cold)):
+        ways = {stage.name: lambda stage=stage, way=way: way(stage) for stage in stages}
+        found[what] = in_turns(ways, pairs)
+    return found
 
 
 # ---- what is shown -----------------------------------------------------------------------------
