@@ -25,7 +25,8 @@ bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
   }
   if (!warp.converged(op, any)) return false;
   if (any == all) {
-    f(any & warp.mask);
+    // A mask that names none of the lanes that run this is undefined in PTX: their registers stay as they are.
+    if (const uint32_t group = any & warp.mask) f(group);
     return true;
   }
   for (uint32_t rest = warp.mask; rest;) {

@@ -75,6 +75,9 @@ bool use_everything() {
 }
 
 TEST(Fork, ChildrenUseTheEngineWhileOtherThreadsDo) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "ASan's allocator of GCC 12 holds its locks across a fork: a child waits for them for ever";
+#endif
   setenv("KILN_ENGINE_THREADS", "3", 1);
   std::atomic<bool> stop{false};
   std::atomic<int> bad{0};

@@ -170,7 +170,9 @@ TEST(ViewCheck, SaysWhatItKnowsOfOtherData) {
     session.regions.push_back({reinterpret_cast<void*>(0x7000), 0, "empty", true});
     void* own = session.heap.allocate(4000, AllocationKind::Device);
     const uint64_t pointers[] = {reinterpret_cast<uint64_t>(made.data()), reinterpret_cast<uint64_t>(own), 0x7000, 0};
-    return session.launch("k", kWarp, pointers[(more + ...)], uint64_t{4}).text;
+    std::string said = session.launch("k", kWarp, pointers[(more + ...)], uint64_t{4}).text;
+    session.heap.release(own);
+    return said;
   };
   EXPECT_THAT(text("mov.u64 %rd4, %rd1;", 0), HasSubstr("in dimension 1 of a tensor made by the op\n"));
   EXPECT_THAT(text("add.s64 %rd4, %rd1, 16;", 1), HasSubstr(", in the allocation at 0x"));
