@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a test take memory and threads away from the engine? operator new and pthread_create of this test program
-// fail when they are told to.
+// fail on request.
 #pragma once
 
 #include <cstdint>
