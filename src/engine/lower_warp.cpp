@@ -55,6 +55,21 @@ struct Shuffle {
   Direction direction;
 };
 
+// Before the clamp: may lie outside of the lane's segment, or below lane 0.
+int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t least, uint32_t segment) {
+  switch (direction) {
+    case kUp:
+      return int64_t{lane} - by;
+    case kDown:
+      return int64_t{lane} + by;
+    case kButterfly:
+      return lane ^ by;
+    case kIndex:
+      break;
+  }
+  return least | (by & ~segment);
+}
+
 const Op* run_shuffle(Warp& warp, const Op* op) {
   const Shuffle& s = *static_cast<const Shuffle*>(op->data);
   if (!for_each_group(warp, op, s.members, [](uint32_t) {})) return nullptr;
@@ -65,28 +80,9 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     uint32_t b = by[lane] & 31, c = clamp[lane] & 31, segment = clamp[lane] >> 8 & 31;
     uint32_t most = (lane & segment) | (c & ~segment), least = lane & segment;
-    int64_t from = lane;
-    bool good = true;
-    switch (s.direction) {
-      case kUp:
-        from = int64_t{lane} - b;
-        good = from >= int64_t{most};
-        break;
-      case kDown:
-        from = lane + b;
-        good = from <= int64_t{most};
-        break;
-      case kButterfly:
-        from = lane ^ b;
-        good = from <= int64_t{most};
-        break;
-      case kIndex:
-        from = least | (b & ~segment);
-        good = from <= int64_t{most};
-        break;
-    }
-    if (!good) from = lane;
-    result[lane] = value[from & 31];
+    const int64_t from = source_lane(s.direction, lane, b, least, segment);
+    const bool good = s.direction == kUp ? from >= int64_t{most} : from <= int64_t{most};
+    result[lane] = value[good ? from & 31 : lane];
     in_range |= good ? 1u << lane : 0;
   }
   warp.put(op->d, result);
