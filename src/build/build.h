@@ -2,7 +2,8 @@
 // How does a request become a library or a program on the disk?
 #pragma once
 
-#include "build/request.h"
+#include "build/run/outcome.h"
+#include "build/plan/request.h"
 
 namespace kiln::build {
 

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "base/json.h"
-#include "build/request.h"
+#include "build/run/outcome.h"
+#include "build/plan/request.h"
 
 namespace kiln::build {
 

@@ -2,7 +2,7 @@
 // Which options do all commands share that build something first?
 #pragma once
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "cli/command.h"
 
 namespace kiln::cli {

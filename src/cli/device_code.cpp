@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "build/plan.h"
+#include "build/plan/plan.h"
 #include "inspect/artifact.h"
 
 namespace kiln::cli {

@@ -2,7 +2,7 @@
 // How does a .cu become its device code alone, without the extension around it?
 #pragma once
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "cli/command.h"
 
 namespace kiln::cli {

@@ -2,7 +2,7 @@
 // Which binaries does a word on the command line of `kiln inspect` or `kiln diff` stand for?
 #pragma once
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "cli/command.h"
 #include "inspect/artifact.h"
 #include "inspect/sources.h"

@@ -2,7 +2,7 @@
 // How does ninja have one step of a build done?
 #include "cli/step.h"
 
-#include "build/run_step.h"
+#include "build/run/run_step.h"
 #include "sys/printable.h"
 #include "sys/terminal.h"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "build/plan.h"
+#include "build/plan/plan.h"
 #include "tune/result.h"
 
 namespace kiln::cli {

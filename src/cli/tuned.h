@@ -2,7 +2,7 @@
 // Which configuration does `kiln build --tuned` bake in?
 #pragma once
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "cli/command.h"
 
 namespace kiln::cli {

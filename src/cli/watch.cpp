@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/text.h"
-#include "build/state.h"
+#include "build/run/state.h"
 #include "sys/printable.h"
 #include "sys/process.h"
 #include "sys/terminal.h"

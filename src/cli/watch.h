@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "sys/env.h"
 
 namespace kiln::cli {

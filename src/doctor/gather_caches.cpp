@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "build/cache.h"
+#include "build/cache/cache.h"
 #include "doctor/gather.h"
 #include "inspect/loader.h"
 #include "project/gpu.h"

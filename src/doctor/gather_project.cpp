@@ -8,7 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/text.h"
-#include "build/source_scan.h"
+#include "build/plan/source_scan.h"
 #include "doctor/advice.h"
 #include "doctor/gather.h"
 #include "project/manifest.h"

@@ -9,8 +9,8 @@
 #include "host/generate.h"
 #include "host/library.h"
 #include "host/random.h"
-#include "measure/cuda_device.h"
-#include "measure/engine_device.h"
+#include "measure/device/cuda_device.h"
+#include "measure/device/engine_device.h"
 #include "measure/render.h"
 #include "measure/result.h"
 

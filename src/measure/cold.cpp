@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "measure/statistics.h"
+#include "measure/sample/statistics.h"
 #include "measure/units.h"
 
 namespace kiln::measure {

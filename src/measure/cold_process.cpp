@@ -6,8 +6,8 @@
 
 #include "host/arguments.h"
 #include "host/op_call.h"
-#include "measure/cuda_driver.h"
-#include "measure/statistics.h"
+#include "measure/device/cuda_driver.h"
+#include "measure/sample/statistics.h"
 #include "sys/clock.h"
 
 namespace kiln::measure {

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "measure/verdict.h"
+#include "measure/sample/verdict.h"
 #include "sys/files.h"
 
 namespace kiln::measure {

@@ -12,8 +12,8 @@
 #include "host/arguments.h"
 #include "host/compare.h"
 #include "host/npy.h"
-#include "measure/cuda_device.h"
-#include "measure/engine_device.h"
+#include "measure/device/cuda_device.h"
+#include "measure/device/engine_device.h"
 #include "measure/render.h"
 #include "sys/files.h"
 

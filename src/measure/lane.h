@@ -22,7 +22,7 @@
 #include "base/json.h"
 #include "host/library.h"
 #include "host/op_call.h"
-#include "measure/device.h"
+#include "measure/device/device.h"
 #include "measure/run.h"
 
 namespace kiln::measure {

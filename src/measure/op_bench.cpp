@@ -10,8 +10,8 @@
 #include "host/compare.h"
 #include "host/generate.h"
 #include "host/op_call.h"
-#include "measure/cuda_device.h"
-#include "measure/engine_device.h"
+#include "measure/device/cuda_device.h"
+#include "measure/device/engine_device.h"
 #include "measure/render.h"
 #include "measure/result.h"
 

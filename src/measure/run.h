@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "measure/sampler.h"
-#include "measure/verdict.h"
+#include "measure/sample/sampler.h"
+#include "measure/sample/verdict.h"
 
 namespace kiln::measure {
 

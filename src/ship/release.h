@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "inspect/analysis.h"
 #include "inspect/wheel_tag.h"
 #include "ship/op_facts.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "sys/children.h"
 #include "tune/workers.h"
 

@@ -11,7 +11,7 @@
 
 #include <memory>
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "sys/children.h"
 #include "tune/workers.h"
 

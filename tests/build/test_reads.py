@@ -6,7 +6,7 @@
 
 Twelve sources are built from nothing. (a) strace tells every file that the compilers open or look for: it is in the
 record of the build, or REASONS says why it need not be. (b) A preloaded getenv tells every variable that they ask for:
-it has a row in src/build/variables.def. (c) With junk in every variable that is cleared, and in variables that nobody
+it has a row in src/build/plan/variables.def. (c) With junk in every variable that is cleared, and in variables that nobody
 knows, the same bytes come out.
 """
 
@@ -27,7 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TINY = ("--cuda-flag=-Xcompiler=-D__COMMON_FUNCTIONS_H__", f"--cuda-flag=-I{HERE / 'tiny'}")
-TABLE = HERE.parents[1] / "src/build/variables.def"
+TABLE = HERE.parents[1] / "src/build/plan/variables.def"
 GUIDE = HERE.parents[1] / "docs/guide/cache.md"
 # They start the tools; what they read themselves never reaches a result.
 NOT_TOOLS = {"kiln", "ninja", "sh", "dash", "bash", "env", "strace"}

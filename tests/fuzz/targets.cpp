@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/fault.h"
-#include "engine/image.h"
-#include "engine/launch.h"
+#include "engine/machine/fault.h"
+#include "engine/decode/image.h"
+#include "engine/cudart/launch.h"
+#include "engine/cudart/threads.h"
 #include "ptx/parser.h"
 #include "ptx/print.h"
 
@@ -43,8 +44,9 @@ Ran run_all(const std::string& text) {
   using namespace engine;
   set_limits();
   Ran out;
-  Heap heap;
-  Image image(heap);
+  Device device;
+  device.pool = &process_pool;
+  Image image(device.heap);
   if (!image.load(text)) return out;
   for (const ptx::Function& function : image.module().functions) {
     if (!function.is_entry || function.body_text.empty()) continue;
@@ -63,7 +65,7 @@ Ran run_all(const std::string& text) {
       launch.regions = &region;
       launch.region_count = launch.check_memory = 1;
       KernelFacts facts{*program, nullptr, image.static_shared_bytes(**program), kDefaultSharedBytes};
-      out.codes.push_back(launch_kernel(image, heap, facts, launch).code);
+      out.codes.push_back(launch_kernel(image, device, facts, launch).code);
       out.memory.insert(out.memory.end(), memory, memory + kMemoryWords);
       ++out.kernels;
     }

@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDERS = ("src", "runtime", "compat", "python/kiln")
 # Programs for developers, whose process has the "C" locale; and the places that make the locale a choice.
 EXEMPT = ("src/engine/bench/",)
-OWN = ("src/base/number.cpp", "runtime/src/text.cpp", "compat/src/text.cpp", "src/base/fmt.cpp", "src/build/leaks.def")
+OWN = ("src/base/number.cpp", "runtime/src/text.cpp", "compat/src/text.cpp", "src/base/fmt.cpp", "src/build/plan/leaks.def")
 
 CTYPE = "alpha|alnum|digit|xdigit|space|blank|upper|lower|punct|print|graph|cntrl"
 FLOAT = r"%[-+ #0-9.*]*(?:l|L)?[aefgAEFG]"

@@ -2,7 +2,7 @@
 // `kiln bench --cold`: what is the first call made of?
 #pragma once
 
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "cli/command.h"
 
 namespace kiln::cli {

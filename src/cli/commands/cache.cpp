@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln cache`: what is kept from builds, why did one miss, and how does it go away?
-#include "build/cache.h"
+#include "build/cache/cache.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "build/source_scan.h"
+#include "build/plan/source_scan.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/call_report.h"

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "build/source_scan.h"
+#include "build/plan/source_scan.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/programs.h"

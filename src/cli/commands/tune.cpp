@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "build/jobs.h"
+#include "build/run/jobs.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"

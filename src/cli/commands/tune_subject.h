@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "build/request.h"
+#include "build/plan/request.h"
 #include "cli/command.h"
 #include "cli/commands/tune_plan.h"
 

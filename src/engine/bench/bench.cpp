@@ -22,11 +22,12 @@
 #include "binary/elf.h"
 #include "engine/bench/cores.h"
 #include "engine/bench/scalar.h"
-#include "engine/fault.h"
-#include "engine/image.h"
-#include "engine/launch.h"
-#include "engine/level.h"
-#include "engine/numeric.h"
+#include "engine/machine/fault.h"
+#include "engine/decode/image.h"
+#include "engine/cudart/launch.h"
+#include "engine/cudart/threads.h"
+#include "engine/library/level.h"
+#include "engine/numbers/numeric.h"
 #include "ptx/parser.h"
 
 namespace {
@@ -86,8 +87,8 @@ struct Bars {
 };
 
 struct Bench {
-  Heap heap;
-  Image image{heap};
+  Device device{{}, {}, std::make_shared<Budget>(), &process_pool};
+  Image image{device.heap};
   std::vector<KilnRegion> regions;
 
   explicit Bench(const std::string& ptx) {
@@ -110,7 +111,7 @@ struct Bench {
     what.regions = regions.data();
     what.region_count = static_cast<uint32_t>(regions.size());
     what.check_memory = 1;
-    LaunchOutcome outcome = launch_kernel(image, heap, facts, what);
+    LaunchOutcome outcome = launch_kernel(image, device, facts, what);
     if (outcome.code) give_up(outcome.text);
   }
 };

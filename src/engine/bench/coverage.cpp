@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "engine/image.h"
+#include "engine/decode/image.h"
 #include "ptx/forms.h"
 #include "ptx/parser.h"
 

@@ -14,9 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/image.h"
-#include "engine/launch.h"
-#include "engine/tensor_map.h"
+#include "engine/decode/image.h"
+#include "engine/cudart/launch.h"
+#include "engine/cudart/threads.h"
+#include "engine/memory/tensor_map.h"
 
 namespace kiln::engine {
 namespace {
@@ -60,7 +61,9 @@ std::string run(const std::string& line) {
   words >> map_path;
   if (cluster > 1) launch.cluster = {cluster, 1, 1};
   const std::string bytes = text_of(memory_path);
-  Heap heap;
+  Device device;
+  device.pool = &process_pool;
+  Heap& heap = device.heap;
   char* memory = static_cast<char*>(heap.allocate(bytes.size() + 1, AllocationKind::Device));
   std::copy(bytes.begin(), bytes.end(), memory);
   TensorMap map;
@@ -76,7 +79,7 @@ std::string run(const std::string& line) {
   void* arguments[] = {&memory, &map, nullptr};
   launch.arguments = arguments;
   launch.check_memory = 1;
-  LaunchOutcome outcome = launch_kernel(image, heap, facts, launch);
+  LaunchOutcome outcome = launch_kernel(image, device, facts, launch);
   if (outcome.code) return outcome.text;
   std::ofstream(memory_path, std::ios::binary).write(memory, static_cast<std::streamsize>(bytes.size()));
   return "";

@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/numeric.h"
+#include "engine/numbers/numeric.h"
 #include "ptx/parser.h"
 
 namespace kiln::engine {

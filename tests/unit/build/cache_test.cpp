@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the cache give back what it was given, and nothing else? On a disk in memory.
-#include "build/cache.h"
+#include "build/cache/cache.h"
 
 #include <gmock/gmock.h>
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "build/dependencies.h"
-#include "build/key_difference.h"
-#include "build/redis.h"
+#include "build/cache/dependencies.h"
+#include "build/cache/key_difference.h"
+#include "build/cache/redis.h"
 #include "sys/fake_files.h"
 
 namespace kiln::build {

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 
 #include "base/text.h"
-#include "build/device_code.h"
-#include "build/header_times.h"
-#include "build/ptx_text.h"
-#include "build/source_tokens.h"
-#include "build/swap_fat.h"
+#include "build/edit/device_code.h"
+#include "build/run/header_times.h"
+#include "build/edit/ptx_text.h"
+#include "build/plan/source_tokens.h"
+#include "build/edit/swap_fat.h"
 
 namespace kiln::build {
 namespace {

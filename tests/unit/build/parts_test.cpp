@@ -2,10 +2,10 @@
 // Do the small parts of a build hold: job limits, dependency files, source scans, the record of the last build?
 #include <gmock/gmock.h>
 
-#include "build/depfile.h"
-#include "build/jobs.h"
-#include "build/source_scan.h"
-#include "build/state.h"
+#include "build/cache/depfile.h"
+#include "build/run/jobs.h"
+#include "build/plan/source_scan.h"
+#include "build/run/state.h"
 #include "sys/fake_files.h"
 
 namespace kiln::build {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a request become the right plan, and the plan the right commands? On a disk in memory, without a compiler.
-#include "build/plan.h"
+#include "build/plan/plan.h"
 
 #include <gmock/gmock.h>
 
-#include "build/diagnose.h"
-#include "build/graph.h"
-#include "build/ninja_file.h"
+#include "build/run/diagnose.h"
+#include "build/plan/graph.h"
+#include "build/run/ninja_file.h"
 #include "sys/fake_files.h"
 #include "sys/fake_processes.h"
 

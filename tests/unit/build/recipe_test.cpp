@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is nvcc's dry run understood, and does it become steps that run side by side?
-#include "build/recipe.h"
+#include "build/plan/recipe.h"
 
 #include <gmock/gmock.h>
 
 #include "base/text.h"
-#include "build/fat_object.h"
-#include "build/findings.h"
-#include "build/flags.h"
-#include "build/graph.h"
-#include "build/preprocessed.h"
+#include "build/run/fat_object.h"
+#include "build/run/findings.h"
+#include "build/plan/flags.h"
+#include "build/plan/graph.h"
+#include "build/run/preprocessed.h"
 #include "sys/fake_files.h"
 
 namespace kiln::build {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/device_properties.h"
+#include "engine/cuda/device_properties.h"
 #include "fatbin.h"
 #include "kiln/engine_abi.h"
 

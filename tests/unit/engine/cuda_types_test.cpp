@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are the engine's structs and error texts those of CUDA 13? Compared with the headers of the toolkit that is there.
-#include "engine/cuda_types.h"
+#include "engine/cuda/types.h"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST(CudaTypes, NumbersAreThoseOfTheHeaders) {
   EXPECT_EQ(int{kPitch2DResource}, cudaResourceTypePitch2D);
   EXPECT_EQ(int{kBorder}, cudaAddressModeBorder);
 #define CUDA_ERROR(code, name, text) EXPECT_EQ(code, static_cast<int>(name));
-#include "engine/cuda_errors.def"
+#include "engine/cuda/errors.def"
 #undef CUDA_ERROR
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a kernel read that it has not written? Junk, the same in every run, or zeros where the user asks for them.
-#include "engine/fill.h"
+#include "engine/memory/fill.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/fault.h"
-#include "engine/image.h"
-#include "engine/launch.h"
+#include "engine/machine/fault.h"
+#include "engine/decode/image.h"
+#include "engine/cudart/launch.h"
+#include "engine/cudart/threads.h"
 
 namespace kiln::engine {
 
@@ -71,7 +72,7 @@ class Session {
     what.regions = regions.data();
     what.region_count = static_cast<uint32_t>(regions.size());
     what.check_memory = 1;
-    return launch_kernel(image, heap, facts, what);
+    return launch_kernel(image, device, facts, what);
   }
 
   template <class T>
@@ -80,8 +81,9 @@ class Session {
     return memory.data();
   }
 
-  Heap heap;
-  Image image{heap};
+  Device device{{}, {}, std::make_shared<Budget>(), &process_pool};
+  Heap& heap = device.heap;
+  Image image{device.heap};
   std::vector<KilnRegion> regions;
   std::string load_error;
   bool for_rows = true;  // false: run the program that fits every block, whatever the block is

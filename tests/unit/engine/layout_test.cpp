@@ -2,7 +2,7 @@
 // Are the engine's structs laid out as the CUDA toolkit has them? Checked where a toolkit of CUDA 13 is at hand.
 #include <gtest/gtest.h>
 
-#include "engine/device_properties.h"
+#include "engine/cuda/device_properties.h"
 
 #if __has_include(<cuda_runtime_api.h>)
 #include <cuda_runtime_api.h>

@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/fault.h"
-#include "engine/grid.h"
-#include "engine/memory.h"
-#include "engine/state.h"
+#include "engine/machine/fault.h"
+#include "engine/machine/grid.h"
+#include "engine/memory/memory.h"
+#include "engine/cudart/state.h"
 #include "fatbin.h"
 #include "harness.h"
 #include "kiln/engine_abi.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a kernel's printf print what a GPU prints? The expected lines were seen on an H200 with CUDA 13, except where a
 // GPU ends the process (%n) or reads its arguments wrongly (%zu, %hhd).
-#include "engine/print.h"
+#include "engine/machine/print.h"
 
 #include <gtest/gtest.h>
 

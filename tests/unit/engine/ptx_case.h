@@ -18,8 +18,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/numeric.h"
-#include "engine/tensor_map.h"
+#include "engine/numbers/numeric.h"
+#include "engine/memory/tensor_map.h"
 #include "harness.h"
 
 namespace kiln::engine {

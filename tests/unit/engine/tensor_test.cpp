@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensor copies does the engine stop, as a GPU does? The copies that work are files of tests/ptx.
-#include "engine/fault.h"
+#include "engine/machine/fault.h"
 #include "ptx_case.h"
 
 namespace kiln::engine {

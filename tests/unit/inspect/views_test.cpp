@@ -2,14 +2,14 @@
 // Are the pure parts right: which GPU runs what, the wheel tag, the torch a name belongs to, nvdisasm's text, a diff?
 #include <gmock/gmock.h>
 
-#include "inspect/diff.h"
+#include "inspect/views/diff.h"
 #include "inspect/gpus.h"
 #include "inspect/launch_bounds.h"
-#include "inspect/listing.h"
+#include "inspect/views/listing.h"
 #include "inspect/loader.h"
 #include "inspect/needs.h"
-#include "inspect/picture.h"
-#include "inspect/svg.h"
+#include "inspect/page/picture.h"
+#include "inspect/page/svg.h"
 #include "inspect/wheel_tag.h"
 
 namespace kiln::inspect {

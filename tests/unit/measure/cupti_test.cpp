@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are CUPTI's records read, and is it told why there are none: not permitted, taken by another profiler?
-#include "measure/cupti.h"
+#include "measure/device/cupti.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

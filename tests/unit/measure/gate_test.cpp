@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a held stream always go on, and does the watchdog end that hold alone that was too long?
-#include "measure/gate.h"
+#include "measure/device/gate.h"
 
 #include <gtest/gtest.h>
 

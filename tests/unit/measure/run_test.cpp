@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "measure/fake_device.h"
+#include "measure/device/fake_device.h"
 #include "measure/trust.h"
 
 namespace kiln::measure {

@@ -5,7 +5,7 @@
 
 #include "measure/cold.h"
 #include "measure/explain.h"
-#include "measure/fake_device.h"
+#include "measure/device/fake_device.h"
 #include "measure/profile_text.h"
 #include "measure/render.h"
 #include "measure/result.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are the statistics right? The figures are scipy's and numpy's; tests/python/test_statistics.py asks a scipy that is
 // there for thousands more.
-#include "measure/statistics.h"
+#include "measure/sample/statistics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

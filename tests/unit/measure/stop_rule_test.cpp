@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When does a measurement end?
-#include "measure/stop_rule.h"
+#include "measure/sample/stop_rule.h"
 
 #include <gtest/gtest.h>
 

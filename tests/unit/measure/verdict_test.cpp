@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are equals called equal, and is a slowdown of 3 % found? Over 200 simulated comparisons each, with drift and
 // outliers.
-#include "measure/verdict.h"
+#include "measure/sample/verdict.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "measure/fake_device.h"
+#include "measure/device/fake_device.h"
 #include "measure/run.h"
 
 namespace kiln::measure {

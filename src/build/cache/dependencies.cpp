@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// What did a step read, and where did its compiler find nothing?
+#include "build/cache/dependencies.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace kiln::build {
+
+namespace {
+
+using sys::fs::path;
+
+// "<a.h>" or "\"a.h\"" at the start of a text.
+std::optional<IncludeName> name_at(std::string_view text) {
+  if (text.size() < 3 || (text[0] != '"' && text[0] != '<')) return std::nullopt;
+  size_t end = text.find(text[0] == '<' ? '>' : '"', 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  return IncludeName{std::string(text.substr(1, end - 1)), text[0] == '"'};
+}
+
+// Anywhere: a condition may go on over several lines.
+void take_questions(std::string_view text, std::vector<IncludeName>& names) {
+  for (size_t at = text.find("__has_"); at != std::string_view::npos; at = text.find("__has_", at + 1)) {
+    const std::string_view rest = text.substr(at + 6);
+    if (!rest.starts_with("include") && !rest.starts_with("embed")) continue;
+    size_t open = text.find_first_of("<\"\n", at);
+    if (open == std::string_view::npos) return;
+    if (auto name = name_at(text.substr(open))) names.push_back(std::move(*name));
+  }
+}
+
+class Absences {
+ public:
+  Absences(const sys::Files& files, const Step& step) : files_(files), step_(step) {}
+
+  // Everything before the first place where it is.
+  void look_for(const IncludeName& include, const path& includer_folder) {
+    if (include.name.starts_with('/')) return;
+    if (include.quoted && found_in(includer_folder, include.name)) return;
+    if (!asked_.insert(include.name).second) return;
+    for (const std::string& folder : step_.search)
+      if (found_in(folder, include.name)) return;
+  }
+
+  // A file that was found in the k-th folder, by whatever kind of #include: no folder before has it.
+  void nothing_shadows(const std::string& file) {
+    for (size_t k = 0; k < step_.search.size(); ++k) {
+      const std::string& folder = step_.search[k];
+      if (!file.starts_with(folder + "/")) continue;
+      std::string rest = file.substr(folder.size() + 1);
+      for (size_t i = 0; i < k; ++i) (void)found_in(step_.search[i], rest);
+      return;
+    }
+  }
+
+  // The assembler looks for what .incbin names in the folder of the command, then where the preprocessor looks.
+  void nothing_shadows_assembled(const std::string& file, const path& directory) {
+    for (const std::string& folder : step_.search)
+      if (file.starts_with(folder + "/")) (void)found_in(directory, file.substr(folder.size() + 1));
+    nothing_shadows(file);
+  }
+
+  // -lname: the first folder with a shared or a static library of that name.
+  void nothing_shadows_library(const std::string& file) {
+    const path parent = path(file).lexically_normal().parent_path();
+    const std::string name = path(file).filename().string();
+    std::vector<std::string> names = {name};
+    if (name.starts_with("lib") && name.ends_with(".so")) names.push_back(name.substr(0, name.size() - 3) + ".a");
+    if (name.starts_with("lib") && name.ends_with(".a")) names.push_back(name.substr(0, name.size() - 2) + ".so");
+    for (const std::string& folder : step_.libraries) {
+      if (path(folder) == parent) {
+        if (names.size() > 1 && name.ends_with(".a")) (void)found_in(folder, names[1]);
+        return;
+      }
+      for (const std::string& one : names) (void)found_in(folder, one);
+    }
+  }
+
+  // gcc takes its rules from a file "specs" in the folders of LIBRARY_PATH. Those that are there.
+  std::vector<std::string> specs_files() {
+    std::vector<std::string> there;
+    for (const std::string& folder : step_.libraries)
+      if (found_in(folder, "specs")) there.push_back(folder + "/specs");
+    return there;
+  }
+
+  // gcc takes x.h.gch for x.h, without a look at x.h. Those that are there. Not looked for in the folders that commands
+  // do not name: the compiler's own.
+  std::vector<std::string> precompiled(const std::vector<IncludeName>& direct, const path& includer_folder) {
+    std::vector<std::string> there;
+    std::vector<std::string> folders = named_folders();
+    folders.insert(folders.begin(), includer_folder.string());
+    for (const IncludeName& include : direct)
+      for (const std::string& folder : folders)
+        if (found_in(folder, include.name + ".gch")) there.push_back(folder + "/" + include.name + ".gch");
+    return there;
+  }
+
+  std::vector<IncludeName> forced() const {
+    std::vector<IncludeName> names;
+    for (const Command& command : step_.commands)
+      for (size_t i = 0; i + 1 < command.size(); ++i)
+        if (command[i].text == "-include" || command[i].text == "-imacros")
+          names.push_back({command[i + 1].text, true});
+    return names;
+  }
+
+  std::vector<std::string> list() const { return {absent_.begin(), absent_.end()}; }
+
+ private:
+  bool exists(const std::string& file) {
+    auto [at, is_new] = known_.try_emplace(file, false);
+    if (is_new) at->second = files_.state(file).exists;
+    return at->second;
+  }
+
+  std::vector<std::string> named_folders() const {
+    std::vector<std::string> folders;
+    for (const std::string& folder : step_.search)
+      for (const Command& command : step_.commands)
+        for (const Word& word : command)
+          if (word.kind != WordKind::Own && word.text.ends_with(folder)) {
+            folders.push_back(folder);
+            break;
+          }
+    return folders;
+  }
+
+  // Of a path that is not there the first missing part is kept: a folder "thrust" that is not there stands for
+  // hundreds of headers.
+  bool found_in(const path& folder, const std::string& name) {
+    std::string at = folder.string();
+    if (!exists(at)) {
+      absent_.insert(canonical_path(step_.roots, at));
+      return false;
+    }
+    for (std::string_view part : text::split(name, '/')) {
+      at += "/" + std::string(part);
+      if (exists(at)) continue;
+      absent_.insert(canonical_path(step_.roots, at));
+      return false;
+    }
+    return true;
+  }
+
+  const sys::Files& files_;
+  const Step& step_;
+  std::map<std::string, bool> known_;
+  std::set<std::string> asked_, absent_;
+};
+
+}  // namespace
+
+const std::string& ContentHashes::of(const std::string& file) {
+  auto [at, is_new] = known_.try_emplace(file);
+  if (is_new) {
+    auto content = files_.read(file);
+    if (content) at->second = hash_hex(*content);
+  }
+  return at->second;
+}
+
+Json to_json(const Dependencies& dependencies) {
+  Json files = Json::object();
+  for (const auto& [name, hash] : dependencies.files) files[name] = hash;
+  return {{"files", files}, {"absent", dependencies.absent}};
+}
+
+std::optional<Dependencies> read_dependencies(const Json& json) {
+  try {
+    Dependencies out;
+    for (const auto& [name, hash] : json.at("files").items()) out.files[name] = hash.get<std::string>();
+    out.absent = json.at("absent").get<std::vector<std::string>>();
+    return out;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<IncludeName> include_names(std::string_view text) {
+  std::vector<IncludeName> names;
+  for (size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at)) {
+    size_t end = text.find('\n', at);
+    std::string_view line = text.substr(at + 1, end == std::string_view::npos ? end : end - at - 1);
+    at = end == std::string_view::npos ? text.size() : end;
+    line = text::trim(line);
+    std::string_view directive = line.substr(0, line.find_first_of(" \t<\"("));
+    if (directive == "include" || directive == "include_next" || directive == "import" || directive == "embed") {
+      if (auto name = name_at(text::trim(line.substr(directive.size())))) names.push_back(std::move(*name));
+    }
+  }
+  take_questions(text, names);
+  return names;
+}
+
+namespace {
+
+// Steps that assemble: their asm() may read files.
+bool assembles(const Step& step) {
+  return step.kind == StepKind::Host || step.kind == StepKind::Whole || step.kind == StepKind::Object;
+}
+
+bool may_read_by_asm(std::string_view text) { return text.find("incbin") != std::string_view::npos; }
+
+// Where the assembler does not tell, the text has to: a source, or what other steps made of one.
+bool reads_unknown(const sys::Files& files, const Step& step, const ReadFiles& read, const path& directory) {
+  if (read.unknown) return true;
+  if (!assembles(step) || step.writes_assembler_depfile) return false;
+  std::vector<std::string> texts = read.compiled;
+  for (const std::string& input : step.inputs)
+    if (input.ends_with(".cpp")) texts.push_back((directory / input).string());
+  for (const std::string& file : texts)
+    if (auto content = files.read(file); content && may_read_by_asm(*content)) return true;
+  return false;
+}
+
+}  // namespace
+
+Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes, const Step& step,
+                                  const ReadFiles& read, const path& directory) {
+  Dependencies out;
+  Absences absences(files, step);
+  auto take_precompiled = [&](const std::vector<IncludeName>& names, const path& folder) {
+    for (const std::string& file : absences.precompiled(names, folder))
+      out.files.emplace(canonical_path(step.roots, file), hashes.of(file));
+  };
+  for (const std::string& file : read.compiled) {
+    if (!out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second) continue;
+    if (step.kind == StepKind::Link) {
+      absences.nothing_shadows_library(file);
+      continue;
+    }
+    absences.nothing_shadows(file);
+    auto content = files.read(file);
+    if (!content) continue;
+    std::vector<IncludeName> names = include_names(*content);
+    for (const IncludeName& include : names) absences.look_for(include, path(file).parent_path());
+    if (!assembles(step) || file != step.source) continue;
+    names.push_back({path(file).filename().string(), true});
+    take_precompiled(names, path(file).parent_path());
+  }
+  for (const std::string& file : absences.specs_files())
+    out.files.emplace(canonical_path(step.roots, file), hashes.of(file));
+  // -include looks in the folder of the command first.
+  for (const IncludeName& include : absences.forced()) absences.look_for(include, directory);
+  std::vector<IncludeName> first = absences.forced();
+  first.push_back({"stdc-predef.h", false});  // which gcc includes by itself
+  if (assembles(step)) take_precompiled(first, directory);
+  for (const std::string& file : read.assembled)
+    if (out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second)
+      absences.nothing_shadows_assembled(file, directory);
+  out.absent = absences.list();
+  if (reads_unknown(files, step, read, directory)) out.absent.emplace_back(kUnknownRead);
+  return out;
+}
+
+std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes, const Step& step,
+                                            const Dependencies& dependencies) {
+  for (const std::string& name : dependencies.absent)
+    if (name == kUnknownRead)
+      return std::string(kUnknownReadText);
+    else if (std::string file = real_path(step.roots, name); files.state(file).exists)
+      return fmt::format("{} appeared", file);
+  for (const auto& [name, hash] : dependencies.files) {
+    std::string file = real_path(step.roots, name);
+    const std::string& now = hashes.of(file);
+    if (now.empty()) return fmt::format("{} is gone", file);
+    if (now != hash) return fmt::format("{} changed", file);
+  }
+  return std::nullopt;
+}
+
+}  // namespace kiln::build

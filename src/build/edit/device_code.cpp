@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of a source are device code alone?
+#include "build/edit/device_code.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "build/plan/source_tokens.h"
+
+namespace kiln::build {
+
+namespace {
+
+class Items {
+ public:
+  explicit Items(const std::vector<Token>& tokens) : tokens_(tokens) {}
+
+  std::optional<std::vector<Item>> run() {
+    while (at_ < tokens_.size()) {
+      const Token& token = tokens_[at_];
+      if (token.text[0] == '#') {
+        if (begun_) return std::nullopt;  // in the middle of a declaration
+        items_.push_back({ItemKind::Other, token.begin, token.end, 0, 0, ""});
+        ++at_;
+      } else if (token.text == "}") {
+        if (begun_ || depth_-- == 0) return std::nullopt;
+        ++at_;
+      } else if (token.text == ";") {
+        end_declaration();
+      } else if (token.text == "{") {
+        if (!open_brace()) return std::nullopt;
+      } else if (token.text == "(" || token.text == "[") {
+        begin_declaration();
+        if (!skip_matching()) return std::nullopt;
+      } else {
+        begin_declaration();
+        ++at_;
+      }
+    }
+    if (begun_ || depth_ != 0) return std::nullopt;
+    return std::move(items_);
+  }
+
+ private:
+  void begin_declaration() {
+    if (!begun_) first_ = at_;
+    begun_ = true;
+  }
+
+  bool has(std::string_view word) const {
+    return std::any_of(tokens_.begin() + static_cast<long>(first_), tokens_.begin() + static_cast<long>(at_),
+                       [&](const Token& token) { return token.text == word; });
+  }
+
+  // Behind the bracket that closes the one here; no directive may stand between.
+  bool skip_matching() {
+    int depth = 0;
+    for (; at_ < tokens_.size(); ++at_) {
+      std::string_view text = tokens_[at_].text;
+      if (text[0] == '#' && directive_name(text) != "pragma") return false;
+      if (text == "(" || text == "[" || text == "{") ++depth;
+      if (text == ")" || text == "]" || text == "}") --depth;
+      if (depth == 0) {
+        ++at_;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The word before the first parenthesis that is not a mark's.
+  std::string function_name() const {
+    for (size_t i = first_ + 1; i < at_; ++i)
+      if (tokens_[i].text == "(" && is_word(tokens_[i - 1].text[0]) && !tokens_[i - 1].text.starts_with("__"))
+        return std::string(tokens_[i - 1].text);
+    return "";
+  }
+
+  bool open_brace() {
+    if (!begun_) {
+      begin_declaration();
+      return skip_matching() && (begun_ = false, true);
+    }
+    bool is_namespace = has("namespace") || (has("extern") && at_ == first_ + 2);
+    if (is_namespace) {
+      begun_ = false;
+      ++depth_;
+      ++at_;
+      return true;
+    }
+    bool is_type = has("class") || has("struct") || has("union") || has("enum");
+    bool is_value = has("=") && !has("operator");
+    // `template <class T> void f()`: the word stands in the list of the template.
+    bool is_function = has("(") && tokens_[at_ - 1].text != "=" && !is_value && (!is_type || has("template"));
+    size_t open = at_;
+    if (!skip_matching()) return false;
+    Item item{ItemKind::Other,   tokens_[first_].begin,  tokens_[at_ - 1].end,
+              tokens_[open].end, tokens_[at_ - 1].begin, ""};
+    if (is_function) classify(item, open);
+    if (item.kind == ItemKind::Other) {
+      // A type may go on: `struct {..} x;`; so may an initialiser.
+      begun_ = !is_function;
+      return true;
+    }
+    items_.push_back(std::move(item));
+    begun_ = false;
+    return true;
+  }
+
+  void classify(Item& item, size_t open) {
+    size_t here = std::exchange(at_, open);
+    bool device = has("__global__") || has("__device__");
+    // What the host may look into: its value at compile time, its type, its own copy.
+    bool shared_with_host =
+        has("__host__") || has("constexpr") || has("consteval") || has("auto") || has("decltype") || has("concept");
+    item.name = function_name();
+    at_ = here;
+    if (device && !shared_with_host) item.kind = ItemKind::Device;
+    if (!device && !shared_with_host) item.kind = ItemKind::HostFunction;
+  }
+
+  void end_declaration() {
+    if (begun_) {
+      const Token& first = tokens_[first_];
+      bool macro = first_ + 1 < at_ && tokens_[first_ + 1].text == "(" &&
+                   std::all_of(first.text.begin(), first.text.end(),
+                               [](char c) { return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
+      items_.push_back({macro ? ItemKind::Statement : ItemKind::Other, first.begin, tokens_[at_].end, 0, 0, ""});
+    }
+    begun_ = false;
+    ++at_;
+  }
+
+  const std::vector<Token>& tokens_;
+  std::vector<Item> items_;
+  size_t at_ = 0, first_ = 0;
+  int depth_ = 0;
+  bool begun_ = false;
+};
+
+size_t lines_in(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+// In the body of a kernel these reach beyond it.
+const std::set<std::string_view> kReachOut = {"__COUNTER__",  "static",      "__device__", "__host__",
+                                              "__constant__", "__managed__", "extern"};
+
+std::string why_body_matters(std::string_view body) {
+  auto tokens = tokens_of(body);
+  if (!tokens) return "a kernel's body cannot be followed";
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    std::string_view text = (*tokens)[i].text;
+    if (text[0] == '#' && directive_name(text) != "pragma") return "a kernel's body has a preprocessor directive";
+    if (kReachOut.contains(text)) {
+      bool shared = text == "extern" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "__shared__";
+      if (!shared) return fmt::format("a kernel's body has '{}'", text);
+    }
+    if (text == "<" && i + 2 < tokens->size() && (*tokens)[i + 1].text == "<" && (*tokens)[i + 2].text == "<")
+      return "a kernel launches another one";
+  }
+  return "";
+}
+
+// Outside of parentheses and of a template's list a macro may be anything, `__host__` too. Macros of headers that are
+// not the user's have no small letters.
+std::string macro_in_head(std::string_view head, const std::string& name, const std::set<std::string>& macros) {
+  auto tokens = tokens_of(head);
+  if (!tokens) return "its text";
+  int depth = 0, list_depth = 0;
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    const Token& token = (*tokens)[i];
+    if (token.text == "(") ++depth;
+    if (token.text == ")") --depth;
+    bool opens_list = token.text == "<" && (list_depth > 0 || (i > 0 && (*tokens)[i - 1].text == "template"));
+    if (depth == 0 && opens_list) ++list_depth;
+    if (depth == 0 && list_depth > 0 && token.text == ">") --list_depth;
+    if (depth > 0 || list_depth > 0 || !is_word(token.text[0])) continue;
+    bool capitals = token.text.size() > 1 && token.text[0] > '9' && token.text != name &&
+                    std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    if (capitals || macros.contains(std::string(token.text))) return std::string(token.text);
+  }
+  return "";
+}
+
+// Something in the host's text below that may tell its line: __LINE__ and whatever may be a macro that has it.
+std::string line_teller(std::string_view host_text, const std::set<std::string>& macros) {
+  auto tokens = tokens_of(host_text);
+  if (!tokens) return "the text below";
+  for (const Token& token : *tokens) {
+    bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
+    bool upper = word && token.text.size() > 1 &&
+                 std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    if (upper || macros.contains(std::string(token.text)) || token.text == "assert" ||
+        token.text == "source_location" || token.text == "__builtin_LINE")
+      return std::string(token.text);
+  }
+  return "";
+}
+
+// Do two texts differ in empty lines alone, so that every compiler sees the same words and directives in them? Not
+// where a line goes on in the next one, nor in a raw string, to which an empty line belongs.
+bool same_but_for_empty_lines(std::string_view before, std::string_view after) {
+  auto lines_with_text = [](std::string_view text) {
+    std::vector<std::string_view> lines;
+    for (std::string_view line : text::lines(text))
+      if (std::string_view plain = text::trim(line); !plain.empty()) lines.push_back(plain);
+    return lines;
+  };
+  for (std::string_view text : {before, after})
+    if (text.find("\\\n") != text.npos || text.find("\\\r") != text.npos || text.find("R\"") != text.npos) return false;
+  return lines_with_text(before) == lines_with_text(after);
+}
+
+// Where the part of `after` begins whose lines are others than in `before`. From the beginning of a function or
+// statement on: __LINE__ in a macro's use of several lines is the line of the last one. `at`: of `after` in its source.
+size_t first_moved(std::string_view before, std::string_view after, const std::vector<Item>& items, size_t at) {
+  const auto differs = std::mismatch(before.begin(), before.end(), after.begin(), after.end()).second;
+  const size_t found = static_cast<size_t>(differs - after.begin());
+  for (const Item& item : items)
+    if (item.begin < at + found && at + found < item.end) return item.begin > at ? item.begin - at : 0;
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::vector<Item>> items_of(std::string_view text) {
+  auto tokens = tokens_of(text);
+  if (!tokens) return std::nullopt;
+  return Items(*tokens).run();
+}
+
+std::set<std::string> defined_names(std::string_view text) {
+  std::set<std::string> names;
+  auto tokens = tokens_of(text);
+  if (!tokens) return names;
+  for (const Token& token : *tokens) {
+    if (token.text[0] != '#' || directive_name(token.text) != "define") continue;
+    std::string_view rest = text::trim(token.text.substr(token.text.find("define") + 6));
+    names.emplace(
+        rest.substr(0, static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_word) - rest.begin())));
+  }
+  return names;
+}
+
+std::string why_host_changes(std::string_view old_text, std::string_view new_text,
+                             const std::set<std::string>& macros) {
+  const auto old_plain = without_comments(old_text), new_plain = without_comments(new_text);
+  if (!old_plain || !new_plain) return "the source's structure cannot be followed";
+  const std::string_view before = *old_plain, after = *new_plain;
+  auto old_items = items_of(before), new_items = items_of(after);
+  if (!old_items || !new_items) return "the source's structure cannot be followed";
+  auto bodies = [](const std::vector<Item>& items) {
+    std::vector<Item> out;
+    for (const Item& item : items)
+      if (item.kind == ItemKind::Device) out.push_back(item);
+    return out;
+  };
+  std::vector<Item> old_bodies = bodies(*old_items), new_bodies = bodies(*new_items);
+  if (old_bodies.size() != new_bodies.size()) return "a function of device code came or went";
+  size_t old_at = 0, new_at = 0;
+  bool moved = false;
+  std::string moved_by;
+  for (size_t i = 0; i <= old_bodies.size(); ++i) {
+    size_t old_end = i < old_bodies.size() ? old_bodies[i].body_begin : before.size();
+    size_t new_end = i < new_bodies.size() ? new_bodies[i].body_begin : after.size();
+    std::string_view between = after.substr(new_at, new_end - new_at);
+    std::string_view below = between;  // what has another line than before
+    if (std::string_view was = before.substr(old_at, old_end - old_at); was != between) {
+      if (!same_but_for_empty_lines(was, between)) return "text outside of kernels' bodies changed";
+      if (!moved) below.remove_prefix(first_moved(was, between, *new_items, new_at));
+      if (!moved) moved_by = "an added or removed line";
+      moved = true;
+    }
+    if (moved)
+      if (std::string teller = line_teller(below, macros); !teller.empty())
+        return fmt::format("lines moved, and '{}' below {} may tell its line", teller, moved_by);
+    if (i == old_bodies.size()) break;
+    const Item &was = old_bodies[i], &is = new_bodies[i];
+    std::string_view old_body = before.substr(was.body_begin, was.body_end - was.body_begin);
+    std::string_view new_body = after.substr(is.body_begin, is.body_end - is.body_begin);
+    if (old_body != new_body) {
+      for (std::string_view body : {old_body, new_body})
+        if (std::string why = why_body_matters(body); !why.empty()) return why;
+      std::string_view head = after.substr(is.begin, is.body_begin - is.begin);
+      if (std::string macro = macro_in_head(head, is.name, macros); !macro.empty())
+        return fmt::format("'{}' before the body of {} may make it the host's too", macro, is.name);
+      if (lines_in(old_body) != lines_in(new_body)) {
+        moved = true;
+        moved_by = is.name;
+      }
+    }
+    old_at = was.body_end;
+    new_at = is.body_end;
+  }
+  return "";
+}
+
+std::string why_nvrtc_may_differ(std::string_view text) {
+  auto tokens = tokens_of(text);
+  if (!tokens) return "its structure cannot be followed";
+  static const std::set<std::string_view> kDiffer = {"__FILE__",    "__BASE_FILE__", "__DATE__",      "__TIME__",
+                                                     "__COUNTER__", "assert",        "__has_include", "typeid"};
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    std::string_view word = (*tokens)[i].text;
+    if (kDiffer.contains(word)) return fmt::format("it has '{}'", word);
+    if (word == "namespace" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "{")
+      return "it has an anonymous namespace, whose names hold its path";
+    if (word[0] != '#') continue;
+    std::string name = directive_name(word);
+    if (name != "if" && name != "ifdef" && name != "ifndef" && name != "elif") continue;
+    for (std::string_view part : text::split_any(word.substr(1), " \t()!&|<>=+-*/\\\n")) {
+      if (kDiffer.contains(part)) return fmt::format("it has '{}'", part);
+      if (part.starts_with("__") && !part.starts_with("__CUDA_ARCH") && part != "__CUDACC__")
+        return fmt::format("a condition asks for {}", part);
+    }
+  }
+  return "";
+}
+
+Slice slice_of(std::string_view text) {
+  auto items = items_of(text);
+  if (!items) return {"", "the source's structure cannot be followed"};
+  std::string out(text);
+  std::set<std::string> host_names;
+  for (const Item& item : *items) {
+    if (item.kind != ItemKind::HostFunction && item.kind != ItemKind::Statement) continue;
+    if (!item.name.empty()) host_names.insert(item.name);
+    for (size_t i = item.begin; i < item.end; ++i)
+      if (out[i] != '\n') out[i] = ' ';
+  }
+  if (std::string why = why_nvrtc_may_differ(out); !why.empty()) return {"", why};
+  auto tokens = tokens_of(out);
+  if (!tokens) return {"", "the source's structure cannot be followed"};
+  for (const Token& token : *tokens)
+    if (host_names.contains(std::string(token.text)))
+      return {"", fmt::format("device code names the host's '{}'", token.text)};
+  return {std::move(out), ""};
+}
+
+}  // namespace kiln::build

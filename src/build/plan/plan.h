@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exactly is to be built, from what, with what, and where? Every default and every relative path of a request
+// resolved.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "build/plan/request.h"
+#include "build/plan/source_scan.h"
+#include "build/plan/step.h"
+#include "build/plan/variables.h"
+#include "project/arch.h"
+#include "project/home.h"
+#include "project/toolchain.h"
+
+namespace kiln::build {
+
+struct Source {
+  fs::path file;      // absolute, links resolved
+  std::string shown;  // as the user wrote it
+  std::string key;    // its name among the objects: "add.cu"
+  bool cuda = false;
+  SourceFacts facts;
+};
+
+enum class TorchHeaders { None, Compat, Torchs };
+
+struct Plan {
+  std::string name;
+  bool program = false;
+  std::vector<Source> sources;
+  project::ArchList arch;
+  std::string why_variant;  // an `a` variant that nobody named
+  std::vector<std::string> defines, cuda_flags, cflags, ldflags;
+  std::vector<fs::path> includes;
+  bool fast_math = false;
+  TorchHeaders torch = TorchHeaders::None;  // for sources that include torch's headers
+  std::vector<std::string> leaked;          // headers that torch's bring along and the sources rely on
+  fs::path torch_package, python_include;   // of TorchHeaders::Torchs
+  bool torch_has_cuda = false;
+  fs::path build_dir;
+  fs::path output;  // empty: none asked for
+
+  project::Home home;
+  std::optional<project::Compiler> nvcc;  // none where there is no .cu
+  fs::path cuda_include;                  // of C++ sources; empty: no nvcc, or nothing that asks for it
+  project::HostCompiler host;
+  fs::path ninja;
+  // Everything outside the command lines that changes what the compilers make: who they are, what their environment
+  // says.
+  std::string circumstances;
+  VariableValues environment;             // the variables among them that every step reads
+  VariableValues link_variables;          // those that the linker alone reads
+  Words environment_flags;                // nvcc's flags in them
+  std::vector<std::string> cpath;         // folders of headers that they name
+  std::vector<std::string> library_path;  // folders of libraries that they name
+  std::vector<fs::path> host_tools;       // as and ld
+  std::vector<Root> roots;                // none where a debugger is to find the sources
+  bool debug = false;                     // -g or -G
+  bool findings_fail = false, full_lane = false, time_headers = false, release = false;
+  fs::path project_dir;  // empty: a lone file
+  fs::path directory;    // the user's
+  std::function<bool(const fs::path&)> is_program;
+};
+
+// torchs_own: the compat headers were tried and lacked something.
+Result<Plan> make_plan(const Request& request, const World& world, bool torchs_own = false);
+
+}  // namespace kiln::build

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What did the environment ask of the engine?
+#include "engine/cudart/environment.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "engine/memory/fill.h"
+
+namespace kiln::engine {
+namespace {
+
+uint64_t number_in(const char* text) { return std::strtoull(text, nullptr, 0); }
+
+}  // namespace
+
+// One walk over all variables: every launch asks, and each getenv() would be a walk of its own.
+Environment environment() {
+  Environment out;
+  for (char** at = environ; at && *at; ++at) {
+    if ((*at)[0] != 'K') continue;
+    const char* value = nullptr;
+    auto is = [&](std::string_view name_and_equals) {
+      if (!std::string_view(*at).starts_with(name_and_equals)) return false;
+      value = *at + name_and_equals.size();
+      return true;
+    };
+    if (is("KILN_ENGINE_THREADS=")) out.threads = static_cast<uint32_t>(number_in(value));
+    if (is("KILN_ENGINE_STEP_LIMIT=")) out.step_limit = number_in(value);
+    if (is("KILN_ENGINE_MEMORY_MB=")) out.memory_mb = number_in(value);
+    if (is("KILN_ENGINE_FILL=")) out.fill_with_zeros = std::string_view(value) == "zero";
+    if (is("KILN_ENGINE_LEVEL=")) out.level = value;
+  }
+  return out;
+}
+
+Settings settings() {
+  const Environment asked = environment();
+  return {asked.threads, asked.step_limit,
+          asked.memory_mb ? asked.memory_mb << 20 : default_memory_limit(),
+          asked.fill_with_zeros ? 0 : kJunk};
+}
+
+}  // namespace kiln::engine

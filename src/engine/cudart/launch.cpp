@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which launches are refused, and how do arguments reach the kernel?
+#include "engine/cudart/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "engine/cudart/environment.h"
+#include "engine/cudart/interrupt.h"
+#include "engine/machine/fault.h"
+#include "engine/machine/grid.h"
+#include "engine/cudart/listener.h"
+
+namespace kiln::engine {
+namespace {
+
+std::atomic<uint64_t> next_epoch{1};
+
+LaunchOutcome refuse(const Program& program, int code, std::string why) {
+  return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why), false};
+}
+
+LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLaunch& launch, uint64_t shared_bytes) {
+  const Program& program = *kernel.program;
+  const KilnDim3 &g = launch.grid, &b = launch.block;
+  uint64_t threads = uint64_t{b.x} * b.y * b.z;
+  if (g.x == 0 || g.y == 0 || g.z == 0) {
+    return refuse(program, kInvalidConfiguration, fmt::format("the grid ({},{},{}) is empty", g.x, g.y, g.z));
+  }
+  if (g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) {
+    return refuse(program, kInvalidConfiguration,
+                  fmt::format("the grid ({},{},{}) is larger than (2147483647,65535,65535)", g.x, g.y, g.z));
+  }
+  if (threads == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 || threads > kMaxThreadsPerBlock) {
+    return refuse(program, kInvalidConfiguration,
+                  fmt::format("the block ({},{},{}) is not between 1 and {} threads, at most (1024,1024,64)", b.x, b.y,
+                              b.z, kMaxThreadsPerBlock));
+  }
+  const ptx::Function& function = *program.function;
+  if (function.max_threads && threads > function.max_threads) {
+    return refuse(
+        program, kInvalidValue,
+        fmt::format("{} threads a block are more than its __launch_bounds__({})", threads, function.max_threads));
+  }
+  const uint32_t* wanted = function.required_threads;
+  if (wanted[0] && (b.x != wanted[0] || b.y != wanted[1] || b.z != wanted[2])) {
+    return refuse(program, kInvalidValue,
+                  fmt::format("the block must be ({},{},{}), as it was compiled", wanted[0], wanted[1], wanted[2]));
+  }
+  if (shared_bytes > kernel.shared_limit) {
+    std::string hint =
+        kernel.shared_limit < kMaxSharedBytesOptIn && shared_bytes <= kMaxSharedBytesOptIn
+            ? "; raise it with cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
+              "or kiln::launch"
+            : "";
+    return refuse(
+        program, kInvalidValue,
+        fmt::format("{} bytes of shared memory a block are more than {}{}", shared_bytes, kernel.shared_limit, hint));
+  }
+  return {};
+}
+
+LaunchOutcome set_cluster(const Program& program, const KilnEngineLaunch& launch, Grid* grid) {
+  const uint32_t* compiled = program.function->required_cluster;
+  KilnDim3 size = launch.cluster.x ? launch.cluster : KilnDim3{1, 1, 1};
+  if (compiled[0]) {
+    const KilnDim3 wanted{compiled[0], std::max(compiled[1], 1u), std::max(compiled[2], 1u)};
+    if (launch.cluster.x && (size.x != wanted.x || size.y != wanted.y || size.z != wanted.z)) {
+      return refuse(program, kInvalidValue,
+                    fmt::format("the cluster must be ({},{},{}), as it was compiled", wanted.x, wanted.y, wanted.z));
+    }
+    size = wanted;
+  }
+  const uint64_t blocks = uint64_t{size.x} * size.y * size.z;
+  if (blocks == 0 || size.x > kMaxClusterBlocks || size.y > kMaxClusterBlocks || size.z > kMaxClusterBlocks ||
+      blocks > kMaxClusterBlocks) {
+    return refuse(program, kInvalidClusterSize,
+                  fmt::format("the cluster ({},{},{}) is not between 1 and {} blocks", size.x, size.y, size.z,
+                              kMaxClusterBlocks));
+  }
+  const KilnDim3& g = launch.grid;
+  if (g.x % size.x || g.y % size.y || g.z % size.z) {
+    return refuse(program, kInvalidValue,
+                  fmt::format("the grid ({},{},{}) is no multiple of the cluster ({},{},{})", g.x, g.y, g.z, size.x,
+                              size.y, size.z));
+  }
+  grid->cluster_dim = size;
+  grid->cluster_size = static_cast<uint32_t>(blocks);
+  return {};
+}
+
+}  // namespace
+
+uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads, uint64_t dynamic_shared_bytes) {
+  if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;
+  uint64_t shared = kernel.static_shared_bytes + dynamic_shared_bytes;
+  if (shared > kMaxSharedBytesOptIn) return 0;
+  uint32_t warps = (threads + kWarpSize - 1) / kWarpSize;
+  uint64_t by_threads = kMaxThreadsPerMultiprocessor / (warps * kWarpSize);
+  uint64_t by_shared = kSharedBytesPerMultiprocessor / (shared + kReservedSharedBytes);
+  return static_cast<uint32_t>(std::min<uint64_t>({by_threads, by_shared, kMaxBlocksPerMultiprocessor}));
+}
+
+namespace {
+
+LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
+  const Program* chosen = kernel.program;
+  bool rows_fill_warps = launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1);
+  if (rows_fill_warps && kernel.program_for_rows) chosen = kernel.program_for_rows;
+  const Program& program = *chosen;
+  uint64_t align = image.dynamic_shared_alignment();
+  uint64_t static_bytes = (kernel.static_shared_bytes + align - 1) / align * align;
+  // The alignment is not the user's: only what was asked for counts against the limit.
+  LaunchOutcome refused = check_configuration(kernel, launch, kernel.static_shared_bytes + launch.dynamic_shared_bytes);
+  if (refused.code) return refused;
+  if (program.parameter_bytes && !launch.arguments) {
+    return refuse(program, kInvalidValue, "it has parameters and none were given");
+  }
+  Grid grid;
+  grid.device = &device;
+  grid.program = &program;
+  grid.grid_dim = launch.grid;
+  grid.block_dim = launch.block;
+  refused = set_cluster(program, launch, &grid);
+  if (refused.code) return refused;
+  grid.block_count = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  grid.threads_per_block = launch.block.x * launch.block.y * launch.block.z;
+  grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+  grid.shared_bytes = static_bytes + launch.dynamic_shared_bytes;
+  // %reserved_smem_offset: room that cooperative groups keep behind the kernel's own shared memory.
+  for (const SpecialSlot& slot : program.specials) {
+    if (slot.special == Special::TotalSharedBytes) grid.reserved_bytes = kReservedSharedBytes;
+  }
+  if (grid.reserved_bytes) {  // behind the dynamic memory, which stays where it is
+    grid.dynamic_shared_bytes = (grid.dynamic_shared_bytes + 15) / 16 * 16;
+    grid.shared_bytes = static_bytes + grid.dynamic_shared_bytes;
+  }
+  grid.has_barriers = program.has_barrier || program.has_calls;
+  grid.cooperative = launch.flags & KILN_LAUNCH_COOPERATIVE;
+  if (grid.cooperative) {
+    uint64_t most =
+        uint64_t{resident_blocks(kernel, grid.threads_per_block, launch.dynamic_shared_bytes)} * kMultiprocessors;
+    if (grid.block_count > most) {
+      return refuse(program, kCooperativeLaunchTooLarge,
+                    fmt::format("{} blocks cannot be resident together; at most {}", grid.block_count, most));
+    }
+  }
+  grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
+  uint64_t offset = 0, index = 0;
+  for (const ptx::Variable& p : program.function->parameters) {
+    offset = (offset + p.align - 1) / p.align * p.align;
+    if (p.bytes()) std::memcpy(grid.parameters() + offset, launch.arguments[index], p.bytes());
+    offset += p.bytes();
+    ++index;
+  }
+  RunningLaunch running(device.heap);
+  grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0, running.take_regions());
+  uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters());
+  grid.memory.add({parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
+  if (grid.cooperative) {
+    const uint64_t workspace = reinterpret_cast<uint64_t>(grid.workspace);
+    grid.memory.add({workspace, workspace + sizeof grid.workspace, true, ""});
+  }
+  grid.epoch = next_epoch.fetch_add(1, std::memory_order_relaxed);
+  grid.settings = settings();
+  InterruptWatch interrupts;
+  grid.outside = &interrupts;
+  const int64_t begin_ns = launch_begins();
+  run_grid(grid);
+  running.end();
+  if (begin_ns) launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes, grid.fault_code);
+  if (grid.interrupted.load() && python_will_raise()) return {};  // what was computed is never seen
+  if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), !grid.interrupted.load()};
+  return {};
+}
+
+}  // namespace
+
+LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
+  try {
+    return launch_or_throw(image, device, kernel, launch);
+  } catch (const std::bad_alloc&) {
+    return {kMemoryAllocation, {}, true};
+  }
+}
+
+}  // namespace kiln::engine

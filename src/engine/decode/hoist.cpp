@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are the Ops found that hold for a launch or a block, and how does a frame go on to the next warp?
+#include "engine/decode/hoist.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/decode/fuse.h"
+
+namespace kiln::engine {
+namespace {
+
+uint8_t check_of(AffineKind kind) {
+  switch (kind) {
+    case AffineKind::WidenSigned:
+    case AffineKind::MulWideSigned:
+    case AffineKind::MadWideSigned:
+      return kCheckSigned;
+    case AffineKind::WidenUnsigned:
+    case AffineKind::MulWideUnsigned:
+    case AffineKind::MadWideUnsigned:
+      return kCheckUnsigned;
+    default:
+      return 0;
+  }
+}
+
+// The headers that the Ops of each warp read; empty: one of them may read any. The others are steps on the way, which
+// are computed again with their block.
+std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
+  std::set<uint32_t> read = {kScratch};
+  for (const PlacedOp& placed : ops) {
+    const Op& op = placed.op;
+    if (placed.tier != Tier::Warp) continue;
+    read.insert({op.a, op.b, op.c, op.d});
+    if (!op.data) continue;
+    if (op.effect == Effect::Scalar) {
+      for (const AffineTerm& term : static_cast<const AffineOp*>(op.data)->terms) read.insert(term.offset);
+    } else if (is_compare_affine(op.run)) {
+      for (const AffineTerm& term : compared(op)) read.insert(term.offset);
+    } else {
+      return {};
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
+Tier tier_of(Special special, bool lanes, bool affine) {
+  switch (special) {
+    case Special::NtidX:
+    case Special::NtidY:
+    case Special::NtidZ:
+    case Special::NctaidX:
+    case Special::NctaidY:
+    case Special::NctaidZ:
+    case Special::NwarpId:
+    case Special::NsmId:
+    case Special::GridId:
+    case Special::LaneId:
+    case Special::LanemaskEq:
+    case Special::LanemaskLe:
+    case Special::LanemaskLt:
+    case Special::LanemaskGe:
+    case Special::LanemaskGt:
+    case Special::DynamicSharedBytes:
+    case Special::TotalSharedBytes:
+    case Special::WorkspaceLow:
+    case Special::WorkspaceHigh:
+    case Special::Zero:
+    case Special::ParamBase:
+    case Special::SharedDynamicBase:
+    case Special::LocalBase:  // of a kernel's own frame
+      return Tier::Launch;
+    case Special::TidX:
+      return affine ? Tier::Block : Tier::Warp;
+    case Special::TidY:  // of a warp that lies in one row: advance() stays in it
+    case Special::TidZ:
+      return lanes ? Tier::Warp : Tier::Block;
+    case Special::WarpId:
+      return Tier::Warp;
+    default:
+      return Tier::Block;
+  }
+}
+
+void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known, std::vector<PlacedOp>& ops) {
+  std::unordered_map<uint32_t, uint8_t> advancing;  // headers that rise with %tid.x: how they are widened
+  std::vector<uint32_t> order;
+  uint32_t thread = kScratch;  // the header of %tid.x
+  for (const SpecialSlot& slot : program.specials) {
+    if (slot.special != Special::TidX || !slot.affine) continue;
+    thread = slot.offset;
+    advancing[slot.offset] = 0;
+    order.push_back(slot.offset);
+  }
+  auto tier_at = [&](uint32_t offset) {
+    if (offset == kScratch) return Tier::Launch;  // no operand
+    auto found = known.find(offset);
+    return found == known.end() ? Tier::Warp : found->second;
+  };
+  for (PlacedOp& placed : ops) {
+    const Op& op = placed.op;
+    if (op.effect != Effect::Scalar || placed.guarded || op.run == &run_materialize) continue;
+    if (!op.data) {
+      placed.tier = std::max({tier_at(op.a), tier_at(op.b), tier_at(op.c)});
+      if (placed.tier != Tier::Warp) known[op.d] = placed.tier;
+      continue;
+    }
+    const AffineOp& how = *static_cast<const AffineOp*>(op.data);
+    bool rises = true;
+    for (const AffineTerm& term : how.terms) {
+      rises = rises && (term.affine ? advancing.count(term.offset) != 0 : tier_at(term.offset) != Tier::Warp);
+    }
+    if (!rises) continue;
+    placed.tier = Tier::Block;
+    advancing[op.d] = 0;
+    order.push_back(op.d);
+    for (const AffineTerm& term : how.terms) {
+      // %tid.x itself never wraps around.
+      if (term.affine && term.offset != thread) advancing[term.offset] |= check_of(how.kind);
+    }
+  }
+  const std::set<uint32_t> read = headers_read(ops);
+  for (uint32_t offset : order) {
+    if (read.empty() || read.count(offset) || advancing[offset])
+      program.advances.push_back({offset, advancing[offset]});
+  }
+}
+
+}  // namespace kiln::engine

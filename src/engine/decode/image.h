@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has the engine loaded of one library? Its PTX, its variables in memory, and the functions decoded so far.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "engine/memory/memory.h"
+#include "engine/program/program.h"
+#include "ptx/module.h"
+
+namespace kiln::engine {
+
+class Image {
+ public:
+  explicit Image(Heap& heap) : heap_(heap) {}
+  ~Image();
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  // Reads the text, gives every variable its memory and its first value.
+  Status load(std::string text);
+  bool loaded() const { return loaded_; }
+
+  // The kernel and all it calls, decoded. Errors are kept: a kernel that cannot run stays so.
+  // `rows_fill_warps`: see Lowering; such a program runs only with blocks for which that holds.
+  Result<const Program*> kernel(std::string_view name, bool rows_fill_warps = false);
+  // What a kernel needs of static shared memory, with all it calls.
+  uint64_t static_shared_bytes(const Program& program) const;
+  uint32_t dynamic_shared_alignment() const { return dynamic_shared_alignment_; }
+
+  struct VariableMemory {
+    void* at = nullptr;
+    uint64_t bytes = 0;
+  };
+  // Null: no such variable.
+  const VariableMemory* variable(std::string_view name) const;
+
+  // Whether a `.const` variable lies there.
+  bool is_constant(uint64_t address) const;
+
+  // For the decoder.
+  Result<const Program*> program(const ptx::Function& function, bool rows_fill_warps);
+  const Program* program_at(uint64_t pointer) const;
+  Result<uint64_t> symbol_address(std::string_view name);
+  // The memory of a .global or .const variable that the function's body declares, one for all decodings of it.
+  Status declare_in_function(const ptx::Function& function, const ptx::Variable& variable);
+  std::optional<uint64_t> function_variable(const ptx::Function& function, std::string_view name) const;
+  const ptx::Variable* shared_variable(std::string_view name) const;
+  uint64_t shared_variable_offset(std::string_view name) const;
+  uint64_t common_shared_bytes() const { return common_shared_bytes_; }
+  const ptx::Module& module() const { return module_; }
+
+ private:
+  Result<VariableMemory> allocate(const ptx::Variable& variable);
+  // `inside`: the function whose own variables an initial value may name.
+  Status fill(const ptx::Variable& variable, void* memory, const ptx::Function* inside);
+  void fail(const Program& program, const Error& error);
+  void forget_round() noexcept;
+
+  Heap& heap_;
+  bool loaded_ = false;
+  std::string text_;
+  ptx::Module module_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string_view, VariableMemory> variables_;
+  std::unordered_map<std::string_view, const ptx::Variable*> shared_;
+  std::unordered_map<std::string_view, uint64_t> shared_offsets_;
+  std::unordered_map<std::string, VariableMemory> function_variables_;  // by "function/variable"
+  uint64_t common_shared_bytes_ = 0;
+  uint32_t dynamic_shared_alignment_ = 16;
+  struct Decoded {
+    std::unique_ptr<Program> program;
+    std::unique_ptr<Error> error;
+    uint64_t round = 0;
+  };
+  uint64_t round_ = 0;                                         // of kernel(): what one call of it decodes
+  std::unordered_map<std::string_view, Decoded> programs_[2];  // the second: rows fill warps
+  std::unordered_map<uint64_t, const Program*> by_pointer_;
+  uint32_t decoding_depth_ = 0;
+};
+
+}  // namespace kiln::engine

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are the Ops of a function made and put in order? (Where its operands live: lowering_operands.cpp.)
+#include "engine/decode/lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "engine/decode/control.h"
+#include "engine/machine/fault.h"
+#include "engine/decode/fuse.h"
+#include "engine/decode/hoist.h"
+#include "engine/decode/image.h"
+#include "engine/numbers/numeric.h"
+#include "engine/decode/spread.h"
+#include "ptx/parser.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kMaxFrameBytes = 256u << 20;
+constexpr uint64_t kMaxSharedBytes = 1u << 20;
+
+// These may park the split, or change what it runs: a guard before them becomes a branch around them.
+constexpr std::string_view kParks[] = {"brx",      "call", "ret",      "exit",     "trap",  "brkpt", "bar",
+                                       "barrier",  "shfl", "vote",     "match",    "redux", "elect", "nanosleep",
+                                       "mbarrier", "mma",  "ldmatrix", "stmatrix", "wgmma", "wmma",  "movmatrix"};
+
+std::atomic<uint64_t> next_serial{1};
+
+// The variant of an architecture that an instruction belongs to: a GPU's driver refuses it in plain PTX.
+constexpr std::string_view kOfVariants[] = {"wgmma", "setmaxnreg", "tensormap"};
+
+bool wants_variant(const ptx::Instruction& ins, std::string_view target) {
+  if (target.ends_with('a') || target.ends_with('f')) return false;
+  if (ins.mnemonic == "tensormap" && !ins.has("replace")) return false;
+  return std::find(std::begin(kOfVariants), std::end(kOfVariants), ins.mnemonic) != std::end(kOfVariants);
+}
+
+// Does it look at memory in a way that asks for what others write? Calls may.
+bool may_wait(const ptx::Body& body) {
+  constexpr std::string_view kNames[] = {"atom", "call", "mbarrier", "nanosleep", "fence", "membar"};
+  for (const ptx::Instruction& ins : body.instructions) {
+    for (std::string_view name : kNames) {
+      if (ins.mnemonic == name) return true;
+    }
+    if (ins.mnemonic == "ld" && (ins.has("volatile") || ins.has("acquire") || ins.has("relaxed") || ins.has("mmio")))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, bool rows_fill_warps,
+                   Program& program)
+    : image_(image), module_(module), function_(function), rows_fill_warps_(rows_fill_warps), program_(program) {
+  program_.name = std::string(function.name);
+  program_.serial = next_serial.fetch_add(1);
+  program_.module = &module;
+  program_.function = &function;
+  program_.frame_bytes = kScratchBytes;
+}
+
+uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {
+  if (bytes == 8 && align == 8) {  // scalars lie together: eight to a line of the cache
+    if (scalars_left_ == 0) {
+      next_scalar_ = allocate(64, 64);
+      scalars_left_ = 8;
+    }
+    --scalars_left_;
+    return next_scalar_ == kScratch ? kScratch : std::exchange(next_scalar_, next_scalar_ + 8);
+  }
+  uint64_t offset = (uint64_t{program_.frame_bytes} + align - 1) / align * align;
+  if (offset + bytes > kMaxFrameBytes) {
+    refuse(fmt::format("the function needs more than {} MB of registers a warp", kMaxFrameBytes >> 20));
+    return kScratch;
+  }
+  program_.frame_bytes = static_cast<uint32_t>(offset + bytes);
+  return static_cast<uint32_t>(offset);
+}
+
+uint32_t Lowering::allocate_constant(const void* bytes, uint32_t size) {
+  uint32_t offset = allocate(size, size >= 64 ? 64 : 8);
+  if (program_.image.size() < program_.frame_bytes) program_.image.resize(program_.frame_bytes);
+  std::memcpy(program_.image.data() + offset, bytes, size);
+  return offset;
+}
+
+uint32_t Lowering::constant(uint64_t bits) {
+  auto found = constants_.find(bits);
+  if (found != constants_.end()) return found->second;
+  return constants_[bits] = allocate_constant(&bits, 8);
+}
+
+uint32_t Lowering::constant_predicate(bool value) { return constant(value ? ~uint64_t{0} : 0); }
+
+uint32_t Lowering::temporary(uint32_t bytes) { return allocate(bytes * kWarpSize, 64); }
+uint32_t Lowering::temporary_predicate() { return allocate(8, 8); }
+
+uint32_t Lowering::special(Special special, bool lanes) {
+  auto found = specials_.find(special);
+  if (found != specials_.end()) return found->second;
+  uint32_t offset = lanes ? allocate(4 * kWarpSize, 64) : allocate(8, 8);
+  program_.specials.push_back({special, offset, lanes, false});
+  return specials_[special] = offset;
+}
+
+bool Lowering::refuse(std::string why) {
+  if (refusal_.empty()) refusal_ = std::move(why);
+  return false;
+}
+
+Error Lowering::error_at(const ptx::Instruction& ins, std::string why) const {
+  Site site{ins.source, ins.line, ins.mnemonic};
+  Program at;
+  at.module = &module_;
+  at.sites.push_back(site);
+  return Error{Fault::Work, fmt::format("cannot run {} on the engine", demangled(program_.name)),
+               fmt::format("{}, in {}", why, place_of(at, Op{})),
+               "run it on a GPU; docs/reference/ptx.md lists what the engine runs"};
+}
+
+Status Lowering::declare() {
+  TRY(body_, ptx::parse_body(module_, function_));
+  places_.resize(body_.registers.size());
+  if (is_kernel()) {
+    uint64_t offset = 0;
+    for (const ptx::Variable& p : function_.parameters) {
+      offset = (offset + p.align - 1) / p.align * p.align;
+      parameter_offsets_[p.name] = static_cast<uint32_t>(offset);
+      offset += p.bytes();
+      if (offset > 65536) return error_at({}, "its parameters are larger than 64 KB");
+    }
+    program_.parameter_bytes = static_cast<uint32_t>(offset);
+  }
+  auto pass = [&](const ptx::Variable& v) -> Passed {
+    if (v.bytes() > 65536) {
+      refuse("an argument of more than 64 KB");
+      return {kScratch, 0};
+    }
+    uint32_t bytes = (static_cast<uint32_t>(v.bytes()) + v.align - 1) / v.align * v.align;
+    Passed passed{allocate(bytes * kWarpSize, 64), bytes};
+    passed_[v.name] = passed;
+    return passed;
+  };
+  for (const ptx::Variable& v : function_.results) {
+    Passed p = pass(v);
+    program_.results.push_back({p.offset, p.bytes});
+  }
+  if (!is_kernel()) {
+    for (const ptx::Variable& v : function_.parameters) {
+      Passed p = pass(v);
+      program_.arguments.push_back({p.offset, p.bytes});
+    }
+  }
+  uint64_t local = 0, shared_end = 0;
+  for (const ptx::Variable& v : body_.variables) {
+    switch (v.space) {
+      case ptx::Space::Param:
+        pass(v);
+        break;
+      case ptx::Space::Local:
+        local = (local + v.align - 1) / v.align * v.align;
+        local_[v.name] = local;
+        local += v.bytes();
+        break;
+      case ptx::Space::Shared: {
+        if (!is_kernel())
+          return error_at({}, fmt::format("the shared variable '{}' inside of a device function", v.name));
+        shared_end = (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) / v.align * v.align;
+        shared_[v.name] = shared_end;
+        shared_end += v.bytes();
+        program_.shared_bytes = shared_end;
+        if (shared_end > kMaxSharedBytes) return error_at({}, "its shared variables are larger than 1 MB");
+        break;
+      }
+      default: {
+        CHECK_OK(image_.declare_in_function(function_, v));
+      }
+    }
+  }
+  if (local > (1u << 20)) return error_at({}, "its local variables are larger than 1 MB a thread");
+  program_.local_bytes = static_cast<uint32_t>((local + 15) / 16 * 16);
+  if (!refusal_.empty()) return error_at({}, refusal_);
+  return {};
+}
+
+void Lowering::count_definitions() {
+  definitions_.assign(body_.registers.size(), 0);
+  auto define = [&](const ptx::Operand& o) {
+    if (o.kind == ptx::OperandKind::Register || o.kind == ptx::OperandKind::Predicate) ++definitions_[o.reg];
+    for (const ptx::Operand& e : o.elements) {
+      if (o.kind == ptx::OperandKind::Vector && e.kind == ptx::OperandKind::Register) ++definitions_[e.reg];
+    }
+  };
+  for (const ptx::Instruction& ins : body_.instructions) {
+    // Every operand that a form may write stands first; a second one (d|p) may follow. Counting a register that is only
+    // read costs speed and no correctness, so that no list of exceptions is needed here beyond the stores
+    // and the checks of indices.
+    if (ins.operands.empty() || ins.mnemonic == "st" || ins.mnemonic == "call" || ins.mnemonic == "red" ||
+        ins.mnemonic == "kiln") {
+      for (const ptx::Operand& o : ins.operands) {
+        if (ins.mnemonic == "call") define(o);
+      }
+      continue;
+    }
+    define(ins.operands[0]);
+    // d|p and p|q: a second result is always a predicate.
+    if (ins.operands.size() > 1 && ins.operands[1].kind == ptx::OperandKind::Predicate) define(ins.operands[1]);
+  }
+}
+
+Op& Lowering::emit(Handler handler) {
+  Op op;
+  op.run = handler;
+  op.site = program_.sites.empty() ? 0 : static_cast<uint32_t>(program_.sites.size() - 1);
+  program_.ops.push_back(op);
+  return program_.ops.back();
+}
+
+void Lowering::emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform, Handler handler, Source a,
+                          Source b, Source c, int64_t imm) {
+  if (!handler) {
+    refuse("no such type for this instruction");
+    return;
+  }
+  bool scalar = dest_uniform(operand, all_uniform);
+  Dest d;
+  if (!dest(operand, bytes, scalar, &d)) return;
+  Op& op = emit(handler);
+  op.a = a.offset;
+  op.b = b.offset;
+  op.c = c.offset;
+  op.imm = imm;
+  if (!all_uniform) {
+    op.d = d.offset;
+    op.effect = lanes_effect(bytes);
+  } else if (scalar) {
+    op.d = d.offset;
+    op.effect = Effect::Scalar;
+  } else {
+    uint32_t from = allocate(8, 8);
+    op.d = from;
+    op.effect = Effect::Scalar;
+    Op all = make_spread(from, d.offset, bytes);
+    all.site = op.site;
+    program_.ops.push_back(all);
+  }
+}
+
+void Lowering::fix_later(size_t op_index,
+                         std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix) {
+  fixes_.push_back({op_index, std::move(fix)});
+}
+
+void Lowering::branch_to(Op& op, std::string_view label) {
+  size_t index = static_cast<size_t>(&op - program_.ops.data());
+  fix_later(index,
+            [label](Op& fixed, const std::function<const Op*(std::string_view)>& find) { fixed.target = find(label); });
+}
+
+bool Lowering::alias_affine(const ptx::Operand& operand, ptx::Type type, const ptx::Operand& from) {
+  AffineTerm term;
+  Source on_lanes;
+  if (!affine_dest(operand, ptx::bytes_of(type))) return false;
+  if (from.kind != ptx::OperandKind::Register && from.kind != ptx::OperandKind::Special) return false;
+  if (from.kind == ptx::OperandKind::Special && from.name != "tid.x" && from.name != "laneid") return false;
+  if (!affine_term(from, type, &term, &on_lanes) || !term.affine) return false;
+  Place& p = places_[operand.reg];
+  p.known = true;
+  p.affine = true;
+  p.offset = term.offset;
+  p.defined_at = from.kind == ptx::OperandKind::Register ? places_[from.reg].defined_at : ~0u;
+  return true;
+}
+
+bool Lowering::alias(const ptx::Operand& operand, Source to, const ptx::Operand& from) {
+  if (!dest_uniform(operand, to.uniform)) return false;
+  Place& p = places_[operand.reg];
+  p.known = true;
+  p.uniform = true;
+  p.of_stretch = reads_stretch_value_;
+  p.offset = to.offset;
+  p.defined_at = from.kind == ptx::OperandKind::Register ? places_[from.reg].defined_at : ~0u;
+  return true;
+}
+
+bool Lowering::parameter(const ptx::Operand& address, ptx::Type type, Source* out) {
+  auto found = parameter_offsets_.find(address.name);
+  if (found == parameter_offsets_.end()) return false;
+  int64_t offset = int64_t{found->second} + address.offset;
+  uint32_t bytes = ptx::bytes_of(type);
+  if (offset < 0 || offset + bytes > program_.parameter_bytes || bytes > 8) {
+    return refuse("a read beyond the kernel's parameters");
+  }
+  bool sign = ptx::is_signed(type);
+  auto key = std::make_pair(static_cast<uint32_t>(offset), static_cast<uint8_t>(bytes * 2 + sign));
+  auto [place, added] = parameter_slots_.try_emplace(key, 0);
+  if (added) {
+    place->second = allocate(8, 8);
+    program_.parameters.push_back({place->second, key.first, static_cast<uint8_t>(bytes), sign});
+  }
+  *out = {place->second, true};
+  return true;
+}
+
+Status Lowering::lower_instruction(uint32_t index) {
+  const ptx::Instruction& ins = body_.instructions[index];
+  ins_ = &ins;
+  reads_stretch_value_ = false;
+  program_.sites.push_back({ins.source, ins.line, ins.mnemonic});
+  auto match = ptx::match_form(ins);
+  if (!match) return error_at(ins, ptx::why_unknown(ins));
+  match_ = *match;
+  if (wants_variant(ins, module_.target)) {
+    Error error =
+        error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for", ins.text(), module_.target));
+    error.fix =
+        "build with --arch 9.0a; nvcc -arch=sm_90a also makes plain compute_90 PTX, nvcc "
+        "-gencode=arch=compute_90a,code=[sm_90a,compute_90a] does not";
+    return error;
+  }
+  bool own_guard = ins.mnemonic == "bra" || ins.guard == ptx::kNoRegister;
+  size_t guard_op = program_.ops.size();
+  if (!own_guard) {
+    Op& guard = emit(&run_guard_next);
+    guard.a = place(ins.guard).offset;
+    guard.x = ins.guard_negated;
+  }
+  if (!lower_function(match->form)(*this) || !refusal_.empty()) {
+    return error_at(ins, fmt::format("'{}': {}", ins.text(), refusal_.empty() ? "not supported" : refusal_));
+  }
+  if (own_guard) return {};
+  size_t count = program_.ops.size() - guard_op - 1;
+  bool parks = false;
+  for (std::string_view mnemonic : kParks) parks |= mnemonic == ins.mnemonic;
+  if (count != 1 || parks) {
+    program_.ops[guard_op].run = &run_branch_around;
+    program_.ops[guard_op].imm = static_cast<int64_t>(index) + 1;  // the instruction to go on with; see finish()
+    branches_around_.push_back(static_cast<uint32_t>(guard_op));
+  }
+  return {};
+}
+
+// What is there before the first Op, and for how long.
+std::unordered_map<uint32_t, Tier> Lowering::tiers_of_slots() {
+  std::unordered_map<uint32_t, Tier> tiers;
+  for (const auto& [bits, offset] : constants_) tiers[offset] = Tier::Launch;
+  for (const auto& [bits, offset] : lane_constants_) tiers[offset] = Tier::Launch;
+  for (const ParameterSlot& slot : program_.parameters) tiers[slot.offset] = Tier::Launch;
+  for (SpecialSlot& slot : program_.specials) {
+    slot.tier = tier_of(slot.special, slot.lanes, slot.affine);
+    if (!slot.affine) tiers[slot.offset] = slot.tier;
+  }
+  std::stable_sort(program_.specials.begin(), program_.specials.end(),
+                   [](const SpecialSlot& a, const SpecialSlot& b) { return a.tier > b.tier; });
+  return tiers;
+}
+
+void Lowering::finish() {
+  first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
+  emit(is_kernel() ? &run_exit : &run_return);
+  std::vector<PlacedOp> placed;
+  placed.reserve(program_.ops.size() + prologue_.size() + after_.size());
+  for (const Op& op : prologue_) placed.push_back({op});
+  std::vector<uint32_t> place_of_op(program_.ops.size());
+  auto next = after_.begin();
+  uint32_t instruction = 0;
+  for (uint32_t i = 0; i < program_.ops.size(); ++i) {
+    while (instruction < body_.instructions.size() && first_op_[instruction + 1] <= i) ++instruction;
+    const bool guarded =
+        instruction < body_.instructions.size() && body_.instructions[instruction].guard != ptx::kNoRegister;
+    place_of_op[i] = static_cast<uint32_t>(placed.size());
+    placed.push_back({program_.ops[i], guarded});
+    for (; next != after_.end() && next->first == i; ++next) placed.push_back({next->second});
+  }
+  if (is_kernel()) find_tiers(program_, tiers_of_slots(), placed);
+  std::vector<Op> ordered;
+  ordered.reserve(placed.size());
+  std::vector<uint32_t> moved(placed.size()), goes_on(placed.size());  // to where; behind it, among those of each warp
+  for (Tier tier : {Tier::Launch, Tier::Block, Tier::Warp}) {
+    if (tier == Tier::Block) program_.block_start = static_cast<uint32_t>(ordered.size());
+    if (tier == Tier::Warp) program_.warp_start = static_cast<uint32_t>(ordered.size());
+    for (size_t i = 0; i < placed.size(); ++i) {
+      if (tier == Tier::Warp) goes_on[i] = static_cast<uint32_t>(ordered.size());
+      if (placed[i].tier != tier) continue;
+      moved[i] = static_cast<uint32_t>(ordered.size());
+      ordered.push_back(placed[i].op);
+    }
+  }
+  program_.ops = std::move(ordered);
+  auto op_of = [&](uint32_t index) -> const Op* { return &program_.ops[goes_on[place_of_op[first_op_[index]]]]; };
+  std::function<const Op*(std::string_view)> find = [&](std::string_view label) -> const Op* {
+    auto found = body_.labels.find(label);
+    return found == body_.labels.end() ? nullptr : op_of(found->second);
+  };
+  for (const Fix& fix : fixes_) fix.apply(program_.ops[moved[place_of_op[fix.op]]], find);
+  for (uint32_t op : branches_around_) {
+    Op& around = program_.ops[moved[place_of_op[op]]];
+    around.target = op_of(static_cast<uint32_t>(around.imm));
+  }
+  std::unordered_set<const Op*> entries;
+  for (const auto& [name, at] : body_.labels) entries.insert(op_of(at));
+  for (const Op& op : program_.ops) entries.insert(op.target);
+  fuse_checks(program_, entries);
+  fuse_loads(program_);
+  fuse_branches(program_);
+  program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;
+  program_.image.resize(std::min<size_t>(program_.image.size(), program_.frame_bytes));
+}
+
+Status Lowering::run() {
+  CHECK_OK(declare());
+  count_definitions();
+  find_stretches();
+  program_.may_wait = may_wait(body_);
+  for (uint32_t i = 0; i < body_.instructions.size(); ++i) {
+    first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
+    CHECK_OK(lower_instruction(i));
+    free_slots_after(i);
+  }
+  finish();
+  if (!refusal_.empty()) return error_at({}, refusal_);
+  return {};
+}
+
+}  // namespace kiln::engine

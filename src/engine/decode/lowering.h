@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does one PTX function become a Program? A Lowering knows where each register lives; the functions named in
+// instructions.def ask it for operands and emit Ops.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/machine/affine.h"
+#include "engine/program/program.h"
+#include "ptx/forms.h"
+#include "ptx/module.h"
+
+namespace kiln::engine {
+
+class Image;
+
+// A value that an Op reads: a scalar of 8 bytes, or 32 lanes.
+struct Source {
+  uint32_t offset = 0;
+  bool uniform = false;
+  bool affine = false;  // an address alone: `offset` is that of the header (affine.h)
+};
+
+// A register that an Op writes.
+struct Dest {
+  uint32_t offset = 0;
+  bool uniform = false;
+};
+
+class Lowering {
+ public:
+  // `rows_fill_warps`: the lanes of a warp have neighbouring %tid.x and one %tid.y and %tid.z.
+  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, bool rows_fill_warps,
+           Program& program);
+
+  Status run();
+
+  // What lowering functions use.
+  const ptx::Instruction& ins() const { return *ins_; }
+  const ptx::Operand& operand(size_t index) const { return ins_->operands[index]; }
+  ptx::Type type() const { return *match_.type; }
+  ptx::Type other_type() const { return *match_.other_type; }
+  bool has(std::string_view modifier) const { return ins_->has(modifier); }
+
+  // Reads. A register whose width is not the type's is refused. Floats among the immediates become the bits of `type`.
+  bool source(const ptx::Operand& operand, ptx::Type type, Source* out);
+  // The same as 32 lanes of the type's width, whatever it takes.
+  bool lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offset);
+  bool predicate(const ptx::Operand& operand, uint32_t* offset);
+  // The register's own width; 0 for immediates.
+  uint32_t register_bytes(const ptx::Operand& operand) const;
+  // Any register, as it is.
+  bool register_source(uint32_t reg, Source* out);
+  bool address(const ptx::Operand& operand, Source* base, uint32_t* base_bytes, int64_t* offset, ptx::Space* space);
+
+  // Writes. `all_uniform`: every source is a scalar, so the result may be one.
+  bool dest_uniform(const ptx::Operand& operand, bool all_uniform) const;
+  bool dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, Dest* out);
+  bool dest_predicate(const ptx::Operand& operand, uint32_t* offset);  // `_` goes to scratch
+  // A scalar that holds from here to its last use, in one stretch of a basic block: for a load from one address.
+  bool dest_in_stretch(const ptx::Operand& operand) const;
+  bool dest_of_stretch(const ptx::Operand& operand, uint32_t bytes, Dest* out);
+  // Written here, and read by one Op of the same stretch alone.
+  bool read_once(const ptx::Operand& operand) const;
+  uint32_t temporary(uint32_t bytes);  // 32 lanes
+  uint32_t temporary_predicate();
+  uint32_t constant(uint64_t bits);  // a scalar
+  uint32_t constant_predicate(bool value);
+  uint32_t special(Special special, bool lanes);
+
+  // Makes the register another name of a scalar, where that is possible: no Op is needed then.
+  bool alias(const ptx::Operand& operand, Source to, const ptx::Operand& from);
+  // The same for a value of base and step.
+  bool alias_affine(const ptx::Operand& operand, ptx::Type type, const ptx::Operand& from);
+  // A scalar that the kernel's parameter at this address fills at launch; false when the address is none of a
+  // parameter.
+  bool parameter(const ptx::Operand& address, ptx::Type type, Source* out);
+
+  // Emits an Op that computes `dest` with handlers for a scalar and for lanes; takes care of a scalar result that has
+  // to go to a register of lanes.
+  Op& emit(Handler handler);
+  void emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform, Handler handler, Source a,
+                  Source b = {}, Source c = {}, int64_t imm = 0);
+  template <class T>
+  T* own(T value) {
+    auto kept = std::make_shared<T>(std::move(value));
+    program_.owned.push_back(kept);
+    return kept.get();
+  }
+
+  // A scalar or a value of base and step, as it is; false: neither. `on_lanes` is the same for an ordinary handler.
+  bool affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term, Source* on_lanes);
+  // Emits an Op that computes base and step of the result. `on_lanes` runs when that cannot be.
+  bool emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes, const AffineTerm (&terms)[3],
+                   Handler on_lanes, const Source (&lane_sources)[3]);
+  // Whether the result of this instruction may be kept as base and step.
+  bool affine_dest(const ptx::Operand& operand, uint32_t bytes) const;
+
+  bool refuse(std::string why);
+  void branch_to(Op& op, std::string_view label);  // sets Op::target when all Ops are known
+  void fix_later(size_t op_index, std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix);
+
+  Program& program() { return program_; }
+  Image& image() { return image_; }
+  const ptx::Module& module() const { return module_; }
+  const ptx::Function& function() const { return function_; }
+  const ptx::Body& body() const { return body_; }
+  bool is_kernel() const { return function_.is_entry; }
+  bool rows_fill_warps() const { return rows_fill_warps_; }
+
+  // `.param` variables of this function and of the calls it makes, one lane after the other.
+  struct Passed {
+    uint32_t offset;
+    uint32_t bytes;
+  };
+  const Passed* passed(std::string_view name) const;
+  size_t op_count() const { return program_.ops.size(); }
+
+ private:
+  struct Place {
+    uint32_t offset = 0;
+    bool known = false;
+    bool uniform = false;
+    bool affine = false;        // `offset` is that of the header
+    bool of_stretch = false;    // uniform, but only from its definition to its last use (lowering_blocks.cpp)
+    uint32_t lanes_copy = 0;    // of a uniform value that some Op wants as lanes; 0: none
+    uint32_t defined_at = ~0u;  // index of the Op that wrote a uniform value; ~0: there before the first Op
+  };
+
+  Status declare();
+  Status lower_instruction(uint32_t index);
+  void count_definitions();
+  void find_stretches();
+  void free_slots_after(uint32_t index);
+  void finish();
+  std::unordered_map<uint32_t, Tier> tiers_of_slots();
+  Error error_at(const ptx::Instruction& ins, std::string why) const;
+  uint32_t allocate(uint32_t bytes, uint32_t align);
+  uint32_t allocate_constant(const void* bytes, uint32_t size);
+  bool symbol(const ptx::Operand& operand, Source* out);
+  bool special_operand(const ptx::Operand& operand, Source* out);
+  Place& place(uint32_t reg);
+  uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type) const;
+  uint32_t spread(Source source, uint32_t bytes, Place* of);
+  void materialize_after(uint32_t header, uint32_t defined_at);
+  uint32_t affine_special(Special special);
+
+  Image& image_;
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  bool rows_fill_warps_;
+  Program& program_;
+  ptx::Body body_;
+  std::set<uint32_t> materialized_;  // headers whose lanes some Op wants
+  const ptx::Instruction* ins_ = nullptr;
+  ptx::FormMatch match_;
+  std::string refusal_;
+  std::vector<Place> places_;
+  std::vector<uint32_t> definitions_;
+  std::vector<uint32_t> uses_;        // by register: how often it is read
+  std::vector<bool> in_stretch_;      // by register: written once and read in the same stretch alone
+  bool reads_stretch_value_ = false;  // the instruction at hand
+  std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
+  std::map<uint32_t, std::vector<uint32_t>> free_slots_;  // by bytes of a lane: those of values that are gone
+  std::map<uint64_t, uint32_t> constants_;
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> lane_constants_;
+  std::map<Special, uint32_t> specials_;
+  std::unordered_map<std::string_view, uint64_t> shared_, local_;  // offsets
+  std::unordered_map<std::string_view, Passed> passed_;
+  std::map<std::pair<uint32_t, uint8_t>, uint32_t> parameter_slots_;
+  std::unordered_map<std::string_view, uint32_t> parameter_offsets_;
+  std::vector<uint32_t> first_op_;  // by instruction
+  struct Fix {
+    size_t op;
+    std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> apply;
+  };
+  std::vector<Fix> fixes_;
+  std::vector<uint32_t> branches_around_;
+  uint32_t next_scalar_ = 0, scalars_left_ = 0;
+  std::vector<Op> prologue_;
+  std::multimap<uint32_t, Op> after_;  // Ops to be placed after the Op of that index
+};
+
+// By row of instructions.def.
+using LowerFunction = bool (*)(Lowering&);
+LowerFunction lower_function(uint32_t form);
+
+}  // namespace kiln::engine

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do mbarriers run? (PTX ISA 9.7.13.15)
+#include <bit>
+#include <cstring>
+
+#include "engine/machine/access.h"
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/instructions/lowerings_async.h"
+#include "engine/memory/mbarrier.h"
+
+namespace kiln::engine {
+namespace {
+
+// The object of each active lane, one after the other. Null: a fault was reported.
+template <class Body>
+const Op* for_each_object(Warp& warp, const Op* op, Body body) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate(warp, op, 8, Access::Atomic, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
+    std::byte* at = shape == Shape::Uniform      ? pointer[0]
+                    : shape == Shape::Contiguous ? pointer[0] + size_t{lane} * 8
+                                                 : pointer[lane];
+    uint64_t word;
+    std::memcpy(&word, at, 8);
+    body(lane, &word);
+    std::memcpy(at, &word, 8);
+  }
+  return op + 1;
+}
+
+const Op* run_init(Warp& warp, const Op* op) {
+  const uint32_t* count = warp.lanes<uint32_t>(op->b);
+  return for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
+    uint64_t n = op->y ? 0 : count[lane] & kArrivalMask;
+    *word = encode_phase({n, n, 0, 0});
+  });
+}
+
+// op->b: arrivals; op->c: bytes to expect; the old word is the token. op->y: 1 gives the token, 2 drops the arrivals
+// from the phases that follow, 4 bytes have come.
+constexpr uint8_t kGivesToken = 1, kDrops = 2, kBytesCame = 4;
+
+const Op* run_arrive(Warp& warp, const Op* op) {
+  const uint32_t *count = warp.lanes<uint32_t>(op->b), *bytes = warp.lanes<uint32_t>(op->c);
+  uint64_t tokens[kWarpSize] = {};
+  const Op* next = for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
+    tokens[lane] = *word;
+    Phase p = decode_phase(*word);
+    p.bytes += op->y & kBytesCame ? -static_cast<int64_t>(bytes[lane]) : static_cast<int64_t>(bytes[lane]);
+    if (op->y & kDrops) p.wanted -= std::min<uint64_t>(p.wanted, count[lane]);
+    p.pending -= std::min<uint64_t>(p.pending, count[lane]);
+    complete_if_done(&p);
+    *word = encode_phase(p);
+  });
+  warp.moved = true;
+  if (next && (op->y & kGivesToken)) warp.put(op->d, tokens);
+  return next;
+}
+
+// op->b: a token (op->y 0) or a parity (op->y 1). A phase that is not over yet: the predicate is false, and others get
+// a turn.
+const Op* run_wait(Warp& warp, const Op* op) {
+  uint32_t over = 0;
+  const uint64_t* token = warp.lanes<uint64_t>(op->b);
+  const uint32_t* parity = warp.lanes<uint32_t>(op->b);
+  const Op* next = for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
+    uint64_t of_phase = op->y ? parity[lane] & 1 : token[lane] >> 63;
+    over |= decode_phase(*word).parity != of_phase ? 1u << lane : 0;
+  });
+  if (!next) return nullptr;
+  warp.set_predicate(op->d, over);
+  if (warp.mask & over) warp.moved = true;
+  return (warp.mask & ~over) ? warp.look_again(next, Look::Mbarrier) : next;
+}
+
+bool set_object(Lowering& l, Op* op, const ptx::Operand& operand) {
+  Source base;
+  uint32_t base_bytes = 8;
+  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster");
+  ptx::Space space = shared ? ptx::Space::Shared : ptx::Space::Generic;
+  if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
+  op->a = base.offset;
+  op->x = address_flags(base.uniform, base.affine, base_bytes);
+  op->z = static_cast<uint8_t>(space);
+  return true;
+}
+
+void place(Lowering& l, const Op& prepared, Handler handler) {
+  Op& op = l.emit(handler);
+  uint32_t site = op.site;
+  op = prepared;
+  op.run = handler;
+  op.site = site;
+}
+
+ptx::Operand number(uint64_t value) {
+  ptx::Operand out;
+  out.kind = ptx::OperandKind::Integer;
+  out.bits = value;
+  return out;
+}
+
+}  // namespace
+
+bool mbarrier_init(Lowering& l) {
+  Op op;
+  bool invalidates = l.has("inval");
+  if (!set_object(l, &op, l.operand(0)) || !l.lanes(invalidates ? number(0) : l.operand(1), ptx::Type::u32, &op.b))
+    return false;
+  op.y = invalidates;
+  place(l, op, &run_init);
+  return true;
+}
+
+bool mbarrier_arrive(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  size_t first = operands[0].kind != ptx::OperandKind::Address ? 1 : 0;
+  bool returns = first && operands[0].kind != ptx::OperandKind::Sink;
+  bool expects = l.has("expect_tx"), counts = operands.size() > first + 1 && !expects;
+  Op op;
+  if (!set_object(l, &op, operands[first])) return false;
+  if (!l.lanes(counts ? operands[first + 1] : number(1), ptx::Type::u32, &op.b)) return false;
+  if (!l.lanes(expects ? operands[first + 1] : number(0), ptx::Type::u32, &op.c)) return false;
+  Dest d;
+  if (returns && !l.dest(operands[0], 8, false, &d)) return false;
+  op.d = d.offset;
+  op.y = static_cast<uint8_t>((returns ? kGivesToken : 0) | (l.has("arrive_drop") ? kDrops : 0));
+  place(l, op, &run_arrive);
+  return true;
+}
+
+bool mbarrier_expect(Lowering& l) {
+  Op op;
+  if (!set_object(l, &op, l.operand(0)) || !l.lanes(number(0), ptx::Type::u32, &op.b)) return false;
+  if (!l.lanes(l.operand(1), ptx::Type::u32, &op.c)) return false;
+  op.y = l.has("complete_tx") ? kBytesCame : 0;
+  place(l, op, &run_arrive);
+  return true;
+}
+
+// The copies land at once. Without .noinc the phase first expects one arrival more: nothing changes.
+bool copy_async_arrive(Lowering& l) {
+  emit_copy_land(l);
+  Op op;
+  if (!set_object(l, &op, l.operand(0))) return false;
+  if (!l.lanes(number(l.has("noinc") ? 1 : 0), ptx::Type::u32, &op.b)) return false;
+  if (!l.lanes(number(0), ptx::Type::u32, &op.c)) return false;
+  place(l, op, &run_arrive);
+  return true;
+}
+
+bool mbarrier_pending(Lowering& l) {
+  struct Pending {
+    static uint32_t f(uint64_t token) { return static_cast<uint32_t>(decode_phase(token).pending); }
+  };
+  Source a;
+  if (!l.source(l.operand(1), ptx::Type::b64, &a)) return false;
+  l.emit_value(l.operand(0), 4, a.uniform, unary_handler<Pending, uint32_t, uint64_t>(a), a);
+  return true;
+}
+
+bool mbarrier_wait(Lowering& l) {
+  Op op;
+  bool by_parity = l.has("parity");
+  if (!set_object(l, &op, l.operand(1)) || !l.dest_predicate(l.operand(0), &op.d)) return false;
+  if (!l.lanes(l.operand(2), by_parity ? ptx::Type::u32 : ptx::Type::b64, &op.b)) return false;
+  op.y = by_parity;
+  place(l, op, &run_wait);
+  return true;
+}
+
+}  // namespace kiln::engine

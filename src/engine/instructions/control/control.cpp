@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do branches, returns and barriers run? (PTX ISA 9.7.12, 9.7.13)
+#include <fmt/format.h>
+
+#include <bit>
+#include <vector>
+
+#include "engine/decode/control.h"
+#include "engine/machine/fault.h"
+#include "engine/decode/fuse.h"
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
+
+const Op* go(Warp& warp, const Op* from, const Op* to) { return to > from ? to : warp.jump_back(from, to); }
+
+const Op* run_branch(Warp& warp, const Op* op) { return go(warp, op, op->target); }
+
+template <bool kNegated>
+const Op* run_branch_if(Warp& warp, const Op* op) {
+  uint32_t p = warp.predicate(op->a);
+  uint32_t taken = (kNegated ? ~p : p) & warp.mask;
+  if (taken == 0) return op + 1;
+  if (taken == warp.mask) return go(warp, op, op->target);
+  if (op->target <= op) {
+    warp.steps += static_cast<uint64_t>(op - op->target) + 1;
+    warp.turn -= op->y ? kSpinCost : 1;
+  }
+  return warp.diverge(op->target, taken, op + 1);
+}
+
+}  // namespace
+
+bool is_branch_if(const Op& op, bool* negated) {
+  *negated = op.run == &run_branch_if<true>;
+  return *negated || op.run == &run_branch_if<false>;
+}
+
+const Op* run_guard_next(Warp& warp, const Op* op) {
+  uint32_t p = warp.predicate(op->a);
+  uint32_t active = (op->x ? ~p : p) & warp.mask;
+  if (active == 0) return op + 2;
+  if (active == warp.mask) return op + 1;
+  uint32_t before = warp.mask;
+  warp.mask = active;
+  const Op* next = warp.step_masked(op + 1);
+  if (!next) return nullptr;
+  warp.mask = before;
+  return op + 2;
+}
+
+const Op* run_branch_around(Warp& warp, const Op* op) {
+  uint32_t p = warp.predicate(op->a);
+  uint32_t skip = (op->x ? p : ~p) & warp.mask;
+  if (skip == 0) return op + 1;
+  if (skip == warp.mask) return op->target;
+  return warp.diverge(op->target, skip, op + 1);
+}
+
+const Op* run_exit(Warp& warp, const Op*) { return warp.exit_lanes(); }
+
+namespace {
+
+// Does the loop that this branch closes wait for a write of somebody else? A short one that reads memory in a way that
+// asks for the newest value.
+bool closes_a_spin(Lowering& l) {
+  constexpr uint32_t kLongest = 64;
+  const ptx::Instruction& ins = l.ins();
+  auto label = l.body().labels.find(ins.operands[0].name);
+  const auto index = static_cast<uint32_t>(&ins - l.body().instructions.data());
+  if (label == l.body().labels.end() || label->second > index || index - label->second > kLongest) return false;
+  for (uint32_t i = label->second; i < index; ++i) {
+    const ptx::Instruction& in = l.body().instructions[i];
+    if (in.mnemonic == "atom" || in.mnemonic == "nanosleep" || in.mnemonic == "mbarrier") return true;
+    if (in.mnemonic == "ld" && (in.has("volatile") || in.has("acquire") || in.has("relaxed") || in.has("mmio"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool branch(Lowering& l) {
+  const ptx::Instruction& ins = l.ins();
+  const bool spins = closes_a_spin(l);
+  if (ins.guard == ptx::kNoRegister) {
+    Op& op = l.emit(&run_branch);
+    op.y = spins;
+    l.branch_to(op, ins.operands[0].name);
+    return true;
+  }
+  ptx::Operand guard;
+  guard.kind = ptx::OperandKind::Predicate;
+  guard.reg = ins.guard;
+  uint32_t p;
+  if (!l.predicate(guard, &p)) return false;
+  Op& op = l.emit(ins.guard_negated ? &run_branch_if<true> : &run_branch_if<false>);
+  op.a = p;
+  op.y = spins;
+  l.branch_to(op, ins.operands[0].name);
+  return true;
+}
+
+namespace {
+
+using Targets = std::vector<const Op*>;
+
+const Op* run_branch_indexed(Warp& warp, const Op* op) {
+  const auto& targets = *static_cast<const Targets*>(op->data);
+  const uint32_t* index = warp.lanes<uint32_t>(op->a);
+  uint32_t rest = warp.mask;
+  uint32_t first = first_lane(rest);
+  uint32_t chosen = index[first];
+  if (chosen >= targets.size()) {
+    return warp.fault(op, kLaunchFailure, first,
+                      fmt::format("Invalid index {} of a branch with {} targets\n{}", chosen, targets.size(),
+                                  where(warp, *op, first)));
+  }
+  uint32_t same = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) same |= (rest >> i & 1) && index[i] == chosen ? 1u << i : 0;
+  if (same == rest) return go(warp, op, targets[chosen]);
+  return warp.diverge(targets[chosen], same, op);  // the others come back here
+}
+
+}  // namespace
+
+bool branch_indexed(Lowering& l) {
+  auto found = l.body().branch_targets.find(l.operand(1).name);
+  if (found == l.body().branch_targets.end()) return l.refuse("its list of targets is not declared");
+  uint32_t index;
+  if (!l.lanes(l.operand(0), ptx::Type::u32, &index)) return false;
+  for (std::string_view label : found->second) {
+    if (!l.body().labels.count(label)) return l.refuse("a target that is no label of this function");
+  }
+  Op& op = l.emit(&run_branch_indexed);
+  op.a = index;
+  Targets* targets = l.own(Targets{});
+  op.data = targets;
+  std::vector<std::string_view> labels = found->second;
+  l.fix_later(l.op_count() - 1, [targets, labels](Op&, const std::function<const Op*(std::string_view)>& find) {
+    for (std::string_view label : labels) targets->push_back(find(label));
+  });
+  return true;
+}
+
+bool leave_kernel(Lowering& l) {
+  l.emit(&run_exit);
+  return true;
+}
+
+bool leave_function(Lowering& l) {
+  l.emit(l.is_kernel() ? &run_exit : &run_return);
+  return true;
+}
+
+namespace {
+
+const Op* run_trap(Warp& warp, const Op* op) {
+  uint32_t lane = first_lane(warp.mask);
+  return warp.fault(op, kLaunchFailure, lane, fmt::format("Trap instruction executed\n{}", where(warp, *op, lane)));
+}
+
+const Op* run_yield(Warp& warp, const Op* op) { return warp.yield(op + 1); }
+
+// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->c: votes of a reduction when
+// op->y.
+const Op* run_barrier(Warp& warp, const Op* op) {
+  uint32_t lane = first_lane(warp.mask);
+  const uint32_t *ids = warp.lanes<uint32_t>(op->a), *counts = warp.lanes<uint32_t>(op->b);
+  const uint32_t id = ids[lane], wanted = counts[lane];
+  if (id >= kBarrierCount) {
+    return warp.fault(
+        op, kLaunchFailure, lane,
+        fmt::format("Barrier {} does not exist: there are {}\n{}", id, kBarrierCount, where(warp, *op, lane)));
+  }
+  uint32_t others = 0;  // lanes that want another barrier: they come back here
+  for (uint32_t i = 0; i < kWarpSize; ++i) others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
+  others &= warp.mask;
+  if (others) {
+    ++warp.frame->users;
+    warp.splits.push_back({op, others, warp.frame, Wait::None, 0, 0, warp.current_penalty, false});
+    warp.mask &= ~others;
+  }
+  uint32_t threads = static_cast<uint32_t>(std::popcount(warp.mask));
+  // A count of threads is a count of whole warps: lanes that have ended count with those that arrive last.
+  if (wanted && warp.mask == warp.alive) threads = kWarpSize;
+  Block& block = *warp.block;
+  if (op->y) {
+    block.barriers[id].votes_true += static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
+    block.barriers[id].voters += static_cast<uint32_t>(std::popcount(warp.mask));
+  }
+  if (op->x) {
+    block.arrive(static_cast<uint8_t>(id), threads, wanted);
+    return others ? warp.park(op + 1, Wait::None, 0, 0) : op + 1;
+  }
+  warp.park(op + 1, Wait::Barrier, static_cast<uint8_t>(id), 0);
+  block.arrive(static_cast<uint8_t>(id), threads, wanted);
+  return nullptr;
+}
+
+// What the barrier just passed has counted. op->x: 0 popc, 1 and, 2 or.
+const Op* run_barrier_result(Warp& warp, const Op* op) {
+  const Barrier& barrier = warp.block->barriers[warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)] % kBarrierCount];
+  if (op->x == 0) {
+    uint32_t result[kWarpSize];
+    for (uint32_t& r : result) r = barrier.result_true;
+    warp.put(op->d, result);
+  } else {
+    bool holds = op->x == 1 ? barrier.result_true == barrier.result_voters : barrier.result_true != 0;
+    warp.set_predicate(op->d, holds ? kFullMask : 0);
+  }
+  return op + 1;
+}
+
+ptx::Operand zero() {
+  ptx::Operand out;
+  out.kind = ptx::OperandKind::Integer;
+  return out;
+}
+
+}  // namespace
+
+bool trap(Lowering& l) {
+  l.emit(&run_trap);
+  return true;
+}
+
+bool yield_warp(Lowering& l) {
+  l.emit(&run_yield);
+  return true;
+}
+
+bool barrier(Lowering& l) {
+  uint32_t id, wanted;
+  if (!l.lanes(l.operand(0), ptx::Type::u32, &id)) return false;
+  const bool counts = l.ins().operands.size() > 1;
+  if (!l.lanes(counts ? l.operand(1) : zero(), ptx::Type::u32, &wanted)) return false;
+  l.program().has_barrier = true;
+  Op& op = l.emit(&run_barrier);
+  op.a = id;
+  op.b = wanted;
+  op.x = l.has("arrive");
+  return true;
+}
+
+bool barrier_reduce(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  uint32_t id, wanted, votes, d = 0;
+  if (!l.lanes(operands[1], ptx::Type::u32, &id)) return false;
+  if (!l.lanes(operands.size() > 3 ? operands[2] : zero(), ptx::Type::u32, &wanted)) return false;
+  if (!l.predicate(operands.back(), &votes)) return false;
+  bool popc = l.has("popc");
+  Dest dest;
+  if (popc ? !l.dest(operands[0], 4, false, &dest) : !l.dest_predicate(operands[0], &d)) return false;
+  l.program().has_barrier = true;
+  Op& op = l.emit(&run_barrier);
+  op.a = id;
+  op.b = wanted;
+  op.c = votes;
+  op.y = 1;
+  Op& result = l.emit(&run_barrier_result);
+  result.a = id;
+  result.d = popc ? dest.offset : d;
+  result.x = popc ? 0 : l.has("and") ? 1 : 2;
+  return true;
+}
+
+namespace {
+
+const Op* run_warp_barrier(Warp& warp, const Op* op) {
+  uint32_t members = warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)];
+  return warp.converged(op, members) ? op + 1 : nullptr;
+}
+
+}  // namespace
+
+bool warp_barrier(Lowering& l) {
+  uint32_t members;
+  if (!l.lanes(l.operand(0), ptx::Type::b32, &members)) return false;
+  l.emit(&run_warp_barrier).a = members;
+  return true;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do the bit-field, byte-permute and dot-product instructions compute? (PTX ISA 9.7.1.15
+// to 9.7.1.23, 9.7.8, 9.7.9.7)
+#include <bit>
+
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kMostSources = 4;
+
+// Four sources as lanes, a small number chosen by modifiers in op->x, and a function of single values.
+struct Sources {
+  uint32_t slots[kMostSources] = {};
+};
+
+template <class T, T (*kFunction)(const T*, uint8_t)>
+const Op* run_bits(Warp& warp, const Op* op) {
+  const Sources& sources = *static_cast<const Sources*>(op->data);
+  const T* from[kMostSources];
+  for (uint32_t s = 0; s < kMostSources; ++s) from[s] = warp.lanes<T>(sources.slots[s]);
+  T result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    T values[kMostSources] = {from[0][i], from[1][i], from[2][i], from[3][i]};
+    result[i] = kFunction(values, op->x);
+  }
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+// `narrow`: bit s says that source s has 32 bits although T has 64; it is widened first.
+struct Widen {
+  static uint64_t f(uint32_t a) { return a; }
+};
+
+template <class T>
+bool lower_bits(Lowering& l, Handler handler, uint8_t variant, uint32_t narrow = 0) {
+  Sources sources;
+  size_t count = l.ins().operands.size() - 1;
+  for (size_t s = 0; s < count && s < kMostSources; ++s) {
+    const ptx::Operand& operand = l.operand(s + 1);
+    bool is_narrow = sizeof(T) == 8 && (narrow >> s & 1);
+    ptx::Type type = sizeof(T) == 8 && !is_narrow ? ptx::Type::b64 : ptx::Type::b32;
+    uint32_t slot;
+    if (!l.lanes(operand, type, &slot)) return false;
+    if (is_narrow) {
+      Op& op = l.emit(&run_unary<Widen, uint64_t, uint32_t, true>);
+      op.a = slot;
+      slot = l.temporary(8);
+      l.program().ops.back().d = slot;
+      l.program().ops.back().effect = Effect::Lanes8;
+    }
+    sources.slots[s] = slot;
+  }
+  for (size_t s = count; s < kMostSources; ++s) sources.slots[s] = sources.slots[0];
+  Dest d;
+  if (!l.dest(l.operand(0), sizeof(T), false, &d)) return false;
+  Op& op = l.emit(handler);
+  op.d = d.offset;
+  op.x = variant;
+  op.data = l.own(sources);
+  return true;
+}
+
+// 64 bits: a GPU has no instruction for it, and its shifts take all 32 bits of a count, not the low 8.
+uint64_t shifted_left(uint64_t value, uint32_t by) { return by < 64 ? value << by : 0; }
+uint64_t low_bits(uint32_t length) { return shifted_left(1, length) - 1; }
+
+template <bool kSigned>
+uint64_t extract64(const uint64_t* v, uint8_t) {
+  const uint32_t at = static_cast<uint32_t>(v[1]), length = static_cast<uint32_t>(v[2]);
+  const uint64_t mask = low_bits(length);
+  if (!kSigned) return at < 64 ? v[0] >> at & mask : 0;
+  uint64_t field = static_cast<uint64_t>(static_cast<int64_t>(v[0]) >> std::min(at, 63u)) & mask;
+  if (length - 1 < 64 && field >> (length - 1)) field |= ~mask;
+  return field;
+}
+
+uint64_t insert64(const uint64_t* v, uint8_t) {
+  const uint32_t at = static_cast<uint32_t>(v[2]), length = static_cast<uint32_t>(v[3]);
+  const uint64_t mask = low_bits(length);
+  return shifted_left(v[0] & mask, at) | (v[1] & ~shifted_left(mask, at));
+}
+
+template <bool kSigned>
+uint32_t extract(const uint32_t* v, uint8_t) {
+  const uint32_t at = v[1] & 0xff, length = v[2] & 0xff;
+  if (length == 0) return 0;
+  // The sign is the field's last bit, or the register's where the field reaches beyond it.
+  const uint32_t last = std::min(at + length - 1, 31u);
+  const bool fill = kSigned && (v[0] >> last & 1);
+  const uint32_t available = at < 32 ? ~0u >> at : 0;
+  const uint32_t mask = length < 32 ? ((1u << length) - 1) & available : available;
+  const uint32_t field = at < 32 ? v[0] >> at & mask : 0;
+  return fill ? field | ~mask : field;
+}
+
+uint32_t insert(const uint32_t* v, uint8_t) {
+  const uint32_t at = v[2] & 0xff, length = v[3] & 0xff;
+  if (at >= 32 || length == 0) return v[1];
+  const uint32_t mask = length >= 32 ? ~0u : (1u << length) - 1;
+  return (v[1] & ~(mask << at)) | ((v[0] & mask) << at);
+}
+
+// fns as ptxas expands it: a base beyond 31 finds nothing, and an offset of -2^31 falls through to the last place.
+uint32_t nth_set(const uint32_t* v, uint8_t) {
+  uint32_t mask = v[0], base = v[1], count = v[2];
+  const bool down = static_cast<int32_t>(count) < 0;
+  if (down) {
+    uint32_t mirrored = 0;
+    for (uint32_t i = 0; i < 32; ++i) mirrored |= (mask >> i & 1) << (31 - i);
+    mask = mirrored, base = 31 - base, count = 0 - count;
+  } else if (count == 0) {
+    mask &= base < 32 ? 1u << base : 0, count = 1;
+  }
+  mask &= base < 32 ? ~0u << base : 0;
+  if (std::popcount(mask) < static_cast<int32_t>(count)) return ~0u;
+  uint32_t at = 0;
+  for (uint32_t found = mask & 1; found < count && at < 31; found += mask >> at & 1) ++at;
+  return down ? 31 - at : at;
+}
+
+uint32_t mask_of(const uint32_t* v, uint8_t wraps) {
+  uint32_t at = wraps ? v[0] & 31 : std::min(v[0], 32u), length = wraps ? v[1] & 31 : std::min(v[1], 32u);
+  uint64_t mask = ((uint64_t{1} << length) - 1) << at;
+  return static_cast<uint32_t>(mask);
+}
+
+// variant: bit 0 wrap, bit 1 signed.
+uint32_t extend_from(const uint32_t* v, uint8_t variant) {
+  uint32_t length = variant & 1 ? v[1] & 31 : std::min(v[1], 32u);
+  if (length == 0) return 0;
+  if (length >= 32) return v[0];
+  uint32_t field = v[0] & ((1u << length) - 1);
+  return (variant & 2) && (v[0] >> (length - 1) & 1) ? field | ~((1u << length) - 1) : field;
+}
+
+// variant: bit 0: a signed; bit 1: b signed; bit 2: dp2a's upper half.
+int32_t byte_of(uint32_t v, uint32_t i, bool is_signed_value) {
+  uint8_t b = static_cast<uint8_t>(v >> (8 * i));
+  return is_signed_value ? static_cast<int8_t>(b) : b;
+}
+uint32_t dot4(const uint32_t* v, uint8_t variant) {
+  uint32_t sum = v[2];
+  for (uint32_t i = 0; i < 4; ++i)
+    sum += static_cast<uint32_t>(byte_of(v[0], i, variant & 1) * byte_of(v[1], i, variant & 2));
+  return sum;
+}
+uint32_t dot2(const uint32_t* v, uint8_t variant) {
+  uint32_t sum = v[2];
+  for (uint32_t i = 0; i < 2; ++i) {
+    uint16_t half = static_cast<uint16_t>(v[0] >> (16 * i));
+    int64_t a = variant & 1 ? static_cast<int16_t>(half) : half;
+    int64_t b = byte_of(v[1], i + (variant & 4 ? 2 : 0), variant & 2);
+    sum += static_cast<uint32_t>(a * b);
+  }
+  return sum;
+}
+
+uint32_t lookup3(const uint32_t* v, uint8_t table) {
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 8; ++i) {
+    if (!(table >> i & 1)) continue;
+    result |= (i & 4 ? v[0] : ~v[0]) & (i & 2 ? v[1] : ~v[1]) & (i & 1 ? v[2] : ~v[2]);
+  }
+  return result;
+}
+
+// variant: bit 0: wrap, else clamp; bit 1: right.
+uint32_t funnel(const uint32_t* v, uint8_t variant) {
+  uint32_t by = variant & 1 ? v[2] & 31 : std::min(v[2], 32u);
+  uint64_t both = uint64_t{v[1]} << 32 | v[0];
+  if (variant & 2) return static_cast<uint32_t>(both >> by);
+  return static_cast<uint32_t>((both << by) >> 32);
+}
+
+uint32_t permute_bytes(const uint32_t* v, uint8_t mode) {
+  uint64_t both = uint64_t{v[1]} << 32 | v[0];
+  uint32_t selector = v[2];
+  auto byte = [&](uint32_t i) { return static_cast<uint32_t>(both >> (8 * (i & 7)) & 0xff); };
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint32_t from = 0;
+    bool sign = false;
+    uint32_t n = selector & 3;
+    switch (mode) {
+      case 0:
+        from = selector >> (4 * i) & 7;
+        sign = selector >> (4 * i) & 8;
+        break;
+      case 1:
+        from = n + i;
+        break;  // f4e
+      case 2:
+        from = (n - i) & 7;
+        break;  // b4e
+      case 3:
+        from = n;
+        break;  // rc8
+      case 4:
+        from = i < n ? n : i;
+        break;  // ecl
+      case 5:
+        from = i > n ? n : i;
+        break;  // ecr
+      default:
+        from = (n & 1) * 2 + (i & 1);  // rc16
+    }
+    uint32_t value = byte(from);
+    if (sign) value = value & 0x80 ? 0xff : 0;
+    result |= value << (8 * i);
+  }
+  return result;
+}
+
+}  // namespace
+
+bool bit_extract(Lowering& l) {
+  bool is_signed_type = ptx::is_signed(l.type());
+  if (ptx::bytes_of(l.type()) == 8) {
+    return lower_bits<uint64_t>(
+        l, is_signed_type ? &run_bits<uint64_t, extract64<true>> : &run_bits<uint64_t, extract64<false>>, 0, 0b110);
+  }
+  return lower_bits<uint32_t>(
+      l, is_signed_type ? &run_bits<uint32_t, extract<true>> : &run_bits<uint32_t, extract<false>>, 0);
+}
+
+bool bit_insert(Lowering& l) {
+  if (ptx::bytes_of(l.type()) == 8) return lower_bits<uint64_t>(l, &run_bits<uint64_t, insert64>, 0, 0b1100);
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, insert>, 0);
+}
+
+bool find_nth_set(Lowering& l) { return lower_bits<uint32_t>(l, &run_bits<uint32_t, nth_set>, 0); }
+bool bit_mask(Lowering& l) { return lower_bits<uint32_t>(l, &run_bits<uint32_t, mask_of>, l.has("wrap")); }
+
+bool shift_extend(Lowering& l) {
+  uint8_t variant = static_cast<uint8_t>((l.has("wrap") ? 1 : 0) | (ptx::is_signed(l.type()) ? 2 : 0));
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, extend_from>, variant);
+}
+
+bool dot_product4(Lowering& l) {
+  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) | (ptx::is_signed(l.other_type()) ? 2 : 0));
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, dot4>, variant);
+}
+
+bool dot_product2(Lowering& l) {
+  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) | (ptx::is_signed(l.other_type()) ? 2 : 0) |
+                                         (l.has("hi") ? 4 : 0));
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, dot2>, variant);
+}
+
+bool lop3(Lowering& l) {
+  uint32_t a, b, c;
+  Dest d;
+  if (!l.lanes(l.operand(1), ptx::Type::b32, &a) || !l.lanes(l.operand(2), ptx::Type::b32, &b) ||
+      !l.lanes(l.operand(3), ptx::Type::b32, &c) || !l.dest(l.operand(0), 4, false, &d)) {
+    return false;
+  }
+  Sources sources{{a, b, c, a}};
+  Op& op = l.emit(&run_bits<uint32_t, lookup3>);
+  op.d = d.offset;
+  op.x = static_cast<uint8_t>(l.operand(4).bits);
+  op.data = l.own(sources);
+  return true;
+}
+
+bool funnel_shift(Lowering& l) {
+  uint8_t variant = static_cast<uint8_t>((l.has("wrap") ? 1 : 0) | (l.has("r") ? 2 : 0));
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, funnel>, variant);
+}
+
+bool permute(Lowering& l) {
+  constexpr std::string_view kModes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
+  uint8_t mode = 0;
+  for (uint8_t i = 0; i < std::size(kModes); ++i) {
+    if (l.has(kModes[i])) mode = i + 1;
+  }
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, permute_bytes>, mode);
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which functions decode the forms of clusters, mbarriers, bulk copies and warpgroup products?
+#pragma once
+
+#include "engine/decode/lowering.h"
+
+namespace kiln::engine {
+
+// lower_cluster.cpp
+bool map_to_block(Lowering&);
+bool rank_of_address(Lowering&);
+bool cluster_barrier(Lowering&);
+// lower_mbarrier.cpp
+bool mbarrier_init(Lowering&);
+bool mbarrier_arrive(Lowering&);
+bool mbarrier_expect(Lowering&);
+bool mbarrier_pending(Lowering&);
+bool mbarrier_wait(Lowering&);
+bool copy_async_arrive(Lowering&);
+// lower_bulk.cpp
+bool copy_bulk(Lowering&);
+bool reduce_bulk(Lowering&);
+bool store_async(Lowering&);
+bool reduce_async(Lowering&);
+// lower_tensor.cpp
+bool copy_tensor(Lowering&);
+bool replace_tensor_map(Lowering&);
+bool copy_tensor_map(Lowering&);
+// lower_wgmma.cpp
+bool warpgroup_multiply(Lowering&);
+
+}  // namespace kiln::engine

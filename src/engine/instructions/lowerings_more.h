@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which functions decode the rarer forms: video instructions, 128 bits, vector atomics, the stack, three operands?
+#pragma once
+
+#include "engine/decode/lowering.h"
+
+namespace kiln::engine {
+
+// lower_video.cpp
+bool video(Lowering&);
+bool video_simd(Lowering&);
+// lower_wide.cpp
+bool wide_load(Lowering&);
+bool wide_store(Lowering&);
+bool wide_move(Lowering&);
+bool wide_pack(Lowering&);
+bool wide_unpack(Lowering&);
+bool wide_atomic(Lowering&);
+// lower_atomic_vector.cpp
+bool vector_atomic(Lowering&);
+// lower_stack.cpp
+bool take_stack(Lowering&);
+bool save_stack(Lowering&);
+// lower_extra.cpp
+bool sign_of_both(Lowering&);
+bool of_three(Lowering&);
+bool integer_relu(Lowering&);
+bool packed_float(Lowering&);
+bool mixed_float(Lowering&);
+bool lop3_predicate(Lowering&);
+bool convert_pack(Lowering&);
+bool reduce_floats(Lowering&);
+bool make_policy(Lowering&);
+bool mad24_high(Lowering&);
+
+}  // namespace kiln::engine

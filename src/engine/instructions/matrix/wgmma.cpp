@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a warpgroup multiply matrices? (PTX ISA 9.7.15) Warp w of the group owns rows 16w to 16w + 15 of the 64:
+// each warp computes its own part when it issues the instruction, and fence, commit and wait have nothing left to do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "engine/machine/access.h"
+#include "engine/decode/address_operand.h"
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings_async.h"
+#include "engine/numbers/matrix_elements.h"
+#include "engine/memory/tensor_map.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kMostN = 256, kMostK = 256, kRows = 16, kStepBytes = 32;  // every shape has 32 bytes of k
+
+struct Product {
+  uint32_t n = 8, k = 16;
+  Element a = Element::F16, b = Element::F16;
+  bool small_d = false, a_in_registers = false, transpose_a = false, transpose_b = false, saturate = false;
+  bool negate_a = false, negate_b = false;
+  uint32_t accumulate = 0;  // a predicate
+  LaneValue a_descriptor, b_descriptor;
+  uint32_t a_slots[4] = {};
+  std::vector<uint32_t> d_slots;
+};
+
+// A matrix in shared memory, as its descriptor says. (PTX ISA 9.7.15.5)
+struct Matrix {
+  uint64_t start, leading, stride;
+  Swizzle swizzle;
+  uint32_t span;  // bytes of a row of the layout
+
+  explicit Matrix(uint64_t descriptor)
+      : start((descriptor & 0x3fff) << 4),
+        leading((descriptor >> 16 & 0x3fff) << 4),
+        stride((descriptor >> 32 & 0x3fff) << 4) {
+    constexpr Swizzle kModes[] = {Swizzle::None, Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32};
+    swizzle = kModes[descriptor >> 62];
+    span = swizzle == Swizzle::None ? 16 : swizzle_span(swizzle);
+  }
+
+  // 16 bytes of row `mn`, from byte `k_bytes` on.
+  uint64_t along_k(uint32_t mn, uint32_t k_bytes) const {
+    const uint64_t row = start + mn / 8 * stride + mn % 8 * uint64_t{span};
+    return swizzle == Swizzle::None ? row + k_bytes / 16 * leading : swizzled(swizzle, row + k_bytes);
+  }
+  // 8 elements of 2 bytes at `k`, from `mn` on.
+  uint64_t along_mn(uint32_t mn, uint32_t k) const {
+    if (swizzle == Swizzle::None) return start + mn / 8 * stride + k / 8 * leading + k % 8 * 16;
+    const uint64_t slab = mn * 2 / span * leading, inside = mn * 2 % span;
+    return swizzled(swizzle, start + slab + k / 8 * stride + k % 8 * uint64_t{span} + inside);
+  }
+};
+
+const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address) {
+  if (address + 16 <= warp.block->shared_bytes) return warp.block->shared + address;
+  out_of_bounds(warp, op, 0, ptx::Space::Shared, Access::Read, address, 16);
+  return nullptr;
+}
+
+// The elements of `count` rows from `first` on; put(mn - first, k, value). False: a fault was reported.
+template <class T, class Put>
+bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn, uint32_t first, uint32_t count,
+           uint32_t k_count, Put put) {
+  const uint32_t in_word = 32 / bits_of(type), in_chunk = 4 * in_word;
+  auto unpack = [&](const std::byte* chunk, auto each) {
+    for (uint32_t w = 0; w < 4; ++w) {
+      uint32_t word;
+      std::memcpy(&word, chunk + size_t{w} * 4, 4);
+      for (uint32_t e = 0; e < in_word; ++e) each(w * in_word + e, element<T>(type, word, e));
+    }
+  };
+  if (along_mn) {
+    for (uint32_t k = 0; k < k_count; ++k) {
+      for (uint32_t mn = 0; mn < count; mn += 8) {
+        const std::byte* chunk = chunk_at(warp, op, matrix.along_mn(first + mn, k));
+        if (!chunk) return false;
+        unpack(chunk, [&](uint32_t e, T value) { put(mn + e, k, value); });
+      }
+    }
+    return true;
+  }
+  for (uint32_t mn = 0; mn < count; ++mn) {
+    for (uint32_t half = 0; half < kStepBytes / 16; ++half) {
+      const std::byte* chunk = chunk_at(warp, op, matrix.along_k(first + mn, half * 16));
+      if (!chunk) return false;
+      unpack(chunk, [&](uint32_t e, T value) { put(mn, half * in_chunk + e, value); });
+    }
+  }
+  return true;
+}
+
+// Where register r of a lane lies in the warp's 16 rows of d.
+template <class Body>
+void for_each_result(const Product& how, Body body) {
+  const uint32_t each = how.small_d ? 2 : 1;  // elements of a register
+  for (uint32_t r = 0; r < how.d_slots.size(); ++r) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const uint32_t first = r * each;  // of the lane's elements: two columns of a row, then two of row + 8
+      body(r, lane, lane / 4 + first / 2 % 2 * 8, first / 4 * 8 + lane % 4 * 2 + first % 2);
+    }
+  }
+}
+
+template <class T>
+struct Scratch {
+  T a[kRows][kMostK];
+  T b[kMostK][kMostN];
+  T d[kRows][kMostN];
+};
+
+template <class T>
+bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
+  const uint32_t first_row = warp.index % 4 * kRows;
+  if (how.a_in_registers) {
+    const uint32_t in_word = 32 / bits_of(how.a);
+    for (uint32_t r = 0; r < 4; ++r) {
+      const uint32_t* words = warp.lanes<uint32_t>(how.a_slots[r]);
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+        for (uint32_t e = 0; e < in_word; ++e) {
+          s.a[lane / 4 + r % 2 * 8][r / 2 * 4 * in_word + lane % 4 * in_word + e] = element<T>(how.a, words[lane], e);
+        }
+      }
+    }
+  } else if (!fetch<T>(warp, op, Matrix(how.a_descriptor.of(warp, 0)), how.a, how.transpose_a, first_row, kRows, how.k,
+                       [&](uint32_t row, uint32_t k, T value) { s.a[row][k] = value; })) {
+    return false;
+  }
+  if (!fetch<T>(warp, op, Matrix(how.b_descriptor.of(warp, 0)), how.b, how.transpose_b, 0, how.n, how.k,
+                [&](uint32_t n, uint32_t k, T value) { s.b[k][n] = value; })) {
+    return false;
+  }
+  if (how.negate_a != how.negate_b) {
+    for (uint32_t row = 0; row < kRows; ++row) {
+      for (uint32_t k = 0; k < how.k; ++k) s.a[row][k] = -s.a[row][k];
+    }
+  }
+  return true;
+}
+
+template <class T>
+void multiply(const Product& how, Scratch<T>& s) {
+  for (uint32_t row = 0; row < kRows; ++row) {
+    T* d = s.d[row];
+    for (uint32_t k = 0; k < how.k; ++k) {
+      const T left = s.a[row][k];
+      const T* b = s.b[k];
+#pragma GCC ivdep
+      for (uint32_t n = 0; n < how.n; ++n) d[n] = multiply_add(left, b[n], d[n]);
+    }
+  }
+}
+
+template <class T>
+const Op* run_product(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const Product& how = *static_cast<const Product*>(op->data);
+  // A pointer: what each thread has of a library is found with no way to fail, and this is much (threads.cpp).
+  thread_local std::unique_ptr<Scratch<T>> kept;
+  if (!kept) kept = std::make_unique<Scratch<T>>();
+  Scratch<T>& s = *kept;
+  if (!gather(warp, op, how, s)) return nullptr;
+  if (!(warp.predicate(how.accumulate) & 1)) {
+    for (uint32_t row = 0; row < kRows; ++row) std::fill_n(s.d[row], how.n, T{});
+  } else {
+    for_each_result(how, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (how.small_d) {
+          const HalfPair pair = warp.lanes<HalfPair>(how.d_slots[r])[lane];
+          s.d[row][column] = pair.low;
+          s.d[row][column + 1] = pair.high;
+          return;
+        }
+        s.d[row][column] = warp.lanes<float>(how.d_slots[r])[lane];
+      } else {
+        s.d[row][column] = warp.lanes<int32_t>(how.d_slots[r])[lane];
+      }
+    });
+  }
+  multiply(how, s);
+  for_each_result(how, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (how.small_d) {
+        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(s.d[row][column]), Half::from(s.d[row][column + 1])};
+        return;
+      }
+      warp.lanes<float>(how.d_slots[r])[lane] = canonical(s.d[row][column]);
+    } else {
+      T value = s.d[row][column];
+      if (how.saturate)
+        value = std::clamp<T>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+      warp.lanes<int32_t>(how.d_slots[r])[lane] = static_cast<int32_t>(value);
+    }
+  });
+  return op + 1;
+}
+
+uint32_t number_after(std::string_view shape, char letter) {
+  uint32_t value = 0;
+  for (char c : shape.substr(shape.find(letter) + 1)) {
+    if (c < '0' || c > '9') break;
+    value = value * 10 + static_cast<uint32_t>(c - '0');
+  }
+  return value;
+}
+
+bool immediate(Lowering& l, const ptx::Operand& operand, int64_t low, int64_t high, int64_t* out) {
+  *out = static_cast<int64_t>(operand.bits);
+  return (operand.kind == ptx::OperandKind::Integer && *out >= low && *out <= high && *out != (low < 0 ? 0 : 2)) ||
+         l.refuse("an operand that is not 1 or -1 (scale), 0 or 1 (transpose)");
+}
+
+}  // namespace
+
+bool warpgroup_multiply(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  const auto& modifiers = l.ins().modifiers;
+  Product how;
+  how.n = number_after(modifiers[3], 'n');
+  how.k = number_after(modifiers[3], 'k');
+  how.saturate = l.has("satfinite");
+  if (how.n % 8 || how.n < 8 || how.n > kMostN) return l.refuse("n is not a multiple of 8 between 8 and 256");
+  if (!element_named(modifiers[5], &how.a) || !element_named(modifiers[6], &how.b))
+    return l.refuse("an element type that is not known");
+  if (bits_of(how.a) != bits_of(how.b) || how.k * bits_of(how.a) != kStepBytes * 8)
+    return l.refuse("this shape is not known for this type");
+  how.small_d = modifiers[4] == "f16";
+  const ptx::Operand& to = operands[0];
+  const uint32_t results = how.n / (how.small_d ? 4 : 2);
+  if (to.kind != ptx::OperandKind::Vector || to.elements.size() != results)
+    return l.refuse("the number of registers is not that of the shape");
+  for (const ptx::Operand& element : to.elements) {
+    Dest d;
+    if (!l.dest(element, 4, false, &d)) return false;
+    how.d_slots.push_back(d.offset);
+  }
+  how.a_in_registers = operands[1].kind == ptx::OperandKind::Vector;
+  if (how.a_in_registers) {
+    if (operands[1].elements.size() != 4) return l.refuse("a has four registers");
+    for (uint32_t r = 0; r < 4; ++r) {
+      if (!l.lanes(operands[1].elements[r], ptx::Type::b32, &how.a_slots[r])) return false;
+    }
+  } else if (!lane_value(l, operands[1], ptx::Type::b64, &how.a_descriptor)) {
+    return false;
+  }
+  if (!lane_value(l, operands[2], ptx::Type::b64, &how.b_descriptor) || !l.predicate(operands[3], &how.accumulate))
+    return false;
+  // Floats: two scales; 16-bit ones: transposes, of a only where a is in shared memory.
+  std::vector<int64_t> rest;
+  const bool scaled = !is_integer(how.a);
+  for (size_t i = 4; i < operands.size(); ++i) {
+    rest.push_back(0);
+    const bool is_scale = scaled && i < 6;
+    if (!immediate(l, operands[i], is_scale ? -1 : 0, 1, &rest.back())) return false;
+  }
+  const size_t transposes = bits_of(how.a) == 16 ? (how.a_in_registers ? 1 : 2) : 0;
+  if (rest.size() != (scaled ? 2 : 0) + transposes) return l.refuse("the number of operands is not right");
+  if (scaled) {
+    how.negate_a = rest[0] < 0;
+    how.negate_b = rest[1] < 0;
+  }
+  if (transposes == 2) how.transpose_a = rest[2] != 0;
+  if (transposes) how.transpose_b = rest.back() != 0;
+  const bool integer = is_integer(how.a);
+  l.emit(integer ? &run_product<int64_t> : &run_product<float>).data = l.own(std::move(how));
+  return true;
+}
+
+}  // namespace kiln::engine

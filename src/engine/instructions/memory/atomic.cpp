@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host run other blocks: a
+// compare-and-swap loop on the host's own atomics, lane after lane.
+#include <atomic>
+#include <bit>
+#include <cstring>
+
+#include "engine/machine/access.h"
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/numbers/rmw.h"
+
+namespace kiln::engine {
+namespace {
+
+struct Atomic {
+  Rmw what;
+  uint32_t operand, swap;
+};
+
+template <class T>
+const Op* run_atomic(Warp& warp, const Op* op) {
+  const Atomic& how = *static_cast<const Atomic*>(op->data);
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate(warp, op, sizeof(T), Access::Atomic, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  const T *operand = warp.lanes<T>(how.operand), *swap = warp.lanes<T>(how.swap);
+  T result[kWarpSize] = {};
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
+    std::byte* at = shape == Shape::Uniform      ? pointer[0]
+                    : shape == Shape::Contiguous ? pointer[0] + size_t{i} * sizeof(T)
+                                                 : pointer[i];
+    result[i] = exchange(at, how.what, operand[i], swap[i]);
+  }
+  if (op->y) warp.put(op->d, result);
+  return op + 1;
+}
+
+const Op* run_fence(Warp&, const Op* op) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return op + 1;
+}
+
+}  // namespace
+
+bool atomic(Lowering& l) {
+  bool returns = l.ins().mnemonic == "atom";
+  size_t first = returns ? 1 : 0;
+  const auto& operands = l.ins().operands;
+  Atomic how;
+  how.what = rmw_of(l.ins());
+  bool swaps = how.what == Rmw::Cas;
+  const size_t wanted = first + (swaps ? 3 : 2) + (l.has("L2::cache_hint") ? 1 : 0);
+  if (operands.size() != wanted) return l.refuse("the number of operands is not right");
+  if (!l.lanes(operands[first + 1], l.type(), &how.operand)) return false;
+  how.swap = how.operand;
+  if (swaps && !l.lanes(operands[first + 2], l.type(), &how.swap)) return false;
+  Op prepared;
+  Source base;
+  uint32_t base_bytes = 8;
+  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster");
+  ptx::Space space = l.has("global") ? ptx::Space::Global : shared ? ptx::Space::Shared : ptx::Space::Generic;
+  if (!l.address(operands[first], &base, &base_bytes, &prepared.imm, &space)) return false;
+  prepared.a = base.offset;
+  prepared.x = address_flags(base.uniform, base.affine, base_bytes);
+  prepared.z = static_cast<uint8_t>(space);
+  prepared.y = returns && operands[0].kind != ptx::OperandKind::Sink;
+  Dest d;
+  if (returns && !l.dest(operands[0], ptx::bytes_of(l.type()), false, &d)) return false;
+  prepared.d = d.offset;
+  prepared.data = l.own(how);
+  return with_type(l.type(), [&](auto t) {
+    using T = decltype(t);
+    if constexpr (sizeof(T) >= 2 && sizeof(T) <= 8) {
+      Op& op = l.emit(&run_atomic<T>);
+      prepared.run = op.run;
+      prepared.site = op.site;
+      op = prepared;
+      return true;
+    }
+    return l.refuse("no such type for this instruction");
+  });
+}
+
+bool fence(Lowering& l) {
+  l.emit(&run_fence);
+  return true;
+}
+
+namespace {
+
+struct AsyncSource {
+  uint32_t to_base, source_bytes;
+  int64_t to_offset;
+  uint8_t to_flags;
+  uint32_t bytes;
+};
+
+// The bytes are read now and land in shared memory when a wait says so: a read that comes too early shows.
+const Op* run_copy_async(Warp& warp, const Op* op) {
+  const AsyncSource& how = *static_cast<const AsyncSource*>(op->data);
+  std::byte *from[kWarpSize], *to[kWarpSize];
+  const uint32_t* source_bytes = warp.lanes<uint32_t>(how.source_bytes);
+  Op target = *op;
+  target.a = how.to_base;
+  target.imm = how.to_offset;
+  target.x = how.to_flags;
+  target.z = static_cast<uint8_t>(ptx::Space::Shared);
+  Shape to_shape = locate(warp, &target, how.bytes, Access::Write, to);
+  if (to_shape == Shape::Fault) return nullptr;
+  uint32_t reading = 0;  // a source size of 0 reads nothing, wherever the address points
+  for (uint32_t i = 0; i < kWarpSize; ++i) reading |= (warp.mask >> i & 1) && source_bytes[i] ? 1u << i : 0;
+  Shape from_shape = Shape::Scattered;
+  if (reading) {
+    uint32_t before = warp.mask;
+    warp.mask = reading;
+    from_shape = locate(warp, op, how.bytes, Access::Read, from);
+    if (from_shape == Shape::Fault) return nullptr;
+    warp.mask = before;
+  }
+  auto at = [&](std::byte*(&pointer)[kWarpSize], Shape shape, uint32_t i) {
+    return shape == Shape::Uniform      ? pointer[0]
+           : shape == Shape::Contiguous ? pointer[0] + size_t{i} * how.bytes
+                                        : pointer[i];
+  };
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
+    AsyncCopy copy{};
+    copy.to = at(to, to_shape, i);
+    copy.bytes = static_cast<uint8_t>(how.bytes);
+    if (reading >> i & 1) std::memcpy(copy.value, at(from, from_shape, i), std::min(how.bytes, source_bytes[i]));
+    warp.copies.push_back(copy);
+  }
+  return op + 1;
+}
+
+const Op* run_copy_commit(Warp& warp, const Op* op) {
+  warp.groups.push_back(std::move(warp.copies));
+  warp.copies.clear();
+  return op + 1;
+}
+
+void land(const std::vector<AsyncCopy>& copies) {
+  for (const AsyncCopy& copy : copies) std::memcpy(copy.to, copy.value, copy.bytes);
+}
+
+// op->imm: how many of the newest groups may still be under way; -1: wait for all, committed or not.
+const Op* run_copy_wait(Warp& warp, const Op* op) {
+  size_t keep = op->imm < 0 ? 0 : static_cast<size_t>(op->imm);
+  while (warp.groups.size() > keep) {
+    land(warp.groups.front());
+    warp.groups.erase(warp.groups.begin());
+  }
+  if (op->imm < 0) {
+    land(warp.copies);
+    warp.copies.clear();
+  }
+  return op + 1;
+}
+
+}  // namespace
+
+bool copy_async(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  AsyncSource how;
+  how.bytes = static_cast<uint32_t>(operands[2].bits);
+  if (operands[2].bits != 4 && operands[2].bits != 8 && operands[2].bits != 16)
+    return l.refuse("it copies 4, 8 or 16 bytes");
+  const size_t count = operands.size() - (l.has("L2::cache_hint") ? 1 : 0);
+  const ptx::Operand& size = count > 3 ? operands[3] : operands[2];
+  if (!l.lanes(size, ptx::Type::u32, &how.source_bytes)) return false;
+  Source to, from;
+  uint32_t to_bytes = 8, from_bytes = 8;
+  ptx::Space shared = ptx::Space::Shared, global = ptx::Space::Global;
+  if (!l.address(operands[0], &to, &to_bytes, &how.to_offset, &shared)) return false;
+  how.to_base = to.offset;
+  how.to_flags = address_flags(to.uniform, to.affine, to_bytes);
+  int64_t from_offset = 0;
+  if (!l.address(operands[1], &from, &from_bytes, &from_offset, &global)) return false;
+  Op& op = l.emit(&run_copy_async);
+  op.a = from.offset;
+  op.imm = from_offset;
+  op.x = address_flags(from.uniform, from.affine, from_bytes);
+  op.z = static_cast<uint8_t>(ptx::Space::Global);
+  op.data = l.own(how);
+  return true;
+}
+
+void emit_copy_land(Lowering& l) { l.emit(&run_copy_wait).imm = -1; }
+
+bool copy_async_commit(Lowering& l) {
+  l.emit(&run_copy_commit);
+  return true;
+}
+
+bool copy_async_wait(Lowering& l) {
+  l.emit(&run_copy_wait).imm = l.has("wait_all") ? -1 : static_cast<int64_t>(l.operand(0).bits);
+  return true;
+}
+
+}  // namespace kiln::engine

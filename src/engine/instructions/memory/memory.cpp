@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do loads and stores run? (PTX ISA 9.7.9.8 to 9.7.9.12) The bytes of a lane are found and checked by access.h.
+#include <atomic>
+#include <cstring>
+
+#include "engine/machine/access.h"
+#include "engine/decode/fuse.h"
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/instructions/memory/memory_values.h"
+#include "engine/decode/operand_parts.h"
+#include "engine/instructions/memory/passed.h"
+
+namespace kiln::engine {
+namespace {
+
+template <class M, class R>
+const Op* run_load(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate_at_once(warp, op, sizeof(M), false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  R* d = warp.lanes<R>(op->d);
+  switch (shape) {
+    case Shape::Fault:
+      return nullptr;
+    case Shape::Contiguous:
+      if constexpr (sizeof(M) == sizeof(R)) {
+        std::memcpy(d, pointer[0], sizeof(R) * kWarpSize);
+      } else {
+        const M* from = reinterpret_cast<const M*>(pointer[0]);
+#pragma GCC ivdep
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = static_cast<R>(from[i]);
+      }
+      break;
+    case Shape::Uniform: {
+      const R value = widen<M, R>(pointer[0]);
+      if (warp.mask == kFullMask) {
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = value;
+      } else {
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (warp.mask >> i & 1) ? value : d[i];
+      }
+      break;
+    }
+    case Shape::Scattered:
+      if (warp.mask == kFullMask) {
+        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = widen<M, R>(pointer[i]);
+      } else {
+        for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+          uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+          d[i] = widen<M, R>(pointer[i]);
+        }
+      }
+  }
+  return op + 1;
+}
+
+// One address for all lanes, and a register that is read in the same stretch alone: one scalar.
+template <class M, class R>
+const Op* run_load_scalar(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate_at_once(warp, op, sizeof(M), false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  *warp.lanes<R>(op->d) = widen<M, R>(pointer[0]);
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_load_scalar_shared(Warp& warp, const Op* op) {
+  const std::byte* at = shared_place<M>(warp, op);
+  if (!at) return run_load_scalar<M, R>(warp, op);
+  *warp.lanes<R>(op->d) = widen<M, R>(at);
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_load_scalar_vector(Warp& warp, const Op* op) {
+  const Elements& elements = *static_cast<const Elements*>(op->data);
+  std::byte* pointer[kWarpSize];
+  const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
+  Shape shape = locate_at_once(warp, op, bytes, false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Read, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    *warp.lanes<R>(elements.slots[e]) = widen<M, R>(pointer[0] + e * sizeof(M));
+  }
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_load_vector(Warp& warp, const Op* op) {
+  const Elements& elements = *static_cast<const Elements*>(op->data);
+  std::byte* pointer[kWarpSize];
+  const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
+  Shape shape = locate_at_once(warp, op, bytes, false, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Read, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  if (shape == Shape::Contiguous && elements.count == 4) {
+    const M* from = reinterpret_cast<const M*>(pointer[0]);
+    R *d0 = warp.lanes<R>(elements.slots[0]), *d1 = warp.lanes<R>(elements.slots[1]),
+      *d2 = warp.lanes<R>(elements.slots[2]), *d3 = warp.lanes<R>(elements.slots[3]);
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      d0[i] = static_cast<R>(from[4 * i]);
+      d1[i] = static_cast<R>(from[4 * i + 1]);
+      d2[i] = static_cast<R>(from[4 * i + 2]);
+      d3[i] = static_cast<R>(from[4 * i + 3]);
+    }
+    return op + 1;
+  }
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    R* d = warp.lanes<R>(elements.slots[e]);
+    const size_t skip = e * sizeof(M);
+    if (shape == Shape::Contiguous) {
+      for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = widen<M, R>(pointer[0] + size_t{i} * bytes + skip);
+    } else {
+      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+        uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+        d[i] = widen<M, R>(pointer[shape == Shape::Uniform ? 0 : i] + skip);
+      }
+    }
+  }
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_store(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  Shape shape = locate_at_once(warp, op, sizeof(M), true, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Write, pointer);
+  const R* b = warp.lanes<R>(op->b);
+  const uint32_t step = op->y ? 0 : 1;
+  switch (shape) {
+    case Shape::Fault:
+      return nullptr;
+    case Shape::Contiguous:
+      if (sizeof(M) == sizeof(R) && step) {
+        std::memcpy(pointer[0], b, sizeof(R) * kWarpSize);
+      } else {
+        M* to = reinterpret_cast<M*>(pointer[0]);
+        for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = static_cast<M>(b[i * step]);
+      }
+      break;
+    case Shape::Uniform: {
+      // Which lane's value stays is not defined; the last one's, as the hardware tends to do.
+      uint32_t last = 31u - static_cast<uint32_t>(__builtin_clz(warp.mask));
+      narrow<M, R>(pointer[0], b[last * step]);
+      break;
+    }
+    case Shape::Scattered:
+      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+        uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+        narrow<M, R>(pointer[i], b[i * step]);
+      }
+  }
+  return op + 1;
+}
+
+template <class M, class R>
+const Op* run_store_vector(Warp& warp, const Op* op) {
+  const Elements& elements = *static_cast<const Elements*>(op->data);
+  std::byte* pointer[kWarpSize];
+  const uint32_t bytes = static_cast<uint32_t>(sizeof(M)) * elements.count;
+  Shape shape = locate_at_once(warp, op, bytes, true, &pointer[0]);
+  if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Write, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  if (shape == Shape::Contiguous && elements.count == 4 && !elements.uniform[0] && !elements.uniform[1] &&
+      !elements.uniform[2] && !elements.uniform[3]) {
+    M* to = reinterpret_cast<M*>(pointer[0]);
+    const R *b0 = warp.lanes<R>(elements.slots[0]), *b1 = warp.lanes<R>(elements.slots[1]),
+            *b2 = warp.lanes<R>(elements.slots[2]), *b3 = warp.lanes<R>(elements.slots[3]);
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      to[4 * i] = static_cast<M>(b0[i]);
+      to[4 * i + 1] = static_cast<M>(b1[i]);
+      to[4 * i + 2] = static_cast<M>(b2[i]);
+      to[4 * i + 3] = static_cast<M>(b3[i]);
+    }
+    return op + 1;
+  }
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    const R* b = warp.lanes<R>(elements.slots[e]);
+    const uint32_t step = elements.uniform[e] ? 0 : 1;
+    const size_t skip = e * sizeof(M);
+    for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+      uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
+      std::byte* to = shape == Shape::Contiguous ? pointer[0] + size_t{i} * bytes
+                      : shape == Shape::Uniform  ? pointer[0]
+                                                 : pointer[i];
+      narrow<M, R>(to + skip, b[i * step]);
+    }
+  }
+  return op + 1;
+}
+
+ptx::Space space_of(Lowering& l) {
+  if (l.has("global")) return ptx::Space::Global;
+  if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")) return ptx::Space::Shared;
+  if (l.has("local")) return ptx::Space::Local;
+  if (l.has("const")) return ptx::Space::Const;
+  if (l.has("param") || l.has("param::entry") || l.has("param::func")) return ptx::Space::Param;
+  return l.ins().mnemonic == "ldu" ? ptx::Space::Global : ptx::Space::Generic;
+}
+
+const Op* run_fence_memory(Warp&, const Op* op) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return op + 1;
+}
+
+bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space space) {
+  Source base;
+  uint32_t base_bytes = 8;
+  if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
+  op->a = base.offset;
+  op->x = address_flags(base.uniform, base.affine, base_bytes);
+  op->z = static_cast<uint8_t>(space);
+  return true;
+}
+
+bool check_count(Lowering& l, size_t count) {
+  size_t wanted = l.has("v8") ? 8 : l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
+  return count == wanted || l.refuse("the number of registers is not that of the vector");
+}
+
+}  // namespace
+
+bool load(Lowering& l) {
+  const ptx::Operand& address = l.operand(1);
+  auto targets = parts(l.operand(0));
+  if (!check_count(l, targets.size())) return false;
+  uint32_t bytes = ptx::bytes_of(l.type());
+  ptx::Space space = space_of(l);
+  if (space == ptx::Space::Param && !address.base_is_register) {
+    const Lowering::Passed* passed = l.passed(address.name);
+    for (size_t e = 0; e < targets.size(); ++e) {
+      int64_t skip = static_cast<int64_t>(e * bytes);
+      bool done =
+          passed ? load_passed(l, address, *passed, *targets[e], skip) : load_parameter(l, address, *targets[e], skip);
+      if (!done) return l.refuse("no parameter of this name");
+    }
+    return true;
+  }
+  uint32_t register_bytes = bytes;
+  for (const ptx::Operand* t : targets) {
+    if (t->kind == ptx::OperandKind::Register) register_bytes = l.register_bytes(*t);
+  }
+  Op prepared;
+  if (!set_address(l, &prepared, address, space)) return false;
+  Elements elements;
+  elements.count = static_cast<uint32_t>(targets.size());
+  // Local memory has other bytes for each lane at the same address; a generic address may be of it.
+  const auto in = static_cast<ptx::Space>(prepared.z);
+  const bool strong = elements.count > 1 && is_strong(l);
+  bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local && in != ptx::Space::Generic;
+  for (const ptx::Operand* t : targets) scalar = scalar && l.dest_in_stretch(*t);
+  for (size_t e = 0; e < targets.size(); ++e) {
+    Dest d;
+    if (scalar ? !l.dest_of_stretch(*targets[e], register_bytes, &d)
+               : !l.dest(*targets[e], register_bytes, false, &d)) {
+      return false;
+    }
+    elements.slots[e] = d.offset;
+  }
+  bool acquires = l.has("acquire");
+  bool weak = !acquires && !l.has("relaxed") && !l.has("volatile");
+  bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
+    using M = decltype(m);
+    using R = decltype(r);
+    Handler one =
+        scalar ? (in == ptx::Space::Shared ? &run_load_scalar_shared<M, R> : &run_load_scalar<M, R>) : &run_load<M, R>;
+    Op& op = l.emit(strong                ? strong_vector_load(l, register_bytes)
+                    : elements.count == 1 ? one
+                    : scalar              ? &run_load_scalar_vector<M, R>
+                                          : &run_load_vector<M, R>);
+    prepared.run = op.run;
+    prepared.site = op.site;
+    op = prepared;
+    op.d = elements.slots[0];
+    if (elements.count > 1) op.data = l.own(elements);
+    op.y = weak && l.read_once(*targets[0]) ? kReadOnce : 0;
+    return true;
+  });
+  if (done && acquires) l.emit(&run_fence_memory);
+  return done;
+}
+
+bool store(Lowering& l) {
+  const ptx::Operand& address = l.operand(0);
+  auto sources = parts(l.operand(1));
+  if (!check_count(l, sources.size())) return false;
+  uint32_t bytes = ptx::bytes_of(l.type());
+  uint32_t register_bytes = bytes;
+  for (const ptx::Operand* s : sources) {
+    if (s->kind == ptx::OperandKind::Register) register_bytes = l.register_bytes(*s);
+  }
+  ptx::Type register_type = register_bytes == 8   ? ptx::Type::b64
+                            : register_bytes == 4 ? ptx::Type::b32
+                            : register_bytes == 2 ? ptx::Type::b16
+                                                  : ptx::Type::b8;
+  if (ptx::bytes_of(l.type()) == register_bytes) register_type = l.type();
+  Elements elements;
+  elements.count = static_cast<uint32_t>(sources.size());
+  for (size_t e = 0; e < sources.size(); ++e) {
+    Source source;
+    if (!l.source(*sources[e], register_type, &source)) return false;
+    elements.slots[e] = source.offset;
+    elements.uniform[e] = source.uniform;
+  }
+  ptx::Space space = space_of(l);
+  if (space == ptx::Space::Param && !address.base_is_register) {
+    const Lowering::Passed* passed = l.passed(address.name);
+    if (!passed) return l.refuse("no argument of this name");
+    for (size_t e = 0; e < sources.size(); ++e) {
+      const Source from{elements.slots[e], elements.uniform[e]};
+      if (!store_passed(l, address, *passed, from, register_bytes, static_cast<int64_t>(e * bytes))) return false;
+    }
+    return true;
+  }
+  Op prepared;
+  if (!set_address(l, &prepared, address, space)) return false;
+  if (l.has("release")) l.emit(&run_fence_memory);
+  return with_memory_types(l, register_bytes, [&](auto m, auto r) {
+    using M = decltype(m);
+    using R = decltype(r);
+    Op& op = l.emit(elements.count == 1 ? &run_store<M, R>
+                    : is_strong(l)      ? strong_vector_store(l, register_bytes)
+                                        : &run_store_vector<M, R>);
+    prepared.run = op.run;
+    prepared.site = op.site;
+    op = prepared;
+    op.b = elements.slots[0];
+    op.y = elements.uniform[0];
+    if (elements.count > 1) op.data = l.own(elements);
+    return true;
+  });
+}
+
+namespace {
+
+template <class T>
+const Op* run_load_global(Warp& warp, const Op* op) {
+  const std::byte* from = global_neighbours<T, false>(warp, op);
+  if (!from) [[unlikely]]
+    return run_load<T, T>(warp, op);
+  std::memcpy(warp.lanes<T>(op->d), from, sizeof(T) * kWarpSize);
+  return op + 1;
+}
+
+template <class T>
+const Op* run_store_global(Warp& warp, const Op* op) {
+  std::byte* to = global_neighbours<T, true>(warp, op);
+  if (!to) [[unlikely]]
+    return run_store<T, T>(warp, op);
+  std::memcpy(to, warp.lanes<T>(op->b), sizeof(T) * kWarpSize);
+  return op + 1;
+}
+
+}  // namespace
+
+Handler global_access(const Op& op) {
+  struct Row {
+    Handler any, own;
+    bool stores;
+  };
+  constexpr Row kRows[] = {{&run_load<uint16_t, uint16_t>, &run_load_global<uint16_t>, false},
+                           {&run_load<uint32_t, uint32_t>, &run_load_global<uint32_t>, false},
+                           {&run_load<uint64_t, uint64_t>, &run_load_global<uint64_t>, false},
+                           {&run_store<uint16_t, uint16_t>, &run_store_global<uint16_t>, true},
+                           {&run_store<uint32_t, uint32_t>, &run_store_global<uint32_t>, true},
+                           {&run_store<uint64_t, uint64_t>, &run_store_global<uint64_t>, true}};
+  for (const Row& row : kRows) {
+    if (row.any == op.run && !(row.stores && op.y)) return row.own;  // y: one value for all lanes
+  }
+  return nullptr;
+}
+
+Handler plain_load_32() { return &run_load<uint32_t, uint32_t>; }
+bool is_scalar_load_32(Handler handler) {
+  return handler == &run_load_scalar<uint32_t, uint32_t> || handler == &run_load_scalar_shared<uint32_t, uint32_t>;
+}
+
+bool nothing(Lowering&) { return true; }
+
+}  // namespace kiln::engine

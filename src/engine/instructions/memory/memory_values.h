@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a value of memory become one of a register, and back? M is what memory holds, R the register's lanes: a
+// narrow value is extended by M's own sign.
+#pragma once
+
+#include <cstring>
+
+#include "engine/decode/lanes.h"
+#include "engine/decode/lowering.h"
+
+namespace kiln::engine {
+
+constexpr uint32_t kMostElements = 8;
+
+// The registers of ld.v4 or st.v4.
+struct Elements {
+  uint32_t count = 1;
+  uint32_t slots[kMostElements] = {};
+  bool uniform[kMostElements] = {};
+};
+
+template <class M, class R>
+R widen(const std::byte* from) {
+  M value;
+  std::memcpy(&value, from, sizeof(M));
+  return static_cast<R>(value);
+}
+
+template <class M, class R>
+void narrow(std::byte* to, R value) {
+  M kept = static_cast<M>(value);
+  std::memcpy(to, &kept, sizeof(M));
+}
+
+// Calls `then` with values of the memory's and of the register's type; refuses registers narrower than the memory.
+template <class Then>
+bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
+  return with_type(l.type(), [&](auto m) {
+    using Declared = decltype(m);
+    if constexpr (Integer<Declared> || NativeFloat<Declared>) {
+      using M = std::conditional_t<std::is_same_v<Declared, float>, uint32_t,
+                                   std::conditional_t<std::is_same_v<Declared, double>, uint64_t, Declared>>;
+      auto as = [&](auto r) {
+        using R = decltype(r);
+        if constexpr (sizeof(R) >= sizeof(M)) {
+          return then(M{}, R{});
+        } else {
+          return l.refuse("the register is narrower than the value");
+        }
+      };
+      switch (register_bytes) {
+        case 1:
+          return as(uint8_t{});
+        case 2:
+          return as(uint16_t{});
+        case 4:
+          return as(uint32_t{});
+        case 8:
+          return as(uint64_t{});
+        default:
+          return l.refuse("a register of this width is not known here");
+      }
+    } else {
+      return l.refuse("no such type for this instruction");
+    }
+  });
+}
+
+// lower_strong.cpp: whether other threads may look at what the instruction moves, and its handlers for vectors then.
+bool is_strong(const Lowering& l);
+Handler strong_vector_load(Lowering& l, uint32_t register_bytes);
+Handler strong_vector_store(Lowering& l, uint32_t register_bytes);
+
+}  // namespace kiln::engine

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do the lanes of a warp exchange values? (PTX ISA 9.7.9.6, 9.7.13.9 to 9.7.13.12) Each *.sync waits until its
+// members have arrived.
+#include <bit>
+#include <cstring>
+
+#include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
+
+namespace kiln::engine {
+namespace {
+
+uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
+
+// Runs f(group) for each set of active lanes that name the same members: a warp may hold several such groups at one
+// instruction (cooperative groups of a labeled partition). False: some members are not here yet.
+template <class F>
+bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
+  const uint32_t* named = warp.lanes<uint32_t>(members_offset);
+  uint32_t any = 0, all = kFullMask;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const uint32_t members = (warp.mask >> i & 1) ? named[i] : 0;
+    any |= members;
+    all &= (warp.mask >> i & 1) ? named[i] : kFullMask;
+  }
+  if (!warp.converged(op, any)) return false;
+  if (any == all) {
+    // A mask that names none of the lanes that run this is undefined in PTX: their registers stay as they are.
+    if (const uint32_t group = any & warp.mask) f(group);
+    return true;
+  }
+  for (uint32_t rest = warp.mask; rest;) {
+    const uint32_t members = named[first_lane(rest)];
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i) group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
+    f(group);
+    rest &= ~group;
+  }
+  return true;
+}
+// The same value to all lanes of a group.
+void put(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) {
+  uint32_t* to = warp.lanes<uint32_t>(offset);
+  for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = (group >> i & 1) ? value : to[i];
+}
+void put_predicate(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) {
+  uint32_t& p = warp.predicate(offset);
+  p = (p & ~group) | (value & group);
+}
+
+enum Direction : uint8_t { kUp, kDown, kButterfly, kIndex };
+
+struct Shuffle {
+  uint32_t value, by, clamp, members, predicate;
+  Direction direction;
+};
+
+// Before the clamp: may lie outside of the lane's segment, or below lane 0.
+int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t least, uint32_t segment) {
+  switch (direction) {
+    case kUp:
+      return int64_t{lane} - by;
+    case kDown:
+      return int64_t{lane} + by;
+    case kButterfly:
+      return lane ^ by;
+    case kIndex:
+      break;
+  }
+  return least | (by & ~segment);
+}
+
+const Op* run_shuffle(Warp& warp, const Op* op) {
+  const Shuffle& s = *static_cast<const Shuffle*>(op->data);
+  if (!for_each_group(warp, op, s.members, [](uint32_t) {})) return nullptr;
+  const uint32_t *value = warp.lanes<uint32_t>(s.value), *by = warp.lanes<uint32_t>(s.by),
+                 *clamp = warp.lanes<uint32_t>(s.clamp);
+  uint32_t result[kWarpSize];
+  uint32_t in_range = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    uint32_t b = by[lane] & 31, c = clamp[lane] & 31, segment = clamp[lane] >> 8 & 31;
+    uint32_t most = (lane & segment) | (c & ~segment), least = lane & segment;
+    const int64_t from = source_lane(s.direction, lane, b, least, segment);
+    const bool good = s.direction == kUp ? from >= int64_t{most} : from <= int64_t{most};
+    result[lane] = value[good ? from & 31 : lane];
+    in_range |= good ? 1u << lane : 0;
+  }
+  warp.put(op->d, result);
+  warp.set_predicate(s.predicate, in_range);
+  return op + 1;
+}
+
+// op->x: 0 all, 1 any, 2 uni.
+const Op* run_vote(Warp& warp, const Op* op) {
+  const uint32_t votes = warp.predicate(op->a);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t voters) {
+    const uint32_t yes = votes & voters;
+    bool holds = op->x == 0 ? yes == voters : op->x == 1 ? yes != 0 : (yes == 0 || yes == voters);
+    put_predicate(warp, op->d, voters, holds ? kFullMask : 0);
+  });
+  return here ? op + 1 : nullptr;
+}
+
+const Op* run_ballot(Warp& warp, const Op* op) {
+  const uint32_t votes = warp.predicate(op->a);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, votes & group); });
+  return here ? op + 1 : nullptr;
+}
+
+template <class T>
+const Op* run_match_any(Warp& warp, const Op* op) {
+  T value[kWarpSize];
+  std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    uint32_t* to = warp.lanes<uint32_t>(op->d);
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      if (!(group >> i & 1)) continue;
+      uint32_t same = 0;
+      for (uint32_t j = 0; j < kWarpSize; ++j) same |= (group >> j & 1) && value[i] == value[j] ? 1u << j : 0;
+      to[i] = same;
+    }
+  });
+  return here ? op + 1 : nullptr;
+}
+
+template <class T>
+const Op* run_match_all(Warp& warp, const Op* op) {
+  T value[kWarpSize];
+  std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    bool same = true;
+    for (uint32_t i = 0; i < kWarpSize; ++i) same &= !(group >> i & 1) || value[i] == value[first_lane(group)];
+    put(warp, op->d, group, same ? group : 0);
+    put_predicate(warp, op->c, group, same ? kFullMask : 0);
+  });
+  return here ? op + 1 : nullptr;
+}
+
+const Op* run_active_mask(Warp& warp, const Op* op) {
+  uint32_t result[kWarpSize];
+  for (uint32_t& r : result) r = warp.mask;
+  warp.put(op->d, result);
+  return op + 1;
+}
+
+enum Reduction : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
+
+template <class T>
+uint32_t reduced(const T* value, uint32_t group, uint8_t reduction) {
+  uint32_t total = static_cast<uint32_t>(value[first_lane(group)]);
+  for (uint32_t rest = group & (group - 1); rest; rest &= rest - 1) {
+    T v = value[first_lane(rest)];
+    T t = static_cast<T>(total);
+    switch (reduction) {
+      case kAdd:
+        total += static_cast<uint32_t>(v);
+        break;
+      case kMin:
+        total = static_cast<uint32_t>(v < t ? v : t);
+        break;
+      case kMax:
+        total = static_cast<uint32_t>(v > t ? v : t);
+        break;
+      case kAnd:
+        total &= static_cast<uint32_t>(v);
+        break;
+      case kOr:
+        total |= static_cast<uint32_t>(v);
+        break;
+      default:
+        total ^= static_cast<uint32_t>(v);
+    }
+  }
+  return total;
+}
+
+template <class T>
+const Op* run_reduce(Warp& warp, const Op* op) {
+  T value[kWarpSize];
+  std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
+  bool here =
+      for_each_group(warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, reduced(value, group, op->x)); });
+  return here ? op + 1 : nullptr;
+}
+
+const Op* run_elect(Warp& warp, const Op* op) {
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    put(warp, op->d, group, first_lane(group));
+    put_predicate(warp, op->c, group, 1u << first_lane(group));
+  });
+  return here ? op + 1 : nullptr;
+}
+
+}  // namespace
+
+bool shuffle(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  bool tells = operands.size() == 6;
+  size_t first = tells ? 2 : 1;
+  if (operands.size() < first + 4) return l.refuse("it needs four operands to read");
+  Shuffle s;
+  Dest d;
+  if (!l.lanes(operands[first], ptx::Type::b32, &s.value) || !l.lanes(operands[first + 1], ptx::Type::b32, &s.by) ||
+      !l.lanes(operands[first + 2], ptx::Type::b32, &s.clamp) ||
+      !l.lanes(operands[first + 3], ptx::Type::b32, &s.members)) {
+    return false;
+  }
+  s.predicate = l.temporary_predicate();
+  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &s.predicate))) return false;
+  s.direction = l.has("up") ? kUp : l.has("down") ? kDown : l.has("bfly") ? kButterfly : kIndex;
+  Op& op = l.emit(&run_shuffle);
+  op.d = d.offset;
+  op.data = l.own(s);
+  return true;
+}
+
+bool vote(Lowering& l) {
+  uint32_t p, members, d;
+  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest_predicate(l.operand(0), &d)) return false;
+  Op& op = l.emit(&run_vote);
+  op.a = p;
+  op.b = members;
+  op.d = d;
+  op.x = l.has("all") ? 0 : l.has("any") ? 1 : 2;
+  return true;
+}
+
+bool vote_ballot(Lowering& l) {
+  uint32_t p, members;
+  Dest d;
+  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(&run_ballot);
+  op.a = p;
+  op.b = members;
+  op.d = d.offset;
+  return true;
+}
+
+bool match_any(Lowering& l) {
+  uint32_t a, members;
+  Dest d;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_any<uint64_t> : &run_match_any<uint32_t>);
+  op.a = a;
+  op.b = members;
+  op.d = d.offset;
+  return true;
+}
+
+bool match_all(Lowering& l) {
+  const auto& operands = l.ins().operands;
+  bool tells = operands.size() == 4;
+  size_t first = tells ? 2 : 1;
+  uint32_t a, members, p = l.temporary_predicate();
+  Dest d;
+  if (!l.lanes(operands[first], l.type(), &a) || !l.lanes(operands[first + 1], ptx::Type::b32, &members)) return false;
+  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &p))) return false;
+  Op& op = l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_all<uint64_t> : &run_match_all<uint32_t>);
+  op.a = a;
+  op.b = members;
+  op.c = p;
+  op.d = d.offset;
+  return true;
+}
+
+bool active_mask(Lowering& l) {
+  Dest d;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  l.emit(&run_active_mask).d = d.offset;
+  return true;
+}
+
+bool reduce_lanes(Lowering& l) {
+  uint32_t a, members;
+  Dest d;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d)) return false;
+  Op& op = l.emit(ptx::is_signed(l.type()) ? &run_reduce<int32_t> : &run_reduce<uint32_t>);
+  op.a = a;
+  op.b = members;
+  op.d = d.offset;
+  op.x = l.has("add")   ? kAdd
+         : l.has("min") ? kMin
+         : l.has("max") ? kMax
+         : l.has("and") ? kAnd
+         : l.has("or")  ? kOr
+                        : kXor;
+  return true;
+}
+
+bool elect_lane(Lowering& l) {
+  uint32_t members, p;
+  Dest d;
+  if (!l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.dest(l.operand(0), 4, false, &d) || !l.dest_predicate(l.operand(1), &p)) return false;
+  Op& op = l.emit(&run_elect);
+  op.b = members;
+  op.c = p;
+  op.d = d.offset;
+  return true;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are the addresses of 32 lanes checked and turned into pointers?
+#include "engine/machine/access.h"
+
+#include <bit>
+
+#include "engine/machine/affine.h"
+
+namespace kiln::engine {
+namespace {
+
+uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
+
+bool allowed(Warp& warp, const Op* op, uint64_t address, uint64_t bytes, bool write) {
+  Worker::CachedRegion& cached = warp.worker->cached(op);
+  if (address >= cached.begin && address < cached.end && cached.end - address >= bytes && (cached.writable || !write)) {
+    return true;
+  }
+  auto region = warp.block->grid->memory.find(address, bytes, write);
+  if (!region) return false;
+  cached = {region->begin, region->end, region->writable};
+  return true;
+}
+
+// Which block of the cluster has this address; the address becomes one of that block.
+const Block& shared_owner(Warp& warp, uint64_t* address) {
+  const uint64_t peer = *address >> kPeerShift;
+  const Cluster* cluster = warp.block->cluster.get();
+  const uint64_t count = cluster ? cluster->blocks.size() : 0;
+  if (peer == 0 || peer > std::max<uint64_t>(count, 1)) return *warp.block;
+  *address &= (uint64_t{1} << kPeerShift) - 1;
+  return cluster ? *cluster->blocks[peer - 1] : *warp.block;
+}
+
+}  // namespace
+
+std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
+                     uint32_t align, Access access) {
+  if (space == ptx::Space::Generic) {
+    uint64_t tag = address >> 56;
+    if (tag == kSharedTag) {
+      space = ptx::Space::Shared;
+      address &= ~kSharedWindow;
+    } else if (tag == kLocalTag) {
+      space = ptx::Space::Local;
+      address &= ~kLocalWindow;
+    } else {
+      space = ptx::Space::Global;
+    }
+  }
+  bool is_aligned = (address & (align - 1)) == 0;
+  switch (space) {
+    case ptx::Space::Shared: {
+      const Block& block = shared_owner(warp, &address);
+      if (address > block.shared_bytes || block.shared_bytes - address < bytes) {
+        out_of_bounds(warp, op, lane, space, access, address, bytes);
+        return nullptr;
+      }
+      if (!is_aligned) break;
+      return block.shared + address;
+    }
+    case ptx::Space::Local:
+      if (address > warp.local_limit || warp.local_limit - address < bytes) {
+        out_of_bounds(warp, op, lane, space, access, address, bytes);
+        return nullptr;
+      }
+      if (!is_aligned) break;
+      return warp.local.data() + size_t{lane} * warp.local_stride + address;
+    default:
+      if (!allowed(warp, op, address, bytes, access != Access::Read)) {
+        out_of_bounds(warp, op, lane, space, access, address, bytes);
+        return nullptr;
+      }
+      if (!is_aligned) break;
+      return reinterpret_cast<std::byte*>(address);
+  }
+  misaligned(warp, op, lane, space, access, address, bytes);
+  return nullptr;
+}
+
+namespace {
+
+std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
+                       Access access) {
+  return locate_at(warp, op, lane, space, address, bytes, bytes, access);
+}
+
+// What the 32 addresses have in common; one pass that the compiler turns into vector code.
+template <class A>
+struct Pattern {
+  bool contiguous, same;
+  A least, most;
+  A low_bits;  // all addresses or-ed: tells their alignment
+};
+
+template <class A>
+Pattern<A> pattern_of(const A* address, uint32_t bytes) {
+  const A base = address[0];
+  A steps = 0, differs = 0, low = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    steps |= address[i] ^ (base + static_cast<A>(i) * static_cast<A>(bytes));
+    differs |= address[i] ^ base;
+    low |= address[i];
+  }
+  if (steps == 0 || differs == 0) return {steps == 0, differs == 0, base, base, low};
+  A least = base, most = base;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    least = address[i] < least ? address[i] : least;
+    most = address[i] > most ? address[i] : most;
+  }
+  return {false, false, least, most, low};
+}
+
+template <class A>
+Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]) {
+  const auto space = static_cast<ptx::Space>(op->z);
+  const uint64_t offset = static_cast<uint64_t>(op->imm);
+  const A* address = warp.lanes<A>(op->x & kAddressAffine ? op->a + kAffineLanes : op->a);
+  A filled[kWarpSize];
+  if (warp.mask != kFullMask) {  // lanes that are not active take the address of one that is
+    const A any = address[first_lane(warp.mask)];
+    for (uint32_t i = 0; i < kWarpSize; ++i) filled[i] = (warp.mask >> i & 1) ? address[i] : any;
+    address = filled;
+  }
+  const Pattern<A> pattern = pattern_of(address, bytes);
+  const uint64_t wrap = sizeof(A) == 4 ? 0xffffffffu : ~uint64_t{0};
+  const uint64_t first = (pattern.least + offset) & wrap;
+  const uint64_t all =
+      pattern.contiguous ? uint64_t{bytes} * kWarpSize : uint64_t{pattern.most} - pattern.least + bytes;
+  const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;
+  // The whole range at once: inside of shared memory, or inside of one region.
+  std::byte* base = nullptr;
+  if (is_aligned && first + (all - 1) <= wrap && first + (all - 1) >= first) {
+    if (space == ptx::Space::Shared) {
+      if (first <= warp.block->shared_bytes && warp.block->shared_bytes - first >= all)
+        base = warp.block->shared + first;
+    } else if (space != ptx::Space::Local && (first >> 56) == 0 && ((first + all) >> 56) == 0 &&
+               allowed(warp, op, first, all, access != Access::Read)) {
+      base = reinterpret_cast<std::byte*>(first);
+    }
+  }
+  if (base) {
+    pointer[0] = base;
+    if (pattern.same) return Shape::Uniform;
+    if (pattern.contiguous && warp.mask == kFullMask) return Shape::Contiguous;
+    for (uint32_t i = 0; i < kWarpSize; ++i) pointer[i] = base + (address[i] - pattern.least);
+    return Shape::Scattered;
+  }
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    uint32_t lane = first_lane(rest);
+    uint64_t at = (address[lane] + offset) & wrap;
+    pointer[lane] = locate_lane(warp, op, lane, space, at, bytes, access);
+    if (!pointer[lane]) return Shape::Fault;
+  }
+  return Shape::Scattered;
+}
+
+}  // namespace
+
+namespace {
+
+// Base and step say it all: neighbours in memory, or one place. Anything else goes by lanes.
+bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize],
+                   Shape* shape) {
+  const Affine& value = affine_at(warp, op->a);
+  if (value.state == AffineState::Lanes || warp.mask != kFullMask) return false;
+  const bool narrow = op->x & kAddress32;
+  const uint64_t step = narrow ? static_cast<uint32_t>(value.step) : value.step;
+  if (step != bytes && step != 0) return false;
+  uint64_t first = value.base + static_cast<uint64_t>(op->imm);
+  if (narrow) first &= 0xffffffffu;
+  const uint64_t all = step ? uint64_t{bytes} * kWarpSize : bytes;
+  if (first & (bytes - 1)) return false;
+  const auto space = static_cast<ptx::Space>(op->z);
+  if (space == ptx::Space::Shared) {
+    if (first > warp.block->shared_bytes || warp.block->shared_bytes - first < all) return false;
+    pointer[0] = warp.block->shared + first;
+  } else {
+    if (space == ptx::Space::Local || (first >> 56) || ((first + all) >> 56)) return false;
+    if (!allowed(warp, op, first, all, access != Access::Read)) return false;
+    pointer[0] = reinterpret_cast<std::byte*>(first);
+  }
+  *shape = step ? Shape::Contiguous : Shape::Uniform;
+  return true;
+}
+
+}  // namespace
+
+Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]) {
+  if (op->x & kAddressAffine) {
+    Shape shape;
+    if (locate_affine(warp, op, bytes, access, pointer, &shape)) return shape;
+    materialize(warp, op->a);
+  }
+  if (op->x & kAddressUniform) {
+    uint64_t at = *warp.lanes<uint64_t>(op->a);
+    if (op->x & kAddress32) at = *warp.lanes<uint32_t>(op->a);
+    at += static_cast<uint64_t>(op->imm);
+    if (op->x & kAddress32) at &= 0xffffffffu;
+    auto space = static_cast<ptx::Space>(op->z);
+    if (space == ptx::Space::Local || (space == ptx::Space::Generic && (at >> 56) == kLocalTag)) {
+      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {  // the same address is another place for each lane
+        uint32_t lane = first_lane(rest);
+        pointer[lane] = locate_lane(warp, op, lane, space, at, bytes, access);
+        if (!pointer[lane]) return Shape::Fault;
+      }
+      return Shape::Scattered;
+    }
+    pointer[0] = locate_lane(warp, op, first_lane(warp.mask), space, at, bytes, access);
+    return pointer[0] ? Shape::Uniform : Shape::Fault;
+  }
+  if (op->x & kAddress32) return locate_lanes<uint32_t>(warp, op, bytes, access, pointer);
+  return locate_lanes<uint64_t>(warp, op, bytes, access, pointer);
+}
+
+std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes, Access access) {
+  return locate_lane(warp, op, lane, ptx::Space::Generic, address, bytes, access);
+}
+
+bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most, std::string* out) {
+  for (size_t i = 0; i < most; ++i) {
+    const std::byte* at = locate_lane(warp, op, lane, ptx::Space::Generic, address + i, 1, Access::Read);
+    if (!at) return false;
+    if (*at == std::byte{0}) return true;
+    out->push_back(static_cast<char>(*at));
+  }
+  return true;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does an Op's address become memory of this process? Checked for bounds, rights and alignment before anything is
+// touched.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/machine/affine.h"
+#include "engine/machine/fault.h"
+#include "engine/machine/warp.h"
+
+namespace kiln::engine {
+
+// Bits of Op::x for Ops with an address in `a` and `imm`.
+constexpr uint8_t kAddressUniform = 1;
+constexpr uint8_t kAddress32 = 2;
+constexpr uint8_t kAddressAffine = 4;  // `a` is a header of affine.h
+
+inline uint8_t address_flags(bool uniform, bool affine, uint32_t bytes) {
+  return static_cast<uint8_t>((uniform ? kAddressUniform : 0) | (bytes == 4 ? kAddress32 : 0) |
+                              (affine ? kAddressAffine : 0));
+}
+
+enum class Shape : uint8_t {
+  Fault,
+  Uniform,     // all lanes at pointer[0]
+  Contiguous,  // lane i at pointer[0] + i * bytes, all lanes active
+  Scattered    // the active lanes at pointer[i]
+};
+
+// Where the bytes of each active lane are. `space` is in Op::z.
+Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]);
+
+// The common cases without a call: all lanes active, and the address a scalar or of base and step. Fault here means
+// only that locate() has to look.
+[[gnu::always_inline]] inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes, bool write,
+                                                   std::byte** pointer) {
+  if (warp.mask != kFullMask || !(op->x & (kAddressUniform | kAddressAffine))) return Shape::Fault;
+  const auto space = static_cast<ptx::Space>(op->z);
+  uint64_t first, step = 0;
+  if (op->x & kAddressAffine) {
+    const Affine& value = affine_at(warp, op->a);
+    if (value.state == AffineState::Lanes) return Shape::Fault;
+    first = value.base;
+    step = value.step;
+  } else {
+    first = *warp.lanes<uint64_t>(op->a);
+  }
+  if (step != 0 && step != bytes) return Shape::Fault;
+  const uint64_t all = step ? uint64_t{bytes} * kWarpSize : bytes;
+  first += static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) first &= 0xffffffffu;
+  if (first & (bytes - 1)) return Shape::Fault;
+  if (space == ptx::Space::Shared) {
+    const uint64_t limit = warp.block->shared_bytes;
+    if (first > limit || limit - first < all) return Shape::Fault;
+    *pointer = warp.block->shared + first;
+  } else {
+    // A region never reaches into the tagged windows: what it holds is global memory.
+    const Worker::CachedRegion& cached = warp.worker->cached(op);
+    if (space == ptx::Space::Local || first < cached.begin || first >= cached.end || cached.end - first < all ||
+        (write && !cached.writable)) {
+      return Shape::Fault;
+    }
+    *pointer = reinterpret_cast<std::byte*>(first);
+  }
+  return step ? Shape::Contiguous : Shape::Uniform;
+}
+
+// The commonest of them: 32 neighbours, or one place, of shared memory. Null: locate() has to look.
+template <class T>
+[[gnu::always_inline]] inline std::byte* shared_neighbours(Warp& warp, const Op* op) {
+  const Affine& value = affine_at(warp, op->a);
+  if (warp.mask != kFullMask || value.state == AffineState::Lanes) return nullptr;
+  if (static_cast<uint32_t>(value.step) != sizeof(T)) return nullptr;
+  uint64_t first = value.base + static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) first &= 0xffffffffu;
+  const uint64_t limit = warp.block->shared_bytes;
+  if ((first & (sizeof(T) - 1)) || first > limit || limit - first < sizeof(T) * kWarpSize) return nullptr;
+  return warp.block->shared + first;
+}
+// 32 neighbours of global memory, at an address of 64 bits: a region never reaches into the tagged windows.
+template <class T, bool kWrite>
+[[gnu::always_inline]] inline std::byte* global_neighbours(Warp& warp, const Op* op) {
+  const Affine& value = affine_at(warp, op->a);
+  const uint64_t first = value.base + static_cast<uint64_t>(op->imm);
+  const Worker::CachedRegion& cached = warp.worker->cached(op);
+  const bool good = warp.mask == kFullMask && value.state != AffineState::Lanes && value.step == sizeof(T) &&
+                    (first & (sizeof(T) - 1)) == 0 && first >= cached.begin && first < cached.end &&
+                    cached.end - first >= sizeof(T) * kWarpSize && (!kWrite || cached.writable);
+  return good ? reinterpret_cast<std::byte*>(first) : nullptr;
+}
+template <class T>
+[[gnu::always_inline]] inline std::byte* shared_place(Warp& warp, const Op* op) {
+  uint64_t at = *warp.lanes<uint64_t>(op->a) + static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) at &= 0xffffffffu;
+  const uint64_t limit = warp.block->shared_bytes;
+  if ((at & (sizeof(T) - 1)) || at > limit || limit - at < sizeof(T)) return nullptr;
+  return warp.block->shared + at;
+}
+
+// One lane of any space, aligned to `align`. Null: a fault was reported.
+std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
+                     uint32_t align, Access access);
+// One lane at a generic address. Null: a fault was reported.
+std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes, Access access);
+// The text that ends in NUL at a generic address, at most `most` bytes of it. False: a fault was reported.
+bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most, std::string* out);
+
+}  // namespace kiln::engine

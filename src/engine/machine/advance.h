@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a frame go on from one warp of a block to the next? Values of base and step that rise with
+// %tid.x (decode/hoist.h) get the next warp's base by one addition: running their Ops again would cost
+// more than the rest of a short kernel.
+#pragma once
+
+#include <limits>
+
+#include "engine/machine/affine.h"
+
+namespace kiln::engine {
+
+// Advance::check: another value has these 32 bits as 64, signed or not. Where they wrap around it would go on.
+constexpr uint8_t kCheckSigned = 1, kCheckUnsigned = 2;
+
+inline bool wraps_around(const Affine& value, int64_t lanes, uint8_t check) {
+  const int64_t step = static_cast<int32_t>(value.step);
+  auto stays = [&](int64_t before, int64_t least, int64_t most) {
+    const int64_t first = before + step * lanes, last = first + step * (kWarpSize - 1);
+    return first >= least && first <= most && last >= least && last <= most;
+  };
+  const uint32_t base = static_cast<uint32_t>(value.base);
+  using Signed = std::numeric_limits<int32_t>;
+  if ((check & kCheckSigned) && !stays(static_cast<int32_t>(base), Signed::min(), Signed::max())) return true;
+  return (check & kCheckUnsigned) && !stays(base, 0, std::numeric_limits<uint32_t>::max());
+}
+
+// A frame that has served warp `from` of the same block goes on to warp `to` in the same row of it. False: some value
+// wraps around; the Ops of the block have to run.
+inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_t to) {
+  const int64_t lanes = (int64_t{to} - int64_t{from}) * kWarpSize;
+  std::byte* registers = frame.data();
+  for (const Advance& each : program.advances) {
+    Affine& value = *reinterpret_cast<Affine*>(registers + each.offset);
+    if (value.state == AffineState::Lanes) return false;
+    if (each.check && wraps_around(value, lanes, each.check)) return false;
+    value.base += value.step * static_cast<uint64_t>(lanes);
+    value.state = AffineState::Steps;
+  }
+  return true;
+}
+
+// A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no more is needed for
+// that than advance(); null: the block starts the next one.
+const Op* go_on(Warp& warp);
+
+}  // namespace kiln::engine

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are values kept that rise by the same step from lane to lane? As base and step, so that an index or an address of
+// 32 lanes costs two additions. %tid.x is such a value when rows of the block fill whole warps; sums with and products
+// by scalars stay such values.
+//
+// Like scalars, they are computed only by registers that are written once from values that do not change while the warp
+// lives: so they do not change either, whatever path each lane takes.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/program/program.h"
+#include "engine/machine/warp.h"
+
+namespace kiln::engine {
+
+enum class AffineState : uint32_t {
+  Steps,  // base and step hold, the lanes are not written
+  Both,   // base and step hold, the lanes too
+  Lanes   // the lanes alone hold: a 32-bit value wrapped around on its way to 64 bits
+};
+
+// In the frame: this header, then the lanes.
+struct alignas(64) Affine {
+  uint64_t base = 0;
+  uint64_t step = 0;
+  AffineState state = AffineState::Steps;
+  uint32_t bytes = 4;  // of a lane
+};
+constexpr uint32_t kAffineLanes = sizeof(Affine);  // offset of the lanes from the header
+
+inline Affine& affine_at(Warp& warp, uint32_t offset) { return *warp.lanes<Affine>(offset); }
+// Writes the lanes unless they are there.
+void materialize(Warp& warp, uint32_t offset);
+const Op* run_materialize(Warp& warp, const Op* op);
+
+enum class AffineKind : uint8_t {
+  Add,
+  Sub,
+  Mul,
+  Mad,
+  ShiftLeft,  // of the instruction's own width
+  WidenSigned,
+  WidenUnsigned,
+  Narrow,  // cvt
+  MulWideSigned,
+  MulWideUnsigned,
+  MadWideSigned,
+  MadWideUnsigned
+};
+
+// An operand: a header in the frame, or a scalar.
+struct AffineTerm {
+  uint32_t offset = 0;
+  bool affine = false;
+};
+
+// What an affine Op does when an operand has only lanes left: the ordinary Op on them.
+struct AffineOp {
+  AffineKind kind = AffineKind::Add;
+  AffineTerm terms[3];
+  Op on_lanes;
+};
+
+// `bytes`: of the operands.
+Handler affine_handler(AffineKind kind, uint32_t bytes);
+
+// The first and the last lane as numbers of T, when no lane wraps around; else false.
+template <class T>
+bool affine_ends(const Affine& value, T* first, T* last) {
+  if (value.state == AffineState::Lanes) return false;
+  *first = static_cast<T>(value.base);
+  using Signed = std::make_signed_t<T>;
+  Signed span;
+  return !__builtin_mul_overflow(static_cast<Signed>(value.step), static_cast<Signed>(kWarpSize - 1), &span) &&
+         !__builtin_add_overflow(*first, span, last);
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a block run? Its warps take turns on one thread; barriers count threads.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "engine/machine/affine.h"
+#include "engine/machine/fault.h"
+#include "engine/memory/fill.h"
+#include "engine/machine/advance.h"
+#include "engine/machine/warp.h"
+
+namespace kiln::engine {
+
+ThreadId thread_of(const Warp& warp, uint32_t lane) {
+  const KilnDim3& dim = warp.block->grid->block_dim;
+  uint32_t linear = warp.index * kWarpSize + lane;
+  return {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
+}
+
+namespace {
+
+uint32_t lane_special(const Warp& warp, Special special, uint32_t lane) {
+  switch (special) {
+    case Special::TidX:
+      return thread_of(warp, lane).x;
+    case Special::TidY:
+      return thread_of(warp, lane).y;
+    case Special::TidZ:
+      return thread_of(warp, lane).z;
+    case Special::LaneId:
+      return lane;
+    case Special::LanemaskEq:
+      return 1u << lane;
+    case Special::LanemaskLe:
+      return (2u << lane) - 1;
+    case Special::LanemaskLt:
+      return (1u << lane) - 1;
+    case Special::LanemaskGe:
+      return ~((1u << lane) - 1);
+    case Special::LanemaskGt:
+      return ~((2u << lane) - 1);
+    default:
+      return 0;
+  }
+}
+
+uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
+  const Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const KilnDim3& cluster = grid.cluster_dim;
+  switch (special) {
+    case Special::TidY:  // of a warp that lies in one row
+      return thread_of(warp, 0).y;
+    case Special::TidZ:
+      return thread_of(warp, 0).z;
+    case Special::NtidX:
+      return grid.block_dim.x;
+    case Special::NtidY:
+      return grid.block_dim.y;
+    case Special::NtidZ:
+      return grid.block_dim.z;
+    case Special::CtaidX:
+      return block.x;
+    case Special::CtaidY:
+      return block.y;
+    case Special::CtaidZ:
+      return block.z;
+    case Special::NctaidX:
+      return grid.grid_dim.x;
+    case Special::NctaidY:
+      return grid.grid_dim.y;
+    case Special::NctaidZ:
+      return grid.grid_dim.z;
+    case Special::WarpId:
+      return warp.index;
+    case Special::NwarpId:
+      return 64;
+    case Special::SmId:
+      return (block.x + block.y + block.z) % 16;
+    case Special::NsmId:
+      return 16;
+    case Special::GridId:
+      return grid.epoch;
+    case Special::DynamicSharedBytes:
+      return grid.dynamic_shared_bytes;
+    case Special::TotalSharedBytes:
+      return grid.shared_bytes;
+    case Special::ClusterIdX:
+      return block.x / cluster.x;
+    case Special::ClusterIdY:
+      return block.y / cluster.y;
+    case Special::ClusterIdZ:
+      return block.z / cluster.z;
+    case Special::NclusterIdX:
+      return grid.grid_dim.x / cluster.x;
+    case Special::NclusterIdY:
+      return grid.grid_dim.y / cluster.y;
+    case Special::NclusterIdZ:
+      return grid.grid_dim.z / cluster.z;
+    case Special::ClusterCtaidX:
+      return block.x % cluster.x;
+    case Special::ClusterCtaidY:
+      return block.y % cluster.y;
+    case Special::ClusterCtaidZ:
+      return block.z % cluster.z;
+    case Special::ClusterNctaidX:
+      return cluster.x;
+    case Special::ClusterNctaidY:
+      return cluster.y;
+    case Special::ClusterNctaidZ:
+      return cluster.z;
+    case Special::ClusterCtarank:
+      return block.x % cluster.x + cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
+    case Special::ClusterNctarank:
+      return uint64_t{cluster.x} * cluster.y * cluster.z;
+    case Special::IsExplicitCluster:
+      return grid.cluster_size > 1 ? 1 : 0;
+    case Special::WorkspaceLow:
+      return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) & 0xffffffffu : 0;
+    case Special::WorkspaceHigh:
+      return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) >> 32 : 0;
+    case Special::ParamBase:
+      return reinterpret_cast<uint64_t>(grid.parameters());
+    case Special::SharedDynamicBase:
+      return grid.shared_bytes - grid.dynamic_shared_bytes;
+    case Special::LocalBase:
+      return frame.local_offset;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void fill_specials(Warp& warp, Frame& frame, Tier from) {
+  for (const SpecialSlot& slot : frame.program->specials) {
+    if (slot.tier < from) break;  // those of a warp come first
+    std::byte* to = frame.data() + slot.offset;
+    if (!slot.lanes) {
+      uint64_t value = warp_special(warp, frame, slot.special);
+      std::memcpy(to, &value, 8);
+      continue;
+    }
+    if (slot.affine) {
+      auto* value = reinterpret_cast<Affine*>(to);
+      uint32_t first = warp.index * kWarpSize;
+      *value = {slot.special == Special::TidX ? first % warp.block->grid->block_dim.x : 0, 1, AffineState::Steps, 4};
+      continue;
+    }
+    uint32_t* lanes = reinterpret_cast<uint32_t*>(to);
+    const KilnDim3& dim = warp.block->grid->block_dim;
+    if (slot.special == Special::TidX && dim.y == 1 && dim.z == 1) {
+      for (uint32_t i = 0; i < kWarpSize; ++i) lanes[i] = warp.index * kWarpSize + i;
+    } else {
+      for (uint32_t i = 0; i < kWarpSize; ++i) lanes[i] = lane_special(warp, slot.special, i);
+    }
+  }
+}
+
+void Block::start(Grid& of, Worker& by, KilnDim3 at) {
+  grid = &of;
+  worker = &by;
+  x = at.x;
+  y = at.y;
+  z = at.z;
+  live_threads = of.threads_per_block;
+  shared_bytes = of.shared_bytes + of.reserved_bytes;
+  // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
+  if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
+  shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
+  fill_memory(shared, of.shared_bytes, of.settings.fill_word);
+  if (of.reserved_bytes) std::memset(shared + of.shared_bytes, 0, of.reserved_bytes);
+  number = at.x + uint64_t{of.grid_dim.x} * (at.y + uint64_t{of.grid_dim.y} * at.z);
+  if (of.has_barriers) {
+    for (Barrier& barrier : barriers) barrier = {};
+  }
+  warp_count = (of.threads_per_block + kWarpSize - 1) / kWarpSize;
+  while (warps.size() < warp_count) warps.push_back(std::make_unique<Warp>());
+  finished.assign(warp_count, 0);
+  finished_count = 0;
+  started = 0;
+}
+
+namespace {
+
+// Has it registers that another warp of the row has other values in, beside those that advance?
+bool needs_specials(const Program& program) {
+  return !program.specials.empty() && program.specials[0].tier == Tier::Warp;
+}
+
+// Which Op does a warp begin with? What the frame still holds of the launch or of the block need not run again.
+const Op* begin(Warp& warp, Frame& frame) {
+  const Block& block = *warp.block;
+  const Program& program = *block.grid->program;
+  const Op* ops = program.ops.data();
+  const uint64_t served = frame.served_block;
+  const uint32_t before = frame.served_warp;
+  frame.served_block = block.number;
+  frame.served_warp = warp.index;
+  if (served == block.number) {
+    const KilnDim3& dim = block.grid->block_dim;
+    const bool same_row = (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
+    if (same_row && advance(program, frame, before, warp.index)) {
+      if (needs_specials(program)) fill_specials(warp, frame, Tier::Warp);
+      return ops + program.warp_start;
+    }
+  }
+  if (served != ~uint64_t{0}) {
+    fill_specials(warp, frame, Tier::Block);
+    return ops + program.block_start;
+  }
+  fill_specials(warp, frame);
+  return ops;
+}
+
+// Null: there is no memory for its registers.
+const Op* start_warp(Block& block, uint32_t index) {
+  Warp& warp = *block.warps[index];
+  Grid& grid = *block.grid;
+  warp.index = index;
+  const uint32_t count = grid.threads_per_block - index * kWarpSize;
+  warp.alive = count >= kWarpSize ? kFullMask : (1u << count) - 1;
+  warp.carry = 0;
+  warp.cluster_parity = 0;
+  warp.steps = 0;
+  warp.penalties = 0;
+  if (!warp.copies.empty() || !warp.groups.empty()) {
+    warp.copies.clear();
+    warp.groups.clear();
+  }
+  if (warp.kernel_frame) {  // of the warp before it in this block, which has ended
+    warp.local_limit = std::min(warp.local_limit, grid.program->local_bytes);
+  } else {
+    warp.block = &block;
+    warp.worker = block.worker;
+    warp.splits.clear();
+    warp.local_limit = 0;
+    if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return nullptr;
+    warp.kernel_frame = block.worker->acquire(*grid.program, grid);
+    if (!warp.kernel_frame) return nullptr;
+    warp.kernel_frame->parent = nullptr;
+    warp.kernel_frame->depth = 0;
+    warp.kernel_frame->local_offset = 0;
+  }
+  warp.kernel_frame->users = 1;
+  warp.kernel_frame->stack_bytes = 0;
+  if (grid.program->local_bytes) warp.fill_local(warp.alive, 0, grid.program->local_bytes);
+  return begin(warp, *warp.kernel_frame);
+}
+
+std::string describe_exhaustion(const Grid& grid) {
+  return fmt::format(
+      "Out of memory: the kernel needs {} bytes of registers and {} of local memory per warp; all warps that run "
+      "together may have {} MB, or less where the process has a limit\n  at {}",
+      grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize, grid.settings.memory_limit_bytes >> 20,
+      demangled(grid.program->name));
+}
+
+// Frames of callees are left behind when a launch stops in the middle.
+void release_frames(Warp& warp) {
+  for (const Split& split : warp.splits) {
+    --split.frame->users;
+    for (Frame* f = split.frame; f->users == 0 && f->parent;) {
+      Frame* parent = f->parent;
+      warp.worker->release(f);
+      --parent->users;
+      f = parent;
+    }
+  }
+  warp.splits.clear();
+  if (warp.kernel_frame) warp.worker->release(warp.kernel_frame);
+  warp.kernel_frame = nullptr;
+}
+
+}  // namespace
+
+const Op* go_on(Warp& warp) {
+  Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const Program& program = *grid.program;
+  const uint32_t next = warp.index + 1;
+  if (next != block.started || (next + 1) * kWarpSize > grid.threads_per_block) return nullptr;
+  if (grid.block_dim.y != 1 || grid.block_dim.z != 1 || program.has_calls || needs_specials(program)) return nullptr;
+  if (!warp.copies.empty() || !warp.groups.empty()) return nullptr;
+  Frame& frame = *warp.kernel_frame;
+  if (!advance(program, frame, warp.index, next)) {
+    frame.served_block = ~uint64_t{0};  // some values are those of the next warp, some are not
+    return nullptr;
+  }
+  block.finished[warp.index] = 1;
+  ++block.finished_count;
+  std::swap(block.warps[warp.index], block.warps[next]);
+  block.started = next + 1;
+  warp.index = frame.served_warp = next;
+  warp.alive = warp.mask = kFullMask;
+  warp.carry = 0;
+  warp.steps = warp.penalties = 0;
+  warp.current_penalty = 0;
+  frame.users = 1;
+  frame.stack_bytes = 0;
+  if (program.local_bytes) warp.fill_local(kFullMask, 0, program.local_bytes);
+  return program.ops.data() + program.warp_start;
+}
+
+Outcome Block::run() {
+  bool progress = false;
+  stuck = true;
+  for (uint32_t i = 0; i < warp_count; ++i) {
+    if (finished[i]) continue;
+    Warp& warp = *warps[i];
+    const Op* first = nullptr;
+    if (i >= started) {
+      started = i + 1;
+      first = start_warp(*this, i);
+      if (!first) {
+        grid->report(kLaunchOutOfResources, describe_exhaustion(*grid));
+        abandon();
+        return Outcome::Faulted;
+      }
+    }
+    Outcome outcome = warp.run(first);
+    progress |= warp.index != i;
+    i = warp.index;  // it may have gone on as others
+    stuck &= !warp.moved && outcome != Outcome::Finished;
+    if (outcome == Outcome::Finished) {
+      finished[i] = 1;
+      ++finished_count;
+      progress = true;
+      if (i + 1 == started && i + 1 < warp_count) {
+        std::swap(warps[i], warps[i + 1]);  // the next one goes on with what this one leaves, its frame too
+      } else {
+        release_frames(warp);
+      }
+    } else if (outcome == Outcome::Faulted || grid->stop.load(std::memory_order_relaxed)) {
+      abandon();
+      return Outcome::Faulted;
+    }
+  }
+  if (finished_count == warp_count) return Outcome::Finished;
+  bool runnable = false;
+  for (uint32_t i = 0; i < warp_count && !runnable; ++i) {
+    if (finished[i]) continue;
+    for (const Split& split : warps[i]->splits) runnable |= split.wait == Wait::None;
+  }
+  if (!runnable && !progress) {
+    grid->report(kLaunchFailure, describe_deadlock());
+    abandon();
+    return Outcome::Faulted;
+  }
+  return Outcome::Yielded;
+}
+
+void Block::abandon() {
+  for (uint32_t i = 0; i < started; ++i) {
+    if (!finished[i]) release_frames(*warps[i]);
+    finished[i] = 1;
+  }
+  started = 0;
+}
+
+void Block::arrive(uint8_t id, uint32_t threads, uint32_t wanted) {
+  Barrier& barrier = barriers[id];
+  barrier.arrived += threads;
+  barrier.wanted = wanted;
+  release_if_complete(id);
+}
+
+void Block::release_if_complete(uint8_t id) {
+  Barrier& barrier = barriers[id];
+  uint32_t wanted = barrier.wanted ? barrier.wanted : live_threads;
+  if (barrier.arrived == 0 || barrier.arrived < wanted) return;
+  barrier.arrived = 0;
+  barrier.wanted = 0;
+  barrier.result_true = barrier.votes_true;
+  barrier.result_voters = barrier.voters;
+  barrier.votes_true = barrier.voters = 0;
+  for (uint32_t i = 0; i < started; ++i) {
+    for (Split& split : warps[i]->splits) {
+      if (split.wait == Wait::Barrier && split.barrier == id) split.wait = Wait::None;
+    }
+  }
+}
+
+void Block::threads_exited(uint32_t count) {
+  live_threads -= std::min(count, live_threads);
+  if (cluster) cluster->threads_exited(count);
+  if (!grid->has_barriers) return;
+  for (uint8_t id = 0; id < kBarrierCount; ++id) {
+    if (barriers[id].arrived && !barriers[id].wanted) release_if_complete(id);
+  }
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a thread run blocks? It takes them from the grid's counter, keeps frames for the next ones, and opens more
+// where all it has wait for others. Which threads do so is in threads.cpp.
+#include "engine/machine/grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "engine/machine/fault.h"
+
+namespace kiln::engine {
+
+void Grid::report(int code, std::string text) noexcept {
+  std::lock_guard lock(fault_mutex);
+  if (fault_code == 0) {
+    fault_code = code;
+    fault_text = std::move(text);
+  }
+  stop.store(true);
+}
+
+void Worker::destroy(Frame* frame) noexcept {
+  Frame*& from = frame->previous_made ? frame->previous_made->next_made : made_;
+  from = frame->next_made;
+  if (frame->next_made) frame->next_made->previous_made = frame->previous_made;
+  budget_->release(frame->bytes);
+  frame->~Frame();
+  ::operator delete (frame, std::align_val_t{64});
+}
+
+Worker::~Worker() { drop_all(); }
+
+void Worker::drop_all() noexcept {
+  for (auto& block : active_) {
+    if (block && block->cluster) block->cluster->ended.clear();  // else each would keep the other
+  }
+  active_.clear();
+  spare_blocks_.clear();
+  pools_.clear();
+  last_pool_ = 0;
+  while (Frame* first = made_) {
+    first->previous_made = nullptr;  // nothing is before the first; the analyser does not know it
+    destroy(first);
+  }
+}
+
+Worker::Pool& Worker::pool_of(const Program& program) {
+  auto fits = [&](const Pool& pool) { return pool.program == &program && pool.serial == program.serial; };
+  if (last_pool_ < pools_.size() && fits(pools_[last_pool_])) return pools_[last_pool_];
+  for (last_pool_ = 0; last_pool_ < pools_.size(); ++last_pool_) {
+    if (fits(pools_[last_pool_])) return pools_[last_pool_];
+  }
+  // Programs go away with their image; a pool of one that is gone is found by its serial and dropped when there are
+  // many.
+  if (pools_.size() >= 64) {
+    for (Pool& old : pools_) {
+      while (old.free) {
+        Frame* frame = old.free;
+        old.free = frame->next_free;
+        destroy(frame);
+      }
+    }
+    pools_.clear();
+  }
+  pools_.push_back({&program, program.serial});
+  last_pool_ = pools_.size() - 1;
+  return pools_.back();
+}
+
+Frame* Worker::make_frame(const Program& program, const Grid& grid) {
+  const uint64_t bytes = sizeof(Frame) + program.frame_bytes;
+  if (!budget_->reserve(bytes, grid.settings.memory_limit_bytes)) return nullptr;
+  void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+  if (!memory) {
+    budget_->release(bytes);
+    return nullptr;
+  }
+  std::memset(memory, 0, bytes);
+  Frame* frame = new (memory) Frame;
+  frame->program = &program;
+  frame->bytes = bytes;
+  frame->next_made = made_;
+  if (made_) made_->previous_made = frame;
+  made_ = frame;
+  if (!program.image.empty()) std::memcpy(frame->data(), program.image.data(), program.image.size());
+  return frame;
+}
+
+Frame* Worker::acquire(const Program& program, Grid& grid) {
+  Pool& pool = pool_of(program);
+  Frame* frame = pool.free;
+  if (frame) {
+    pool.free = frame->next_free;
+  } else if (frame = make_frame(program, grid); !frame) {
+    return nullptr;
+  }
+  if (frame->epoch != grid.epoch) {
+    frame->epoch = grid.epoch;
+    frame->served_block = ~uint64_t{0};
+    if (&program == grid.program) {
+      for (const ParameterSlot& slot : program.parameters) {
+        uint64_t value = 0;
+        std::memcpy(&value, grid.parameters() + slot.parameter_offset, slot.bytes);
+        if (slot.sign_extend && slot.bytes < 8) {
+          int shift = 64 - slot.bytes * 8;
+          value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
+        }
+        std::memcpy(frame->data() + slot.offset, &value, 8);
+      }
+    }
+  }
+  return frame;
+}
+
+void Worker::release(Frame* frame) noexcept {
+  auto keep = [&](Pool& pool) {
+    frame->next_free = pool.free;
+    pool.free = frame;
+  };
+  if (last_pool_ < pools_.size() && pools_[last_pool_].program == frame->program) {
+    keep(pools_[last_pool_]);
+    return;
+  }
+  for (Pool& pool : pools_) {
+    if (pool.program == frame->program && pool.serial == frame->program->serial) {
+      keep(pool);
+      return;
+    }
+  }
+  destroy(frame);
+}
+
+bool Worker::open_next(Grid& grid) {
+  if (next_ == end_) {
+    const uint64_t all = grid.block_count / grid.cluster_size;
+    next_ = std::min(grid.next_block.fetch_add(grid.blocks_at_once, std::memory_order_relaxed), all);
+    end_ = std::min(next_ + grid.blocks_at_once, all);
+    if (next_ == end_) return false;
+  }
+  const uint64_t index = next_++;
+  auto open = [&](KilnDim3 at) {
+    std::unique_ptr<Block> block;
+    if (spare_blocks_.empty()) {
+      block = std::make_unique<Block>();
+    } else {
+      block = std::move(spare_blocks_.back());
+      spare_blocks_.pop_back();
+    }
+    block->start(grid, *this, at);
+    active_.push_back(std::move(block));
+    return active_.back().get();
+  };
+  const KilnDim3& size = grid.cluster_dim;
+  const uint32_t columns = grid.grid_dim.x / size.x, rows = grid.grid_dim.y / size.y;
+  const KilnDim3 first{static_cast<uint32_t>(index % columns) * size.x,
+                       static_cast<uint32_t>(index / columns % rows) * size.y,
+                       static_cast<uint32_t>(index / columns / rows) * size.z};
+  if (grid.cluster_size == 1) {
+    open(first);
+    return true;
+  }
+  auto cluster = std::make_shared<Cluster>();
+  cluster->live_threads = grid.cluster_size * grid.threads_per_block;
+  for (uint32_t rank = 0; rank < grid.cluster_size; ++rank) {
+    Block* block = open({first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
+    block->cluster = cluster;
+    cluster->blocks.push_back(block);
+  }
+  return true;
+}
+
+void Worker::close(std::unique_ptr<Block> block) {
+  auto keep = [&](std::unique_ptr<Block> spare) {
+    spare->cluster.reset();
+    if (spare_blocks_.size() < 4) spare_blocks_.push_back(std::move(spare));
+  };
+  std::shared_ptr<Cluster> cluster = block->cluster;
+  if (!cluster) {
+    keep(std::move(block));
+    return;
+  }
+  // Others may still read its shared memory.
+  cluster->ended.push_back(std::move(block));
+  if (cluster->ended.size() < cluster->blocks.size()) return;
+  for (auto& ended : cluster->ended) keep(std::move(ended));
+  cluster->ended.clear();
+}
+
+// A block, or a turn of each of its warps: some milliseconds in all.
+constexpr uint32_t kRoundsBetweenPolls = 64;
+// So long must all blocks of all workers wait in vain before it is called a deadlock: a loop around an mbarrier may
+// also watch a word that another block writes, and a block that has not come to grid.sync() one that the host writes.
+constexpr std::chrono::milliseconds kStuck{500}, kStuckGrid{3000};
+
+namespace {
+
+// How long has a worker's every block waited in vain, and have those of all others?
+class Standstill {
+ public:
+  explicit Standstill(Grid& grid) : grid_(grid) { grid_.workers.fetch_add(1); }
+  Standstill(const Standstill&) = delete;
+  Standstill& operator=(const Standstill&) = delete;
+  ~Standstill() {
+    moved();
+    grid_.workers.fetch_sub(1);
+  }
+  void moved() {
+    if (counted_) grid_.stuck_workers.fetch_sub(1);
+    counted_ = seen_ = false;
+    rounds_ = 0;
+  }
+  // After each round in which nothing moved. True: a deadlock.
+  bool lasts() {
+    if (++rounds_ % kRoundsBetweenPolls != 0) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (rounds_ == kRoundsBetweenPolls) since_ = now;
+    if (now - since_ < (grid_.cooperative ? kStuckGrid : kStuck)) return false;
+    if (!counted_) grid_.stuck_workers.fetch_add(1);
+    counted_ = true;
+    // Twice, with rounds between: the last move of a worker that has just ended may set these free.
+    const bool before = seen_;
+    seen_ = grid_.stuck_workers.load() == grid_.workers.load();
+    return before && seen_;
+  }
+
+ private:
+  Grid& grid_;
+  uint64_t rounds_ = 0;
+  bool counted_ = false, seen_ = false;
+  std::chrono::steady_clock::time_point since_;
+};
+
+}  // namespace
+
+void Worker::run_blocks(Grid& grid) noexcept {
+  try {
+    run_to_the_end(grid);
+    return;
+  } catch (const std::bad_alloc&) {
+    grid.report(kMemoryAllocation, {});
+  } catch (const std::exception& error) {
+    // what() and not a sentence: that would need memory again.
+    std::fprintf(stderr, "kiln: a bug in the engine: %s\n", error.what());
+    grid.report(kUnknown, {});
+  }
+  drop_all();
+}
+
+void Worker::run_to_the_end(Grid& grid) {
+  if (budget_ != grid.device->budget) {
+    drop_all();
+    budget_ = grid.device->budget;
+  }
+  for (CachedRegion& region : cache_) region = {};
+  next_ = end_ = 0;
+  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
+  // more; a cooperative launch has all its blocks resident.
+  const size_t most = grid.cooperative ? ~size_t{0} : 64;
+  Standstill standstill(grid);
+  for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
+    if (rounds % kRoundsBetweenPolls == 0 && grid.outside && grid.outside->raised()) {
+      grid.interrupted.store(true);
+      grid.report(kLaunchTimeout, fmt::format("Interrupted by SIGINT\n  at {}", demangled(grid.program->name)));
+      break;
+    }
+    if (active_.empty() && !open_next(grid)) break;
+    for (size_t i = 0; i < active_.size() && !grid.stop.load(std::memory_order_relaxed);) {
+      Outcome outcome = active_[i]->run();
+      if (outcome == Outcome::Yielded) {
+        ++i;
+        continue;
+      }
+      close(std::move(active_[i]));
+      active_.erase(active_.begin() + static_cast<long>(i));
+    }
+    const bool opened = !active_.empty() && active_.size() < most && open_next(grid);
+    if (opened || active_.empty() || !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
+      standstill.moved();
+    } else if (standstill.lasts()) {
+      grid.report(kLaunchFailure, active_[0]->describe_deadlock());
+    }
+    if (!active_.empty()) std::this_thread::yield();
+  }
+  for (auto& block : active_) {
+    block->abandon();
+    if (block->cluster) block->cluster->ended.clear();  // else each would keep the other
+  }
+  active_.clear();
+}
+
+}  // namespace kiln::engine

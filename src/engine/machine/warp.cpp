@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a warp run? The split that is deepest in calls and lowest in the program goes first, so that lanes meet
+// again; one that loops for long gives way to the others, so that a lane that spins on another lane's write gets its
+// wish.
+#include "engine/machine/warp.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/machine/fault.h"
+#include "engine/memory/fill.h"
+#include "engine/machine/advance.h"
+
+namespace kiln::engine {
+namespace {
+
+// Backward branches between two turns: long enough to hide the cost of a switch, short enough for spins.
+constexpr int32_t kTurn = 2048;
+constexpr uint32_t kMaxLocalBytes = 1 << 20;
+// A loop around a wait that is longer does some other work.
+constexpr uint64_t kPollSteps = 64;
+
+template <class T>
+void blend(std::byte* registers, uint32_t to, uint32_t mask) {
+  T* d = reinterpret_cast<T*>(registers + to);
+  const T* s = reinterpret_cast<const T*>(registers + kScratch);
+  for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (mask >> i & 1) ? s[i] : d[i];
+}
+
+// grid.sync() of cooperative groups: all blocks but one add 1, that one adds 2^31 less their number.
+bool grid_is_partly_here(const Grid& grid) {
+  return grid.cooperative && (__atomic_load_n(&grid.workspace[1], __ATOMIC_RELAXED) & 0x7fffffffu) != 0;
+}
+
+bool goes_before(const Split& a, const Split& b) {
+  if (a.penalty != b.penalty) return a.penalty < b.penalty;
+  if (a.frame->depth != b.frame->depth) return a.frame->depth > b.frame->depth;
+  return a.at < b.at;
+}
+
+}  // namespace
+
+const Op* Warp::step_masked(const Op* op) {
+  if (op->effect <= Effect::Scalar) return op->run(*this, op);
+  Op redirected = *op;
+  redirected.d = kScratch;
+  op->run(*this, &redirected);
+  switch (op->effect) {
+    case Effect::Lanes1:
+      blend<uint8_t>(registers, op->d, mask);
+      break;
+    case Effect::Lanes2:
+      blend<uint16_t>(registers, op->d, mask);
+      break;
+    case Effect::Lanes8:
+      blend<uint64_t>(registers, op->d, mask);
+      break;
+    default:
+      blend<uint32_t>(registers, op->d, mask);
+  }
+  return op + 1;
+}
+
+bool Warp::pick() {
+  if (splits.size() == 1 && splits[0].wait == Wait::None) {  // the usual case: all lanes together
+    const Split& only = splits[0];
+    frame = only.frame;
+    registers = frame->data();
+    mask = only.mask;
+    current_penalty = only.penalty;
+    pass_sync = only.pass;
+    resume = only.at;
+    splits.clear();
+    return true;
+  }
+  // Splits that stand at the same place become one.
+  for (size_t i = 0; i < splits.size(); ++i) {
+    for (size_t j = i + 1; j < splits.size();) {
+      Split &a = splits[i], &b = splits[j];
+      if (a.at == b.at && a.frame == b.frame && a.wait != Wait::Barrier && b.wait != Wait::Barrier) {
+        a.mask |= b.mask;
+        a.wait = Wait::None;  // a *.sync looks again whether all are here
+        a.pass |= b.pass;
+        a.penalty = std::min(a.penalty, b.penalty);
+        --a.frame->users;
+        splits.erase(splits.begin() + static_cast<long>(j));
+      } else {
+        ++j;
+      }
+    }
+  }
+  size_t best = splits.size();
+  for (size_t i = 0; i < splits.size(); ++i) {
+    if (splits[i].wait == Wait::None && (best == splits.size() || goes_before(splits[i], splits[best]))) best = i;
+  }
+  if (best == splits.size()) {
+    // bar.warp.sync may be reached at several places: complete when all its members wait, wherever they stand.
+    uint32_t waiting = 0;
+    for (const Split& s : splits) waiting |= s.wait == Wait::Sync ? s.mask : 0;
+    for (size_t i = 0; i < splits.size(); ++i) {
+      Split& s = splits[i];
+      if (s.wait != Wait::Sync || (s.sync_mask & alive & ~waiting) != 0) continue;
+      s.wait = Wait::None;
+      s.pass = true;
+      best = i;
+    }
+    if (best == splits.size()) return false;
+  }
+  Split chosen = splits[best];
+  splits.erase(splits.begin() + static_cast<long>(best));
+  frame = chosen.frame;
+  registers = frame->data();
+  mask = chosen.mask;
+  current_penalty = chosen.penalty;
+  pass_sync = chosen.pass;
+  resume = chosen.at;
+  return true;
+}
+
+void Warp::run_alone(const Op* op) {
+  if (mask == kFullMask) {
+    while (op) op = op->run(*this, op);
+  } else {
+    while (op) op = step_masked(op);
+  }
+}
+
+void Warp::run_divergent(const Op* op) {
+  const Op* limit = nullptr;
+  for (const Split& s : splits) {
+    if (s.wait == Wait::None && s.frame == frame && s.penalty <= current_penalty && (!limit || s.at < limit))
+      limit = s.at;
+  }
+  if (!limit) {
+    run_alone(op);
+    return;
+  }
+  const Op* first = op;
+  for (;;) {
+    op = step_masked(op);
+    if (!op) return;
+    if (op >= limit && op != first) {
+      splits.push_back({op, mask, frame, Wait::None, 0, 0, current_penalty, false});
+      return;
+    }
+  }
+}
+
+Outcome Warp::run(const Op* first) {
+  turn = kTurn;
+  moved = false;
+  size_t yields = 0;
+  if (first) {
+    frame = kernel_frame;
+    registers = frame->data();
+    mask = alive;
+    current_penalty = 0;
+    pass_sync = false;
+    event = Event::None;
+    for (run_alone(first); alive == 0; run_alone(first)) {
+      first = go_on(*this);
+      if (!first) return Outcome::Finished;
+      turn = kTurn;
+    }
+    if (event == Event::Fault) return Outcome::Faulted;
+    if (event == Event::Yield) {
+      if (++yields >= splits.size()) return Outcome::Yielded;
+      turn = kTurn;
+    }
+  }
+  for (;;) {
+    if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
+    event = Event::None;
+    const Op* op = resume;
+    // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here too.
+    if (const uint64_t limit = block->grid->settings.step_limit; limit && steps > limit) {
+      yield(op);
+      return Outcome::Faulted;
+    }
+    if (splits.empty()) {
+      run_alone(op);
+    } else {
+      run_divergent(op);
+    }
+    if (event == Event::Fault) return Outcome::Faulted;
+    if (event == Event::Yield) {
+      // What the spinning lanes wait for may well be another lane of this warp: each split has its turn.
+      if (++yields >= splits.size()) return Outcome::Yielded;
+      turn = kTurn;
+    }
+    if (alive == 0) return Outcome::Finished;
+  }
+}
+
+const Op* Warp::diverge(const Op* taken, uint32_t taken_mask, const Op* other) {
+  ++frame->users;
+  splits.push_back({taken, taken_mask, frame, Wait::None, 0, 0, current_penalty, false});
+  splits.push_back({other, mask & ~taken_mask, frame, Wait::None, 0, 0, current_penalty, false});
+  return nullptr;
+}
+
+const Op* Warp::jump_back(const Op* from, const Op* to) {
+  steps += static_cast<uint64_t>(from - to) + 1;
+  turn -= from->y ? kSpinCost : 1;
+  if (turn > 0) return to;
+  const bool moved_before = moved;
+  const Op* end = yield(to);
+  if (from->y && event == Event::Yield && grid_is_partly_here(*block->grid)) {
+    moved = moved_before;
+    splits.back().looks = Look::Grid;
+  }
+  return end;
+}
+
+const Op* Warp::yield(const Op* next) {
+  Grid& grid = *block->grid;
+  if (grid.settings.step_limit && steps > grid.settings.step_limit) {
+    return fault(next, kLaunchTimeout, static_cast<uint32_t>(std::countr_zero(mask)),
+                 "Step limit reached: the kernel ran longer than KILN_ENGINE_STEP_LIMIT allows\n" +
+                     where(*this, *next, static_cast<uint32_t>(std::countr_zero(mask))));
+  }
+  moved = true;
+  current_penalty = ++penalties;
+  splits.push_back({next, mask, frame, Wait::None, 0, 0, current_penalty, false});
+  event = Event::Yield;
+  return nullptr;
+}
+
+const Op* Warp::look_again(const Op* next, Look looks) {
+  const bool nothing_else = !moved && steps - looked_at <= kPollSteps * (splits.size() + 1);
+  looked_at = steps;
+  const Op* end = yield(next);
+  if (event == Event::Fault) return end;
+  moved = !nothing_else;
+  splits.back().looks = looks;
+  return end;
+}
+
+const Op* Warp::park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mask) {
+  moved = true;
+  splits.push_back({at, mask, frame, wait, barrier, sync_mask, 0, false});
+  return nullptr;
+}
+
+bool Warp::converged(const Op* op, uint32_t members) {
+  if ((members & alive & ~mask) == 0 || pass_sync) {
+    pass_sync = false;
+    return true;
+  }
+  park(op, Wait::Sync, 0, members);
+  return false;
+}
+
+const Op* Warp::exit_lanes() {
+  moved = true;
+  alive &= ~mask;
+  --frame->users;
+  for (Frame* f = frame; f->users == 0 && f->parent;) {
+    Frame* parent = f->parent;
+    worker->release(f);
+    --parent->users;
+    f = parent;
+  }
+  const uint32_t count = mask == kFullMask ? kWarpSize : static_cast<uint32_t>(std::popcount(mask));
+  if (!block->cluster && !block->grid->has_barriers) {  // nobody waits for them
+    block->live_threads -= std::min(count, block->live_threads);
+  } else {
+    block->threads_exited(count);
+  }
+  return nullptr;
+}
+
+const Op* Warp::fault(const Op* op, int code, uint32_t, const std::string& what) {
+  event = Event::Fault;
+  splits.push_back({op, mask, frame, Wait::None, 0, 0, 0, false});  // so that its frames are found and given back
+  block->grid->report(code, what);
+  return nullptr;
+}
+
+Warp::~Warp() {
+  if (!local.empty()) worker->budget().release(local.size());
+}
+
+bool Warp::grow_local(uint32_t bytes_per_lane) {
+  if (bytes_per_lane > kMaxLocalBytes) return false;
+  local_limit = std::max(local_limit, bytes_per_lane);
+  if (bytes_per_lane <= local_stride) return true;
+  uint32_t stride = std::max<uint32_t>(64, std::bit_ceil(bytes_per_lane));
+  Budget& budget = worker->budget();
+  const uint64_t limit = block->grid->settings.memory_limit_bytes;
+  if (!budget.reserve(size_t{stride} * kWarpSize, limit)) return false;
+  std::vector<std::byte> grown;
+  try {
+    grown.resize(size_t{stride} * kWarpSize);
+  } catch (const std::bad_alloc&) {
+    budget.release(size_t{stride} * kWarpSize);
+    return false;
+  }
+  for (uint32_t lane = 0; lane < kWarpSize && local_stride; ++lane) {
+    std::memcpy(grown.data() + size_t{lane} * stride, local.data() + size_t{lane} * local_stride, local_stride);
+  }
+  budget.release(local.size());
+  local = std::move(grown);
+  local_stride = stride;
+  return true;
+}
+
+void Warp::fill_local(uint32_t lanes, uint32_t from, uint32_t bytes) {
+  const uint64_t word = block->grid->settings.fill_word;
+  // What lies between the lanes is nobody's: a function that comes to need it fills it first.
+  if (lanes == kFullMask && from == 0 && local_stride <= 2 * bytes) {
+    fill_memory(local.data(), size_t{local_stride} * kWarpSize, word);
+    return;
+  }
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    const size_t lane = static_cast<size_t>(std::countr_zero(rest));
+    fill_memory(local.data() + lane * local_stride + from, bytes, word);
+  }
+}
+
+}  // namespace kiln::engine

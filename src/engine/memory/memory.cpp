@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is an address found among the regions of a launch, the engine's allocations and the mappings of the process?
+#include "engine/memory/memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint64_t kAlignment = 256;
+
+const Region* find_in(const std::vector<Region>& sorted, uint64_t address) {
+  auto above = std::upper_bound(sorted.begin(), sorted.end(), address,
+                                [](uint64_t value, const Region& region) { return value < region.begin; });
+  return above == sorted.begin() ? nullptr : &above[-1];
+}
+
+uint64_t distance(const Region& region, uint64_t address) {
+  if (address < region.begin) return region.begin - address;
+  if (address >= region.end) return address - region.end + 1;
+  return 0;
+}
+
+void consider(std::optional<Region>* best, const Region& region, uint64_t address) {
+  if (!*best || distance(region, address) < distance(**best, address)) *best = region;
+}
+
+void nearest_in(std::optional<Region>* best, const std::vector<Region>& sorted, uint64_t address) {
+  auto above = std::upper_bound(sorted.begin(), sorted.end(), address,
+                                [](uint64_t value, const Region& region) { return value < region.begin; });
+  if (above != sorted.end()) consider(best, *above, address);
+  if (above != sorted.begin()) consider(best, above[-1], address);
+}
+
+}  // namespace
+
+void* Heap::allocate(uint64_t bytes, AllocationKind kind, const char* name) noexcept {
+  uint64_t room = std::max<uint64_t>(bytes, 1);
+  if (room > (uint64_t{1} << 46)) return nullptr;
+  room = (room + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, room);
+  if (!memory) return nullptr;
+  uint64_t begin = reinterpret_cast<uint64_t>(memory);
+  try {
+    std::lock_guard lock(mutex_);
+    allocations_[begin] = {begin, bytes, kind, name, memory};
+    bytes_in_use_ += bytes;
+    snapshot_.reset();
+  } catch (const std::bad_alloc&) {
+    std::lock_guard lock(mutex_);
+    allocations_.erase(begin);
+    std::free(memory);
+    return nullptr;
+  }
+  return memory;
+}
+
+bool Heap::release(const void* at) {
+  std::lock_guard lock(mutex_);
+  auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
+  if (found == allocations_.end() || !found->second.owned) return false;
+  if (running_.empty()) {
+    std::free(found->second.owned);
+  } else {
+    retired_.push_back({found->second.owned, next_launch_});
+  }
+  bytes_in_use_ -= found->second.bytes;
+  allocations_.erase(found);
+  snapshot_.reset();
+  return true;
+}
+
+void Heap::adopt(const void* at, uint64_t bytes, AllocationKind kind, std::string name) {
+  uint64_t begin = reinterpret_cast<uint64_t>(at);
+  std::lock_guard lock(mutex_);
+  allocations_[begin] = {begin, bytes, kind, std::move(name)};
+  snapshot_.reset();
+}
+
+bool Heap::forget(const void* at) {
+  std::lock_guard lock(mutex_);
+  auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
+  if (found == allocations_.end() || found->second.owned) return false;
+  allocations_.erase(found);
+  snapshot_.reset();
+  return true;
+}
+
+void Heap::at_fork(ForkPhase phase) {
+  if (phase == ForkPhase::Child) running_.clear();  // of threads that the child does not have
+  hold(mutex_, phase);
+}
+
+RunningLaunch::RunningLaunch(Heap& heap) : heap_(heap) {
+  std::lock_guard lock(heap.mutex_);
+  regions_ = heap.regions_locked();
+  heap.running_.push_back(heap.next_launch_);
+  number_ = heap.next_launch_++;
+}
+
+void RunningLaunch::end() noexcept {
+  if (ended_) return;
+  ended_ = true;
+  std::lock_guard lock(heap_.mutex_);
+  std::erase(heap_.running_, number_);
+  if (heap_.retired_.empty()) return;
+  const uint64_t oldest = heap_.running_.empty() ? heap_.next_launch_ : heap_.running_.front();
+  std::erase_if(heap_.retired_, [&](const Heap::Retired& retired) {
+    if (retired.before > oldest) return false;
+    std::free(retired.memory);
+    return true;
+  });
+}
+
+size_t Heap::retired_count() const {
+  std::lock_guard lock(mutex_);
+  return retired_.size();
+}
+
+std::optional<Allocation> Heap::find(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  auto above = allocations_.upper_bound(address);
+  if (above == allocations_.begin()) return std::nullopt;
+  const Allocation& candidate = std::prev(above)->second;
+  if (address - candidate.begin >= std::max<uint64_t>(candidate.bytes, 1)) return std::nullopt;
+  return candidate;
+}
+
+std::shared_ptr<const std::vector<Region>> Heap::regions() const {
+  std::lock_guard lock(mutex_);
+  return regions_locked();
+}
+
+std::shared_ptr<const std::vector<Region>> Heap::regions_locked() const {
+  if (!snapshot_) {
+    auto regions = std::make_shared<std::vector<Region>>();
+    regions->reserve(allocations_.size());
+    for (const auto& [begin, a] : allocations_) regions->push_back({begin, begin + a.bytes, true, ""});
+    snapshot_ = std::move(regions);
+  }
+  return snapshot_;
+}
+
+uint64_t Heap::bytes_in_use() const {
+  std::lock_guard lock(mutex_);
+  return bytes_in_use_;
+}
+
+uint64_t Heap::bytes_in_use(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [begin, allocation] : allocations_) bytes += allocation.name == name ? allocation.bytes : 0;
+  return bytes;
+}
+
+void MemoryMap::begin(const KilnRegion* regions, uint32_t count, bool check,
+                      std::shared_ptr<const std::vector<Region>> heap) {
+  regions_.clear();
+  heap_ = std::move(heap);
+  check_ = check;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint64_t at = reinterpret_cast<uint64_t>(regions[i].begin);
+    if (regions[i].bytes > ~at) continue;
+    const char* name = regions[i].name ? regions[i].name : "";
+    add({at, at + regions[i].bytes, regions[i].writable != 0, name});
+  }
+}
+
+void MemoryMap::refresh(std::shared_ptr<const std::vector<Region>> heap) {
+  std::lock_guard lock(heap_mutex_);
+  heap_ = std::move(heap);
+}
+
+std::shared_ptr<const std::vector<Region>> MemoryMap::heap() const {
+  std::lock_guard lock(heap_mutex_);
+  return heap_;
+}
+
+void MemoryMap::add(Region region) {
+  auto above = std::upper_bound(regions_.begin(), regions_.end(), region.begin,
+                                [](uint64_t value, const Region& r) { return value < r.begin; });
+  regions_.insert(above, region);
+}
+
+std::optional<Region> MemoryMap::find(uint64_t address, uint64_t bytes, bool write) const {
+  // Tensors may overlap (views of one storage): any that holds the bytes will do. They are few.
+  for (const Region& region : regions_) {
+    if (region.begin > address) break;
+    if (region.holds(address, bytes) && (region.writable || !write)) return region;
+  }
+  auto allocations = heap();
+  if (const Region* region = find_in(*allocations, address); region && region->holds(address, bytes)) return *region;
+  if (check_) return std::nullopt;
+  auto region = mapped_region(address);
+  if (region && region->holds(address, bytes) && (region->writable || !write)) return region;
+  return std::nullopt;
+}
+
+std::optional<Region> MemoryMap::owner(uint64_t address) const {
+  const Region* empty = nullptr;
+  for (const Region& region : regions_) {
+    if (region.holds(address, 1)) return region;
+    if (region.begin == address && region.end == address) empty = &region;
+  }
+  if (empty) return *empty;
+  auto allocations = heap();
+  if (const Region* region = find_in(*allocations, address); region && region->holds(address, 1)) return *region;
+  return std::nullopt;
+}
+
+std::optional<Region> MemoryMap::nearest(uint64_t address) const {
+  std::optional<Region> best;
+  nearest_in(&best, regions_, address);
+  nearest_in(&best, *heap(), address);
+  return best;
+}
+
+std::optional<Region> mapped_region(uint64_t address) {
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  if (!maps) return std::nullopt;
+  std::optional<Region> found;
+  // Neighbouring mappings with the same rights count as one: an allocation may span them.
+  Region current;
+  char line[512];
+  while (std::fgets(line, sizeof line, maps)) {
+    unsigned long begin = 0, end = 0;
+    char rights[5] = "";
+    if (std::sscanf(line, "%lx-%lx %4s", &begin, &end, rights) != 3 || rights[0] != 'r') continue;
+    bool writable = rights[1] == 'w';
+    if (current.end == begin && current.begin < current.end && current.writable == writable) {
+      current.end = end;
+    } else {
+      if (current.holds(address, 1)) break;
+      current = {begin, end, writable, ""};
+    }
+  }
+  std::fclose(maps);
+  if (current.begin < current.end && current.holds(address, 1)) found = current;
+  return found;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are fragments turned into matrices and multiplied in vector registers?
+//
+// A register of 32 lanes is an 8 x 8 tile of 16-bit elements in memory order: lane 4 * row + t holds columns 2t and
+// 2t + 1. Eight rows of sums at a time stay in vector registers: with fewer the additions wait for each other.
+//
+// Vectors are spelled out: from arrays of floats GCC makes scalar multiply-adds on x86_64, four times as slow.
+#include "engine/numbers/matrix_product.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/numbers/numeric.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#elif defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kTile = 8, kRows = 16, kAtOnce = 8;
+
+using Words = uint16_t __attribute__((vector_size(16)));  // a row of 8 elements
+using Pairs = uint32_t __attribute__((vector_size(16)));
+using Fours = uint64_t __attribute__((vector_size(16)));
+using Floats = float __attribute__((vector_size(16)));
+
+template <class Vector, class T>
+Vector load(const T* from) {
+  Vector v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+// A row of 8 f32: two vectors of 4, or one of 8 where the CPU has them.
+#if defined(__AVX2__) && defined(__FMA__)
+struct Row {
+  __m256 all;
+};
+Row row_of(Floats low, Floats high) { return {_mm256_set_m128(high, low)}; }
+Floats low_of(Row row) { return _mm256_castps256_ps128(row.all); }
+Floats high_of(Row row) { return _mm256_extractf128_ps(row.all, 1); }
+template <bool kExact>
+[[gnu::always_inline]] inline Row multiply_add(float a, Row b, Row c) {
+  return {_mm256_fmadd_ps(_mm256_set1_ps(a), b.all, c.all)};
+}
+#else
+struct Row {
+  Floats low, high;
+};
+Row row_of(Floats low, Floats high) { return {low, high}; }
+Floats low_of(Row row) { return row.low; }
+Floats high_of(Row row) { return row.high; }
+// kExact: the product has no rounding of its own, so that two instructions give the bits of a fused one.
+template <bool kExact>
+[[gnu::always_inline]] inline Row multiply_add(float a, Row b, Row c) {
+#if defined(__aarch64__)
+  return {vfmaq_n_f32(c.low, b.low, a), vfmaq_n_f32(c.high, b.high, a)};
+#else
+  if constexpr (kExact) {
+    return {a * b.low + c.low, a * b.high + c.high};
+  } else {
+    Row out = c;
+    for (int i = 0; i < 4; ++i) {
+      out.low[i] = std::fma(a, b.low[i], c.low[i]);
+      out.high[i] = std::fma(a, b.high[i], c.high[i]);
+    }
+    return out;
+  }
+#endif
+}
+#endif
+
+struct WidenF16 {
+  static constexpr bool kExactProduct = true;  // 11 bits by 11 bits, and exponents far inside of those of f32
+  static Row f(Words row) {
+#if defined(__aarch64__)
+    const float16x8_t half = std::bit_cast<float16x8_t>(row);
+    return {vcvt_f32_f16(vget_low_f16(half)), vcvt_high_f32_f16(half)};
+#elif defined(__F16C__) && defined(__AVX2__)
+    return {_mm256_cvtph_ps(std::bit_cast<__m128i>(row))};
+#else
+    Floats low, high;
+    for (int i = 0; i < 4; ++i) {
+      low[i] = half_to_float(row[i]);
+      high[i] = half_to_float(row[i + 4]);
+    }
+    return row_of(low, high);
+#endif
+  }
+};
+struct WidenBf16 {
+  static constexpr bool kExactProduct = false;  // below 2^-126 a product may lose bits
+  static Row f(Words row) {
+    const Words zero{};
+    return row_of(std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 0, 8, 1, 9, 2, 10, 3, 11)),
+                  std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 4, 12, 5, 13, 6, 14, 7, 15)));
+  }
+};
+
+// Columns become rows, by steps that are one instruction each: a shuffle of 16-bit words that only moves pairs of them
+// is not seen as one of 32-bit words by GCC.
+void transpose(const Words (&in)[kTile], Words (&out)[kTile]) {
+  Pairs pairs[kTile];
+  Fours fours[kTile];
+  for (uint32_t i = 0; i < kTile; i += 2) {
+    pairs[i] = std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 0, 8, 1, 9, 2, 10, 3, 11));
+    pairs[i + 1] = std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 4, 12, 5, 13, 6, 14, 7, 15));
+  }
+  for (uint32_t i = 0; i < kTile; i += 4) {
+    for (uint32_t j = 0; j < 2; ++j) {
+      const Pairs a = pairs[i + j], b = pairs[i + j + 2];
+      fours[i + 2 * j] = std::bit_cast<Fours>(__builtin_shufflevector(a, b, 0, 4, 1, 5));
+      fours[i + 2 * j + 1] = std::bit_cast<Fours>(__builtin_shufflevector(a, b, 2, 6, 3, 7));
+    }
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    out[2 * i] = std::bit_cast<Words>(__builtin_shufflevector(fours[i], fours[i + 4], 0, 2));
+    out[2 * i + 1] = std::bit_cast<Words>(__builtin_shufflevector(fours[i], fours[i + 4], 1, 3));
+  }
+}
+
+Floats canonical_all(Floats v) {
+  const auto bits = std::bit_cast<uint32_t __attribute__((vector_size(16)))>(v);
+  const auto nan = v != v;
+  return std::bit_cast<Floats>(nan ? bits - bits + kFloatNan : bits);
+}
+
+template <uint32_t kDepth, class Widen>
+void multiply(const SmallProduct& product) {
+  alignas(64) float a[kRows][kDepth];
+  Row b[kDepth];
+  for (uint32_t r = 0; r < kDepth / 4; ++r) {  // two tiles of rows, kDepth / 8 of k
+    for (uint32_t i = 0; i < kTile; ++i) {
+      const Row row = Widen::f(load<Words>(product.a[r] + i * 4));
+      std::memcpy(&a[(r & 1) * kTile + i][(r >> 1) * kTile], &row, sizeof row);
+    }
+  }
+  for (uint32_t r = 0; r < kDepth / kTile; ++r) {
+    Words columns[kTile], rows[kTile];
+    for (uint32_t n = 0; n < kTile; ++n) columns[n] = load<Words>(product.b[r] + n * 4);
+    transpose(columns, rows);
+    for (uint32_t i = 0; i < kTile; ++i) b[r * kTile + i] = Widen::f(rows[i]);
+  }
+  for (uint32_t half = 0; half < kRows / kAtOnce; ++half) {  // tiles of 8 rows: lanes 4i to 4i + 3 have row i
+    const float *c_even = product.c[half * 2], *c_odd = product.c[half * 2 + 1];
+    float *d_even = product.d[half * 2], *d_odd = product.d[half * 2 + 1];
+    Row sums[kAtOnce];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const Floats even = load<Floats>(c_even + i * 4), odd = load<Floats>(c_odd + i * 4);
+      sums[i] = row_of(__builtin_shufflevector(even, odd, 0, 4, 1, 5), __builtin_shufflevector(even, odd, 2, 6, 3, 7));
+    }
+    for (uint32_t k = 0; k < kDepth; ++k) {
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < kAtOnce; ++i) {
+        sums[i] = multiply_add<Widen::kExactProduct>(a[half * kAtOnce + i][k], b[k], sums[i]);
+      }
+    }
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const Floats low = low_of(sums[i]), high = high_of(sums[i]);
+      const Floats even = canonical_all(__builtin_shufflevector(low, high, 0, 2, 4, 6));
+      const Floats odd = canonical_all(__builtin_shufflevector(low, high, 1, 3, 5, 7));
+      std::memcpy(d_even + i * 4, &even, sizeof even);
+      std::memcpy(d_odd + i * 4, &odd, sizeof odd);
+    }
+  }
+}
+
+}  // namespace
+
+void multiply_f16(const SmallProduct& product, uint32_t k) {
+  k == 16 ? multiply<16, WidenF16>(product) : multiply<8, WidenF16>(product);
+}
+void multiply_bf16(const SmallProduct& product, uint32_t k) {
+  k == 16 ? multiply<16, WidenBf16>(product) : multiply<8, WidenBf16>(product);
+}
+
+void load_rows(const std::byte* const* rows, bool transposed, uint32_t* lanes) {
+  if (!transposed) {
+    for (uint32_t i = 0; i < kTile; ++i) std::memcpy(lanes + i * 4, rows[i], 16);
+    return;
+  }
+  Words tile[kTile], turned[kTile];
+  for (uint32_t i = 0; i < kTile; ++i) std::memcpy(&tile[i], rows[i], 16);
+  transpose(tile, turned);
+  std::memcpy(lanes, turned, sizeof turned);
+}
+
+}  // namespace kiln::engine

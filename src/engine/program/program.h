@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the decoder make of a function? A flat list of Ops whose operands are byte offsets into a frame.
+//
+// A frame holds the registers of 32 lanes as a structure of arrays. A value that is the same for the whole warp for as
+// long as it lives (immediates, parameters, %ctaid and what is computed from them by registers written once) is kept
+// once, as a scalar of 8 bytes; the others have 32 lanes of their width. A predicate is a mask of 32 bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/limits.h"
+#include "ptx/module.h"
+
+namespace kiln::engine {
+
+struct Warp;
+struct Op;
+// Returns the next Op of this split; null: the warp's scheduler has to look at Warp::event.
+using Handler = const Op* (*)(Warp&, const Op*);
+
+// How a masked execution treats the destination.
+enum class Effect : uint8_t {
+  MaskAware,  // the handler itself looks at Warp::mask
+  Scalar,     // the result is the same for every lane: written whatever the mask is
+  Lanes2,     // writes 32 lanes of 2, 4 or 8 bytes at `d` and nothing else: blended from outside
+  Lanes4,
+  Lanes8,
+  Lanes1
+};
+
+struct Op {
+  Handler run = nullptr;
+  uint32_t d = 0, a = 0, b = 0, c = 0;  // offsets in the frame
+  int64_t imm = 0;
+  const void* data = nullptr;  // what a family of handlers keeps for itself; owned by the Program
+  const Op* target = nullptr;  // of a branch
+  uint32_t site = 0;           // index into Program::sites
+  Effect effect = Effect::MaskAware;
+  uint8_t x = 0, y = 0, z = 0;
+};
+
+// Where an Op comes from, for messages.
+struct Site {
+  ptx::SourceLine source;
+  uint32_t ptx_line = 0;
+  std::string_view mnemonic;
+};
+
+// A register that the hardware fills in.
+enum class Special : uint8_t {
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  LaneId,
+  WarpId,
+  NwarpId,
+  SmId,
+  NsmId,
+  GridId,
+  LanemaskEq,
+  LanemaskLe,
+  LanemaskLt,
+  LanemaskGe,
+  LanemaskGt,
+  DynamicSharedBytes,
+  TotalSharedBytes,
+  ClusterIdX,
+  ClusterIdY,
+  ClusterIdZ,
+  NclusterIdX,
+  NclusterIdY,
+  NclusterIdZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtarank,
+  ClusterNctarank,
+  IsExplicitCluster,
+  WorkspaceLow,  // %envreg2 and %envreg1: the address of what cooperative groups keep of a grid
+  WorkspaceHigh,
+  Zero,               // registers that say nothing here
+  ParamBase,          // the address of the kernel's parameters
+  SharedDynamicBase,  // where dynamic shared memory begins
+  LocalBase,          // where the local variables of this call begin
+  Clock,
+  Clock64,
+  GlobalTimer,  // these change: read by an Op of their own
+};
+
+// How long a value holds (hoist.h).
+enum class Tier : uint8_t { Launch, Block, Warp };
+
+struct SpecialSlot {
+  Special special;
+  uint32_t offset;
+  bool lanes;   // 32 lanes of 4 bytes, else a scalar
+  bool affine;  // kept as base and step (affine.h)
+  Tier tier = Tier::Warp;
+};
+
+// A value of base and step that rises from warp to warp.
+struct Advance {
+  uint32_t offset;  // of the header
+  uint8_t check;    // whether other values widen it
+};
+
+// A scalar that a kernel parameter fills at launch.
+struct ParameterSlot {
+  uint32_t offset;            // in the frame
+  uint32_t parameter_offset;  // in the parameter block
+  uint8_t bytes;
+  bool sign_extend;
+};
+
+struct Program {
+  std::string name;
+  uint64_t serial = 0;  // of its own, in the process: an address can come back
+  const ptx::Module* module = nullptr;
+  const ptx::Function* function = nullptr;
+  std::vector<Op> ops;
+  // A kernel begins with Ops that hold for a launch, then such that hold for a block; the first of the others.
+  uint32_t block_start = 0, warp_start = 0;
+  std::vector<Advance> advances;
+  std::vector<Site> sites;
+  uint32_t frame_bytes = 0;
+  // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is zero.
+  std::vector<std::byte> image;
+  std::vector<SpecialSlot> specials;
+  std::vector<ParameterSlot> parameters;
+  // Device functions: where arguments and results lie in the frame, one lane after the other.
+  struct Passed {
+    uint32_t offset;
+    uint32_t bytes;  // of one lane
+  };
+  std::vector<Passed> arguments;
+  std::vector<Passed> results;
+  uint32_t parameter_bytes = 0;  // of a kernel
+  uint32_t local_bytes = 0;      // of one lane, in this function alone
+  uint64_t shared_bytes = 0;     // static; the end of the last variable that this function names
+  bool has_barrier = false;
+  bool has_calls = false;
+  bool may_wait = false;                     // for what another block writes
+  std::vector<std::shared_ptr<void>> owned;  // what Op::data points to
+  std::vector<const Program*> callees;
+};
+
+// Offset 0 of every frame: where masked execution puts what it will blend.
+constexpr uint32_t kScratch = 0;
+constexpr uint32_t kScratchBytes = 256;
+
+}  // namespace kiln::engine

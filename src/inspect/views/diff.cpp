@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are the kernels of two files matched and compared?
+#include "inspect/views/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace kiln::inspect {
+namespace {
+
+using Key = std::pair<std::string, std::string>;  // architecture, symbol
+
+std::map<Key, const KernelRow*> rows_of(const Analysis& analysis) {
+  std::map<Key, const KernelRow*> out;
+  for (const KernelRow& row : analysis.kernels.rows) out.emplace(Key(row.arch_text(), row.name), &row);
+  return out;
+}
+
+// "add_kernel<float>" of "void (anonymous namespace)::add_kernel<float>(float*, int)".
+std::string plain_name(const std::string& symbol) {
+  std::string name = text::replace_all(binary::demangle(symbol), "(anonymous namespace)::", "");
+  // Names in anonymous namespaces of CUDA hash the file: _GLOBAL__N__1a2b3c_6_add_cu_4d5e.
+  if (size_t at = name.find("_GLOBAL__N__"); at != name.npos)
+    if (size_t end = name.find("::", at); end != name.npos) name.erase(at, end + 2 - at);
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
+    if (name[i] == '(' && depth <= 0) return name.substr(0, i);
+  }
+  return name;
+}
+
+std::vector<Figure> figures_of(const KernelRow* before, const KernelRow* after) {
+  std::vector<Figure> out;
+  auto add = [&](const char* name, auto&& value) {
+    out.push_back(
+        {name, before ? static_cast<int64_t>(value(*before)) : 0, after ? static_cast<int64_t>(value(*after)) : 0});
+  };
+  add("registers", [](const KernelRow& row) { return row.resources.registers; });
+  add("shared bytes", [](const KernelRow& row) { return row.user_shared_bytes(); });
+  add("stack bytes", [](const KernelRow& row) { return row.resources.stack_bytes; });
+  add("spill store bytes", [](const KernelRow& row) { return row.resources.spill_store_bytes; });
+  add("spill load bytes", [](const KernelRow& row) { return row.resources.spill_load_bytes; });
+  add("constant bytes", [](const KernelRow& row) { return row.resources.constant_bytes; });
+  add("barriers", [](const KernelRow& row) { return row.resources.attributes.barriers; });
+  add("instructions", [](const KernelRow& row) { return row.instructions(); });
+  add("blocks per SM", [](const KernelRow& row) {
+    bool known = false;
+    return occupancy_of(row, row.block_threads(256), &known).blocks;
+  });
+  return out;
+}
+
+std::vector<Figure> mix_of(const KernelRow* before, const KernelRow* after) {
+  std::vector<Figure> out;
+  for (size_t i = 0; i < binary::kSassClasses; ++i) {
+    int64_t a = before ? before->resources.counts[i] : 0, b = after ? after->resources.counts[i] : 0;
+    if (a || b) out.push_back({std::string(name_of(static_cast<binary::SassClass>(i))), a, b});
+  }
+  return out;
+}
+
+// Fewer registers, bytes and instructions are slimmer; more blocks are too.
+Change verdict(const std::vector<Figure>& figures) {
+  bool slimmer = false, fatter = false;
+  for (const Figure& figure : figures) {
+    int64_t delta = figure.name == "blocks per SM" ? -figure.delta() : figure.delta();
+    slimmer |= delta < 0;
+    fatter |= delta > 0;
+  }
+  return slimmer && fatter ? Change::Mixed : slimmer ? Change::Slimmer : fatter ? Change::Fatter : Change::Same;
+}
+
+KernelDiff compare_kernels(const KernelRow* before, const KernelRow* after) {
+  const KernelRow* row = after ? after : before;
+  KernelDiff out;
+  out.symbol = row->name;
+  out.name = binary::demangle(row->name);
+  out.arch = row->arch_text();
+  out.figures = figures_of(before, after);
+  out.mix = mix_of(before, after);
+  out.change = !before ? Change::Added : !after ? Change::Removed : verdict(out.figures);
+  out.code_differs = !before || !after || before->resources.counts != after->resources.counts ||
+                     before->resources.code_bytes != after->resources.code_bytes;
+  return out;
+}
+
+// ---- SASS by block
+
+struct Block {
+  std::string label;
+  std::vector<std::string> lines;
+};
+
+// Branch targets are named by where they lead: the number of the block.
+std::vector<Block> blocks_of(const Listing& listing) {
+  std::map<std::string, size_t> number;
+  size_t blocks = 1;
+  for (const SassLine& line : listing.lines)
+    if (!line.label.empty()) number[line.label] = blocks++;
+  std::vector<Block> out(1);
+  out[0].label = "entry";
+  for (const SassLine& line : listing.lines) {
+    if (!line.label.empty()) out.push_back({fmt::format("block {}", number[line.label]), {}});
+    std::string text = text::replace_all(line.text, ".reuse", "");
+    if (!line.target.empty())
+      text =
+          text::replace_all(text, "`(" + line.target + ")",
+                            number.contains(line.target) ? fmt::format("block {}", number[line.target]) : "elsewhere");
+    out.back().lines.push_back(std::move(text));
+  }
+  return out;
+}
+
+// Longest common subsequence, in bounded memory: beyond it a block counts as replaced.
+std::vector<std::pair<char, std::string>> line_diff(const std::vector<std::string>& a,
+                                                    const std::vector<std::string>& b) {
+  constexpr size_t kMaxCells = 16'000'000;
+  std::vector<std::pair<char, std::string>> out;
+  size_t head = 0;
+  while (head < a.size() && head < b.size() && a[head] == b[head]) ++head;
+  size_t n = a.size() - head, m = b.size() - head;
+  for (size_t i = 0; i < head; ++i) out.emplace_back(' ', a[i]);
+  if ((n + 1) * (m + 1) > kMaxCells) {
+    for (size_t i = 0; i < n; ++i) out.emplace_back('-', a[head + i]);
+    for (size_t j = 0; j < m; ++j) out.emplace_back('+', b[head + j]);
+    return out;
+  }
+  std::vector<uint32_t> best((n + 1) * (m + 1));
+  auto at = [&](size_t i, size_t j) -> uint32_t& { return best[i * (m + 1) + j]; };
+  for (size_t i = n; i-- > 0;)
+    for (size_t j = m; j-- > 0;)
+      at(i, j) = a[head + i] == b[head + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
+  size_t i = 0, j = 0;
+  while (i < n || j < m) {
+    if (i < n && j < m && a[head + i] == b[head + j]) {
+      out.emplace_back(' ', a[head + i]);
+      ++i, ++j;
+    } else if (i < n && (j == m || at(i + 1, j) >= at(i, j + 1))) {
+      out.emplace_back('-', a[head + i++]);
+    } else {
+      out.emplace_back('+', b[head + j++]);
+    }
+  }
+  return out;
+}
+
+std::vector<BlockDiff> compare_blocks(const Listing& before, const Listing& after) {
+  std::vector<Block> a = blocks_of(before), b = blocks_of(after);
+  std::vector<BlockDiff> out;
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    static const Block kNone;
+    const Block &one = i < a.size() ? a[i] : kNone, &other = i < b.size() ? b[i] : kNone;
+    BlockDiff diff;
+    diff.label = i < b.size() ? other.label : one.label;
+    diff.lines = line_diff(one.lines, other.lines);
+    diff.changed =
+        std::any_of(diff.lines.begin(), diff.lines.end(), [](const auto& line) { return line.first != ' '; });
+    out.push_back(std::move(diff));
+  }
+  return out;
+}
+
+const Listing* find_listing(const CodeList& code, const std::string& arch, const std::string& symbol) {
+  for (const CodeImage& image : code.images)
+    for (const Listing& listing : image.listing.kernels)
+      if (listing.arch == arch && (listing.symbol == symbol || plain_name(listing.symbol) == plain_name(symbol)))
+        return &listing;
+  return nullptr;
+}
+
+std::string figure_text(const Figure& figure) {
+  return fmt::format("{} {} -> {} ({:+})", figure.name,
+                     grouped(static_cast<uint64_t>(std::max<int64_t>(figure.before, 0))),
+                     grouped(static_cast<uint64_t>(std::max<int64_t>(figure.after, 0))), figure.delta());
+}
+
+Json figures_json(const std::vector<Figure>& figures) {
+  Json out = Json::object();
+  for (const Figure& figure : figures) out[figure.name] = {{"before", figure.before}, {"after", figure.after}};
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Change change) {
+  switch (change) {
+    case Change::Same:
+      return "same";
+    case Change::Slimmer:
+      return "slimmer";
+    case Change::Fatter:
+      return "fatter";
+    case Change::Mixed:
+      return "mixed";
+    case Change::Added:
+      return "added";
+    default:
+      return "removed";
+  }
+}
+
+FileDiff compare_files(const Analysis& before, const Analysis& after, const std::string& filter) {
+  FileDiff out;
+  out.before = before.file.name;
+  out.after = after.file.name;
+  std::map<Key, const KernelRow*> a = rows_of(before), b = rows_of(after), by_plain;
+  std::set<Key> ambiguous;
+  std::vector<Key> gone;
+  for (const auto& [key, row] : a) {
+    if (b.contains(key)) continue;
+    Key plain(key.first, plain_name(key.second));
+    if (!by_plain.emplace(plain, row).second) ambiguous.insert(plain);
+  }
+  std::set<const KernelRow*> matched;
+  Demangler demangle;
+  for (const auto& [key, row] : b) {
+    const KernelRow* old = nullptr;
+    if (auto same = a.find(key); same != a.end()) old = same->second;
+    if (!old) {
+      Key plain(key.first, plain_name(key.second));
+      auto near = by_plain.find(plain);
+      if (near != by_plain.end() && !ambiguous.contains(plain) && !matched.contains(near->second)) old = near->second;
+    }
+    if (old) matched.insert(old);
+    if (name_matches(filter, row->name, demangle(row->name))) out.kernels.push_back(compare_kernels(old, row));
+  }
+  for (const auto& [key, row] : a)
+    if (!matched.contains(row) && name_matches(filter, row->name, demangle(row->name)))
+      out.kernels.push_back(compare_kernels(row, nullptr));
+  std::map<Group, Figure> groups;
+  for (const GroupTotal& total : totals_of(before.pieces))
+    groups[total.group].before = static_cast<int64_t>(total.bytes);
+  for (const GroupTotal& total : totals_of(after.pieces)) groups[total.group].after = static_cast<int64_t>(total.bytes);
+  for (auto& [group, figure] : groups) {
+    figure.name = std::string(name_of(group));
+    out.groups.push_back(figure);
+  }
+  std::set<std::string> old_images, new_images;
+  for (const Image& image : before.images.images) old_images.insert(image.label());
+  for (const Image& image : after.images.images) new_images.insert(image.label());
+  std::set_difference(new_images.begin(), new_images.end(), old_images.begin(), old_images.end(),
+                      std::back_inserter(out.images_added));
+  std::set_difference(old_images.begin(), old_images.end(), new_images.begin(), new_images.end(),
+                      std::back_inserter(out.images_removed));
+  return out;
+}
+
+void add_blocks(FileDiff& diff, const CodeList& before, const CodeList& after) {
+  for (KernelDiff& kernel : diff.kernels) {
+    if (kernel.change == Change::Added || kernel.change == Change::Removed) continue;
+    const Listing* a = find_listing(before, kernel.arch, kernel.symbol);
+    const Listing* b = find_listing(after, kernel.arch, kernel.symbol);
+    if (!a || !b) continue;
+    kernel.blocks = compare_blocks(*a, *b);
+    kernel.code_differs =
+        std::any_of(kernel.blocks.begin(), kernel.blocks.end(), [](const BlockDiff& block) { return block.changed; });
+  }
+}
+
+std::string diff_text(const FileDiff& diff, const TextStyle& style) {
+  std::string out = fmt::format("{} -> {}\n", diff.before, diff.after);
+  for (const Figure& group : diff.groups)
+    if (group.delta()) out += fmt::format("  {}\n", figure_text(group));
+  for (const std::string& image : diff.images_added) out += fmt::format("  + {}\n", image);
+  for (const std::string& image : diff.images_removed) out += fmt::format("  - {}\n", image);
+  size_t same = 0;
+  for (const KernelDiff& kernel : diff.kernels) {
+    if (kernel.change == Change::Same && !kernel.code_differs) {
+      ++same;
+      continue;
+    }
+    out +=
+        style.bold(fmt::format("{}  {}: {}", kernel.arch, fitted(kernel.name, style.columns - 20),
+                               kernel.change == Change::Same ? "other code, same figures" : name_of(kernel.change))) +
+        "\n";
+    for (const Figure& figure : kernel.figures)
+      if (figure.delta()) out += fmt::format("  {}\n", figure_text(figure));
+    std::string mix;
+    for (const Figure& figure : kernel.mix)
+      if (figure.delta()) mix += fmt::format("{}{:+} {}", mix.empty() ? "" : ", ", figure.delta(), figure.name);
+    if (!mix.empty()) out += fmt::format("  mix: {}\n", mix);
+    for (const BlockDiff& block : kernel.blocks) {
+      if (!block.changed) continue;
+      out += style.dim(fmt::format("  @@ {}\n", block.label));
+      for (const auto& [mark, line] : block.lines) {
+        std::string text = fmt::format("  {} {}\n", mark, line);
+        out += !style.color || mark == ' ' ? text : fmt::format("\x1b[{}m{}\x1b[0m", mark == '+' ? 32 : 31, text);
+      }
+    }
+  }
+  if (diff.kernels.empty()) out += "no kernels in SASS in either\n";
+  if (same) out += fmt::format("{} kernel{} without a change\n", grouped(same), same == 1 ? "" : "s");
+  return out;
+}
+
+Json diff_json(const FileDiff& diff) {
+  Json kernels = Json::array();
+  for (const KernelDiff& kernel : diff.kernels) {
+    Json blocks = Json::array();
+    for (const BlockDiff& block : kernel.blocks) {
+      if (!block.changed) continue;
+      Json lines = Json::array();
+      for (const auto& [mark, line] : block.lines) lines.push_back(std::string(1, mark) + " " + line);
+      blocks.push_back({{"block", block.label}, {"lines", std::move(lines)}});
+    }
+    kernels.push_back({{"name", kernel.name},
+                       {"symbol", kernel.symbol},
+                       {"arch", kernel.arch},
+                       {"change", name_of(kernel.change)},
+                       {"code_differs", kernel.code_differs},
+                       {"figures", figures_json(kernel.figures)},
+                       {"mix", figures_json(kernel.mix)},
+                       {"blocks", std::move(blocks)}});
+  }
+  return {{"schema", "kiln.diff/1"},
+          {"before", diff.before},
+          {"after", diff.after},
+          {"groups", figures_json(diff.groups)},
+          {"images_added", diff.images_added},
+          {"images_removed", diff.images_removed},
+          {"kernels", std::move(kernels)}};
+}
+
+}  // namespace kiln::inspect
