@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does benchmarks/kernels.py --sweep build many times? The general sum of float and bf16, beside kernels/add.cu.
+// What does benchmarks/kernels.py --sweep build many times? The general sum of float and bf16,
+// beside kernels/add.cu.
 #include "../kernels/add.h"
 
 namespace kernels {

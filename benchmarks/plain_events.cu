@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does an add take, by the simplest honest program? CUDA events around one launch, L2 flushed before each.
-//   plain_events LOG2_ELEMENTS...   prints a line for each size, place in memory and way to enqueue:
-//   LOG2 PLACE IN_FLIGHT STREAM BUSY_US MEDIAN_US P25_US P75_US TRIMMED_US, the last without the outer tenths
-// The plain program is the way "1 default 0". The others say what changes when 16 samples wait in the stream, when the
-// stream is one of its own, and when a kernel of 20 us precedes the flush.
-//   plain_events --few LOG2_ELEMENTS...   the plain way at one place with few samples, for a profiler that follows each
+// How long does an add take, by the simplest honest program? CUDA events around one launch, L2
+// flushed before each.
+//   plain_events LOG2_ELEMENTS...   prints a line for each size, place in memory and way to
+//   enqueue: LOG2 PLACE IN_FLIGHT STREAM BUSY_US MEDIAN_US P25_US P75_US TRIMMED_US, the last
+//   without the outer tenths
+// The plain program is the way "1 default 0". The others say what changes when 16 samples wait in
+// the stream, when the stream is one of its own, and when a kernel of 20 us precedes the flush.
+//   plain_events --few LOG2_ELEMENTS...   the plain way at one place with few samples, for a
+//   profiler that follows each
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -43,8 +46,9 @@ struct Flush {
   size_t bytes;
 };
 
-static std::vector<float> sample(const Way& way, const Flush& flush, const std::vector<cudaEvent_t>& events,
-                                 const float4* a, const float4* b, float4* out, size_t count, int samples) {
+static std::vector<float> sample(const Way& way, const Flush& flush,
+                                 const std::vector<cudaEvent_t>& events, const float4* a,
+                                 const float4* b, float4* out, size_t count, int samples) {
   const auto blocks = static_cast<unsigned>((count / 4 + 255) / 256);
   std::vector<float> times;
   for (int i = 0; i < samples; i += way.in_flight) {
@@ -75,8 +79,9 @@ int main(int argc, char** argv) {
   for (cudaEvent_t& event : events) check(cudaEventCreate(&event));
   cudaStream_t own;
   check(cudaStreamCreate(&own));
-  const Way ways[] = {{1, "default", nullptr, 0}, {16, "default", nullptr, 0}, {1, "own", own, 0},
-                      {16, "own", own, 0},        {1, "own", own, 20},         {16, "own", own, 20}};
+  const Way ways[] = {{1, "default", nullptr, 0}, {16, "default", nullptr, 0},
+                      {1, "own", own, 0},         {16, "own", own, 0},
+                      {1, "own", own, 20},        {16, "own", own, 20}};
   const bool few = argc > 1 && std::strcmp(argv[1], "--few") == 0;
   for (int word = few ? 2 : 1; word < argc; ++word) {
     const int bits = std::atoi(argv[word]);
@@ -95,12 +100,13 @@ int main(int argc, char** argv) {
       }
       for (const Way& way : ways) {
         if ((few || bits > kMostBitsOfWays) && &way != ways) continue;
-        const std::vector<float> times =
-            sample(way, flush, events, tensors[0], tensors[1], tensors[2], count, few ? kFewSamples : kSamples);
+        const std::vector<float> times = sample(way, flush, events, tensors[0], tensors[1],
+                                                tensors[2], count, few ? kFewSamples : kSamples);
         const size_t cut = times.size() / 10;
         const double middle = std::accumulate(times.begin() + cut, times.end() - cut, 0.0);
-        std::printf("%d %d %d %s %d %.4f %.4f %.4f %.4f\n", bits, place, way.in_flight, way.stream_name, way.busy_us,
-                    times[times.size() / 2], times[times.size() / 4], times[3 * times.size() / 4],
+        std::printf("%d %d %d %s %d %.4f %.4f %.4f %.4f\n", bits, place, way.in_flight,
+                    way.stream_name, way.busy_us, times[times.size() / 2], times[times.size() / 4],
+                    times[3 * times.size() / 4],
                     middle / static_cast<double>(times.size() - 2 * cut));
       }
     }

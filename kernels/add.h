@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the kinds of add share? The general sum of two tensors of any dtypes, shapes and strides, and the dispatch
-// over dtypes.
+// What do the kinds of add share? The general sum of two tensors of any dtypes, shapes and strides,
+// and the dispatch over dtypes.
 #pragma once
 
 #include <kiln/elementwise.h>
@@ -17,8 +17,8 @@ struct Add {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
 };
 
-// Call f with a tag of the C++ type that adds values of this dtype. Integers are added without sign: the bits are the
-// same, and an overflow wraps.
+// Call f with a tag of the C++ type that adds values of this dtype. Integers are added without
+// sign: the bits are the same, and an overflow wraps.
 template <class F>
 void dispatch_integers(kiln::Dtype dtype, F&& f) {
   switch (dtype) {
@@ -46,8 +46,8 @@ void dispatch_complex(kiln::Dtype dtype, F&& f) {
 
 // Torch has no sum of u16, u32, u64 and the 8-bit floats.
 inline void check_summable(kiln::Dtype dtype) {
-  KILN_CHECK(!kiln::detail::is_float8(dtype) && !kiln::detail::is_wide_unsigned(dtype), "no sum in ", dtype,
-             ", as in torch.add; convert a tensor with .to()");
+  KILN_CHECK(!kiln::detail::is_float8(dtype) && !kiln::detail::is_wide_unsigned(dtype),
+             "no sum in ", dtype, ", as in torch.add; convert a tensor with .to()");
 }
 
 // out = a + b; out has the dtype and the shape of the sum.

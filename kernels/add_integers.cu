@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The general sum of tensors whose result is bool or an integer. (One file a group of dtypes: they compile side by
-// side.)
+// The general sum of tensors whose result is bool or an integer. (One file a group of dtypes: they
+// compile side by side.)
 #include "add.h"
 
 namespace kernels {

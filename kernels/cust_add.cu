@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cust_add(x, value): a tensor plus a Python number. Two overloads, since torch's Scalar cannot cross to an op library;
-// the one for int is first, so that an int is not taken for a float.
+// cust_add(x, value): a tensor plus a Python number. Two overloads, since torch's Scalar cannot
+// cross to an op library; the one for int is first, so that an int is not taken for a float.
 #include "cust_add.h"
 
 namespace {

@@ -6,7 +6,8 @@
 
 namespace kernels {
 
-// A Python int or float: kept apart, since a double holds not every int64 and a result may be either.
+// A Python int or float: kept apart, since a double holds not every int64 and a result may be
+// either.
 struct Number {
   bool is_integer;
   int64_t integer;
@@ -32,9 +33,10 @@ struct AddNumber {
   Value value;
   bool rounds;
 
-  // torch's CUDA kernels add a number to half tensors in float, its CPU kernels round it to half first; each is
-  // followed on its device.
-  AddNumber(const Number& number, bool on_cuda) : value(NumberAs<Value>::from(number)), rounds(!on_cuda) {}
+  // torch's CUDA kernels add a number to half tensors in float, its CPU kernels round it to half
+  // first; each is followed on its device.
+  AddNumber(const Number& number, bool on_cuda)
+      : value(NumberAs<Value>::from(number)), rounds(!on_cuda) {}
   __device__ __forceinline__ Value operator()(Value x) const {
     return Add{}(x, rounds ? kiln::rounded_to<T>(value) : value);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// my_fast_add(a, b): the sum at the speed of memory. Accesses are 16 bytes wide whatever the dtype; how, is in
-// kiln/elementwise.h.
+// my_fast_add(a, b): the sum at the speed of memory. Accesses are 16 bytes wide whatever the dtype;
+// how, is in kiln/elementwise.h.
 #include "add.h"
 
 namespace kernels {
@@ -36,4 +36,6 @@ static kiln::Tensor my_fast_add(const kiln::Tensor& a, const kiln::Tensor& b) {
 
 KILN_OP(my_fast_add, "a, b")
     .fake("broadcast(a, b)")
-    .doc("The sum of two tensors, as torch.add: any dtypes, shapes that broadcast, any strides. 16-byte accesses.");
+    .doc(
+        "The sum of two tensors, as torch.add: any dtypes, shapes that broadcast, any strides. "
+        "16-byte accesses.");

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// fused_abs(x): sqrt(x * x) in one kernel, which reads and writes memory once where torch.sqrt(x * x) does it twice.
+// fused_abs(x): sqrt(x * x) in one kernel, which reads and writes memory once where torch.sqrt(x *
+// x) does it twice.
 #include "fused_abs.h"
 
 namespace {
 
 kiln::Tensor fused_abs(const kiln::Tensor& x) {
   const kiln::Dtype dtype = x.dtype();
-  KILN_CHECK(!kiln::detail::is_float8(dtype), "no square of ", dtype, ", as in torch.mul; convert it with .to()");
+  KILN_CHECK(!kiln::detail::is_float8(dtype), "no square of ", dtype,
+             ", as in torch.mul; convert it with .to()");
   kiln::Tensor out = kiln::empty_broadcast(kiln::float_dtype(dtype), x);
   if (kiln::category_of(dtype) < kiln::Category::real) {
     kernels::fused_abs_integers(out, x);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the parts of fused_abs share? The functor. (The dtypes are split over two files, which compile side by side.)
+// What do the parts of fused_abs share? The functor. (The dtypes are split over two files, which
+// compile side by side.)
 #pragma once
 
 #include <kiln/elementwise.h>
@@ -7,7 +8,8 @@
 
 namespace kernels {
 
-// T: the dtype of x, in which the product is taken (integers wrap, halves are rounded), as torch would store it.
+// T: the dtype of x, in which the product is taken (integers wrap, halves are rounded), as torch
+// would store it.
 template <class T>
 struct RootOfSquare {
   using Value = typename kiln::Element<T>::Value;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The add kernel as an op of torch through its stable headers: the fastest that torch's own load_inline builds.
+// The add kernel as an op of torch through its stable headers: the fastest that torch's own
+// load_inline builds.
 #define USE_CUDA  // shim.h declares the stream only then
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/library.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does torch::autograd::Function reach torch's graph? One class in Python, derived from torch.autograd.Function,
-// serves all: its forward and backward call back into the node that apply() made.
+// How does torch::autograd::Function reach torch's graph? One class in Python, derived from
+// torch.autograd.Function, serves all: its forward and backward call back into the node that
+// apply() made.
 #include <cxxabi.h>
 #include <kiln/compat/autograd.h>
 #include <stdlib.h>
@@ -77,7 +78,8 @@ struct Node {
     ~Entered() { context.python_ = nullptr; }
   };
   static PyObject* python_of(const AutogradContext& context) {
-    if (!context.python_) throw at::Error("AutogradContext: used outside of the forward and backward of its function");
+    if (!context.python_)
+      throw at::Error("AutogradContext: used outside of the forward and backward of its function");
     return static_cast<PyObject*>(context.python_);
   }
 };
@@ -116,7 +118,8 @@ variable_list for_tensors(const Node& node, variable_list gradients) {
   for (size_t i = wanted; i < gradients.size(); i++) rest_undefined &= !gradients[i].defined();
   if (gradients.size() > wanted && rest_undefined) gradients.resize(wanted);
   if (gradients.size() != wanted)
-    throw at::Error(c10::str("function ", node.name, " returned an incorrect number of gradients (expected ", wanted,
+    throw at::Error(c10::str("function ", node.name,
+                             " returned an incorrect number of gradients (expected ", wanted,
                              ", got ", gradients.size(), ")"));
   variable_list chosen;
   for (size_t i = 0; i < wanted; i++) {
@@ -125,8 +128,9 @@ variable_list for_tensors(const Node& node, variable_list gradients) {
     else if (node.inputs[i] == Node::Input::undefined)
       chosen.emplace_back();
     else if (gradients[i].defined())
-      throw at::Error(c10::str("function ", node.name, " returned a gradient different that is defined at position ",
-                               i + 1, ", std the corresponding forward input was not a Variable"));
+      throw at::Error(c10::str("function ", node.name,
+                               " returned a gradient different that is defined at position ", i + 1,
+                               ", std the corresponding forward input was not a Variable"));
   }
   return chosen;
 }
@@ -150,7 +154,9 @@ variable_list run_backward(Node& node, variable_list gradients) {
   return for_tensors(node, static_cast<variable_list&&>(both.results));
 }
 
-Node* node_of(PyObject* capsule) { return static_cast<Node*>(PyCapsule_GetPointer(capsule, nullptr)); }
+Node* node_of(PyObject* capsule) {
+  return static_cast<Node*>(PyCapsule_GetPointer(capsule, nullptr));
+}
 
 // call(context, None): forward. call(context, gradients): backward. Both give a tuple.
 PyObject* enter(PyObject* self, PyObject* arguments, PyObject*) {
@@ -183,11 +189,14 @@ PyObject* python_apply() {
     Ref names = checked(PyDict_New());
     Ref arguments = checked(PyTuple_New(2));
     const std::string text = kPython;
-    PyTuple_SetItem(arguments.get(), 0,
-                    checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))).take());
+    PyTuple_SetItem(
+        arguments.get(), 0,
+        checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())))
+            .take());
     PyTuple_SetItem(arguments.get(), 1, Ref::to(names.get()).take());
     checked(PyObject_CallObject(torch_attribute("builtins", "exec").get(), arguments.get()));
-    return Ref::to(PyDict_GetItemString(names.get(), "apply")).take();  // kept for the life of the process
+    return Ref::to(PyDict_GetItemString(names.get(), "apply"))
+        .take();  // kept for the life of the process
   }();
   return apply;
 }
@@ -197,8 +206,10 @@ PyObject* python_apply() {
 Node* new_node(Backward backward, const char* type_name) {
   if (!kiln::compat::has_python())
     throw at::Error(
-        "error: cannot run a torch::autograd::Function\n  why: a library built with kiln's compat headers reaches "
-        "torch's graph through Python, and there is none in this process\n  fix: kiln build --compat=never");
+        "error: cannot run a torch::autograd::Function\n  why: a library built with kiln's compat "
+        "headers reaches "
+        "torch's graph through Python, and there is none in this process\n  fix: kiln build "
+        "--compat=never");
   auto* node = new Node;
   node->backward = backward;
   node->name = shown(type_name);
@@ -221,7 +232,8 @@ variable_list run_forward(Node* node, Forward forward, void* call) {
   Ref arguments = checked(PyTuple_New(count + 1));
   PyTuple_SetItem(arguments.get(), 0, callable.take());
   for (Py_ssize_t i = 0; i < count; i++)
-    PyTuple_SetItem(arguments.get(), i + 1, object_from(node->tensors[static_cast<size_t>(i)]).take());
+    PyTuple_SetItem(arguments.get(), i + 1,
+                    object_from(node->tensors[static_cast<size_t>(i)]).take());
   node->tensors.clear();
   Ref results = checked(PyObject_CallObject(python_apply(), arguments.get()));
   return list_from(results.get());
@@ -233,7 +245,8 @@ void increment_version(const at::Tensor& tensor) {
   WithGil gil;
   Ref arguments = checked(PyTuple_New(1));
   PyTuple_SetItem(arguments.get(), 0, object_from(tensor).take());
-  checked(PyObject_CallObject(torch_attribute("torch.autograd.graph", "increment_version").get(), arguments.get()));
+  checked(PyObject_CallObject(torch_attribute("torch.autograd.graph", "increment_version").get(),
+                              arguments.get()));
 }
 
 namespace {
@@ -247,7 +260,9 @@ void tell(const AutogradContext& context, const char* method, const variable_lis
 
 }  // namespace
 
-void AutogradContext::save_for_backward(variable_list tensors) { tell(*this, "save_for_backward", tensors); }
+void AutogradContext::save_for_backward(variable_list tensors) {
+  tell(*this, "save_for_backward", tensors);
+}
 void AutogradContext::mark_dirty(const variable_list& inputs) { tell(*this, "mark_dirty", inputs); }
 void AutogradContext::mark_non_differentiable(const variable_list& outputs) {
   tell(*this, "mark_non_differentiable", outputs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do Values, tensors and Python objects become each other? Tensors through torch._C._aoti, which hands out and
-// takes the handles of the C shim.
+// How do Values, tensors and Python objects become each other? Tensors through torch._C._aoti,
+// which hands out and takes the handles of the C shim.
 #include "convert.h"
 
 #include <limits.h>
@@ -108,7 +108,8 @@ bool load_text(PyObject* object, Value& value) {
 }
 
 bool load_list(const Type& type, PyObject* object, bool convert, Value& value) {
-  if (is_instance(object, PyUnicode_Type) || is_instance(object, PyBytes_Type) || !PySequence_Check(object))
+  if (is_instance(object, PyUnicode_Type) || is_instance(object, PyBytes_Type) ||
+      !PySequence_Check(object))
     return false;
   if (is_tensor(object)) return false;
   const Py_ssize_t size = PySequence_Size(object);
@@ -127,7 +128,9 @@ bool load_list(const Type& type, PyObject* object, bool convert, Value& value) {
       PyErr_Clear();
       return false;
     }
-    if (!load(*type.inner[is_tuple ? i : 0], item.get(), convert, value.list[static_cast<size_t>(i)])) return false;
+    if (!load(*type.inner[is_tuple ? i : 0], item.get(), convert,
+              value.list[static_cast<size_t>(i)]))
+      return false;
   }
   return true;
 }
@@ -186,30 +189,35 @@ const Ref& torch_attribute(const char* module, const char* name) {
   for (Kept* one = kept; one; one = one->next)
     if (!strcmp(one->name, name) && !strcmp(one->module, module)) return one->object;
   Ref parent = checked(PyImport_ImportModule(module));
-  auto* one = new Kept{strdup(module), strdup(name), checked(PyObject_GetAttrString(parent.get(), name)), kept};
+  auto* one = new Kept{strdup(module), strdup(name),
+                       checked(PyObject_GetAttrString(parent.get(), name)), kept};
   kept = one;
   return one->object;
 }
 
-bool is_tensor(PyObject* object) { return PyObject_IsInstance(object, torch_attribute("torch", "Tensor").get()) == 1; }
+bool is_tensor(PyObject* object) {
+  return PyObject_IsInstance(object, torch_attribute("torch", "Tensor").get()) == 1;
+}
 
 at::Tensor adopt_handle(void* handle) {
   kiln::detail::torch_require();
-  return at::Tensor::adopt(
-      reinterpret_cast<at::detail::Rep*>(static_cast<kiln::detail::TensorRep*>(kiln::detail::torch_adopt(handle))));
+  return at::Tensor::adopt(reinterpret_cast<at::detail::Rep*>(
+      static_cast<kiln::detail::TensorRep*>(kiln::detail::torch_adopt(handle))));
 }
 
 void* new_handle(const at::Tensor& tensor) {
   using NewHandle = int (*)(void*, void**);
   static const auto make = shim<NewHandle>("aoti_torch_new_tensor_handle");
-  auto* rep = static_cast<kiln::detail::Rep*>(reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep()));
+  auto* rep = static_cast<kiln::detail::Rep*>(
+      reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep()));
   void* handle = nullptr;
   if (make(rep->handle, &handle)) throw at::Error("torch refused to share a tensor");
   return handle;
 }
 
 at::Tensor tensor_from(PyObject* object) {
-  static PyObject* function = torch_attribute("torch._C._aoti", "unsafe_alloc_void_ptr_from_tensor").get();
+  static PyObject* function =
+      torch_attribute("torch._C._aoti", "unsafe_alloc_void_ptr_from_tensor").get();
   Ref arguments = checked(PyTuple_New(1));
   Py_IncRef(object);
   PyTuple_SetItem(arguments.get(), 0, object);
@@ -221,9 +229,11 @@ at::Tensor tensor_from(PyObject* object) {
 
 Ref object_from(const at::Tensor& tensor) {
   if (!tensor.defined()) return Ref::to(py_none());
-  static PyObject* function = torch_attribute("torch._C._aoti", "alloc_tensor_by_stealing_from_void_ptr").get();
+  static PyObject* function =
+      torch_attribute("torch._C._aoti", "alloc_tensor_by_stealing_from_void_ptr").get();
   Ref arguments = checked(PyTuple_New(1));
-  PyTuple_SetItem(arguments.get(), 0, checked(PyCapsule_New(new_handle(tensor), nullptr, nullptr)).take());
+  PyTuple_SetItem(arguments.get(), 0,
+                  checked(PyCapsule_New(new_handle(tensor), nullptr, nullptr)).take());
   return checked(PyObject_CallObject(function, arguments.get()));
 }
 
@@ -237,7 +247,8 @@ Ref device_object(at::Device device) {
   if (device.is_cuda() && engine_stands_in()) device = at::Device(at::kCPU);
   std::string text = device.str();
   Ref arguments = checked(PyTuple_New(1));
-  PyTuple_SetItem(arguments.get(), 0, PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  PyTuple_SetItem(arguments.get(), 0,
+                  PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   return checked(PyObject_CallObject(torch_attribute("torch", "device").get(), arguments.get()));
 }
 
@@ -258,14 +269,16 @@ Ref object_from(const Value& value) {
     case Value::Kind::tensor:
       return object_from(value.tensor);
     case Value::Kind::integer:
-      return checked(value.f != 0 ? PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(value.i))
-                                  : PyLong_FromLongLong(value.i));
+      return checked(value.f != 0
+                         ? PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(value.i))
+                         : PyLong_FromLongLong(value.i));
     case Value::Kind::real:
       return checked(PyFloat_FromDouble(value.f));
     case Value::Kind::boolean:
       return checked(PyBool_FromLong(value.i != 0));
     case Value::Kind::text:
-      return checked(PyUnicode_FromStringAndSize(value.text.data(), static_cast<Py_ssize_t>(value.text.size())));
+      return checked(PyUnicode_FromStringAndSize(value.text.data(),
+                                                 static_cast<Py_ssize_t>(value.text.size())));
     case Value::Kind::dtype:
       return dtype_object(static_cast<at::ScalarType>(value.i));
     case Value::Kind::device:

@@ -8,11 +8,13 @@
 
 namespace kiln::compat {
 
-// Throws the Python error that is set, as an at::Error that boundary functions turn back into the very same exception.
+// Throws the Python error that is set, as an at::Error that boundary functions turn back into the
+// very same exception.
 [[noreturn]] void throw_python_error();
 Ref checked(PyObject* made);  // throws if null
 
-const Ref& torch_attribute(const char* module, const char* name);  // kept for the life of the process
+const Ref& torch_attribute(const char* module,
+                           const char* name);  // kept for the life of the process
 
 bool is_tensor(PyObject* object);
 at::Tensor tensor_from(PyObject* object);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who answers at::cuda's questions? torch for the current stream, the CUDA runtime (or the engine in its place) for the
-// rest.
+// Who answers at::cuda's questions? torch for the current stream, the CUDA runtime (or the engine
+// in its place) for the rest.
 #include <kiln/compat/cuda.h>
 
 #include "call.h"
@@ -8,7 +8,8 @@
 #include "front.h"
 #include "torch.h"
 
-// The front of the runtime defines these (runtime/src/cudart.def); CUDA's headers are not needed to build the archive.
+// The front of the runtime defines these (runtime/src/cudart.def); CUDA's headers are not needed to
+// build the archive.
 using Code = int;
 extern "C" {
 Code cudaGetDevice(int*);
@@ -48,7 +49,9 @@ CUDAStream getCurrentCUDAStream(DeviceIndex device) {
 CUDAStream getDefaultCUDAStream(DeviceIndex device) {
   return {nullptr, device < 0 && on_gpu() ? current_device() : device};
 }
-CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device) { return {stream, device}; }
+CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device) {
+  return {stream, device};
+}
 void CUDAStream::synchronize() const { require(cudaStreamSynchronize(stream_)); }
 bool CUDAStream::query() const {
   constexpr Code kNotReady = 600;
@@ -106,11 +109,14 @@ namespace impl {
 int maybe_set_device(DeviceIndex device) { return on_gpu() ? cudaSetDevice(device) : 0; }
 void throw_cuda_error(int code) {
   cudaGetLastError();  // else the next call of anybody reports this one's error
-  throw Error(str("CUDA error: ", cudaGetErrorString(code), "\nSearch for `", cudaGetErrorName(code),
-                  "' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n"
-                  "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
-                  "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with "
-                  "`TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"));
+  throw Error(str(
+      "CUDA error: ", cudaGetErrorString(code), "\nSearch for `", cudaGetErrorName(code),
+      "' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more "
+      "information.\n"
+      "CUDA kernel errors might be asynchronously reported at some other API call, so the "
+      "stacktrace below "
+      "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with "
+      "`TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"));
 }
 }  // namespace impl
 

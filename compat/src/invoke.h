@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens around a function of an extension? As around kiln's own ops: its tensors tell where launches go, and the
-// first fault of a launch is raised when it has returned.
+// What happens around a function of an extension? As around kiln's own ops: its tensors tell where
+// launches go, and the first fault of a launch is raised when it has returned.
 #pragma once
 
 #include <kiln/compat/value.h>

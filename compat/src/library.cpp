@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do TORCH_LIBRARY blocks reach torch's dispatcher? Through the C shim, which calls a kernel with a stack of words
-// and no context: each kernel gets one of the thunks below, which knows its number.
+// How do TORCH_LIBRARY blocks reach torch's dispatcher? Through the C shim, which calls a kernel
+// with a stack of words and no context: each kernel gets one of the thunks below, which knows its
+// number.
 #include <kiln/compat/library.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,10 +68,11 @@ const Shim& shim() {
 // Lists and strings cross the shim from 2.10 on.
 void need_lists(const char* op) {
   if (!shim().new_list)
-    throw at::Error(c10::str(
-        "error: cannot call ", op,
-        "\n  why: libtorch_cpu.so has no torch_new_list_reserve_size, which lists and strings need; torch 2.10 and "
-        "newer have it\n  fix: pip install 'torch>=2.10', or build with kiln build --compat=never"));
+    throw at::Error(c10::str("error: cannot call ", op,
+                             "\n  why: libtorch_cpu.so has no torch_new_list_reserve_size, which "
+                             "lists and strings need; torch 2.10 and "
+                             "newer have it\n  fix: pip install 'torch>=2.10', or build with kiln "
+                             "build --compat=never"));
 }
 
 bool has_list(const Type& type) {
@@ -89,16 +91,18 @@ bool has_list(const Type& type) {
   }
 }
 
-// An older torch refuses such a call before it reaches the kernel, in words that say neither what is lacking nor since
-// when.
+// An older torch refuses such a call before it reaches the kernel, in words that say neither what
+// is lacking nor since when.
 void warn_of_lists(const std::string& op, const Function& f) {
   if (shim().new_list) return;
   bool lists = f.result && has_list(*f.result);
   for (int i = 0; i < f.parameter_count; i++) lists |= has_list(*f.parameters[i]);
   if (!lists) return;
   fprintf(stderr,
-          "warning: calls of %s will fail\n  why: it has a list or a string, and libtorch_cpu.so has no "
-          "torch_new_list_reserve_size to pass it; torch 2.10 and newer have it\n  fix: pip install 'torch>=2.10', or "
+          "warning: calls of %s will fail\n  why: it has a list or a string, and libtorch_cpu.so "
+          "has no "
+          "torch_new_list_reserve_size to pass it; torch 2.10 and newer have it\n  fix: pip "
+          "install 'torch>=2.10', or "
           "build "
           "with kiln build --compat=never\n",
           op.c_str());
@@ -136,7 +140,8 @@ void take(const Type& type, uint64_t raw, Value& v, const char* op) {
     case Type::Kind::device: {
       const bool packed = shim().implement_2_10 != nullptr;
       v.kind = Value::Kind::device;
-      v.device_index = packed ? static_cast<int8_t>(static_cast<int32_t>(raw)) : static_cast<int8_t>(raw >> 8);
+      v.device_index =
+          packed ? static_cast<int8_t>(static_cast<int32_t>(raw)) : static_cast<int8_t>(raw >> 8);
       v.i = static_cast<int64_t>(packed ? raw >> 32 : raw & 0xff);
       return;
     }
@@ -156,19 +161,22 @@ void take(const Type& type, uint64_t raw, Value& v, const char* op) {
       need_lists(op);
       size_t size = 0;
       auto* handle = reinterpret_cast<void*>(raw);
-      if (shim().list_size(handle, &size)) throw at::Error("torch refused to tell the length of a list");
+      if (shim().list_size(handle, &size))
+        throw at::Error("torch refused to tell the length of a list");
       v.kind = Value::Kind::list;
       v.list.resize(size);
       for (size_t i = 0; i < size; i++) {
         uint64_t item = 0;
-        if (shim().list_get(handle, i, &item)) throw at::Error("torch refused to give an item of a list");
+        if (shim().list_get(handle, i, &item))
+          throw at::Error("torch refused to give an item of a list");
         take(*type.inner[0], item, v.list[i], op);
       }
       shim().delete_list(handle);
       return;
     }
     default:
-      throw at::Error(c10::str("error: cannot call ", op, "\n  why: a parameter of type ", name_of(type),
+      throw at::Error(c10::str("error: cannot call ", op, "\n  why: a parameter of type ",
+                               name_of(type),
                                " does not cross torch's C shim\n  fix: kiln build --compat=never"));
   }
 }
@@ -193,7 +201,8 @@ uint64_t give(const Type& type, Value& v, const char* op) {
     case Type::Kind::text: {
       need_lists(op);
       void* handle = nullptr;
-      if (shim().new_string(v.text.data(), v.text.size(), &handle)) throw at::Error("torch refused to make a string");
+      if (shim().new_string(v.text.data(), v.text.size(), &handle))
+        throw at::Error("torch refused to make a string");
       return reinterpret_cast<uint64_t>(handle);
     }
     case Type::Kind::list: {
@@ -201,11 +210,13 @@ uint64_t give(const Type& type, Value& v, const char* op) {
       void* list = nullptr;
       if (shim().new_list(v.list.size(), &list)) throw at::Error("torch refused to make a list");
       for (Value& one : v.list)
-        if (shim().list_push(list, give(*type.inner[0], one, op))) throw at::Error("torch refused to fill a list");
+        if (shim().list_push(list, give(*type.inner[0], one, op)))
+          throw at::Error("torch refused to fill a list");
       return reinterpret_cast<uint64_t>(list);
     }
     default:
-      throw at::Error(c10::str("error: cannot call ", op, "\n  why: a result of type ", name_of(type),
+      throw at::Error(c10::str("error: cannot call ", op, "\n  why: a result of type ",
+                               name_of(type),
                                " does not cross torch's C shim\n  fix: kiln build --compat=never"));
   }
 }
@@ -218,7 +229,8 @@ constexpr int kMostKernels = 1024;
 Kernel* g_kernels[kMostKernels];
 int g_kernel_count = 0;
 
-// torch knows the standard exceptions as pybind11 does: that keeps the Python type of the commonest.
+// torch knows the standard exceptions as pybind11 does: that keeps the Python type of the
+// commonest.
 [[noreturn]] void rethrow_for_torch(const at::Error& e) {
   switch (e.kind()) {
     case at::ErrorKind::index:
@@ -236,7 +248,8 @@ void run_kernel(int number, uint64_t* stack) {
   const char* op = kernel.name.c_str();
   try {
     std::vector<Value> arguments(static_cast<size_t>(f.parameter_count) + 1);
-    for (int i = 0; i < f.parameter_count; i++) take(*f.parameters[i], stack[i], arguments[static_cast<size_t>(i)], op);
+    for (int i = 0; i < f.parameter_count; i++)
+      take(*f.parameters[i], stack[i], arguments[static_cast<size_t>(i)], op);
     Value result;
     invoke(f, op, arguments.data(), result);
     if (!f.result) return;
@@ -263,8 +276,9 @@ constexpr Boxed thunk_at(int number, std::integer_sequence<int, N...>) {
 
 Boxed boxed_of(const std::string& name, const Function& function) {
   if (g_kernel_count == kMostKernels)
-    throw at::Error(c10::str("error: cannot register ", name, "\n  why: a library can register ", kMostKernels,
-                             " kernels through kiln's compat headers\n  fix: kiln build --compat=never"));
+    throw at::Error(
+        c10::str("error: cannot register ", name, "\n  why: a library can register ", kMostKernels,
+                 " kernels through kiln's compat headers\n  fix: kiln build --compat=never"));
   g_kernels[g_kernel_count] = new Kernel{name, function};
   return thunk_at(g_kernel_count++, std::make_integer_sequence<int, kMostKernels>());
 }
@@ -329,13 +343,15 @@ void* open(const std::string& ns, const char* key, const std::string& file, uint
 constexpr uint64_t kShim210 = (2ull << 56) | (10ull << 48);
 
 void implement(void* handle, const std::string& name, Boxed boxed) {
-  const int failed = shim().implement_2_10 ? shim().implement_2_10(handle, name.c_str(), boxed, kShim210)
-                                           : shim().implement(handle, name.c_str(), boxed);
-  if (failed) throw at::Error(c10::str("torch refused to implement ", name, "; its reason stands above"));
+  const int failed = shim().implement_2_10
+                         ? shim().implement_2_10(handle, name.c_str(), boxed, kShim210)
+                         : shim().implement(handle, name.c_str(), boxed);
+  if (failed)
+    throw at::Error(c10::str("torch refused to implement ", name, "; its reason stands above"));
 }
 
-// Kernels for CUDA alone also serve CPU tensors where the engine runs them: known when all blocks of a library have
-// run.
+// Kernels for CUDA alone also serve CPU tensors where the engine runs them: known when all blocks
+// of a library have run.
 struct Pending {
   std::string ns, name;
   Boxed boxed;
@@ -373,18 +389,21 @@ __attribute__((constructor)) void serve_cpu_tensors_too() {
 }
 
 // `error: what / why / fix` of below keeps its why and its fix.
-[[noreturn]] void registration_failed(const OpLibrary* library, const char* what, const std::exception& e) {
+[[noreturn]] void registration_failed(const OpLibrary* library, const char* what,
+                                      const std::exception& e) {
   if (!library) throw std::runtime_error(e.what());
   std::string text = e.what();
   if (text.rfind("error: ", 0) == 0) text = text.substr(7);
   const size_t why = text.find("\n  why: ");
   if (why != std::string::npos) text = text.substr(0, why) + ": " + text.substr(why + 8);
-  throw std::runtime_error(c10::str("error: ", what, " (", library->file, ":", library->line, ")\n  why: ", text));
+  throw std::runtime_error(
+      c10::str("error: ", what, " (", library->file, ":", library->line, ")\n  why: ", text));
 }
 
 }  // namespace
 
-OpLibrary* open_library(const char* kind, const char* ns, const char* key, const char* file, uint32_t line) {
+OpLibrary* open_library(const char* kind, const char* ns, const char* key, const char* file,
+                        uint32_t line) {
   std::string space = !strcmp(ns, "_") ? "" : ns;
   // Builds show a source's folder to the compilers under this name.
   constexpr char kOwnFolder[] = "/proc/self/cwd/";
@@ -403,7 +422,8 @@ void define_op(OpLibrary* library, const char* schema) {
   const kiln::detail::CLocale locale;
   if (!shim().define(library->handle, schema)) return;
   throw std::runtime_error(c10::str(
-      "error: cannot define an op (", library->file, ":", library->line, ")\n  why: torch refused the schema ", schema,
+      "error: cannot define an op (", library->file, ":", library->line,
+      ")\n  why: torch refused the schema ", schema,
       "; its reason stands above\n  fix: a process defines an op once: after an edit, or where "
       "another library has the op, start a new one"));
 }
@@ -414,7 +434,8 @@ void implement_op(OpLibrary* library, const char* name, const char* key, const F
     warn_of_lists(library->ns + "::" + plain, function);
     const Boxed boxed = boxed_of(library->ns + "::" + plain, function);
     void* handle = library->handle;
-    if (key && *key && library->key.empty()) handle = open(library->ns, key, library->file, library->line);
+    if (key && *key && library->key.empty())
+      handle = open(library->ns, key, library->file, library->line);
     implement(handle, plain, boxed);
     remember(library->ns, plain, key && *key ? key : library->key, boxed);
   } catch (const std::exception& e) {
@@ -427,7 +448,8 @@ void define_from(OpLibrary* library, const char* name_or_schema, const Function&
   OpLibrary own{"", "", "kiln", 0, nullptr};
   if (!library) {  // RegisterOperators: "ns::name"
     const size_t colon = text.find("::");
-    if (colon == std::string::npos) throw std::runtime_error("RegisterOperators: no namespace in " + text);
+    if (colon == std::string::npos)
+      throw std::runtime_error("RegisterOperators: no namespace in " + text);
     own.ns = text.substr(0, colon);
     own.handle = open(own.ns, "", own.file, 0);
     library = new OpLibrary(own);

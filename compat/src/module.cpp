@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does PYBIND11_MODULE become a module that Python imports? One C function serves all: it finds the overload whose
-// parameters take the arguments, as pybind11 does, first without and then with conversions.
+// How does PYBIND11_MODULE become a module that Python imports? One C function serves all: it finds
+// the overload whose parameters take the arguments, as pybind11 does, first without and then with
+// conversions.
 #include <kiln/compat/python.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +38,12 @@ FunctionSpec* new_spec(const char* name) {
 }
 void spec_doc(FunctionSpec* spec, const char* text) { spec->doc = text; }
 void spec_argument(FunctionSpec* spec, const char* name, bool, const Value* default_value) {
-  spec->arguments.push_back({name, default_value != nullptr, default_value ? Value(*default_value) : Value()});
+  spec->arguments.push_back(
+      {name, default_value != nullptr, default_value ? Value(*default_value) : Value()});
 }
-void spec_keyword_only(FunctionSpec* spec) { spec->keyword_only_from = static_cast<int>(spec->arguments.size()); }
+void spec_keyword_only(FunctionSpec* spec) {
+  spec->keyword_only_from = static_cast<int>(spec->arguments.size());
+}
 void spec_release_gil(FunctionSpec* spec) { spec->release_gil = true; }
 
 namespace {
@@ -60,8 +64,9 @@ struct Callable {
 constexpr int kVarArgs = 1, kKeywords = 2;
 
 std::string argument_name(const Overload& o, int i) {
-  const char* name =
-      static_cast<size_t>(i) < o.spec.arguments.size() ? o.spec.arguments[static_cast<size_t>(i)].name : nullptr;
+  const char* name = static_cast<size_t>(i) < o.spec.arguments.size()
+                         ? o.spec.arguments[static_cast<size_t>(i)].name
+                         : nullptr;
   return name ? name : "arg" + std::to_string(i);
 }
 
@@ -120,7 +125,8 @@ void write_doc(Callable& c) {
 bool match(const Overload& o, PyObject* args, PyObject* kwargs, std::vector<PyObject*>& found) {
   const auto count = static_cast<size_t>(o.function.parameter_count);
   const auto given = static_cast<size_t>(PyTuple_Size(args));
-  const size_t most = o.spec.keyword_only_from >= 0 ? static_cast<size_t>(o.spec.keyword_only_from) : count;
+  const size_t most =
+      o.spec.keyword_only_from >= 0 ? static_cast<size_t>(o.spec.keyword_only_from) : count;
   if (given > most) return false;
   found.assign(count, nullptr);
   for (size_t i = 0; i < given; i++) found[i] = PyTuple_GetItem(args, static_cast<Py_ssize_t>(i));
@@ -139,7 +145,8 @@ bool match(const Overload& o, PyObject* args, PyObject* kwargs, std::vector<PyOb
   return !kwargs || static_cast<size_t>(PyDict_Size(kwargs)) == named;
 }
 
-bool load_all(const Overload& o, const std::vector<PyObject*>& objects, bool convert, std::vector<Value>& values) {
+bool load_all(const Overload& o, const std::vector<PyObject*>& objects, bool convert,
+              std::vector<Value>& values) {
   values.clear();
   values.resize(objects.size());
   for (size_t i = 0; i < objects.size(); i++)
@@ -186,9 +193,11 @@ std::string shown_call(PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* no_overload_fits(const Callable& c, PyObject* args, PyObject* kwargs) {
-  std::string text = c.name + "(): incompatible function arguments. The following argument types are supported:\n";
+  std::string text =
+      c.name + "(): incompatible function arguments. The following argument types are supported:\n";
   int number = 1;
-  for (const Overload* o : c.overloads) text += "    " + std::to_string(number++) + ". " + signature(*o, false) + "\n";
+  for (const Overload* o : c.overloads)
+    text += "    " + std::to_string(number++) + ". " + signature(*o, false) + "\n";
   text += "\nInvoked with: " + shown_call(args, kwargs);
   PyErr_SetString(PyExc_TypeError, text.c_str());
   return nullptr;
@@ -202,7 +211,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
     // One function: what converts, converts at once.
     for (int convert = c->overloads.size() == 1 ? 1 : 0; convert < 2; convert++)
       for (const Overload* o : c->overloads)
-        if (match(*o, args, kwargs, objects) && load_all(*o, objects, convert != 0, values)) return run(*o, values);
+        if (match(*o, args, kwargs, objects) && load_all(*o, objects, convert != 0, values))
+          return run(*o, values);
     return no_overload_fits(*c, args, kwargs);
   } catch (...) {
     set_python_error();
@@ -210,8 +220,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
 }
 
-// PyModuleDef as every Python from 3.3 on lays it out; behind the head of an object, which has two words more in the
-// free-threaded build.
+// PyModuleDef as every Python from 3.3 on lays it out; behind the head of an object, which has two
+// words more in the free-threaded build.
 struct ModuleDef {
   void* m_init;
   Py_ssize_t m_index;
@@ -229,7 +239,8 @@ constexpr int kModuleApi = 1013;
 PyObject* new_module(const char* name) {
   const bool free_threaded = strstr(Py_GetVersion(), "free-threading") != nullptr;
   const size_t head = free_threaded ? 32 : 16;
-  auto* memory = static_cast<char*>(calloc(1, head + sizeof(ModuleDef)));  // as long as the process lives
+  auto* memory =
+      static_cast<char*>(calloc(1, head + sizeof(ModuleDef)));  // as long as the process lives
   const Py_ssize_t one = 1;
   if (!free_threaded) memcpy(memory, &one, sizeof one);
   auto* def = reinterpret_cast<ModuleDef*>(memory + head);
@@ -249,9 +260,12 @@ struct Module {
 void define_function(Module* module, FunctionSpec* spec, const Function& function) {
   auto* o = new Overload{std::move(*spec), function, {}};
   delete spec;
-  for (ArgumentSpec& a : o->spec.arguments) o->defaults.push_back(a.has_default ? object_from(a.default_value) : Ref());
-  if (!o->spec.arguments.empty() && o->spec.arguments.size() != static_cast<size_t>(function.parameter_count))
-    throw at::Error("pybind11: " + o->spec.name + ": the number of py::arg differs from the number of parameters");
+  for (ArgumentSpec& a : o->spec.arguments)
+    o->defaults.push_back(a.has_default ? object_from(a.default_value) : Ref());
+  if (!o->spec.arguments.empty() &&
+      o->spec.arguments.size() != static_cast<size_t>(function.parameter_count))
+    throw at::Error("pybind11: " + o->spec.name +
+                    ": the number of py::arg differs from the number of parameters");
   for (Callable* c : module->callables)
     if (c->name == o->spec.name) {
       c->overloads.push_back(o);
@@ -263,7 +277,8 @@ void define_function(Module* module, FunctionSpec* spec, const Function& functio
   write_doc(*c);
   module->callables.push_back(c);
   Ref self = checked(PyCapsule_New(c, nullptr, nullptr));
-  Ref name = checked(PyUnicode_FromStringAndSize(module->name.data(), static_cast<Py_ssize_t>(module->name.size())));
+  Ref name = checked(PyUnicode_FromStringAndSize(module->name.data(),
+                                                 static_cast<Py_ssize_t>(module->name.size())));
   Ref made = checked(PyCFunction_NewEx(&c->method, self.get(), name.get()));
   if (PyObject_SetAttrString(module->object, c->name.c_str(), made.get())) throw_python_error();
 }

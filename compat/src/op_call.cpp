@@ -17,13 +17,14 @@ namespace {
 
 void require_python(const char* op) {
   if (!has_python())
-    throw Error(
-        c10::str("error: cannot call aten::", op,
-                 "\n  why: a library built with kiln's compat headers reaches this op through Python, and there is "
-                 "none in this process\n  fix: kiln build --compat=never"));
+    throw Error(c10::str("error: cannot call aten::", op,
+                         "\n  why: a library built with kiln's compat headers reaches this op "
+                         "through Python, and there is "
+                         "none in this process\n  fix: kiln build --compat=never"));
 }
 
-// torch.ops.aten.<op>.<overload>, and of it the function that the dispatcher's own overload check is skipped by.
+// torch.ops.aten.<op>.<overload>, and of it the function that the dispatcher's own overload check
+// is skipped by.
 Ref find_op(const char* op, const char* overload) {
   Ref ops = checked(PyObject_GetAttrString(torch_attribute("torch", "ops").get(), "aten"));
   Ref packet = checked(PyObject_GetAttrString(ops.get(), op));
@@ -105,14 +106,15 @@ Value& Call::load(const Type& type) {
   WithGil gil;
   Ref result = static_cast<Ref&&>(result_);
   if (!kiln::compat::load(type, result.get(), true, value_))
-    throw Error("torch gave a result of another type than its schema says: " + text_of(result.get()));
+    throw Error("torch gave a result of another type than its schema says: " +
+                text_of(result.get()));
   return value_;
 }
 
 void refresh(const Tensor& tensor) {
   if (!tensor.defined()) return;
-  kiln::detail::torch_describe_again(
-      static_cast<kiln::detail::Rep*>(reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep())));
+  kiln::detail::torch_describe_again(static_cast<kiln::detail::Rep*>(
+      reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep())));
 }
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an ATen op get called? By its name, with tagged arguments, through torch.ops: that takes every type of a
-// schema, Scalar included, and its errors arrive with their own type and text.
+// How does an ATen op get called? By its name, with tagged arguments, through torch.ops: that takes
+// every type of a schema, Scalar included, and its errors arrive with their own type and text.
 #pragma once
 
 #include <kiln/compat/tensor.h>
@@ -33,11 +33,17 @@ Arg plain(const std::optional<ArrayRef<T>>& list) {
   return list ? plain(*list) : Arg{nullptr, {}};
 }
 inline Arg plain(const OptionalIntArrayRef& list) { return list ? plain(*list) : Arg{nullptr, {}}; }
-inline Arg plain(const std::optional<const char*>& text) { return text ? plain(*text) : Arg{nullptr, {}}; }
+inline Arg plain(const std::optional<const char*>& text) {
+  return text ? plain(*text) : Arg{nullptr, {}};
+}
 Arg plain(MemoryFormat format);
-inline Arg plain(const std::optional<MemoryFormat>& format) { return format ? plain(*format) : Arg{nullptr, {}}; }
+inline Arg plain(const std::optional<MemoryFormat>& format) {
+  return format ? plain(*format) : Arg{nullptr, {}};
+}
 Arg plain(Layout layout);
-inline Arg plain(const std::optional<Layout>& layout) { return layout ? plain(*layout) : Arg{nullptr, {}}; }
+inline Arg plain(const std::optional<Layout>& layout) {
+  return layout ? plain(*layout) : Arg{nullptr, {}};
+}
 template <class T>
 Arg named(const char* name, const T& value) {
   Arg arg = plain(value);
@@ -49,7 +55,9 @@ inline std::optional<ScalarType> option_dtype(const TensorOptions& o) {
 }
 inline std::optional<Layout> option_layout(const TensorOptions& o) { return o.layout_opt(); }
 inline std::optional<Device> option_device(const TensorOptions& o) { return o.device_opt(); }
-inline std::optional<bool> option_pin_memory(const TensorOptions& o) { return o.pinned_memory_opt(); }
+inline std::optional<bool> option_pin_memory(const TensorOptions& o) {
+  return o.pinned_memory_opt();
+}
 
 class Call {
  public:

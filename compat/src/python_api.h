@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of Python's C API is used? These functions of its limited interface, found in the process when the library is
-// loaded (weak: a library of ops alone loads without Python too). No Python header is needed to build.
+// What of Python's C API is used? These functions of its limited interface, found in the process
+// when the library is loaded (weak: a library of ops alone loads without Python too). No Python
+// header is needed to build.
 #pragma once
 
 #include <stddef.h>

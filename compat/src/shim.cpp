@@ -24,16 +24,20 @@ void keep_load_failure() {
   } catch (const std::exception& e) {
     failure() = e.what();
   } catch (...) {
-    failure() = "error: the ops of a library could not be registered\n  why: what was thrown is no std::exception";
+    failure() =
+        "error: the ops of a library could not be registered\n  why: what was thrown is no "
+        "std::exception";
   }
   fprintf(stderr, "%s\n", failure().c_str());
 }
 
 void* shim_function(const char* name, const char* since) {
-  if (void* found = kiln::detail::find_symbol(kiln::detail::torch_library_of_shim(), name)) return found;
-  throw at::Error(c10::str("error: this torch is too old for the library\n  why: libtorch_cpu.so has no ", name,
-                           "; torch ", since, " and newer have it\n  fix: pip install 'torch>=", since,
-                           "', or build with kiln build --compat=never"));
+  if (void* found = kiln::detail::find_symbol(kiln::detail::torch_library_of_shim(), name))
+    return found;
+  throw at::Error(
+      c10::str("error: this torch is too old for the library\n  why: libtorch_cpu.so has no ", name,
+               "; torch ", since, " and newer have it\n  fix: pip install 'torch>=", since,
+               "', or build with kiln build --compat=never"));
 }
 
 }  // namespace kiln::compat

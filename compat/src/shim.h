@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is a function of torch's C shim? In the torch of the process, which must have it: an older one is named, with
-// the function that it lacks, before anything calls a null pointer.
+// Where is a function of torch's C shim? In the torch of the process, which must have it: an older
+// one is named, with the function that it lacks, before anything calls a null pointer.
 #pragma once
 
 namespace kiln::compat {
@@ -13,8 +13,9 @@ F shim(const char* name, const char* since = "2.7") {
   return reinterpret_cast<F>(shim_function(name, since));
 }
 
-// Why the ops of this library could not be registered; null: they were. A failure must not be thrown while the library
-// is loaded: it would end the process. It is told on stderr, by PyInit_ and by kiln_compat_load_failure().
+// Why the ops of this library could not be registered; null: they were. A failure must not be
+// thrown while the library is loaded: it would end the process. It is told on stderr, by PyInit_
+// and by kiln_compat_load_failure().
 const char* load_failure();
 void keep_load_failure();  // in a catch block: of what was thrown
 

@@ -24,7 +24,8 @@ namespace detail {
 static_assert(offsetof(Rep, numel) == offsetof(RuntimeRep, numel) &&
                   offsetof(Rep, ndim) == offsetof(RuntimeRep, ndim) &&
                   offsetof(Rep, dtype) == offsetof(RuntimeRep, dtype) && sizeof(kiln::Dtype) == 4 &&
-                  offsetof(Rep, device_type) == offsetof(RuntimeRep, device) && sizeof(kiln::DeviceType) == 4 &&
+                  offsetof(Rep, device_type) == offsetof(RuntimeRep, device) &&
+                  sizeof(kiln::DeviceType) == 4 &&
                   offsetof(Rep, contiguous) == offsetof(RuntimeRep, contiguous),
               "the head of a record is read in place");
 
@@ -49,7 +50,8 @@ void release(Rep* rep) { kiln::detail::release(reinterpret_cast<RuntimeRep*>(rep
 
 Device device_of(const Rep* rep) {
   if (rep->device_type == 0) return engine_stands_in() ? Device(kCUDA, 0) : Device(kCPU);
-  return Device(static_cast<DeviceType>(rep->device_type), static_cast<DeviceIndex>(rep->device_index));
+  return Device(static_cast<DeviceType>(rep->device_type),
+                static_cast<DeviceIndex>(rep->device_index));
 }
 
 }  // namespace detail
@@ -59,10 +61,13 @@ namespace {
 using kiln::compat::shim;
 
 void* handle_of(const Tensor& tensor) {
-  return static_cast<kiln::detail::Rep*>(reinterpret_cast<RuntimeRep*>(tensor.unsafe_rep()))->handle;
+  return static_cast<kiln::detail::Rep*>(reinterpret_cast<RuntimeRep*>(tensor.unsafe_rep()))
+      ->handle;
 }
 
-Tensor of_rep(kiln::detail::TensorRep* rep) { return Tensor::adopt(reinterpret_cast<detail::Rep*>(rep)); }
+Tensor of_rep(kiln::detail::TensorRep* rep) {
+  return Tensor::adopt(reinterpret_cast<detail::Rep*>(rep));
+}
 
 // The device as the allocator must be told.
 kiln::Device place(const TensorOptions& options) {
@@ -81,7 +86,8 @@ kiln::Device place(const TensorOptions& options) {
 bool is_plain(const TensorOptions& options, const std::optional<MemoryFormat>& format) {
   return !options.pinned_memory() && !options.requires_grad() && options.layout() == kStrided &&
          (!format || *format == MemoryFormat::Contiguous) &&
-         (options.device().is_cpu() || options.device().is_cuda()) && options.dtype() != ScalarType::Undefined;
+         (options.device().is_cpu() || options.device().is_cuda()) &&
+         options.dtype() != ScalarType::Undefined;
 }
 
 Tensor empty_dense(IntArrayRef sizes, const TensorOptions& options) {
@@ -92,8 +98,9 @@ Tensor empty_dense(IntArrayRef sizes, const TensorOptions& options) {
     strides[d] = next;
     next *= sizes[d] > 1 ? sizes[d] : 1;
   }
-  return of_rep(kiln::detail::torch_empty({sizes.data(), sizes.size()}, {strides.data(), strides.size()},
-                                          static_cast<kiln::Dtype>(options.dtype().toScalarType()), place(options)));
+  return of_rep(kiln::detail::torch_empty(
+      {sizes.data(), sizes.size()}, {strides.data(), strides.size()},
+      static_cast<kiln::Dtype>(options.dtype().toScalarType()), place(options)));
 }
 
 bool any_negative(IntArrayRef sizes) {
@@ -104,40 +111,46 @@ bool any_negative(IntArrayRef sizes) {
 
 }  // namespace
 
-Tensor empty(IntArrayRef sizes, const TensorOptions& options, const std::optional<MemoryFormat>& format) {
+Tensor empty(IntArrayRef sizes, const TensorOptions& options,
+             const std::optional<MemoryFormat>& format) {
   if (is_plain(options, format) && !any_negative(sizes)) return empty_dense(sizes, options);
-  detail::Call call(
-      "empty", "memory_format",
-      {detail::plain(sizes), detail::named("dtype", detail::option_dtype(options)),
-       detail::named("layout", detail::option_layout(options)), detail::named("device", detail::option_device(options)),
-       detail::named("pin_memory", detail::option_pin_memory(options)), detail::named("memory_format", format)});
+  detail::Call call("empty", "memory_format",
+                    {detail::plain(sizes), detail::named("dtype", detail::option_dtype(options)),
+                     detail::named("layout", detail::option_layout(options)),
+                     detail::named("device", detail::option_device(options)),
+                     detail::named("pin_memory", detail::option_pin_memory(options)),
+                     detail::named("memory_format", format)});
   Tensor made = call.result<Tensor>();
   if (options.requires_grad()) made.set_requires_grad(true);
   return made;
 }
 
-Tensor empty_like(const Tensor& like, const TensorOptions& options, const std::optional<MemoryFormat>& format) {
-  const TensorOptions whole = TensorOptions(options.has_dtype() ? options.dtype().toScalarType() : like.scalar_type())
-                                  .device(options.has_device() ? options.device() : like.device())
-                                  .pinned_memory(options.pinned_memory_opt());
+Tensor empty_like(const Tensor& like, const TensorOptions& options,
+                  const std::optional<MemoryFormat>& format) {
+  const TensorOptions whole =
+      TensorOptions(options.has_dtype() ? options.dtype().toScalarType() : like.scalar_type())
+          .device(options.has_device() ? options.device() : like.device())
+          .pinned_memory(options.pinned_memory_opt());
   if (is_plain(whole, format) && !options.requires_grad() && like.is_contiguous())
     return empty_dense(like.sizes(), whole);
-  detail::Call call(
-      "empty_like", "",
-      {detail::plain(like), detail::named("dtype", detail::option_dtype(options)),
-       detail::named("layout", detail::option_layout(options)), detail::named("device", detail::option_device(options)),
-       detail::named("pin_memory", detail::option_pin_memory(options)), detail::named("memory_format", format)});
+  detail::Call call("empty_like", "",
+                    {detail::plain(like), detail::named("dtype", detail::option_dtype(options)),
+                     detail::named("layout", detail::option_layout(options)),
+                     detail::named("device", detail::option_device(options)),
+                     detail::named("pin_memory", detail::option_pin_memory(options)),
+                     detail::named("memory_format", format)});
   return call.result<Tensor>();
 }
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
-  using FromBlob = int (*)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t, void**);
+  using FromBlob = int (*)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t,
+                           int32_t, int32_t, void**);
   static const auto make = shim<FromBlob>("aoti_torch_create_tensor_from_blob");
   const kiln::Device where = place(options);
   void* handle = nullptr;
   if (make(data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0,
-           static_cast<int32_t>(options.dtype().toScalarType()), static_cast<int32_t>(where.type), where.index,
-           &handle))
+           static_cast<int32_t>(options.dtype().toScalarType()), static_cast<int32_t>(where.type),
+           where.index, &handle))
     throw Error("torch refused to make a tensor of the caller's memory");
   return kiln::compat::adopt_handle(handle);
 }
@@ -153,7 +166,8 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 }
 
 namespace detail {
-Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options, bool scalar) {
+Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options,
+                 bool scalar) {
   const int64_t sizes[] = {count};
   Tensor made = empty_dense(scalar ? IntArrayRef() : IntArrayRef(sizes, 1), TensorOptions(type));
   memcpy(made.data_ptr(), data, static_cast<size_t>(count * elementSize(type)));
@@ -199,7 +213,9 @@ std::vector<int64_t> channels_last_strides(const Tensor& t) {
 }  // namespace
 
 bool Tensor::is_contiguous_as(MemoryFormat format) const {
-  const int64_t wanted = format == MemoryFormat::ChannelsLast ? 4 : format == MemoryFormat::ChannelsLast3d ? 5 : -1;
+  const int64_t wanted = format == MemoryFormat::ChannelsLast     ? 4
+                         : format == MemoryFormat::ChannelsLast3d ? 5
+                                                                  : -1;
   if (dim() != wanted) return false;
   const std::vector<int64_t> strides = channels_last_strides(*this);
   for (int64_t d = 0; d < dim(); d++)
@@ -208,7 +224,8 @@ bool Tensor::is_contiguous_as(MemoryFormat format) const {
 }
 
 MemoryFormat Tensor::suggest_memory_format() const {
-  if (dim() == 4 && !is_contiguous() && is_contiguous_as(MemoryFormat::ChannelsLast)) return MemoryFormat::ChannelsLast;
+  if (dim() == 4 && !is_contiguous() && is_contiguous_as(MemoryFormat::ChannelsLast))
+    return MemoryFormat::ChannelsLast;
   if (dim() == 5 && !is_contiguous() && is_contiguous_as(MemoryFormat::ChannelsLast3d))
     return MemoryFormat::ChannelsLast3d;
   return MemoryFormat::Contiguous;
@@ -216,7 +233,8 @@ MemoryFormat Tensor::suggest_memory_format() const {
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   if (is_contiguous(format)) return *this;
-  detail::Call call("contiguous", "", {detail::plain(*this), detail::named("memory_format", format)});
+  detail::Call call("contiguous", "",
+                    {detail::plain(*this), detail::named("memory_format", format)});
   return call.result<Tensor>();
 }
 
@@ -226,19 +244,22 @@ Scalar Tensor::item() const {
 }
 
 namespace {
-Tensor convert(const Tensor& self, std::optional<ScalarType> type, std::optional<Device> device, const TensorOptions& o,
-               bool non_blocking, bool copy, const std::optional<MemoryFormat>& format) {
+Tensor convert(const Tensor& self, std::optional<ScalarType> type, std::optional<Device> device,
+               const TensorOptions& o, bool non_blocking, bool copy,
+               const std::optional<MemoryFormat>& format) {
   if (device && device->is_cuda() && engine_stands_in()) device = Device(kCPU);
-  detail::Call call("to", "dtype_layout",
-                    {detail::plain(self), detail::named("dtype", type), detail::named("layout", o.layout_opt()),
-                     detail::named("device", device), detail::named("pin_memory", o.pinned_memory_opt()),
-                     detail::named("non_blocking", non_blocking), detail::named("copy", copy),
-                     detail::named("memory_format", format)});
+  detail::Call call(
+      "to", "dtype_layout",
+      {detail::plain(self), detail::named("dtype", type), detail::named("layout", o.layout_opt()),
+       detail::named("device", device), detail::named("pin_memory", o.pinned_memory_opt()),
+       detail::named("non_blocking", non_blocking), detail::named("copy", copy),
+       detail::named("memory_format", format)});
   return call.result<Tensor>();
 }
 }  // namespace
 
-Tensor Tensor::to(ScalarType type, bool non_blocking, bool copy, const std::optional<MemoryFormat>& format) const {
+Tensor Tensor::to(ScalarType type, bool non_blocking, bool copy,
+                  const std::optional<MemoryFormat>& format) const {
   if (type == scalar_type() && !copy && !format) return *this;
   return convert(*this, type, std::nullopt, {}, non_blocking, copy, format);
 }
@@ -251,7 +272,8 @@ Tensor Tensor::to(const TensorOptions& o, bool non_blocking, bool copy,
   return convert(*this, detail::option_dtype(o), o.device_opt(), o, non_blocking, copy,
                  format ? format : o.memory_format_opt());
 }
-Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, const std::optional<MemoryFormat>& format) const {
+Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
+                  const std::optional<MemoryFormat>& format) const {
   return convert(*this, other.scalar_type(), other.device(), {}, non_blocking, copy, format);
 }
 
@@ -265,7 +287,8 @@ Ref attribute(const Tensor& tensor, const char* name) {
 
 Ref index_object(const TensorIndex& index) {
   auto number = [](const indexing::Bound& bound) {
-    return bound.given ? checked(PyLong_FromLongLong(bound.value)) : Ref::to(kiln::compat::py_none());
+    return bound.given ? checked(PyLong_FromLongLong(bound.value))
+                       : Ref::to(kiln::compat::py_none());
   };
   switch (index.kind) {
     case TensorIndex::Kind::none:
@@ -277,7 +300,8 @@ Ref index_object(const TensorIndex& index) {
     case TensorIndex::Kind::boolean:
       return checked(PyBool_FromLong(index.integer != 0));
     case TensorIndex::Kind::slice: {
-      Ref start = number(index.slice.start), stop = number(index.slice.stop), step = number(index.slice.step);
+      Ref start = number(index.slice.start), stop = number(index.slice.stop),
+          step = number(index.slice.step);
       return checked(PySlice_New(start.get(), stop.get(), step.get()));
     }
     default:
@@ -305,7 +329,8 @@ std::optional<Device> device_of(const Tensor& tensor) {
 
 TensorIndex::TensorIndex(const char* dots) : kind(Kind::ellipsis) {
   if (strcmp(dots, "..."))
-    throw Error(c10::str("Expected \"...\" to represent an ellipsis index, but got \"", dots, "\""));
+    throw Error(
+        c10::str("Expected \"...\" to represent an ellipsis index, but got \"", dots, "\""));
 }
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
@@ -337,7 +362,8 @@ bool Tensor::requires_grad() const {
 const Tensor& Tensor::set_requires_grad(bool wanted) const {
   WithGil gil;
   Ref object = object_from(*this), value = checked(PyBool_FromLong(wanted));
-  if (PyObject_SetAttrString(object.get(), "requires_grad", value.get())) kiln::compat::throw_python_error();
+  if (PyObject_SetAttrString(object.get(), "requires_grad", value.get()))
+    kiln::compat::throw_python_error();
   return *this;
 }
 Tensor Tensor::grad() const {
@@ -354,10 +380,13 @@ const DeprecatedTypeProperties& Tensor::type() const {
   static const DeprecatedTypeProperties* table[2][64] = {};
   const bool cuda = is_cuda();
   const DeprecatedTypeProperties*& entry = table[cuda][static_cast<int>(scalar_type()) & 63];
-  if (!entry) entry = new DeprecatedTypeProperties(scalar_type(), cuda ? Device(kCUDA) : Device(kCPU));
+  if (!entry)
+    entry = new DeprecatedTypeProperties(scalar_type(), cuda ? Device(kCUDA) : Device(kCPU));
   return *entry;
 }
-void Tensor::print() const { fprintf(stderr, "[%s %s]\n", toString().c_str(), c10::str(sizes()).c_str()); }
+void Tensor::print() const {
+  fprintf(stderr, "[%s %s]\n", toString().c_str(), c10::str(sizes()).c_str());
+}
 
 NoGradGuard::NoGradGuard() {
   static const auto get = shim<bool (*)()>("aoti_torch_grad_mode_is_enabled");

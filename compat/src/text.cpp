@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do torch's checks and errors say? Its own texts, word by word: sources and tests compare them.
+// What do torch's checks and errors say? Its own texts, word by word: sources and tests compare
+// them.
 #include "text.h"
 
 #include <kiln/compat/dispatch.h>
@@ -130,9 +131,12 @@ std::optional<Device> TensorOptions::device_opt() const {
 std::optional<Layout> TensorOptions::layout_opt() const { return unless_unset<Layout>(layout_); }
 std::optional<bool> TensorOptions::pinned_memory_opt() const { return unless_unset<bool>(pinned_); }
 std::optional<bool> TensorOptions::requires_grad_opt() const { return unless_unset<bool>(grad_); }
-std::optional<MemoryFormat> TensorOptions::memory_format_opt() const { return unless_unset<MemoryFormat>(format_); }
+std::optional<MemoryFormat> TensorOptions::memory_format_opt() const {
+  return unless_unset<MemoryFormat>(format_);
+}
 
-OptionalIntArrayRef::OptionalIntArrayRef(const std::optional<IntArrayRef>& list) : has_(list.has_value()) {
+OptionalIntArrayRef::OptionalIntArrayRef(const std::optional<IntArrayRef>& list)
+    : has_(list.has_value()) {
   if (list) list_ = *list;
 }
 
@@ -194,23 +198,26 @@ Message& Message::put(const at::Tensor& tensor) {
 
 void fail(Place, ErrorKind kind, const std::string& text) { throw Error(kind, text); }
 void fail_without_text(Place, const char* condition) {
-  throw Error(ErrorKind::runtime,
-              join("Expected ", condition,
-                   " to be true, but got false.  (Could this error message be improved?  If so, please report an "
-                   "enhancement request to PyTorch.)"));
+  throw Error(ErrorKind::runtime, join("Expected ", condition,
+                                       " to be true, but got false.  (Could this error message be "
+                                       "improved?  If so, please report an "
+                                       "enhancement request to PyTorch.)"));
 }
 void fail_internally(Place place, const char* condition, const std::string& text) {
-  throw Error(ErrorKind::runtime, join(condition, " INTERNAL ASSERT FAILED at \"", place.file, "\":", place.line,
-                                       ", please report a bug to PyTorch. ", text));
+  throw Error(ErrorKind::runtime,
+              join(condition, " INTERNAL ASSERT FAILED at \"", place.file, "\":", place.line,
+                   ", please report a bug to PyTorch. ", text));
 }
 void fail_plainly(const std::string& text) { throw std::runtime_error(text); }
 void warn(Place place, const std::string& text) {
   if (kiln::compat::has_python()) {
     kiln::compat::WithGil gil;
-    const std::string whole = join(text, " (Triggered internally at ", place.file, ":", place.line, ".)");
+    const std::string whole =
+        join(text, " (Triggered internally at ", place.file, ":", place.line, ".)");
     if (PyErr_WarnEx(PyExc_UserWarning, whole.c_str(), 1)) kiln::compat::throw_python_error();
   } else {
-    fprintf(stderr, "[W %s:%u] Warning: %s (function %s)\n", place.file, place.line, text.c_str(), place.function);
+    fprintf(stderr, "[W %s:%u] Warning: %s (function %s)\n", place.file, place.line, text.c_str(),
+            place.function);
   }
 }
 void bad_index(const char* text, int64_t index, int64_t size) {
@@ -266,20 +273,24 @@ void wrong_dims(const char* accessor, int64_t wanted, int64_t found) {
   throw Error(c10::str(accessor, " expected ", wanted, " dims but tensor has ", found));
 }
 void too_many_elements() {
-  throw Error("numel needs to be smaller than int32_t max; otherwise, please use packed_accessor64");
+  throw Error(
+      "numel needs to be smaller than int32_t max; otherwise, please use packed_accessor64");
 }
 int64_t wrapped(int64_t dim, int64_t ndim) {
   if (ndim == 0 && (dim == 0 || dim == -1))
-    throw Error(ErrorKind::index, c10::str("Dimension specified as ", dim, " but tensor has no dimensions"));
+    throw Error(ErrorKind::index,
+                c10::str("Dimension specified as ", dim, " but tensor has no dimensions"));
   if (ndim == 0)
-    throw Error(ErrorKind::index, c10::str("Dimension specified as ", dim, " but tensor has no dimensions"));
+    throw Error(ErrorKind::index,
+                c10::str("Dimension specified as ", dim, " but tensor has no dimensions"));
   if (dim < -ndim || dim >= ndim)
-    throw Error(ErrorKind::index, c10::str("Dimension out of range (expected to be in range of [", -ndim, ", ",
-                                           ndim - 1, "], but got ", dim, ")"));
+    throw Error(ErrorKind::index, c10::str("Dimension out of range (expected to be in range of [",
+                                           -ndim, ", ", ndim - 1, "], but got ", dim, ")"));
   return dim + ndim;
 }
 void not_dispatched(const char* name, ScalarType type) {
-  throw Error(ErrorKind::not_implemented, c10::str('"', name, "\" not implemented for '", type, "'"));
+  throw Error(ErrorKind::not_implemented,
+              c10::str('"', name, "\" not implemented for '", type, "'"));
 }
 
 }  // namespace detail

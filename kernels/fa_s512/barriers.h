@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the warps of a block wait for each other and for copies? mbarriers and named barriers, each PTX instruction
-// under a name of its own. (PTX ISA, "Parallel Synchronization and Communication Instructions".)
+// How do the warps of a block wait for each other and for copies? mbarriers and named barriers,
+// each PTX instruction under a name of its own. (PTX ISA, "Parallel Synchronization and
+// Communication Instructions".)
 #pragma once
 
 #include <stdint.h>
 
-// 1: a wait that lasts half a second is reported and given up, and so is every later one. The kernel then ends with
-// wrong results instead of never. For tests: it costs a synchronisation a call.
+// 1: a wait that lasts half a second is reported and given up, and so is every later one. The
+// kernel then ends with wrong results instead of never. For tests: it costs a synchronisation a
+// call.
 #ifndef FA_DEBUG_TIMEOUT
 #define FA_DEBUG_TIMEOUT 0
 #endif
@@ -18,7 +20,15 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
 }
 
 // Which wait: what a report of a timeout says.
-enum Site : unsigned { kQueryFull = 1, kQueryEmpty, kKeyFull, kKeyEmpty, kValueFull, kValueEmpty, kPieceFull };
+enum Site : unsigned {
+  kQueryFull = 1,
+  kQueryEmpty,
+  kKeyFull,
+  kKeyEmpty,
+  kValueFull,
+  kValueEmpty,
+  kPieceFull
+};
 
 // Where a timeout is reported: four words, all zero before. {site, block, thread, parity}.
 struct Watch {
@@ -41,7 +51,8 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier) {
 }
 
 __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
 }
 
 // True once the phase of this parity is complete; may suspend the thread for a while.
@@ -67,7 +78,8 @@ __device__ __forceinline__ uint64_t now_ns() {
 }
 
 // A call or a printf here would serialise wgmma, hence the report in memory.
-__device__ __forceinline__ void mbarrier_wait(uint32_t barrier, unsigned parity, Watch watch, Site site) {
+__device__ __forceinline__ void mbarrier_wait(uint32_t barrier, unsigned parity, Watch watch,
+                                              Site site) {
   if (mbarrier_try_wait(barrier, parity)) return;
   const uint64_t start = now_ns();
   while (!mbarrier_try_wait(barrier, parity)) {
@@ -107,7 +119,8 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A place in a ring of buffers and the parity of the round: full is waited for with `parity`, empty with `parity ^ 1`.
+// A place in a ring of buffers and the parity of the round: full is waited for with `parity`, empty
+// with `parity ^ 1`.
 template <int kCount>
 struct Ring {
   unsigned at = 0, parity = 0;

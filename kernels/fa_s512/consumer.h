@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a consumer warpgroup do with 64 rows of Q? Scores, softmax, output, step after step and tile after tile:
+// What does a consumer warpgroup do with 64 rows of Q? Scores, softmax, output, step after step and
+// tile after tile:
 //
-//   scores of step j and the product of step j - 1 are given to the tensor cores together; the softmax of step j runs
-//   under that product; the scores of the next tile's first step run under the last product and the epilogue.
+//   scores of step j and the product of step j - 1 are given to the tensor cores together; the
+//   softmax of step j runs under that product; the scores of the next tile's first step run under
+//   the last product and the epilogue.
 //
 // The warpgroups take turns (ping-pong): one issues its products while another has its softmax.
 #pragma once
@@ -15,7 +17,8 @@
 
 namespace fa {
 
-// Named barriers: 0 is __syncthreads, then one a consumer for its turn, then one a consumer for its own 128 threads.
+// Named barriers: 0 is __syncthreads, then one a consumer for its turn, then one a consumer for its
+// own 128 threads.
 template <class S>
 struct Turn {
   unsigned consumer;
@@ -29,7 +32,8 @@ struct Turn {
     if (kTaken) named_barrier_sync(1 + consumer, 2 * kWarpgroup);
   }
   __device__ __forceinline__ void pass_on() const {
-    if (kTaken) named_barrier_arrive(1 + (consumer + 1 == S::kConsumers ? 0 : consumer + 1), 2 * kWarpgroup);
+    if (kTaken)
+      named_barrier_arrive(1 + (consumer + 1 == S::kConsumers ? 0 : consumer + 1), 2 * kWarpgroup);
   }
   // Takes up the turn that the last consumer passed on at its end: no barrier is left half full.
   __device__ __forceinline__ void end() const {
@@ -44,12 +48,14 @@ __device__ __forceinline__ void release(uint32_t empty_barrier) {
 }
 
 template <class T, class S, bool kCausal>
-__device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watch watch, unsigned consumer) {
+__device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watch watch,
+                                        unsigned consumer) {
   constexpr int kBlockN = S::kBlockN;
-  // Only the first step of a tile has masked scores, unless the diagonal of kBlockM rows crosses several steps.
+  // Only the first step of a tile has masked scores, unless the diagonal of kBlockM rows crosses
+  // several steps.
   constexpr bool kMaskAllSteps = kCausal && kBlockN % S::kBlockM != 0;
-  // Of three warpgroups one has no rows in the last tile of a head of length 512. With two the test costs more (1 %)
-  // than it brings there.
+  // Of three warpgroups one has no rows in the last tile of a head of length 512. With two the test
+  // costs more (1 %) than it brings there.
   constexpr bool kPassesOver = S::kConsumers > 2;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   const bool leader = threadIdx.x % kWarpgroup == 0;
@@ -61,7 +67,8 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
   Ring<S::kQueryBuffers> query;
   int stored_from = -1;  // the Q buffer that a TMA store may still be reading; the leader's
 
-  // The leader lets the producer have the buffer again. Late, where the store has long read it: waiting at once cost 5
+  // The leader lets the producer have the buffer again. Late, where the store has long read it:
+  // waiting at once cost 5
   // %.
   const auto release_stored = [&] {
     if (leader && stored_from >= 0) {
@@ -71,12 +78,13 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     stored_from = -1;
   };
   const auto wait_for_tiles = [&](bool wait_for_query) {
-    if (wait_for_query) mbarrier_wait(shared.query_full(query.at, consumer), query.parity, watch, kQueryFull);
+    if (wait_for_query)
+      mbarrier_wait(shared.query_full(query.at, consumer), query.parity, watch, kQueryFull);
     mbarrier_wait(shared.key_full(keys.at), keys.parity, watch, kKeyFull);
   };
 
-  // The scores of a tile's first step. After the last tile they are of stale tiles and nobody reads them: a branch
-  // around wgmma in flight would make ptxas serialise them.
+  // The scores of a tile's first step. After the last tile they are of stale tiles and nobody reads
+  // them: a branch around wgmma in flight would make ptxas serialise them.
   const auto begin_scores = [&](bool there_is_one) {
     turn.wait();
     if (there_is_one) wait_for_tiles(true);
@@ -91,8 +99,8 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     release(shared.value_empty(values.at));
     values.advance();
   };
-  // A tile whose rows of this warpgroup all lie beyond the end: the other warpgroups have the tensor cores to
-  // themselves.
+  // A tile whose rows of this warpgroup all lie beyond the end: the other warpgroups have the
+  // tensor cores to themselves.
   const auto pass_over = [&](int steps_left, bool another) {
     release_stored();
     named_barrier_sync(turn.own_barrier(), kWarpgroup);  // all warps have read Q
@@ -117,9 +125,12 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
 #pragma unroll 1
   for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
     const Tile tile = Tile::of<S>(work, t);
-    const int first_row = tile.row + static_cast<int>(consumer) * kRowsPerWarpgroup;  // of this warpgroup
-    const int row = first_row + static_cast<int>(warp * 16 + lane / 4);               // of this thread, and row + 8
-    const int limit[2] = {kCausal ? min(work.keys, row + 1) : work.keys, kCausal ? min(work.keys, row + 9) : work.keys};
+    const int first_row =
+        tile.row + static_cast<int>(consumer) * kRowsPerWarpgroup;  // of this warpgroup
+    const int row =
+        first_row + static_cast<int>(warp * 16 + lane / 4);  // of this thread, and row + 8
+    const int limit[2] = {kCausal ? min(work.keys, row + 1) : work.keys,
+                          kCausal ? min(work.keys, row + 9) : work.keys};
     const int seen_by_all = kCausal ? min(work.keys, first_row + 1) : work.keys;
     const auto mask = [&](int step) {
       if ((step + 1) * kBlockN > seen_by_all)
@@ -153,15 +164,17 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
       wgmma_fence();
       multiply_query_key<T, S>(scores, shared.query(query.at, consumer), shared.key(keys.at));
       wgmma_commit();
-      scale_rows(out, decay);  // under the scores' product; before the first step of a tile `out` counts for nothing
+      scale_rows(out, decay);  // under the scores' product; before the first step of a tile `out`
+                               // counts for nothing
       mbarrier_wait(shared.value_full(values.at), values.parity, watch, kValueFull);
       pin(out);
       wgmma_fence();
       multiply_weights_value<T, S>(out, weights, shared.value(values.at), accumulate);
       wgmma_commit();
       accumulate = true;
-      // Ahead of the wait: ptxas puts an arrive that follows it behind the softmax, and the other warpgroup's products
-      // would wait for this one's exponentials (0.93 of cuDNN instead of 1.07).
+      // Ahead of the wait: ptxas puts an arrive that follows it behind the softmax, and the other
+      // warpgroup's products would wait for this one's exponentials (0.93 of cuDNN instead
+      // of 1.07).
       turn.pass_on();
       wgmma_wait<1>();
       pin(scores);
@@ -203,11 +216,12 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     softmax.finish(factor, lse);
     scale_rows(out, factor);
     stage_out<T, S::kHeadDim>(shared.query(own_query, consumer), out);
-    store_staged<S::kHeadDim>(&work.out, shared.query(own_query, consumer), turn.own_barrier(), first_row, tile.head,
-                              tile.batch);
+    store_staged<S::kHeadDim>(&work.out, shared.query(own_query, consumer), turn.own_barrier(),
+                              first_row, tile.head, tile.batch);
     stored_from = static_cast<int>(own_query);
     if (lane % 4 == 0) {
-      float* to = work.lse + (static_cast<int64_t>(tile.batch) * work.heads.d + tile.head) * work.queries;
+      float* to =
+          work.lse + (static_cast<int64_t>(tile.batch) * work.heads.d + tile.head) * work.queries;
       if (row < work.queries) to[row] = lse[0];
       if (row + 8 < work.queries) to[row + 8] = lse[1];
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the kernel? One block an SM, which takes tile after tile: a warpgroup that brings tiles, others that work on
-// them. One source a dtype includes this, so that they compile side by side.
+// What is the kernel? One block an SM, which takes tile after tile: a warpgroup that brings tiles,
+// others that work on them. One source a dtype includes this, so that they compile side by side.
 #pragma once
 
 #include <kiln/op.h>
@@ -29,7 +29,8 @@ __device__ __forceinline__ void init_barriers(Shared<S> shared) {
 }
 
 template <class T, class S, bool kCausal>
-__global__ void __launch_bounds__(S::kThreads, 1) forward_kernel(const __grid_constant__ Work work) {
+__global__ void __launch_bounds__(S::kThreads, 1)
+    forward_kernel(const __grid_constant__ Work work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // the other architectures of a build have the portable path
   extern __shared__ char unaligned[];
   const Shared<S> shared{(shared_address(unaligned) + 1023) & ~1023u};
@@ -38,7 +39,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) forward_kernel(const __grid_co
 #else
   const Watch watch{};
 #endif
-  // The same for a whole warp, and the compiler must know it: setmaxnreg and wgmma are for converged warps.
+  // The same for a whole warp, and the compiler must know it: setmaxnreg and wgmma are for
+  // converged warps.
   const unsigned warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;
   if (threadIdx.x == 0) init_barriers<S>(shared);
   __syncthreads();
@@ -71,11 +73,13 @@ template <class T>
 void launch_forward(const Work& work, const Plan& plan, int64_t blocks, cudaStream_t stream) {
   with_head_dim(plan.head_dim, [&](auto d) {
     if (plan.causal)
-      plan.many ? launch_shape<T, Shape<d.value, kManyRows<d.value, true>>, true>(work, blocks, stream)
-                : launch_shape<T, Shape<d.value>, true>(work, blocks, stream);
+      plan.many
+          ? launch_shape<T, Shape<d.value, kManyRows<d.value, true>>, true>(work, blocks, stream)
+          : launch_shape<T, Shape<d.value>, true>(work, blocks, stream);
     else
-      plan.many ? launch_shape<T, Shape<d.value, kManyRows<d.value, false>>, false>(work, blocks, stream)
-                : launch_shape<T, Shape<d.value>, false>(work, blocks, stream);
+      plan.many
+          ? launch_shape<T, Shape<d.value, kManyRows<d.value, false>>, false>(work, blocks, stream)
+          : launch_shape<T, Shape<d.value>, false>(work, blocks, stream);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which head dims does this build have? Both; -D HEAD_DIM=64 or 128 builds one, in half the time, where the other
-// defines fit that one alone.
+// Which head dims does this build have? Both; -D HEAD_DIM=64 or 128 builds one, in half the time,
+// where the other defines fit that one alone.
 #pragma once
 
 #include <kiln/op.h>

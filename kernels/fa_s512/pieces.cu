@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does each piece of the kernel do its part alone? Ops of one warpgroup for the tests: a tile through shared memory by
-// TMA, Q K^T, P V, the way out. They use the same functions as the kernel.
+// Does each piece of the kernel do its part alone? Ops of one warpgroup for the tests: a tile
+// through shared memory by TMA, Q K^T, P V, the way out. They use the same functions as the kernel.
 #ifndef FA_PORTABLE_ALONE
 #include "epilogue.h"
 #include "products.h"
@@ -24,8 +24,8 @@ struct PieceWork {
   unsigned* report;
 };
 
-// One thread brings up to two tiles, all wait. The barrier lies at the start of the aligned shared memory, tiles after
-// it.
+// One thread brings up to two tiles, all wait. The barrier lies at the start of the aligned shared
+// memory, tiles after it.
 [[maybe_unused]] __device__ __forceinline__ Watch watch_of(const PieceWork& work) {
 #if FA_DEBUG_TIMEOUT
   return Watch{work.report};
@@ -49,18 +49,22 @@ struct PieceWork {
 // Accumulators to a row-major matrix of `columns` columns.
 template <int N>
 __device__ __forceinline__ void write_accumulators(float* to, int columns, const float (&d)[N]) {
-  const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4, column = lane % 4 * 2;
-  for (int i = 0; i < N; i++) to[(row + (i % 4 / 2) * 8) * columns + i / 4 * 8 + column + i % 2] = d[i];
+  const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4,
+                 column = lane % 4 * 2;
+  for (int i = 0; i < N; i++)
+    to[(row + (i % 4 / 2) * 8) * columns + i / 4 * 8 + column + i % 2] = d[i];
 }
 template <int N>
 __device__ __forceinline__ void read_accumulators(float (&d)[N], const float* from, int columns) {
-  const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4, column = lane % 4 * 2;
+  const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4,
+                 column = lane % 4 * 2;
 #pragma unroll
-  for (int i = 0; i < N; i++) d[i] = from[(row + (i % 4 / 2) * 8) * columns + i / 4 * 8 + column + i % 2];
+  for (int i = 0; i < N; i++)
+    d[i] = from[(row + (i % 4 / 2) * 8) * columns + i / 4 * 8 + column + i % 2];
 }
 
-// `rows` rows from `row` on of the first tensor: as they lie in shared memory to `dump`, and by TMA to the second
-// tensor.
+// `rows` rows from `row` on of the first tensor: as they lie in shared memory to `dump`, and by TMA
+// to the second tensor.
 template <int kHeadDim>
 __global__ void __launch_bounds__(128) copy_kernel(const __grid_constant__ PieceWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -70,7 +74,8 @@ __global__ void __launch_bounds__(128) copy_kernel(const __grid_constant__ Piece
   if (threadIdx.x == 0) {
     mbarrier_arrive_expect(base, work.rows * kHeadDim * 2);
     for (int s = 0; s < slabs; s++)
-      tma_load(tile + s * work.rows * kRowBytes, &work.first, base, s * kSlabColumns, work.row, 0, 0);
+      tma_load(tile + s * work.rows * kRowBytes, &work.first, base, s * kSlabColumns, work.row, 0,
+               0);
   }
   mbarrier_wait(base, 0, watch_of(work), kPieceFull);
   for (int i = threadIdx.x; i < work.rows * kHeadDim; i += blockDim.x) {
@@ -138,7 +143,8 @@ __global__ void __launch_bounds__(128) values_kernel(const __grid_constant__ Pie
 
 constexpr int kSoftmaxColumns = 128;
 
-// Weights and LSE of one step, all in one go: scores [64, kSoftmaxColumns] in, of which each row sees `keys`.
+// Weights and LSE of one step, all in one go: scores [64, kSoftmaxColumns] in, of which each row
+// sees `keys`.
 __global__ void __launch_bounds__(128) softmax_kernel(const __grid_constant__ PieceWork work) {
   constexpr int kHalf = kSoftmaxColumns / 2;  // two steps, so that the decay counts
   float scores[kHalf / 2], earlier[kHalf / 2], decay[2], factor[2], lse[2];
@@ -203,7 +209,8 @@ void dispatch_piece(const Tensor& like, int64_t head_dim, F&& f) {
 
 // The dump in the order of shared memory, and a tensor like x that holds the tile's rows and zeros.
 kiln::Tensors<2> piece_copy(const Tensor& x, int64_t row, int64_t rows) {
-  KILN_CHECK(rows > 0 && rows <= 128 && rows % 8 == 0, "rows must be a multiple of 8 up to 128, not ", rows);
+  KILN_CHECK(rows > 0 && rows <= 128 && rows % 8 == 0,
+             "rows must be a multiple of 8 up to 128, not ", rows);
   Tensor dump = kiln::empty({rows * x.size(3)}, x.dtype(), x.device());
   Tensor out = kiln::zeros(x.sizes(), x.dtype(), x.device());
   PieceWork work{};
@@ -222,7 +229,9 @@ Tensor piece_scores(const Tensor& q, const Tensor& k) {
   work.first = tensor_map(q, "q", kRowsPerWarpgroup);
   work.second = tensor_map(k, "k", keys_a_step(q.size(3)));
   work.result = result.data<float>();
-  dispatch_piece(q, q.size(3), [&](auto t, auto d) { launch_piece(scores_kernel<decltype(t), d.value>, work, q); });
+  dispatch_piece(q, q.size(3), [&](auto t, auto d) {
+    launch_piece(scores_kernel<decltype(t), d.value>, work, q);
+  });
   return result;
 }
 
@@ -232,7 +241,9 @@ Tensor piece_values(const Tensor& weights, const Tensor& v) {
   work.first = tensor_map(v, "v", keys_a_step(v.size(3)));
   work.weights = weights.data<const float>();
   work.result = result.data<float>();
-  dispatch_piece(v, v.size(3), [&](auto t, auto d) { launch_piece(values_kernel<decltype(t), d.value>, work, v); });
+  dispatch_piece(v, v.size(3), [&](auto t, auto d) {
+    launch_piece(values_kernel<decltype(t), d.value>, work, v);
+  });
   return result;
 }
 
@@ -254,8 +265,9 @@ Tensor piece_way_out(const Tensor& accumulators, const Tensor& like, int64_t row
   work.first = tensor_map(out, "the output", kRowsPerWarpgroup);
   work.weights = accumulators.data<const float>();
   work.row = static_cast<int>(row);
-  dispatch_piece(like, like.size(3),
-                 [&](auto t, auto d) { launch_piece(way_out_kernel<decltype(t), d.value>, work, like); });
+  dispatch_piece(like, like.size(3), [&](auto t, auto d) {
+    launch_piece(way_out_kernel<decltype(t), d.value>, work, like);
+  });
   return out;
 }
 

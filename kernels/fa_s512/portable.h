@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the kernel where there is no wgmma and no TMA? One block a tile of Q: cp.async brings K and V, each warp has
-// its rows to itself, products by mma.sync. K of the next step arrives under the softmax and P V, V of a step under Q
-// K^T.
+// What is the kernel where there is no wgmma and no TMA? One block a tile of Q: cp.async brings K
+// and V, each warp has its rows to itself, products by mma.sync. K of the next step arrives under
+// the softmax and P V, V of a step under Q K^T.
 #pragma once
 
 #include <kiln/op.h>
@@ -20,15 +20,16 @@ __device__ __forceinline__ int thread_now() {
   return thread;
 }
 
-// Where 16 bytes of a tile lie: rows of kHeadDim elements, the eight chunks of each 128 bytes permuted by the row, so
-// that the eight rows of an ldmatrix are in eight different banks.
+// Where 16 bytes of a tile lie: rows of kHeadDim elements, the eight chunks of each 128 bytes
+// permuted by the row, so that the eight rows of an ldmatrix are in eight different banks.
 template <int kHeadDim>
 __device__ __forceinline__ uint32_t chunk_at(uint32_t tile, int row, int chunk) {
   return tile + row * (kHeadDim * 2) + ((chunk ^ (row & 7)) << 4);
 }
 
-// Where a lane's row of an ldmatrix of four lies: row lane % 16, column block lane / 16, of the 16 x 16 block at the
-// tile's start. The block `down` and `along` (in 16 rows and columns) is an exclusive or and an addition away.
+// Where a lane's row of an ldmatrix of four lies: row lane % 16, column block lane / 16, of the 16
+// x 16 block at the tile's start. The block `down` and `along` (in 16 rows and columns) is an
+// exclusive or and an addition away.
 template <int kHeadDim>
 __device__ __forceinline__ uint32_t lane_at(uint32_t tile) {
   const int lane = threadIdx.x % 32;
@@ -39,30 +40,32 @@ __device__ __forceinline__ uint32_t block_at(uint32_t lane_at, int down, int alo
   return (lane_at ^ (along % 4 << 5)) + (along / 4 * 128 + down * 16 * kHeadDim * 2);
 }
 
-// Which rows of which head are this block's. The blocks of a head are neighbours, so its K and V are in L2; the longest
-// tile of a head first.
+// Which rows of which head are this block's. The blocks of a head are neighbours, so its K and V
+// are in L2; the longest tile of a head first.
 template <class S, bool kCausal>
 struct Place {
   int batch, head, first_query;
 
   static __device__ __forceinline__ Place now(const PortableWork& work) {
     const uint32_t head_of_all = work.tiles_per_head.quotient(blockIdx.x);
-    const uint32_t in_head = blockIdx.x - head_of_all * work.tiles_per_head.d, batch = work.heads.quotient(head_of_all);
+    const uint32_t in_head = blockIdx.x - head_of_all * work.tiles_per_head.d,
+                   batch = work.heads.quotient(head_of_all);
     const uint32_t tile = kCausal ? work.tiles_per_head.d - 1 - in_head : in_head;
     return {static_cast<int>(batch), static_cast<int>(head_of_all - batch * work.heads.d),
             static_cast<int>(tile * S::kBlockM)};
   }
 };
 
-// kRows rows from `first` of one head; rows at or beyond `limit` become zeros. The same for all threads is the tile's
-// place in memory, 64 bits wide; what a thread adds to it is 32.
+// kRows rows from `first` of one head; rows at or beyond `limit` become zeros. The same for all
+// threads is the tile's place in memory, 64 bits wide; what a thread adds to it is 32.
 template <int kRows, int kHeadDim, int kThreads, bool kWhole = false>
-__device__ __forceinline__ void copy_tile(uint32_t tile, const PortableTensor& from, int64_t at, int first, int limit,
-                                          bool there = true) {
+__device__ __forceinline__ void copy_tile(uint32_t tile, const PortableTensor& from, int64_t at,
+                                          int first, int limit, bool there = true) {
   constexpr int kChunks = kHeadDim / 8, kRowsAtOnce = kThreads / kChunks;
   static_assert(kRows % kRowsAtOnce == 0 && kRowsAtOnce % 8 == 0);
   const int thread = thread_now(), chunk = thread % kChunks, row = thread / kChunks;
-  const uint32_t to = chunk_at<kHeadDim>(tile, row, chunk), row_bytes = static_cast<uint32_t>(from.row_stride) * 2;
+  const uint32_t to = chunk_at<kHeadDim>(tile, row, chunk),
+                 row_bytes = static_cast<uint32_t>(from.row_stride) * 2;
   const char* start = static_cast<const char*>(from.data) + (at + first * from.row_stride) * 2;
   uint32_t offset = row * row_bytes + chunk * 16;
 #pragma unroll
@@ -75,7 +78,8 @@ __device__ __forceinline__ void copy_tile(uint32_t tile, const PortableTensor& f
 
 // One warp's rows of Q as A operands: kRowTiles tiles of 16 rows, one k16 step.
 template <class S>
-__device__ __forceinline__ void load_query(uint32_t (&a)[S::kRowTiles][4], uint32_t lane_at, int k) {
+__device__ __forceinline__ void load_query(uint32_t (&a)[S::kRowTiles][4], uint32_t lane_at,
+                                           int k) {
 #pragma unroll
   for (int m = 0; m < S::kRowTiles; m++) ldmatrix_x4(a[m], block_at<S::kHeadDim>(lane_at, m, k));
 }
@@ -98,19 +102,22 @@ __device__ __forceinline__ void write_portable(const PortableWork& work, uint32_
     for (int n = 0; n < kHeadDim / 8; n++) {
 #pragma unroll
       for (int r = 0; r < 2; r++)
-        asm volatile("st.shared.b32 [%0], %1;" ::"r"(chunk_at<kHeadDim>(query, row + 8 * r, n) + lane % 4 * 4),
+        asm volatile("st.shared.b32 [%0], %1;" ::"r"(chunk_at<kHeadDim>(query, row + 8 * r, n) +
+                                                     lane % 4 * 4),
                      "r"(pack<T>(out[m][n][2 * r], out[m][n][2 * r + 1]))
                      : "memory");
     }
     if (lane % 4 == 0) {
-      float* to = work.lse + (static_cast<int64_t>(batch) * work.heads.d + head) * work.queries + first_query;
+      float* to = work.lse + (static_cast<int64_t>(batch) * work.heads.d + head) * work.queries +
+                  first_query;
       if (first_query + row < work.queries) to[row] = lse[0];
       if (first_query + row + 8 < work.queries) to[row + 8] = lse[1];
     }
   }
   __syncwarp();
   constexpr int kChunks = kHeadDim / 8, kRowsAtOnce = 32 / kChunks;
-  uint16_t* to = static_cast<uint16_t*>(work.out.data) + batch * work.out.batch_stride + head * work.out.head_stride;
+  uint16_t* to = static_cast<uint16_t*>(work.out.data) + batch * work.out.batch_stride +
+                 head * work.out.head_stride;
 #pragma unroll
   for (int i = 0; i < 16 * kRowTiles / kRowsAtOnce; i++) {
     const int row = first_row + i * kRowsAtOnce + lane / kChunks, chunk = lane % kChunks;
@@ -127,7 +134,8 @@ __device__ __forceinline__ void write_portable(const PortableWork& work, uint32_
 
 template <class T, class S, bool kCausal>
 __device__ __forceinline__ void portable_forward(const PortableWork& work, uint32_t shared) {
-  constexpr int kBlockM = S::kBlockM, kBlockN = S::kBlockN, kHeadDim = S::kHeadDim, kRowTiles = S::kRowTiles;
+  constexpr int kBlockM = S::kBlockM, kBlockN = S::kBlockN, kHeadDim = S::kHeadDim,
+                kRowTiles = S::kRowTiles;
   const auto [batch, head, first_query] = Place<S, kCausal>::now(work);
   const int key_head = static_cast<int>(work.heads_per_key.quotient(head)),
             first_row = threadIdx.x / 32 * 16 * kRowTiles;
@@ -140,7 +148,8 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
   const int64_t key_at = batch * work.key.batch_stride + key_head * work.key.head_stride;
   const int64_t value_at = batch * work.value.batch_stride + key_head * work.value.head_stride;
   copy_tile<kBlockM, kHeadDim, S::kThreads>(
-      query, work.query, batch * work.query.batch_stride + head * work.query.head_stride, first_query, work.queries);
+      query, work.query, batch * work.query.batch_stride + head * work.query.head_stride,
+      first_query, work.queries);
   copy_tile<kBlockN, kHeadDim, S::kThreads>(key, work.key, key_at, step * kBlockN, work.keys);
   copy_commit();
 
@@ -160,8 +169,9 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
     for (int k = 0; k < kHeadDim / 16; k++) load_query<S>(held[k], query_lane, k);
   }
 
-  // K of the next step, once nobody reads this one's; whole, since the last rows came first. Ahead of the softmax
-  // without a branch: at step 0 nothing is read and nobody looks at the zeros. ptxas needs fewer registers so.
+  // K of the next step, once nobody reads this one's; whole, since the last rows came first. Ahead
+  // of the softmax without a branch: at step 0 nothing is read and nobody looks at the zeros. ptxas
+  // needs fewer registers so.
   constexpr NextKeys kNextKeys = S::template kNextKeys<kCausal>;
   const auto next_keys = [&](NextKeys here) {
     if (here != kNextKeys || (here == kAfterSoftmax && step == 0)) return;
@@ -176,7 +186,8 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
     asm volatile("" : "+r"(query_lane), "+r"(key_lane));
     copy_wait<0>();
     __syncthreads();  // K of this step is there, and nobody reads V of the last one
-    copy_tile<kBlockN, kHeadDim, S::kThreads>(value, work.value, value_at, step * kBlockN, work.keys);
+    copy_tile<kBlockN, kHeadDim, S::kThreads>(value, work.value, value_at, step * kBlockN,
+                                              work.keys);
     copy_commit();
 
     float scores[kRowTiles][kBlockN / 8][4] = {};
@@ -191,7 +202,8 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
         ldmatrix_x4(b, block_at<kHeadDim>(key_lane, n, k));
 #pragma unroll
         for (int m = 0; m < kRowTiles; m++) {
-          const uint32_t(&a)[4] = S::kQueryInRegisters ? held[S::kQueryInRegisters ? k : 0][m] : loaded[m];
+          const uint32_t(&a)[4] =
+              S::kQueryInRegisters ? held[S::kQueryInRegisters ? k : 0][m] : loaded[m];
           mma_16x8x16<T>(scores[m][2 * n], a, b[0], b[2]);
           mma_16x8x16<T>(scores[m][2 * n + 1], a, b[1], b[3]);
         }
@@ -217,7 +229,8 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
       softmax[m].template step<false>(row_scores, decay);
       scale_rows(reinterpret_cast<float(&)[kHeadDim / 2]>(out[m]), decay);
 #pragma unroll
-      for (int i = 0; i < kBlockN / 4; i++) weights[m][i] = pack<T>(row_scores[2 * i], row_scores[2 * i + 1]);
+      for (int i = 0; i < kBlockN / 4; i++)
+        weights[m][i] = pack<T>(row_scores[2 * i], row_scores[2 * i + 1]);
       if (m == 0) next_keys(kWithinSoftmax);
     }
     next_keys(kAfterSoftmax);
@@ -245,7 +258,8 @@ template <class T, int kHeadDim, bool kCausal>
 __global__ void __launch_bounds__(PortableShape<kHeadDim>::kThreads)
     portable_kernel(const __grid_constant__ PortableWork work) {
   extern __shared__ __align__(128) char tiles[];
-  portable_forward<T, PortableShape<kHeadDim>, kCausal>(work, static_cast<uint32_t>(__cvta_generic_to_shared(tiles)));
+  portable_forward<T, PortableShape<kHeadDim>, kCausal>(
+      work, static_cast<uint32_t>(__cvta_generic_to_shared(tiles)));
 }
 
 // -D P_CAUSAL=0 or 1 builds that case alone: who tunes one shape compiles half of the code.
@@ -254,21 +268,26 @@ __global__ void __launch_bounds__(PortableShape<kHeadDim>::kThreads)
 #endif
 
 template <class T>
-void launch_portable(PortableWork work, int64_t head_dim, bool causal, int64_t batch, cudaStream_t stream) {
+void launch_portable(PortableWork work, int64_t head_dim, bool causal, int64_t batch,
+                     cudaStream_t stream) {
   with_head_dim(head_dim, [&](auto d) {
     using S = PortableShape<d.value>;
     kiln::Launch how;
-    work.tiles_per_head = Divisor::of(static_cast<uint32_t>((work.queries + S::kBlockM - 1) / S::kBlockM));
+    work.tiles_per_head =
+        Divisor::of(static_cast<uint32_t>((work.queries + S::kBlockM - 1) / S::kBlockM));
     how.grid = batch * work.heads.d * work.tiles_per_head.d;
     how.block = S::kThreads;
     how.shared_bytes = S::kSharedBytes;
     how.stream = stream;
-    kiln::dispatch_value<P_CAUSAL>(causal,
-                                   [&](auto c) { kiln::launch(portable_kernel<T, d.value, c.value != 0>, how, work); });
+    kiln::dispatch_value<P_CAUSAL>(causal, [&](auto c) {
+      kiln::launch(portable_kernel<T, d.value, c.value != 0>, how, work);
+    });
   });
 }
 
-void portable_bf16(const PortableWork& work, int64_t head_dim, bool causal, int64_t batch, cudaStream_t stream);
-void portable_f16(const PortableWork& work, int64_t head_dim, bool causal, int64_t batch, cudaStream_t stream);
+void portable_bf16(const PortableWork& work, int64_t head_dim, bool causal, int64_t batch,
+                   cudaStream_t stream);
+void portable_f16(const PortableWork& work, int64_t head_dim, bool causal, int64_t batch,
+                  cudaStream_t stream);
 
 }  // namespace fa

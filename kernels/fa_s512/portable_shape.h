@@ -6,9 +6,10 @@
 
 #include "divisor.h"
 
-// The defines: P_BLOCK_M rows of Q a block works on, P_BLOCK_N rows of K and V a step takes, P_WARPS warps that share
-// the rows of Q, P_Q_IN_REGISTERS 1 to read Q from shared memory once and keep it, P_NEXT_KEYS 0, 1 or 2: where
-// the copy of the next keys begins. Each may be left to the head dim.
+// The defines: P_BLOCK_M rows of Q a block works on, P_BLOCK_N rows of K and V a step takes,
+// P_WARPS warps that share the rows of Q, P_Q_IN_REGISTERS 1 to read Q from shared memory once and
+// keep it, P_NEXT_KEYS 0, 1 or 2: where the copy of the next keys begins. Each may be left to the
+// head dim.
 namespace fa {
 
 enum NextKeys { kBeforeSoftmax, kWithinSoftmax, kAfterSoftmax };
@@ -55,10 +56,12 @@ struct PortableShape {
   static constexpr int kSharedBytes = kValueAt + kKeyBytes;
 
   static_assert(kHeadDim == 64 || kHeadDim == 128, "the head dim must be 64 or 128");
-  static_assert(kBlockM % (16 * kWarps) == 0 && kRowTiles >= 1, "P_BLOCK_M must be a multiple of 16 rows a warp");
+  static_assert(kBlockM % (16 * kWarps) == 0 && kRowTiles >= 1,
+                "P_BLOCK_M must be a multiple of 16 rows a warp");
   static_assert(kBlockN % 16 == 0 && kBlockN >= 16, "P_BLOCK_N must be a multiple of 16");
-  static_assert(kSharedBytes <= 99 * 1024,
-                "P_BLOCK_M and P_BLOCK_N need more than 99 KB of shared memory, which is all that sm_86 has");
+  static_assert(
+      kSharedBytes <= 99 * 1024,
+      "P_BLOCK_M and P_BLOCK_N need more than 99 KB of shared memory, which is all that sm_86 has");
 };
 
 // Sizes in elements. The last dimension has stride 1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large are the tiles, and where do they lie in shared memory? All of it follows from three defines and the head
-// dim.
+// How large are the tiles, and where do they lie in shared memory? All of it follows from three
+// defines and the head dim.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +9,8 @@
 #include "head_dims.h"
 #include "tma.h"
 
-// The defines: BLOCK_M rows of Q a block works on, 64 a consumer warpgroup; BLOCK_N rows of K and V a step takes;
-// STAGES tiles of K, and of V, in shared memory. Each may be left to the head dim.
+// The defines: BLOCK_M rows of Q a block works on, 64 a consumer warpgroup; BLOCK_N rows of K and V
+// a step takes; STAGES tiles of K, and of V, in shared memory. Each may be left to the head dim.
 
 namespace fa {
 
@@ -22,9 +22,10 @@ constexpr int kFewRows = BLOCK_M;
 template <int kHeadDim, bool kCausal>
 constexpr int kManyRows = BLOCK_M;
 #else
-// Rows of a tile where tiles are few, and where they are many. At head dim 64 the exponentials take as long as the
-// products, and a third warpgroup hides more of both: 1.16 instead of 1.08 of cuDNN, although at length 512 it has no
-// rows in every third tile. Not when causal (1.06 instead of 1.12).
+// Rows of a tile where tiles are few, and where they are many. At head dim 64 the exponentials take
+// as long as the products, and a third warpgroup hides more of both: 1.16 instead of 1.08 of cuDNN,
+// although at length 512 it has no rows in every third tile. Not when causal (1.06 instead
+// of 1.12).
 constexpr int kFewRows = 128;
 template <int kHeadDim, bool kCausal>
 constexpr int kManyRows = kHeadDim == 64 && !kCausal ? 192 : 128;
@@ -52,17 +53,19 @@ struct Shape {
 #ifdef RELEASE_EARLY
   static constexpr bool kReleaseStoredEarly = RELEASE_EARLY;
 #else
-  static constexpr bool kReleaseStoredEarly = kHeadDim == 64;  // 1.12 instead of 1.09 of cuDNN, causal
+  static constexpr bool kReleaseStoredEarly =
+      kHeadDim == 64;  // 1.12 instead of 1.09 of cuDNN, causal
 #endif
   static constexpr int kQueryBuffers = 2;
   static constexpr int kConsumers = kBlockM / kRowsPerWarpgroup;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-  // The block's pool is what the launch gave it: 64 K registers over its threads, a multiple of 8 for each. A warpgroup
-  // that asks for more than the others gave back waits for ever.
+  // The block's pool is what the launch gave it: 64 K registers over its threads, a multiple of 8
+  // for each. A warpgroup that asks for more than the others gave back waits for ever.
   static constexpr int kLaunchRegisters = 65536 / kThreads / 8 * 8;
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
   static constexpr int kConsumerRegisters = kConsumers == 4 ? 112 : kConsumers == 3 ? 160 : 240;
-  static_assert(kConsumers * kConsumerRegisters + kProducerRegisters <= (1 + kConsumers) * kLaunchRegisters,
+  static_assert(kConsumers * kConsumerRegisters + kProducerRegisters <=
+                    (1 + kConsumers) * kLaunchRegisters,
                 "the warpgroups ask for more registers than the launch gives");
 
   static constexpr int kQueryBytes = kRowsPerWarpgroup * kHeadDim * 2;  // of one warpgroup
@@ -80,8 +83,10 @@ struct Shape {
                 "BLOCK_M must be 64, 128, 192 or 256");
   static_assert(kBlockN == 64 || kBlockN == 128, "BLOCK_N must be 64 or 128");
   static_assert(kStages >= 2, "STAGES must be at least 2: one tile is read while the next arrives");
-  static_assert(kSharedBytes <= 227 * 1024, "BLOCK_M, BLOCK_N and STAGES need more than 227 KB of shared memory");
-  static_assert(kQueryBytes % 1024 == 0 && kKeyBytes % 1024 == 0, "the swizzle repeats every 1024 bytes");
+  static_assert(kSharedBytes <= 227 * 1024,
+                "BLOCK_M, BLOCK_N and STAGES need more than 227 KB of shared memory");
+  static_assert(kQueryBytes % 1024 == 0 && kKeyBytes % 1024 == 0,
+                "the swizzle repeats every 1024 bytes");
 };
 
 // Which kernel a launch takes.
@@ -96,7 +101,8 @@ inline int keys_a_step(int64_t head_dim) {
   return n;
 }
 inline Plan plan_for(int64_t head_dim, bool causal, int64_t rows_of_all, int processors) {
-  Plan plan{head_dim, causal, rows_of_all >= int64_t{4} * kFewRows * processors, kFewRows, keys_a_step(head_dim)};
+  Plan plan{head_dim, causal, rows_of_all >= int64_t{4} * kFewRows * processors, kFewRows,
+            keys_a_step(head_dim)};
   with_head_dim(head_dim, [&](auto d) {
     if (plan.many) plan.m = causal ? kManyRows<d.value, true> : kManyRows<d.value, false>;
   });
@@ -111,10 +117,16 @@ struct Shared {
   __device__ __forceinline__ uint32_t query(unsigned buffer, unsigned consumer) const {
     return base + S::kQueryAt + (buffer * S::kConsumers + consumer) * S::kQueryBytes;
   }
-  __device__ __forceinline__ uint32_t key(unsigned stage) const { return base + S::kKeyAt + stage * S::kKeyBytes; }
-  __device__ __forceinline__ uint32_t value(unsigned stage) const { return base + S::kValueAt + stage * S::kKeyBytes; }
+  __device__ __forceinline__ uint32_t key(unsigned stage) const {
+    return base + S::kKeyAt + stage * S::kKeyBytes;
+  }
+  __device__ __forceinline__ uint32_t value(unsigned stage) const {
+    return base + S::kValueAt + stage * S::kKeyBytes;
+  }
 
-  __device__ __forceinline__ uint32_t barrier(unsigned i) const { return base + S::kBarriersAt + i * 8; }
+  __device__ __forceinline__ uint32_t barrier(unsigned i) const {
+    return base + S::kBarriersAt + i * 8;
+  }
   __device__ __forceinline__ uint32_t query_full(unsigned buffer, unsigned consumer) const {
     return barrier(buffer * S::kConsumers + consumer);
   }
@@ -122,7 +134,9 @@ struct Shared {
     return barrier((S::kQueryBuffers + buffer) * S::kConsumers + consumer);
   }
   static constexpr unsigned kFirstStage = 2 * S::kQueryBuffers * S::kConsumers;
-  __device__ __forceinline__ uint32_t key_full(unsigned stage) const { return barrier(kFirstStage + stage); }
+  __device__ __forceinline__ uint32_t key_full(unsigned stage) const {
+    return barrier(kFirstStage + stage);
+  }
   __device__ __forceinline__ uint32_t key_empty(unsigned stage) const {
     return barrier(kFirstStage + S::kStages + stage);
   }
@@ -150,8 +164,9 @@ struct Work {
 struct Tile {
   int row, head, batch;
 
-  // Neighbouring blocks share a head, so its K and V are in L2. A block whose stride is a multiple of tiles_per_head
-  // would get the same rows of every head, all long or all short when causal: hence the rotation by the head.
+  // Neighbouring blocks share a head, so its K and V are in L2. A block whose stride is a multiple
+  // of tiles_per_head would get the same rows of every head, all long or all short when causal:
+  // hence the rotation by the head.
   template <class S>
   static __device__ __forceinline__ Tile of(const Work& work, int tile) {
     const uint32_t head_of_all = work.tiles_per_head.quotient(tile), rotated = tile + head_of_all;
@@ -161,7 +176,8 @@ struct Tile {
             static_cast<int>(batch)};
   }
 
-  // Steps over K and V, at least one. Causal: row r sees keys 0 ... r, as is_causal of torch's SDPA.
+  // Steps over K and V, at least one. Causal: row r sees keys 0 ... r, as is_causal of torch's
+  // SDPA.
   template <class S, bool kCausal>
   __device__ __forceinline__ int steps(const Work& work) const {
     const int seen = kCausal ? min(work.keys, row + S::kBlockM) : work.keys;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a thread keep of the softmax of its two rows, and what does a step do to it? The online softmax: the
-// maximum so far and the sum so far, in units of 2^x so that an element costs one FFMA and one ex2.
+// What does a thread keep of the softmax of its two rows, and what does a step do to it? The online
+// softmax: the maximum so far and the sum so far, in units of 2^x so that an element costs one FFMA
+// and one ex2.
 #pragma once
 
 #include <stdint.h>
@@ -42,8 +43,8 @@ struct Softmax {
   float sum[2];  // of this thread's columns only
   float scale_log2;
 
-  // Scores become weights relative to the maximum so far; returns in `decay` what earlier weights must be multiplied
-  // by.
+  // Scores become weights relative to the maximum so far; returns in `decay` what earlier weights
+  // must be multiplied by.
   template <bool kFirst, int N>
   __device__ __forceinline__ void step(float (&scores)[N], float (&decay)[2]) {
     float now[2];
@@ -74,7 +75,8 @@ struct Softmax {
 #pragma unroll
       for (int r = 0; r < 2; r++) {
         scores[i + 2 * r] = exp2_approx(__fmaf_rn(scores[i + 2 * r], scale_log2, -offset[r]));
-        scores[i + 2 * r + 1] = exp2_approx(__fmaf_rn(scores[i + 2 * r + 1], scale_log2, -offset[r]));
+        scores[i + 2 * r + 1] =
+            exp2_approx(__fmaf_rn(scores[i + 2 * r + 1], scale_log2, -offset[r]));
         added[r] += scores[i + 2 * r] + scores[i + 2 * r + 1];
       }
     }
@@ -82,10 +84,10 @@ struct Softmax {
     for (int r = 0; r < 2; r++) sum[r] = kFirst ? added[r] : sum[r] + added[r];
   }
 
-  // Keeps the exponentials ahead of a wait for wgmma that follows. ptxas moves the wait up to right behind the maximum,
-  // since no register depends on it, and then nothing runs under the product; it does not move it over a store. A sum
-  // of exponentials is never negative, so nothing is stored. (A trap in place of the store: spills and serialised
-  // wgmma.)
+  // Keeps the exponentials ahead of a wait for wgmma that follows. ptxas moves the wait up to right
+  // behind the maximum, since no register depends on it, and then nothing runs under the product;
+  // it does not move it over a store. A sum of exponentials is never negative, so nothing is
+  // stored. (A trap in place of the store: spills and serialised wgmma.)
   __device__ __forceinline__ void finish_before_wait() const {
     asm volatile(
         "{\n"
@@ -97,7 +99,8 @@ struct Softmax {
         : "memory");
   }
 
-  // After the last step: what the output must be multiplied by, and the logarithm of the sum of exponentials.
+  // After the last step: what the output must be multiplied by, and the logarithm of the sum of
+  // exponentials.
   __device__ __forceinline__ void finish(float (&factor)[2], float (&lse)[2]) const {
     constexpr float kLn2 = 0.693147180559945309f;
 #pragma unroll
@@ -109,8 +112,8 @@ struct Softmax {
   }
 };
 
-// Scores at or beyond a row's limit become -inf. `column` is the thread's first column, `limit` counts the keys a row
-// sees.
+// Scores at or beyond a row's limit become -inf. `column` is the thread's first column, `limit`
+// counts the keys a row sees.
 template <int N>
 __device__ __forceinline__ void mask_scores(float (&scores)[N], int column, const int (&limit)[2]) {
 #pragma unroll

@@ -10,8 +10,9 @@
 namespace kiln::detail {
 namespace {
 
-// The C shim cannot add a node to torch's graph, but Python can, and a process that trains has one. `text` is the
-// address of a C string that lives as long as the process. Written to be run by each library, and by several threads.
+// The C shim cannot add a node to torch's graph, but Python can, and a process that trains has one.
+// `text` is the address of a C string that lives as long as the process. Written to be run by each
+// library, and by several threads.
 constexpr const char* kPython = R"python(
 def kiln_define_autograd():
     import ctypes, threading, torch
@@ -66,7 +67,9 @@ bool has_node() {
   return answer > 0;
 }
 
-void add_names(Text& text, const OpRecord* op) { text.add(registry().library).add("::").add(op->state->info.name); }
+void add_names(Text& text, const OpRecord* op) {
+  text.add(registry().library).add("::").add(op->state->info.name);
+}
 
 const char* text_of(const OpRecord* op) {
   char*& kept = op->state->no_backward_text;
@@ -74,12 +77,14 @@ const char* text_of(const OpRecord* op) {
   Text what, text;
   add_names(what, op);
   what.add(" has no backward");
-  add_error(
-      text, what.c_str(), "a gradient was asked for through its result",
-      "give it one with @op.backward, or keep it out of the graph: call it under torch.no_grad(), or detach() its "
-      "arguments");
+  add_error(text, what.c_str(), "a gradient was asked for through its result",
+            "give it one with @op.backward, or keep it out of the graph: call it under "
+            "torch.no_grad(), or detach() its "
+            "arguments");
   char *made = text.take(), *expected = nullptr;
-  if (__atomic_compare_exchange_n(&kept, &expected, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
+  if (__atomic_compare_exchange_n(&kept, &expected, made, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE))
+    return made;
   free(made);
   return expected;
 }
@@ -108,8 +113,11 @@ struct Marking {
 // Tensors that the op was given back are not its own to mark.
 void mark(const Marking& m, const Tensor& result, const Tensor& source) {
   if (!result.defined() || !source.defined() || !is_differentiable(result.dtype())) return;
-  const Rep *to = static_cast<const Rep*>(result.rep()), *from = static_cast<const Rep*>(source.rep());
-  if (to->memory != Rep::Memory::of_torch_made_here || !m.requires_gradient(tensor_of_torch(from->handle))) return;
+  const Rep *to = static_cast<const Rep*>(result.rep()),
+            *from = static_cast<const Rep*>(source.rep());
+  if (to->memory != Rep::Memory::of_torch_made_here ||
+      !m.requires_gradient(tensor_of_torch(from->handle)))
+    return;
   void *a = nullptr, *b = nullptr;
   if (m.new_handle(to->handle, &a) || m.new_handle(from->handle, &b)) return;
   uint64_t stack[3] = {reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(b),
@@ -132,12 +140,14 @@ void each_tensor(const OpRecord* op, const Slot* arguments, F&& f) {
 
 RequiresGradient* find_requires_gradient() {
   void* c10 = open_mapped("libc10.so");
-  return c10 ? reinterpret_cast<RequiresGradient*>(find_symbol(c10, "_ZNK3c1010TensorImpl13requires_gradEv")) : nullptr;
+  return c10 ? reinterpret_cast<RequiresGradient*>(
+                   find_symbol(c10, "_ZNK3c1010TensorImpl13requires_gradEv"))
+             : nullptr;
 }
 
 bool torch_records_gradients() {
-  static const auto ask =
-      reinterpret_cast<bool (*)()>(find_symbol(torch_library_of_shim(), "aoti_torch_grad_mode_is_enabled"));
+  static const auto ask = reinterpret_cast<bool (*)()>(
+      find_symbol(torch_library_of_shim(), "aoti_torch_grad_mode_is_enabled"));
   return ask && ask();
 }
 
@@ -148,7 +158,8 @@ void refuse_to_write(const OpRecord* op) {
     add_names(what, op);
     what.add(" cannot be differentiated");
     Text why;
-    why.addf("it writes to '%s', and one of its arguments requires a gradient", parameter_name(op, i));
+    why.addf("it writes to '%s', and one of its arguments requires a gradient",
+             parameter_name(op, i));
     add_error(text, what.c_str(), why.c_str(),
               "call it under torch.no_grad(), or detach() the arguments that require one");
     throw_text(static_cast<Text&&>(text));
@@ -160,7 +171,8 @@ void refuse_gradients(const OpRecord* op, const Slot* arguments, const Slot* res
   void* const torch = torch_library_of_shim();
   const Marking m = {
       reinterpret_cast<int (*)(void*, void**)>(find_symbol(torch, "aoti_torch_new_tensor_handle")),
-      reinterpret_cast<int (*)(const char*, const char*, uint64_t*)>(find_symbol(torch, "aoti_torch_call_dispatcher")),
+      reinterpret_cast<int (*)(const char*, const char*, uint64_t*)>(
+          find_symbol(torch, "aoti_torch_call_dispatcher")),
       find_requires_gradient(), text_of(op)};
   if (!m.new_handle || !m.call || !m.requires_gradient) return;
   each_tensor(op, arguments, [&](const Tensor& source) {

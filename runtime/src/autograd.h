@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens when a gradient is asked of an op that has no backward? It is raised when backward() gets there; torch
-// alone would warn and give none. A call that needs no gradient pays for one question per tensor.
+// What happens when a gradient is asked of an op that has no backward? It is raised when backward()
+// gets there; torch alone would warn and give none. A call that needs no gradient pays for one
+// question per tensor.
 #pragma once
 
 #include "call.h"
@@ -12,16 +13,20 @@ using RequiresGradient = bool(const void* tensor_impl);
 RequiresGradient* find_requires_gradient();  // null: this torch does not export it
 
 // A handle of the shim is an at::Tensor*, which holds nothing but a pointer to its TensorImpl.
-inline const void* tensor_of_torch(const void* handle) { return *static_cast<void* const*>(handle); }
+inline const void* tensor_of_torch(const void* handle) {
+  return *static_cast<void* const*>(handle);
+}
 
 bool torch_records_gradients();  // torch.is_grad_enabled()
 
-// Both are for calls in which an argument requires a gradient and torch records. An op with a backward is not called
-// so: its autograd function switches recording off.
+// Both are for calls in which an argument requires a gradient and torch records. An op with a
+// backward is not called so: its autograd function switches recording off.
 
-// Throws when the op writes to an argument: no error could be raised later, since such an op has no result to mark.
+// Throws when the op writes to an argument: no error could be raised later, since such an op has no
+// result to mark.
 void refuse_to_write(const OpRecord* op);
-// Marks the results that the op has made: backward() through them raises an error that names the op.
+// Marks the results that the op has made: backward() through them raises an error that names the
+// op.
 void refuse_gradients(const OpRecord* op, const Slot* arguments, const Slot* results);
 
 }  // namespace kiln::detail

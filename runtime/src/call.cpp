@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens around the author's function? The device is chosen and made current, launches are watched, and the first
-// fault is raised when the function has returned.
+// What happens around the author's function? The device is chosen and made current, launches are
+// watched, and the first fault is raised when the function has returned.
 #include "call.h"
 
 #include <stdlib.h>
@@ -47,7 +47,9 @@ const DeviceFunctions& device_functions() {
 
 [[noreturn]] void two_devices(const OpRecord* op, int first, Device a, int second, Device b) {
   Text text;
-  text.add("error: ").add(current_op_name()).add(" was called with tensors on two devices\n  why: ");
+  text.add("error: ")
+      .add(current_op_name())
+      .add(" was called with tensors on two devices\n  why: ");
   text.add(parameter_name(op, first)).add(" is on ");
   add_device(text, a);
   text.add(", ").add(parameter_name(op, second)).add(" is on ");
@@ -58,7 +60,9 @@ const DeviceFunctions& device_functions() {
 
 [[noreturn]] void cpu_tensor_beside_gpu(const OpRecord* op, int index) {
   Text text;
-  text.add("error: ").add(current_op_name()).add(" was called with a CPU tensor on a machine with a GPU\n  why: ");
+  text.add("error: ")
+      .add(current_op_name())
+      .add(" was called with a CPU tensor on a machine with a GPU\n  why: ");
   text.add(parameter_name(op, index));
   text.add(" is on cpu; its kernels run on the GPU here\n  fix: ").add(parameter_name(op, index));
   text.add(".cuda(), or set KILN_DEVICE=engine to run them on the CPU");
@@ -77,7 +81,12 @@ const char* current_op_name() {
 const char* tensor_name(const TensorRep* rep) { return static_cast<const Rep*>(rep)->name; }
 
 Call::Call(const OpRecord* op_, bool from_torch_)
-    : op(op_), backend(Backend::engine), from_torch(from_torch_), outer(t_call), first(nullptr), failed(false) {
+    : op(op_),
+      backend(Backend::engine),
+      from_torch(from_torch_),
+      outer(t_call),
+      first(nullptr),
+      failed(false) {
   t_call = this;
 }
 
@@ -123,7 +132,8 @@ void Call::place(const Slot* arguments) {
     device = {default_backend() == Backend::real ? DeviceType::cuda : DeviceType::cpu, 0};
   if (device.type == DeviceType::cpu) {
     backend = Backend::engine;
-    if (found >= 0 && wished_device() != Wish::engine && machine_has_gpu()) cpu_tensor_beside_gpu(op, found);
+    if (found >= 0 && wished_device() != Wish::engine && machine_has_gpu())
+      cpu_tensor_beside_gpu(op, found);
     return;
   }
   if (device.type != DeviceType::cuda) {
@@ -141,7 +151,8 @@ void Call::place_on(Device where, Backend how) {
   backend = how;
   if (how != Backend::real || device.type != DeviceType::cuda) return;
   int current = -1;
-  if (device_functions().count > 1 && device_functions().get(&current) == 0 && current != device.index) {
+  if (device_functions().count > 1 && device_functions().get(&current) == 0 &&
+      current != device.index) {
     const int code = device_functions().set(device.index);
     if (code) {
       Text text;
@@ -161,12 +172,15 @@ void Call::finish() {
       Text text;
       text.add("error: ").add(current_op_name()).add(" failed on the GPU\n  why: ");
       add_cuda_error(text, code);
-      text.add("\n  fix: run it under compute-sanitizer, or on the engine (KILN_DEVICE=engine), which names the line");
+      text.add(
+          "\n  fix: run it under compute-sanitizer, or on the engine (KILN_DEVICE=engine), which "
+          "names the line");
       throw_text(static_cast<Text&&>(text));
     }
   }
   if (!failed) return;
-  if (backend == Backend::real) cuda("cudaGetLastError");  // else the next call of anybody reports this one's error
+  if (backend == Backend::real)
+    cuda("cudaGetLastError");  // else the next call of anybody reports this one's error
   Text text;
   text.add(fault);
   throw_text(static_cast<Text&&>(text));

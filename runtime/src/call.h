@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the runtime know while an op runs? Which op, on which back end and device, and every tensor that it was
-// given or made: the engine checks addresses against them.
+// What does the runtime know while an op runs? Which op, on which back end and device, and every
+// tensor that it was given or made: the engine checks addresses against them.
 #pragma once
 
 #include "kiln/register.h"
@@ -15,7 +15,8 @@ struct Call;
 
 // A TensorRep with what only the runtime needs.
 struct Rep : TensorRep {
-  // A tensor that torch gave has its sizes in torch; one that the op asked torch for has them behind this struct.
+  // A tensor that torch gave has its sizes in torch; one that the op asked torch for has them
+  // behind this struct.
   enum class Memory { borrowed, of_torch, of_torch_made_here, own } memory;
   void* handle;      // torch's, or null
   void* allocation;  // what to free, when memory is own
@@ -43,7 +44,8 @@ struct Call {
   Call(const OpRecord* op, bool from_torch);
   ~Call();
   Call(const Call&) = delete;
-  // Decides device and back end from the arguments, and makes the device current. Throws when they do not fit.
+  // Decides device and back end from the arguments, and makes the device current. Throws when they
+  // do not fit.
   void place(const Slot* arguments);
   void place_on(Device where, Backend how);  // for a caller who has decided
   // Throws the first launch error; synchronises first when KILN_SYNC=1.
@@ -60,11 +62,12 @@ const char* tensor_name(const TensorRep*);
 // Where code runs that is in no op (a program, or a caller of the C ABI).
 Backend default_backend();
 
-void join_call(Rep*);                        // a tensor that was there before the current call becomes one of its own
+void join_call(Rep*);  // a tensor that was there before the current call becomes one of its own
 Rep* new_rep(Rep::Memory memory, int ndim);  // with one reference, in the list of the current call
 bool is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim);
-void set_dims(Rep*, Span<const int64_t> sizes, Span<const int64_t> strides);  // of a rep with room for them
-void set_metadata(Rep*);  // numel and contiguity from sizes and strides
+void set_dims(Rep*, Span<const int64_t> sizes,
+              Span<const int64_t> strides);  // of a rep with room for them
+void set_metadata(Rep*);                     // numel and contiguity from sizes and strides
 
 const char* parameter_name(const OpRecord*, int index);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which structs of the CUDA runtime have another layout in 12 than in 13, and how does one become the other? The
-// layouts are facts of NVIDIA's headers; tests/unit/cudart compares them with the headers of the toolkit,
-// tools/cudart-table with those of 12.
+// Which structs of the CUDA runtime have another layout in 12 than in 13, and how does one become
+// the other? The layouts are facts of NVIDIA's headers; tests/unit/cudart compares them with the
+// headers of the toolkit, tools/cudart-table with those of 12.
 #ifndef KILN_CUDART_CONVERT_H
 #define KILN_CUDART_CONVERT_H
 
@@ -46,7 +46,8 @@ struct DeviceProp13 {
 #undef DEVICE_PROP
 #undef DEVICE_PROP_ONLY_12
 #undef DEVICE_PROP_ONLY_13
-static_assert(sizeof(DeviceProp12) == 1032 && sizeof(DeviceProp13) == 1008, "sizes of cudaDeviceProp");
+static_assert(sizeof(DeviceProp12) == 1032 && sizeof(DeviceProp13) == 1008,
+              "sizes of cudaDeviceProp");
 
 // Fields that the other major does not have become 0.
 void device_prop_13_from_12(const DeviceProp12& from, DeviceProp13* to);
@@ -61,49 +62,57 @@ constexpr GrownResult kPointerAttributes{24, 88};
 constexpr GrownResult kResourceDesc{64, 144};
 constexpr GrownResult kResourceViewDesc{48, 112};
 
-// The version that code compiled with CUDA 13 headers means when it asks for a driver function without naming one.
+// The version that code compiled with CUDA 13 headers means when it asks for a driver function
+// without naming one.
 constexpr unsigned kCompiledForVersion = 13000;
 
 }  // namespace kiln::front
 
-// Stand between code with the ABI of 13 and libcudart 12: one for each CUDART_CONVERT row, named kiln_convert_<name>.
+// Stand between code with the ABI of 13 and libcudart 12: one for each CUDART_CONVERT row, named
+// kiln_convert_<name>.
 #define KILN_CONVERT extern "C" __attribute__((visibility("hidden"))) int
 KILN_CONVERT kiln_convert_cudaGetDeviceProperties(kiln::front::DeviceProp13* prop, int device);
 KILN_CONVERT kiln_convert_cudaChooseDevice(int* device, const kiln::front::DeviceProp13* prop);
 KILN_CONVERT kiln_convert_cudaPointerGetAttributes(void* attributes, const void* pointer);
 KILN_CONVERT kiln_convert_cudaGetTextureObjectResourceDesc(void* desc, unsigned long long object);
 KILN_CONVERT kiln_convert_cudaGetSurfaceObjectResourceDesc(void* desc, unsigned long long object);
-KILN_CONVERT kiln_convert_cudaGetTextureObjectResourceViewDesc(void* desc, unsigned long long object);
-KILN_CONVERT kiln_convert_cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes,
-                                               size_t count, void* attributes, size_t* attribute_indices,
-                                               size_t attribute_count, void* stream);
-KILN_CONVERT kiln_convert_cudaMemcpyBatchAsync_ptsz(void* const* to, const void* const* from, const size_t* sizes,
-                                                    size_t count, void* attributes, size_t* attribute_indices,
+KILN_CONVERT kiln_convert_cudaGetTextureObjectResourceViewDesc(void* desc,
+                                                               unsigned long long object);
+KILN_CONVERT kiln_convert_cudaMemcpyBatchAsync(void* const* to, const void* const* from,
+                                               const size_t* sizes, size_t count, void* attributes,
+                                               size_t* attribute_indices, size_t attribute_count,
+                                               void* stream);
+KILN_CONVERT kiln_convert_cudaMemcpyBatchAsync_ptsz(void* const* to, const void* const* from,
+                                                    const size_t* sizes, size_t count,
+                                                    void* attributes, size_t* attribute_indices,
                                                     size_t attribute_count, void* stream);
-KILN_CONVERT kiln_convert_cudaMemcpy3DBatchAsync(size_t count, void* operations, unsigned long long flags,
-                                                 void* stream);
-KILN_CONVERT kiln_convert_cudaMemcpy3DBatchAsync_ptsz(size_t count, void* operations, unsigned long long flags,
-                                                      void* stream);
-KILN_CONVERT kiln_convert_cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
-                                                  int* status);
-KILN_CONVERT kiln_convert_cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function, unsigned long long flags,
-                                                       int* status);
-KILN_CONVERT kiln_convert_cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+KILN_CONVERT kiln_convert_cudaMemcpy3DBatchAsync(size_t count, void* operations,
+                                                 unsigned long long flags, void* stream);
+KILN_CONVERT kiln_convert_cudaMemcpy3DBatchAsync_ptsz(size_t count, void* operations,
+                                                      unsigned long long flags, void* stream);
+KILN_CONVERT kiln_convert_cudaGetDriverEntryPoint(const char* symbol, void** function,
+                                                  unsigned long long flags, int* status);
+KILN_CONVERT kiln_convert_cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function,
+                                                       unsigned long long flags, int* status);
+KILN_CONVERT kiln_convert_cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
+                                                           unsigned version,
                                                            unsigned long long flags, int* status);
-KILN_CONVERT kiln_convert_cudaGetDriverEntryPointByVersion_ptsz(const char* symbol, void** function, unsigned version,
-                                                                unsigned long long flags, int* status);
+KILN_CONVERT kiln_convert_cudaGetDriverEntryPointByVersion_ptsz(const char* symbol, void** function,
+                                                                unsigned version,
+                                                                unsigned long long flags,
+                                                                int* status);
 #undef KILN_CONVERT
 
-// Answer a call that no back end can take, for the CUDART_RETURNS rows: programs print cudaGetErrorString(code) just
-// then.
+// Answer a call that no back end can take, for the CUDART_RETURNS rows: programs print
+// cudaGetErrorString(code) just then.
 struct KilnChannelFormatDesc {
   int x, y, z, w, kind;
 };
 extern "C" {
 __attribute__((visibility("hidden"))) const char* kiln_refuse_cudaGetErrorName(int error);
 __attribute__((visibility("hidden"))) const char* kiln_refuse_cudaGetErrorString(int error);
-__attribute__((visibility("hidden"))) KilnChannelFormatDesc kiln_refuse_cudaCreateChannelDesc(int x, int y, int z,
-                                                                                              int w, int kind);
+__attribute__((visibility("hidden"))) KilnChannelFormatDesc kiln_refuse_cudaCreateChannelDesc(
+    int x, int y, int z, int w, int kind);
 }
 
 #endif

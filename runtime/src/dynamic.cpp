@@ -90,7 +90,8 @@ int look_at(dl_phdr_info* object, size_t, void* context) {
     const ElfW(Phdr)& part = object->dlpi_phdr[i];
     if (part.p_type != PT_NOTE) continue;
     const auto* note = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
-    if (const Sibling* sibling = read_note(note, part.p_memsz)) found->siblings[found->count++] = *sibling;
+    if (const Sibling* sibling = read_note(note, part.p_memsz))
+      found->siblings[found->count++] = *sibling;
   }
   return 0;
 }
@@ -105,14 +106,14 @@ int find_siblings(Sibling* siblings, int most) {
 
 }  // namespace kiln::detail
 
-// The mark by which op libraries know each other in a process: asking the loader for a symbol of each of a hundred
-// libraries would cost a millisecond at every load.
+// The mark by which op libraries know each other in a process: asking the loader for a symbol of
+// each of a hundred libraries would cost a millisecond at every load.
 extern "C" {
 extern const KilnLibrary* kiln_library(void);
 extern int kiln_unregister_torch(void);
 __attribute__((visibility("hidden"))) extern const kiln::detail::Sibling kiln_this_library;
-__attribute__((used))
-const kiln::detail::Sibling kiln_this_library = {KILN_ABI_VERSION, kiln_library, kiln_unregister_torch};
+__attribute__((used)) const kiln::detail::Sibling kiln_this_library = {
+    KILN_ABI_VERSION, kiln_library, kiln_unregister_torch};
 }
 __asm__(
     ".pushsection .note.kiln,\"a\",%note\n"

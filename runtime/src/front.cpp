@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in an object; this file
-// and cudart_trampoline.S define them, hidden, and choose a back end for each call: the real libcudart, or the engine.
+// Where does a launch go, and a call of the CUDA runtime? nvcc leaves the runtime's names open in
+// an object; this file and cudart_trampoline.S define them, hidden, and choose a back end for each
+// call: the real libcudart, or the engine.
 //
-// The kernel handles that nvcc's stubs cache are ours (Function in images.h), so both back ends can serve one library.
-// Registration with a back end waits for the first use: nothing touches the driver while a library loads.
+// The kernel handles that nvcc's stubs cache are ours (Function in images.h), so both back ends can
+// serve one library. Registration with a back end waits for the first use: nothing touches the
+// driver while a library loads.
 #include "front.h"
 
 #include <pthread.h>
@@ -36,8 +38,8 @@ Backend current_backend() {
 
 // ---- Faults
 
-// In an op the fault is raised when the op returns. A program has nobody who reads the text: it goes to the terminal,
-// and the code to the program.
+// In an op the fault is raised when the op returns. A program has nobody who reads the text: it
+// goes to the terminal, and the code to the program.
 void note_fault(const char* text) {
   if (Call* call = current_call()) {
     if (!call->failed) snprintf(call->fault, sizeof call->fault, "%s", text);
@@ -66,36 +68,41 @@ struct LaunchDim {
 };
 static_assert(sizeof(LaunchDim) == 12, "passed as dim3 is");
 
-int launch_real(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
-                bool per_thread) {
+int launch_real(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared,
+                void* stream, bool per_thread) {
   using Function = int (*)(const void*, LaunchDim, LaunchDim, void**, size_t, void*);
   static const Function plain = reinterpret_cast<Function>(real_function("cudaLaunchKernel"));
   if (!per_thread) return plain(host, grid, block, arguments, shared, stream);
-  return reinterpret_cast<Function>(real_function("cudaLaunchKernel_ptsz"))(host, grid, block, arguments, shared,
-                                                                            stream);
+  return reinterpret_cast<Function>(real_function("cudaLaunchKernel_ptsz"))(
+      host, grid, block, arguments, shared, stream);
 }
 
-// The launch of nvcc's own stub: libcudart's handle is asked for once, which saves it the search by the host's address.
-int launch_real_stub(Function* f, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
-                     bool per_thread) {
+// The launch of nvcc's own stub: libcudart's handle is asked for once, which saves it the search by
+// the host's address.
+int launch_real_stub(Function* f, LaunchDim grid, LaunchDim block, void** arguments, size_t shared,
+                     void* stream, bool per_thread) {
   using Launcher = int (*)(void*, LaunchDim, LaunchDim, void**, size_t, void*);
   using Finder = int (*)(void**, const void*);
   static const Launcher plain = reinterpret_cast<Launcher>(real_symbol("__cudaLaunchKernel"));
-  static const Launcher in_thread = reinterpret_cast<Launcher>(real_symbol("__cudaLaunchKernel_ptsz"));
+  static const Launcher in_thread =
+      reinterpret_cast<Launcher>(real_symbol("__cudaLaunchKernel_ptsz"));
   const Launcher launcher = per_thread ? in_thread : plain;
   void* kernel = __atomic_load_n(&f->real_kernel, __ATOMIC_ACQUIRE);
   if (!kernel && launcher) {
     static const Finder find = reinterpret_cast<Finder>(real_symbol("__cudaGetKernel"));
-    if (find && find(&kernel, f->host) == kSuccess) __atomic_store_n(&f->real_kernel, kernel, __ATOMIC_RELEASE);
+    if (find && find(&kernel, f->host) == kSuccess)
+      __atomic_store_n(&f->real_kernel, kernel, __ATOMIC_RELEASE);
   }
-  if (!kernel || !launcher) return launch_real(f->host, grid, block, arguments, shared, stream, per_thread);
+  if (!kernel || !launcher)
+    return launch_real(f->host, grid, block, arguments, shared, stream, per_thread);
   return launcher(kernel, grid, block, arguments, shared, stream);
 }
 
 // The bytes from the first to the last element that the strides reach.
 KilnRegion region_of(const Rep* rep) {
   if (rep->region)
-    return {rep->region, rep->region_bytes, *rep->name ? rep->name : "a tensor made by the op", rep->writable};
+    return {rep->region, rep->region_bytes, *rep->name ? rep->name : "a tensor made by the op",
+            rep->writable};
   int64_t span = rep->numel ? 1 : 0;
   for (int d = 0; d < rep->ndim && span; d++) span += (rep->sizes[d] - 1) * rep->strides[d];
   return {rep->data, static_cast<uint64_t>(span * element_bytes(rep->dtype)),
@@ -114,14 +121,16 @@ void tell_of_ops() {
 int launch_engine(KilnEngineLaunch& launch) {
   Call* call = current_call();
   if (call) tell_of_ops();
-  if (call && call->failed) return kSuccess;  // as after a fault on a GPU: nothing more runs, the first fault is told
+  if (call && call->failed)
+    return kSuccess;  // as after a fault on a GPU: nothing more runs, the first fault is told
   uint32_t count = 0;
   for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) count++;
   KilnRegion few[16];
   auto* regions = count <= 16 ? few : static_cast<KilnRegion*>(malloc(count * sizeof(KilnRegion)));
   if (!regions) throw std::bad_alloc();
   uint32_t i = 0;
-  for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) regions[i++] = region_of(rep);
+  for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next)
+    regions[i++] = region_of(rep);
   launch.struct_bytes = sizeof launch;
   launch.regions = regions;
   launch.region_count = count;
@@ -137,24 +146,29 @@ int launch_engine(KilnEngineLaunch& launch) {
 void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t shared, int code) {
   Text text;
   text.add("error: cannot launch ").add(kernel_name(host));
-  text.addf("<<<(%u, %u, %u), (%u, %u, %u), %zu>>>\n  why: ", grid.x, grid.y, grid.z, block.x, block.y, block.z,
-            shared);
+  text.addf("<<<(%u, %u, %u), (%u, %u, %u), %zu>>>\n  why: ", grid.x, grid.y, grid.z, block.x,
+            block.y, block.z, shared);
   add_cuda_error(text, code);
   if (code == kErrorInvalidConfiguration)
-    text.add("\n  fix: at most 1024 threads a block, 2^31 - 1 x 65535 x 65535 blocks, none of them 0");
-  if (code == 209) text.add("\n  fix: this library has neither SASS nor PTX for this GPU: kiln build --arch native");
-  if (shared > kPlainSharedBytes) text.add("\n  fix: kiln::launch raises the limit of shared memory; <<<>>> does not");
+    text.add(
+        "\n  fix: at most 1024 threads a block, 2^31 - 1 x 65535 x 65535 blocks, none of them 0");
+  if (code == 209)
+    text.add(
+        "\n  fix: this library has neither SASS nor PTX for this GPU: kiln build --arch native");
+  if (shared > kPlainSharedBytes)
+    text.add("\n  fix: kiln::launch raises the limit of shared memory; <<<>>> does not");
   if (current_call()) note_fault(text.c_str());
 }
 
 // `stub` is the record of the kernel when its stub launches it; else null.
-int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream,
-                 bool per_thread, Function* stub = nullptr) {
+int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared,
+                 void* stream, bool per_thread, Function* stub = nullptr) {
   const Backend backend = current_backend();
   make_ready(backend);
   if (backend == Backend::real) {
-    const int code = stub ? launch_real_stub(stub, grid, block, arguments, shared, stream, per_thread)
-                          : launch_real(host, grid, block, arguments, shared, stream, per_thread);
+    const int code =
+        stub ? launch_real_stub(stub, grid, block, arguments, shared, stream, per_thread)
+             : launch_real(host, grid, block, arguments, shared, stream, per_thread);
     if (code) note_launch_error(host, grid, block, shared, code);
     return code;
   }
@@ -189,13 +203,14 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 constexpr int kAttributeCooperative = 2, kAttributeCluster = 4, kAttributeProgrammatic = 6;
 
-int launch_extended(const LaunchConfig* config, const void* host, void** arguments, bool per_thread) {
+int launch_extended(const LaunchConfig* config, const void* host, void** arguments,
+                    bool per_thread) {
   const Backend backend = current_backend();
   make_ready(backend);
   if (backend == Backend::real) {
     using Function = int (*)(const LaunchConfig*, const void*, void**);
-    return reinterpret_cast<Function>(real_function(per_thread ? "cudaLaunchKernelExC_ptsz" : "cudaLaunchKernelExC"))(
-        config, host, arguments);
+    return reinterpret_cast<Function>(real_function(
+        per_thread ? "cudaLaunchKernelExC_ptsz" : "cudaLaunchKernelExC"))(config, host, arguments);
   }
   KilnEngineLaunch launch = {};
   launch.host_function = host;
@@ -212,8 +227,8 @@ int launch_extended(const LaunchConfig* config, const void* host, void** argumen
   return launch_engine(launch);
 }
 
-// A stub of nvcc's is noexcept in effect: it drops what a launch returns, and no exception may pass a program's own C
-// frames. In an op it may.
+// A stub of nvcc's is noexcept in effect: it drops what a launch returns, and no exception may pass
+// a program's own C frames. In an op it may.
 template <class F>
 int contained(F&& f) {
   if (current_call()) return f();
@@ -231,7 +246,8 @@ thread_local int t_refused_code = kErrorNotSupported;
 
 int refuse() { return t_refused_code; }
 
-// What a refused call jumps to: a few functions return no cudaError_t and have an answer of their own.
+// What a refused call jumps to: a few functions return no cudaError_t and have an answer of their
+// own.
 void* refusal(const KilnFrontEntry* entry, int code) {
   t_refused_code = code;
   return entry->when_refused ? entry->when_refused : reinterpret_cast<void*>(&refuse);
@@ -248,8 +264,10 @@ void* refused(const KilnFrontEntry* entry, const char* why) {
 
 void* target_of_engine(KilnFrontEntry* entry) {
   if (entry->rule == KILN_FRONT_REFUSE) return refused(entry, entry->why);
-  void* function = entry->name_on_13 ? find_engine(nullptr)->runtime_function(entry->name_on_13) : nullptr;
-  if (!function) return refused(entry, "kiln's engine, which runs kernels on the CPU, does not have it");
+  void* function =
+      entry->name_on_13 ? find_engine(nullptr)->runtime_function(entry->name_on_13) : nullptr;
+  if (!function)
+    return refused(entry, "kiln's engine, which runs kernels on the CPU, does not have it");
   __atomic_store_n(&entry->target[1], function, __ATOMIC_RELEASE);
   return function;
 }
@@ -267,15 +285,16 @@ void* target_of_real(KilnFrontEntry* entry) {
     if (major >= 13 && entry->rule == KILN_FRONT_ONLY_12)
       why.add("CUDA 13 removed it, and the CUDA runtime in this process is of version 13");
     else
-      why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u", major,
-               entry->since / 1000, entry->since % 1000 / 10);
+      why.addf("the CUDA runtime in this process is of version %d; the function came with %u.%u",
+               major, entry->since / 1000, entry->since % 1000 / 10);
     return refused(entry, why.c_str());
   }
   if (major == 12 && entry->rule == KILN_FRONT_CONVERT) {
     __atomic_store_n(&entry->real_on_12, function, __ATOMIC_RELAXED);
     function = entry->convert_on_12;
   }
-  // After real_on_12: a thread that finds this target jumps to the conversion, which reads the other.
+  // After real_on_12: a thread that finds this target jumps to the conversion, which reads the
+  // other.
   __atomic_store_n(&entry->target[0], function, __ATOMIC_RELEASE);
   return function;
 }
@@ -287,8 +306,9 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
   make_ready(backend);
   if (how.shared_bytes > kPlainSharedBytes) {
     constexpr int kMaxDynamicShared = 8;  // cudaFuncAttributeMaxDynamicSharedMemorySize
-    void* function = backend == Backend::real ? real_function("cudaFuncSetAttribute")
-                                              : find_engine(nullptr)->runtime_function("cudaFuncSetAttribute");
+    void* function = backend == Backend::real
+                         ? real_function("cudaFuncSetAttribute")
+                         : find_engine(nullptr)->runtime_function("cudaFuncSetAttribute");
     const int code = function ? reinterpret_cast<int (*)(const void*, int, int)>(function)(
                                     kernel, kMaxDynamicShared, static_cast<int>(how.shared_bytes))
                               : kErrorNotSupported;
@@ -298,13 +318,15 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
       Text text;
       text.add("error: cannot launch ").add(kernel_name(kernel));
       text.addf(
-          "\n  why: %lld bytes of shared memory a block are more than this device allows\n  fix: a smaller tile, or "
+          "\n  why: %lld bytes of shared memory a block are more than this device allows\n  fix: a "
+          "smaller tile, or "
           "fewer stages",
           static_cast<long long>(how.shared_bytes));
       throw_text(static_cast<Text&&>(text));
     }
   }
-  const LaunchDim grid{how.grid.x, how.grid.y, how.grid.z}, block{how.block.x, how.block.y, how.block.z};
+  const LaunchDim grid{how.grid.x, how.grid.y, how.grid.z},
+      block{how.block.x, how.block.y, how.block.z};
   const size_t shared = static_cast<size_t>(how.shared_bytes);
   LaunchAttribute attributes[3] = {};
   unsigned count = 0;
@@ -377,7 +399,8 @@ void* kiln_front_target(KilnFrontEntry* entry) {
   const auto find = [&]() -> void* {
     make_ready(backend);
     if (backend == Backend::engine && current_call()) tell_of_ops();
-    if (void* known = __atomic_load_n(&entry->target[static_cast<int>(backend)], __ATOMIC_ACQUIRE)) return known;
+    if (void* known = __atomic_load_n(&entry->target[static_cast<int>(backend)], __ATOMIC_ACQUIRE))
+      return known;
     return backend == Backend::real ? target_of_real(entry) : target_of_engine(entry);
   };
   if (current_call()) return find();
@@ -389,7 +412,8 @@ void* kiln_front_target(KilnFrontEntry* entry) {
   }
 }
 
-// Code that reads a managed variable on the host calls this first: the variable's memory must be there.
+// Code that reads a managed variable on the host calls this first: the variable's memory must be
+// there.
 char __cudaInitModule(void** handle) {
   return static_cast<char>(contained([&] {
     const Backend backend = current_backend();
@@ -404,8 +428,10 @@ char __cudaInitModule(void** handle) {
 unsigned __cudaPushCallConfiguration(LaunchDim grid, LaunchDim block, size_t shared, void* stream) {
   if (t_depth == kMostConfigurations) {
     note_fault(
-        "error: a kernel was not launched\n  why: 16 launches of this thread were begun and not made: an argument of "
-        "each threw an exception, or launches another kernel\n  fix: evaluate the arguments before <<<>>>");
+        "error: a kernel was not launched\n  why: 16 launches of this thread were begun and not "
+        "made: an argument of "
+        "each threw an exception, or launches another kernel\n  fix: evaluate the arguments before "
+        "<<<>>>");
     return 1;  // the stub is then not called
   }
   t_configurations[t_depth++] = {grid, block, shared, stream};
@@ -432,15 +458,18 @@ int cudaGetKernel(const void** kernel, const void* host) {
     const Backend backend = current_backend();
     make_ready(backend);
     if (backend == Backend::real)
-      return reinterpret_cast<int (*)(const void**, const void*)>(real_function("cudaGetKernel"))(kernel, host);
+      return reinterpret_cast<int (*)(const void**, const void*)>(real_function("cudaGetKernel"))(
+          kernel, host);
     *kernel = host;
     return kSuccess;
   });
 }
 
-#define LAUNCH(name, per_thread)                                                                               \
-  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) { \
-    return contained([&] { return launch_plain(host, grid, block, arguments, shared, stream, per_thread); });  \
+#define LAUNCH(name, per_thread)                                                                 \
+  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared,   \
+           void* stream) {                                                                       \
+    return contained(                                                                            \
+        [&] { return launch_plain(host, grid, block, arguments, shared, stream, per_thread); }); \
   }
 LAUNCH(cudaLaunchKernel, false)
 LAUNCH(cudaLaunchKernel_ptsz, true)
@@ -453,22 +482,26 @@ int cudaLaunchKernelExC_ptsz(const LaunchConfig* config, const void* host, void*
   return contained([&] { return launch_extended(config, host, arguments, true); });
 }
 
-#define LAUNCH_STUB(name, per_thread)                                                                               \
-  int name(Function* f, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) {           \
-    if (!f) return kErrorInvalidDeviceFunction;                                                                     \
-    return contained([&] { return launch_plain(f->host, grid, block, arguments, shared, stream, per_thread, f); }); \
+#define LAUNCH_STUB(name, per_thread)                                                      \
+  int name(Function* f, LaunchDim grid, LaunchDim block, void** arguments, size_t shared,  \
+           void* stream) {                                                                 \
+    if (!f) return kErrorInvalidDeviceFunction;                                            \
+    return contained([&] {                                                                 \
+      return launch_plain(f->host, grid, block, arguments, shared, stream, per_thread, f); \
+    });                                                                                    \
   }
 LAUNCH_STUB(__cudaLaunchKernel, false)
 LAUNCH_STUB(__cudaLaunchKernel_ptsz, true)
 #undef LAUNCH_STUB
 
-#define LAUNCH_COOPERATIVE(name, per_thread)                                                                   \
-  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, void* stream) { \
-    LaunchAttribute cooperative = {};                                                                          \
-    cooperative.id = kAttributeCooperative;                                                                    \
-    cooperative.flag = 1;                                                                                      \
-    const LaunchConfig config{grid, block, shared, stream, &cooperative, 1};                                   \
-    return contained([&] { return launch_extended(&config, host, arguments, per_thread); });                   \
+#define LAUNCH_COOPERATIVE(name, per_thread)                                                   \
+  int name(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared, \
+           void* stream) {                                                                     \
+    LaunchAttribute cooperative = {};                                                          \
+    cooperative.id = kAttributeCooperative;                                                    \
+    cooperative.flag = 1;                                                                      \
+    const LaunchConfig config{grid, block, shared, stream, &cooperative, 1};                   \
+    return contained([&] { return launch_extended(&config, host, arguments, per_thread); });   \
   }
 LAUNCH_COOPERATIVE(cudaLaunchCooperativeKernel, false)
 LAUNCH_COOPERATIVE(cudaLaunchCooperativeKernel_ptsz, true)

@@ -20,11 +20,12 @@ void add_cuda_error(Text&, int code);
 // The engine; null when there is none (then `why` has the whole message).
 const KilnEngine* find_engine(Text* why);
 
-// Is there a GPU that this process may use? Asked of the file system, since asking the driver would initialise it, and
-// a child of fork() could then not use it.
+// Is there a GPU that this process may use? Asked of the file system, since asking the driver would
+// initialise it, and a child of fork() could then not use it.
 bool machine_has_gpu();
 
-// For a call that ends in an exception: one thrown by an argument of <<<>>> leaves that launch's configuration behind.
+// For a call that ends in an exception: one thrown by an argument of <<<>>> leaves that launch's
+// configuration behind.
 void drop_configurations();
 
 // KILN_DEVICE=engine or cuda; empty when not set.

@@ -8,8 +8,10 @@
 
 #include "front.h"
 
-// What pthread_atfork() calls: that is in no shared library, and in older systems not in libc either.
-extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* library);
+// What pthread_atfork() calls: that is in no shared library, and in older systems not in libc
+// either.
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
+                                 void* library);
 extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
 
 namespace kiln::detail {
@@ -25,8 +27,9 @@ struct Lock {
   ~Lock() { pthread_mutex_unlock(&g_mutex); }
 };
 
-// A fork waits for whoever registers; else its child could find this lock taken by a thread that it does not have.
-// Asked for when the engine is loaded: so this lock is taken before the engine's, as make_ready() takes them.
+// A fork waits for whoever registers; else its child could find this lock taken by a thread that it
+// does not have. Asked for when the engine is loaded: so this lock is taken before the engine's, as
+// make_ready() takes them.
 void watch_forks() {
   static bool watched = false;  // under the lock
   if (watched) return;
@@ -54,19 +57,22 @@ void give_to_real(Image* image) {
   void** handle = start(image->wrapper);
   image->handles[0] = handle;
   auto function =
-      real<void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*>("__cudaRegisterFunction");
+      real<void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*>(
+          "__cudaRegisterFunction");
   for (const Function* f = image->functions; f; f = f->next)
-    function(handle, static_cast<const char*>(f->host), f->device, f->name, f->thread_limit, nullptr, nullptr, nullptr,
-             nullptr, nullptr);
+    function(handle, static_cast<const char*>(f->host), f->device, f->name, f->thread_limit,
+             nullptr, nullptr, nullptr, nullptr, nullptr);
   using Register = void (*)(void**, char*, char*, const char*, int, size_t, int, int);
   using RegisterManaged = void (*)(void**, void**, char*, const char*, int, size_t, int, int);
   for (const Variable* v = image->variables; v; v = v->next) {
     if (v->managed)
       reinterpret_cast<RegisterManaged>(real_function("__cudaRegisterManagedVar"))(
-          handle, static_cast<void**>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
+          handle, static_cast<void**>(v->host), v->device, v->name, v->external, v->bytes,
+          v->constant, v->global);
     else
       reinterpret_cast<Register>(real_function("__cudaRegisterVar"))(
-          handle, static_cast<char*>(v->host), v->device, v->name, v->external, v->bytes, v->constant, v->global);
+          handle, static_cast<char*>(v->host), v->device, v->name, v->external, v->bytes,
+          v->constant, v->global);
   }
   real<void**>("__cudaRegisterFatBinaryEnd")(handle);
 }
@@ -74,18 +80,21 @@ void give_to_real(Image* image) {
 void give_to_engine(const KilnEngine* engine, Image* image) {
   void* handle = engine->register_image(image->wrapper);
   image->handles[1] = handle;
-  for (const Function* f = image->functions; f; f = f->next) engine->register_function(handle, f->host, f->name);
+  for (const Function* f = image->functions; f; f = f->next)
+    engine->register_function(handle, f->host, f->name);
   for (const Variable* v = image->variables; v; v = v->next)
-    engine->register_variable(
-        handle, v->host, v->name, v->bytes,
-        static_cast<uint32_t>((v->constant ? KILN_VARIABLE_CONSTANT : 0) | (v->managed ? KILN_VARIABLE_MANAGED : 0)));
+    engine->register_variable(handle, v->host, v->name, v->bytes,
+                              static_cast<uint32_t>((v->constant ? KILN_VARIABLE_CONSTANT : 0) |
+                                                    (v->managed ? KILN_VARIABLE_MANAGED : 0)));
 }
 
 }  // namespace
 
 void make_ready(Backend backend) {
   const int b = static_cast<int>(backend);
-  if (__atomic_load_n(&g_ready[b], __ATOMIC_ACQUIRE) == __atomic_load_n(&g_image_count, __ATOMIC_ACQUIRE)) return;
+  if (__atomic_load_n(&g_ready[b], __ATOMIC_ACQUIRE) ==
+      __atomic_load_n(&g_image_count, __ATOMIC_ACQUIRE))
+    return;
   const KilnEngine* engine = nullptr;
   if (backend == Backend::engine) {
     Text why;
@@ -131,26 +140,26 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 
-// Op libraries and programs are never unmapped before the process ends (-z nodelete), and then the back end may be gone
-// already.
+// Op libraries and programs are never unmapped before the process ends (-z nodelete), and then the
+// back end may be gone already.
 void __cudaUnregisterFatBinary(void**) {}
 
-void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int thread_limit, void*,
-                            void*, void*, void*, int*) {
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
+                            int thread_limit, void*, void*, void*, void*, int*) {
   Function* f = make<Function>();
   *f = {host, device, name, thread_limit, image_of(handle)->functions, nullptr};
   image_of(handle)->functions = f;
 }
 
-void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external, size_t bytes,
-                       int constant, int global) {
+void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int external,
+                       size_t bytes, int constant, int global) {
   Variable* v = make<Variable>();
   *v = {host, device, name, external, bytes, constant, global, false, image_of(handle)->variables};
   image_of(handle)->variables = v;
 }
 
-void __cudaRegisterManagedVar(void** handle, void** host, char* device, const char* name, int external, size_t bytes,
-                              int constant, int global) {
+void __cudaRegisterManagedVar(void** handle, void** host, char* device, const char* name,
+                              int external, size_t bytes, int constant, int global) {
   Variable* v = make<Variable>();
   *v = {host, device, name, external, bytes, constant, global, true, image_of(handle)->variables};
   image_of(handle)->variables = v;

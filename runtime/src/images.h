@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fat binaries, kernels and variables does this library have? nvcc's code registers them while the library loads;
-// they are kept here until a back end is used.
+// Which fat binaries, kernels and variables does this library have? nvcc's code registers them
+// while the library loads; they are kept here until a back end is used.
 #pragma once
 
 #include <stddef.h>
@@ -37,7 +37,8 @@ struct Image {
   Image* next;
 };
 
-// Gives a back end what was registered since it was last used. Throws when the back end is not there.
+// Gives a back end what was registered since it was last used. Throws when the back end is not
+// there.
 void make_ready(Backend backend);
 Function* find_function(const void* host);  // or null
 const char* kernel_name(const void* host);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a library show to callers without torch? kiln/abi.h, filled in here. Nothing is thrown across it.
+// What does a library show to callers without torch? kiln/abi.h, filled in here. Nothing is thrown
+// across it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,8 @@ class HostCall {
   explicit HostCall(OpRecord* op) : op_(op), call_(op, false) {
     arguments_ = new Slot[static_cast<size_t>(op->parameter_count) + 1];
     results_ = new Slot[static_cast<size_t>(op->result_count) + 1];
-    lists_ = static_cast<Tensor**>(calloc(static_cast<size_t>(op->parameter_count) + 1, sizeof(Tensor*)));
+    lists_ = static_cast<Tensor**>(
+        calloc(static_cast<size_t>(op->parameter_count) + 1, sizeof(Tensor*)));
   }
   ~HostCall() {
     for (int i = 0; i < op_->result_count; i++) delete results_[i].tensors;
@@ -105,7 +107,8 @@ class HostCall {
   void run(const KilnValue* values, uint32_t count, KilnValue* results) {
     if (count != static_cast<uint32_t>(op_->parameter_count)) {
       Text text;
-      text.addf("error: %s takes %d arguments and got %u", op_->state->info.name, op_->parameter_count, count);
+      text.addf("error: %s takes %d arguments and got %u", op_->state->info.name,
+                op_->parameter_count, count);
       throw_text(static_cast<Text&&>(text));
     }
     for (int i = 0; i < op_->parameter_count; i++) take(i, values[i]);
@@ -126,8 +129,9 @@ class HostCall {
     }
     if (value.type != p.type) {
       Text text;
-      text.addf("error: argument %s of %s has the wrong type\n  why: it wants KilnType %u and got %u", p.name,
-                op_->state->info.name, p.type, value.type);
+      text.addf(
+          "error: argument %s of %s has the wrong type\n  why: it wants KilnType %u and got %u",
+          p.name, op_->state->info.name, p.type, value.type);
       throw_text(static_cast<Text&&>(text));
     }
     switch (value.type) {
@@ -151,7 +155,8 @@ class HostCall {
         break;
       case KILN_TYPE_TENSOR_LIST:
         lists_[i] = new Tensor[value.count + 1];
-        for (uint32_t k = 0; k < value.count; k++) lists_[i][k] = borrow(value.as.tensors[k], p.name, false);
+        for (uint32_t k = 0; k < value.count; k++)
+          lists_[i][k] = borrow(value.as.tensors[k], p.name, false);
         slot.list = {lists_[i], value.count};
         break;
       default:
@@ -174,7 +179,8 @@ class HostCall {
       case KILN_TYPE_TENSOR_LIST: {
         value.count = static_cast<uint32_t>(slot.tensors->size());
         auto** tensors = static_cast<KilnTensor**>(malloc((value.count + 1) * sizeof(KilnTensor*)));
-        for (uint32_t k = 0; k < value.count; k++) tensors[k] = give(static_cast<Tensor&&>((*slot.tensors)[k]));
+        for (uint32_t k = 0; k < value.count; k++)
+          tensors[k] = give(static_cast<Tensor&&>((*slot.tensors)[k]));
         value.as.tensors = tensors;
         break;
       }
@@ -214,8 +220,10 @@ int deallocate(int32_t type, int32_t index, void* data) {
   return guarded([&] { memory_free(device_of(type, index), data); });
 }
 int copy(void* to, int32_t to_type, const void* from, int32_t from_type, size_t bytes) {
-  return guarded(
-      [&] { memory_copy(to, static_cast<DeviceType>(to_type), from, static_cast<DeviceType>(from_type), bytes); });
+  return guarded([&] {
+    memory_copy(to, static_cast<DeviceType>(to_type), from, static_cast<DeviceType>(from_type),
+                bytes);
+  });
 }
 int synchronize(int32_t type, int32_t index) {
   return guarded([&] { memory_synchronize(device_of(type, index)); });
@@ -239,7 +247,9 @@ int register_torch() {
 
 const char* torch_status() {
   if (torch_is_registered()) return "";
-  return g_torch_status ? g_torch_status : "not registered: torch was not in the process when this library was loaded";
+  return g_torch_status
+             ? g_torch_status
+             : "not registered: torch was not in the process when this library was loaded";
 }
 
 const KilnLibrary* describe_library() {

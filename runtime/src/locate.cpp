@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are the real libcudart, the engine, and a GPU? Looked for once, when first needed; nothing here touches the
-// driver.
+// Where are the real libcudart, the engine, and a GPU? Looked for once, when first needed; nothing
+// here touches the driver.
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@ struct Cudart {
   Text why;
 };
 
-// libcudart of the folder that torch was loaded from: site-packages/torch/lib -> site-packages/nvidia/*/lib.
+// libcudart of the folder that torch was loaded from: site-packages/torch/lib ->
+// site-packages/nvidia/*/lib.
 bool open_beside_torch(Cudart& found) {
   void* torch = open_mapped("libtorch_cpu.so");
   if (!torch) return false;
@@ -54,7 +55,9 @@ bool open_wished(Cudart& found) {
   if (!path || !*path) return false;
   Text loader;
   void* handle = open_library(path, &loader);
-  auto version = handle ? reinterpret_cast<int (*)(int*)>(find_symbol(handle, "cudaRuntimeGetVersion")) : nullptr;
+  auto version = handle
+                     ? reinterpret_cast<int (*)(int*)>(find_symbol(handle, "cudaRuntimeGetVersion"))
+                     : nullptr;
   int number = 0;
   if (version && version(&number) == 0 && number >= 12000 && number < 14000) {
     found.handle = handle;
@@ -63,8 +66,11 @@ bool open_wished(Cudart& found) {
   }
   Text what;
   what.addf("cannot use the CUDA runtime %s", path);
-  if (handle) loader.addf("it is of version %d.%d; kiln works with 12 and 13", number / 1000, number % 1000 / 10);
-  add_error(found.why, what.c_str(), loader.c_str(), "set KILN_CUDART to a libcudart.so.12 or .13, or leave it out");
+  if (handle)
+    loader.addf("it is of version %d.%d; kiln works with 12 and 13", number / 1000,
+                number % 1000 / 10);
+  add_error(found.why, what.c_str(), loader.c_str(),
+            "set KILN_CUDART to a libcudart.so.12 or .13, or leave it out");
   return true;
 }
 
@@ -94,14 +100,16 @@ void look_for_cudart(Cudart& found) {
         return;
       }
     }
-    if (void* handle = open_library(name.name, nullptr)) {  // as the dynamic loader searches, LD_LIBRARY_PATH included
+    if (void* handle = open_library(
+            name.name, nullptr)) {  // as the dynamic loader searches, LD_LIBRARY_PATH included
       found.handle = handle;
       found.major = name.major;
       return;
     }
   }
   add_error(found.why, "cannot find the CUDA runtime",
-            "neither libcudart.so.13 nor libcudart.so.12 is loaded, in torch's folder, in CUDA_HOME or where the "
+            "neither libcudart.so.13 nor libcudart.so.12 is loaded, in torch's folder, in "
+            "CUDA_HOME or where the "
             "loader looks",
             "import torch first, set CUDA_HOME, or pip install nvidia-cuda-runtime");
 }
@@ -134,8 +142,10 @@ bool open_engine(EngineFound& found, const char* path, const char* how) {
   auto function = reinterpret_cast<KilnEngineFunction>(find_symbol(handle, KILN_ENGINE_SYMBOL));
   found.engine = function ? function(KILN_ENGINE_ABI_VERSION) : nullptr;
   if (!found.engine)
-    found.why.addf("\n       %s: %s is of another version of kiln (this library is of " KILN_VERSION_STRING ")", how,
-                   path);
+    found.why.addf(
+        "\n       %s: %s is of another version of kiln (this library is of " KILN_VERSION_STRING
+        ")",
+        how, path);
   return found.engine != nullptr;
 }
 
@@ -178,7 +188,10 @@ void look_for_engine(EngineFound& found) {
     if (open_engine_of_command(found)) return;
   }
   Text whole;
-  whole.add("error: cannot run a kernel on the CPU\n  why: kiln's engine (libkiln_engine.so) was not found:")
+  whole
+      .add(
+          "error: cannot run a kernel on the CPU\n  why: kiln's engine (libkiln_engine.so) was not "
+          "found:")
       .add(found.why.c_str())
       .add("\n  fix: pip install kiln-cuda, or set KILN_ENGINE to libkiln_engine.so");
   found.why.clear();
@@ -208,8 +221,10 @@ void* real_function(const char* name) {
   void* function = find_symbol(found.handle, name);
   if (!function) {
     Text text;
-    text.addf("error: the CUDA runtime has no %s\n  why: libcudart.so.%d in this process does not export it", name,
-              found.major);
+    text.addf(
+        "error: the CUDA runtime has no %s\n  why: libcudart.so.%d in this process does not export "
+        "it",
+        name, found.major);
     throw_text(static_cast<Text&&>(text));
   }
   return function;
@@ -219,8 +234,10 @@ void add_cuda_error(Text& text, int code) {
   const char *name = nullptr, *words = nullptr;
   if (void* handle = cudart().handle) {
     using Describe = const char* (*)(int);
-    if (auto f = reinterpret_cast<Describe>(find_symbol(handle, "cudaGetErrorName"))) name = f(code);
-    if (auto f = reinterpret_cast<Describe>(find_symbol(handle, "cudaGetErrorString"))) words = f(code);
+    if (auto f = reinterpret_cast<Describe>(find_symbol(handle, "cudaGetErrorName")))
+      name = f(code);
+    if (auto f = reinterpret_cast<Describe>(find_symbol(handle, "cudaGetErrorString")))
+      words = f(code);
   }
   text.addf("%s (%d): %s", name ? name : "CUDA error", code, words ? words : "no text for it");
 }
@@ -238,14 +255,16 @@ const KilnEngine* find_engine(Text* why) {
 bool machine_has_gpu() {
   static const bool has = [] {
     const char* visible = getenv("CUDA_VISIBLE_DEVICES");
-    if (visible && (!*visible || !strcmp(visible, "-1") || !strcmp(visible, "NoDevFiles"))) return false;
+    if (visible && (!*visible || !strcmp(visible, "-1") || !strcmp(visible, "NoDevFiles")))
+      return false;
     if (access("/dev/dxg", F_OK) == 0) return true;                                        // WSL
     if (access("/dev/nvidiactl", F_OK) != 0) return access("/dev/nvhost-gpu", F_OK) == 0;  // Jetson
     DIR* dir = opendir("/dev");
     if (!dir) return true;
     bool found = false;
     while (const dirent* entry = readdir(dir))
-      found |= strncmp(entry->d_name, "nvidia", 6) == 0 && entry->d_name[6] >= '0' && entry->d_name[6] <= '9';
+      found |= strncmp(entry->d_name, "nvidia", 6) == 0 && entry->d_name[6] >= '0' &&
+               entry->d_name[6] <= '9';
     closedir(dir);
     return found;
   }();

@@ -34,7 +34,8 @@ bool set_up_pool(int device) {
   auto set = reinterpret_cast<int (*)(void*, int, void*)>(real_symbol("cudaMemPoolSetAttribute"));
   void* pool = nullptr;
   unsigned long long all = ~0ull;
-  if (!get || !set || !real_symbol("cudaMallocAsync") || !real_symbol("cudaFreeAsync")) return false;
+  if (!get || !set || !real_symbol("cudaMallocAsync") || !real_symbol("cudaFreeAsync"))
+    return false;
   if (get(&pool, device) == 0 && set(pool, kReleaseThreshold, &all) == 0) return true;
   cuda("cudaGetLastError");  // a GPU without memory pools: the error is nobody's
   return false;
@@ -61,7 +62,8 @@ void use_stream(cudaStream_t stream) { t_stream = stream; }
 cudaStream_t used_stream() { return t_stream; }
 
 void* memory_allocate_result(Device device, size_t bytes) {
-  if (device.type == DeviceType::cpu || !has_pool(device.index)) return memory_allocate(device, bytes);
+  if (device.type == DeviceType::cpu || !has_pool(device.index))
+    return memory_allocate(device, bytes);
   void* data = nullptr;
   require(cuda("cudaMallocAsync", &data, bytes, t_stream), "cannot allocate memory on the GPU");
   return data;
@@ -103,7 +105,8 @@ void memory_free(Device device, void* data) {
     cuda("cudaFree", data);  // waits for kernels that still use it
 }
 
-void memory_copy(void* to, DeviceType to_type, const void* from, DeviceType from_type, size_t bytes) {
+void memory_copy(void* to, DeviceType to_type, const void* from, DeviceType from_type,
+                 size_t bytes) {
   if (bytes == 0) return;
   if (to_type == DeviceType::cpu && from_type == DeviceType::cpu)
     memcpy(to, from, bytes);
@@ -119,7 +122,8 @@ void memory_zero(Device device, void* data, size_t bytes, cudaStream_t stream) {
 }
 
 void memory_synchronize(Device device) {
-  if (device.type == DeviceType::cuda) require(cuda("cudaDeviceSynchronize"), "the GPU reports an error");
+  if (device.type == DeviceType::cuda)
+    require(cuda("cudaDeviceSynchronize"), "the GPU reports an error");
 }
 
 }  // namespace kiln::detail

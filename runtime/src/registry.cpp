@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do a C++ signature and the text of KILN_OP become a schema and the C ABI's description? The types of the text
-// were compared with the signature while compiling (kiln/spec.h); here names, defaults and marks are read.
+// How do a C++ signature and the text of KILN_OP become a schema and the C ABI's description? The
+// types of the text were compared with the signature while compiling (kiln/spec.h); here names,
+// defaults and marks are read.
 #include "registry.h"
 
 #include <stdlib.h>
@@ -41,12 +42,14 @@ char* copy(const char* begin, size_t size) {
 // Reads one spec into an OpState.
 class Describer {
  public:
-  Describer(OpRecord* record, Text& fault) : record_(record), fault_(fault), p_(record->spec ? record->spec : "") {}
+  Describer(OpRecord* record, Text& fault)
+      : record_(record), fault_(fault), p_(record->spec ? record->spec : "") {}
 
   bool describe() {
     read_name();
     const int n = record_->parameter_count;
-    parameters_ = static_cast<KilnParameter*>(calloc(static_cast<size_t>(n) + 1, sizeof(KilnParameter)));
+    parameters_ =
+        static_cast<KilnParameter*>(calloc(static_cast<size_t>(n) + 1, sizeof(KilnParameter)));
     schema_.add(name_);
     if (*overload_) schema_.add(".").add(overload_);
     schema_.add("(");
@@ -175,7 +178,8 @@ class Describer {
     const char* begin = p_;
     while (is_word(*p_)) p_++;
     const char* end = p_;
-    while (*p_ == '(' || *p_ == '[' || *p_ == '!' || *p_ == '?') {  // the marks of a type; a name has none
+    while (*p_ == '(' || *p_ == '[' || *p_ == '!' ||
+           *p_ == '?') {  // the marks of a type; a name has none
       if (*p_ == '(')
         while (*p_ && *p_ != ')') p_++;
       if (*p_ == '[')
@@ -278,7 +282,8 @@ class Describer {
   }
 
   bool set_default_list(KilnValue& v, const char* text) {
-    if (text[0] != '[' || text[strlen(text) - 1] != ']') return unreadable("a default that is no list");
+    if (text[0] != '[' || text[strlen(text) - 1] != ']')
+      return unreadable("a default that is no list");
     const bool ints = v.type == KILN_TYPE_INT_LIST;
     void* values = calloc(strlen(text) + 1, 8);
     const char* q = text + 1;
@@ -302,7 +307,8 @@ class Describer {
 
   void add_results() {
     const int n = record_->result_count;
-    results_ = static_cast<KilnParameter*>(calloc(static_cast<size_t>(n) + 1, sizeof(KilnParameter)));
+    results_ =
+        static_cast<KilnParameter*>(calloc(static_cast<size_t>(n) + 1, sizeof(KilnParameter)));
     if (n != 1) schema_.add("(");
     for (int i = 0; i < n; i++) {
       if (i) schema_.add(", ");
@@ -341,7 +347,8 @@ class Describer {
     Text where;
     where.addf("%s:%d", record_->file, record_->line);
     Text what;
-    what.addf("cannot read KILN_OP(%s, \"%s\")", record_->function, record_->spec ? record_->spec : "");
+    what.addf("cannot read KILN_OP(%s, \"%s\")", record_->function,
+              record_->spec ? record_->spec : "");
     Text whole;
     whole.add(why).add(", at ").add(where.c_str());
     add_error(fault_, what.c_str(), whole.c_str(), "write \"a, b=1, *, c\" or a PyTorch schema");
@@ -386,7 +393,8 @@ void describe_all(Registry& all) {
       if (!strcmp(infos[k].name, record->state->info.name) &&
           !strcmp(infos[k].overload, record->state->info.overload)) {
         Text what;
-        what.addf("two ops are named %s%s%s", infos[k].name, *infos[k].overload ? "." : "", infos[k].overload);
+        what.addf("two ops are named %s%s%s", infos[k].name, *infos[k].overload ? "." : "",
+                  infos[k].overload);
         Text why;
         why.addf("at %s:%d and %s:%d", infos[k].file, infos[k].line, record->file, record->line);
         add_error(all.fault, what.c_str(), why.c_str(),

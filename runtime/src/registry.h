@@ -16,8 +16,8 @@ struct OpState {
   char* no_backward_text;  // made at its first use (autograd.cpp)
 };
 
-// The ops in the order of their definition; described on the first call. A text that cannot be read (a bad default) is
-// told in `registry().fault` and leaves no ops.
+// The ops in the order of their definition; described on the first call. A text that cannot be read
+// (a bad default) is told in `registry().fault` and leaves no ops.
 struct Registry {
   OpRecord* first = nullptr;
   uint32_t count = 0;

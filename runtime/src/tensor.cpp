@@ -15,9 +15,9 @@ namespace kiln::detail {
 
 namespace {
 
-// A call makes a few of these and lets them go again; malloc and free would be a third of what the runtime adds to a
-// call. So a thread keeps some. The sizes and strides of memory that is ours stand behind the struct; torch's are
-// torch's.
+// A call makes a few of these and lets them go again; malloc and free would be a third of what the
+// runtime adds to a call. So a thread keeps some. The sizes and strides of memory that is ours
+// stand behind the struct; torch's are torch's.
 constexpr int kKeptDims = 6;
 constexpr size_t kKeptBytes = sizeof(Rep) + sizeof(int64_t) * 2 * kKeptDims;
 
@@ -44,7 +44,9 @@ Rep* take_room(int dims) {
     kept.count--;
     return new (rep) Rep{};
   }
-  const size_t bytes = dims <= kKeptDims ? kKeptBytes : sizeof(Rep) + 2 * static_cast<size_t>(dims) * sizeof(int64_t);
+  const size_t bytes = dims <= kKeptDims
+                           ? kKeptBytes
+                           : sizeof(Rep) + 2 * static_cast<size_t>(dims) * sizeof(int64_t);
   void* room = malloc(bytes);
   if (!room) throw std::bad_alloc();
   return new (room) Rep{};
@@ -138,7 +140,8 @@ void check_sizes(const Sizes& sizes, Dtype dtype) {
   KILN_CHECK(bytes > 0, "empty: not a dtype: ", static_cast<int>(dtype));
   for (int d = 0; d < sizes.size(); d++) {
     KILN_CHECK(sizes[d] >= 0, "empty: a negative size in ", sizes);
-    KILN_CHECK(!__builtin_mul_overflow(bytes, sizes[d], &bytes), "empty: more than 2^63 bytes in ", sizes);
+    KILN_CHECK(!__builtin_mul_overflow(bytes, sizes[d], &bytes), "empty: more than 2^63 bytes in ",
+               sizes);
   }
 }
 
@@ -157,7 +160,8 @@ Tensor allocate(Dims sizes, Dims strides, Dtype dtype, Device device) {
   for (size_t d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
   if (span) {
     rep->allocation_stream = used_stream();
-    rep->data = rep->allocation = memory_allocate_result(device, static_cast<size_t>(span * element_bytes(dtype)));
+    rep->data = rep->allocation =
+        memory_allocate_result(device, static_cast<size_t>(span * element_bytes(dtype)));
   }
   return tensor;
 }
@@ -172,9 +176,9 @@ Sizes dense_strides(const Sizes& sizes) {
   return strides;
 }
 
-// torch's rule for empty_like on a tensor that is not contiguous: without holes or overlap it keeps its strides; any
-// other gets dense strides in the order of its own. The order is found as TensorIterator does, where a stride of 0
-// compares with nothing.
+// torch's rule for empty_like on a tensor that is not contiguous: without holes or overlap it keeps
+// its strides; any other gets dense strides in the order of its own. The order is found as
+// TensorIterator does, where a stride of 0 compares with nothing.
 Sizes like_strides(const Tensor& like) {
   const int n = like.ndim();
   int order[Sizes::kMost];  // innermost first
@@ -215,9 +219,10 @@ namespace kiln {
 
 Tensor empty_strided(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device) {
   detail::check_sizes(sizes, dtype);
-  KILN_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
-             " strides");
-  for (int d = 0; d < strides.size(); d++) KILN_CHECK(strides[d] >= 0, "empty_strided: a negative stride in ", strides);
+  KILN_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ",
+             strides.size(), " strides");
+  for (int d = 0; d < strides.size(); d++)
+    KILN_CHECK(strides[d] >= 0, "empty_strided: a negative stride in ", strides);
   return detail::allocate(sizes, strides, dtype, device);
 }
 
@@ -227,7 +232,8 @@ Tensor empty(const Sizes& sizes, Dtype dtype, Device device) {
 }
 
 Tensor empty_like(const Tensor& like, Dtype dtype) {
-  if (like.is_contiguous()) return detail::allocate(like.sizes(), like.strides(), dtype, like.device());
+  if (like.is_contiguous())
+    return detail::allocate(like.sizes(), like.strides(), dtype, like.device());
   KILN_CHECK(like.ndim() <= Sizes::kMost, "empty_like: a tensor of more than 16 dimensions");
   return detail::allocate(like.sizes(), detail::like_strides(like), dtype, like.device());
 }

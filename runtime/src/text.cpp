@@ -57,7 +57,8 @@ Text& Text::addf(const char* format, ...) {
 
 namespace {
 
-// A process may have set another locale: torch's default arguments and messages are written in this one.
+// A process may have set another locale: torch's default arguments and messages are written in this
+// one.
 locale_t c_locale() {
   static const locale_t kept = newlocale(LC_ALL_MASK, "C", nullptr);
   return kept;
@@ -154,8 +155,8 @@ void add_error(Text& text, const char* what, const char* why, const char* fix) {
 
 namespace {
 
-// Derived from std::exception alone: its what() is all that torch reads, and runtime_error would need a newer
-// libstdc++.
+// Derived from std::exception alone: its what() is all that torch reads, and runtime_error would
+// need a newer libstdc++.
 class OpError final : public std::exception {
  public:
   explicit OpError(char* text) : text_(text) {}
@@ -212,7 +213,8 @@ void add_op_name(Text& text) {
 
 void throw_text(Text&& text) { throw OpError(text.take()); }
 
-void check_failed(const char* file, int line, const char* condition, const Piece* pieces, size_t count) {
+void check_failed(const char* file, int line, const char* condition, const Piece* pieces,
+                  size_t count) {
   Text text;
   add_op_name(text);
   if (count == 0) text.add("a check failed: ").add(condition);
@@ -234,8 +236,10 @@ void no_dtype(Dtype seen, const Dtype* known, size_t count) {
 void no_value(int64_t seen, const int64_t* known, size_t count) {
   Text text;
   add_op_name(text);
-  text.addf("the value %lld is not supported\n  why: it is compiled for ", static_cast<long long>(seen));
-  for (size_t i = 0; i < count; i++) text.addf(i ? ", %lld" : "%lld", static_cast<long long>(known[i]));
+  text.addf("the value %lld is not supported\n  why: it is compiled for ",
+            static_cast<long long>(seen));
+  for (size_t i = 0; i < count; i++)
+    text.addf(i ? ", %lld" : "%lld", static_cast<long long>(known[i]));
   text.add("\n  fix: use one of these, or add the value to the op's kiln::dispatch_value");
   throw_text(static_cast<Text&&>(text));
 }
@@ -255,7 +259,8 @@ void bad_access(const TensorRep* rep, const char* method, Dtype wanted, int want
   text.addf("%s%s%s<%s>() ", *name ? name : "", *name ? "." : "", method, dtype_name(wanted));
   if (rep->dtype != wanted) {
     text.addf(
-        "on a tensor of %s\n  why: the C++ type must be the tensor's dtype\n  fix: choose the type with "
+        "on a tensor of %s\n  why: the C++ type must be the tensor's dtype\n  fix: choose the type "
+        "with "
         "kiln::dispatch, or "
         "convert the tensor before the call",
         dtype_name(rep->dtype));
@@ -263,7 +268,8 @@ void bad_access(const TensorRep* rep, const char* method, Dtype wanted, int want
     text.addf("with %d dimensions on a tensor of sizes ", wanted_ndim)
         .add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
   } else {
-    text.add("on a tensor that is not contiguous: sizes ").add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
+    text.add("on a tensor that is not contiguous: sizes ")
+        .add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
     text.add(", strides ").add_sizes(rep->strides, static_cast<size_t>(rep->ndim));
     text.add("\n  fix: pass x.contiguous(), or read it through view<T, N>(), which takes strides");
   }

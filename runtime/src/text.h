@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the runtime build a message? In a growing buffer: std::string would raise the floor to GLIBCXX_3.4.21.
+// How does the runtime build a message? In a growing buffer: std::string would raise the floor to
+// GLIBCXX_3.4.21.
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +19,7 @@ class Text {
   Text& add(const char* text);
   Text& add(const char* text, size_t size);
   __attribute__((format(printf, 2, 3))) Text& addf(const char* format, ...);
-  Text& add_real(double value);                          // as %g writes it, with a point whatever the locale
+  Text& add_real(double value);  // as %g writes it, with a point whatever the locale
   Text& add_sizes(const int64_t* values, size_t count);  // "[2, 3]"
   void clear();
   size_t size() const { return size_; }
@@ -35,8 +36,8 @@ class Text {
 // strtod with a decimal point, whatever the locale of the process.
 double read_real(const char* text, char** end);
 
-// What runs in this thread while it lives sees the "C" locale: torch reads the defaults of a schema by std::stod, and
-// takes 1.5 for 1 where a comma is wanted.
+// What runs in this thread while it lives sees the "C" locale: torch reads the defaults of a schema
+// by std::stod, and takes 1.5 for 1 where a comma is wanted.
 class CLocale {
  public:
   CLocale();

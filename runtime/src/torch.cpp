@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a call of torch reach an op, and come back? Arguments come out of the boxed stack of libtorch's C shim,
-// results go back into it; tensors that the op makes are torch's.
+// How does a call of torch reach an op, and come back? Arguments come out of the boxed stack of
+// libtorch's C shim, results go back into it; tensors that the op makes are torch's.
 #include "torch.h"
 
 #include <stdio.h>
@@ -26,8 +26,8 @@ namespace {
   throw_text(static_cast<Text&&>(text));
 }
 
-// Each question to torch costs some nanoseconds, and a call asks them of every tensor: no more than needed, numel is
-// computed.
+// Each question to torch costs some nanoseconds, and a call asks them of every tensor: no more than
+// needed, numel is computed.
 Rep* adopt(void* handle) {
   const Shim& t = bridge().shim;
   int64_t ndim = 0;
@@ -38,7 +38,8 @@ Rep* adopt(void* handle) {
   Rep* rep = new_rep(Rep::Memory::of_torch, static_cast<int>(ndim));
   rep->handle = handle;
   int32_t dtype = 0, type = 0, index = 0;
-  int failed = t.data_ptr(handle, &rep->data) | t.sizes(handle, const_cast<int64_t**>(&rep->sizes)) |
+  int failed = t.data_ptr(handle, &rep->data) |
+               t.sizes(handle, const_cast<int64_t**>(&rep->sizes)) |
                t.strides(handle, const_cast<int64_t**>(&rep->strides)) | t.dtype(handle, &dtype) |
                t.device_type(handle, &type);
   if (type != static_cast<int32_t>(DeviceType::cpu)) failed |= t.device_index(handle, &index);
@@ -56,8 +57,9 @@ Rep* adopt(void* handle) {
 class SlotRoom {
  public:
   explicit SlotRoom(int count)
-      : slots_(count <= kFew ? reinterpret_cast<Slot*>(few_)
-                             : static_cast<Slot*>(malloc(sizeof(Slot) * static_cast<size_t>(count)))) {
+      : slots_(count <= kFew
+                   ? reinterpret_cast<Slot*>(few_)
+                   : static_cast<Slot*>(malloc(sizeof(Slot) * static_cast<size_t>(count)))) {
     if (!slots_) throw std::bad_alloc();
   }
   ~SlotRoom() {
@@ -103,11 +105,12 @@ class List {
   size_t next_ = 0;
 };
 
-// The arguments of one call, out of torch's stack. They are ours from here: each handle is deleted with its tensor, and
-// those that were not reached because an earlier one threw are deleted too.
+// The arguments of one call, out of torch's stack. They are ours from here: each handle is deleted
+// with its tensor, and those that were not reached because an earlier one threw are deleted too.
 class Arguments {
  public:
-  Arguments(const OpRecord* op, const uint64_t* stack, Slot* slots) : op_(op), stack_(stack), slots_(slots) {}
+  Arguments(const OpRecord* op, const uint64_t* stack, Slot* slots)
+      : op_(op), stack_(stack), slots_(slots) {}
   ~Arguments() {
     for (int i = 0; i < made_; i++) {
       const uint8_t kind = op_->parameter_kinds[i] & kBaseMask;
@@ -189,10 +192,12 @@ class Arguments {
         memcpy(&slot.f, &raw, sizeof raw);
         break;
       case kDevice: {
-        // Before 2.10 a c10::Device as it lies in memory, {int8 type, int8 index}, and garbage above it.
+        // Before 2.10 a c10::Device as it lies in memory, {int8 type, int8 index}, and garbage
+        // above it.
         const bool packed = bridge().shim.implement_2_10 != nullptr;
         const int32_t index = packed ? static_cast<int32_t>(raw) : static_cast<int8_t>(raw >> 8);
-        slot.device = {static_cast<DeviceType>(packed ? raw >> 32 : raw & 0xff), index < 0 ? 0 : index};
+        slot.device = {static_cast<DeviceType>(packed ? raw >> 32 : raw & 0xff),
+                       index < 0 ? 0 : index};
         break;
       }
       case kStr:
@@ -206,7 +211,9 @@ class Arguments {
 
   void take_string(int i, void* handle) {
     const Shim& t = bridge().shim;
-    if (!strings_) strings_ = static_cast<void**>(calloc(static_cast<size_t>(op_->parameter_count), sizeof(void*)));
+    if (!strings_)
+      strings_ =
+          static_cast<void**>(calloc(static_cast<size_t>(op_->parameter_count), sizeof(void*)));
     if (!strings_) {
       t.delete_string(handle);
       throw std::bad_alloc();
@@ -220,7 +227,8 @@ class Arguments {
 
   void take_list(int i, uint8_t kind, void* handle) {
     List list(handle, kind);
-    auto* values = static_cast<uint64_t*>(calloc(list.size() + 1, 8));  // int64_t, double or Tensor: 8 bytes each
+    auto* values = static_cast<uint64_t*>(
+        calloc(list.size() + 1, 8));  // int64_t, double or Tensor: 8 bytes each
     if (!values) throw std::bad_alloc();
     static_assert(sizeof(Tensor) == 8);
     slots_[i].list = {values, 0};
@@ -276,7 +284,8 @@ uint64_t give(Slot& slot, uint8_t kind, const OpRecord* op, int index) {
       void* list = nullptr;
       if (t.new_list(slot.tensors->size(), &list)) shim_failed("make a list");
       for (size_t k = 0; k < slot.tensors->size(); k++)
-        if (t.list_push(list, give_tensor((*slot.tensors)[k], op, index))) shim_failed("fill a list");
+        if (t.list_push(list, give_tensor((*slot.tensors)[k], op, index)))
+          shim_failed("fill a list");
       return reinterpret_cast<uint64_t>(list);
     }
   }
@@ -321,14 +330,17 @@ void call_from_torch(OpRecord* op, uint64_t* stack) {
   }
 }
 
-TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, Dtype dtype, Device device) {
+TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, Dtype dtype,
+                       Device device) {
   void* handle = nullptr;
   if (bridge().shim.empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(),
                                   static_cast<int32_t>(dtype), static_cast<int32_t>(device.type),
                                   device.type == DeviceType::cpu ? -1 : device.index, &handle)) {
     Text text;
     if (current_op_name()) text.add(current_op_name()).add(": ");
-    text.addf("torch could not allocate %s", dtype_name(dtype)).add_sizes(sizes.data(), sizes.size()).add(" on ");
+    text.addf("torch could not allocate %s", dtype_name(dtype))
+        .add_sizes(sizes.data(), sizes.size())
+        .add(" on ");
     add_device(text, device);
     throw_text(static_cast<Text&&>(text));
   }
@@ -349,7 +361,8 @@ TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, D
 void torch_require() {
   static const bool ready = [] {
     Text why;
-    if (!bridge().shim.data_ptr && !load_shim(bridge().shim, why)) throw_text(static_cast<Text&&>(why));
+    if (!bridge().shim.data_ptr && !load_shim(bridge().shim, why))
+      throw_text(static_cast<Text&&>(why));
     return true;
   }();
   (void)ready;
@@ -364,10 +377,10 @@ namespace {
 using StorageFact = int (*)(void*, int64_t*);
 // A view's kernel may reach what lies around it: torch does not forbid it.
 void set_region(Rep* rep) {
-  static const auto size =
-      reinterpret_cast<StorageFact>(find_symbol(torch_library_of_shim(), "aoti_torch_get_storage_size"));
-  static const auto offset =
-      reinterpret_cast<StorageFact>(find_symbol(torch_library_of_shim(), "aoti_torch_get_storage_offset"));
+  static const auto size = reinterpret_cast<StorageFact>(
+      find_symbol(torch_library_of_shim(), "aoti_torch_get_storage_size"));
+  static const auto offset = reinterpret_cast<StorageFact>(
+      find_symbol(torch_library_of_shim(), "aoti_torch_get_storage_offset"));
   int64_t bytes = 0, elements = 0;
   if (!size || !offset || size(rep->handle, &bytes) || offset(rep->handle, &elements)) return;
   rep->region = static_cast<char*>(rep->data) - elements * element_bytes(rep->dtype);
@@ -404,7 +417,9 @@ void* torch_current_stream(int32_t device_index) {
   auto ask = __atomic_load_n(&t.current_cuda_stream, __ATOMIC_RELAXED);
   if (!ask) {
     void* cuda = open_mapped("libtorch_cuda.so");
-    if (cuda) ask = reinterpret_cast<decltype(ask)>(find_symbol(cuda, "aoti_torch_get_current_cuda_stream"));
+    if (cuda)
+      ask =
+          reinterpret_cast<decltype(ask)>(find_symbol(cuda, "aoti_torch_get_current_cuda_stream"));
     if (!ask) shim_failed("tell the current CUDA stream (is this a CUDA build of torch?)");
     __atomic_store_n(&t.current_cuda_stream, ask, __ATOMIC_RELAXED);
   }

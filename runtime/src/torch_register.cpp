@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an op become torch.ops.<library>.<op>? Its schema is defined and its kernels are registered through
-// libtorch's C shim; those of an earlier build of the same library make room first.
+// How does an op become torch.ops.<library>.<op>? Its schema is defined and its kernels are
+// registered through libtorch's C shim; those of an earlier build of the same library make room
+// first.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ namespace kiln::detail {
 bool load_shim(Shim& shim, Text& why) {
   void* cpu = open_mapped("libtorch_cpu.so");
   if (!cpu) {
-    add_error(why, "torch is not in this process", "libtorch_cpu.so is not loaded", "import torch first");
+    add_error(why, "torch is not in this process", "libtorch_cpu.so is not loaded",
+              "import torch first");
     return false;
   }
   const char* missing = nullptr;
@@ -26,7 +28,8 @@ bool load_shim(Shim& shim, Text& why) {
   if (!shim.member && !missing) missing = symbol;
   SHIM_REQUIRED(X)
 #undef X
-#define X(member, symbol, ...) shim.member = reinterpret_cast<decltype(shim.member)>(find_symbol(cpu, symbol));
+#define X(member, symbol, ...) \
+  shim.member = reinterpret_cast<decltype(shim.member)>(find_symbol(cpu, symbol));
   SHIM_SINCE_2_10(X)
 #undef X
   shim.requires_gradient = find_requires_gradient();
@@ -40,7 +43,8 @@ bool load_shim(Shim& shim, Text& why) {
 namespace {
 
 constexpr uint64_t kShim210 =
-    (2ull << 56) | (10ull << 48);  // the conventions that this file follows, as torch encodes versions
+    (2ull << 56) |
+    (10ull << 48);  // the conventions that this file follows, as torch encodes versions
 
 // An earlier build of this library in the same process: its definitions stay, its kernels go.
 struct Earlier {
@@ -59,7 +63,8 @@ constexpr int kMostSiblings = 256;
 bool is_earlier(const Sibling& other, const Registry& mine) {
   return other.abi_version == KILN_ABI_VERSION && other.library != &kiln_library &&
          !strcmp(other.library()->name, mine.library) &&
-         strncmp(other.library()->torch_status(), "error:", 6);  // one that was refused has defined nothing
+         strncmp(other.library()->torch_status(),
+                 "error:", 6);  // one that was refused has defined nothing
 }
 
 void compare_with(const KilnLibrary* other, Earlier& earlier) {
@@ -69,10 +74,11 @@ void compare_with(const KilnLibrary* other, Earlier& earlier) {
       if (!same_name(mine, theirs)) continue;
       if (strcmp(mine.schema, theirs.schema)) {
         Text what;
-        what.addf("%s::%s has another schema than before in this process", earlier.mine->library, mine.name);
+        what.addf("%s::%s has another schema than before in this process", earlier.mine->library,
+                  mine.name);
         Text reason;
-        reason.addf("it was %s and is %s; torch keeps the first as long as the process lives", theirs.schema,
-                    mine.schema);
+        reason.addf("it was %s and is %s; torch keeps the first as long as the process lives",
+                    theirs.schema, mine.schema);
         add_error(*earlier.why, what.c_str(), reason.c_str(),
                   "give the op or the library a new name, or start a new process");
         earlier.fits = false;
@@ -83,7 +89,8 @@ void compare_with(const KilnLibrary* other, Earlier& earlier) {
 }
 
 int implement(const Shim& t, void* library, const char* name, Boxed boxed) {
-  return t.implement_2_10 ? t.implement_2_10(library, name, boxed, kShim210) : t.implement(library, name, boxed);
+  return t.implement_2_10 ? t.implement_2_10(library, name, boxed, kShim210)
+                          : t.implement(library, name, boxed);
 }
 
 bool refused(Text& why, const char* what, const char* name) {
@@ -102,7 +109,8 @@ bool register_all(Bridge& b, const char* const* defined, Text& why) {
     return refused(why, "open the namespace", "");
   const CLocale locale;
   for (uint32_t i = 0; i < all.count; i++)
-    if (!defined[i] && t.define(b.definitions, all.infos[i].schema)) return refused(why, "define", all.infos[i].name);
+    if (!defined[i] && t.define(b.definitions, all.infos[i].schema))
+      return refused(why, "define", all.infos[i].name);
   for (uint32_t i = 0; i < all.count; i++) {
     const OpState* state = all.records[i]->state;
     Text name;
@@ -114,7 +122,8 @@ bool register_all(Bridge& b, const char* const* defined, Text& why) {
       void*& library = b.implementations[key];
       if (!library && t.init_impl(all.library, kKeys[key], "kiln", 0, &library))
         return refused(why, "open", kKeys[key]);
-      if (implement(t, library, name.c_str(), all.records[i]->boxed)) return refused(why, "implement", name.c_str());
+      if (implement(t, library, name.c_str(), all.records[i]->boxed))
+        return refused(why, "implement", name.c_str());
     }
   }
   return true;
@@ -141,7 +150,8 @@ bool torch_register(Text& why) {
   for (int i = 0; i < count; i++)
     if (earlier.fits && is_earlier(siblings[i], all)) compare_with(siblings[i].library(), earlier);
   bool good = earlier.fits;
-  if (good && b.definitions)  // taken back by a later build and asked for again: our own definitions stand
+  if (good &&
+      b.definitions)  // taken back by a later build and asked for again: our own definitions stand
     for (uint32_t i = 0; i < all.count; i++) defined[i] = all.infos[i].schema;
   if (good) {
     for (int i = 0; i < count; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions does libtorch's C shim (torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h) give
-// to the runtime? Nothing in it was removed from 2.5 to 2.15; what came later than our floor, 2.7, is optional here.
+// Which functions does libtorch's C shim (torch/csrc/inductor/aoti_torch/c/shim.h and
+// torch/csrc/stable/c/shim.h) give to the runtime? Nothing in it was removed from 2.5 to 2.15; what
+// came later than our floor, 2.7, is optional here.
 #pragma once
 
 #include <stddef.h>
@@ -14,22 +15,24 @@ namespace kiln::detail {
 using Boxed = void (*)(uint64_t*, uint64_t, uint64_t);
 
 // X(member, symbol, type): every function of the shim that is used. REQUIRED ones are in torch 2.7.
-#define SHIM_REQUIRED(X)                                                                                         \
-  X(data_ptr, "aoti_torch_get_data_ptr", int (*)(void*, void**))                                                 \
-  X(dim, "aoti_torch_get_dim", int (*)(void*, int64_t*))                                                         \
-  X(sizes, "aoti_torch_get_sizes", int (*)(void*, int64_t**))                                                    \
-  X(strides, "aoti_torch_get_strides", int (*)(void*, int64_t**))                                                \
-  X(dtype, "aoti_torch_get_dtype", int (*)(void*, int32_t*))                                                     \
-  X(device_type, "aoti_torch_get_device_type", int (*)(void*, int32_t*))                                         \
-  X(device_index, "aoti_torch_get_device_index", int (*)(void*, int32_t*))                                       \
-  X(delete_tensor, "aoti_torch_delete_tensor_object", int (*)(void*))                                            \
-  X(new_handle, "aoti_torch_new_tensor_handle", int (*)(void*, void**))                                          \
-  X(empty_strided, "aoti_torch_empty_strided",                                                                   \
-    int (*)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**))                         \
-  X(init_fragment, "aoti_torch_library_init_fragment", int (*)(const char*, const char*, uint32_t, void**))      \
-  X(init_impl, "aoti_torch_library_init_impl", int (*)(const char*, const char*, const char*, uint32_t, void**)) \
-  X(define, "aoti_torch_library_def", int (*)(void*, const char*))                                               \
-  X(implement, "aoti_torch_library_impl", int (*)(void*, const char*, Boxed))                                    \
+#define SHIM_REQUIRED(X)                                                                 \
+  X(data_ptr, "aoti_torch_get_data_ptr", int (*)(void*, void**))                         \
+  X(dim, "aoti_torch_get_dim", int (*)(void*, int64_t*))                                 \
+  X(sizes, "aoti_torch_get_sizes", int (*)(void*, int64_t**))                            \
+  X(strides, "aoti_torch_get_strides", int (*)(void*, int64_t**))                        \
+  X(dtype, "aoti_torch_get_dtype", int (*)(void*, int32_t*))                             \
+  X(device_type, "aoti_torch_get_device_type", int (*)(void*, int32_t*))                 \
+  X(device_index, "aoti_torch_get_device_index", int (*)(void*, int32_t*))               \
+  X(delete_tensor, "aoti_torch_delete_tensor_object", int (*)(void*))                    \
+  X(new_handle, "aoti_torch_new_tensor_handle", int (*)(void*, void**))                  \
+  X(empty_strided, "aoti_torch_empty_strided",                                           \
+    int (*)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**)) \
+  X(init_fragment, "aoti_torch_library_init_fragment",                                   \
+    int (*)(const char*, const char*, uint32_t, void**))                                 \
+  X(init_impl, "aoti_torch_library_init_impl",                                           \
+    int (*)(const char*, const char*, const char*, uint32_t, void**))                    \
+  X(define, "aoti_torch_library_def", int (*)(void*, const char*))                       \
+  X(implement, "aoti_torch_library_impl", int (*)(void*, const char*, Boxed))            \
   X(delete_library, "aoti_torch_delete_library_object", int (*)(void*))
 #define SHIM_SINCE_2_10(X)                                                              \
   X(implement_2_10, "torch_library_impl", int (*)(void*, const char*, Boxed, uint64_t)) \
@@ -48,7 +51,8 @@ struct Shim {
   SHIM_SINCE_2_10(X)
 #undef X
   int (*current_cuda_stream)(int32_t, void**) = nullptr;  // of libtorch_cuda.so
-  RequiresGradient* requires_gradient = nullptr;          // of libc10.so; null: gradients are torch's affair
+  RequiresGradient* requires_gradient =
+      nullptr;  // of libc10.so; null: gradients are torch's affair
 };
 
 struct Bridge {

@@ -9,6 +9,8 @@ constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' &&
 constexpr bool is_letter_or_digit(char c) { return is_letter(c) || is_digit(c); }
 // Letters, digits and '_': what names consist of.
 constexpr bool is_name_part(char c) { return is_letter_or_digit(c) || c == '_'; }
-constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'; }
+constexpr bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+}
 
 }  // namespace kiln

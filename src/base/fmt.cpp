@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is fmt compiled? Here, once: as a header alone it costs each source that formats 4.1 of 4.8 CPU-seconds (g++
-// 12, -O3). Debian has fmt as headers and as a shared library, and kiln must not depend on the latter.
+// Where is fmt compiled? Here, once: as a header alone it costs each source that formats 4.1 of 4.8
+// CPU-seconds (g++ 12, -O3). Debian has fmt as headers and as a shared library, and kiln must not
+// depend on the latter.
 #ifndef FMT_HEADER_ONLY
 
 #include <fmt/format-inl.h>
@@ -15,7 +16,8 @@ template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);
-template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>, locale_ref);
+template FMT_API void vformat_to(buffer<char>&, string_view,
+                                 basic_format_args<buffer_context<char>>, locale_ref);
 
 }  // namespace detail
 FMT_END_NAMESPACE

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the name of some content? Its BLAKE2b-256 (RFC 7693): two contents with one name do not happen.
+// What is the name of some content? Its BLAKE2b-256 (RFC 7693): two contents with one name do not
+// happen.
 #pragma once
 
 #include <array>

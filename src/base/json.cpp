@@ -20,7 +20,11 @@ std::string dump(const Json& value, int indent) {
 }
 
 Json to_json(const Error& error) {
-  return {{"error", {{"what", error.what}, {"why", error.why}, {"fix", error.fix}, {"fault", name_of(error.fault)}}}};
+  return {{"error",
+           {{"what", error.what},
+            {"why", error.why},
+            {"fix", error.fix},
+            {"fault", name_of(error.fault)}}}};
 }
 
 std::string_view name_of(Fault fault) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does kiln write and read JSON? By nlohmann's type with the order of keys kept, and without its exceptions.
+// How does kiln write and read JSON? By nlohmann's type with the order of keys kept, and without
+// its exceptions.
 #pragma once
 
 #include <nlohmann/json.hpp>

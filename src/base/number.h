@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are fractions read and printed whatever the locale of the process is? The engine and op libraries live in
-// processes that others have set to German or Turkish: no other place may ask the C library for a decimal point.
+// How are fractions read and printed whatever the locale of the process is? The engine and op
+// libraries live in processes that others have set to German or Turkish: no other place may ask the
+// C library for a decimal point.
 #pragma once
 
 #include <locale.h>
@@ -10,8 +11,8 @@
 
 namespace kiln {
 
-// The number at the start of the text, as strtod reads it in the "C" locale, without its leading blanks; `used`
-// becomes the number of characters it takes, 0 when there is none.
+// The number at the start of the text, as strtod reads it in the "C" locale, without its leading
+// blanks; `used` becomes the number of characters it takes, 0 when there is none.
 double leading_number(std::string_view text, size_t* used);
 // The whole text as a number, or nothing.
 std::optional<double> to_number(std::string_view text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a function of kiln say that it failed? By Result<T>: a value, or an Error with what, why and fix.
+// How does a function of kiln say that it failed? By Result<T>: a value, or an Error with what, why
+// and fix.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@ struct Error {
   std::string fix;   // "kiln build --arch 8.9"; may be empty
 };
 
-// "error: WHAT\n  why: WHY\n  fix: FIX", without the lines that are empty and without a last newline.
+// "error: WHAT\n  why: WHY\n  fix: FIX", without the lines that are empty and without a last
+// newline.
 std::string format(const Error& error);
 
 template <class T = std::monostate>
@@ -48,7 +50,8 @@ using Status = Result<std::monostate>;
 #define KILN_CONCAT_INNER(a, b) a##b
 #define KILN_CONCAT(a, b) KILN_CONCAT_INNER(a, b)
 // TRY(auto x, f()): x is f()'s value, or the caller returns f()'s error.
-#define TRY(declaration, expression) TRY_INNER(declaration, expression, KILN_CONCAT(try_result_, __LINE__))
+#define TRY(declaration, expression) \
+  TRY_INNER(declaration, expression, KILN_CONCAT(try_result_, __LINE__))
 #define TRY_INNER(declaration, expression, name) \
   auto name = (expression);                      \
   if (!name) return std::move(name.error());     \

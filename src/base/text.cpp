@@ -19,18 +19,20 @@ constexpr std::string_view kBlanks = " \t\r\n\v\f";
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Words that name an op library would break: it becomes a C++ name, torch.ops.<name> and a Python attribute.
+// Words that name an op library would break: it becomes a C++ name, torch.ops.<name> and a Python
+// attribute.
 constexpr std::array kKeywords = {
-    "alignas",  "alignof",   "and",       "as",       "asm",      "assert",   "async",    "auto",     "await",
-    "bool",     "break",     "case",      "catch",    "char",     "class",    "const",    "continue", "def",
-    "default",  "del",       "delete",    "do",       "double",   "elif",     "else",     "enum",     "except",
-    "explicit", "export",    "extern",    "false",    "finally",  "float",    "for",      "friend",   "from",
-    "global",   "goto",      "if",        "import",   "in",       "inline",   "int",      "is",       "lambda",
-    "long",     "mutable",   "namespace", "new",      "nonlocal", "not",      "operator", "or",       "pass",
-    "private",  "protected", "public",    "raise",    "return",   "short",    "signed",   "sizeof",   "static",
-    "struct",   "switch",    "template",  "this",     "throw",    "true",     "try",      "typedef",  "typename",
-    "union",    "unsigned",  "using",     "virtual",  "void",     "volatile", "while",    "with",     "yield",
-    "None",     "True",      "False",     "requires", "concept",  "register", "xor"};
+    "alignas",  "alignof",  "and",     "as",       "asm",      "assert",   "async",    "auto",
+    "await",    "bool",     "break",   "case",     "catch",    "char",     "class",    "const",
+    "continue", "def",      "default", "del",      "delete",   "do",       "double",   "elif",
+    "else",     "enum",     "except",  "explicit", "export",   "extern",   "false",    "finally",
+    "float",    "for",      "friend",  "from",     "global",   "goto",     "if",       "import",
+    "in",       "inline",   "int",     "is",       "lambda",   "long",     "mutable",  "namespace",
+    "new",      "nonlocal", "not",     "operator", "or",       "pass",     "private",  "protected",
+    "public",   "raise",    "return",  "short",    "signed",   "sizeof",   "static",   "struct",
+    "switch",   "template", "this",    "throw",    "true",     "try",      "typedef",  "typename",
+    "union",    "unsigned", "using",   "virtual",  "void",     "volatile", "while",    "with",
+    "yield",    "None",     "True",    "False",    "requires", "concept",  "register", "xor"};
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -115,7 +117,8 @@ std::optional<int64_t> to_int(std::string_view text) {
 
 bool is_identifier(std::string_view text) {
   if (text.empty() || is_digit(text[0])) return false;
-  if (!std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c); })) return false;
+  if (!std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c); }))
+    return false;
   return std::find(kKeywords.begin(), kKeywords.end(), text) == kKeywords.end();
 }
 
@@ -141,8 +144,10 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
 }
 
 std::string shell_quote(std::string_view word) {
-  constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!word.empty() && word.find_first_not_of(kSafe) == std::string_view::npos) return std::string(word);
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kSafe) == std::string_view::npos)
+    return std::string(word);
   return "'" + replace_all(word, "'", "'\\''") + "'";
 }
 

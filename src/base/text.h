@@ -34,7 +34,8 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
 
 // Quoted for /bin/sh where it has to be.
 std::string shell_quote(std::string_view word);
-// Splits as a shell would: blanks separate, quotes and backslashes protect. An open quote ends with the text.
+// Splits as a shell would: blanks separate, quotes and backslashes protect. An open quote ends with
+// the text.
 std::vector<std::string> shell_split(std::string_view text);
 
 // "820 ms", "1.42 s", "3 min 5 s".

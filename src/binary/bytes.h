@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are numbers read from bytes that nobody vouches for? Every read is checked; a failed one gives no value.
+// How are numbers read from bytes that nobody vouches for? Every read is checked; a failed one
+// gives no value.
 #pragma once
 
 #include <cstdint>

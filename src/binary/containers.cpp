@@ -14,15 +14,18 @@ namespace kiln::binary {
 namespace {
 
 constexpr uint64_t kArHeaderBytes = 60, kZipEndBytes = 22, kZipEntryBytes = 46, kZipLocalBytes = 30;
-constexpr uint32_t kZipEnd = 0x06054b50, kZip64Locator = 0x07064b50, kZip64End = 0x06064b50, kZipEntry = 0x02014b50,
-                   kZipLocal = 0x04034b50;
+constexpr uint32_t kZipEnd = 0x06054b50, kZip64Locator = 0x07064b50, kZip64End = 0x06064b50,
+                   kZipEntry = 0x02014b50, kZipLocal = 0x04034b50;
 constexpr std::string_view kArMagic = "!<arch>\n";
 
 Error damaged(std::string_view what, uint64_t offset, std::string why) {
-  return Error{Fault::Work, fmt::format("cannot read {}", what), fmt::format("at offset {}: {}", offset, why), ""};
+  return Error{Fault::Work, fmt::format("cannot read {}", what),
+               fmt::format("at offset {}: {}", offset, why), ""};
 }
 
-std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 bool leads_out(std::string_view name) {
   if (name.empty() || name.front() == '/' || name.find('\\') != name.npos) return true;
@@ -44,21 +47,25 @@ struct Directory {
 
 Result<Directory> find_directory(Bytes bytes) {
   // The record at the end may be followed by a comment of up to 65,535 bytes.
-  if (bytes.size() < kZipEndBytes) return damaged("a zip archive", 0, "it is shorter than its last record");
+  if (bytes.size() < kZipEndBytes)
+    return damaged("a zip archive", 0, "it is shorter than its last record");
   uint64_t last = bytes.size() - kZipEndBytes, first = last > 0xffff ? last - 0xffff : 0;
   for (uint64_t at = last + 1; at-- > first;) {
     if (read_at<uint32_t>(bytes, at) != kZipEnd) continue;
     Directory out{*read_at<uint32_t>(bytes, at + 16), *read_at<uint16_t>(bytes, at + 10)};
     if (at >= 20 && read_at<uint32_t>(bytes, at - 20) == kZip64Locator) {
       uint64_t record = *read_at<uint64_t>(bytes, at - 12);
-      auto count = read_at<uint64_t>(bytes, record + 32), offset = read_at<uint64_t>(bytes, record + 48);
-      if (record > bytes.size() || read_at<uint32_t>(bytes, record) != kZip64End || !count || !offset)
+      auto count = read_at<uint64_t>(bytes, record + 32),
+           offset = read_at<uint64_t>(bytes, record + 48);
+      if (record > bytes.size() || read_at<uint32_t>(bytes, record) != kZip64End || !count ||
+          !offset)
         return damaged("a zip archive", at - 12, "the zip64 record is not where it is said to be");
       out = {*offset, *count};
     }
     return out;
   }
-  return damaged("a zip archive", bytes.size(), "the directory at its end is missing: it is cut off, or no zip");
+  return damaged("a zip archive", bytes.size(),
+                 "the directory at its end is missing: it is cut off, or no zip");
 }
 
 // Sizes and offsets that do not fit into 32 bits are in the extra field of id 1, in this order.
@@ -93,20 +100,24 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
   uint64_t packed = *read_at<uint32_t>(*head, 20), local = *read_at<uint32_t>(*head, 42);
   read_zip64(*extra, member.unpacked_bytes, packed, local);
   if (auto bad = control_character(member.name))
-    return damaged("a zip archive", *at + kZipEntryBytes + *bad, "a member's name has a control character");
+    return damaged("a zip archive", *at + kZipEntryBytes + *bad,
+                   "a member's name has a control character");
   if (leads_out(member.name))
-    return damaged("a zip archive", *at, fmt::format("the member '{}' leads out of its folder", member.name));
+    return damaged("a zip archive", *at,
+                   fmt::format("the member '{}' leads out of its folder", member.name));
   if (*read_at<uint16_t>(*head, 8) & 1)
     return damaged("a zip archive", *at, fmt::format("the member '{}' is encrypted", member.name));
-  if (local > bytes.size() || read_at<uint32_t>(bytes, local) != kZipLocal || !slice(bytes, local, kZipLocalBytes))
-    return damaged("a zip archive", *at, fmt::format("the member '{}' is said to begin at {}", member.name, local));
-  uint64_t data =
-      local + kZipLocalBytes + *read_at<uint16_t>(bytes, local + 26) + *read_at<uint16_t>(bytes, local + 28);
+  if (local > bytes.size() || read_at<uint32_t>(bytes, local) != kZipLocal ||
+      !slice(bytes, local, kZipLocalBytes))
+    return damaged("a zip archive", *at,
+                   fmt::format("the member '{}' is said to begin at {}", member.name, local));
+  uint64_t data = local + kZipLocalBytes + *read_at<uint16_t>(bytes, local + 26) +
+                  *read_at<uint16_t>(bytes, local + 28);
   auto content = slice(bytes, data, packed);
   if (!content)
     return damaged("a zip archive", *at,
-                   fmt::format("the member '{}' claims {} bytes from offset {}, the file has {}", member.name, packed,
-                               data, bytes.size()));
+                   fmt::format("the member '{}' claims {} bytes from offset {}, the file has {}",
+                               member.name, packed, data, bytes.size()));
   member.packed = *content;
   *at += kZipEntryBytes + name_bytes + extra_bytes + comment_bytes;
   return member;
@@ -132,7 +143,8 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
     auto content = slice(bytes, at + kArHeaderBytes, static_cast<uint64_t>(*size));
     if (!content)
       return damaged("an archive", at,
-                     fmt::format("a member claims {} bytes, {} are left", *size, bytes.size() - at - kArHeaderBytes));
+                     fmt::format("a member claims {} bytes, {} are left", *size,
+                                 bytes.size() - at - kArHeaderBytes));
     std::string_view name = text::trim(head.substr(0, 16));
     if (name == "//") {
       long_names = text_of(*content);
@@ -145,7 +157,8 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
         name = name.substr(0, name.find('\n'));
       }
       if (name.ends_with('/')) name.remove_suffix(1);
-      if (control_character(name)) return damaged("an archive", at, "a member's name has a control character");
+      if (control_character(name))
+        return damaged("an archive", at, "a member's name has a control character");
       out.push_back({std::string(name), *content, content->size(), 0});
     }
     at += kArHeaderBytes + ((static_cast<uint64_t>(*size) + 1) & ~uint64_t{1});
@@ -155,9 +168,11 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
 
 Result<std::vector<Member>> read_zip(Bytes bytes) {
   TRY(Directory directory, find_directory(bytes));
-  if (directory.offset > bytes.size() || directory.count > (bytes.size() - directory.offset) / kZipEntryBytes)
+  if (directory.offset > bytes.size() ||
+      directory.count > (bytes.size() - directory.offset) / kZipEntryBytes)
     return damaged("a zip archive", directory.offset,
-                   fmt::format("{} members are claimed, the file has {} bytes", directory.count, bytes.size()));
+                   fmt::format("{} members are claimed, the file has {} bytes", directory.count,
+                               bytes.size()));
   std::vector<Member> out;
   uint64_t at = directory.offset;
   for (uint64_t i = 0; i < directory.count; ++i) {
@@ -172,11 +187,13 @@ Result<std::vector<std::byte>> unpack_member(const Member& member) {
     return Error{Fault::Work, fmt::format("cannot unpack '{}'", member.name), std::move(why), ""};
   };
   if (member.method == 0) return std::vector<std::byte>(member.packed.begin(), member.packed.end());
-  if (member.method != 8) return wrong(fmt::format("compression method {}, known are 0 and 8", member.method));
+  if (member.method != 8)
+    return wrong(fmt::format("compression method {}, known are 0 and 8", member.method));
   // Deflate shrinks by 1,032 at most: a larger claim is a lie.
-  if (member.unpacked_bytes > kMaxUnpackedBytes || member.unpacked_bytes / 1100 > member.packed.size() + 1)
-    return wrong(
-        fmt::format("{} bytes are claimed out of {} packed ones", member.unpacked_bytes, member.packed.size()));
+  if (member.unpacked_bytes > kMaxUnpackedBytes ||
+      member.unpacked_bytes / 1100 > member.packed.size() + 1)
+    return wrong(fmt::format("{} bytes are claimed out of {} packed ones", member.unpacked_bytes,
+                             member.packed.size()));
   std::vector<std::byte> out(member.unpacked_bytes);
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) return wrong("zlib has no memory");
@@ -197,8 +214,8 @@ Result<std::vector<std::byte>> unpack_member(const Member& member) {
   }
   inflateEnd(&stream);
   if (state != Z_STREAM_END || written != out.size())
-    return wrong(fmt::format("deflate: damaged at byte {} of {}; {} bytes came out, {} are claimed", taken,
-                             member.packed.size(), written, out.size()));
+    return wrong(fmt::format("deflate: damaged at byte {} of {}; {} bytes came out, {} are claimed",
+                             taken, member.packed.size(), written, out.size()));
   return out;
 }
 

@@ -20,8 +20,8 @@ struct Member {
 bool is_ar(Bytes bytes);
 bool is_zip(Bytes bytes);
 Result<std::vector<Member>> read_ar(Bytes bytes);
-// Of the central directory. Refused: names that lead out of the folder they are unpacked to, encryption, members that
-// claim more bytes than `kMaxRatio` times what they take.
+// Of the central directory. Refused: names that lead out of the folder they are unpacked to,
+// encryption, members that claim more bytes than `kMaxRatio` times what they take.
 Result<std::vector<Member>> read_zip(Bytes bytes);
 // Checked against the size that its header claims.
 Result<std::vector<std::byte>> unpack_member(const Member& member);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint8_t kFunctionSymbol = 2, kEntryMark = 0x10;
 constexpr uint8_t kAbiOfCuda13 = 8;
-// What the driver keeps of a block's shared memory since sm_90: the linker counts it into .nv.shared.
+// What the driver keeps of a block's shared memory since sm_90: the linker counts it into
+// .nv.shared.
 constexpr uint64_t kReservedSharedBytes = 1024;
 
 uint32_t arch_of(const Elf& elf) {
@@ -79,7 +80,8 @@ char variant_of(const Cubin& cubin) {
 
 Bytes code_of(const Cubin& cubin, const Kernel& kernel) {
   if (kernel.section >= cubin.elf.sections.size()) return {};
-  return slice(cubin.elf.content(cubin.elf.sections[kernel.section]), kernel.code_offset, kernel.code_bytes)
+  return slice(cubin.elf.content(cubin.elf.sections[kernel.section]), kernel.code_offset,
+               kernel.code_bytes)
       .value_or(Bytes{});
 }
 
@@ -89,7 +91,8 @@ Result<Cubin> read_cubin(Bytes bytes) {
   const Elf& elf = cubin.elf;
   if (!is_cubin(elf)) {
     return Error{Fault::Work, "cannot read a cubin",
-                 fmt::format("at offset 18: it is for {}, wanted CUDA ({})", machine_name(elf.machine), kMachineCuda),
+                 fmt::format("at offset 18: it is for {}, wanted CUDA ({})",
+                             machine_name(elf.machine), kMachineCuda),
                  ""};
   }
   cubin.arch = arch_of(elf);
@@ -103,14 +106,14 @@ Result<Cubin> read_cubin(Bytes bytes) {
   if (const ElfSection* info = elf.find(".nv.info")) {
     TRY(attributes, read_symbol_attributes(elf.content(*info), cubin.symbols.size()));
   }
-  bool reserves = std::any_of(elf.sections.begin(), elf.sections.end(), [](const ElfSection& section) {
-    return section.name.starts_with(".nv.shared.reserved.");
-  });
+  bool reserves = std::any_of(
+      elf.sections.begin(), elf.sections.end(),
+      [](const ElfSection& section) { return section.name.starts_with(".nv.shared.reserved."); });
   std::vector<KernelSections> parts = sections_by_code(elf);
   for (uint32_t i = 0; i < cubin.symbols.size(); ++i) {
     const Symbol& symbol = cubin.symbols[i];
-    if (symbol.type != kFunctionSymbol || !(symbol.other & kEntryMark) || symbol.section >= elf.sections.size() ||
-        !symbol.defined())
+    if (symbol.type != kFunctionSymbol || !(symbol.other & kEntryMark) ||
+        symbol.section >= elf.sections.size() || !symbol.defined())
       continue;
     Kernel kernel;
     kernel.name = symbol.name;
@@ -125,7 +128,8 @@ Result<Cubin> read_cubin(Bytes bytes) {
     const KernelSections& own = parts[symbol.section];
     if (own.shared) kernel.shared_bytes = own.shared->bytes;
     if (own.constant) kernel.constant_bytes = own.constant->bytes;
-    if (reserves && kernel.shared_bytes >= kReservedSharedBytes) kernel.shared_reserved_bytes = kReservedSharedBytes;
+    if (reserves && kernel.shared_bytes >= kReservedSharedBytes)
+      kernel.shared_reserved_bytes = kReservedSharedBytes;
     if (own.info) {
       TRY(kernel.attributes, read_kernel_attributes(elf.content(*own.info)));
     }

@@ -20,10 +20,10 @@ struct Kernel {
   uint32_t section = 0;                      // index of its .text
   uint64_t code_offset = 0, code_bytes = 0;  // inside of that section
   uint32_t registers = 0;
-  uint64_t shared_bytes = 0;           // static, the reserved part with it (as cuobjdump -res-usage counts)
+  uint64_t shared_bytes = 0;  // static, the reserved part with it (as cuobjdump -res-usage counts)
   uint64_t shared_reserved_bytes = 0;  // the driver's part of it
   uint64_t stack_bytes = 0;
-  uint64_t constant_bytes = 0;                 // bank 0: parameters and what the driver puts before them
+  uint64_t constant_bytes = 0;  // bank 0: parameters and what the driver puts before them
   uint32_t spill_stores = 0, spill_loads = 0;  // instructions
   uint64_t spill_store_bytes = 0, spill_load_bytes = 0;
   KernelAttributes attributes;
@@ -32,10 +32,11 @@ struct Kernel {
 
 struct Cubin {
   Elf elf;
-  uint32_t arch = 0;          // 90 of sm_90
-  bool relocatable = false;   // -rdc, not linked yet
-  bool has_lines = false;     // .debug_line
-  std::string_view compiler;  // "Cuda compilation tools, release 13.0, V13.0.88"; empty when it does not say
+  uint32_t arch = 0;         // 90 of sm_90
+  bool relocatable = false;  // -rdc, not linked yet
+  bool has_lines = false;    // .debug_line
+  std::string_view
+      compiler;  // "Cuda compilation tools, release 13.0, V13.0.88"; empty when it does not say
   std::string_view compiler_options;
   std::vector<Symbol> symbols;
   std::vector<Kernel> kernels;

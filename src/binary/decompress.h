@@ -17,6 +17,7 @@ constexpr uint64_t kMaxUnpackedBytes = uint64_t{2} << 30;
 constexpr uint64_t kMaxRatio = 2000;
 
 // `unpacked_bytes` is what the header claims; the result has exactly that size.
-Result<std::vector<std::byte>> decompress(Compression compression, Bytes packed, uint64_t unpacked_bytes);
+Result<std::vector<std::byte>> decompress(Compression compression, Bytes packed,
+                                          uint64_t unpacked_bytes);
 
 }  // namespace kiln::binary

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sections and segments does an ELF file have? 64-bit little-endian files, host libraries and cubins alike; every
-// offset is checked before it is used.
+// Which sections and segments does an ELF file have? 64-bit little-endian files, host libraries and
+// cubins alike; every offset is checked before it is used.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,11 @@
 
 namespace kiln::binary {
 
-inline constexpr uint16_t kElfRelocatable = 1, kElfExecutable = 2, kElfShared = 3, kElfCubinLegacy = 0xff00;
+inline constexpr uint16_t kElfRelocatable = 1, kElfExecutable = 2, kElfShared = 3,
+                          kElfCubinLegacy = 0xff00;
 inline constexpr uint16_t kMachineX86 = 62, kMachineAarch64 = 183, kMachineCuda = 190;
-inline constexpr uint32_t kSectionSymbols = 2, kSectionStrings = 3, kSectionNoBits = 8, kSectionDynamicSymbols = 11;
+inline constexpr uint32_t kSectionSymbols = 2, kSectionStrings = 3, kSectionNoBits = 8,
+                          kSectionDynamicSymbols = 11;
 inline constexpr uint64_t kSectionAlloc = 2, kSectionCode = 4, kSectionWrite = 1;
 
 struct ElfSection {
@@ -46,7 +48,8 @@ struct Elf {
   const ElfSection* find_type(uint32_t type) const;
   // Empty for .bss and its like: read_elf has checked that all others lie inside of the file.
   Bytes content(const ElfSection& section) const;
-  // Where a virtual address is in the file, with all bytes to the end of its segment; empty when no segment holds it.
+  // Where a virtual address is in the file, with all bytes to the end of its segment; empty when no
+  // segment holds it.
   Bytes at_address(uint64_t address) const;
 };
 

@@ -9,10 +9,12 @@ namespace {
 
 constexpr uint64_t kContainerHeaderBytes = 16;
 constexpr uint64_t kSmallestEntryHeader = 64;
-constexpr uint64_t kFlagDebug = 0x2, kFlagLz4 = 0x2000, kFlagZstd = 0x8000, kFlagVariantA = 0x100000,
-                   kFlagVariantF = 0x200000;
+constexpr uint64_t kFlagDebug = 0x2, kFlagLz4 = 0x2000, kFlagZstd = 0x8000,
+                   kFlagVariantA = 0x100000, kFlagVariantF = 0x200000;
 
-Error damaged(std::string why) { return Error{Fault::Work, "cannot read a fat binary", std::move(why), ""}; }
+Error damaged(std::string why) {
+  return Error{Fault::Work, "cannot read a fat binary", std::move(why), ""};
+}
 
 Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   auto header_bytes = read_at<uint32_t>(container, at + 4);
@@ -22,8 +24,9 @@ Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   }
   auto header = slice(container, at, *header_bytes);
   if (!header || !slice(container, at + *header_bytes, *payload_bytes)) {
-    return damaged(fmt::format("the entry at offset {} claims {} + {} bytes, and the container ends before", at,
-                               *header_bytes, *payload_bytes));
+    return damaged(
+        fmt::format("the entry at offset {} claims {} + {} bytes, and the container ends before",
+                    at, *header_bytes, *payload_bytes));
   }
   FatbinEntry entry;
   entry.kind = *read_at<uint16_t>(*header, 0);
@@ -33,17 +36,20 @@ Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   entry.unpacked_bytes = *read_at<uint64_t>(*header, 0x38);
   entry.debug = flags & kFlagDebug;
   entry.variant = flags & kFlagVariantA ? 'a' : flags & kFlagVariantF ? 'f' : 0;
-  entry.compression = flags & kFlagZstd ? Compression::Zstd : flags & kFlagLz4 ? Compression::Lz4 : Compression::None;
+  entry.compression = flags & kFlagZstd  ? Compression::Zstd
+                      : flags & kFlagLz4 ? Compression::Lz4
+                                         : Compression::None;
   entry.version_minor = *read_at<uint16_t>(*header, 0x18);
   entry.version_major = *read_at<uint16_t>(*header, 0x1a);
   entry.offset = at + *header_bytes;
   entry.payload_bytes = *payload_bytes;
   entry.packed_bytes = entry.compression == Compression::None ? *payload_bytes : compressed;
   if (entry.packed_bytes > *payload_bytes) {
-    return damaged(fmt::format("the entry at offset {} claims {} packed bytes in a payload of {}", at, compressed,
-                               *payload_bytes));
+    return damaged(fmt::format("the entry at offset {} claims {} packed bytes in a payload of {}",
+                               at, compressed, *payload_bytes));
   }
-  uint32_t identifier_at = *read_at<uint32_t>(*header, 0x20), identifier_bytes = *read_at<uint32_t>(*header, 0x24);
+  uint32_t identifier_at = *read_at<uint32_t>(*header, 0x20),
+           identifier_bytes = *read_at<uint32_t>(*header, 0x24);
   if (identifier_at && identifier_bytes) {
     if (auto text = slice(container, at + identifier_at, identifier_bytes)) {
       entry.identifier.assign(reinterpret_cast<const char*>(text->data()), text->size());
@@ -64,14 +70,16 @@ Result<uint64_t> container_bytes(Bytes head) {
     return damaged(fmt::format("the magic is 0x{:08x}, wanted 0x{:08x}", *magic, kContainerMagic));
   if (*header < kContainerHeaderBytes)
     return damaged(fmt::format("the container's header has {} bytes, wanted 16", *header));
-  if (*size > kMaxUnpackedBytes * 16) return damaged(fmt::format("the container claims {} bytes", *size));
+  if (*size > kMaxUnpackedBytes * 16)
+    return damaged(fmt::format("the container claims {} bytes", *size));
   return *header + *size;
 }
 
 Result<std::vector<FatbinEntry>> read_container(Bytes container) {
   TRY(uint64_t size, container_bytes(container));
   if (size > container.size()) {
-    return damaged(fmt::format("the container claims {} bytes, {} are there", size, container.size()));
+    return damaged(
+        fmt::format("the container claims {} bytes, {} are there", size, container.size()));
   }
   std::vector<FatbinEntry> entries;
   Bytes whole = container.first(size);
@@ -101,7 +109,8 @@ Result<std::vector<PtxText>> read_ptx(Bytes container) {
   for (const FatbinEntry& entry : entries) {
     if (entry.kind != static_cast<uint16_t>(ImageKind::Ptx)) continue;
     TRY(auto image, read_image(container, entry));
-    out.push_back({entry.arch, entry.variant, std::string(reinterpret_cast<const char*>(image.data()), image.size())});
+    out.push_back({entry.arch, entry.variant,
+                   std::string(reinterpret_cast<const char*>(image.data()), image.size())});
   }
   return out;
 }
@@ -117,7 +126,8 @@ Result<std::vector<PtxText>> ptx_in_wrapper(const void* wrapper) {
   if (!wrapper) return damaged("the wrapper is null");
   std::memcpy(&seen, wrapper, sizeof seen);
   if (seen.magic != kWrapperMagic) {
-    return damaged(fmt::format("the wrapper's magic is 0x{:08x}, wanted 0x{:08x}", seen.magic, kWrapperMagic));
+    return damaged(
+        fmt::format("the wrapper's magic is 0x{:08x}, wanted 0x{:08x}", seen.magic, kWrapperMagic));
   }
   if (!seen.container) return damaged("the wrapper names no container");
   TRY(uint64_t size, container_bytes({seen.container, kContainerHeaderBytes}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is inside of a fat binary? Containers with an entry for each image: PTX, cubin or LTO-IR. The format is not
-// published; these are measured facts of CUDA 12 and 13.
+// What is inside of a fat binary? Containers with an entry for each image: PTX, cubin or LTO-IR.
+// The format is not published; these are measured facts of CUDA 12 and 13.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ struct PtxText {
 };
 // All PTX of a container.
 Result<std::vector<PtxText>> read_ptx(Bytes container);
-// The same of a fat binary in this process's memory, from what __cudaRegisterFatBinary is given. The container's own
-// size is believed: the loader has mapped it.
+// The same of a fat binary in this process's memory, from what __cudaRegisterFatBinary is given.
+// The container's own size is believed: the loader has mapped it.
 Result<std::vector<PtxText>> ptx_in_wrapper(const void* wrapper);
 
 }  // namespace kiln::binary

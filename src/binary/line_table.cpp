@@ -13,7 +13,8 @@ namespace kiln::binary {
 namespace {
 
 constexpr uint64_t kRelocationBytes = 24;
-// A row takes at least a byte of the program, but its file does not: names of more files than this are noise.
+// A row takes at least a byte of the program, but its file does not: names of more files than this
+// are noise.
 constexpr size_t kMaxFiles = 1 << 16;
 
 class Cursor {
@@ -89,14 +90,16 @@ Result<std::unordered_map<uint64_t, Target>> read_targets(const Elf& elf, uint64
   if (!table) return out;
   TRY(auto symbols, read_symbols(elf, *table));
   for (const ElfSection& section : elf.sections) {
-    if ((section.type != kWithAddend && section.type != kWithout) || section.extra != section_index) continue;
+    if ((section.type != kWithAddend && section.type != kWithout) || section.extra != section_index)
+      continue;
     Bytes bytes = elf.content(section);
     uint64_t step = section.type == kWithAddend ? kRelocationBytes : 16;
     for (uint64_t at = 0; at + step <= bytes.size(); at += step) {
       uint64_t symbol = *read_at<uint64_t>(bytes, at + 8) >> 32;
       if (symbol >= symbols.size()) continue;
       uint64_t addend = step == kRelocationBytes ? *read_at<uint64_t>(bytes, at + 16) : 0;
-      out[*read_at<uint64_t>(bytes, at)] = {symbols[symbol].section, symbols[symbol].value + addend};
+      out[*read_at<uint64_t>(bytes, at)] = {symbols[symbol].section,
+                                            symbols[symbol].value + addend};
     }
   }
   return out;
@@ -117,13 +120,14 @@ struct Unit {
   std::vector<uint32_t> files;  // the unit's numbers (from 1) to the table's
 };
 
-uint32_t add_file(LineTable& table, const std::vector<std::string_view>& folders, std::string_view name,
-                  uint64_t folder) {
+uint32_t add_file(LineTable& table, const std::vector<std::string_view>& folders,
+                  std::string_view name, uint64_t folder) {
   std::string path(name);
   if (!name.starts_with('/') && folder > 0 && folder <= folders.size())
     path = std::string(folders[folder - 1]) + "/" + path;
   auto found = std::find(table.files.begin(), table.files.end(), path);
-  if (found == table.files.end() && table.files.size() < kMaxFiles) found = table.files.insert(found, path);
+  if (found == table.files.end() && table.files.size() < kMaxFiles)
+    found = table.files.insert(found, path);
   return found == table.files.end() ? 0 : static_cast<uint32_t>(found - table.files.begin());
 }
 
@@ -136,10 +140,12 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
   uint32_t header_length = cursor.take<uint32_t>();
   uint64_t rows_at = cursor.at() + header_length;
   if (cursor.failed() || unit.end > program.bytes.size() || rows_at > unit.end)
-    return damaged(program.section_name, begin,
-                   fmt::format("a unit claims {} bytes, the section has {}", length, program.bytes.size()));
+    return damaged(
+        program.section_name, begin,
+        fmt::format("a unit claims {} bytes, the section has {}", length, program.bytes.size()));
   if (version < 2 || version > 4)
-    return damaged(program.section_name, begin + 4, fmt::format("DWARF {}, wanted 2 to 4", version));
+    return damaged(program.section_name, begin + 4,
+                   fmt::format("DWARF {}, wanted 2 to 4", version));
   unit.min_step = cursor.take<uint8_t>();
   if (version >= 4) cursor.take<uint8_t>();  // operations of a VLIW word: 1
   cursor.take<uint8_t>();                    // is_stmt
@@ -164,7 +170,8 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
     cursor.take_unsigned();  // size
     unit.files.push_back(add_file(program.table, folders, name, folder));
   }
-  if (cursor.failed()) return damaged(program.section_name, cursor.at(), "the header of a unit is cut off");
+  if (cursor.failed())
+    return damaged(program.section_name, cursor.at(), "the header of a unit is cut off");
   cursor.go(rows_at);
   return unit;
 }
@@ -190,7 +197,8 @@ void add_row(const Unit& unit, const Machine& machine, LineSequence& sequence) {
   sequence.rows.push_back(row);
 }
 
-void run_extended(Program& program, Cursor& cursor, const Unit& unit, Machine& machine, LineSequence& sequence) {
+void run_extended(Program& program, Cursor& cursor, const Unit& unit, Machine& machine,
+                  LineSequence& sequence) {
   constexpr uint8_t kEndSequence = 1, kSetAddress = 2, kInlinedCall = 0x90, kFunctionName = 0x91;
   uint64_t length = cursor.take_unsigned(), begin = cursor.at();
   uint64_t end = length > unit.end - begin ? unit.end : begin + length;
@@ -217,7 +225,8 @@ void run_extended(Program& program, Cursor& cursor, const Unit& unit, Machine& m
 }
 
 Status run_unit(Program& program, Cursor& cursor, const Unit& unit) {
-  constexpr uint8_t kCopy = 1, kAdvanceAddress = 2, kAdvanceLine = 3, kSetFile = 4, kConstAdd = 8, kFixedAdvance = 9;
+  constexpr uint8_t kCopy = 1, kAdvanceAddress = 2, kAdvanceLine = 3, kSetFile = 4, kConstAdd = 8,
+                    kFixedAdvance = 9;
   Machine machine;
   LineSequence sequence;
   while (cursor.at() < unit.end && !cursor.failed()) {
@@ -239,14 +248,16 @@ Status run_unit(Program& program, Cursor& cursor, const Unit& unit) {
     } else if (opcode == kSetFile) {
       machine.file = cursor.take_unsigned();
     } else if (opcode == kConstAdd) {
-      machine.address += static_cast<uint64_t>((255 - unit.opcode_base) / unit.line_range) * unit.min_step;
+      machine.address +=
+          static_cast<uint64_t>((255 - unit.opcode_base) / unit.line_range) * unit.min_step;
     } else if (opcode == kFixedAdvance) {
       machine.address += cursor.take<uint16_t>();
     } else {
       for (int i = 0; i < unit.operand_counts[opcode - 1u]; ++i) cursor.take_unsigned();
     }
   }
-  if (cursor.failed()) return damaged(program.section_name, cursor.at(), "the line program is cut off");
+  if (cursor.failed())
+    return damaged(program.section_name, cursor.at(), "the line program is cut off");
   return {};
 }
 
@@ -254,9 +265,11 @@ Status run_unit(Program& program, Cursor& cursor, const Unit& unit) {
 
 const LineRow* LineTable::find(uint32_t section, uint64_t address, const LineSequence** in) const {
   for (const LineSequence& sequence : sequences) {
-    if (sequence.section != section || sequence.rows.empty() || address >= sequence.end_address) continue;
-    auto after = std::upper_bound(sequence.rows.begin(), sequence.rows.end(), address,
-                                  [](uint64_t wanted, const LineRow& row) { return wanted < row.address; });
+    if (sequence.section != section || sequence.rows.empty() || address >= sequence.end_address)
+      continue;
+    auto after =
+        std::upper_bound(sequence.rows.begin(), sequence.rows.end(), address,
+                         [](uint64_t wanted, const LineRow& row) { return wanted < row.address; });
     if (after == sequence.rows.begin()) continue;
     if (in) *in = &sequence;
     return &*(after - 1);
@@ -271,7 +284,8 @@ Result<LineTable> read_lines(const Elf& elf, std::string_view section_name) {
   if (!section) return table;
   const ElfSection* names = elf.find(".debug_str");
   TRY(auto targets, read_targets(elf, static_cast<uint64_t>(section - elf.sections.data())));
-  Program program{section_name, elf.content(*section), names ? elf.content(*names) : Bytes{}, targets, table};
+  Program program{section_name, elf.content(*section), names ? elf.content(*names) : Bytes{},
+                  targets, table};
   Cursor cursor(program.bytes, 0);
   while (cursor.at() + 4 < program.bytes.size()) {
     TRY(Unit unit, read_unit_header(program, cursor));

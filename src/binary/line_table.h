@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which source line does each instruction come from? DWARF 2 line programs as ptxas writes them: one sequence a
-// function, told apart by relocations, with NVIDIA's opcode 0x90 for inlined calls.
+// Which source line does each instruction come from? DWARF 2 line programs as ptxas writes them:
+// one sequence a function, told apart by relocations, with NVIDIA's opcode 0x90 for inlined calls.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct LineTable {
   const LineRow* find(uint32_t section, uint64_t address, const LineSequence** in = nullptr) const;
 };
 
-// `section_name`: ".debug_line" (to the source) or ".nv_debug_line_sass" (to the PTX in .nv_debug_ptx_txt). A cubin
-// without it gives an empty table.
+// `section_name`: ".debug_line" (to the source) or ".nv_debug_line_sass" (to the PTX in
+// .nv_debug_ptx_txt). A cubin without it gives an empty table.
 Result<LineTable> read_lines(const Elf& elf, std::string_view section_name);
 
 }  // namespace kiln::binary

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the records of .nv.info told apart? By a byte of form: 1 no value, 2 a byte, 3 two bytes, 4 a payload.
+// How are the records of .nv.info told apart? By a byte of form: 1 no value, 2 a byte, 3 two bytes,
+// 4 a payload.
 #include "binary/nv_info.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,8 @@ namespace {
 constexpr uint8_t kFormNone = 1, kFormByte = 2, kFormPayload = 4;
 
 Error damaged(uint64_t offset, std::string why) {
-  return Error{Fault::Work, "cannot read .nv.info of a cubin", fmt::format("at offset {} of it: {}", offset, why), ""};
+  return Error{Fault::Work, "cannot read .nv.info of a cubin",
+               fmt::format("at offset {} of it: {}", offset, why), ""};
 }
 
 void read_three(Bytes payload, uint32_t (&out)[3]) {
@@ -35,13 +37,14 @@ Result<std::vector<NvRecord>> read_nv_info(Bytes section) {
     record.attribute = static_cast<NvAttribute>(*read_at<uint8_t>(section, at + 1));
     record.offset = at;
     record.value = *read_at<uint16_t>(section, at + 2);
-    if (form < kFormNone || form > kFormPayload) return damaged(at, fmt::format("a record of form {}", form));
+    if (form < kFormNone || form > kFormPayload)
+      return damaged(at, fmt::format("a record of form {}", form));
     at += 4;
     if (form == kFormPayload) {
       auto payload = slice(section, at, record.value);
       if (!payload) {
-        return damaged(record.offset,
-                       fmt::format("a record claims {} bytes, {} are left", record.value, section.size() - at));
+        return damaged(record.offset, fmt::format("a record claims {} bytes, {} are left",
+                                                  record.value, section.size() - at));
       }
       record.payload = *payload;
       at += (record.value + 3u) & ~3u;
@@ -80,7 +83,8 @@ Result<KernelAttributes> read_kernel_attributes(Bytes section) {
         break;
       case NvAttribute::KernelParameter:
         if (record.payload.size() >= 12)
-          out.parameters.push_back({*read_at<uint16_t>(record.payload, 4), *read_at<uint16_t>(record.payload, 6),
+          out.parameters.push_back({*read_at<uint16_t>(record.payload, 4),
+                                    *read_at<uint16_t>(record.payload, 6),
                                     *read_at<uint32_t>(record.payload, 8) >> 18});
         break;
       case NvAttribute::Annotations:
@@ -90,8 +94,9 @@ Result<KernelAttributes> read_kernel_attributes(Bytes section) {
         break;
     }
   }
-  std::sort(out.parameters.begin(), out.parameters.end(),
-            [](const KernelParameter& a, const KernelParameter& b) { return a.ordinal < b.ordinal; });
+  std::sort(
+      out.parameters.begin(), out.parameters.end(),
+      [](const KernelParameter& a, const KernelParameter& b) { return a.ordinal < b.ordinal; });
   return out;
 }
 
@@ -99,7 +104,8 @@ Result<std::vector<SymbolAttributes>> read_symbol_attributes(Bytes section, uint
   TRY(auto records, read_nv_info(section));
   std::vector<SymbolAttributes> out;
   for (const NvRecord& record : records) {
-    auto symbol = read_at<uint32_t>(record.payload, 0), value = read_at<uint32_t>(record.payload, 4);
+    auto symbol = read_at<uint32_t>(record.payload, 0),
+         value = read_at<uint32_t>(record.payload, 4);
     if (!symbol || !value || *symbol >= symbol_count) continue;
     if (out.size() <= *symbol) out.resize(*symbol + 1u);
     SymbolAttributes& attributes = out[*symbol];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a .nv.info section say about kernels? Attributes of one kernel, or of the symbols of a whole cubin.
+// What does a .nv.info section say about kernels? Attributes of one kernel, or of the symbols of a
+// whole cubin.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ inline constexpr uint32_t kAnnotationSpill = 1;
 struct KernelAttributes {
   uint32_t max_threads[3] = {0, 0, 0}, required_threads[3] = {0, 0, 0}, cluster[3] = {0, 0, 0};
   uint32_t max_cluster_rank = 0;
-  uint32_t min_blocks = 0;  // a multiprocessor's; no attribute has it, who reads the PTX fills it in. 0: not known
+  uint32_t min_blocks =
+      0;  // a multiprocessor's; no attribute has it, who reads the PTX fills it in. 0: not known
   uint32_t parameter_bytes = 0, max_registers = 0, barriers = 0;
   std::vector<KernelParameter> parameters;  // by ordinal
   std::vector<Annotation> annotations;

@@ -17,10 +17,12 @@ std::string pack(std::string_view content) {
 
 Result<std::string> unpack(std::string_view packed, uint64_t unpacked_bytes) {
   if (unpacked_bytes > kMaxUnpackedBytes)
-    return Error{Fault::Work, "cannot unpack", "it claims to be larger than anything that was packed", ""};
+    return Error{Fault::Work, "cannot unpack",
+                 "it claims to be larger than anything that was packed", ""};
   std::string out(unpacked_bytes, '\0');
   size_t written = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
-  if (ZSTD_isError(written)) return Error{Fault::Work, "cannot unpack", ZSTD_getErrorName(written), ""};
+  if (ZSTD_isError(written))
+    return Error{Fault::Work, "cannot unpack", ZSTD_getErrorName(written), ""};
   if (written != unpacked_bytes)
     return Error{Fault::Work, "cannot unpack", "another size comes out than it claims", ""};
   return out;

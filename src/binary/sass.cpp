@@ -34,7 +34,8 @@ std::array<SassOpcode, kOpcodes> make_table() {
         table[row.opcode] = row.value;
         continue;
       }
-      for (size_t form = 0; form < kOpcodes >> kFormBits; ++form) table[row.opcode | form << kFormBits] = row.value;
+      for (size_t form = 0; form < kOpcodes >> kFormBits; ++form)
+        table[row.opcode | form << kFormBits] = row.value;
     }
   return table;
 }
@@ -63,14 +64,14 @@ std::string text_of(const ControlCode& code) {
   for (unsigned i = 0; i < 6; ++i)
     if (code.wait_mask >> i & 1) waits[i] = static_cast<char>('0' + i);
   auto barrier = [](uint8_t number) { return number == 7 ? '-' : static_cast<char>('0' + number); };
-  return fmt::format("B{}:R{}:W{}:{}:S{:02}", waits, barrier(code.read_barrier), barrier(code.write_barrier),
-                     code.yield ? 'Y' : '-', code.stall);
+  return fmt::format("B{}:R{}:W{}:{}:S{:02}", waits, barrier(code.read_barrier),
+                     barrier(code.write_barrier), code.yield ? 'Y' : '-', code.stall);
 }
 
 std::string_view name_of(SassClass kind) {
-  constexpr std::string_view kNames[kSassClasses] = {"fp32",    "fp64",   "fp16",    "integer", "tensor",  "special",
-                                                     "convert", "move",   "global",  "shared",  "local",   "constant",
-                                                     "texture", "atomic", "control", "sync",    "uniform", "other"};
+  constexpr std::string_view kNames[kSassClasses] = {
+      "fp32",   "fp64",  "fp16",     "integer", "tensor", "special", "convert", "move",    "global",
+      "shared", "local", "constant", "texture", "atomic", "control", "sync",    "uniform", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -87,7 +88,8 @@ SassCounts count_classes(Bytes code) {
   std::array<uint32_t, kOpcodes> by_opcode{};
   SassCounts counts{};
   if (end < 256) {
-    for (uint64_t i = 0; i < end; ++i) ++counts[static_cast<size_t>(table[low(i) & (kOpcodes - 1)].kind)];
+    for (uint64_t i = 0; i < end; ++i)
+      ++counts[static_cast<size_t>(table[low(i) & (kOpcodes - 1)].kind)];
     return counts;
   }
   for (uint64_t i = 0; i < end; ++i) ++by_opcode[low(i) & (kOpcodes - 1)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the 128 bits of a SASS instruction (sm_70 and later) say without a disassembler? Its kind by the opcode, and
-// the control code that the compiler's scheduler wrote.
+// What do the 128 bits of a SASS instruction (sm_70 and later) say without a disassembler? Its kind
+// by the opcode, and the control code that the compiler's scheduler wrote.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are symbol tables and the tables of versions beside them walked, when their links may form a circle?
+// How are symbol tables and the tables of versions beside them walked, when their links may form a
+// circle?
 #include "binary/symbols.h"
 
 #include <cxxabi.h>
@@ -12,11 +13,12 @@ namespace kiln::binary {
 namespace {
 
 constexpr uint64_t kSymbolBytes = 24, kDynamicEntryBytes = 16;
-constexpr uint32_t kVersionNeeds = 0x6ffffffe, kVersionDefinitions = 0x6ffffffd, kVersionOfSymbols = 0x6fffffff,
-                   kExtendedIndices = 18;
+constexpr uint32_t kVersionNeeds = 0x6ffffffe, kVersionDefinitions = 0x6ffffffd,
+                   kVersionOfSymbols = 0x6fffffff, kExtendedIndices = 18;
 
 Error damaged(uint64_t offset, std::string why) {
-  return Error{Fault::Work, "cannot read the symbols of an ELF file", fmt::format("at offset {}: {}", offset, why), ""};
+  return Error{Fault::Work, "cannot read the symbols of an ELF file",
+               fmt::format("at offset {}: {}", offset, why), ""};
 }
 
 struct Version {
@@ -33,8 +35,8 @@ void put(std::vector<Version>& versions, uint16_t index, Version version) {
   versions[index] = version;
 }
 
-// Each link goes forward by at least one record, and there are no more versions than fit into the section: neither a
-// circle nor a square of work can be written.
+// Each link goes forward by at least one record, and there are no more versions than fit into the
+// section: neither a circle nor a square of work can be written.
 Status read_needs(const Elf& elf, const ElfSection& section, std::vector<Version>* by_index,
                   std::vector<NeededVersion>* list) {
   Bytes bytes = elf.content(section), strings = linked_strings(elf, section);
@@ -43,13 +45,17 @@ Status read_needs(const Elf& elf, const ElfSection& section, std::vector<Version
     auto count = read_at<uint16_t>(bytes, at + 2);
     auto file = read_at<uint32_t>(bytes, at + 4), first = read_at<uint32_t>(bytes, at + 8),
          next = read_at<uint32_t>(bytes, at + 12);
-    if (!count || !next) return damaged(section.offset + at, "a record of needed versions is cut off");
+    if (!count || !next)
+      return damaged(section.offset + at, "a record of needed versions is cut off");
     uint64_t version_at = at + *first;
     for (uint16_t i = 0; i < *count; ++i) {
-      if (left-- == 0) return damaged(section.offset + at, "more needed versions than its section can hold");
+      if (left-- == 0)
+        return damaged(section.offset + at, "more needed versions than its section can hold");
       auto index = read_at<uint16_t>(bytes, version_at + 6);
-      auto name = read_at<uint32_t>(bytes, version_at + 8), step = read_at<uint32_t>(bytes, version_at + 12);
-      if (!index || !name || !step) return damaged(section.offset + version_at, "a needed version is cut off");
+      auto name = read_at<uint32_t>(bytes, version_at + 8),
+           step = read_at<uint32_t>(bytes, version_at + 12);
+      if (!index || !name || !step)
+        return damaged(section.offset + version_at, "a needed version is cut off");
       Version version{text_at(strings, *name), text_at(strings, *file)};
       if (by_index) put(*by_index, *index, version);
       if (list) list->push_back({version.library, version.name});
@@ -69,9 +75,11 @@ Status read_definitions(const Elf& elf, const ElfSection& section, std::vector<V
   while (at < bytes.size()) {
     auto index = read_at<uint16_t>(bytes, at + 4);
     auto first = read_at<uint32_t>(bytes, at + 12), next = read_at<uint32_t>(bytes, at + 16);
-    if (!index || !first || !next) return damaged(section.offset + at, "a defined version is cut off");
+    if (!index || !first || !next)
+      return damaged(section.offset + at, "a defined version is cut off");
     auto name = read_at<uint32_t>(bytes, at + *first);
-    if (!name) return damaged(section.offset + at, "a defined version has no name inside of its section");
+    if (!name)
+      return damaged(section.offset + at, "a defined version has no name inside of its section");
     if (by_index) put(*by_index, *index, {text_at(strings, *name), {}});
     if (list) list->push_back(text_at(strings, *name));
     if (*next < 20) break;
@@ -85,16 +93,19 @@ Status read_definitions(const Elf& elf, const ElfSection& section, std::vector<V
 Result<std::vector<Symbol>> read_symbols(const Elf& elf, const ElfSection& table) {
   Bytes bytes = elf.content(table), strings = linked_strings(elf, table), indices, extended;
   if (table.entry_bytes != kSymbolBytes && !bytes.empty()) {
-    return damaged(table.offset, fmt::format("symbols of {} bytes, wanted {}", table.entry_bytes, kSymbolBytes));
+    return damaged(table.offset,
+                   fmt::format("symbols of {} bytes, wanted {}", table.entry_bytes, kSymbolBytes));
   }
   std::vector<Version> versions;
   bool dynamic = table.type == kSectionDynamicSymbols;
   uint64_t own_index = static_cast<uint64_t>(&table - elf.sections.data());
   for (const ElfSection& section : elf.sections) {
-    if (section.type == kExtendedIndices && section.link == own_index) extended = elf.content(section);
+    if (section.type == kExtendedIndices && section.link == own_index)
+      extended = elf.content(section);
     if (!dynamic) continue;
     if (section.type == kVersionNeeds) CHECK_OK(read_needs(elf, section, &versions, nullptr));
-    if (section.type == kVersionDefinitions) CHECK_OK(read_definitions(elf, section, &versions, nullptr));
+    if (section.type == kVersionDefinitions)
+      CHECK_OK(read_definitions(elf, section, &versions, nullptr));
     if (section.type == kVersionOfSymbols) indices = elf.content(section);
   }
   std::vector<Symbol> out;
@@ -165,8 +176,9 @@ Result<Dynamic> read_dynamic(const Elf& elf) {
     if (segment.type == kSegmentInterpreter && bytes) out.interpreter = text_at(*bytes, 0);
     if (segment.type != kSegmentDynamic) continue;
     if (!bytes)
-      return damaged(segment.offset, fmt::format("the dynamic segment claims {} bytes, the file has {}",
-                                                 segment.file_bytes, elf.bytes.size()));
+      return damaged(segment.offset,
+                     fmt::format("the dynamic segment claims {} bytes, the file has {}",
+                                 segment.file_bytes, elf.bytes.size()));
     entries = *bytes;
   }
   const ElfSection* section = elf.find_type(kSectionDynamic);
@@ -175,7 +187,8 @@ Result<Dynamic> read_dynamic(const Elf& elf) {
   out.present = true;
   // The address of the strings first; without segments (an odd file) the section's link.
   for (uint64_t at = 0; at + kDynamicEntryBytes <= entries.size(); at += kDynamicEntryBytes)
-    if (*read_at<uint64_t>(entries, at) == kStringTable) strings = elf.at_address(*read_at<uint64_t>(entries, at + 8));
+    if (*read_at<uint64_t>(entries, at) == kStringTable)
+      strings = elf.at_address(*read_at<uint64_t>(entries, at + 8));
   if (strings.empty() && section) strings = linked_strings(elf, *section);
   for (uint64_t at = 0; at + kDynamicEntryBytes <= entries.size(); at += kDynamicEntryBytes) {
     uint64_t tag = *read_at<uint64_t>(entries, at), value = *read_at<uint64_t>(entries, at + 8);
@@ -187,18 +200,20 @@ Result<Dynamic> read_dynamic(const Elf& elf) {
   }
   for (const ElfSection& one : elf.sections) {
     if (one.type == kVersionNeeds) CHECK_OK(read_needs(elf, one, nullptr, &out.versions));
-    if (one.type == kVersionDefinitions) CHECK_OK(read_definitions(elf, one, nullptr, &out.defined_versions));
+    if (one.type == kVersionDefinitions)
+      CHECK_OK(read_definitions(elf, one, nullptr, &out.defined_versions));
   }
   return out;
 }
 
 std::string demangle(std::string_view name) {
-  // A name of more nests deeper than its reader's stack is sure to be; the longest of torch's has 4,000.
+  // A name of more nests deeper than its reader's stack is sure to be; the longest of torch's has
+  // 4,000.
   constexpr size_t kLongest = 1 << 15;
   if (!name.starts_with("_Z") || name.size() > kLongest) return std::string(name);
   int status = 0;
-  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status),
-                                              std::free);
+  std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), std::free);
   return status == 0 && text ? std::string(text.get()) : std::string(name);
 }
 

@@ -10,12 +10,12 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "build/plan/compat.h"
 #include "build/cache/dependencies.h"
 #include "build/cache/depfile.h"
 #include "build/edit/edit_lane.h"
-#include "build/run/editor_files.h"
+#include "build/plan/compat.h"
 #include "build/plan/flags.h"
+#include "build/run/editor_files.h"
 #include "build/run/header_times.h"
 #include "build/run/ninja_run.h"
 #include "build/run/publish.h"
@@ -40,11 +40,13 @@ Outcome outcome_of(const Work& work) {
   outcome.torch_headers = work.plan.torch == TorchHeaders::Compat   ? "compat"
                           : work.plan.torch == TorchHeaders::Torchs ? "torch"
                                                                     : "";
-  for (const Source& source : work.plan.sources) outcome.python_module |= source.facts.defines_python_module;
+  for (const Source& source : work.plan.sources)
+    outcome.python_module |= source.facts.defines_python_module;
   return outcome;
 }
 
-// In the place of the key, where a step is not cached: what it made may be stale whatever the record says.
+// In the place of the key, where a step is not cached: what it made may be stale whatever the
+// record says.
 constexpr std::string_view kUncachedKey = "uncached ";
 
 std::string key_with_path(const Work& work) {
@@ -57,7 +59,8 @@ std::string why_uncached(const Work& work) {
   return "";
 }
 
-// The result of the last build if every file that took part is as it was; else what is not goes to `trigger`.
+// The result of the last build if every file that took part is as it was; else what is not goes to
+// `trigger`.
 std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   trigger = "there was no finished build in this folder";
   auto content = work.world.files.read(work.in_build_dir(kStateFile));
@@ -74,9 +77,10 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
     trigger = *changed == kUnknownRead
                   ? std::string(kUnknownReadText)
                   : fmt::format("{} {}", changed->string(),
-                                !work.world.files.state(*changed).exists                           ? "is gone"
-                                : std::count(state->absent.begin(), state->absent.end(), *changed) ? "appeared"
-                                                                                                   : "changed");
+                                !work.world.files.state(*changed).exists ? "is gone"
+                                : std::count(state->absent.begin(), state->absent.end(), *changed)
+                                    ? "appeared"
+                                    : "changed");
     return std::nullopt;
   }
   Outcome outcome = outcome_of(work);
@@ -85,17 +89,19 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   outcome.explanation.lane = "none";
   outcome.explanation.why_lane = "every file that took part is as it was";
   outcome.explanation.why_variant = work.plan.why_variant;
-  if (!outcome.link.empty() && work.world.files.state(outcome.link) != work.world.files.state(outcome.file))
+  if (!outcome.link.empty() &&
+      work.world.files.state(outcome.link) != work.world.files.state(outcome.file))
     return std::nullopt;
   return outcome;
 }
 
-// A file that changed while the compiler may have been reading it: what the step made is dropped, so that the next
-// build makes it anew.
+// A file that changed while the compiler may have been reading it: what the step made is dropped,
+// so that the next build makes it anew.
 Status remember(const Work& work, const fs::path& result) {
   sys::Files& files = work.world.files;
   const std::string uncached = why_uncached(work);
-  BuildState state{uncached.empty() ? work.key : std::string(kUncachedKey) + uncached, result, {}, {}};
+  BuildState state{
+      uncached.empty() ? work.key : std::string(kUncachedKey) + uncached, result, {}, {}};
   std::map<std::string, sys::FileState> seen;
   std::set<std::string> absent;
   auto see = [&](const fs::path& path) {
@@ -165,8 +171,8 @@ Result<std::optional<fs::path>> edited(Work& work) {
   return std::optional<fs::path>(file);
 }
 
-// The record of the last build goes first: one that is killed after the link leaves a library that the record does not
-// describe, and no later edit may take it for the one that it does.
+// The record of the last build goes first: one that is killed after the link leaves a library that
+// the record does not describe, and no later edit may take it for the one that it does.
 Result<fs::path> full_lane(Work& work) {
   CHECK_OK(work.world.files.remove(work.in_build_dir(kStateFile)));
   CHECK_OK(run_ninja(work, {}));
@@ -193,7 +199,8 @@ Result<Outcome> rebuild(Work& work) {
   // Another process may have built the same while this one waited.
   if (auto outcome = unchanged(work, work.explanation.trigger)) return std::move(*outcome);
   work.facts = learn_facts(work.plan, work.world);
-  if (!work.facts.cuda_flags.relocatable.empty()) return no_relocatable_code(work.facts.cuda_flags.relocatable);
+  if (!work.facts.cuda_flags.relocatable.empty())
+    return no_relocatable_code(work.facts.cuda_flags.relocatable);
   if (work.facts.path_matters) work.key = key_with_path(work);
   work.graph = make_graph(work.plan, work.facts);
   CHECK_OK(prepare(work));
@@ -237,23 +244,26 @@ Result<Outcome> build_planned(Work& work) {
   return outcome;
 }
 
-// What the compat headers lack, torch's own have: the build begins anew with those, and the file is remembered.
+// What the compat headers lack, torch's own have: the build begins anew with those, and the file is
+// remembered.
 Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error error) {
   auto lack = what_compat_lacks(error, work.plan);
   if (!lack) return error;
   if (request.compat == "require") {
-    error.fix =
-        lack->mixed
-            ? "name its source instead of the object, or leave out --compat=require to build with torch's own headers"
-            : fmt::format("kiln's compat headers lack {}; leave out --compat=require to build with torch's own",
-                          lack->symbol);
+    error.fix = lack->mixed ? "name its source instead of the object, or leave out "
+                              "--compat=require to build with torch's own headers"
+                            : fmt::format(
+                                  "kiln's compat headers lack {}; leave out --compat=require to "
+                                  "build with torch's own",
+                                  lack->symbol);
     return error;
   }
   work.note(fallback_note(*lack));
   Work again{work.world, {}, {}, {}, {}, {}, 0, {}, {}};
   auto plan = make_plan(request, work.world, true);
   if (!plan) {
-    plan.error().why += fmt::format("\nand {}: kiln's compat headers lack {}", lack->place, lack->symbol);
+    plan.error().why +=
+        fmt::format("\nand {}: kiln's compat headers lack {}", lack->place, lack->symbol);
     return std::move(plan.error());
   }
   again.plan = std::move(*plan);
@@ -271,7 +281,8 @@ Result<Outcome> build(const Request& asked, const World& world) {
   if (request.compat == "auto") request.compat = world.env.get("KILN_COMPAT").value_or("auto");
   if (request.compat != "auto" && request.compat != "require" && request.compat != "never")
     return Error{Fault::Usage, "cannot tell which headers to build with",
-                 fmt::format("KILN_COMPAT is '{}'", request.compat), "set it to auto, require or never, or unset it"};
+                 fmt::format("KILN_COMPAT is '{}'", request.compat),
+                 "set it to auto, require or never, or unset it"};
   Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
   TRY(work.plan, make_plan(request, world));
   auto outcome = build_planned(work);

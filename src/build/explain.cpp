@@ -13,7 +13,9 @@ namespace kiln::build {
 
 namespace {
 
-std::string megabytes(uint64_t bytes) { return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6); }
+std::string megabytes(uint64_t bytes) {
+  return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
+}
 
 // Steps that overlap in time go to lanes of their own.
 std::vector<size_t> lanes_of(const std::vector<StepReport>& steps) {
@@ -39,11 +41,16 @@ int64_t first_ns(const std::vector<StepReport>& steps) {
 std::string escaped(std::string_view text) {
   std::string out;
   for (char c : text)
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+           : c == '"' ? "&quot;"
+                      : std::string(1, c);
   return out;
 }
 
-constexpr const char* kPage = R"(<!doctype html><html lang="en"><meta charset="utf-8"><title>kiln build {title}</title>
+constexpr const char* kPage =
+    R"(<!doctype html><html lang="en"><meta charset="utf-8"><title>kiln build {title}</title>
 <style>
 body{{font:14px/1.4 system-ui,sans-serif;margin:24px;color:#1c1c1c;background:#fff}}
 h1{{font-size:20px;margin:0 0 4px}} p{{margin:4px 0;color:#444}}
@@ -68,11 +75,12 @@ struct Chart {
 
 constexpr int kWidth = 1200, kLeft = 10, kRow = 34;
 
-void draw_bar(std::string& out, double x, double y, double width, double height, std::string_view color,
-              std::string_view tip) {
+void draw_bar(std::string& out, double x, double y, double width, double height,
+              std::string_view color, std::string_view tip) {
   out += fmt::format(
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}</title></rect>", x, y,
-      std::max(width, 1.0), height, color, escaped(tip));
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+      "fill=\"{}\"><title>{}</title></rect>",
+      x, y, std::max(width, 1.0), height, color, escaped(tip));
 }
 
 // The wide bars are steps, the narrow ones below them the programs that each ran.
@@ -104,7 +112,8 @@ std::string_view color_of_program(std::string_view program) {
 
 std::string legend() {
   std::string out;
-  for (const Color& one : kColors) out += fmt::format("<i style=\"background:{}\"></i>{}", one.color, one.of);
+  for (const Color& one : kColors)
+    out += fmt::format("<i style=\"background:{}\"></i>{}", one.color, one.of);
   return out;
 }
 
@@ -118,12 +127,13 @@ std::string draw(const Outcome& outcome) {
   std::vector<size_t> lanes = lanes_of(steps);
   size_t count = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end()) + 1;
   int height = static_cast<int>(count) * kRow + 30;
-  std::string out =
-      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"steps over time\">", kWidth, height);
+  std::string out = fmt::format(
+      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"steps over time\">", kWidth, height);
   for (int tick = 0; tick <= 10; ++tick) {
     double x = kLeft + (kWidth - 2 * kLeft) * tick / 10.0;
     out += fmt::format(
-        "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\" stroke=\"#ccc\" stroke-width=\"0.5\"/>"
+        "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\" stroke=\"#ccc\" "
+        "stroke-width=\"0.5\"/>"
         "<text x=\"{0:.1f}\" y=\"11\" text-anchor=\"{2}\">{3:.2f} s</text>",
         x, height,
         tick == 0    ? "start"
@@ -135,30 +145,35 @@ std::string draw(const Outcome& outcome) {
     const StepReport& step = steps[i];
     double x = kLeft + static_cast<double>(step.begin_ns - zero) / 1e9 * scale;
     double y = 20 + static_cast<double>(lanes[i]) * kRow;
-    std::string tip = fmt::format("{}: {} ({})", step.what, text::duration(step.seconds), cache_word(step));
+    std::string tip =
+        fmt::format("{}: {} ({})", step.what, text::duration(step.seconds), cache_word(step));
     draw_bar(out, x, y, step.seconds * scale, 16, color_of(step), tip);
     for (const CommandRun& run : step.commands)
-      draw_bar(out, kLeft + static_cast<double>(run.begin_ns - zero) / 1e9 * scale, y + 17, run.seconds * scale, 8,
-               color_of_program(run.program),
+      draw_bar(out, kLeft + static_cast<double>(run.begin_ns - zero) / 1e9 * scale, y + 17,
+               run.seconds * scale, 8, color_of_program(run.program),
                fmt::format("{}: {}, {} of CPU, {}", run.program, text::duration(run.seconds),
                            text::duration(run.cpu_seconds), megabytes(run.peak_bytes)));
     size_t room = static_cast<size_t>(std::max(0.0, step.seconds * scale / 6.5));
     if (room > 4)
-      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" style=\"fill:#111\">{}</text>", x + 4, y + 12,
-                         escaped(step.what.substr(0, room)));
+      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" style=\"fill:#111\">{}</text>", x + 4,
+                         y + 12, escaped(step.what.substr(0, room)));
   }
   return out + "</svg>";
 }
 
 std::string table(const Outcome& outcome) {
-  std::string out = "<table><tr><th>step</th><th>seconds</th><th>cache</th><th>memory</th><th>programs</th></tr>";
+  std::string out =
+      "<table><tr><th>step</th><th>seconds</th><th>cache</th><th>memory</th><th>programs</th></tr>";
   for (const StepReport& step : outcome.steps) {
     std::string programs;
     for (const CommandRun& run : step.commands)
-      programs += fmt::format("{}{} {}", programs.empty() ? "" : ", ", run.program, text::duration(run.seconds));
-    out += fmt::format("<tr><td>{}</td><td class=\"n\">{:.3f}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-                       escaped(step.what), step.seconds, cache_word(step), megabytes(step.peak_bytes()),
-                       escaped(programs));
+      programs += fmt::format("{}{} {}", programs.empty() ? "" : ", ", run.program,
+                              text::duration(run.seconds));
+    out += fmt::format(
+        "<tr><td>{}</td><td class=\"n\">{:.3f}</td><td>{}</td><td "
+        "class=\"n\">{}</td><td>{}</td></tr>",
+        escaped(step.what), step.seconds, cache_word(step), megabytes(step.peak_bytes()),
+        escaped(programs));
   }
   out += "</table>";
   if (outcome.headers.empty()) return out;
@@ -166,7 +181,8 @@ std::string table(const Outcome& outcome) {
       "<h2>Slow headers</h2><p>Of device code, timed by compiling it once "
       "more.</p><table><tr><th>header</th><th>seconds</th></tr>";
   for (const HeaderTime& header : outcome.headers)
-    out += fmt::format("<tr><td>{}</td><td class=\"n\">{:.3f}</td></tr>", escaped(header.name), header.seconds);
+    out += fmt::format("<tr><td>{}</td><td class=\"n\">{:.3f}</td></tr>", escaped(header.name),
+                       header.seconds);
   return out + "</table>";
 }
 
@@ -179,8 +195,8 @@ std::string explain(const Outcome& outcome) {
   out += fmt::format("{:<14}{}{}\n", "architectures", project::describe(outcome.arch),
                      e.why_variant.empty() ? "" : ": " + e.why_variant);
   if (e.jobs > 0)
-    out += fmt::format("{:<14}{} ({}); {} cores, {:.1f} GB of memory available\n", "jobs", e.jobs, e.why_jobs, e.cores,
-                       static_cast<double>(e.available_bytes) / 1e9);
+    out += fmt::format("{:<14}{} ({}); {} cores, {:.1f} GB of memory available\n", "jobs", e.jobs,
+                       e.why_jobs, e.cores, static_cast<double>(e.available_bytes) / 1e9);
   for (const StepReport& step : outcome.steps) {
     std::string memory = step.peak_bytes() ? ", " + megabytes(step.peak_bytes()) : "";
     out += fmt::format("{:<14}{} {}{}\n", "step", step.what, text::duration(step.seconds), memory);
@@ -223,8 +239,8 @@ Json chrome_trace(const Outcome& outcome) {
   Json events = Json::array();
   int64_t zero = first_ns(outcome.steps);
   std::vector<size_t> lanes = lanes_of(outcome.steps);
-  auto event = [&](const std::string& name, const std::string& kind, int64_t begin_ns, double seconds, size_t lane,
-                   Json more) {
+  auto event = [&](const std::string& name, const std::string& kind, int64_t begin_ns,
+                   double seconds, size_t lane, Json more) {
     events.push_back({{"name", name},
                       {"cat", kind},
                       {"ph", "X"},
@@ -247,12 +263,14 @@ Json chrome_trace(const Outcome& outcome) {
 
 std::string timeline_page(const Outcome& outcome) {
   const Explanation& e = outcome.explanation;
-  std::string summary =
-      fmt::format("{} in {}, {}; {} jobs ({})", outcome.rebuilt ? "built" : "nothing changed",
-                  text::duration(outcome.seconds), project::describe(outcome.arch), e.jobs, e.why_jobs);
-  return fmt::format(kPage, fmt::arg("title", escaped(outcome.name)), fmt::arg("summary", escaped(summary)),
+  std::string summary = fmt::format(
+      "{} in {}, {}; {} jobs ({})", outcome.rebuilt ? "built" : "nothing changed",
+      text::duration(outcome.seconds), project::describe(outcome.arch), e.jobs, e.why_jobs);
+  return fmt::format(kPage, fmt::arg("title", escaped(outcome.name)),
+                     fmt::arg("summary", escaped(summary)),
                      fmt::arg("why", escaped(fmt::format("Lane: {}. {}", e.lane, e.why_lane))),
-                     fmt::arg("svg", draw(outcome)), fmt::arg("legend", legend()), fmt::arg("table", table(outcome)));
+                     fmt::arg("svg", draw(outcome)), fmt::arg("legend", legend()),
+                     fmt::arg("table", table(outcome)));
 }
 
 }  // namespace kiln::build

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why did a build do what it did, and how long did each part take? As text, as JSON, as a trace and as a page.
+// Why did a build do what it did, and how long did each part take? As text, as JSON, as a trace and
+// as a page.
 #pragma once
 
 #include <string>
 
 #include "base/json.h"
-#include "build/run/outcome.h"
 #include "build/plan/request.h"
+#include "build/run/outcome.h"
 
 namespace kiln::build {
 

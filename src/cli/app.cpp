@@ -30,7 +30,9 @@ std::span<const Command* const> commands() {
 }
 
 void Context::print(std::string_view text) const { sys::write_out(sys::printable(text)); }
-void Context::print_json(const Json& value) const { sys::write_out(sys::printable_json(dump(value, 2)) + "\n"); }
+void Context::print_json(const Json& value) const {
+  sys::write_out(sys::printable_json(dump(value, 2)) + "\n");
+}
 void Context::note(std::string_view text) const { sys::write_err(sys::printable(text) + "\n"); }
 
 namespace {
@@ -46,7 +48,8 @@ struct Globals {
 sys::ColorChoice color_choice(const std::string& when) {
   if (when == "always") return sys::ColorChoice::Always;
   if (when == "never") return sys::ColorChoice::Never;
-  if (when != "auto") throw CLI::ValidationError("--color", "'" + when + "' is none of auto, always, never");
+  if (when != "auto")
+    throw CLI::ValidationError("--color", "'" + when + "' is none of auto, always, never");
   return sys::ColorChoice::Auto;
 }
 
@@ -61,8 +64,8 @@ void add_globals(CLI::App& app, Globals& globals) {
       ->type_name("WHEN");
 }
 
-// A compiler's text goes first and unchanged, so that editors find file and line; kiln's form with its first line
-// follows.
+// A compiler's text goes first and unchanged, so that editors find file and line; kiln's form with
+// its first line follows.
 std::string for_people(Error error, bool color) {
   std::string text;
   if (size_t first_line = error.why.find('\n'); first_line != std::string::npos) {
@@ -75,19 +78,22 @@ std::string for_people(Error error, bool color) {
 }
 
 int report(Error error, bool json, bool color) {
-  if (error.fault == Fault::Bug && error.fix.empty()) error.fix = "please report it with the command line";
+  if (error.fault == Fault::Bug && error.fix.empty())
+    error.fix = "please report it with the command line";
   if (json) sys::write_out(sys::printable_json(dump(to_json(error), 2)) + "\n");
   sys::write_err(sys::printable(for_people(error, color)));
   return static_cast<int>(error.fault);
 }
 
 // CLI11 knows what is wrong, we know whom to ask.
-Error usage_error(const CLI::ParseError& e, const CLI::App& app, const std::vector<std::string>& words) {
+Error usage_error(const CLI::ParseError& e, const CLI::App& app,
+                  const std::vector<std::string>& words) {
   std::string command = "kiln";
   for (const CLI::App* used : app.get_subcommands()) command += " " + used->get_name();
   Error error{Fault::Usage, "cannot read the command line", e.what(), command + " --help"};
   std::replace(error.why.begin(), error.why.end(), '\n', ' ');
-  auto word = std::find_if(words.begin(), words.end(), [](const std::string& w) { return !w.starts_with('-'); });
+  auto word = std::find_if(words.begin(), words.end(),
+                           [](const std::string& w) { return !w.starts_with('-'); });
   if (command != "kiln" || word == words.end()) return error;
   std::vector<std::string> names;
   for (const Command* row : commands()) names.emplace_back(row->name);
@@ -112,10 +118,11 @@ int run_command_line(int argc, const char* const* argv) {
     add_globals(app, globals);
     app.require_subcommand(1);
     const sys::Terminal terminal = sys::look_at_terminal(env, globals.color);
-    app.formatter(
-        std::make_shared<HelpForm>(terminal.out_is_terminal ? static_cast<size_t>(terminal.columns) : kPipeColumns));
+    app.formatter(std::make_shared<HelpForm>(
+        terminal.out_is_terminal ? static_cast<size_t>(terminal.columns) : kPipeColumns));
     app.footer(
-        "kiln COMMAND --help tells more. Exit codes: 0 done, 1 the work failed, 2 usage or kiln.toml,\n"
+        "kiln COMMAND --help tells more. Exit codes: 0 done, 1 the work failed, 2 usage or "
+        "kiln.toml,\n"
         "3 environment, 4 a bug in kiln, 130 interrupted.");
     std::map<const CLI::App*, Run> runs;
     for (const Command* row : commands()) {
@@ -128,7 +135,8 @@ int run_command_line(int argc, const char* const* argv) {
     } catch (const CLI::Success& e) {
       return app.exit(e);
     } catch (const CLI::ParseError& e) {
-      return report(usage_error(e, app, words), json_asked, sys::look_at_terminal(env, globals.color).color_err);
+      return report(usage_error(e, app, words), json_asked,
+                    sys::look_at_terminal(env, globals.color).color_err);
     }
     if (std::find(words.begin(), end_of_options, "--watch") != end_of_options) {
       Result<int> code = watch(words, env);
@@ -137,9 +145,9 @@ int run_command_line(int argc, const char* const* argv) {
     std::error_code no_folder;
     std::filesystem::path directory = std::filesystem::current_path(no_folder);
     if (no_folder)
-      return report(
-          {Fault::Environment, "cannot tell the working folder", no_folder.message(), "cd to one that exists"},
-          json_asked, false);
+      return report({Fault::Environment, "cannot tell the working folder", no_folder.message(),
+                     "cd to one that exists"},
+                    json_asked, false);
     // Again: --color is known now.
     const sys::Terminal chosen = sys::look_at_terminal(env, globals.color);
     Context context{.json = globals.json,
@@ -150,7 +158,8 @@ int run_command_line(int argc, const char* const* argv) {
     Result<int> code = runs[app.get_subcommands().front()](context);
     return code ? *code : report(code.error(), context.json, context.terminal.color_err);
   } catch (const std::exception& e) {
-    return report({Fault::Bug, "kiln met a state it does not know", e.what(), ""}, json_asked, false);
+    return report({Fault::Bug, "kiln met a state it does not know", e.what(), ""}, json_asked,
+                  false);
   }
 }
 

@@ -16,8 +16,13 @@ namespace kiln::cli {
 namespace {
 
 // A list that takes one value each time it is named, so that a target may follow.
-void add_list(CLI::App& app, const char* names, std::vector<std::string>& to, const char* type, const char* text) {
-  app.add_option(names, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+void add_list(CLI::App& app, const char* names, std::vector<std::string>& to, const char* type,
+              const char* text) {
+  app.add_option(names, to, text)
+      ->type_name(type)
+      ->take_all()
+      ->type_size(1)
+      ->allow_extra_args(false);
 }
 
 }  // namespace
@@ -27,20 +32,23 @@ void add_build_options(CLI::App& app, build::Request& request, const char* headi
   app.add_option("--name", request.name,
                  "Namespace of the ops, torch.ops.NAME (default: kiln.toml, or the file's stem)")
       ->type_name("NAME");
-  app.add_option(
-         "--arch", request.arch,
-         "GPU architectures: 9.0, 9.0a, '8.0;9.0+PTX', sm_90, native (default: kiln.toml, TORCH_CUDA_ARCH_LIST, "
-         "the GPU present, 8.0)")
+  app.add_option("--arch", request.arch,
+                 "GPU architectures: 9.0, 9.0a, '8.0;9.0+PTX', sm_90, native (default: kiln.toml, "
+                 "TORCH_CUDA_ARCH_LIST, "
+                 "the GPU present, 8.0)")
       ->type_name("LIST");
   add_list(app, "-D,--define", request.defines, "K=V", "Define a macro (repeatable)");
   add_list(app, "-I,--include", request.includes, "DIR", "Search headers there (repeatable)");
-  add_list(app, "--cuda-flag", request.cuda_flags, "FLAG", "A flag for nvcc, as --cuda-flag=-Xptxas=-v (repeatable)");
-  add_list(app, "--cflag", request.cflags, "FLAG", "A flag for the host compiler on C++ sources (repeatable)");
-  add_list(app, "--ldflag", request.ldflags, "FLAG", "A flag for the linker, as --ldflag=-lcublas (repeatable)");
-  app.add_option(
-         "--compat", request.compat,
-         "For sources with torch's headers: kiln's quick ones, torch's own where those do not suffice (auto), or "
-         "one of them alone (require, never)")
+  add_list(app, "--cuda-flag", request.cuda_flags, "FLAG",
+           "A flag for nvcc, as --cuda-flag=-Xptxas=-v (repeatable)");
+  add_list(app, "--cflag", request.cflags, "FLAG",
+           "A flag for the host compiler on C++ sources (repeatable)");
+  add_list(app, "--ldflag", request.ldflags, "FLAG",
+           "A flag for the linker, as --ldflag=-lcublas (repeatable)");
+  app.add_option("--compat", request.compat,
+                 "For sources with torch's headers: kiln's quick ones, torch's own where those do "
+                 "not suffice (auto), or "
+                 "one of them alone (require, never)")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "require", "never"}).description(""));
   app.add_flag("--fast-math", request.fast_math, "Trade exactness for speed: nvcc --use_fast_math");
@@ -58,7 +66,8 @@ void add_build_options(CLI::App& app, build::Request& request, const char* headi
   app.add_flag_function(
       "--watch", [](int64_t) {}, "Run again whenever a file it was built from is saved");
   app.add_option("--build-dir", request.build_dir,
-                 "Keep objects and results there (default: build/kiln of a project, the cache folder for a lone file)")
+                 "Keep objects and results there (default: build/kiln of a project, the cache "
+                 "folder for a lone file)")
       ->type_name("DIR");
   const auto options = app.get_options();
   for (size_t i = before; i < options.size(); ++i) options[i]->group(heading);
@@ -75,7 +84,8 @@ Result<build::Outcome> build_for(Context& context, build::Request request) {
     world.on_progress = [&](const std::string& line) {
       clear_line();
       if (line.empty()) return;
-      sys::write_err(sys::printable(line).substr(0, static_cast<size_t>(context.terminal.columns) - 1));
+      sys::write_err(
+          sys::printable(line).substr(0, static_cast<size_t>(context.terminal.columns) - 1));
       progress_shown = true;
     };
   world.on_note = [&](const std::string& line) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a command of kiln? A row of this shape. A new one = one file in cli/commands that defines `const Command
-// NAME_command` and one line in cli/commands.def.
+// What is a command of kiln? A row of this shape. A new one = one file in cli/commands that defines
+// `const Command NAME_command` and one line in cli/commands.def.
 #pragma once
 
 #include <filesystem>
@@ -41,7 +41,8 @@ using Run = std::function<Result<int>(Context&)>;
 struct Command {
   const char* name;
   const char* summary;  // one line for `kiln --help`
-  // Adds the options to `app` and returns what runs after they were parsed. The options live in what it returns:
+  // Adds the options to `app` and returns what runs after they were parsed. The options live in
+  // what it returns:
   //   auto options = std::make_shared<Options>();
   //   app.add_option("--name", options->name, "...");
   //   return [options](Context& context) { return run(*options, context); };

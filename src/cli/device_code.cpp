@@ -17,7 +17,8 @@ bool includes_torch(const std::string& text) {
   for (std::string_view line : text::lines(text)) {
     line = text::trim(line);
     if (!line.starts_with('#') || line.find("include") == line.npos) continue;
-    for (std::string_view folder : {"<torch/", "\"torch/", "<ATen/", "\"ATen/", "<c10/", "\"c10/", "<pybind11/"})
+    for (std::string_view folder :
+         {"<torch/", "\"torch/", "<ATen/", "\"ATen/", "<c10/", "\"c10/", "<pybind11/"})
       if (line.find(folder) != line.npos) return true;
   }
   return false;
@@ -25,13 +26,16 @@ bool includes_torch(const std::string& text) {
 
 // Python.h is wanted by torch/extension.h.
 Status add_torch_folders(const Context& context, std::vector<std::string>& words) {
-  TRY(path torch, inspect::find_package(sys::real_files(), sys::real_processes(), context.env, "torch"));
+  TRY(path torch,
+      inspect::find_package(sys::real_files(), sys::real_processes(), context.env, "torch"));
   // As the system's: their warnings are none of the author's.
   words.insert(words.end(), {"-isystem", (torch / "include").string()});
   words.insert(words.end(), {"-isystem", (torch / "include/torch/csrc/api/include").string()});
-  path python = sys::find_program(sys::real_files(), "python3", context.env.get("PATH").value_or("/usr/bin:/bin"));
+  path python = sys::find_program(sys::real_files(), "python3",
+                                  context.env.get("PATH").value_or("/usr/bin:/bin"));
   sys::ProcessSpec spec;
-  spec.arguments = {python.string(), "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"};
+  spec.arguments = {python.string(), "-c",
+                    "import sysconfig; print(sysconfig.get_paths()['include'])"};
   TRY(auto answer, sys::real_processes().run(spec));
   words.insert(words.end(), {"-isystem", std::string(text::trim(answer.out))});
   words.push_back("-DTORCH_API_INCLUDE_EXTENSION_H");

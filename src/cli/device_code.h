@@ -13,7 +13,8 @@ struct DeviceCode {
   std::string source;
 };
 
-// The flags are those that `kiln build` would use; a source that includes torch's headers gets their folders.
+// The flags are those that `kiln build` would use; a source that includes torch's headers gets
+// their folders.
 Result<DeviceCode> compile_device_code(Context& context, build::Request request);
 
 }  // namespace kiln::cli

@@ -17,12 +17,16 @@ constexpr size_t kNarrowest = 60, kWidest = 110;
 
 }  // namespace
 
-HelpForm::HelpForm(size_t columns) : columns_(std::clamp(columns, kNarrowest, kWidest)) { column_width(kNames); }
+HelpForm::HelpForm(size_t columns) : columns_(std::clamp(columns, kNarrowest, kWidest)) {
+  column_width(kNames);
+}
 
 // CLI11 puts an empty line before a group and another between two.
-std::string HelpForm::make_group(std::string group, bool is_positional, std::vector<const CLI::Option*> options) const {
+std::string HelpForm::make_group(std::string group, bool is_positional,
+                                 std::vector<const CLI::Option*> options) const {
   const bool first = is_positional || group == "Options";
-  std::string made = CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+  std::string made =
+      CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
   if (!first && made.starts_with('\n')) made.erase(0, 1);
   return made;
 }

@@ -12,7 +12,8 @@ namespace kiln::cli {
 class HelpForm : public CLI::Formatter {
  public:
   explicit HelpForm(size_t columns);
-  std::string make_group(std::string group, bool is_positional, std::vector<const CLI::Option*> options) const override;
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
 
  private:

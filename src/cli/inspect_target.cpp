@@ -26,10 +26,11 @@ Result<Target> open_source(Context& context, build::Request request, const std::
   return Target{std::move(*files), true, code.source, path(code.source).parent_path()};
 }
 
-Result<Target> open_folder(Context& context, build::Request request, const std::string& word, const path& folder) {
+Result<Target> open_folder(Context& context, build::Request request, const std::string& word,
+                           const path& folder) {
   if (!sys::real_files().state(folder / project::kManifestName).is_file()) {
-    return Error{Fault::Usage, fmt::format("cannot inspect {}", word), "it is a directory without a kiln.toml",
-                 "name a file in it, or a project"};
+    return Error{Fault::Usage, fmt::format("cannot inspect {}", word),
+                 "it is a directory without a kiln.toml", "name a file in it, or a project"};
   }
   request.targets = {word};
   TRY(build::Outcome outcome, build_for(context, request));
@@ -75,20 +76,25 @@ Result<Target> open_target(Context& context, build::Request request, const std::
     TRY(target.files, inspect::open_file(file, word));
     target.place = file.parent_path();
   } else {
-    TRY(path folder, inspect::find_package(sys::real_files(), sys::real_processes(), context.env, word));
+    TRY(path folder,
+        inspect::find_package(sys::real_files(), sys::real_processes(), context.env, word));
     TRY(target.files, inspect::open_package(sys::real_files(), folder));
   }
   if (member.empty()) return target;
-  std::erase_if(target.files, [&](const inspect::Artifact& one) { return one.name.find(member) == one.name.npos; });
+  std::erase_if(target.files, [&](const inspect::Artifact& one) {
+    return one.name.find(member) == one.name.npos;
+  });
   if (target.files.empty())
     return Error{Fault::Usage, fmt::format("cannot inspect {}", word),
-                 fmt::format("no binary in it has '{}' in its name", member), fmt::format("kiln inspect {}", word)};
+                 fmt::format("no binary in it has '{}' in its name", member),
+                 fmt::format("kiln inspect {}", word)};
   return target;
 }
 
 std::vector<uint32_t> gpus_here(const Context& context) {
   std::vector<uint32_t> out;
-  for (const project::Arch& arch : project::gpu_archs(sys::real_files(), sys::real_processes(), context.env))
+  for (const project::Arch& arch :
+       project::gpu_archs(sys::real_files(), sys::real_processes(), context.env))
     out.push_back(static_cast<uint32_t>(arch.major * 10 + arch.minor));
   return out;
 }

@@ -16,13 +16,14 @@ struct Target {
   std::filesystem::path place;  // where the file or project is; empty for a package
 };
 
-// A .cu is compiled (device code alone), a project built, a package looked up. `member`: only files with it in their
-// name.
+// A .cu is compiled (device code alone), a project built, a package looked up. `member`: only files
+// with it in their name.
 Result<Target> open_target(Context& context, build::Request request, const std::string& word,
                            const std::string& member);
 
-// Of which folders the sources may be shown: the project that the target or the working folder belongs to, the folder
-// of a source that was compiled, and what the user named. Who made a binary does not choose.
+// Of which folders the sources may be shown: the project that the target or the working folder
+// belongs to, the folder of a source that was compiled, and what the user named. Who made a binary
+// does not choose.
 inspect::SourceScope source_scope(const Target& target, const build::Request& request,
                                   const std::vector<std::string>& named, const Context& context);
 

@@ -7,8 +7,8 @@
 
 namespace kiln::cli {
 
-// `env` with KILN_ENGINE set to this kiln's engine, where nobody chose another one: the program finds the engine that
-// fits it without kiln on PATH.
+// `env` with KILN_ENGINE set to this kiln's engine, where nobody chose another one: the program
+// finds the engine that fits it without kiln on PATH.
 Result<sys::Environment> program_environment(sys::Environment env);
 
 }  // namespace kiln::cli

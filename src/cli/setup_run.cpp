@@ -34,7 +34,8 @@ Result<int> run_setup(const doctor::Facts& facts, const doctor::SetupOptions& op
     return 0;
   }
   if (nothing) context.print("nothing to do\n");
-  if (!dry_run && outside.files.state(plan.env_file).is_file()) context.print(fmt::format("next: {}\n", next));
+  if (!dry_run && outside.files.state(plan.env_file).is_file())
+    context.print(fmt::format("next: {}\n", next));
   return 0;
 }
 

@@ -20,9 +20,11 @@ int run_build_step(const std::string& step_file, const sys::Environment& env) {
   auto step = build::read_step(*text);
   if (!step) return report_error(step.error());
   if (!staging)
-    return report_error({Fault::Usage, "cannot do a step of a build alone", "KILN_STAGING is not set", "kiln build"});
+    return report_error({Fault::Usage, "cannot do a step of a build alone",
+                         "KILN_STAGING is not set", "kiln build"});
   std::error_code no_folder;
-  build::StepWorld world{files, sys::real_processes(), env, std::filesystem::current_path(no_folder), *staging};
+  build::StepWorld world{files, sys::real_processes(), env,
+                         std::filesystem::current_path(no_folder), *staging};
   build::StepReport report;
   auto code = build::run_step(*step, world, report);
   return code ? *code : report_error(code.error());

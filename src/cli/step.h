@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does ninja have one step of a build done? By `kiln step FILE`, which is for builds alone and not among the
-// commands.
+// How does ninja have one step of a build done? By `kiln step FILE`, which is for builds alone and
+// not among the commands.
 #pragma once
 
 #include <string>

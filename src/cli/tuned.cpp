@@ -31,17 +31,20 @@ Status take_tuned(build::Request& request, const std::string& part, const Contex
   TRY(const build::Plan plan, build::make_plan(asked, world));
   const std::filesystem::path file = tuned_file(plan);
   if (!world.files.state(file).is_file())
-    return Error{Fault::Usage, "there is no tuned configuration", fmt::format("{} is not there", file.string()),
+    return Error{Fault::Usage, "there is no tuned configuration",
+                 fmt::format("{} is not there", file.string()),
                  "kiln tune writes it, on a machine with the GPU"};
   TRY(const std::string text, world.files.read(file));
   TRY(const tune::Choices choices, tune::parse_choices(text, file.string()));
   std::vector<std::string> computes;
-  for (const project::Arch& arch : plan.arch.sass) computes.push_back(fmt::format("{}.{}", arch.major, arch.minor));
-  TRY(const std::vector<std::string> chosen, tune::choose(choices, computes, part, file.filename().string()));
+  for (const project::Arch& arch : plan.arch.sass)
+    computes.push_back(fmt::format("{}.{}", arch.major, arch.minor));
+  TRY(const std::vector<std::string> chosen,
+      tune::choose(choices, computes, part, file.filename().string()));
   std::vector<std::string> taken;
   for (const std::string& define : chosen) {
-    const bool given =
-        std::ranges::any_of(request.defines, [&](const std::string& own) { return name_of(own) == name_of(define); });
+    const bool given = std::ranges::any_of(
+        request.defines, [&](const std::string& own) { return name_of(own) == name_of(define); });
     if (!given) taken.push_back(define);
   }
   request.defines.insert(request.defines.end(), taken.begin(), taken.end());

@@ -7,8 +7,9 @@
 
 namespace kiln::cli {
 
-// What kiln tune found best for the architectures of the build, from tuned.json beside the source, into
-// request.defines; a define that the request has already stays. `part` chooses among several by a part of their text.
+// What kiln tune found best for the architectures of the build, from tuned.json beside the source,
+// into request.defines; a define that the request has already stays. `part` chooses among several
+// by a part of their text.
 Status take_tuned(build::Request& request, const std::string& part, const Context& context);
 
 }  // namespace kiln::cli

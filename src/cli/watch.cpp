@@ -28,19 +28,20 @@ constexpr auto kPause = std::chrono::milliseconds(50);
 // Some editors empty a file before they write it: what is being saved is left alone for so long.
 constexpr auto kSaved = std::chrono::milliseconds(10);
 
-// Compilers' own headers change when somebody installs something; the next build sees that too. Beside a target
-// everything is the user's, wherever that is.
+// Compilers' own headers change when somebody installs something; the next build sees that too.
+// Beside a target everything is the user's, wherever that is.
 bool is_edited_by_people(const std::string& file, const std::set<std::string>& targets) {
   for (const std::string& target : targets)
-    if (file.starts_with(target + "/") || path(file).parent_path() == path(target).parent_path()) return true;
+    if (file.starts_with(target + "/") || path(file).parent_path() == path(target).parent_path())
+      return true;
   return !file.starts_with("/usr/") && !file.starts_with("/opt/") && !file.starts_with("/lib");
 }
 
 void add_sources_in(const path& folder, std::set<std::string>& files) {
   for (const std::string& name : sys::real_files().list(folder)) {
     std::string ending = path(name).extension().string();
-    if (ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".cpp" || ending == ".toml" ||
-        ending == ".py")
+    if (ending == ".cu" || ending == ".cuh" || ending == ".h" || ending == ".cpp" ||
+        ending == ".toml" || ending == ".py")
       files.insert((folder / name).string());
   }
 }
@@ -105,7 +106,8 @@ std::string wait_for_change(const std::map<std::string, sys::FileState>& before)
 Result<int> watch(const std::vector<std::string>& words, const sys::Environment& env) {
   sys::InterruptScope interrupts;
   TRY(path kiln, sys::own_executable());
-  // Of this user alone: whoever else could write to the list would choose what is watched, and where it is written.
+  // Of this user alone: whoever else could write to the list would choose what is watched, and
+  // where it is written.
   TRY(const path folder, sys::make_temporary_folder("kiln-watch"));
   const std::unique_ptr<const path, void (*)(const path*)> gone(
       &folder, [](const path* used) { (void)sys::real_files().remove(*used); });
@@ -130,7 +132,8 @@ Result<int> watch(const std::vector<std::string>& words, const sys::Environment&
     if (!result && result.error().fault != Fault::Interrupted) return std::move(result.error());
     if (sys::pending_interrupt()) break;
     if (files.empty())
-      return Error{Fault::Usage, "there is nothing to watch", "the command built nothing", "leave out --watch"};
+      return Error{Fault::Usage, "there is nothing to watch", "the command built nothing",
+                   "leave out --watch"};
     // What was saved while the command ran counts too.
     auto seen = look(files);
     for (const auto& [file, state] : before) seen[file] = state;
@@ -142,7 +145,8 @@ Result<int> watch(const std::vector<std::string>& words, const sys::Environment&
   return sys::interrupted_error();
 }
 
-void tell_watcher(const sys::Environment& env, const build::Request& request, const path& build_dir) {
+void tell_watcher(const sys::Environment& env, const build::Request& request,
+                  const path& build_dir) {
   auto list = env.get(kWatchVariable);
   if (!list) return;
   auto former = sys::real_files().read(*list);

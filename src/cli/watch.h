@@ -18,6 +18,7 @@ inline constexpr const char* kWatchVariable = "KILN_WATCH_LIST";
 Result<int> watch(const std::vector<std::string>& words, const sys::Environment& env);
 
 // Of a build that ended well or not.
-void tell_watcher(const sys::Environment& env, const build::Request& request, const std::filesystem::path& build_dir);
+void tell_watcher(const sys::Environment& env, const build::Request& request,
+                  const std::filesystem::path& build_dir);
 
 }  // namespace kiln::cli

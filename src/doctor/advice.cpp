@@ -17,7 +17,8 @@ uint64_t usable_memory_bytes(const Machine& machine) {
 
 int fitting_jobs(const Machine& machine) {
   uint64_t by_memory = usable_memory_bytes(machine) / kJobBytes;
-  return static_cast<int>(std::clamp<uint64_t>(by_memory, 1, static_cast<uint64_t>(std::max(1, machine.cores))));
+  return static_cast<int>(
+      std::clamp<uint64_t>(by_memory, 1, static_cast<uint64_t>(std::max(1, machine.cores))));
 }
 
 std::optional<int> asked_jobs(const Variables& variables) {
@@ -71,6 +72,8 @@ int threads_in(std::string_view flags) {
   return 0;
 }
 
-std::string gigabytes(uint64_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
+std::string gigabytes(uint64_t bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
+}
 
 }  // namespace kiln::doctor

@@ -11,7 +11,8 @@
 
 namespace kiln::doctor {
 
-// What one compiler takes on a source with torch's headers (2.8 GB measured with g++ 12 and torch 2.11).
+// What one compiler takes on a source with torch's headers (2.8 GB measured with g++ 12 and
+// torch 2.11).
 inline constexpr uint64_t kJobBytes = 3'000'000'000;
 inline constexpr const char* kOldestNinja = "1.11";
 
@@ -24,8 +25,8 @@ std::optional<int> asked_jobs(const Variables& variables);
 
 // "9.0": the GPUs here, or the portable one.
 std::string fitting_arch(const Facts& facts);
-// What is asked for, and who asks: kiln.toml before TORCH_CUDA_ARCH_LIST. Nothing where nobody does, or it cannot be
-// read.
+// What is asked for, and who asks: kiln.toml before TORCH_CUDA_ARCH_LIST. Nothing where nobody
+// does, or it cannot be read.
 struct AskedArchs {
   project::ArchList list;
   std::string by;

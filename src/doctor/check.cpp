@@ -18,7 +18,8 @@ std::span<const Check> checks() {
 
 const Check* find_check(std::string_view name) {
   auto all = checks();
-  auto found = std::find_if(all.begin(), all.end(), [&](const Check& check) { return check.name == name; });
+  auto found =
+      std::find_if(all.begin(), all.end(), [&](const Check& check) { return check.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a check? A row of checks.def: a pure function of facts, with the words a user meets the fault by.
+// What is a check? A row of checks.def: a pure function of facts, with the words a user meets the
+// fault by.
 #pragma once
 
 #include <span>
@@ -55,7 +56,8 @@ Finding skip(std::string reason);
 Finding warn(std::string reason, std::string fix, Cure cure = Cure::None);
 Finding fail(std::string reason, std::string fix, Cure cure = Cure::None);
 
-#define KILN_CHECK(number, name, area, function, symptom, looks_at, fix) Finding function(const Facts& facts);
+#define KILN_CHECK(number, name, area, function, symptom, looks_at, fix) \
+  Finding function(const Facts& facts);
 #include "doctor/checks.def"
 #undef KILN_CHECK
 

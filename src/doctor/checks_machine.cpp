@@ -16,8 +16,9 @@ constexpr uint64_t kLeastFreeBytes = 1'000'000'000;
 constexpr int64_t kEnoughLookups = 20;  // fewer say nothing about a rate
 constexpr double kPoorRate = 0.05;
 constexpr const char* kNetworkDisks[] = {
-    "nfs", "nfs4", "cifs",      "smb3",       "smbfs",          "lustre",    "gpfs",         "beegfs", "ceph",
-    "afs", "9p",   "glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "panfs",  "orangefs"};
+    "nfs",        "nfs4",           "cifs",      "smb3",         "smbfs", "lustre",
+    "gpfs",       "beegfs",         "ceph",      "afs",          "9p",    "glusterfs",
+    "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "panfs", "orangefs"};
 
 // What compiled or loaded code expects of the driver.
 struct Expectation {
@@ -28,38 +29,49 @@ struct Expectation {
 }  // namespace
 
 Finding check_arch_pinned(const Facts& facts) {
-  if (!facts.variables.arch_list.empty()) return ok(fmt::format("TORCH_CUDA_ARCH_LIST={}", facts.variables.arch_list));
+  if (!facts.variables.arch_list.empty())
+    return ok(fmt::format("TORCH_CUDA_ARCH_LIST={}", facts.variables.arch_list));
   if (!facts.gpu.archs.empty()) return ok(fmt::format("the GPU says it: {}", fitting_arch(facts)));
   std::string fix = fmt::format("export TORCH_CUDA_ARCH_LIST='{}'", fitting_arch(facts));
-  if (!facts.torch.found() || facts.torch.cuda.empty()) return ok("no GPU: kiln builds for 8.0 and later");
-  return warn("no GPU and no TORCH_CUDA_ARCH_LIST: torch.utils.cpp_extension raises IndexError; kiln builds for 8.0",
-              fix, Cure::Environment);
+  if (!facts.torch.found() || facts.torch.cuda.empty())
+    return ok("no GPU: kiln builds for 8.0 and later");
+  return warn(
+      "no GPU and no TORCH_CUDA_ARCH_LIST: torch.utils.cpp_extension raises IndexError; kiln "
+      "builds for 8.0",
+      fix, Cure::Environment);
 }
 
 Finding check_driver(const Facts& facts) {
   const Gpu& gpu = facts.gpu;
-  if (!gpu.device_nodes && gpu.libcuda.empty()) return ok("no NVIDIA GPU: kernels run on the engine");
+  if (!gpu.device_nodes && gpu.libcuda.empty())
+    return ok("no NVIDIA GPU: kernels run on the engine");
   if (gpu.device_nodes && gpu.libcuda.empty())
-    return fail("a GPU is here, and the loader does not find libcuda.so.1: CUDA calls fail with error 35",
-                "install the NVIDIA driver's libraries (apt install libnvidia-compute-580); in a container: --gpus all "
-                "with NVIDIA_DRIVER_CAPABILITIES=compute,utility");
-  if (!gpu.device_nodes) return ok(fmt::format("{}, and no GPU: kernels run on the engine", gpu.libcuda));
+    return fail(
+        "a GPU is here, and the loader does not find libcuda.so.1: CUDA calls fail with error 35",
+        "install the NVIDIA driver's libraries (apt install libnvidia-compute-580); in a "
+        "container: --gpus all "
+        "with NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+  if (!gpu.device_nodes)
+    return ok(fmt::format("{}, and no GPU: kernels run on the engine", gpu.libcuda));
   int driver = major_of(gpu.driver);
   if (!driver) return warn("the driver does not tell its version", "nvidia-smi");
   std::vector<Expectation> all;
   if (facts.torch.found() && !facts.torch.cuda.empty())
     all.push_back({fmt::format("torch {}", facts.torch.version), major_of(facts.torch.cuda)});
   if (facts.toolkit.nvcc.found())
-    all.push_back({fmt::format("code of nvcc {}", facts.toolkit.nvcc.version), major_of(facts.toolkit.nvcc.version)});
+    all.push_back({fmt::format("code of nvcc {}", facts.toolkit.nvcc.version),
+                   major_of(facts.toolkit.nvcc.version)});
   for (const Expectation& one : all) {
     int floor = first_driver(one.major);
     if (floor && driver < floor)
-      return fail(fmt::format("the driver is {}; {} needs {} or newer", gpu.driver, one.who, floor),
-                  fmt::format("update the driver to {} or newer, or use CUDA {}", floor, one.major - 1));
+      return fail(
+          fmt::format("the driver is {}; {} needs {} or newer", gpu.driver, one.who, floor),
+          fmt::format("update the driver to {} or newer, or use CUDA {}", floor, one.major - 1));
   }
   if (gpu.archs.empty())
-    return warn(fmt::format("driver {} and device files are here, and nvidia-smi shows no GPU", gpu.driver),
-                "nvidia-smi; look at CUDA_VISIBLE_DEVICES and dmesg");
+    return warn(
+        fmt::format("driver {} and device files are here, and nvidia-smi shows no GPU", gpu.driver),
+        "nvidia-smi; look at CUDA_VISIBLE_DEVICES and dmesg");
   return ok(fmt::format("driver {}, GPU {}", gpu.driver, fitting_arch(facts)));
 }
 
@@ -71,13 +83,17 @@ Finding check_memory(const Facts& facts) {
   uint64_t memory = usable_memory_bytes(machine);
   int fits = fitting_jobs(machine);
   std::string have = gigabytes(memory);
-  bool by_limit = machine.address_space_bytes && *machine.address_space_bytes < machine.memory_bytes;
+  bool by_limit =
+      machine.address_space_bytes && *machine.address_space_bytes < machine.memory_bytes;
   if (by_limit) have += " (ulimit -v)";
   std::string fix = fmt::format("export MAX_JOBS={}", fits);
   if (memory < kJobBytes)
     return warn(
-        fmt::format("{} of memory can be used; a source with torch's headers takes up to 3 GB to compile", have),
-        by_limit ? "ulimit -v unlimited; or kiln/op.h instead of torch's headers" : fix + "; or free some memory",
+        fmt::format(
+            "{} of memory can be used; a source with torch's headers takes up to 3 GB to compile",
+            have),
+        by_limit ? "ulimit -v unlimited; or kiln/op.h instead of torch's headers"
+                 : fix + "; or free some memory",
         Cure::Environment);
   auto asked = asked_jobs(facts.variables);
   if (asked && static_cast<uint64_t>(*asked) * kJobBytes > memory)
@@ -85,7 +101,8 @@ Finding check_memory(const Facts& facts) {
                             gigabytes(static_cast<uint64_t>(*asked) * kJobBytes), have),
                 fix, Cure::Environment);
   if (!asked && fits < machine.cores)
-    return warn(fmt::format("{} cores and {}: without MAX_JOBS, cpp_extension starts more compilers than memory holds; "
+    return warn(fmt::format("{} cores and {}: without MAX_JOBS, cpp_extension starts more "
+                            "compilers than memory holds; "
                             "kiln limits itself",
                             machine.cores, have),
                 fix, Cure::Environment);
@@ -98,11 +115,12 @@ Finding check_job_threads(const Facts& facts) {
                           facts.project ? facts.project->nvcc_threads : 0});
   if (jobs * threads <= 2 * facts.machine.cores || jobs * threads <= 2)
     return ok(fmt::format("{} jobs x {} threads on {} cores", jobs, threads, facts.machine.cores));
-  return warn(fmt::format("{} jobs x {} threads are {} compilers on {} cores", jobs, threads, jobs * threads,
-                          facts.machine.cores),
-              fmt::format("export MAX_JOBS={}{}", std::max(1, fitting_jobs(facts.machine) / threads),
-                          threads > 1 ? fmt::format(", or lower --threads {}", threads) : ""),
-              Cure::Environment);
+  return warn(
+      fmt::format("{} jobs x {} threads are {} compilers on {} cores", jobs, threads,
+                  jobs * threads, facts.machine.cores),
+      fmt::format("export MAX_JOBS={}{}", std::max(1, fitting_jobs(facts.machine) / threads),
+                  threads > 1 ? fmt::format(", or lower --threads {}", threads) : ""),
+      Cure::Environment);
 }
 
 Finding check_stale_locks(const Facts& facts) {
@@ -114,16 +132,19 @@ Finding check_stale_locks(const Facts& facts) {
                                : ok("torch_extensions is locked by a build that runs");
   std::vector<std::string> quoted;
   for (const std::string& path : stale) quoted.push_back(text::shell_quote(path));
-  return fail(fmt::format("{} belongs to no process: cpp_extension.load of that extension waits for ever{}", stale[0],
-                          stale.size() > 1 ? fmt::format(" (and {} more)", stale.size() - 1) : ""),
-              "rm " + text::join(quoted, " "), Cure::RemoveLocks);
+  return fail(
+      fmt::format("{} belongs to no process: cpp_extension.load of that extension waits for ever{}",
+                  stale[0],
+                  stale.size() > 1 ? fmt::format(" (and {} more)", stale.size() - 1) : ""),
+      "rm " + text::join(quoted, " "), Cure::RemoveLocks);
 }
 
 Finding check_ccache_depend(const Facts& facts) {
   if (!facts.ccache.for_nvcc) return skip("nvcc does not run through ccache");
   if (facts.ccache.depend_mode) return ok("ccache in depend mode");
-  return warn("nvcc runs through ccache without depend mode: after some edits it serves the old object",
-              "export CCACHE_DEPEND=1", Cure::Environment);
+  return warn(
+      "nvcc runs through ccache without depend mode: after some edits it serves the old object",
+      "export CCACHE_DEPEND=1", Cure::Environment);
 }
 
 Finding check_cache_hits(const Facts& facts) {
@@ -141,8 +162,9 @@ Finding check_cache_hits(const Facts& facts) {
     bool counts = rate.name != "ccache" || facts.ccache.for_nvcc;
     if (counts && all >= kEnoughLookups && share < kPoorRate)
       return warn(fmt::format("{} had {} hits in {} lookups", rate.name, rate.hits, all),
-                  rate.name == "ccache" ? "ccache --show-stats --verbose; kiln's own cache explains each miss"
-                                        : "kiln build --explain");
+                  rate.name == "ccache"
+                      ? "ccache --show-stats --verbose; kiln's own cache explains each miss"
+                      : "kiln build --explain");
     shown.push_back(fmt::format("{} {:.0f} % of {}", rate.name, 100 * share, all));
   }
   return shown.empty() ? ok("nothing was looked up yet") : ok(text::join(shown, ", "));
@@ -152,41 +174,48 @@ Finding check_cache_folder(const Facts& facts) {
   const CacheFolder& cache = facts.cache;
   if (cache.folder.empty())
     return cache.refused.empty()
-               ? warn("KILN_CACHE_DIR is off: every clean build compiles everything", "unset KILN_CACHE_DIR")
+               ? warn("KILN_CACHE_DIR is off: every clean build compiles everything",
+                      "unset KILN_CACHE_DIR")
                : fail(cache.refused, cache.fix);
   if (!cache.refused.empty())
-    return fail(fmt::format("{} is not used: {}", cache.folder, cache.refused), cache.fix, Cure::CacheFolder);
+    return fail(fmt::format("{} is not used: {}", cache.folder, cache.refused), cache.fix,
+                Cure::CacheFolder);
   std::string elsewhere = "export KILN_CACHE_DIR to a folder of your own on a local disk";
   if (!cache.writable)
-    return fail(fmt::format("{} cannot be written: {}", cache.folder, cache.why_not_writable), elsewhere,
-                Cure::CacheFolder);
+    return fail(fmt::format("{} cannot be written: {}", cache.folder, cache.why_not_writable),
+                elsewhere, Cure::CacheFolder);
   if (cache.free_bytes < kLeastFreeBytes)
     return warn(fmt::format("{} has {} left", cache.folder, gigabytes(cache.free_bytes)),
                 "kiln cache prune, or " + elsewhere);
   for (const char* kind : kNetworkDisks)
     if (cache.file_system == kind)
-      return warn(fmt::format("{} is on a network disk ({}): hits are slow and locks doubtful", cache.folder, kind),
+      return warn(fmt::format("{} is on a network disk ({}): hits are slow and locks doubtful",
+                              cache.folder, kind),
                   elsewhere);
   return ok(fmt::format("{}, {} free", cache.folder, gigabytes(cache.free_bytes)));
 }
 
 Finding check_timed_compile(const Facts& facts) {
-  // A small kernel with kiln/op.h takes about 1.2 s of nvcc on one core; a laptop may take three times that.
+  // A small kernel with kiln/op.h takes about 1.2 s of nvcc on one core; a laptop may take three
+  // times that.
   constexpr double kSlowColdS = 6, kSlowCachedS = 1.0;
   if (!facts.timed || !facts.timed->ran) return skip("not asked for");
   const TimedCompile& timed = *facts.timed;
   if (!timed.trouble.empty()) return fail(timed.trouble, timed.trouble_fix);
-  std::string times = fmt::format("cold {}, cached {}", text::duration(timed.cold_s), text::duration(timed.cached_s));
+  std::string times = fmt::format("cold {}, cached {}", text::duration(timed.cold_s),
+                                  text::duration(timed.cached_s));
   bool busy = facts.machine.load > 1.5 * facts.machine.cores;
   bool slow = timed.cold_s > kSlowColdS || timed.cached_s > kSlowCachedS;
   if (!slow && timed.cached_s < timed.cold_s) return ok(times);
   if (busy)
-    return ok(fmt::format("{}; the machine is busy (load {:.0f} on {} cores), so it is not judged", times,
-                          facts.machine.load, facts.machine.cores));
+    return ok(fmt::format("{}; the machine is busy (load {:.0f} on {} cores), so it is not judged",
+                          times, facts.machine.load, facts.machine.cores));
   if (timed.cold_s > kSlowColdS)
     return warn(fmt::format("{}: a small kernel should compile in under {} s", times, kSlowColdS),
-                "kiln build --timeline shows where the time goes; a slow disk or CPU limit is the usual cause");
-  return warn(fmt::format("{}: the second build should come from the cache in under {} s", times, kSlowCachedS),
+                "kiln build --timeline shows where the time goes; a slow disk or CPU limit is the "
+                "usual cause");
+  return warn(fmt::format("{}: the second build should come from the cache in under {} s", times,
+                          kSlowCachedS),
               "kiln build --explain; kiln cache");
 }
 

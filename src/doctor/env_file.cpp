@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the env file say to a shell? Nothing that is set already is overruled but CUDA_HOME, which must fit nvcc.
+// What does the env file say to a shell? Nothing that is set already is overruled but CUDA_HOME,
+// which must fit nvcc.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -18,18 +19,21 @@ std::string default_line(const char* name, const std::string& value) {
 }  // namespace
 
 std::string env_file_text(const EnvValues& values, const std::string& file) {
-  std::string out =
-      fmt::format("# Written by kiln setup for bash and zsh: source {}\n# kiln setup --remove takes it away.\n",
-                  text::shell_quote(file));
+  std::string out = fmt::format(
+      "# Written by kiln setup for bash and zsh: source {}\n# kiln setup --remove takes it away.\n",
+      text::shell_quote(file));
   // The last one that is put in front comes first.
   for (auto folder = values.path.rbegin(); folder != values.path.rend(); ++folder) {
     std::string quoted = text::shell_quote(*folder);
-    out += fmt::format("case \":$PATH:\" in *:{}:*) ;; *) export PATH={}:\"$PATH\" ;; esac\n", quoted, quoted);
+    out += fmt::format("case \":$PATH:\" in *:{}:*) ;; *) export PATH={}:\"$PATH\" ;; esac\n",
+                       quoted, quoted);
   }
-  if (!values.cuda_home.empty()) out += fmt::format("export CUDA_HOME={}\n", text::shell_quote(values.cuda_home));
+  if (!values.cuda_home.empty())
+    out += fmt::format("export CUDA_HOME={}\n", text::shell_quote(values.cuda_home));
   if (!values.arch.empty()) out += default_line("TORCH_CUDA_ARCH_LIST", values.arch);
   if (values.jobs > 0) out += default_line("MAX_JOBS", std::to_string(values.jobs));
-  if (!values.cache.empty()) out += fmt::format("export KILN_CACHE_DIR={}\n", text::shell_quote(values.cache));
+  if (!values.cache.empty())
+    out += fmt::format("export KILN_CACHE_DIR={}\n", text::shell_quote(values.cache));
   if (values.ccache_depend) out += default_line("CCACHE_DEPEND", "1");
   return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the doctor know about a machine, a library, a project? Plain values, gathered once; every check is a
-// function of them alone, so that a test can make up any machine.
+// What does the doctor know about a machine, a library, a project? Plain values, gathered once;
+// every check is a function of them alone, so that a test can make up any machine.
 #pragma once
 
 #include <cstdint>
@@ -134,13 +134,15 @@ struct Library {
   bool shared = true;
   std::vector<MissingLibrary> missing;
   std::vector<MissingSymbol> symbols;
-  std::string built_for_torch;           // "2.3 to 2.5"
-  std::vector<std::string> cudarts;      // names in NEEDED of it and of what it loads: "libcudart.so.12"
-  std::string glibc, glibcxx;            // the newest that it needs
+  std::string built_for_torch;  // "2.3 to 2.5"
+  std::vector<std::string>
+      cudarts;                 // names in NEEDED of it and of what it loads: "libcudart.so.12"
+  std::string glibc, glibcxx;  // the newest that it needs
   std::string glibc_here, glibcxx_here;  // of the libraries that would be loaded
   std::string glibcxx_file;
   bool uses_python = false, is_kiln = false;
-  std::string module;               // the name that `import` would use, of a file named as an extension module is
+  std::string
+      module;  // the name that `import` would use, of a file named as an extension module is
   bool has_init = true;             // PyInit_<module>
   std::vector<std::string> images;  // "sm_90", "compute_80"
   struct Serves {

@@ -37,7 +37,8 @@ void gather_limits(const Outside& outside, Machine& machine) {
     if (!line.starts_with(kName)) continue;
     auto words = text::split_any(line.substr(kName.size()), " ");
     if (words.empty()) continue;
-    if (auto bytes = text::to_int(words[0])) machine.address_space_bytes = static_cast<uint64_t>(*bytes);
+    if (auto bytes = text::to_int(words[0]))
+      machine.address_space_bytes = static_cast<uint64_t>(*bytes);
   }
   auto load = outside.files.read("/proc/loadavg");
   if (load) {
@@ -53,9 +54,11 @@ Variables gather_variables(const sys::Environment& env) {
   out.max_jobs = env.get("MAX_JOBS").value_or("");
   for (const char* name : {"NVCC", "PYTORCH_NVCC", "CUDA_NVCC_EXECUTABLE"})
     if (out.nvcc.empty()) out.nvcc = env.get(name).value_or("");
-  out.nvcc_flags = env.get("NVCC_PREPEND_FLAGS").value_or("") + " " + env.get("NVCC_APPEND_FLAGS").value_or("");
+  out.nvcc_flags =
+      env.get("NVCC_PREPEND_FLAGS").value_or("") + " " + env.get("NVCC_APPEND_FLAGS").value_or("");
   out.cxx_flags = env.get("CXXFLAGS").value_or("");
-  out.nvcc_threads = static_cast<int>(text::to_int(env.get("NVCC_THREADS").value_or("")).value_or(0));
+  out.nvcc_threads =
+      static_cast<int>(text::to_int(env.get("NVCC_THREADS").value_or("")).value_or(0));
   out.library_path = env.get("LD_LIBRARY_PATH").value_or("");
   return out;
 }
@@ -76,8 +79,9 @@ void gather_cudarts(const Outside& outside, int process, Facts& facts) {
     if (slash == line.npos) continue;
     std::string path(line.substr(slash));
     std::string name = path.substr(path.rfind('/') + 1);
-    bool seen = std::any_of(facts.cudarts.begin(), facts.cudarts.end(),
-                            [&](const Cudart& one) { return one.path == path && one.from.starts_with("process"); });
+    bool seen = std::any_of(facts.cudarts.begin(), facts.cudarts.end(), [&](const Cudart& one) {
+      return one.path == path && one.from.starts_with("process");
+    });
     if (name.starts_with("libcudart.so") && !seen)
       facts.cudarts.push_back({path, fmt::format("process {}", process), major_of(name)});
   }
@@ -96,8 +100,8 @@ Answer ask(const Outside& outside, std::vector<std::string> words) {
   if (result->exit_code != 0) {
     std::string_view first = text::trim(result->out);
     first = first.substr(0, first.find('\n'));
-    return {"",
-            fmt::format("it ended with {}{}{}", result->exit_code, first.empty() ? "" : ": ", first.substr(0, 200))};
+    return {"", fmt::format("it ended with {}{}{}", result->exit_code, first.empty() ? "" : ": ",
+                            first.substr(0, 200))};
   }
   return {std::move(result->out), ""};
 }
@@ -105,10 +109,12 @@ Answer ask(const Outside& outside, std::vector<std::string> words) {
 std::string version_in(std::string_view text) {
   auto digit = [&](size_t at) { return at < text.size() && is_digit(text[at]); };
   for (size_t at = 0; at < text.size(); ++at) {
-    if (!digit(at) || (at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '.'))) continue;
+    if (!digit(at) || (at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '.')))
+      continue;
     size_t end = at;
     while (digit(end) || (end < text.size() && text[end] == '.' && digit(end + 1))) ++end;
-    if (text.substr(at, end - at).find('.') != text.npos) return std::string(text.substr(at, end - at));
+    if (text.substr(at, end - at).find('.') != text.npos)
+      return std::string(text.substr(at, end - at));
   }
   return "";
 }
@@ -126,7 +132,8 @@ Facts gather_machine(const Outside& outside, int process) {
   gather_limits(outside, facts.machine);
   facts.variables = gather_variables(outside.env);
   facts.setup_folder = project::setup_folder(outside.env).string();
-  facts.setup_done = !facts.setup_folder.empty() && outside.files.state(facts.setup_folder + "/env.sh").is_file();
+  facts.setup_done =
+      !facts.setup_folder.empty() && outside.files.state(facts.setup_folder + "/env.sh").is_file();
   gather_python(outside, facts);
   gather_programs(outside, facts);
   gather_gpu(outside, facts);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the facts come from? From the disk, the environment and a few programs that are asked for their version.
+// Where do the facts come from? From the disk, the environment and a few programs that are asked
+// for their version.
 #pragma once
 
 #include <string>
@@ -29,10 +30,12 @@ void gather_gpu(const Outside& outside, Facts& facts);
 void gather_caches(const Outside& outside, Facts& facts);
 
 // A .so, .o, .a or .whl as this machine would load it. An error where there is no such file.
-Status gather_library(const Outside& outside, const sys::fs::path& file, const std::string& shown, Facts& facts);
+Status gather_library(const Outside& outside, const sys::fs::path& file, const std::string& shown,
+                      Facts& facts);
 
 // A folder with kiln.toml, setup.py or pyproject.toml. An error where it has none of them.
-Status gather_project(const Outside& outside, const sys::fs::path& folder, const std::string& shown, Facts& facts);
+Status gather_project(const Outside& outside, const sys::fs::path& folder, const std::string& shown,
+                      Facts& facts);
 
 // Compiles a small kernel twice in a folder of its own.
 void time_compile(const Outside& outside, Facts& facts);

@@ -22,7 +22,8 @@ constexpr const char* kDevices[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"
 std::string find_libcuda(const Outside& outside) {
   std::string search = outside.env.get("LD_LIBRARY_PATH").value_or("");
   for (std::string_view folder : text::split_any(search, ":;"))
-    if (outside.files.state(path(folder) / "libcuda.so.1").is_file()) return (path(folder) / "libcuda.so.1").string();
+    if (outside.files.state(path(folder) / "libcuda.so.1").is_file())
+      return (path(folder) / "libcuda.so.1").string();
   if (auto cache = outside.files.read("/etc/ld.so.cache")) {
     auto known = inspect::parse_loader_cache(std::as_bytes(std::span(*cache)));
     auto found = known.find("libcuda.so.1");
@@ -32,7 +33,8 @@ std::string find_libcuda(const Outside& outside) {
   }
   // The folders that the loader knows without its cache, and Windows' under WSL.
   for (const char* folder : {"/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/lib/wsl/lib"})
-    if (outside.files.state(path(folder) / "libcuda.so.1").is_file()) return (path(folder) / "libcuda.so.1").string();
+    if (outside.files.state(path(folder) / "libcuda.so.1").is_file())
+      return (path(folder) / "libcuda.so.1").string();
   return "";
 }
 
@@ -54,7 +56,8 @@ std::set<std::string> open_files(const Outside& outside, const std::vector<Stale
   return open;
 }
 
-void find_locks(const Outside& outside, const path& folder, int depth, std::vector<StaleLock>& out) {
+void find_locks(const Outside& outside, const path& folder, int depth,
+                std::vector<StaleLock>& out) {
   for (const std::string& name : outside.files.list(folder)) {
     path file = folder / name;
     sys::FileState state = outside.files.state(file);
@@ -82,7 +85,8 @@ std::string file_system_of(std::string_view mounts, std::string_view where) {
     auto words = text::split(line, ' ');
     if (words.size() < 3) continue;
     std::string point = text::replace_all(words[1], "\\040", " ");
-    bool holds = point == "/" || where == point || (where.starts_with(point) && where[point.size()] == '/');
+    bool holds =
+        point == "/" || where == point || (where.starts_with(point) && where[point.size()] == '/');
     if (!holds || point.size() < longest) continue;
     longest = point.size();
     kind = std::string(words[2]);
@@ -92,8 +96,9 @@ std::string file_system_of(std::string_view mounts, std::string_view where) {
 
 void gather_gpu(const Outside& outside, Facts& facts) {
   Gpu& gpu = facts.gpu;
-  gpu.device_nodes = std::any_of(std::begin(kDevices), std::end(kDevices),
-                                 [&](const char* device) { return outside.files.state(device).exists; });
+  gpu.device_nodes = std::any_of(std::begin(kDevices), std::end(kDevices), [&](const char* device) {
+    return outside.files.state(device).exists;
+  });
   gpu.archs = project::gpu_archs(outside.files, outside.processes, outside.env);
   gpu.libcuda = find_libcuda(outside);
   if (auto version = outside.files.read("/proc/driver/nvidia/version")) {
@@ -102,9 +107,11 @@ void gather_gpu(const Outside& outside, Facts& facts) {
       if (line.starts_with("NVRM") && gpu.driver.empty()) gpu.driver = version_in(line);
   }
   if (!gpu.driver.empty() || !gpu.device_nodes) return;
-  path tool = sys::find_program(outside.files, "nvidia-smi", search_path(outside.env) + ":/usr/lib/wsl/lib");
+  path tool = sys::find_program(outside.files, "nvidia-smi",
+                                search_path(outside.env) + ":/usr/lib/wsl/lib");
   if (!tool.empty())
-    gpu.driver = version_in(ask(outside, {tool.string(), "--query-gpu=driver_version", "--format=csv,noheader"}).text);
+    gpu.driver = version_in(
+        ask(outside, {tool.string(), "--query-gpu=driver_version", "--format=csv,noheader"}).text);
 }
 
 void gather_caches(const Outside& outside, Facts& facts) {
@@ -129,7 +136,8 @@ void gather_caches(const Outside& outside, Facts& facts) {
     cache.hits = counts.local_hits + counts.remote_hits;
     cache.misses = counts.misses;
   }
-  if (path folder = torch_extensions(outside.env); !folder.empty()) find_locks(outside, folder, 2, facts.locks);
+  if (path folder = torch_extensions(outside.env); !folder.empty())
+    find_locks(outside, folder, 2, facts.locks);
   if (facts.locks.empty()) return;
   std::set<std::string> open = open_files(outside, facts.locks);
   for (StaleLock& lock : facts.locks) lock.owned = open.contains(lock.path);

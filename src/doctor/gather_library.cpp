@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a library need, and would it find it here? All of it read by the views of `kiln inspect`.
+// What does a library need, and would it find it here? All of it read by the views of `kiln
+// inspect`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ std::string newest_defined(const LoadedLibrary& library, std::string_view prefix
     if (!version.starts_with(prefix)) continue;
     std::string_view number = version.substr(prefix.size());
     if (number.empty() || number[0] < '0' || number[0] > '9') continue;
-    if (newest.empty() || inspect::compare_versions(number, newest) > 0) newest = std::string(number);
+    if (newest.empty() || inspect::compare_versions(number, newest) > 0)
+      newest = std::string(number);
   }
   return newest;
 }
@@ -40,18 +42,21 @@ std::string module_of(std::string_view file) {
   if (!file.ends_with(".so")) return "";
   size_t dot = file.find('.');
   std::string_view rest = file.substr(dot + 1);
-  if (rest.starts_with("cpython-") || rest.starts_with("abi3.")) return std::string(file.substr(0, dot));
+  if (rest.starts_with("cpython-") || rest.starts_with("abi3."))
+    return std::string(file.substr(0, dot));
   return "";
 }
 
 void read_images(const inspect::Analysis& analysis, const Facts& facts, Library& library) {
   for (const inspect::ImageGroup& group : inspect::groups_of(analysis.images.images))
-    if (std::find(library.images.begin(), library.images.end(), group.label) == library.images.end())
+    if (std::find(library.images.begin(), library.images.end(), group.label) ==
+        library.images.end())
       library.images.push_back(group.label);
   for (const project::Arch& arch : facts.gpu.archs) {
-    auto served = inspect::service_for(analysis.images.images, static_cast<uint32_t>(arch.major * 10 + arch.minor));
-    library.serves.push_back(
-        {arch, served.service == inspect::Service::Native, served.service == inspect::Service::Jit});
+    auto served = inspect::service_for(analysis.images.images,
+                                       static_cast<uint32_t>(arch.major * 10 + arch.minor));
+    library.serves.push_back({arch, served.service == inspect::Service::Native,
+                              served.service == inspect::Service::Jit});
   }
   library.driver_sass = analysis.floor.sass;
   library.driver_ptx = analysis.floor.ptx;
@@ -63,7 +68,8 @@ void read_needs(const inspect::SymbolView& view, Library& library) {
   for (size_t i = 1; i < view.libraries.size(); ++i) {
     const LoadedLibrary& one = view.libraries[i];
     if (one.name.starts_with("libcudart.so.")) library.cudarts.push_back(one.name);
-    std::string parent = one.parent >= 0 ? view.libraries[static_cast<size_t>(one.parent)].name : "";
+    std::string parent =
+        one.parent >= 0 ? view.libraries[static_cast<size_t>(one.parent)].name : "";
     if (one.path.empty() && one.member.empty())
       library.missing.push_back({one.name, one.parent == 0 ? library.name : parent, ""});
     else if (!one.by_loader && one.parent == 0)
@@ -114,11 +120,13 @@ Library read_library(const Outside& outside, const inspect::Artifact& file, cons
   read_images(*analysis, facts, library);
   if (!analysis->images.faults.empty()) library.trouble = analysis->images.faults.front();
   // The loader's search on another CPU's file would find this CPU's libraries.
-  if (!library.shared || (!library.machine.empty() && library.machine != facts.machine.cpu)) return library;
+  if (!library.shared || (!library.machine.empty() && library.machine != facts.machine.cpu))
+    return library;
   // The torch to compare with is that of the Python in use, which KILN_PYTHON may name.
   sys::Environment env = outside.env;
   if (facts.python.program.found())
-    env.set("PATH", sys::fs::path(facts.python.program.path).parent_path().string() + ":" + search_path(outside.env));
+    env.set("PATH", sys::fs::path(facts.python.program.path).parent_path().string() + ":" +
+                        search_path(outside.env));
   auto view = inspect::read_symbol_view(file, outside.files, outside.processes, env, {});
   if (view)
     read_needs(*view, library);
@@ -147,14 +155,17 @@ Wheel read_wheel_name(std::string_view file) {
   return wheel;
 }
 
-Status gather_library(const Outside& outside, const sys::fs::path& file, const std::string& shown, Facts& facts) {
+Status gather_library(const Outside& outside, const sys::fs::path& file, const std::string& shown,
+                      Facts& facts) {
   if (!outside.files.state(file).exists)
     return Error{Fault::Usage, fmt::format("cannot look at {}", shown), "there is no such file",
                  "kiln doctor path/to/library.so"};
   if (outside.files.state(file).is_directory)
     return Error{
         Fault::Usage, fmt::format("cannot look at {}", shown), "it is a folder, not a library",
-        fmt::format("kiln doctor --build {} for a project; for a library the .so, .o, .a or .whl in it", shown)};
+        fmt::format(
+            "kiln doctor --build {} for a project; for a library the .so, .o, .a or .whl in it",
+            shown)};
   if (shown.ends_with(".whl")) facts.wheel = read_wheel_name(shown);
   auto opened = inspect::open_file(file, shown);
   if (!opened) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are ninja, nvcc, the host compiler, nvdisasm and ccache, and what are their versions? Looked for wherever
-// people put them: what is there is never called missing.
+// Where are ninja, nvcc, the host compiler, nvdisasm and ccache, and what are their versions?
+// Looked for wherever people put them: what is there is never called missing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ Place find(const Outside& outside, const std::string& name, const std::vector<pa
   path found = sys::find_program(outside.files, name, search_path(outside.env));
   if (!found.empty()) return {found, true};
   for (const path& file : others)
-    if (sys::FileState state = outside.files.state(file); state.is_file() && state.is_executable) return {file, false};
+    if (sys::FileState state = outside.files.state(file); state.is_file() && state.is_executable)
+      return {file, false};
   return {};
 }
 
@@ -58,7 +59,8 @@ void gather_ninja(const Outside& outside, Facts& facts) {
       others.push_back(path(packages) / "bin/ninja");
     }
   }
-  for (const char* folder : {"/usr/local/bin", "/usr/bin", "/opt/conda/bin"}) others.push_back(path(folder) / "ninja");
+  for (const char* folder : {"/usr/local/bin", "/usr/bin", "/opt/conda/bin"})
+    others.push_back(path(folder) / "ninja");
   if (auto home = outside.env.get("HOME")) others.push_back(path(*home) / ".local/bin/ninja");
   Place place = find(outside, "ninja", others);
   // Fedora's older name: it runs, and nobody who asks for `ninja` finds it.
@@ -70,7 +72,8 @@ void gather_ninja(const Outside& outside, Facts& facts) {
   if (place.file.empty() && of_kiln) place.file = *of_kiln;
   facts.ninja = look(outside, place, "--version");
   // The one of PATH is why setup installed another, which kiln takes.
-  if (!setup.empty() && place.file != setup && (!facts.ninja.trouble.empty() || is_too_old(facts.ninja)))
+  if (!setup.empty() && place.file != setup &&
+      (!facts.ninja.trouble.empty() || is_too_old(facts.ninja)))
     facts.ninja = look(outside, {setup, false}, "--version");
   facts.ninja.kiln_finds = static_cast<bool>(of_kiln);
 }
@@ -121,7 +124,8 @@ void gather_toolkit(const Outside& outside, Facts& facts) {
   if (of_kiln) {
     place.file = of_kiln->command.size() > 1 ? of_kiln->path : path(of_kiln->command[0]);
     // cpp_extension looks at the same places but for the packages beside kiln and of setup.
-    place.on_path = outside.env.get("NVCC") || toolkit.cuda_home_has_nvcc || place.file == "/usr/local/cuda/bin/nvcc" ||
+    place.on_path = outside.env.get("NVCC") || toolkit.cuda_home_has_nvcc ||
+                    place.file == "/usr/local/cuda/bin/nvcc" ||
                     !sys::find_program(outside.files, "nvcc", search_path(outside.env)).empty();
   } else {
     place = find(outside, "nvcc", nvcc_places(outside, facts));
@@ -155,7 +159,8 @@ void gather_host(const Outside& outside, Facts& facts) {
   HostCompiler& host = facts.host;
   for (const char* variable : {"CXX", "NVCC_CCBIN"})
     if (host.named_by.empty() && outside.env.get(variable)) host.named_by = variable;
-  host.allow_unsupported = facts.variables.nvcc_flags.find("-allow-unsupported-compiler") != std::string::npos;
+  host.allow_unsupported =
+      facts.variables.nvcc_flags.find("-allow-unsupported-compiler") != std::string::npos;
   auto found = project::find_host_compiler(outside.files, outside.env);
   if (!found) {
     host.program.trouble = fmt::format("{}: {}", found.error().what, found.error().why);
@@ -174,19 +179,23 @@ void gather_host(const Outside& outside, Facts& facts) {
 void gather_ccache(const Outside& outside, Facts& facts) {
   Ccache& ccache = facts.ccache;
   ccache.for_nvcc = facts.variables.nvcc.find("ccache") != std::string::npos ||
-                    outside.env.get("CMAKE_CUDA_COMPILER_LAUNCHER").value_or("").find("ccache") != std::string::npos;
+                    outside.env.get("CMAKE_CUDA_COMPILER_LAUNCHER").value_or("").find("ccache") !=
+                        std::string::npos;
   ccache.program = look(outside, find(outside, "ccache", {}), "--version");
   if (!ccache.program.found() || !ccache.for_nvcc) return;
   std::string depend = outside.env.get("CCACHE_DEPEND").value_or("");
   ccache.depend_mode = !depend.empty() && depend != "0" && depend != "false";
   if (!ccache.depend_mode)
-    ccache.depend_mode = text::trim(ask(outside, {ccache.program.path, "--get-config", "depend_mode"}).text) == "true";
+    ccache.depend_mode =
+        text::trim(ask(outside, {ccache.program.path, "--get-config", "depend_mode"}).text) ==
+        "true";
   Answer counts = ask(outside, {ccache.program.path, "--print-stats"});
   for (std::string_view line : text::lines(counts.text)) {
     auto words = text::split_any(line, "\t ");
     if (words.size() != 2) continue;
     int64_t count = text::to_int(words[1]).value_or(0);
-    if (words[0] == "direct_cache_hit" || words[0] == "preprocessed_cache_hit") ccache.hits += count;
+    if (words[0] == "direct_cache_hit" || words[0] == "preprocessed_cache_hit")
+      ccache.hits += count;
     if (words[0] == "cache_miss") ccache.misses += count;
   }
 }
@@ -194,7 +203,8 @@ void gather_ccache(const Outside& outside, Facts& facts) {
 }  // namespace
 
 int newest_compiler(std::string_view host_config, std::string_view name) {
-  // "#error -- unsupported GNU version! gcc versions later than 15 are not supported!", "... clang version is 19.x"
+  // "#error -- unsupported GNU version! gcc versions later than 15 are not supported!", "... clang
+  // version is 19.x"
   int newest = 0;
   for (std::string_view line : text::lines(host_config)) {
     size_t at = line.find("#error");
@@ -218,8 +228,10 @@ void gather_programs(const Outside& outside, Facts& facts) {
   gather_host(outside, facts);
   gather_ccache(outside, facts);
   std::vector<path> disassemblers;
-  if (facts.toolkit.nvcc.found()) disassemblers.push_back(path(facts.toolkit.nvcc.path).parent_path() / "nvdisasm");
-  if (!facts.setup_folder.empty()) disassemblers.push_back(path(facts.setup_folder) / project::kSetupNvdisasm);
+  if (facts.toolkit.nvcc.found())
+    disassemblers.push_back(path(facts.toolkit.nvcc.path).parent_path() / "nvdisasm");
+  if (!facts.setup_folder.empty())
+    disassemblers.push_back(path(facts.setup_folder) / project::kSetupNvdisasm);
   for (const std::string& packages : facts.python.packages)
     disassemblers.push_back(path(packages) / "nvidia/cu13/bin/nvdisasm");
   Place place = find(outside, "nvdisasm", disassemblers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a project compile, with which flags, and how long did it take last time? Read, never run: setup.py may do
-// anything.
+// What does a project compile, with which flags, and how long did it take last time? Read, never
+// run: setup.py may do anything.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ constexpr size_t kMostSources = 400;
 constexpr size_t kMostShown = 5;
 constexpr int kDepth = 5;
 // Headers that bring ATen, the dispatcher or pybind with them.
-constexpr std::string_view kHeavyHeaders[] = {"torch/extension.h", "torch/torch.h",   "torch/all.h",
-                                              "torch/script.h",    "torch/library.h", "torch/types.h",
-                                              "ATen/ATen.h",       "ATen/Tensor.h",   "pybind11/"};
+constexpr std::string_view kHeavyHeaders[] = {
+    "torch/extension.h", "torch/torch.h", "torch/all.h",   "torch/script.h", "torch/library.h",
+    "torch/types.h",     "ATen/ATen.h",   "ATen/Tensor.h", "pybind11/"};
 bool is_source(std::string_view name) {
   for (std::string_view end : {".cu", ".cpp", ".cc", ".cxx", ".cuh", ".c"})
     if (name.ends_with(end)) return true;
@@ -33,19 +33,21 @@ bool is_source(std::string_view name) {
 }
 
 bool is_left_out(std::string_view name) {
-  for (std::string_view one : {"build", "dist", "node_modules", "third_party", "site-packages", "venv", "tests"})
+  for (std::string_view one :
+       {"build", "dist", "node_modules", "third_party", "site-packages", "venv", "tests"})
     if (name == one) return true;
   return name.starts_with(".") || name.ends_with(".egg-info");
 }
 
-void collect(const Outside& outside, const path& folder, const path& root, int depth, Project& project,
-             std::vector<path>& logs) {
+void collect(const Outside& outside, const path& folder, const path& root, int depth,
+             Project& project, std::vector<path>& logs) {
   for (const std::string& name : outside.files.list(folder)) {
     path file = folder / name;
     if (outside.files.state(file).is_directory) {
-      bool build =
-          name == "build" || name.starts_with("temp.") || name.starts_with("bdist") || folder.filename() == "build";
-      if (depth > 0 && (build || !is_left_out(name))) collect(outside, file, root, depth - 1, project, logs);
+      bool build = name == "build" || name.starts_with("temp.") || name.starts_with("bdist") ||
+                   folder.filename() == "build";
+      if (depth > 0 && (build || !is_left_out(name)))
+        collect(outside, file, root, depth - 1, project, logs);
       continue;
     }
     if (name == ".ninja_log") logs.push_back(file);
@@ -57,7 +59,9 @@ void collect(const Outside& outside, const path& folder, const path& root, int d
 }
 
 // Comments hold code that is not compiled: "// #include <torch/extension.h>".
-std::string_view without_line_comment(std::string_view line) { return line.substr(0, line.find("//")); }
+std::string_view without_line_comment(std::string_view line) {
+  return line.substr(0, line.find("//"));
+}
 
 bool names_torch(std::string_view requires_line) {
   for (std::string_view word : text::split_any(requires_line, " \t\"'[],=<>~!;"))
@@ -79,20 +83,24 @@ SourceFile scan_project_source(std::string_view name, std::string_view text) {
       std::string_view header = line.substr(begin + 1);
       header = header.substr(0, header.find_first_of(">\""));
       for (std::string_view heavy : kHeavyHeaders)
-        if (header == heavy || (heavy.ends_with("/") && header.starts_with(heavy))) source.heavy.emplace_back(header);
+        if (header == heavy || (heavy.ends_with("/") && header.starts_with(heavy)))
+          source.heavy.emplace_back(header);
     }
   }
   build::SourceFacts scanned = build::scan_text(text);
-  source.variant_instruction = scanned.hopper_only.empty() ? scanned.blackwell_only : scanned.hopper_only;
+  source.variant_instruction =
+      scanned.hopper_only.empty() ? scanned.blackwell_only : scanned.hopper_only;
   return source;
 }
 
 void scan_setup_py(std::string_view text, Project& project) {
   std::string code;
-  for (std::string_view line : text::lines(text)) code += std::string(line.substr(0, line.find('#'))) + "\n";
+  for (std::string_view line : text::lines(text))
+    code += std::string(line.substr(0, line.find('#'))) + "\n";
   for (std::string_view line : text::lines(code)) {
     std::string_view trimmed = text::trim(line);
-    if (trimmed.starts_with("import torch") || trimmed.starts_with("from torch")) project.imports_torch = true;
+    if (trimmed.starts_with("import torch") || trimmed.starts_with("from torch"))
+      project.imports_torch = true;
   }
   std::string dense;
   for (char c : code)
@@ -102,7 +110,8 @@ void scan_setup_py(std::string_view text, Project& project) {
     if (!word.starts_with("-") && !word.starts_with("arch=")) continue;
     project.flags += std::string(word) + " ";
   }
-  // -gencode=arch=compute_90,code=sm_90 is cut at its comma above: the architectures are read from the whole text.
+  // -gencode=arch=compute_90,code=sm_90 is cut at its comma above: the architectures are read from
+  // the whole text.
   for (size_t at = code.find("code="); at != code.npos; at = code.find("code=", at + 1)) {
     std::string_view rest = std::string_view(code).substr(at + 5);
     size_t end = rest.find_first_of(" \t\n\"',]");
@@ -122,8 +131,8 @@ void read_ninja_log(std::string_view text, Project& project) {
   struct Run {
     double begin_ms, end_ms;
   };
-  // Times count from the start of each ninja; the last run of an output stands last. A build that began anew after the
-  // last line with a smaller end is a later one.
+  // Times count from the start of each ninja; the last run of an output stands last. A build that
+  // began anew after the last line with a smaller end is a later one.
   std::vector<std::pair<std::string, Run>> runs;
   double before = 0;
   for (std::string_view line : text::lines(text)) {
@@ -134,7 +143,8 @@ void read_ninja_log(std::string_view text, Project& project) {
     if (!begin || !end || *end < *begin) continue;
     if (static_cast<double>(*end) < before) runs.clear();  // ends ascend within one build
     before = static_cast<double>(*end);
-    runs.emplace_back(std::string(words[3]), Run{static_cast<double>(*begin), static_cast<double>(*end)});
+    runs.emplace_back(std::string(words[3]),
+                      Run{static_cast<double>(*begin), static_cast<double>(*end)});
   }
   if (runs.empty()) return;
   double first = runs.front().second.begin_ms, last = 0, work = 0;
@@ -154,7 +164,8 @@ void read_ninja_log(std::string_view text, Project& project) {
   project.has_build = true;
 }
 
-Status gather_project(const Outside& outside, const path& folder, const std::string& shown, Facts& facts) {
+Status gather_project(const Outside& outside, const path& folder, const std::string& shown,
+                      Facts& facts) {
   Project project;
   project.folder = folder.string();
   if (!outside.files.state(folder).is_directory)
@@ -162,7 +173,8 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
                  "kiln doctor --build path/to/project"};
   if (outside.files.state(folder / project::kManifestName).is_file()) {
     project.kiln = true;
-    TRY(project::Manifest manifest, project::read_manifest(outside.files, folder / project::kManifestName));
+    TRY(project::Manifest manifest,
+        project::read_manifest(outside.files, folder / project::kManifestName));
     project.arch_list = manifest.arch;
     project.flags = text::join(manifest.cuda_flags, " ") + " " + text::join(manifest.cflags, " ");
     project.nvcc_threads = threads_in(project.flags);
@@ -176,15 +188,17 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
     size_t at = text->find("requires");
     size_t open = at == text->npos ? at : text->find('[', at);
     if (open != text->npos)
-      project.requires_torch = names_torch(std::string_view(*text).substr(open, text->find(']', open) - open));
+      project.requires_torch =
+          names_torch(std::string_view(*text).substr(open, text->find(']', open) - open));
   }
   for (const std::string& name : outside.files.list(folder)) {
     if (!name.ends_with(".py") || name == "setup.py") continue;
     auto text = outside.files.read(folder / name);
-    if (!text || text->find("cpp_extension") == text->npos || text->find("load") == text->npos) continue;
+    if (!text || text->find("cpp_extension") == text->npos || text->find("load") == text->npos)
+      continue;
     project.jit = true;
-    // The same words as in setup.py: flags and architectures. That it imports torch is no trouble where nothing is
-    // packed.
+    // The same words as in setup.py: flags and architectures. That it imports torch is no trouble
+    // where nothing is packed.
     bool imports_torch = project.imports_torch;
     if (!project.kiln) scan_setup_py(*text, project);
     project.imports_torch = imports_torch;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Python is in use, and which torch does it have? Torch is found and read, never imported: that takes seconds.
+// Which Python is in use, and which torch does it have? Torch is found and read, never imported:
+// that takes seconds.
 #include "base/json.h"
 #include "base/text.h"
 #include "doctor/gather.h"
@@ -32,7 +33,8 @@ print(json.dumps({
 
 std::string quoted_in(std::string_view line) {
   size_t begin = line.find_first_of("'\""), end = line.find_last_of("'\"");
-  return begin != line.npos && begin < end ? std::string(line.substr(begin + 1, end - begin - 1)) : "";
+  return begin != line.npos && begin < end ? std::string(line.substr(begin + 1, end - begin - 1))
+                                           : "";
 }
 
 }  // namespace
@@ -49,16 +51,19 @@ void gather_python(const Outside& outside, Facts& facts) {
   sys::fs::path found;
   std::string named = outside.env.get("KILN_PYTHON").value_or("");
   for (const std::string& name : {named, std::string("python3"), std::string("python")})
-    if (found.empty() && !name.empty()) found = sys::find_program(outside.files, name, search_path(outside.env));
+    if (found.empty() && !name.empty())
+      found = sys::find_program(outside.files, name, search_path(outside.env));
   if (found.empty()) return;
   python.program.path = found.string();
   Answer answer = ask(outside, {found.string(), "-c", kQuestion});
   python.program.trouble = answer.trouble;
   // A site's own start-up code may print before.
   size_t begin = answer.text.find('{');
-  auto json = parse_json(begin == std::string::npos ? "" : std::string_view(answer.text).substr(begin), "python");
+  auto json = parse_json(
+      begin == std::string::npos ? "" : std::string_view(answer.text).substr(begin), "python");
   if (!json || !json->is_object()) {
-    if (python.program.trouble.empty()) python.program.trouble = "it does not answer as Python does";
+    if (python.program.trouble.empty())
+      python.program.trouble = "it does not answer as Python does";
     return;
   }
   python.program.version = json->value("version", "");

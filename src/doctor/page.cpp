@@ -10,16 +10,17 @@ std::string troubleshooting_page() {
   std::string out =
       "# Troubleshooting\n\n"
       "<!-- Made by `kiln doctor --page`; a test compares. Edit src/doctor/checks.def. -->\n\n"
-      "`kiln doctor` looks for all of these; `kiln doctor lib.so` for those of a library or wheel, `kiln doctor "
+      "`kiln doctor` looks for all of these; `kiln doctor lib.so` for those of a library or wheel, "
+      "`kiln doctor "
       "--build DIR` for\n"
       "those of a project. Find the message you see, or run the command.\n";
-  for (Area area : {Area::Tools, Area::Cuda, Area::Torch, Area::Gpu, Area::Memory, Area::Caches, Area::Library,
-                    Area::Project, Area::Timed}) {
+  for (Area area : {Area::Tools, Area::Cuda, Area::Torch, Area::Gpu, Area::Memory, Area::Caches,
+                    Area::Library, Area::Project, Area::Timed}) {
     out += fmt::format("\n## {}\n", name_of(area));
     for (const Check& check : checks()) {
       if (check.area != area) continue;
-      out += fmt::format("\n### {}\n\n    {}\n\n- looked at: {}\n- fix: {}\n", check.name, check.symptom,
-                         check.looks_at, check.fix);
+      out += fmt::format("\n### {}\n\n    {}\n\n- looked at: {}\n- fix: {}\n", check.name,
+                         check.symptom, check.looks_at, check.fix);
     }
   }
   return out;

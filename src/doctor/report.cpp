@@ -59,19 +59,22 @@ std::string project_summary(const Project& project) {
                      : project.setup_py ? "setup.py project"
                      : project.jit      ? "cpp_extension.load"
                                         : "project";
-  return fmt::format("{}, {} source{}", kind, project.sources.size(), project.sources.size() == 1 ? "" : "s");
+  return fmt::format("{}, {} source{}", kind, project.sources.size(),
+                     project.sources.size() == 1 ? "" : "s");
 }
 
 std::string summary_of(Area area, const Facts& facts) {
   switch (area) {
     case Area::Tools:
-      return fmt::format("{}, {}{}", program_text("ninja", facts.ninja),
-                         program_text(facts.host.clang ? "clang" : "g++", facts.host.program),
-                         facts.ccache.program.found() ? ", " + program_text("ccache", facts.ccache.program) : "");
+      return fmt::format(
+          "{}, {}{}", program_text("ninja", facts.ninja),
+          program_text(facts.host.clang ? "clang" : "g++", facts.host.program),
+          facts.ccache.program.found() ? ", " + program_text("ccache", facts.ccache.program) : "");
     case Area::Cuda:
-      return fmt::format("{}{}, {}", program_text("nvcc", facts.toolkit.nvcc),
-                         facts.toolkit.home.empty() ? "" : " in " + facts.toolkit.home,
-                         facts.nvdisasm.found() ? "nvdisasm" : "no nvdisasm (kiln inspect --sass needs it)");
+      return fmt::format(
+          "{}{}, {}", program_text("nvcc", facts.toolkit.nvcc),
+          facts.toolkit.home.empty() ? "" : " in " + facts.toolkit.home,
+          facts.nvdisasm.found() ? "nvdisasm" : "no nvdisasm (kiln inspect --sass needs it)");
     case Area::Torch:
       return fmt::format("{}, {}", program_text("Python", facts.python.program),
                          facts.torch.found() ? "torch " + facts.torch.version : "no torch");
@@ -79,9 +82,11 @@ std::string summary_of(Area area, const Facts& facts) {
       if (facts.gpu.archs.empty()) return "no GPU: kernels run on the engine";
       return fmt::format("GPU {}, driver {}", fitting_arch(facts), facts.gpu.driver);
     case Area::Memory:
-      return fmt::format("{} cores, {} to use, {}", facts.machine.cores, gigabytes(usable_memory_bytes(facts.machine)),
-                         facts.variables.max_jobs.empty() ? fmt::format("{} jobs fit", fitting_jobs(facts.machine))
-                                                          : fmt::format("MAX_JOBS={}", facts.variables.max_jobs));
+      return fmt::format("{} cores, {} to use, {}", facts.machine.cores,
+                         gigabytes(usable_memory_bytes(facts.machine)),
+                         facts.variables.max_jobs.empty()
+                             ? fmt::format("{} jobs fit", fitting_jobs(facts.machine))
+                             : fmt::format("MAX_JOBS={}", facts.variables.max_jobs));
     case Area::Caches:
       return facts.cache.folder.empty() ? "kiln's cache is off" : facts.cache.folder;
     case Area::Library:
@@ -104,8 +109,9 @@ Verdict verdict_of(Area area, const std::vector<CheckResult>& results) {
 
 std::string last_line(const std::vector<CheckResult>& results) {
   auto count = [&](Verdict verdict) {
-    return std::count_if(results.begin(), results.end(),
-                         [&](const CheckResult& result) { return result.finding.verdict == verdict; });
+    return std::count_if(results.begin(), results.end(), [&](const CheckResult& result) {
+      return result.finding.verdict == verdict;
+    });
   };
   auto faults = count(Verdict::Fail), warnings = count(Verdict::Warn);
   if (!faults && !warnings) return "no faults found\n";
@@ -119,28 +125,31 @@ std::string last_line(const std::vector<CheckResult>& results) {
 
 }  // namespace
 
-std::string report_text(const Facts& facts, const std::vector<CheckResult>& results, const ReportStyle& style) {
+std::string report_text(const Facts& facts, const std::vector<CheckResult>& results,
+                        const ReportStyle& style) {
   std::string out;
   for (Area area : kAreas) {
     Verdict verdict = verdict_of(area, results);
     if (verdict == Verdict::Skip) continue;
-    out += fmt::format("{} {:<15} {}\n", painted(verdict, style), name_of(area), summary_of(area, facts));
+    out += fmt::format("{} {:<15} {}\n", painted(verdict, style), name_of(area),
+                       summary_of(area, facts));
     for (const CheckResult& result : results) {
       const Finding& finding = result.finding;
       if (result.check->area != area) continue;
       if (finding.verdict >= Verdict::Warn) {
-        out += fmt::format("       {} {}: {}\n", finding.verdict == Verdict::Fail ? "x" : "!", result.check->name,
-                           finding.reason);
+        out += fmt::format("       {} {}: {}\n", finding.verdict == Verdict::Fail ? "x" : "!",
+                           result.check->name, finding.reason);
         if (!finding.fix.empty()) out += fmt::format("         fix: {}\n", finding.fix);
       } else if (style.verbose) {
-        out += fmt::format("       {} {}: {}\n", finding.verdict == Verdict::Ok ? "." : "-", result.check->name,
-                           finding.reason);
+        out += fmt::format("       {} {}: {}\n", finding.verdict == Verdict::Ok ? "." : "-",
+                           result.check->name, finding.reason);
       }
     }
   }
   if (style.verbose) {
     out += "\n";
-    for (const auto& [name, value] : list_facts(facts)) out += fmt::format("{:<22} {}\n", name, value);
+    for (const auto& [name, value] : list_facts(facts))
+      out += fmt::format("{:<22} {}\n", name, value);
     out += "\n";
   }
   return out + last_line(results);
@@ -151,7 +160,9 @@ Json report_json(const Facts& facts, const std::vector<CheckResult>& results) {
   for (Area area : kAreas) {
     Verdict verdict = verdict_of(area, results);
     if (verdict == Verdict::Skip) continue;
-    areas.push_back({{"name", name_of(area)}, {"verdict", name_of(verdict)}, {"summary", summary_of(area, facts)}});
+    areas.push_back({{"name", name_of(area)},
+                     {"verdict", name_of(verdict)},
+                     {"summary", summary_of(area, facts)}});
   }
   for (const CheckResult& result : results)
     rows.push_back({{"number", result.check->number},
@@ -161,7 +172,8 @@ Json report_json(const Facts& facts, const std::vector<CheckResult>& results) {
                     {"reason", result.finding.reason},
                     {"fix", result.finding.fix}});
   for (const auto& [name, value] : list_facts(facts)) known[name] = value;
-  return {{"verdict", name_of(worst(results))}, {"areas", areas}, {"checks", rows}, {"facts", known}};
+  return {
+      {"verdict", name_of(worst(results))}, {"areas", areas}, {"checks", rows}, {"facts", known}};
 }
 
 std::vector<std::pair<std::string, std::string>> list_facts(const Facts& facts) {
@@ -174,14 +186,15 @@ std::vector<std::pair<std::string, std::string>> list_facts(const Facts& facts) 
       add(name, "not found");
       return;
     }
-    add(name,
-        fmt::format("{}{}{}{}{}", program.version, program.version.empty() ? "" : " at ", program.path,
-                    program.on_path ? "" : " (not on PATH)", program.trouble.empty() ? "" : ": " + program.trouble));
+    add(name, fmt::format("{}{}{}{}{}", program.version, program.version.empty() ? "" : " at ",
+                          program.path, program.on_path ? "" : " (not on PATH)",
+                          program.trouble.empty() ? "" : ": " + program.trouble));
   };
   add("cpu", facts.machine.cpu);
   add("cores", std::to_string(facts.machine.cores));
   add("memory", gigabytes(facts.machine.memory_bytes));
-  if (facts.machine.address_space_bytes) add("ulimit -v", gigabytes(*facts.machine.address_space_bytes));
+  if (facts.machine.address_space_bytes)
+    add("ulimit -v", gigabytes(*facts.machine.address_space_bytes));
   add("load", fmt::format("{:.0f}", facts.machine.load));
   add_program("ninja", facts.ninja);
   add_program("nvcc", facts.toolkit.nvcc);
@@ -189,14 +202,18 @@ std::vector<std::pair<std::string, std::string>> list_facts(const Facts& facts) 
   std::vector<std::string> archs;
   for (const project::Arch& arch : facts.toolkit.archs) archs.push_back(arch.text());
   add("nvcc compiles for", text::join(archs, " "));
-  if (facts.toolkit.newest_gcc) add("nvcc takes gcc up to", std::to_string(facts.toolkit.newest_gcc));
+  if (facts.toolkit.newest_gcc)
+    add("nvcc takes gcc up to", std::to_string(facts.toolkit.newest_gcc));
   add(facts.host.clang ? "clang" : "g++",
-      facts.host.program.found() ? fmt::format("{} at {}", facts.host.program.version, facts.host.program.path)
-                                 : "not found");
+      facts.host.program.found()
+          ? fmt::format("{} at {}", facts.host.program.version, facts.host.program.path)
+          : "not found");
   add_program("nvdisasm", facts.nvdisasm);
   add_program("ccache", facts.ccache.program);
   add_program("python", facts.python.program);
-  add("torch", facts.torch.found() ? fmt::format("{} in {}", facts.torch.version, facts.torch.folder) : "not found");
+  add("torch", facts.torch.found()
+                   ? fmt::format("{} in {}", facts.torch.version, facts.torch.folder)
+                   : "not found");
   add("torch's CUDA", facts.torch.cuda);
   add("GPU", facts.gpu.archs.empty() ? "none" : fitting_arch(facts));
   add("driver", facts.gpu.driver);
@@ -210,9 +227,11 @@ std::vector<std::pair<std::string, std::string>> list_facts(const Facts& facts) 
     add("nvcc's flags", std::string(text::trim(facts.variables.nvcc_flags)));
   add("cache", facts.cache.folder.empty()
                    ? "off"
-                   : fmt::format("{} on {}, {} free, {} hits, {} misses", facts.cache.folder, facts.cache.file_system,
-                                 gigabytes(facts.cache.free_bytes), facts.cache.hits, facts.cache.misses));
-  for (const Cudart& one : facts.cudarts) add("libcudart", fmt::format("{} ({})", one.path, one.from));
+                   : fmt::format("{} on {}, {} free, {} hits, {} misses", facts.cache.folder,
+                                 facts.cache.file_system, gigabytes(facts.cache.free_bytes),
+                                 facts.cache.hits, facts.cache.misses));
+  for (const Cudart& one : facts.cudarts)
+    add("libcudart", fmt::format("{} ({})", one.path, one.from));
   for (const Library& library : facts.libraries) {
     add("library", library.name);
     add("  for", library.machine);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are findings shown? One line an area; below it what is not right, why, and the command that mends it.
+// How are findings shown? One line an area; below it what is not right, why, and the command that
+// mends it.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ struct ReportStyle {
   bool verbose = false;  // every check, and the facts
 };
 
-std::string report_text(const Facts& facts, const std::vector<CheckResult>& results, const ReportStyle& style);
+std::string report_text(const Facts& facts, const std::vector<CheckResult>& results,
+                        const ReportStyle& style);
 Json report_json(const Facts& facts, const std::vector<CheckResult>& results);
 
 // "ninja", "1.13.0 at /usr/bin/ninja": what was found, for people.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a machine become ready? A plan of actions made from facts; carried out one by one, each written down before
-// it begins, so that all of it can be undone.
+// How does a machine become ready? A plan of actions made from facts; carried out one by one, each
+// written down before it begins, so that all of it can be undone.
 #pragma once
 
 #include <functional>
@@ -46,15 +46,17 @@ struct SetupPlan {
   sys::fs::path env_file;
 };
 
-Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options, const Outside& outside);
+Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options,
+                             const Outside& outside);
 
 // `tell` hears of each action as it begins.
 Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Outside& outside,
                    const std::function<void(const std::string&)>& tell);
 
-// What `apply_setup` did in this folder is undone, the last first; a file that was changed since stays. Gives lines for
-// people. With `dry_run` nothing is touched.
-Result<std::vector<std::string>> remove_setup(const sys::fs::path& folder, const Outside& outside, bool dry_run);
+// What `apply_setup` did in this folder is undone, the last first; a file that was changed since
+// stays. Gives lines for people. With `dry_run` nothing is touched.
+Result<std::vector<std::string>> remove_setup(const sys::fs::path& folder, const Outside& outside,
+                                              bool dry_run);
 
 // The env file, for bash and zsh.
 struct EnvValues {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a plan carried out and undone? Each action is in the manifest before it begins: one that was interrupted is
-// undone like one that ended.
+// How is a plan carried out and undone? Each action is in the manifest before it begins: one that
+// was interrupted is undone like one that ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,15 +27,16 @@ struct Manifest {
     if (!outside.files.state(manifest.file).exists) return manifest;
     TRY(std::string text, outside.files.read(manifest.file));
     auto json = parse_json(text, manifest.file.string());
-    bool sound = json && json->is_object() && json->value("kiln_setup", 0) == kVersion && json->contains("did") &&
-                 (*json)["did"].is_array();
+    bool sound = json && json->is_object() && json->value("kiln_setup", 0) == kVersion &&
+                 json->contains("did") && (*json)["did"].is_array();
     if (sound)
       for (const Json& entry : (*json)["did"])
-        sound &= entry.is_object() && entry.contains("kind") && entry["kind"].is_string() && entry.contains("path") &&
-                 entry["path"].is_string();
+        sound &= entry.is_object() && entry.contains("kind") && entry["kind"].is_string() &&
+                 entry.contains("path") && entry["path"].is_string();
     if (!sound)
       return Error{Fault::Environment, fmt::format("cannot read {}", manifest.file.string()),
-                   "it is not as kiln setup writes it", fmt::format("remove {} by hand", folder.string())};
+                   "it is not as kiln setup writes it",
+                   fmt::format("remove {} by hand", folder.string())};
     manifest.entries = (*json)["did"];
     return manifest;
   }
@@ -48,7 +49,8 @@ struct Manifest {
   Status add(const Outside& outside, Json entry) {
     Json kept = Json::array();
     for (Json& one : entries)
-      if (one["kind"] != entry["kind"] || one["path"] != entry["path"]) kept.push_back(std::move(one));
+      if (one["kind"] != entry["kind"] || one["path"] != entry["path"])
+        kept.push_back(std::move(one));
     kept.push_back(std::move(entry));
     entries = std::move(kept);
     return write(outside);
@@ -67,38 +69,45 @@ std::string pip_error(std::string_view out) {
   return error.empty() ? last : error;
 }
 
-Status run_pip(const Outside& outside, const SetupOptions& options, const std::string& what, const std::string& python,
-               std::vector<std::string> words) {
+Status run_pip(const Outside& outside, const SetupOptions& options, const std::string& what,
+               const std::string& python, std::vector<std::string> words) {
   sys::ProcessSpec spec;
   spec.arguments = {python, "-m", "pip"};
   spec.arguments.insert(spec.arguments.end(), words.begin(), words.end());
   spec.env = outside.env;
   TRY(sys::ProcessResult result, outside.processes.run(spec));
   if (result.exit_code == 0) return {};
-  bool network = result.out.find("NewConnectionError") != std::string::npos ||
-                 result.out.find("Temporary failure in name resolution") != std::string::npos ||
-                 result.out.find("ConnectTimeout") != std::string::npos ||
-                 result.out.find("ProxyError") != std::string::npos ||
-                 // All that pip says by default where it had no answer at all.
-                 (options.find_links.empty() && result.out.find("(from versions: none)") != std::string::npos);
+  bool network =
+      result.out.find("NewConnectionError") != std::string::npos ||
+      result.out.find("Temporary failure in name resolution") != std::string::npos ||
+      result.out.find("ConnectTimeout") != std::string::npos ||
+      result.out.find("ProxyError") != std::string::npos ||
+      // All that pip says by default where it had no answer at all.
+      (options.find_links.empty() && result.out.find("(from versions: none)") != std::string::npos);
   std::string fix = "run kiln setup again once that is mended; what was done so far is kept";
   if (network && options.find_links.empty())
-    fix = "with network: kiln setup again; without: kiln setup --find-links FOLDER, with the wheels in it";
-  return Error{Fault::Environment, fmt::format("cannot {}", what),
-               network ? "PyPI cannot be reached, or has nothing for this machine: " + pip_error(result.out)
-                       : pip_error(result.out),
-               fix};
+    fix =
+        "with network: kiln setup again; without: kiln setup --find-links FOLDER, with the wheels "
+        "in it";
+  return Error{
+      Fault::Environment, fmt::format("cannot {}", what),
+      network ? "PyPI cannot be reached, or has nothing for this machine: " + pip_error(result.out)
+              : pip_error(result.out),
+      fix};
 }
 
 std::vector<std::string> install_words(const SetupOptions& options, const Action& action) {
-  std::vector<std::string> words = {"install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"};
+  std::vector<std::string> words = {"install", "--disable-pip-version-check", "--no-input",
+                                    "--progress-bar", "off"};
   if (!action.index.empty()) words.insert(words.end(), {"--index-url", action.index});
-  if (!options.find_links.empty()) words.insert(words.end(), {"--no-index", "--find-links", options.find_links});
+  if (!options.find_links.empty())
+    words.insert(words.end(), {"--no-index", "--find-links", options.find_links});
   return words;
 }
 
 Status apply_pip(const Action& action, const SetupOptions& options, const Outside& outside) {
-  // A folder of another name until all is in it: one that was interrupted is never taken for a whole one.
+  // A folder of another name until all is in it: one that was interrupted is never taken for a
+  // whole one.
   path partial = action.path;
   partial += ".partial";
   CHECK_OK(outside.files.remove(partial));
@@ -122,7 +131,8 @@ Status apply_pip(const Action& action, const SetupOptions& options, const Outsid
 }
 
 // Without a limit: pip takes its time on a slow disk, and half a list would be a wrong one.
-Result<std::string> ask_pip(const Outside& outside, const std::string& python, std::vector<std::string> words) {
+Result<std::string> ask_pip(const Outside& outside, const std::string& python,
+                            std::vector<std::string> words) {
   sys::ProcessSpec spec;
   spec.arguments = {python, "-m", "pip", "--disable-pip-version-check"};
   spec.arguments.insert(spec.arguments.end(), words.begin(), words.end());
@@ -133,7 +143,8 @@ Result<std::string> ask_pip(const Outside& outside, const std::string& python, s
                text::join(spec.arguments, " ")};
 }
 
-Result<std::set<std::string>> installed_packages(const Outside& outside, const std::string& python) {
+Result<std::set<std::string>> installed_packages(const Outside& outside,
+                                                 const std::string& python) {
   std::set<std::string> names;
   TRY(std::string list, ask_pip(outside, python, {"list", "--format=freeze"}));
   for (std::string_view line : text::lines(list))
@@ -141,7 +152,8 @@ Result<std::set<std::string>> installed_packages(const Outside& outside, const s
   return names;
 }
 
-Status apply_torch(const Action& action, const SetupOptions& options, const Outside& outside, Manifest& manifest) {
+Status apply_torch(const Action& action, const SetupOptions& options, const Outside& outside,
+                   Manifest& manifest) {
   std::string python = action.python;
   bool own = action.path == options.folder / "venv";
   if (own) {
@@ -151,14 +163,16 @@ Status apply_torch(const Action& action, const SetupOptions& options, const Outs
     spec.env = outside.env;
     TRY(sys::ProcessResult made, outside.processes.run(spec));
     if (made.exit_code != 0)
-      return Error{Fault::Environment, fmt::format("cannot make the environment {}", action.path.string()),
-                   pip_error(made.out), "apt install python3-venv, or activate an environment of your own"};
+      return Error{
+          Fault::Environment, fmt::format("cannot make the environment {}", action.path.string()),
+          pip_error(made.out), "apt install python3-venv, or activate an environment of your own"};
     python = (action.path / "bin/python").string();
   }
   TRY(std::set<std::string> before, installed_packages(outside, python));
   if (!own)
-    CHECK_OK(
-        manifest.add(outside, {{"kind", "packages"}, {"path", python}, {"names", std::vector<std::string>{"torch"}}}));
+    CHECK_OK(manifest.add(
+        outside,
+        {{"kind", "packages"}, {"path", python}, {"names", std::vector<std::string>{"torch"}}}));
   std::vector<std::string> words = install_words(options, action);
   words.insert(words.end(), action.packages.begin(), action.packages.end());
   CHECK_OK(run_pip(outside, options, action.what, python, std::move(words)));
@@ -171,13 +185,15 @@ Status apply_torch(const Action& action, const SetupOptions& options, const Outs
 }
 
 Status apply_line(const Action& action, const Outside& outside, Manifest& manifest) {
-  CHECK_OK(manifest.add(outside, {{"kind", "line"}, {"path", action.path.string()}, {"text", action.content}}));
+  CHECK_OK(manifest.add(
+      outside, {{"kind", "line"}, {"path", action.path.string()}, {"text", action.content}}));
   TRY(std::string text, outside.files.read(action.path));
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   return outside.files.write(action.path, text + action.content);
 }
 
-Status apply_one(const Action& action, const SetupOptions& options, const Outside& outside, Manifest& manifest) {
+Status apply_one(const Action& action, const SetupOptions& options, const Outside& outside,
+                 Manifest& manifest) {
   switch (action.kind) {
     case ActionKind::Pip:
       CHECK_OK(manifest.add(outside, {{"kind", "folder"}, {"path", action.path.string()}}));
@@ -190,8 +206,9 @@ Status apply_one(const Action& action, const SetupOptions& options, const Outsid
         CHECK_OK(manifest.add(outside, {{"kind", "folder"}, {"path", action.path.string()}}));
       return outside.files.make_private_directory(action.path);
     case ActionKind::File:
-      CHECK_OK(manifest.add(outside,
-                            {{"kind", "file"}, {"path", action.path.string()}, {"hash", hash_hex(action.content)}}));
+      CHECK_OK(manifest.add(
+          outside,
+          {{"kind", "file"}, {"path", action.path.string()}, {"hash", hash_hex(action.content)}}));
       return outside.files.write(action.path, action.content);
     case ActionKind::Line:
       return apply_line(action, outside, manifest);
@@ -220,12 +237,14 @@ std::string undo_packages(const Json& entry, const Outside& outside, bool dry_ru
   // An environment that is gone took its packages along.
   if (!outside.files.state(python).exists) return "";
   if (!dry_run)
-    if (auto done = ask_pip(outside, python, std::move(words)); !done) status = std::move(done.error());
+    if (auto done = ask_pip(outside, python, std::move(words)); !done)
+      status = std::move(done.error());
   return fmt::format("uninstall {} from {}", text::join(names, " "), python);
 }
 
 // What was done, or would be; empty where it is gone already.
-std::string undo(const Json& entry, const path& folder, const Outside& outside, bool dry_run, Status& status) {
+std::string undo(const Json& entry, const path& folder, const Outside& outside, bool dry_run,
+                 Status& status) {
   std::string kind = entry["kind"];
   path where(entry["path"].get<std::string>());
   if (kind == "line") return undo_line(entry, outside, dry_run, status);
@@ -254,8 +273,9 @@ std::string undo(const Json& entry, const path& folder, const Outside& outside, 
 Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Outside& outside,
                    const std::function<void(const std::string&)>& tell) {
   if (plan.actions.empty()) return {};
-  bool keeps = std::any_of(plan.actions.begin(), plan.actions.end(),
-                           [](const Action& action) { return action.kind != ActionKind::RemoveFile; });
+  bool keeps = std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return action.kind != ActionKind::RemoveFile;
+  });
   Manifest manifest{options.folder / kSetupManifest, Json::array()};
   if (keeps) {
     Status made = outside.files.make_directories(options.folder);
@@ -269,7 +289,8 @@ Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Out
     if (tell) tell(action.what);
     Status done = apply_one(action, options, outside, manifest);
     if (done || (action.optional && done.error().fault == Fault::Environment)) {
-      if (!done && tell) tell(fmt::format("went on without it: {}; {}", done.error().why, done.error().fix));
+      if (!done && tell)
+        tell(fmt::format("went on without it: {}; {}", done.error().why, done.error().fix));
       continue;
     }
     return done;
@@ -277,7 +298,8 @@ Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Out
   return {};
 }
 
-Result<std::vector<std::string>> remove_setup(const path& folder, const Outside& outside, bool dry_run) {
+Result<std::vector<std::string>> remove_setup(const path& folder, const Outside& outside,
+                                              bool dry_run) {
   std::vector<std::string> lines;
   TRY(Manifest manifest, Manifest::read(outside, folder));
   for (auto entry = manifest.entries.rbegin(); entry != manifest.entries.rend(); ++entry) {

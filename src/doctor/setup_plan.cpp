@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has to be done to make this machine ready? Nothing for what is there already, wherever it is.
+// What has to be done to make this machine ready? Nothing for what is there already, wherever it
+// is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,11 +19,13 @@ using sys::fs::path;
 
 // What torch 2.11 itself was built with: one CUDA in the process.
 constexpr const char* kCudaRelease = "13.0";
-constexpr const char* kNvccPackages[] = {"nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runtime",
-                                         "nvidia-cuda-cccl"};
+constexpr const char* kNvccPackages[] = {"nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm",
+                                         "nvidia-cuda-runtime", "nvidia-cuda-cccl"};
 constexpr const char* kCpuIndex = "https://download.pytorch.org/whl/cpu";
 
-bool wanted(const SetupOptions& options, Cure cure) { return !options.only || options.only->contains(cure); }
+bool wanted(const SetupOptions& options, Cure cure) {
+  return !options.only || options.only->contains(cure);
+}
 
 bool usable(const Program& program) { return program.found() && program.trouble.empty(); }
 
@@ -32,7 +35,8 @@ std::string folder_of(const std::string& file) { return path(file).parent_path()
 void add_folder(EnvValues& values, const std::string& folder) {
   for (const char* usual : {"/usr/bin", "/bin", "/usr/local/bin"})
     if (folder == usual) return;
-  if (std::find(values.path.begin(), values.path.end(), folder) == values.path.end()) values.path.push_back(folder);
+  if (std::find(values.path.begin(), values.path.end(), folder) == values.path.end())
+    values.path.push_back(folder);
 }
 
 struct Package {
@@ -59,27 +63,30 @@ void plan_pip(const Making& making, const Package& package, std::vector<std::str
   action.path = making.options.folder / *path(package.program).begin();
   action.result = making.options.folder / package.program;
   add_folder(making.values, action.result.parent_path().string());
-  if (sys::FileState state = making.outside.files.state(action.result); state.is_file() && state.is_executable) {
+  if (sys::FileState state = making.outside.files.state(action.result);
+      state.is_file() && state.is_executable) {
     making.plan.found.push_back(fmt::format("{} at {}", package.purpose, action.result.string()));
     return;
   }
   action.optional = package.optional;
   action.python = making.facts.python.program.path;
-  action.what =
-      fmt::format("install {} with pip into {}: {}", package.purpose, action.path.string(), text::join(names, " "));
+  action.what = fmt::format("install {} with pip into {}: {}", package.purpose,
+                            action.path.string(), text::join(names, " "));
   action.packages = std::move(names);
   making.plan.actions.push_back(std::move(action));
 }
 
 void plan_ninja(const Making& making) {
   const Program& ninja = making.facts.ninja;
-  bool new_enough = ninja.version.empty() || inspect::compare_versions(ninja.version, kOldestNinja) >= 0;
+  bool new_enough =
+      ninja.version.empty() || inspect::compare_versions(ninja.version, kOldestNinja) >= 0;
   if (usable(ninja) && new_enough && ninja.path.ends_with("/ninja")) {
     making.plan.found.push_back(fmt::format("ninja {} at {}", ninja.version, ninja.path));
     add_folder(making.values, folder_of(ninja.path));
     return;
   }
-  if (wanted(making.options, Cure::Ninja)) plan_pip(making, kNinja, {fmt::format("ninja>={}", kOldestNinja)});
+  if (wanted(making.options, Cure::Ninja))
+    plan_pip(making, kNinja, {fmt::format("ninja>={}", kOldestNinja)});
 }
 
 void plan_nvcc(const Making& making) {
@@ -91,11 +98,13 @@ void plan_nvcc(const Making& making) {
     return;
   }
   if (!wanted(making.options, Cure::Nvcc)) return;
-  std::string release = making.facts.torch.cuda.starts_with("13.") ? making.facts.torch.cuda : kCudaRelease;
+  std::string release =
+      making.facts.torch.cuda.starts_with("13.") ? making.facts.torch.cuda : kCudaRelease;
   std::vector<std::string> packages;
   for (const char* name : kNvccPackages) packages.push_back(fmt::format("{}=={}.*", name, release));
   plan_pip(making, kNvcc, std::move(packages));
-  making.values.cuda_home = (making.options.folder / project::kSetupNvcc).parent_path().parent_path().string();
+  making.values.cuda_home =
+      (making.options.folder / project::kSetupNvcc).parent_path().parent_path().string();
 }
 
 void plan_nvdisasm(const Making& making) {
@@ -109,14 +118,15 @@ void plan_nvdisasm(const Making& making) {
   if (!making.options.only) plan_pip(making, kNvdisasm, {"nvidia-cuda-nvdisasm"});
 }
 
-// Of the environment that an earlier run made. pip installs what torch needs first and writes RECORD last: with it all
-// is there.
+// Of the environment that an earlier run made. pip installs what torch needs first and writes
+// RECORD last: with it all is there.
 Torch own_torch(const sys::Files& files, const path& environment) {
   Torch torch;
   for (const std::string& python : files.list(environment / "lib")) {
     path packages = environment / "lib" / python / "site-packages";
     for (const std::string& name : files.list(packages)) {
-      if (!name.starts_with("torch-") || !files.state(packages / name / "RECORD").is_file()) continue;
+      if (!name.starts_with("torch-") || !files.state(packages / name / "RECORD").is_file())
+        continue;
       torch.folder = (packages / "torch").string();
       if (auto text = files.read(packages / "torch/version.py")) read_torch_version(*text, torch);
     }
@@ -136,17 +146,19 @@ Status plan_torch(const Making& making) {
     return Error{Fault::Usage, fmt::format("'{}' is no kind of torch", options.torch),
                  "it is cpu, cuda or a version as 2.7.1", "kiln setup --torch cpu"};
   const Torch& torch = facts.torch.found() ? facts.torch : earlier;
-  bool fits = torch.found() &&
-              (cpu || (cuda && !torch.cuda.empty()) || (!cpu && !cuda && torch.version.starts_with(options.torch)));
+  bool fits = torch.found() && (cpu || (cuda && !torch.cuda.empty()) ||
+                                (!cpu && !cuda && torch.version.starts_with(options.torch)));
   if (fits) {
     plan.found.push_back(fmt::format("torch {} in {}", torch.version, torch.folder));
     return {};
   }
   if (torch.found())
-    return Error{Fault::Usage, fmt::format("torch {} is not installed", options.torch),
-                 fmt::format("{} has torch {} already, which would be replaced",
-                             &torch == &earlier ? environment.string() : facts.python.program.path, torch.version),
-                 "activate another environment first: python3 -m venv env && source env/bin/activate"};
+    return Error{
+        Fault::Usage, fmt::format("torch {} is not installed", options.torch),
+        fmt::format("{} has torch {} already, which would be replaced",
+                    &torch == &earlier ? environment.string() : facts.python.program.path,
+                    torch.version),
+        "activate another environment first: python3 -m venv env && source env/bin/activate"};
   Action action;
   action.kind = ActionKind::Torch;
   action.packages = {cpu || cuda ? "torch" : fmt::format("torch=={}", options.torch)};
@@ -154,8 +166,8 @@ Status plan_torch(const Making& making) {
   bool own = !facts.python.is_environment || facts.python.prefix == environment.string();
   action.path = own ? environment : path(facts.python.prefix);
   action.python = facts.python.program.path;
-  action.what = fmt::format("install torch ({}) with pip into {}{}", options.torch, own ? "a new environment " : "",
-                            action.path.string());
+  action.what = fmt::format("install torch ({}) with pip into {}{}", options.torch,
+                            own ? "a new environment " : "", action.path.string());
   if (own) add_folder(values, (action.path / "bin").string());
   plan.actions.push_back(std::move(action));
   return {};
@@ -177,7 +189,8 @@ Status plan_shells(const SetupOptions& options, const Outside& outside, SetupPla
   if (!options.shells) return {};
   auto home = outside.env.get("HOME");
   if (!home)
-    return Error{Fault::Environment, "cannot find the files of your shell", "HOME is not set", "source the env file"};
+    return Error{Fault::Environment, "cannot find the files of your shell", "HOME is not set",
+                 "source the env file"};
   std::string file = text::shell_quote(plan.env_file.string());
   std::string line = fmt::format("[ -f {} ] && . {}  # kiln setup\n", file, file);
   for (const char* name : {".bashrc", ".zshrc"}) {
@@ -198,8 +211,8 @@ Status plan_conda(const SetupOptions& options, const Outside& outside, SetupPlan
   if (!options.conda) return {};
   auto prefix = outside.env.get("CONDA_PREFIX");
   if (!prefix)
-    return Error{Fault::Usage, "cannot write conda's activation snippets", "no conda environment is active",
-                 "conda activate NAME, then kiln setup --conda"};
+    return Error{Fault::Usage, "cannot write conda's activation snippets",
+                 "no conda environment is active", "conda activate NAME, then kiln setup --conda"};
   path folder = path(*prefix) / "etc/conda";
   std::string file = text::shell_quote(plan.env_file.string());
   plan_file(outside, plan, folder / "activate.d/kiln.sh",
@@ -220,13 +233,15 @@ void plan_locks(const Facts& facts, const SetupOptions& options, SetupPlan& plan
   }
 }
 
-void plan_cache(const Facts& facts, const SetupOptions& options, SetupPlan& plan, EnvValues& values) {
+void plan_cache(const Facts& facts, const SetupOptions& options, SetupPlan& plan,
+                EnvValues& values) {
   bool broken = !facts.cache.writable || !facts.cache.refused.empty();
   values.cache = options.cache;
   if (values.cache.empty() && broken && wanted(options, Cure::CacheFolder))
     values.cache = (options.folder / "cache").string();
   if (values.cache.empty()) {
-    if (!broken && !facts.cache.folder.empty()) plan.found.push_back(fmt::format("cache {}", facts.cache.folder));
+    if (!broken && !facts.cache.folder.empty())
+      plan.found.push_back(fmt::format("cache {}", facts.cache.folder));
     return;
   }
   if (values.cache == facts.cache.folder && !broken) {
@@ -242,14 +257,16 @@ void plan_cache(const Facts& facts, const SetupOptions& options, SetupPlan& plan
 
 bool wants_env_file(const SetupOptions& options, const SetupPlan& plan) {
   if (!options.only) return true;
-  bool installs = std::any_of(plan.actions.begin(), plan.actions.end(),
-                              [](const Action& action) { return action.kind != ActionKind::RemoveFile; });
+  bool installs = std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return action.kind != ActionKind::RemoveFile;
+  });
   return installs || options.only->contains(Cure::Environment);
 }
 
 }  // namespace
 
-Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options, const Outside& outside) {
+Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options,
+                             const Outside& outside) {
   SetupPlan plan;
   EnvValues values;
   plan.env_file = options.folder / "env.sh";
@@ -263,8 +280,9 @@ Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options, co
   });
   if (needs_pip && (!usable(facts.python.program) || !facts.python.has_pip))
     return Error{Fault::Environment, fmt::format("cannot {}", plan.actions.front().what),
-                 usable(facts.python.program) ? fmt::format("{} has no pip", facts.python.program.path)
-                                              : "there is no python3 that runs",
+                 usable(facts.python.program)
+                     ? fmt::format("{} has no pip", facts.python.program.path)
+                     : "there is no python3 that runs",
                  "apt install python3-pip, or activate an environment that has pip"};
   plan_cache(facts, options, plan, values);
   plan_locks(facts, options, plan);
@@ -272,11 +290,15 @@ Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options, co
     if (auto list = project::parse_arch_list(options.arch); !list) return std::move(list.error());
   }
   auto asked = project::parse_arch_list(facts.variables.arch_list);
-  values.arch = !options.arch.empty() ? options.arch : asked ? facts.variables.arch_list : fitting_arch(facts);
+  values.arch = !options.arch.empty() ? options.arch
+                : asked               ? facts.variables.arch_list
+                                      : fitting_arch(facts);
   auto present = outside.files.read(plan.env_file);
   int kept = present ? jobs_in_env_file(*present) : 0;
-  // Memory that is free differs from minute to minute: a second run must not change the file for that.
-  bool keep = kept > 0 && kept <= facts.machine.cores && !(options.only && options.only->contains(Cure::Environment));
+  // Memory that is free differs from minute to minute: a second run must not change the file for
+  // that.
+  bool keep = kept > 0 && kept <= facts.machine.cores &&
+              !(options.only && options.only->contains(Cure::Environment));
   values.jobs = options.jobs > 0 ? options.jobs : keep ? kept : fitting_jobs(facts.machine);
   values.ccache_depend = facts.ccache.for_nvcc;
   if (wants_env_file(options, plan))

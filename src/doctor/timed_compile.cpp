@@ -26,7 +26,8 @@ kiln::Tensor plus_one(const kiln::Tensor& in) {
 KILN_OP(plus_one, "in").fake("like(in)");
 )CU";
 
-Result<double> compile_once(const Outside& outside, const sys::Environment& env, const path& folder, const char* to) {
+Result<double> compile_once(const Outside& outside, const sys::Environment& env, const path& folder,
+                            const char* to) {
   build::Request request;
   request.targets = {(folder / "plus_one.cu").string()};
   request.directory = folder;
@@ -55,8 +56,8 @@ void time_compile(const Outside& outside, Facts& facts) {
   Status done = folder ? compile_twice(outside, *folder, timed) : Status(folder.error());
   if (!done) {
     std::string why = done.error().why;
-    timed.trouble =
-        fmt::format("a small kernel does not compile: {}: {}", done.error().what, why.substr(0, why.find('\n')));
+    timed.trouble = fmt::format("a small kernel does not compile: {}: {}", done.error().what,
+                                why.substr(0, why.find('\n')));
     timed.trouble_fix = done.error().fix.empty() ? "kiln doctor -v" : done.error().fix;
   }
   if (folder) (void)outside.files.remove(*folder);

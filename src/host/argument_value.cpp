@@ -11,14 +11,18 @@
 namespace kiln::host {
 namespace {
 
-// How far a text is from the type it is taken for. A text that reads as a number goes to an int before a float, to
-// either before a string.
+// How far a text is from the type it is taken for. A text that reads as a number goes to an int
+// before a float, to either before a string.
 enum Cost { kExact = 0, kIntAsFloat = 1, kNumberAsBool = 2, kOneAsList = 2, kAsString = 3 };
 
-Error unfit(std::string why, std::string fix = {}) { return {Fault::Usage, {}, std::move(why), std::move(fix)}; }
+Error unfit(std::string why, std::string fix = {}) {
+  return {Fault::Usage, {}, std::move(why), std::move(fix)};
+}
 
 Error not_a(std::string_view text, const KilnParameter& parameter, std::string fix = {}) {
-  return unfit(fmt::format("'{}' wants {}; '{}' is none", parameter.name, type_name(parameter), text), std::move(fix));
+  return unfit(
+      fmt::format("'{}' wants {}; '{}' is none", parameter.name, type_name(parameter), text),
+      std::move(fix));
 }
 
 // "[a, b]" gives "a, b"; false when there are no brackets.
@@ -45,8 +49,10 @@ std::vector<std::string_view> split_tensors(std::string_view text) {
 Result<Fit> parse_tensor(std::string_view text, const KilnParameter& parameter) {
   if (!looks_like_tensor(text)) {
     if (parse_float(text))
-      return not_a(text, parameter, fmt::format("write full={}:f32:SHAPE for a tensor of that number", text));
-    return not_a(text, parameter, "write KIND:DTYPE:SHAPE, for example randn:f32:1024, or the path of a .npy file");
+      return not_a(text, parameter,
+                   fmt::format("write full={}:f32:SHAPE for a tensor of that number", text));
+    return not_a(text, parameter,
+                 "write KIND:DTYPE:SHAPE, for example randn:f32:1024, or the path of a .npy file");
   }
   Fit fit;
   TRY(TensorSpec spec, parse_tensor_spec(text));
@@ -69,7 +75,8 @@ Result<Fit> parse_tensor_list(std::string_view text, const KilnParameter& parame
 
 // Parses the parts of a list with `parse`, which gives an optional.
 template <class T, class Parse>
-Result<int> parse_list(std::string_view text, const KilnParameter& parameter, std::vector<T>& to, Parse parse) {
+Result<int> parse_list(std::string_view text, const KilnParameter& parameter, std::vector<T>& to,
+                       Parse parse) {
   const bool brackets = strip_brackets(text);
   if (text.empty() && brackets) return int{kExact};
   for (std::string_view part : text::split(text, ',')) {
@@ -95,7 +102,8 @@ Result<Fit> parse_bool(std::string_view text, const KilnParameter& parameter) {
 Fit parse_string(std::string_view text) {
   Fit fit;
   fit.cost = kAsString;
-  if (text.size() >= 2 && text.front() == text.back() && (text.front() == '"' || text.front() == '\'')) {
+  if (text.size() >= 2 && text.front() == text.back() &&
+      (text.front() == '"' || text.front() == '\'')) {
     text = text.substr(1, text.size() - 2);
     fit.cost = kExact;
   }
@@ -149,9 +157,9 @@ Result<Fit> parse_by_type(std::string_view text, const KilnParameter& parameter)
       return fit;
     }
     default:
-      return unfit(
-          fmt::format("'{}' has a type of number {}, which this kiln does not know", parameter.name, parameter.type),
-          "build the library again with this kiln");
+      return unfit(fmt::format("'{}' has a type of number {}, which this kiln does not know",
+                               parameter.name, parameter.type),
+                   "build the library again with this kiln");
   }
 }
 
@@ -160,7 +168,8 @@ Result<Fit> parse_by_type(std::string_view text, const KilnParameter& parameter)
 Result<Fit> parse_value(std::string_view text, const KilnParameter& parameter) {
   if (text == "none" || text == "None") {
     if (parameter.flags & KILN_PARAMETER_OPTIONAL) return Fit{};
-    if (parameter.type != KILN_TYPE_STR) return unfit(fmt::format("'{}' is not optional", parameter.name));
+    if (parameter.type != KILN_TYPE_STR)
+      return unfit(fmt::format("'{}' is not optional", parameter.name));
   }
   TRY(Fit fit, parse_by_type(text, parameter));
   fit.argument.scalar.type = parameter.type;

@@ -18,12 +18,15 @@ struct Candidate {
   int cost = 0;
 };
 
-std::span<const KilnParameter> parameters_of(const KilnOpInfo& op) { return {op.parameters, op.parameter_count}; }
+std::span<const KilnParameter> parameters_of(const KilnOpInfo& op) {
+  return {op.parameters, op.parameter_count};
+}
 
 // Where a text of the form NAME=VALUE ends its name; npos when it has no such form.
 size_t keyword_end(std::string_view text) {
   const size_t equals = text.find('=');
-  if (equals == std::string_view::npos || !text::is_identifier(text.substr(0, equals))) return std::string_view::npos;
+  if (equals == std::string_view::npos || !text::is_identifier(text.substr(0, equals)))
+    return std::string_view::npos;
   return equals;
 }
 
@@ -33,7 +36,9 @@ const KilnParameter* find_parameter(const KilnOpInfo& op, std::string_view name)
   return nullptr;
 }
 
-Error unfit(std::string why, std::string fix = {}) { return {Fault::Usage, {}, std::move(why), std::move(fix)}; }
+Error unfit(std::string why, std::string fix = {}) {
+  return {Fault::Usage, {}, std::move(why), std::move(fix)};
+}
 
 // "valu=3" was likely meant as a keyword.
 std::string keyword_hint(const KilnOpInfo& op, std::string_view text) {
@@ -52,7 +57,8 @@ struct Place {
   size_t value_begin = 0;
 };
 
-Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op, std::span<const std::string> texts) {
+Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op,
+                                                      std::span<const std::string> texts) {
   std::vector<std::optional<Place>> places(op.parameter_count);
   size_t positional = 0, positional_count = 0;
   for (const KilnParameter& parameter : parameters_of(op))
@@ -61,7 +67,8 @@ Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op, std:
   for (size_t i = 0; i < texts.size(); ++i) {
     const size_t end = keyword_end(texts[i]);
     const KilnParameter* named =
-        end == std::string::npos ? nullptr : find_parameter(op, std::string_view(texts[i]).substr(0, end));
+        end == std::string::npos ? nullptr
+                                 : find_parameter(op, std::string_view(texts[i]).substr(0, end));
     if (named) {
       std::optional<Place>& place = places[static_cast<size_t>(named - op.parameters)];
       if (place) return unfit(fmt::format("'{}' is given twice", named->name));
@@ -70,11 +77,12 @@ Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op, std:
       continue;
     }
     if (keyword_seen)
-      return unfit(fmt::format("'{}' has no name and stands after one that has", texts[i]), keyword_hint(op, texts[i]));
+      return unfit(fmt::format("'{}' has no name and stands after one that has", texts[i]),
+                   keyword_hint(op, texts[i]));
     // Keyword-only parameters come last in a schema.
     if (positional >= positional_count)
-      return unfit(fmt::format("it takes {} argument{} by position; '{}' is one more", positional_count,
-                               positional_count == 1 ? "" : "s", texts[i]),
+      return unfit(fmt::format("it takes {} argument{} by position; '{}' is one more",
+                               positional_count, positional_count == 1 ? "" : "s", texts[i]),
                    keyword_hint(op, texts[i]));
     places[positional++] = Place{i, 0};
   }
@@ -92,8 +100,10 @@ Result<Candidate> fit_op(const KilnOpInfo& op, std::span<const std::string> text
       Result<Fit> fit = parse_value(text.substr(places[i]->value_begin), parameter);
       if (!fit) {
         Error error = std::move(fit.error());
-        if (!error.what.empty()) error.why = error.what + ": " + error.why;  // of the tensor's own grammar
-        if (const std::string hint = keyword_hint(op, text); places[i]->value_begin == 0 && !hint.empty())
+        if (!error.what.empty())
+          error.why = error.what + ": " + error.why;  // of the tensor's own grammar
+        if (const std::string hint = keyword_hint(op, text);
+            places[i]->value_begin == 0 && !hint.empty())
           error.fix = hint;
         return error;
       }
@@ -103,10 +113,11 @@ Result<Candidate> fit_op(const KilnOpInfo& op, std::span<const std::string> text
       argument.is_default = true;
       argument.scalar.type = parameter.default_value.type;
     } else {
-      return unfit(fmt::format("'{}' is missing; it wants {}", parameter.name, type_name(parameter)),
-                   parameter.flags & KILN_PARAMETER_OPTIONAL
-                       ? fmt::format("write {}=none to leave it out", parameter.name)
-                       : "");
+      return unfit(
+          fmt::format("'{}' is missing; it wants {}", parameter.name, type_name(parameter)),
+          parameter.flags & KILN_PARAMETER_OPTIONAL
+              ? fmt::format("write {}=none to leave it out", parameter.name)
+              : "");
     }
     candidate.call.arguments.push_back(std::move(argument));
   }
@@ -158,13 +169,14 @@ Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view na
   }
   if (best && equals.size() == 1) return std::move(best->call);
   if (best)
-    return Error{Fault::Usage, fmt::format("several overloads of {} fit", name), text::join(equals, ", "),
-                 "write the one that is meant: " + equals.front()};
+    return Error{Fault::Usage, fmt::format("several overloads of {} fit", name),
+                 text::join(equals, ", "), "write the one that is meant: " + equals.front()};
   if (named.size() == 1) {
     last->what = fmt::format("cannot call {}", ops[named[0]].schema);
     return std::move(*last);
   }
-  return Error{Fault::Usage, fmt::format("no overload of {} fits", name), text::join(refusals, "; "),
+  return Error{Fault::Usage, fmt::format("no overload of {} fits", name),
+               text::join(refusals, "; "),
                fmt::format("write its arguments as one of them wants: {}", ops[named[0]].schema)};
 }
 

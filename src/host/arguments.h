@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which op does "my_add randn:f32:4 ones:f32:4 alpha=2" call, and with what? Texts become arguments by the types of the
-// op's parameters; among overloads the one that fits best is taken.
+// Which op does "my_add randn:f32:4 ones:f32:4 alpha=2" call, and with what? Texts become arguments
+// by the types of the op's parameters; among overloads the one that fits best is taken.
 //
 //   argument = value | NAME "=" value          NAME is a parameter's
 //   value    = tensor                          host/tensor_spec.h
-//            | "[" tensor ("," tensor)* "]"    a comma before a digit or '-' belongs to the tensor: randint=0,10
-//            | integer | float | "true" | "false" | dtype | device | "none"
-//            | ["["] number ("," number)* ["]"] | "[]"
-//            | text, with or without quotes
+//            | "[" tensor ("," tensor)* "]"    a comma before a digit or '-' belongs to the tensor:
+//            randint=0,10 | integer | float | "true" | "false" | dtype | device | "none" | ["["]
+//            number ("," number)* ["]"] | "[]" | text, with or without quotes
 #pragma once
 
 #include <kiln/abi.h>
@@ -47,7 +46,8 @@ struct BoundCall {
 };
 
 // `name` is OP or OP.OVERLOAD.
-Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view name, std::span<const std::string> texts);
+Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view name,
+                            std::span<const std::string> texts);
 
 // "Tensor", "int?", "float[]": as a schema writes it.
 std::string type_name(const KilnParameter& parameter);

@@ -91,8 +91,8 @@ size_t physical_memory_bytes() {
 }
 
 Error too_big(const Dims& sizes) {
-  return {Fault::Usage, "cannot make a tensor of shape " + shape_text(sizes), "it has too many elements for any memory",
-          "take smaller sizes"};
+  return {Fault::Usage, "cannot make a tensor of shape " + shape_text(sizes),
+          "it has too many elements for any memory", "take smaller sizes"};
 }
 
 }  // namespace
@@ -156,9 +156,10 @@ Result<Array> make_array(int32_t dtype, Layout layout) {
   if (elements < 0) return too_big(layout.sizes);
   Array array{dtype, std::move(layout), {}};
   const size_t bytes = static_cast<size_t>(elements) * array.type().bytes;
-  const Error too_little{Fault::Environment, "cannot make a tensor of shape " + shape_text(array.layout.sizes),
-                         "it takes " + std::to_string(bytes) + " bytes, more than this machine gives",
-                         "take smaller sizes"};
+  const Error too_little{
+      Fault::Environment, "cannot make a tensor of shape " + shape_text(array.layout.sizes),
+      "it takes " + std::to_string(bytes) + " bytes, more than this machine gives",
+      "take smaller sizes"};
   // More than the machine has would be granted and then end the process when it is filled.
   if (bytes > physical_memory_bytes()) return too_little;
   try {
@@ -246,14 +247,16 @@ std::string number_text(double value, int digits) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   char buffer[64];
-  const auto end = digits > 0 ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, digits)
+  const auto end = digits > 0 ? std::to_chars(buffer, buffer + sizeof buffer, value,
+                                              std::chars_format::general, digits)
                               : std::to_chars(buffer, buffer + sizeof buffer, value);
   return {buffer, end.ptr};
 }
 
 namespace {
 
-// The fewest digits that tell the value from its neighbours in its own format: 0.1 in f32 is not 0.10000000149011612.
+// The fewest digits that tell the value from its neighbours in its own format: 0.1 in f32 is not
+// 0.10000000149011612.
 std::string part_text(const DType& type, double value, int digits) {
   if (digits == 0 && type.mantissa_bits == 24 && std::isfinite(value)) {
     char buffer[64];
@@ -261,7 +264,8 @@ std::string part_text(const DType& type, double value, int digits) {
     return {buffer, end.ptr};
   }
   // 1 + ceil(bits log10(2)) digits always suffice.
-  if (digits == 0 && type.mantissa_bits < 24) digits = 1 + (type.mantissa_bits * 30103 + 99999) / 100000;
+  if (digits == 0 && type.mantissa_bits < 24)
+    digits = 1 + (type.mantissa_bits * 30103 + 99999) / 100000;
   return number_text(value, digits);
 }
 

@@ -39,8 +39,8 @@ bool is_contiguous(const Layout& layout);
 // Nothing when a size is negative or the product is beyond any memory (2^58).
 std::optional<int64_t> element_count(const Dims& sizes);
 int64_t element_count(const Array& array);
-// Elements of storage up to the last one that the view reaches (the offset alone if it is empty); -1 when they
-// overflow.
+// Elements of storage up to the last one that the view reaches (the offset alone if it is empty);
+// -1 when they overflow.
 int64_t storage_elements(const Layout& layout);
 
 // Room for a contiguous array, zeroed.
@@ -63,12 +63,13 @@ void store_integer(const DType& type, uint8_t* bytes, uint64_t integer);
 
 // "4x5", "scalar" for no dimension.
 std::string shape_text(const Dims& sizes);
-// "3.25", "-7", "true", "1+2j". Significant digits: 0 for as many as it takes to read the same element again.
+// "3.25", "-7", "true", "1+2j". Significant digits: 0 for as many as it takes to read the same
+// element again.
 std::string element_text(const DType& type, const Element& element, int digits);
 std::string number_text(double value, int digits);
 
-// Calls visit(linear index, storage offset in elements) for each element in row-major order. At most kMaxDims
-// dimensions.
+// Calls visit(linear index, storage offset in elements) for each element in row-major order. At
+// most kMaxDims dimensions.
 template <class Visit>
 void for_each_element(const Layout& layout, Visit&& visit) {
   const int64_t count = element_count(layout.sizes).value_or(0);

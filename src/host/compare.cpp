@@ -43,8 +43,12 @@ double integer_distance(const Element& a, const Element& b) {
 Difference difference(const Element& seen, const Element& wanted, Tolerance tolerance) {
   Difference result;
   const std::complex<double> a = seen.number, b = wanted.number;
-  const auto is_nan = [](std::complex<double> z) { return std::isnan(z.real()) || std::isnan(z.imag()); };
-  const auto is_finite = [](std::complex<double> z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); };
+  const auto is_nan = [](std::complex<double> z) {
+    return std::isnan(z.real()) || std::isnan(z.imag());
+  };
+  const auto is_finite = [](std::complex<double> z) {
+    return std::isfinite(z.real()) && std::isfinite(z.imag());
+  };
   if (is_nan(a) || is_nan(b)) {
     result.equal = is_nan(a) && is_nan(b);
     return result;
@@ -55,8 +59,9 @@ Difference difference(const Element& seen, const Element& wanted, Tolerance tole
   }
   result.finite = true;
   const double magnitude = std::abs(b);
-  result.absolute =
-      is_integral(seen.kind) && is_integral(wanted.kind) ? integer_distance(seen, wanted) : std::abs(a - b);
+  result.absolute = is_integral(seen.kind) && is_integral(wanted.kind)
+                        ? integer_distance(seen, wanted)
+                        : std::abs(a - b);
   result.relative = magnitude > 0 ? result.absolute / magnitude : 0;
   result.equal = result.absolute <= tolerance.atol + tolerance.rtol * magnitude;
   return result;
@@ -74,12 +79,15 @@ Comparison compare(const Array& seen, const Array& wanted, Tolerance tolerance) 
   Comparison result;
   const DType& seen_type = seen.type();
   const DType* wanted_type = &wanted.type();
-  if (seen_type.npy[0] == 'V' && wanted_type->kind == Kind::Unsigned && wanted_type->bytes == seen_type.bytes) {
-    result.note = fmt::format("the expected {} are taken as the bits of {}", wanted_type->name, seen_type.name);
+  if (seen_type.npy[0] == 'V' && wanted_type->kind == Kind::Unsigned &&
+      wanted_type->bytes == seen_type.bytes) {
+    result.note = fmt::format("the expected {} are taken as the bits of {}", wanted_type->name,
+                              seen_type.name);
     wanted_type = &seen_type;
   }
   if (seen.layout.sizes != wanted.layout.sizes) {
-    result.unlike = fmt::format("shape {}, wanted {}", shape_text(seen.layout.sizes), shape_text(wanted.layout.sizes));
+    result.unlike = fmt::format("shape {}, wanted {}", shape_text(seen.layout.sizes),
+                                shape_text(wanted.layout.sizes));
     return result;
   }
   if (!same_kind(seen_type.kind, wanted_type->kind)) {
@@ -90,9 +98,10 @@ Comparison compare(const Array& seen, const Array& wanted, Tolerance tolerance) 
     result.note = fmt::format("compared {} with {}", seen_type.name, wanted_type->name);
   const Array values = contiguous(wanted);
   for_each_element(seen.layout, [&](int64_t linear, int64_t offset) {
-    const Element a = load_element(seen_type, seen.storage.data() + static_cast<size_t>(offset) * seen_type.bytes);
-    const Element b =
-        load_element(*wanted_type, values.storage.data() + static_cast<size_t>(linear) * wanted_type->bytes);
+    const Element a = load_element(
+        seen_type, seen.storage.data() + static_cast<size_t>(offset) * seen_type.bytes);
+    const Element b = load_element(
+        *wanted_type, values.storage.data() + static_cast<size_t>(linear) * wanted_type->bytes);
     const Difference d = difference(a, b, tolerance);
     ++result.count;
     result.max_absolute = std::max(result.max_absolute, d.absolute);
@@ -107,6 +116,8 @@ Comparison compare(const Array& seen, const Array& wanted, Tolerance tolerance) 
   return result;
 }
 
-std::string coordinate_text(const Dims& index) { return fmt::format("({})", fmt::join(index, ", ")); }
+std::string coordinate_text(const Dims& index) {
+  return fmt::format("({})", fmt::join(index, ", "));
+}
 
 }  // namespace kiln::host

@@ -6,8 +6,8 @@
 namespace kiln::host {
 namespace {
 
-// numpy has no bf16, fp8 or complex-half: their bytes travel as void (V1, V2, V4), as ml_dtypes stores them.
-// fp8 has no tolerance in torch; one unit in the last place of the mantissa is taken.
+// numpy has no bf16, fp8 or complex-half: their bytes travel as void (V1, V2, V4), as ml_dtypes
+// stores them. fp8 has no tolerance in torch; one unit in the last place of the mantissa is taken.
 constexpr DType kDTypes[] = {
     {KILN_U8, "u8", "uint8", "u1", Kind::Unsigned, 1, 1, 0, 0, 0, 0},
     {KILN_I8, "i8", "int8", "i1", Kind::Signed, 1, 1, 0, 0, 0, 0},
@@ -33,9 +33,10 @@ struct Alias {
   std::string_view name, meaning;
 };
 constexpr Alias kAliases[] = {
-    {"half", "f16"},     {"float", "f32"},  {"double", "f64"},      {"short", "i16"}, {"int", "i32"},
-    {"long", "i64"},     {"cfloat", "c64"}, {"chalf", "c32"},       {"byte", "u8"},   {"char", "i8"},
-    {"cdouble", "c128"}, {"b8", "bool"},    {"f8e4m3fn", "f8e4m3"},
+    {"half", "f16"},        {"float", "f32"}, {"double", "f64"},   {"short", "i16"},
+    {"int", "i32"},         {"long", "i64"},  {"cfloat", "c64"},   {"chalf", "c32"},
+    {"byte", "u8"},         {"char", "i8"},   {"cdouble", "c128"}, {"b8", "bool"},
+    {"f8e4m3fn", "f8e4m3"},
 };
 
 }  // namespace
@@ -68,6 +69,8 @@ std::string dtype_names() {
   return names;
 }
 
-bool is_integral(Kind kind) { return kind == Kind::Bool || kind == Kind::Unsigned || kind == Kind::Signed; }
+bool is_integral(Kind kind) {
+  return kind == Kind::Bool || kind == Kind::Unsigned || kind == Kind::Signed;
+}
 
 }  // namespace kiln::host

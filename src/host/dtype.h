@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which element types are there, what are they called here, in torch and in numpy, and how big are they? One table.
+// Which element types are there, what are they called here, in torch and in numpy, and how big are
+// they? One table.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ std::span<const DType> dtypes();
 
 // Null when there is none.
 const DType* find_dtype(int32_t code);
-// "f32", "float32", "torch.float32", and torch's other names: "half", "float", "double", "long", "int", ...
+// "f32", "float32", "torch.float32", and torch's other names: "half", "float", "double", "long",
+// "int", ...
 const DType* find_dtype(std::string_view name);
 
 // "f32", or "dtype 77" for a number that is not in the table.

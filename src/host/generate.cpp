@@ -24,13 +24,15 @@ void in_parallel(int64_t count, Body&& body) {
   const int64_t parts = std::clamp<int64_t>(count / kElementsPerThread, 1, cores);
   std::vector<std::thread> threads;
   for (int64_t part = 1; part < parts; ++part)
-    threads.emplace_back([&body, count, part, parts] { body(count * part / parts, count * (part + 1) / parts); });
+    threads.emplace_back(
+        [&body, count, part, parts] { body(count * part / parts, count * (part + 1) / parts); });
   body(0, count / parts);
   for (std::thread& thread : threads) thread.join();
 }
 
 // Fills `bytes` with element `index` of the spec's sequence.
-void store_value(const TensorSpec& spec, const DType& type, uint64_t seed, uint64_t index, uint8_t* bytes) {
+void store_value(const TensorSpec& spec, const DType& type, uint64_t seed, uint64_t index,
+                 uint8_t* bytes) {
   const bool complex = type.kind == Kind::Complex;
   switch (spec.fill) {
     case Fill::Zeros:
@@ -45,25 +47,30 @@ void store_value(const TensorSpec& spec, const DType& type, uint64_t seed, uint6
       if (is_integral(type.kind)) return store_integer(type, bytes, spec.first.integer);
       return store_number(type, bytes, {spec.first.real, spec.second.real});
     case Fill::Arange:
-      if (is_integral(type.kind)) return store_integer(type, bytes, spec.first.integer + index * spec.second.integer);
-      return store_number(type, bytes, spec.first.real + static_cast<double>(index) * spec.second.real);
+      if (is_integral(type.kind))
+        return store_integer(type, bytes, spec.first.integer + index * spec.second.integer);
+      return store_number(type, bytes,
+                          spec.first.real + static_cast<double>(index) * spec.second.real);
     case Fill::RandInt: {
-      const auto low = static_cast<int64_t>(spec.first.integer), high = static_cast<int64_t>(spec.second.integer);
-      return store_integer(type, bytes, static_cast<uint64_t>(random_integer(random_bits(seed, index), low, high)));
+      const auto low = static_cast<int64_t>(spec.first.integer),
+                 high = static_cast<int64_t>(spec.second.integer);
+      return store_integer(
+          type, bytes, static_cast<uint64_t>(random_integer(random_bits(seed, index), low, high)));
     }
     case Fill::Rand: {
       const int bits = type.mantissa_bits;
       if (!complex) return store_number(type, bytes, uniform(random_bits(seed, index), bits));
-      return store_number(
-          type, bytes, {uniform(random_bits(seed, 2 * index), bits), uniform(random_bits(seed, 2 * index + 1), bits)});
+      return store_number(type, bytes,
+                          {uniform(random_bits(seed, 2 * index), bits),
+                           uniform(random_bits(seed, 2 * index + 1), bits)});
     }
     case Fill::Randn: {
       if (!complex) return store_number(type, bytes, normal(random_bits(seed, index)));
       // Half of the variance each, as torch.randn does it.
       constexpr double kScale = 0.7071067811865476;
-      return store_number(
-          type, bytes,
-          {kScale * normal(random_bits(seed, 2 * index)), kScale * normal(random_bits(seed, 2 * index + 1))});
+      return store_number(type, bytes,
+                          {kScale * normal(random_bits(seed, 2 * index)),
+                           kScale * normal(random_bits(seed, 2 * index + 1))});
     }
   }
 }
@@ -81,8 +88,10 @@ void set_diagonal(Array& array) {
   const size_t rank = sizes.size();
   const DType& type = array.type();
   for_each_element(array.layout, [&](int64_t linear, int64_t offset) {
-    const int64_t column = linear % sizes[rank - 1], row = linear / sizes[rank - 1] % sizes[rank - 2];
-    if (row == column) store_integer(type, array.storage.data() + static_cast<size_t>(offset) * type.bytes, 1);
+    const int64_t column = linear % sizes[rank - 1],
+                  row = linear / sizes[rank - 1] % sizes[rank - 2];
+    if (row == column)
+      store_integer(type, array.storage.data() + static_cast<size_t>(offset) * type.bytes, 1);
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values does the tensor of a spec hold? The same on every machine, whatever the number of threads.
+// Which values does the tensor of a spec hold? The same on every machine, whatever the number of
+// threads.
 #pragma once
 
 #include <cstdint>

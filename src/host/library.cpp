@@ -27,20 +27,24 @@ struct Machine {
   const char* name;
 };
 constexpr Machine kMachines[] = {
-    {EM_X86_64, "x86-64"}, {EM_AARCH64, "AArch64"},  {EM_386, "32-bit x86"}, {EM_ARM, "32-bit ARM"},
-    {EM_RISCV, "RISC-V"},  {EM_PPC64, "PowerPC 64"}, {EM_S390, "IBM S/390"}, {EM_CUDA, "NVIDIA GPU (a cubin)"},
+    {EM_X86_64, "x86-64"},  {EM_AARCH64, "AArch64"},
+    {EM_386, "32-bit x86"}, {EM_ARM, "32-bit ARM"},
+    {EM_RISCV, "RISC-V"},   {EM_PPC64, "PowerPC 64"},
+    {EM_S390, "IBM S/390"}, {EM_CUDA, "NVIDIA GPU (a cubin)"},
 };
 
-Error cannot_load(const std::filesystem::path& path, Fault fault, std::string why, std::string fix) {
+Error cannot_load(const std::filesystem::path& path, Fault fault, std::string why,
+                  std::string fix) {
   return {fault, "cannot load " + path.string(), std::move(why), std::move(fix)};
 }
 
 // The loader maps what the program headers say and dies of SIGBUS where a file was cut short.
-Status check_length(const std::filesystem::path& path, std::ifstream& file, const Elf64_Ehdr& header,
-                    uint64_t file_bytes) {
+Status check_length(const std::filesystem::path& path, std::ifstream& file,
+                    const Elf64_Ehdr& header, uint64_t file_bytes) {
   const auto cut_short = [&](std::string_view what, uint64_t end) {
     return cannot_load(path, Fault::Work,
-                       fmt::format("it is cut short: {} reaches to byte {}, the file has {}", what, end, file_bytes),
+                       fmt::format("it is cut short: {} reaches to byte {}, the file has {}", what,
+                                   end, file_bytes),
                        "build it again");
   };
   const uint64_t headers_bytes = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
@@ -57,39 +61,47 @@ Status check_length(const std::filesystem::path& path, std::ifstream& file, cons
   return {};
 }
 
-// dlopen's own words for these ("invalid ELF header", "cannot open shared object file") do not say what to do.
+// dlopen's own words for these ("invalid ELF header", "cannot open shared object file") do not say
+// what to do.
 Status check_elf(const std::filesystem::path& path) {
   const sys::FileState state = sys::real_files().state(path);
   if (!state.exists)
-    return cannot_load(path, Fault::Usage, "there is no such file", "build it first: kiln build FILE.cu");
-  if (state.is_directory) return cannot_load(path, Fault::Usage, "it is a directory", "name the .so file in it");
+    return cannot_load(path, Fault::Usage, "there is no such file",
+                       "build it first: kiln build FILE.cu");
+  if (state.is_directory)
+    return cannot_load(path, Fault::Usage, "it is a directory", "name the .so file in it");
   std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) return cannot_load(path, Fault::Environment, "it cannot be read", "check its permissions");
+  if (!file.is_open())
+    return cannot_load(path, Fault::Environment, "it cannot be read", "check its permissions");
   Elf64_Ehdr header{};
   file.read(reinterpret_cast<char*>(&header), sizeof header);
   const auto got = static_cast<size_t>(file.gcount());
   file.clear();
   if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return cannot_load(path, Fault::Usage, "it is not an ELF file (it does not begin with \\x7f ELF)",
+    return cannot_load(path, Fault::Usage,
+                       "it is not an ELF file (it does not begin with \\x7f ELF)",
                        "name a .cu file, a project, or the .so that kiln build made");
   if (got < sizeof header)
-    return cannot_load(path, Fault::Work, fmt::format("it ends after {} bytes, inside its ELF header", got),
+    return cannot_load(path, Fault::Work,
+                       fmt::format("it ends after {} bytes, inside its ELF header", got),
                        "build it again");
   // e_machine stands at the same place in 32-bit files.
   const bool big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
   const uint16_t machine = big_endian ? __builtin_bswap16(header.e_machine) : header.e_machine;
   if (machine == EM_CUDA)
-    return cannot_load(path, Fault::Usage, "it holds GPU code only (a cubin)", "build the whole library: kiln build");
+    return cannot_load(path, Fault::Usage, "it holds GPU code only (a cubin)",
+                       "build the whole library: kiln build");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || big_endian || machine != kThisMachine)
-    return cannot_load(
-        path, Fault::Environment,
-        fmt::format("it is for {}; this machine is {}", architecture_name(machine), architecture_name(kThisMachine)),
-        "build it on a machine like this one");
+    return cannot_load(path, Fault::Environment,
+                       fmt::format("it is for {}; this machine is {}", architecture_name(machine),
+                                   architecture_name(kThisMachine)),
+                       "build it on a machine like this one");
   return check_length(path, file, header, state.size_bytes);
 }
 
 // Up to where a table of version 1 must reach for this caller.
-constexpr size_t kTableBytesWanted = offsetof(KilnLibrary, synchronize) + sizeof(KilnLibrary::synchronize);
+constexpr size_t kTableBytesWanted =
+    offsetof(KilnLibrary, synchronize) + sizeof(KilnLibrary::synchronize);
 
 }  // namespace
 
@@ -99,27 +111,32 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
   Result<sys::Library> library = sys::Library::open(std::filesystem::absolute(path));
   if (!library) {
     const bool undefined = library.error().why.find("undefined symbol") != std::string::npos;
-    return cannot_load(path, Fault::Environment, library.error().why,
-                       undefined ? "give the build what defines it: every source (a project), or --ldflag=-lNAME"
-                                 : "see what it needs: ldd " + path.string());
+    return cannot_load(
+        path, Fault::Environment, library.error().why,
+        undefined ? "give the build what defines it: every source (a project), or --ldflag=-lNAME"
+                  : "see what it needs: ldd " + path.string());
   }
   const auto function = reinterpret_cast<KilnLibraryFunction>(library->find(KILN_LIBRARY_SYMBOL));
   if (!function)
-    return cannot_load(path, Fault::Usage, "not a kiln op library: it has no symbol " KILN_LIBRARY_SYMBOL,
-                       "include <kiln/op.h>, name an op with KILN_OP, and build it with kiln build");
+    return cannot_load(
+        path, Fault::Usage, "not a kiln op library: it has no symbol " KILN_LIBRARY_SYMBOL,
+        "include <kiln/op.h>, name an op with KILN_OP, and build it with kiln build");
   const KilnLibrary* table = function();
-  if (!table) return cannot_load(path, Fault::Work, "its " KILN_LIBRARY_SYMBOL "() gave nothing", "build it again");
+  if (!table)
+    return cannot_load(path, Fault::Work, "its " KILN_LIBRARY_SYMBOL "() gave nothing",
+                       "build it again");
   if (table->abi_version != KILN_ABI_VERSION)
     return cannot_load(
         path, Fault::Environment,
-        fmt::format("it was built for version {} of the op interface (kiln {}); this is kiln {}, version {}",
-                    table->abi_version, table->kiln_version ? table->kiln_version : "?", KILN_VERSION_STRING,
-                    KILN_ABI_VERSION),
+        fmt::format("it was built for version {} of the op interface (kiln {}); this is kiln {}, "
+                    "version {}",
+                    table->abi_version, table->kiln_version ? table->kiln_version : "?",
+                    KILN_VERSION_STRING, KILN_ABI_VERSION),
         "build it again with this kiln");
   if (table->struct_bytes < kTableBytesWanted)
     return cannot_load(path, Fault::Work,
-                       fmt::format("its table has {} bytes; version {} has at least {}", table->struct_bytes,
-                                   KILN_ABI_VERSION, kTableBytesWanted),
+                       fmt::format("its table has {} bytes; version {} has at least {}",
+                                   table->struct_bytes, KILN_ABI_VERSION, kTableBytesWanted),
                        "build it again with this kiln");
   return OpLibrary(path, table);
 }
@@ -141,8 +158,10 @@ Error parse_error(std::string_view text, std::string what) {
       first = true;
     };
     begins("error: ", error.what);
-    // Lines before the first label are the reason, unless a label says what is: then they are what happened.
-    if (line.starts_with("  why: ") && part == &error.why && !error.why.empty()) error.what = error.why;
+    // Lines before the first label are the reason, unless a label says what is: then they are what
+    // happened.
+    if (line.starts_with("  why: ") && part == &error.why && !error.why.empty())
+      error.what = error.why;
     begins("  why: ", error.why);
     begins("  fix: ", error.fix);
     if (first) part->clear();
@@ -163,8 +182,10 @@ Result<Device> OpLibrary::default_device() const {
 }
 
 bool OpLibrary::use_stream(void* stream) const {
-  constexpr size_t kBytesWanted = offsetof(KilnLibrary, use_stream) + sizeof(KilnLibrary::use_stream);
-  return table_->struct_bytes >= kBytesWanted && table_->use_stream && table_->use_stream(stream) == 0;
+  constexpr size_t kBytesWanted =
+      offsetof(KilnLibrary, use_stream) + sizeof(KilnLibrary::use_stream);
+  return table_->struct_bytes >= kBytesWanted && table_->use_stream &&
+         table_->use_stream(stream) == 0;
 }
 
 std::string full_name(const KilnOpInfo& op) {
@@ -181,7 +202,8 @@ bool point_to_own_engine(const sys::Environment& env) {
   if (env.get("KILN_ENGINE")) return true;
   const Result<std::filesystem::path> own = sys::own_executable();
   if (!own) return false;
-  const std::filesystem::path engine = own->parent_path().parent_path() / "lib" / "libkiln_engine.so";
+  const std::filesystem::path engine =
+      own->parent_path().parent_path() / "lib" / "libkiln_engine.so";
   if (!sys::real_files().state(engine).is_file()) return false;
   return setenv("KILN_ENGINE", engine.c_str(), 1) == 0;
 }
@@ -195,7 +217,8 @@ std::string gpu_name(int32_t index) {
   const auto get_name = reinterpret_cast<int (*)(char*, int, int)>(driver->find("cuDeviceGetName"));
   int device = 0;
   char name[256] = {};
-  if (!initialise || !get || !get_name || initialise(0) || get(&device, index) || get_name(name, sizeof name, device))
+  if (!initialise || !get || !get_name || initialise(0) || get(&device, index) ||
+      get_name(name, sizeof name, device))
     return {};
   return name;
 }

@@ -19,7 +19,8 @@ namespace kiln::host {
 // A loaded op library. It stays mapped for the life of the process.
 class OpLibrary {
  public:
-  // Fails when the file is missing, no ELF, of another CPU, no op library, or of another version of the ABI.
+  // Fails when the file is missing, no ELF, of another CPU, no op library, or of another version of
+  // the ABI.
   static Result<OpLibrary> open(const std::filesystem::path& path);
 
   const KilnLibrary& table() const { return *table_; }
@@ -34,7 +35,8 @@ class OpLibrary {
   Result<Device> default_device() const;
 
  private:
-  OpLibrary(std::filesystem::path path, const KilnLibrary* table) : path_(std::move(path)), table_(table) {}
+  OpLibrary(std::filesystem::path path, const KilnLibrary* table)
+      : path_(std::move(path)), table_(table) {}
   std::filesystem::path path_;
   const KilnLibrary* table_;
 };
@@ -42,15 +44,16 @@ class OpLibrary {
 // "cust_add.int", or "cust_add" without overload.
 std::string full_name(const KilnOpInfo& op);
 
-// The runtime writes its errors as kiln does ("error: ...", "  why: ...", "  fix: ..."): back into their parts. A text
-// without that form is the why of `what`.
+// The runtime writes its errors as kiln does ("error: ...", "  why: ...", "  fix: ..."): back into
+// their parts. A text without that form is the why of `what`.
 Error parse_error(std::string_view text, std::string what);
 
 // "x86-64", "AArch64", "machine 22": the e_machine field of an ELF file.
 std::string architecture_name(uint16_t machine);
 
-// The runtime looks for the engine where KILN_ENGINE says; unless it is set, points it at the one that came with this
-// command (../lib/libkiln_engine.so beside its bin). Sets the variable in this process. False: there is none.
+// The runtime looks for the engine where KILN_ENGINE says; unless it is set, points it at the one
+// that came with this command (../lib/libkiln_engine.so beside its bin). Sets the variable in this
+// process. False: there is none.
 bool point_to_own_engine(const sys::Environment& env);
 
 // The model name of a GPU as the driver says it, or "" without a driver.

@@ -15,10 +15,12 @@
 
 namespace kiln::host {
 
-// Without `as`: V2 is read as bf16 and V4 as c32 (numpy has no names for them); V1 may be either fp8, so it needs `as`.
-// With `as`: the elements are taken to be of that dtype; their size must be the same.
+// Without `as`: V2 is read as bf16 and V4 as c32 (numpy has no names for them); V1 may be either
+// fp8, so it needs `as`. With `as`: the elements are taken to be of that dtype; their size must be
+// the same.
 Result<Array> read_npy(const std::filesystem::path& path, std::optional<int32_t> as = std::nullopt);
-Result<Array> parse_npy(std::span<const uint8_t> file, const std::string& name, std::optional<int32_t> as);
+Result<Array> parse_npy(std::span<const uint8_t> file, const std::string& name,
+                        std::optional<int32_t> as);
 
 // Version 1, C order, whole or not at all (a file beside it is renamed).
 Status write_npy(const std::filesystem::path& path, const Array& array);

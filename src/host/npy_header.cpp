@@ -9,7 +9,8 @@ namespace {
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& name, size_t offset) : text_(text), name_(name), offset_(offset) {}
+  Reader(std::string_view text, const std::string& name, size_t offset)
+      : text_(text), name_(name), offset_(offset) {}
 
   size_t position() {
     skip_blanks();
@@ -33,7 +34,8 @@ class Reader {
   }
   Error wanted(const std::string& what) {
     return {Fault::Work, "cannot read " + name_,
-            "at byte " + std::to_string(position()) + ": the header should have " + what + " here", "write it again"};
+            "at byte " + std::to_string(position()) + ": the header should have " + what + " here",
+            "write it again"};
   }
   Result<std::string> string() {
     skip_blanks();
@@ -43,7 +45,8 @@ class Reader {
       return wanted("a string");
     }
     const size_t end = text_.find(quote, at_ + 1);
-    if (end == std::string_view::npos || end - at_ > 64) return wanted("a short string with an end");
+    if (end == std::string_view::npos || end - at_ > 64)
+      return wanted("a short string with an end");
     std::string value(text_.substr(at_ + 1, end - at_ - 1));
     for (char c : value)
       if (c < ' ' || c > '~') return wanted("a string of plain characters");
@@ -61,7 +64,8 @@ class Reader {
     while (!accept(')')) {
       skip_blanks();
       int64_t size = 0;
-      const auto [end, fault] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), size);
+      const auto [end, fault] =
+          std::from_chars(text_.data() + at_, text_.data() + text_.size(), size);
       if (fault != std::errc() || size < 0) return wanted("a size of at most 63 bits");
       at_ = static_cast<size_t>(end - text_.data());
       accept('L');  // Python 2 wrote long integers so
@@ -76,11 +80,13 @@ class Reader {
 
  private:
   void skip_blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t'))
+      ++at_;
   }
   Error structured() {
     return {Fault::Work, "cannot read " + name_,
-            "at byte " + std::to_string(position()) + ": it holds records of several fields, not one dtype",
+            "at byte " + std::to_string(position()) +
+                ": it holds records of several fields, not one dtype",
             "save one field: numpy.save(path, a['field'])"};
   }
 
@@ -105,7 +111,9 @@ Result<NpyHeader> parse_npy_header(std::string_view text, const std::string& nam
                  : key == "fortran_order" ? &has_order
                  : key == "shape"         ? &has_shape
                                           : nullptr;
-    if (!seen || *seen) return reader.wanted("each of 'descr', 'fortran_order' and 'shape' once; '" + key + "' is not");
+    if (!seen || *seen)
+      return reader.wanted("each of 'descr', 'fortran_order' and 'shape' once; '" + key +
+                           "' is not");
     *seen = true;
     if (seen == &has_descr) {
       TRY(header.descr, reader.string());

@@ -12,7 +12,8 @@
 namespace kiln::host {
 namespace {
 
-// Of larger arguments no copy is kept to compare with: it would cost seconds, and memory that may not be there.
+// Of larger arguments no copy is kept to compare with: it would cost seconds, and memory that may
+// not be there.
 constexpr size_t kMostBytesKept = size_t{64} << 20;
 
 KilnValue value_of(const Scalar& scalar) {
@@ -74,37 +75,42 @@ void release(KilnTensor* tensor) {
 
 }  // namespace
 
-Result<OpCall> OpCall::prepare(const OpLibrary& library, const BoundCall& bound, Device device, uint64_t seed,
-                               ArrayMemory* memory) {
+Result<OpCall> OpCall::prepare(const OpLibrary& library, const BoundCall& bound, Device device,
+                               uint64_t seed, ArrayMemory* memory) {
   OpCall call(library, bound.op);
   const KilnOpInfo& op = call.op();
   for (size_t i = 0; i < bound.arguments.size(); ++i)
     CHECK_OK(call.add_argument(op.parameters[i], bound.arguments[i], {device, seed, memory}));
   for (Tensor& tensor : call.tensors_)
-    if (std::find(call.devices_.begin(), call.devices_.end(), tensor.tensor.device()) == call.devices_.end())
+    if (std::find(call.devices_.begin(), call.devices_.end(), tensor.tensor.device()) ==
+        call.devices_.end())
       call.devices_.push_back(tensor.tensor.device());
   if (call.devices_.empty()) call.devices_.push_back(device);
   call.results_.resize(op.result_count, KilnValue{});
   return call;
 }
 
-Status OpCall::add_tensor(std::string name, bool writable, const TensorSpec& spec, const Making& making) {
+Status OpCall::add_tensor(std::string name, bool writable, const TensorSpec& spec,
+                          const Making& making) {
   const uint64_t seed = seed_for_argument(making.seed, tensors_.size());
   Array array;
-  if (const auto known = making.memory ? making.memory->find({spec.text, seed}) : ArrayMemory::iterator();
+  if (const auto known =
+          making.memory ? making.memory->find({spec.text, seed}) : ArrayMemory::iterator();
       making.memory && known != making.memory->end()) {
     array = known->second;
   } else {
     TRY(array, make_array(spec, seed));
     if (making.memory) making.memory->emplace(std::pair(spec.text, seed), array);
   }
-  TRY(DeviceTensor tensor, DeviceTensor::upload(library_, array, spec.device.value_or(making.device)));
+  TRY(DeviceTensor tensor,
+      DeviceTensor::upload(library_, array, spec.device.value_or(making.device)));
   if (writable || array.storage.size() > kMostBytesKept) array.storage = {};
   tensors_.push_back({std::move(name), writable, std::move(array.storage), std::move(tensor)});
   return {};
 }
 
-Status OpCall::add_argument(const KilnParameter& parameter, const Argument& argument, const Making& making) {
+Status OpCall::add_argument(const KilnParameter& parameter, const Argument& argument,
+                            const Making& making) {
   if (argument.is_default) {
     arguments_.push_back(parameter.default_value);
     return {};
@@ -118,7 +124,8 @@ Status OpCall::add_argument(const KilnParameter& parameter, const Argument& argu
   } else if (value.type == KILN_TYPE_TENSOR_LIST) {
     std::vector<KilnTensor*>& list = lists_.emplace_back();
     for (size_t i = 0; i < argument.tensors.size(); ++i) {
-      CHECK_OK(add_tensor(fmt::format("{}[{}]", parameter.name, i), writable, argument.tensors[i], making));
+      CHECK_OK(add_tensor(fmt::format("{}[{}]", parameter.name, i), writable, argument.tensors[i],
+                          making));
       list.push_back(tensors_.back().tensor.view());
     }
     value.count = static_cast<uint32_t>(list.size());
@@ -145,9 +152,11 @@ void OpCall::release_results() {
 
 Status OpCall::call() {
   release_results();
-  if (library_.table().call(index_, arguments_.data(), static_cast<uint32_t>(arguments_.size()), results_.data())) {
+  if (library_.table().call(index_, arguments_.data(), static_cast<uint32_t>(arguments_.size()),
+                            results_.data())) {
     Error error = library_.last_error(fmt::format("{} failed", full_name(op())));
-    std::fill(results_.begin(), results_.end(), KilnValue{});  // what a failed call left there is nobody's
+    std::fill(results_.begin(), results_.end(),
+              KilnValue{});  // what a failed call left there is nobody's
     return error;
   }
   return {};
@@ -156,7 +165,8 @@ Status OpCall::call() {
 Status OpCall::synchronize() {
   for (Device device : devices_)
     if (library_.table().synchronize(device.type, device.index))
-      return library_.last_error(fmt::format("{} failed on {}", full_name(op()), device_text(device)));
+      return library_.last_error(
+          fmt::format("{} failed on {}", full_name(op()), device_text(device)));
   return {};
 }
 
@@ -164,8 +174,9 @@ Result<std::vector<Output>> OpCall::outputs() const {
   std::vector<Output> outputs;
   std::vector<const void*> returned;
   auto is_argument = [&](const void* data) {
-    return data && std::any_of(tensors_.begin(), tensors_.end(),
-                               [&](const Tensor& argument) { return argument.tensor.view()->data == data; });
+    return data && std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& argument) {
+             return argument.tensor.view()->data == data;
+           });
   };
   auto add_tensor_result = [&](std::string name, const KilnTensor* tensor) -> Status {
     Output output{std::move(name), false, {}, std::nullopt};
@@ -195,7 +206,8 @@ Result<std::vector<Output>> OpCall::outputs() const {
   }
   for (const Tensor& argument : tensors_) {
     if (!argument.writable) continue;
-    if (std::find(returned.begin(), returned.end(), argument.tensor.view()->data) != returned.end()) continue;
+    if (std::find(returned.begin(), returned.end(), argument.tensor.view()->data) != returned.end())
+      continue;
     TRY(Array array, argument.tensor.download());
     Output output{argument.name, true, {}, std::move(array)};
     output.scalar.type = KILN_TYPE_TENSOR;
@@ -232,9 +244,9 @@ double OpCall::moved_bytes() const {
   for (const Tensor& argument : tensors_)
     bytes += distinct_bytes(*argument.tensor.view()) * (argument.writable ? 2 : 1);
   const auto add = [&](const KilnTensor* result) {
-    const bool is_argument = std::any_of(tensors_.begin(), tensors_.end(), [&](const Tensor& argument) {
-      return argument.tensor.view()->data == result->data;
-    });
+    const bool is_argument = std::any_of(
+        tensors_.begin(), tensors_.end(),
+        [&](const Tensor& argument) { return argument.tensor.view()->data == result->data; });
     if (!is_argument) bytes += distinct_bytes(*result);
   };
   for (const KilnValue& value : results_) {

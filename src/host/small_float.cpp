@@ -36,22 +36,26 @@ uint64_t shift_right_to_nearest_even(uint64_t value, int bits) {
 
 uint16_t encode(SmallFloat format, double value) {
   const uint64_t raw = std::bit_cast<uint64_t>(value);
-  const uint32_t sign = static_cast<uint32_t>(raw >> 63) << (format.exponent_bits + format.mantissa_bits);
+  const uint32_t sign = static_cast<uint32_t>(raw >> 63)
+                        << (format.exponent_bits + format.mantissa_bits);
   if (std::isnan(value)) return static_cast<uint16_t>(sign | nan_bits(format));
   if (std::isinf(value)) return static_cast<uint16_t>(sign | overflow_bits(format));
   const int raw_exponent = static_cast<int>(raw >> kDoubleMantissa) & 0x7ff;
-  if (raw_exponent == 0) return static_cast<uint16_t>(sign);  // a subnormal double is zero in all of these
+  if (raw_exponent == 0)
+    return static_cast<uint16_t>(sign);  // a subnormal double is zero in all of these
 
   const int exponent = raw_exponent - 1023;
   const int least = 1 - bias(format);
   const uint64_t significand = (raw & kDoubleMantissaMask) | (uint64_t{1} << kDoubleMantissa);
   const int below_normal = exponent < least ? least - exponent : 0;
-  const uint64_t rounded =
-      shift_right_to_nearest_even(significand, kDoubleMantissa - format.mantissa_bits + below_normal);
-  // Without its hidden one a normal number is exponent and mantissa side by side: a carry out of the mantissa lands in
-  // the exponent, where it belongs. A subnormal has exponent field 0 and no hidden one.
+  const uint64_t rounded = shift_right_to_nearest_even(
+      significand, kDoubleMantissa - format.mantissa_bits + below_normal);
+  // Without its hidden one a normal number is exponent and mantissa side by side: a carry out of
+  // the mantissa lands in the exponent, where it belongs. A subnormal has exponent field 0 and no
+  // hidden one.
   uint64_t magnitude = rounded;
-  if (!below_normal) magnitude += (static_cast<uint64_t>(exponent + bias(format)) - 1) << format.mantissa_bits;
+  if (!below_normal)
+    magnitude += (static_cast<uint64_t>(exponent + bias(format)) - 1) << format.mantissa_bits;
   if (magnitude > overflow_bits(format)) magnitude = overflow_bits(format);
   return static_cast<uint16_t>(sign | static_cast<uint32_t>(magnitude));
 }
@@ -61,7 +65,8 @@ double decode(SmallFloat format, uint16_t bits) {
   const uint32_t magnitude = bits & magnitude_mask;
   const bool negative = bits & (magnitude_mask + 1);
   double value;
-  if (magnitude > overflow_bits(format) || (magnitude == overflow_bits(format) && !format.has_infinity)) {
+  if (magnitude > overflow_bits(format) ||
+      (magnitude == overflow_bits(format) && !format.has_infinity)) {
     value = std::numeric_limits<double>::quiet_NaN();
   } else if (magnitude == overflow_bits(format)) {
     value = std::numeric_limits<double>::infinity();
@@ -69,7 +74,8 @@ double decode(SmallFloat format, uint16_t bits) {
     const int field = static_cast<int>(magnitude >> format.mantissa_bits);
     const uint32_t mantissa = magnitude & ((1u << format.mantissa_bits) - 1);
     const int exponent = (field ? field : 1) - bias(format) - format.mantissa_bits;
-    value = std::ldexp(static_cast<double>(mantissa + (field ? 1u << format.mantissa_bits : 0)), exponent);
+    value = std::ldexp(static_cast<double>(mantissa + (field ? 1u << format.mantissa_bits : 0)),
+                       exponent);
   }
   return negative ? -value : value;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a number written in 16 or 8 bits (f16, bf16, f8e4m3, f8e5m2), and read back? Rounded once, to nearest even.
+// How is a number written in 16 or 8 bits (f16, bf16, f8e4m3, f8e5m2), and read back? Rounded once,
+// to nearest even.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace kiln::host {
 struct SmallFloat {
   uint8_t exponent_bits;
   uint8_t mantissa_bits;  // stored ones
-  bool has_infinity;      // e4m3fn has none: its greatest exponent holds numbers, all ones is the only NaN
+  bool has_infinity;  // e4m3fn has none: its greatest exponent holds numbers, all ones is the only
+                      // NaN
 };
 
 inline constexpr SmallFloat kF16{5, 10, true};

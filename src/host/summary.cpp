@@ -7,7 +7,8 @@ namespace kiln::host {
 namespace {
 
 bool less(const Element& a, const Element& b) {
-  if (a.kind == Kind::Signed) return static_cast<int64_t>(a.integer) < static_cast<int64_t>(b.integer);
+  if (a.kind == Kind::Signed)
+    return static_cast<int64_t>(a.integer) < static_cast<int64_t>(b.integer);
   if (a.kind == Kind::Float) return a.number.real() < b.number.real();
   return a.integer < b.integer;
 }
@@ -56,12 +57,14 @@ Summary summarise(const Array& array) {
   double sum[2] = {0, 0}, lost[2] = {0, 0};
   auto add = [&](int part, double value) {
     const double next = sum[part] + value;
-    lost[part] += std::fabs(sum[part]) >= std::fabs(value) ? (sum[part] - next) + value : (value - next) + sum[part];
+    lost[part] += std::fabs(sum[part]) >= std::fabs(value) ? (sum[part] - next) + value
+                                                           : (value - next) + sum[part];
     sum[part] = next;
   };
   int64_t finite = 0;
   for_each_element(array.layout, [&](int64_t, int64_t offset) {
-    const Element element = load_element(type, array.storage.data() + static_cast<size_t>(offset) * type.bytes);
+    const Element element =
+        load_element(type, array.storage.data() + static_cast<size_t>(offset) * type.bytes);
     const double real = element.number.real(), imaginary = element.number.imag();
     if (std::isnan(real) || std::isnan(imaginary)) return void(++summary.nan_count);
     if (std::isinf(real) || std::isinf(imaginary)) return void(++summary.infinite_count);
@@ -74,7 +77,8 @@ Summary summarise(const Array& array) {
     summary.has_range = true;
   });
   if (finite > 0)
-    summary.mean = {(sum[0] + lost[0]) / static_cast<double>(finite), (sum[1] + lost[1]) / static_cast<double>(finite)};
+    summary.mean = {(sum[0] + lost[0]) / static_cast<double>(finite),
+                    (sum[1] + lost[1]) / static_cast<double>(finite)};
   return summary;
 }
 

@@ -21,8 +21,9 @@ struct Summary {
 
 Summary summarise(const Array& array);
 
-// As numpy prints: nested brackets, "..." in place of the middle of a dimension longer than 2 * edge (unless the whole
-// has at most `kShowWhole` elements). `indent` goes before each line but the first.
+// As numpy prints: nested brackets, "..." in place of the middle of a dimension longer than 2 *
+// edge (unless the whole has at most `kShowWhole` elements). `indent` goes before each line but the
+// first.
 inline constexpr int64_t kShowWhole = 16;
 std::string elements_text(const Array& array, int64_t edge, const std::string& indent);
 

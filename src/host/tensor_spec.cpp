@@ -29,7 +29,8 @@ constexpr FillName kFills[] = {
 };
 
 Error bad(std::string_view text, std::string why, std::string fix) {
-  return {Fault::Usage, "cannot read the tensor '" + std::string(text) + "'", std::move(why), std::move(fix)};
+  return {Fault::Usage, "cannot read the tensor '" + std::string(text) + "'", std::move(why),
+          std::move(fix)};
 }
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
@@ -48,7 +49,8 @@ std::string fill_names() {
 
 // The end of the path when the text names a .npy file, else npos.
 size_t end_of_path(std::string_view text) {
-  for (size_t at = text.find(".npy"); at != std::string_view::npos; at = text.find(".npy", at + 1)) {
+  for (size_t at = text.find(".npy"); at != std::string_view::npos;
+       at = text.find(".npy", at + 1)) {
     const size_t end = at + 4;
     if (end == text.size() || text[end] == ':' || text[end] == '@') return end;
   }
@@ -61,12 +63,15 @@ Result<Dims> parse_shape(std::string_view text, std::string_view whole) {
   for (std::string_view part : split(text, 'x')) {
     const std::optional<int64_t> size = parse_integer(part);
     if (!size || *size < 0)
-      return bad(whole, quoted(part) + " is not a size", "write a shape as 1024, 4x5, 2^20 or scalar");
+      return bad(whole, quoted(part) + " is not a size",
+                 "write a shape as 1024, 4x5, 2^20 or scalar");
     sizes.push_back(*size);
   }
   if (sizes.size() > kMaxDims)
-    return bad(whole, "it has " + std::to_string(sizes.size()) + " dimensions; torch has at most 64", "");
-  if (!element_count(sizes)) return bad(whole, "it has too many elements for any memory", "take smaller sizes");
+    return bad(whole,
+               "it has " + std::to_string(sizes.size()) + " dimensions; torch has at most 64", "");
+  if (!element_count(sizes))
+    return bad(whole, "it has too many elements for any memory", "take smaller sizes");
   return sizes;
 }
 
@@ -78,21 +83,25 @@ Result<Number> parse_number(std::string_view text, const DType& type, std::strin
     number.real = *real;
     return number;
   }
-  if (type.kind == Kind::Bool && (text == "true" || text == "false")) text = text == "true" ? "1" : "0";
+  if (type.kind == Kind::Bool && (text == "true" || text == "false"))
+    text = text == "true" ? "1" : "0";
   const std::optional<int64_t> integer = parse_integer(text);
   const int bits = type.kind == Kind::Bool ? 1 : type.bytes * 8;
   uint64_t large = 0;  // u64 goes beyond what parse_integer holds
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), large);
-  const bool is_large = type.code == KILN_U64 && fault == std::errc() && end == text.data() + text.size();
+  const bool is_large =
+      type.code == KILN_U64 && fault == std::errc() && end == text.data() + text.size();
   if (!integer && !is_large) {
     if (parse_float(text))
-      return bad(whole, quoted(text) + " is not an integer, and " + type.name + " holds nothing else",
+      return bad(whole,
+                 quoted(text) + " is not an integer, and " + type.name + " holds nothing else",
                  "take a float dtype, or an integer");
     return bad(whole, quoted(text) + " is not a number", "");
   }
   if (integer) {
-    const int64_t most = bits == 64 ? std::numeric_limits<int64_t>::max()
-                                    : (int64_t{1} << (type.kind == Kind::Signed ? bits - 1 : bits)) - 1;
+    const int64_t most = bits == 64
+                             ? std::numeric_limits<int64_t>::max()
+                             : (int64_t{1} << (type.kind == Kind::Signed ? bits - 1 : bits)) - 1;
     const int64_t least = type.kind == Kind::Signed ? -most - 1 : 0;
     if (*integer < least || *integer > most)
       return bad(whole, std::string(text) + " does not fit in " + type.name, "take a wider dtype");
@@ -104,7 +113,8 @@ Result<Number> parse_number(std::string_view text, const DType& type, std::strin
 Status parse_option(std::string_view option, TensorSpec& spec) {
   const size_t equals = option.find('=');
   const std::string_view name = option.substr(0, equals);
-  const std::string_view value = equals == std::string_view::npos ? std::string_view{} : option.substr(equals + 1);
+  const std::string_view value =
+      equals == std::string_view::npos ? std::string_view{} : option.substr(equals + 1);
   if (option == "t") {
     spec.transposed = true;
   } else if (name == "seed") {
@@ -114,25 +124,29 @@ Status parse_option(std::string_view option, TensorSpec& spec) {
   } else if (name == "offset") {
     const std::optional<int64_t> offset = parse_integer(value);
     if (!offset || *offset < 0)
-      return bad(spec.text, quoted(value) + " is not an offset", "write a count of elements: offset=1");
+      return bad(spec.text, quoted(value) + " is not an offset",
+                 "write a count of elements: offset=1");
     spec.offset = *offset;
   } else if (name == "strides") {
     spec.strides.emplace();
     for (std::string_view part : split(value, ',')) {
       const std::optional<int64_t> stride = parse_integer(part);
       if (!stride || *stride < 0)
-        return bad(spec.text, quoted(part) + " is not a stride; strides are counts of elements, 0 or more",
+        return bad(spec.text,
+                   quoted(part) + " is not a stride; strides are counts of elements, 0 or more",
                    "write one for each dimension: strides=10,1");
       spec.strides->push_back(*stride);
     }
   } else if (name == "as") {
     const DType* type = find_dtype(value);
     if (spec.fill != Fill::File || !type)
-      return bad(spec.text, type ? "as= is for files" : "unknown dtype " + quoted(value), "dtypes: " + dtype_names());
+      return bad(spec.text, type ? "as= is for files" : "unknown dtype " + quoted(value),
+                 "dtypes: " + dtype_names());
     spec.dtype = type->code;
     spec.has_dtype = true;
   } else {
-    return bad(spec.text, "unknown option " + quoted(option), "options: seed=N, strides=N,N, offset=N, t");
+    return bad(spec.text, "unknown option " + quoted(option),
+               "options: seed=N, strides=N,N, offset=N, t");
   }
   return {};
 }
@@ -141,24 +155,31 @@ Status parse_option(std::string_view option, TensorSpec& spec) {
 Status parse_fill(std::string_view head, TensorSpec& spec) {
   const size_t equals = head.find('=');
   const FillName* row = find_fill(head.substr(0, equals));
-  if (!row) return bad(spec.text, "unknown kind " + quoted(head.substr(0, equals)), "kinds: " + fill_names());
+  if (!row)
+    return bad(spec.text, "unknown kind " + quoted(head.substr(0, equals)),
+               "kinds: " + fill_names());
   const DType& type = *find_dtype(spec.dtype);
   if (is_integral(type.kind) ? !row->integral : !row->floating)
-    return bad(spec.text, std::string(row->name) + " makes floats, and " + type.name + " is no float dtype",
+    return bad(spec.text,
+               std::string(row->name) + " makes floats, and " + type.name + " is no float dtype",
                "for random integers write randint=0,10:" + std::string(type.name) + ":SHAPE");
   std::vector<std::string_view> numbers;
   if (equals != std::string_view::npos) numbers = split(head.substr(equals + 1), ',');
   if (numbers.size() < row->least_numbers || numbers.size() > row->most_numbers)
     return bad(spec.text,
                std::string(row->name) + " takes " + std::to_string(row->least_numbers) + " to " +
-                   std::to_string(row->most_numbers) + " numbers, here are " + std::to_string(numbers.size()),
+                   std::to_string(row->most_numbers) + " numbers, here are " +
+                   std::to_string(numbers.size()),
                "for example full=3:f32:8, arange=1,2:i64:5, randint=0,10:i32:4x4");
   spec.fill = row->fill;
   if (spec.fill == Fill::Arange) spec.second = {1, 1};
   if (numbers.size() == 2 && spec.fill == Fill::Full && type.kind != Kind::Complex)
-    return bad(spec.text, "the second number is the imaginary part, and " + std::string(type.name) + " is not complex",
+    return bad(spec.text,
+               "the second number is the imaginary part, and " + std::string(type.name) +
+                   " is not complex",
                "write full=" + std::string(numbers[0]) + ":" + type.name + ":SHAPE");
-  // The bounds of randint are integers whatever the dtype; the upper one is not reached and may lie just outside of it.
+  // The bounds of randint are integers whatever the dtype; the upper one is not reached and may lie
+  // just outside of it.
   const DType& bound_type = spec.fill == Fill::RandInt ? *find_dtype(KILN_I64) : type;
   if (!numbers.empty()) {
     TRY(spec.first, parse_number(numbers[0], bound_type, spec.text));
@@ -196,14 +217,18 @@ std::optional<int64_t> parse_integer(std::string_view text) {
   const bool hex = digits.starts_with("0x");
   if (hex) digits.remove_prefix(2);
   uint64_t magnitude = 0;
-  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, hex ? 16 : 10);
-  if (digits.empty() || fault != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  if (magnitude > uint64_t{1} << 63 || (!negative && magnitude == uint64_t{1} << 63)) return std::nullopt;
+  const auto [end, fault] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, hex ? 16 : 10);
+  if (digits.empty() || fault != std::errc() || end != digits.data() + digits.size())
+    return std::nullopt;
+  if (magnitude > uint64_t{1} << 63 || (!negative && magnitude == uint64_t{1} << 63))
+    return std::nullopt;
   return static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
 }
 
 std::optional<double> parse_float(std::string_view text) {
-  if (const std::optional<int64_t> integer = parse_integer(text)) return static_cast<double>(*integer);
+  if (const std::optional<int64_t> integer = parse_integer(text))
+    return static_cast<double>(*integer);
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -217,9 +242,11 @@ Result<Device> parse_device(std::string_view text) {
   if (text == "cuda") return Device{KILN_DEVICE_CUDA, 0};
   if (text.starts_with("cuda:")) {
     const std::optional<int64_t> index = parse_integer(text.substr(5));
-    if (index && *index >= 0 && *index < 1024) return Device{KILN_DEVICE_CUDA, static_cast<int32_t>(*index)};
+    if (index && *index >= 0 && *index < 1024)
+      return Device{KILN_DEVICE_CUDA, static_cast<int32_t>(*index)};
   }
-  return Error{Fault::Usage, "unknown device " + quoted(text), "a device is cpu, engine (the same), cuda or cuda:N",
+  return Error{Fault::Usage, "unknown device " + quoted(text),
+               "a device is cpu, engine (the same), cuda or cuda:N",
                "write cpu, or cuda:0 for the first GPU"};
 }
 
@@ -258,7 +285,8 @@ Result<TensorSpec> parse_tensor_spec(std::string_view text) {
     if (!find_fill(parts[0].substr(0, parts[0].find('='))))
       return bad(text, quoted(parts[0]) + " is no kind of tensor", "kinds: " + fill_names());
     if (parts.size() < 3)
-      return bad(text, "a tensor is KIND:DTYPE:SHAPE", "for example " + std::string(parts[0]) + ":f32:1024x1024");
+      return bad(text, "a tensor is KIND:DTYPE:SHAPE",
+                 "for example " + std::string(parts[0]) + ":f32:1024x1024");
     const DType* type = find_dtype(parts[1]);
     if (!type) return bad(text, "unknown dtype " + quoted(parts[1]), "dtypes: " + dtype_names());
     spec.dtype = type->code;
@@ -282,8 +310,8 @@ Result<Layout> layout_of(const TensorSpec& spec, const Dims& sizes) {
   if (spec.strides) {
     if (spec.strides->size() != sizes.size())
       return bad(spec.text,
-                 "here are " + std::to_string(spec.strides->size()) + " strides for " + std::to_string(sizes.size()) +
-                     " dimensions",
+                 "here are " + std::to_string(spec.strides->size()) + " strides for " +
+                     std::to_string(sizes.size()) + " dimensions",
                  "write one stride for each dimension");
     layout.strides = *spec.strides;
   } else if (spec.transposed) {
@@ -295,7 +323,8 @@ Result<Layout> layout_of(const TensorSpec& spec, const Dims& sizes) {
   } else {
     layout.strides = contiguous_strides(sizes);
   }
-  if (storage_elements(layout) < 0) return bad(spec.text, "it reaches beyond any memory", "take smaller strides");
+  if (storage_elements(layout) < 0)
+    return bad(spec.text, "it reaches beyond any memory", "take smaller strides");
   return layout;
 }
 

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensor does "randn:f32:1024x1024" mean? The grammar of tensors on a command line, and its parser.
+// Which tensor does "randn:f32:1024x1024" mean? The grammar of tensors on a command line, and its
+// parser.
 //
 //   tensor = kind ":" dtype ":" shape option* [device]
 //          | PATH ".npy" option* [device]
 //   kind   = "zeros" | "ones" | "eye" | "rand" | "randn"
-//          | "empty"                                       poison: NaN, or the bytes 0xA5 in integers
-//          | "full=" number ["," number]                   the second is the imaginary part
-//          | "arange" ["=" number ["," number]]            start and step; 0 and 1 when left out
-//          | "randint=" integer "," integer                the second is not reached
+//          | "empty"                                       poison: NaN, or the bytes 0xA5 in
+//          integers | "full=" number ["," number]                   the second is the imaginary
+//          part | "arange" ["=" number ["," number]]            start and step; 0 and 1 when left
+//          out | "randint=" integer "," integer                the second is not reached
 //   dtype  = "f32" | ...                                   host/dtype.h
 //   shape  = "scalar" | size ("x" size)*
 //   size   = integer | integer "^" integer                 2^20
 //   option = ":seed=" integer
 //          | ":strides=" integer ("," integer)*            in elements; 0 repeats a dimension
-//          | ":offset=" integer                            the first element lies so many elements into its memory
-//          | ":t"                                          the last two dimensions are swapped in memory
-//          | ":as=" dtype                                  (a file) its bytes are of this dtype
+//          | ":offset=" integer                            the first element lies so many elements
+//          into its memory | ":t"                                          the last two dimensions
+//          are swapped in memory | ":as=" dtype                                  (a file) its bytes
+//          are of this dtype
 //   device = "@" ("cpu" | "engine" | "cuda" [":" integer])
 //
-// The shape is always the one that the op sees. What lies between the elements of a strided view is poison.
+// The shape is always the one that the op sees. What lies between the elements of a strided view is
+// poison.
 #pragma once
 
 #include <complex>
@@ -63,14 +66,16 @@ struct TensorSpec {
 
 Result<TensorSpec> parse_tensor_spec(std::string_view text);
 
-// Whether it begins as a tensor does (a known kind, or a .npy file), be it right or wrong after that.
+// Whether it begins as a tensor does (a known kind, or a .npy file), be it right or wrong after
+// that.
 bool looks_like_tensor(std::string_view text);
 
 // "cpu", "engine", "cuda", "cuda:1".
 Result<Device> parse_device(std::string_view text);
 std::string device_text(Device device);
 
-// A whole text of decimal digits with a sign, 0x..., or B^E. Nothing otherwise, or when it does not fit.
+// A whole text of decimal digits with a sign, 0x..., or B^E. Nothing otherwise, or when it does not
+// fit.
 std::optional<int64_t> parse_integer(std::string_view text);
 // A whole text that is a number, "inf" or "nan".
 std::optional<double> parse_float(std::string_view text);

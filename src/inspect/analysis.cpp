@@ -45,12 +45,16 @@ Result<Analysis> analyse(Artifact file, const AnalyseOptions& options) {
   size_t first = out.images.images.size();
   for (size_t i = first; i-- > 0;)
     if (out.images.images[i].is(binary::ImageKind::Elf)) first = i;
-  const Image* only = !options.kernels && first < out.images.images.size() ? &out.images.images[first] : nullptr;
-  read.wanted = [&](const Image& image) { return only ? &image == only : matches(image, options.archs); };
+  const Image* only =
+      !options.kernels && first < out.images.images.size() ? &out.images.images[first] : nullptr;
+  read.wanted = [&](const Image& image) {
+    return only ? &image == only : matches(image, options.archs);
+  };
   if (const sys::MappedFile* mapping = out.file.unpacked ? nullptr : out.file.mapping.get()) {
     read.on_done = [mapping](const Image& image) {
       if (!image.container_bytes.empty())
-        mapping->forget(image.container_bytes.subspan(image.entry.offset, image.entry.payload_bytes));
+        mapping->forget(
+            image.container_bytes.subspan(image.entry.offset, image.entry.payload_bytes));
     };
   }
   if (options.kernels || only) out.kernels = read_kernels(out.images, bytes, read);
@@ -66,14 +70,17 @@ std::vector<ImageGroup> groups_of(const std::vector<Image>& images) {
     std::string label = image.label();
     std::string_view compression = name_of(image.entry.compression);
     auto found = std::find_if(out.begin(), out.end(), [&](const ImageGroup& group) {
-      return group.label == label && group.compression == compression && group.debug == image.entry.debug;
+      return group.label == label && group.compression == compression &&
+             group.debug == image.entry.debug;
     });
-    if (found == out.end()) found = out.insert(found, {label, std::string(compression), image.entry.debug, 0, 0, 0});
+    if (found == out.end())
+      found = out.insert(found, {label, std::string(compression), image.entry.debug, 0, 0, 0});
     found->count += 1;
     found->packed_bytes += image.entry.packed_bytes;
     // An image that is not packed may leave the size away.
-    found->unpacked_bytes +=
-        image.entry.compression == binary::Compression::None ? image.entry.packed_bytes : image.entry.unpacked_bytes;
+    found->unpacked_bytes += image.entry.compression == binary::Compression::None
+                                 ? image.entry.packed_bytes
+                                 : image.entry.unpacked_bytes;
   }
   return out;
 }

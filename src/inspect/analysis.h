@@ -8,7 +8,7 @@
 #include "inspect/artifact.h"
 #include "inspect/gpus.h"
 #include "inspect/kernels.h"
-#include "inspect/page/picture.h"
+#include "inspect/picture.h"
 
 namespace kiln::inspect {
 

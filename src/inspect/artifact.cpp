@@ -26,11 +26,13 @@ Error in_file(Error error, const std::string& shown) {
 }
 
 bool is_binary(FileKind kind) {
-  return kind == FileKind::SharedLibrary || kind == FileKind::Executable || kind == FileKind::Object ||
-         kind == FileKind::Cubin || kind == FileKind::Fatbin || kind == FileKind::Ptx;
+  return kind == FileKind::SharedLibrary || kind == FileKind::Executable ||
+         kind == FileKind::Object || kind == FileKind::Cubin || kind == FileKind::Fatbin ||
+         kind == FileKind::Ptx;
 }
 
-// The first bytes of a member, without unpacking it as a whole, tell too little of a deflated one: names do.
+// The first bytes of a member, without unpacking it as a whole, tell too little of a deflated one:
+// names do.
 bool may_be_binary(const std::string& name) {
   std::string file = name.substr(name.rfind('/') + 1);
   for (std::string_view end : {".so", ".cubin", ".fatbin", ".ptx", ".o", ".a"})
@@ -38,19 +40,21 @@ bool may_be_binary(const std::string& name) {
   return file.find(".so.") != file.npos;
 }
 
-// All members are unpacked at once. Libraries shrink to a third, mostly empty ones to a hundredth; who claims more
-// lies, or wants the memory.
+// All members are unpacked at once. Libraries shrink to a third, mostly empty ones to a hundredth;
+// who claims more lies, or wants the memory.
 constexpr uint64_t kMaxWheelRatio = 200, kSmallWheelBytes = 64 << 20;
 
 Status check_sizes(const Artifact& holder, const std::vector<binary::Member>& members) {
   uint64_t claimed = 0;
   for (const binary::Member& member : members)
-    if (may_be_binary(member.name)) claimed += std::min(member.unpacked_bytes, binary::kMaxUnpackedBytes);
+    if (may_be_binary(member.name))
+      claimed += std::min(member.unpacked_bytes, binary::kMaxUnpackedBytes);
   if (claimed <= kSmallWheelBytes || claimed / kMaxWheelRatio <= holder.bytes.size()) return {};
-  return Error{Fault::Work, "",
-               fmt::format("its binaries claim {} bytes out of a file of {}: more than {} times as much", claimed,
-                           holder.bytes.size(), kMaxWheelRatio),
-               ""};
+  return Error{
+      Fault::Work, "",
+      fmt::format("its binaries claim {} bytes out of a file of {}: more than {} times as much",
+                  claimed, holder.bytes.size(), kMaxWheelRatio),
+      ""};
 }
 
 Result<std::vector<Artifact>> open_members(const Artifact& holder, bool zip) {
@@ -76,7 +80,8 @@ Result<std::vector<Artifact>> open_members(const Artifact& holder, bool zip) {
   return out;
 }
 
-void collect_libraries(const sys::Files& files, const path& folder, int depth, std::vector<path>& out) {
+void collect_libraries(const sys::Files& files, const path& folder, int depth,
+                       std::vector<path>& out) {
   if (depth > 12) return;
   for (const std::string& name : files.list(folder)) {
     path file = folder / name;
@@ -115,7 +120,8 @@ std::string_view name_of(FileKind kind) {
 
 FileKind kind_of(Bytes bytes) {
   if (binary::is_elf(bytes)) {
-    auto machine = binary::read_at<uint16_t>(bytes, 18), type = binary::read_at<uint16_t>(bytes, 16);
+    auto machine = binary::read_at<uint16_t>(bytes, 18),
+         type = binary::read_at<uint16_t>(bytes, 16);
     if (machine == binary::kMachineCuda) return FileKind::Cubin;
     if (type == binary::kElfRelocatable) return FileKind::Object;
     return type == binary::kElfExecutable ? FileKind::Executable : FileKind::SharedLibrary;
@@ -132,31 +138,38 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
   artifact.mapping = std::make_shared<const sys::MappedFile>(std::move(mapped));
   artifact.bytes = artifact.mapping->bytes();
   if (artifact.bytes.empty())
-    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "at offset 0: the file is empty", kDamagedFix};
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown),
+                 "at offset 0: the file is empty", kDamagedFix};
   artifact.kind = kind_of(artifact.bytes);
   if (artifact.kind == FileKind::Unknown) {
     uint32_t head = binary::read_at<uint32_t>(artifact.bytes, 0).value_or(0);
-    return Error{Fault::Work, fmt::format("cannot inspect {}", shown),
-                 fmt::format("at offset 0: 0x{:08x} begins no ELF file, fat binary, archive, wheel or PTX", head),
-                 "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
+    return Error{
+        Fault::Work, fmt::format("cannot inspect {}", shown),
+        fmt::format("at offset 0: 0x{:08x} begins no ELF file, fat binary, archive, wheel or PTX",
+                    head),
+        "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
   }
-  if (artifact.kind != FileKind::Archive && artifact.kind != FileKind::Zip) return std::vector<Artifact>{artifact};
+  if (artifact.kind != FileKind::Archive && artifact.kind != FileKind::Zip)
+    return std::vector<Artifact>{artifact};
   auto members = open_members(artifact, artifact.kind == FileKind::Zip);
   if (!members) return in_file(members.error(), shown);
   if (members->empty())
-    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "it holds no binary", "unpack it and look"};
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "it holds no binary",
+                 "unpack it and look"};
   return members;
 }
 
 std::string installed_name(const std::string& member) {
-  size_t first = member.find('/'), second = first == member.npos ? first : member.find('/', first + 1);
-  if (second == member.npos || !std::string_view(member).substr(0, first).ends_with(".data")) return member;
+  size_t first = member.find('/'),
+         second = first == member.npos ? first : member.find('/', first + 1);
+  if (second == member.npos || !std::string_view(member).substr(0, first).ends_with(".data"))
+    return member;
   std::string_view scheme = std::string_view(member).substr(first + 1, second - first - 1);
   return scheme == "platlib" || scheme == "purelib" ? member.substr(second + 1) : member;
 }
 
-Result<path> find_package(const sys::Files& files, sys::Processes& processes, const sys::Environment& env,
-                          const std::string& name) {
+Result<path> find_package(const sys::Files& files, sys::Processes& processes,
+                          const sys::Environment& env, const std::string& name) {
   Error none{Fault::Usage, fmt::format("cannot find {}", name),
              "there is no such file, and python3 of PATH has no such package",
              "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
@@ -189,7 +202,8 @@ Result<std::vector<Artifact>> open_package(const sys::Files& files, const path& 
       if (is_binary(artifact.kind)) out.push_back(std::move(artifact));
   }
   if (out.empty())
-    return Error{Fault::Work, fmt::format("cannot inspect {}", folder.string()), "the package has no shared library",
+    return Error{Fault::Work, fmt::format("cannot inspect {}", folder.string()),
+                 "the package has no shared library",
                  "name a package with compiled code in it, or a file"};
   return out;
 }

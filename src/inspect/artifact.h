@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which binary files stand behind a target: a file itself, the members of an archive or a wheel, the libraries of an
-// installed package?
+// Which binary files stand behind a target: a file itself, the members of an archive or a wheel,
+// the libraries of an installed package?
 #pragma once
 
 #include <memory>
@@ -17,7 +17,17 @@ namespace kiln::inspect {
 // What helps against a file that is empty, cut off or not as its format wants it.
 inline constexpr const char* kDamagedFix = "build or download it again";
 
-enum class FileKind { SharedLibrary, Executable, Object, Cubin, Fatbin, Ptx, Archive, Zip, Unknown };
+enum class FileKind {
+  SharedLibrary,
+  Executable,
+  Object,
+  Cubin,
+  Fatbin,
+  Ptx,
+  Archive,
+  Zip,
+  Unknown
+};
 std::string_view name_of(FileKind kind);
 FileKind kind_of(binary::Bytes bytes);
 
@@ -29,7 +39,7 @@ struct Artifact {
   binary::Bytes bytes;
   std::shared_ptr<const sys::MappedFile> mapping;          // when the bytes are the file's own
   std::shared_ptr<const std::vector<std::byte>> unpacked;  // when they were compressed
-  std::shared_ptr<const std::vector<Artifact>> wheel;      // of a member of a wheel: all its binaries
+  std::shared_ptr<const std::vector<Artifact>> wheel;  // of a member of a wheel: all its binaries
 };
 
 // One file: itself; of a .a its objects; of a wheel its binaries. An error names file and offset.
@@ -38,10 +48,10 @@ Result<std::vector<Artifact>> open_file(const sys::fs::path& path, const std::st
 // Where pip puts a member of a wheel, in its folder of packages: "x-1.data/platlib/x.so" is "x.so".
 std::string installed_name(const std::string& member);
 
-// The folder of an installed Python package (`torch`), asked of the python3 that PATH gives. An error when there is no
-// such package.
-Result<sys::fs::path> find_package(const sys::Files& files, sys::Processes& processes, const sys::Environment& env,
-                                   const std::string& name);
+// The folder of an installed Python package (`torch`), asked of the python3 that PATH gives. An
+// error when there is no such package.
+Result<sys::fs::path> find_package(const sys::Files& files, sys::Processes& processes,
+                                   const sys::Environment& env, const std::string& name);
 // Its shared libraries.
 Result<std::vector<Artifact>> open_package(const sys::Files& files, const sys::fs::path& folder);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs are there, and which of them does a set of images serve: natively, by JIT of PTX, or not at all?
+// Which GPUs are there, and which of them does a set of images serve: natively, by JIT of PTX, or
+// not at all?
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@
 
 namespace kiln::inspect {
 
-// What one multiprocessor has (CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability").
+// What one multiprocessor has (CUDA C++ Programming Guide, table "Technical Specifications per
+// Compute Capability").
 struct GpuLimits {
   uint32_t arch = 0;  // 90
   std::string_view names;
@@ -31,15 +33,17 @@ enum class Service { Native, Jit, None };
 struct Served {
   const GpuLimits* gpu = nullptr;
   Service service = Service::None;
-  std::string by;  // "sm_80", "compute_80"; "sm_90, sm_90a" where fat binaries differ, the most frequent first
-  size_t jit_containers = 0;  // of a native one: fat binaries that have nothing but PTX for this GPU
+  std::string by;  // "sm_80", "compute_80"; "sm_90, sm_90a" where fat binaries differ, the most
+                   // frequent first
+  size_t jit_containers =
+      0;  // of a native one: fat binaries that have nothing but PTX for this GPU
 };
 // For each GPU of the table.
 std::vector<Served> served_gpus(const std::vector<Image>& images);
 Served service_for(const std::vector<Image>& images, uint32_t arch);
 
-// The oldest driver, as its major version: SASS of a CUDA major runs from that major's first driver on, PTX needs one
-// that knows its ISA.
+// The oldest driver, as its major version: SASS of a CUDA major runs from that major's first driver
+// on, PTX needs one that knows its ISA.
 struct DriverFloor {
   int sass = 0, ptx = 0;  // 0: nothing of the kind, or not known
   std::string why_sass, why_ptx;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the fat binaries of a file found? By their magic: a library can hold more of them than wrappers tell.
+// How are the fat binaries of a file found? By their magic: a library can hold more of them than
+// wrappers tell.
 #include "inspect/images.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,9 @@ namespace {
 using binary::Bytes;
 using binary::ImageKind;
 
-uint64_t offset_in(Bytes file, Bytes part) { return static_cast<uint64_t>(part.data() - file.data()); }
+uint64_t offset_in(Bytes file, Bytes part) {
+  return static_cast<uint64_t>(part.data() - file.data());
+}
 
 void add_container(Bytes file, Bytes container, ImageList& list) {
   uint64_t at = offset_in(file, container);
@@ -49,7 +52,8 @@ void scan(Bytes file, Bytes section, ImageList& list) {
       list.containers++;
       list.faults.push_back(
           fmt::format("fat binary at offset {}: {}", offset_in(file, rest),
-                      size ? fmt::format("it claims {} bytes, {} are left", *size, rest.size()) : size.error().why));
+                      size ? fmt::format("it claims {} bytes, {} are left", *size, rest.size())
+                           : size.error().why));
       at += 8;
       continue;
     }
@@ -85,7 +89,8 @@ Image bare(Bytes file, ImageKind kind) {
 }  // namespace
 
 std::string Image::label() const {
-  std::string number = fmt::format("{}{}", entry.arch, entry.variant ? std::string(1, entry.variant) : std::string());
+  std::string number = fmt::format("{}{}", entry.arch,
+                                   entry.variant ? std::string(1, entry.variant) : std::string());
   if (is(ImageKind::Elf)) return "sm_" + number;
   if (is(ImageKind::Ptx)) return "compute_" + number;
   if (is(ImageKind::LtoIr)) return "LTO sm_" + number;
@@ -104,7 +109,8 @@ std::string_view name_of(binary::Compression compression) {
 }
 
 bool looks_like_ptx(Bytes bytes) {
-  std::string_view head(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 1 << 16));
+  std::string_view head(reinterpret_cast<const char*>(bytes.data()),
+                        std::min<size_t>(bytes.size(), 1 << 16));
   for (std::string_view line : text::lines(head)) {
     line = text::trim(line);
     if (line.empty() || line.starts_with("//")) continue;
@@ -136,7 +142,8 @@ Result<ImageList> find_images(Bytes file) {
     return list;
   }
   for (const binary::ElfSection& section : elf.sections)
-    if (section.name == ".nv_fatbin" || section.name == "__nv_relfatbin") scan(file, elf.content(section), list);
+    if (section.name == ".nv_fatbin" || section.name == "__nv_relfatbin")
+      scan(file, elf.content(section), list);
   return list;
 }
 

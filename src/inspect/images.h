@@ -27,8 +27,8 @@ struct ImageList {
   std::vector<std::string> faults;  // containers that could not be read, each with its offset
 };
 
-// A host ELF file (sections .nv_fatbin and __nv_relfatbin), a fat binary, a cubin or PTX. A file without any has an
-// empty list.
+// A host ELF file (sections .nv_fatbin and __nv_relfatbin), a fat binary, a cubin or PTX. A file
+// without any has an empty list.
 Result<ImageList> find_images(binary::Bytes file);
 
 // Unpacked. A bare file is its own image.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are thousands of cubins read within seconds and in little memory? By a few threads, one image each at a time.
+// How are thousands of cubins read within seconds and in little memory? By a few threads, one image
+// each at a time.
 #include "inspect/kernels.h"
 
 #include <fmt/format.h>
@@ -27,10 +28,12 @@ struct Part {
   bool read = false;
 };
 
-std::string_view text_of(binary::Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text_of(binary::Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
-// Of the PTX that the cubin keeps (-lineinfo), or that stands beside it for the same architecture. PTX for another one
-// says nothing: authors choose bounds by __CUDA_ARCH__.
+// Of the PTX that the cubin keeps (-lineinfo), or that stands beside it for the same architecture.
+// PTX for another one says nothing: authors choose bounds by __CUDA_ARCH__.
 void add_min_blocks(Part& part, const binary::Elf& cubin, const Image* ptx, binary::Bytes file) {
   std::map<std::string, uint32_t, std::less<>> known;
   if (const binary::ElfSection* kept = cubin.find(".nv_debug_ptx_txt")) {
@@ -44,7 +47,8 @@ void add_min_blocks(Part& part, const binary::Elf& cubin, const Image* ptx, bina
   }
   if (known.empty()) return;
   for (KernelRow& row : part.rows)
-    if (auto found = known.find(row.name); found != known.end()) row.resources.attributes.min_blocks = found->second;
+    if (auto found = known.find(row.name); found != known.end())
+      row.resources.attributes.min_blocks = found->second;
 }
 
 // The PTX of each container by architecture, so that a cubin finds its own.
@@ -53,7 +57,8 @@ using PtxPlaces = std::map<std::tuple<size_t, uint32_t, char>, const Image*>;
 PtxPlaces ptx_places(const ImageList& images) {
   PtxPlaces out;
   for (const Image& image : images.images)
-    if (image.is(ImageKind::Ptx)) out[{image.container, image.entry.arch, image.entry.variant}] = &image;
+    if (image.is(ImageKind::Ptx))
+      out[{image.container, image.entry.arch, image.entry.variant}] = &image;
   return out;
 }
 
@@ -66,8 +71,8 @@ Part read_part(const Image& image, size_t index, const Image* ptx, binary::Bytes
   }
   auto cubin = binary::read_cubin(*bytes);
   if (!cubin) {
-    part.fault = fmt::format("{} at offset {}: {}", image.label(), image.container_offset + image.entry.offset,
-                             cubin.error().why);
+    part.fault = fmt::format("{} at offset {}: {}", image.label(),
+                             image.container_offset + image.entry.offset, cubin.error().why);
     return part;
   }
   part.read = true;
@@ -141,7 +146,8 @@ KernelList read_kernels(const ImageList& images, binary::Bytes file, const ReadO
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 1; i < options.threads && static_cast<size_t>(i) < work.size(); ++i) threads.emplace_back(run);
+  for (int i = 1; i < options.threads && static_cast<size_t>(i) < work.size(); ++i)
+    threads.emplace_back(run);
   run();
   for (std::thread& thread : threads) thread.join();
   KernelList out;

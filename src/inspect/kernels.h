@@ -23,7 +23,9 @@ struct KernelRow {
   binary::Kernel resources;  // its `name` is empty
   uint64_t local_index = 0;  // among its image's kernels
 
-  uint64_t user_shared_bytes() const { return resources.shared_bytes - resources.shared_reserved_bytes; }
+  uint64_t user_shared_bytes() const {
+    return resources.shared_bytes - resources.shared_reserved_bytes;
+  }
   uint32_t instructions() const;
   // "sm_90a"
   std::string arch_text() const;
@@ -49,7 +51,8 @@ struct ReadOptions {
   int threads = 1;
   // Only images for which it is true; empty: all.
   std::function<bool(const Image&)> wanted;
-  // Called after an image was read, from any thread, one at a time: its packed bytes are not needed any more.
+  // Called after an image was read, from any thread, one at a time: its packed bytes are not needed
+  // any more.
   std::function<void(const Image&)> on_done;
 };
 KernelList read_kernels(const ImageList& images, binary::Bytes file, const ReadOptions& options);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is .minnctapersm found without parsing the module? Backwards: from the directive to the .entry before it.
+// How is .minnctapersm found without parsing the module? Backwards: from the directive to the
+// .entry before it.
 #include "inspect/launch_bounds.h"
 
 #include <algorithm>

@@ -36,24 +36,32 @@ class Search {
     if (cache) cache_ = parse_loader_cache(cache->bytes());
   }
 
-  Found find(std::string_view name, const std::vector<Node>& nodes, const std::vector<LoadedLibrary>& tree, int asker) {
+  Found find(std::string_view name, const std::vector<Node>& nodes,
+             const std::vector<LoadedLibrary>& tree, int asker) {
     if (name.find('/') != name.npos) return {fits(path(name)) ? path(name) : path(), "its path"};
     if (nodes[static_cast<size_t>(asker)].dynamic.runpath.empty())
       for (int at = asker; at >= 0; at = tree[static_cast<size_t>(at)].parent) {
         const Node& node = nodes[static_cast<size_t>(at)];
         if (!node.dynamic.runpath.empty()) continue;
-        if (Found found = in_list(name, node.dynamic.rpath, node.folder, "RPATH"); !found.file.empty()) return found;
+        if (Found found = in_list(name, node.dynamic.rpath, node.folder, "RPATH");
+            !found.file.empty())
+          return found;
       }
     if (auto list = world_.env.get("LD_LIBRARY_PATH"))
-      if (Found found = in_list(name, *list, {}, "LD_LIBRARY_PATH"); !found.file.empty()) return found;
+      if (Found found = in_list(name, *list, {}, "LD_LIBRARY_PATH"); !found.file.empty())
+        return found;
     const Node& node = nodes[static_cast<size_t>(asker)];
-    if (Found found = in_list(name, node.dynamic.runpath, node.folder, "RUNPATH"); !found.file.empty()) return found;
+    if (Found found = in_list(name, node.dynamic.runpath, node.folder, "RUNPATH");
+        !found.file.empty())
+      return found;
     if (auto found = cache_.find(std::string(name)); found != cache_.end())
       for (const std::string& file : found->second)
         if (fits(file)) return {file, "ld.so.cache"};
-    std::string triple = (machine_ == binary::kMachineAarch64 ? "aarch64" : "x86_64") + std::string("-linux-gnu");
-    for (const std::string& folder : {"/lib/" + triple, "/usr/lib/" + triple, std::string("/lib64"),
-                                      std::string("/usr/lib64"), std::string("/lib"), std::string("/usr/lib")})
+    std::string triple =
+        (machine_ == binary::kMachineAarch64 ? "aarch64" : "x86_64") + std::string("-linux-gnu");
+    for (const std::string& folder :
+         {"/lib/" + triple, "/usr/lib/" + triple, std::string("/lib64"), std::string("/usr/lib64"),
+          std::string("/lib"), std::string("/usr/lib")})
       if (fits(path(folder) / name)) return {path(folder) / name, folder};
     return {};
   }
@@ -75,14 +83,15 @@ class Search {
     return binary::read_at<uint16_t>(mapped->bytes(), 18) == machine_;
   }
 
-  Found in_list(std::string_view name, std::string_view list, const path& origin, const char* what) {
+  Found in_list(std::string_view name, std::string_view list, const path& origin,
+                const char* what) {
     if (list.empty()) return {};
     for (std::string_view word : text::split_any(list, what[0] == 'L' ? ":;" : ":")) {
-      std::string folder =
-          text::replace_all(text::replace_all(word, "${ORIGIN}", "$ORIGIN"), "$ORIGIN", origin.string());
-      folder =
-          text::replace_all(text::replace_all(folder, "${LIB}", "$LIB"), "$LIB",
-                            machine_ == binary::kMachineAarch64 ? "lib/aarch64-linux-gnu" : "lib/x86_64-linux-gnu");
+      std::string folder = text::replace_all(text::replace_all(word, "${ORIGIN}", "$ORIGIN"),
+                                             "$ORIGIN", origin.string());
+      folder = text::replace_all(
+          text::replace_all(folder, "${LIB}", "$LIB"), "$LIB",
+          machine_ == binary::kMachineAarch64 ? "lib/aarch64-linux-gnu" : "lib/x86_64-linux-gnu");
       path file = path(folder) / name;
       if (fits(file)) return {file, fmt::format("{} {}", what, word)};
     }
@@ -136,7 +145,8 @@ std::map<std::string, std::vector<std::string>> parse_loader_cache(Bytes cache) 
   if (!count) return out;
   for (uint64_t i = 0; i < *count; ++i) {
     uint64_t entry = kHeader + i * kEntry;
-    auto key = binary::read_at<uint32_t>(table, entry + 4), value = binary::read_at<uint32_t>(table, entry + 8);
+    auto key = binary::read_at<uint32_t>(table, entry + 4),
+         value = binary::read_at<uint32_t>(table, entry + 8);
     if (!key || !value) break;
     std::string_view name = binary::text_at(table, *key), file = binary::text_at(table, *value);
     if (!name.empty()) out[std::string(name)].emplace_back(file);
@@ -144,7 +154,8 @@ std::map<std::string, std::vector<std::string>> parse_loader_cache(Bytes cache) 
   return out;
 }
 
-Result<std::vector<LoadedLibrary>> load_tree(const path& library, Bytes bytes, const LoadWorld& world) {
+Result<std::vector<LoadedLibrary>> load_tree(const path& library, Bytes bytes,
+                                             const LoadWorld& world) {
   std::vector<LoadedLibrary> tree(1);
   std::vector<Node> nodes(1);
   TRY(nodes[0].elf, binary::read_elf(bytes));

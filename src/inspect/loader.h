@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files would the dynamic loader map for a library, and why each? ld.so(8): RPATH, LD_LIBRARY_PATH, RUNPATH, the
-// cache of ldconfig, the system's folders.
+// Which files would the dynamic loader map for a library, and why each? ld.so(8): RPATH,
+// LD_LIBRARY_PATH, RUNPATH, the cache of ldconfig, the system's folders.
 #pragma once
 
 #include <map>
@@ -16,14 +16,14 @@
 namespace kiln::inspect {
 
 struct LoadedLibrary {
-  std::string name;                    // as NEEDED says
-  sys::fs::path path;                  // empty: not found
-  std::string how;                     // "RUNPATH $ORIGIN/../lib", "ld.so.cache", ...
-  bool by_loader = true;               // false: only the folders that were given beside find it
-  int parent = -1;                     // who asked for it first
-  std::vector<int> children;           // whom it asks for, by index
-  std::string member;                  // of the wheel that is looked at, which brings it; empty: it is on the disk
-  binary::Bytes bytes;                 // empty: not found, or not readable
+  std::string name;           // as NEEDED says
+  sys::fs::path path;         // empty: not found
+  std::string how;            // "RUNPATH $ORIGIN/../lib", "ld.so.cache", ...
+  bool by_loader = true;      // false: only the folders that were given beside find it
+  int parent = -1;            // who asked for it first
+  std::vector<int> children;  // whom it asks for, by index
+  std::string member;   // of the wheel that is looked at, which brings it; empty: it is on the disk
+  binary::Bytes bytes;  // empty: not found, or not readable
   std::shared_ptr<const void> keeper;  // of the bytes
 };
 
@@ -43,7 +43,8 @@ struct LoadWorld {
 };
 
 // The library itself is 0; the others in the order in which the loader maps them.
-Result<std::vector<LoadedLibrary>> load_tree(const sys::fs::path& library, binary::Bytes bytes, const LoadWorld& world);
+Result<std::vector<LoadedLibrary>> load_tree(const sys::fs::path& library, binary::Bytes bytes,
+                                             const LoadWorld& world);
 
 // "libm.so.6" to paths, best first, of /etc/ld.so.cache; of a damaged cache what can be read.
 std::map<std::string, std::vector<std::string>> parse_loader_cache(binary::Bytes cache);

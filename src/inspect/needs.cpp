@@ -51,9 +51,13 @@ bool is_torch_name(std::string_view demangled) {
   return false;
 }
 
-bool is_torch_library(std::string_view name) { return name.starts_with("libc10") || name.starts_with("libtorch"); }
+bool is_torch_library(std::string_view name) {
+  return name.starts_with("libc10") || name.starts_with("libtorch");
+}
 
-bool is_python_name(std::string_view name) { return name.starts_with("Py") || name.starts_with("_Py"); }
+bool is_python_name(std::string_view name) {
+  return name.starts_with("Py") || name.starts_with("_Py");
+}
 
 // The last identifier with its length, as in the mangled name: "14torchCheckFail".
 std::string mangled_piece(std::string_view demangled) {
@@ -84,24 +88,28 @@ Exports torch_exports(const std::vector<LoadedLibrary>& libraries) {
   return out;
 }
 
-std::string explain(const SymbolRow& symbol, const Exports& exports, const std::string& torch_version) {
+std::string explain(const SymbolRow& symbol, const Exports& exports,
+                    const std::string& torch_version) {
   if (!is_torch_name(symbol.demangled)) return "";
   if (exports.empty()) return "a symbol of torch, and no torch is installed to compare with";
   std::string piece = mangled_piece(symbol.demangled);
-  std::string wanted = without_string_abi(symbol.demangled), head = wanted.substr(0, wanted.find('('));
+  std::string wanted = without_string_abi(symbol.demangled),
+              head = wanted.substr(0, wanted.find('('));
   std::string other;
   for (const std::string& name : exports) {
     if (piece.empty() || name.find(piece) == name.npos) continue;
     std::string demangled = binary::demangle(name), plain = without_string_abi(demangled);
     if (plain == wanted) {
       bool old_abi = symbol.name.find("__cxx11") == symbol.name.npos;
-      return fmt::format("built with the {} std::string (_GLIBCXX_USE_CXX11_ABI={}); torch {} has the {} one",
-                         old_abi ? "old" : "new", old_abi ? 0 : 1, torch_version, old_abi ? "new" : "old");
+      return fmt::format(
+          "built with the {} std::string (_GLIBCXX_USE_CXX11_ABI={}); torch {} has the {} one",
+          old_abi ? "old" : "new", old_abi ? 0 : 1, torch_version, old_abi ? "new" : "old");
     }
     if (plain.substr(0, plain.find('(')) == head) other = demangled;
   }
   std::string range = torch_range({symbol.name});
-  std::string built = range.empty() ? "built for another torch" : fmt::format("built for torch {}", range);
+  std::string built =
+      range.empty() ? "built for another torch" : fmt::format("built for torch {}", range);
   if (!other.empty()) return fmt::format("{}; torch {} has {}", built, torch_version, other);
   return fmt::format("{}; torch {} has no {}", built, torch_version, head);
 }
@@ -123,19 +131,21 @@ void find_providers(SymbolView& view, const std::vector<LoadedLibrary>& librarie
       auto found = open.find(symbol.name);
       if (found == open.end()) continue;
       for (NeededSymbol* needed : found->second)
-        if (needed->provider.empty() &&
-            (needed->symbol.version.empty() || symbol.version.empty() || needed->symbol.version == symbol.version))
+        if (needed->provider.empty() && (needed->symbol.version.empty() || symbol.version.empty() ||
+                                         needed->symbol.version == symbol.version))
           needed->provider = library.name;
     }
   }
 }
 
 // Where pip installs what has a platform; nothing without a python3.
-std::optional<path> packages_folder(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
+std::optional<path> packages_folder(const sys::Files& files, sys::Processes& processes,
+                                    const sys::Environment& env) {
   path python = sys::find_program(files, "python3", env.get("PATH").value_or("/usr/bin:/bin"));
   if (python.empty()) return std::nullopt;
   sys::ProcessSpec spec;
-  spec.arguments = {python.string(), "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"};
+  spec.arguments = {python.string(), "-c",
+                    "import sysconfig; print(sysconfig.get_path('platlib'))"};
   auto answer = processes.run(spec);
   if (!answer || answer->exit_code != 0) return std::nullopt;
   return path(std::string(text::trim(answer->out))).lexically_normal();
@@ -148,21 +158,24 @@ void advise(SymbolView& view) {
     if (!library.path.empty() && !library.by_loader) late.push_back(library.name);
   for (const LoadedLibrary& library : view.libraries) {
     if (library.parent != 0 || library.by_loader || !is_torch_library(library.name)) continue;
-    view.advice.push_back(fmt::format(
-        "{}: the loader does not find it (no RPATH or RUNPATH leads to torch/lib): \"{}: cannot open shared object "
-        "file\". `import torch` before this library loads it; or link nothing of torch: kiln build makes such a "
-        "library",
-        library.name, library.name));
+    view.advice.push_back(
+        fmt::format("{}: the loader does not find it (no RPATH or RUNPATH leads to torch/lib): "
+                    "\"{}: cannot open shared object "
+                    "file\". `import torch` before this library loads it; or link nothing of "
+                    "torch: kiln build makes such a "
+                    "library",
+                    library.name, library.name));
     break;
   }
-  bool torch_needed = std::any_of(view.needed.begin(), view.needed.end(),
-                                  [](const NeededSymbol& needed) { return is_torch_name(needed.symbol.demangled); });
+  bool torch_needed = std::any_of(
+      view.needed.begin(), view.needed.end(),
+      [](const NeededSymbol& needed) { return is_torch_name(needed.symbol.demangled); });
   if (!torch_needed) return;
   std::string range = torch_range(names);
   if (!range.empty())
-    view.advice.push_back(
-        fmt::format("its torch symbols are those of torch {}{}", range,
-                    view.torch.version.empty() ? "" : fmt::format("; installed is {}", view.torch.version)));
+    view.advice.push_back(fmt::format(
+        "its torch symbols are those of torch {}{}", range,
+        view.torch.version.empty() ? "" : fmt::format("; installed is {}", view.torch.version)));
 }
 
 }  // namespace
@@ -170,9 +183,11 @@ void advise(SymbolView& view) {
 std::string without_string_abi(std::string demangled) {
   for (std::string_view from :
        {"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
-        "std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::__cxx11::basic_string"})
+        "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
+        "std::__cxx11::basic_string"})
     demangled = text::replace_all(demangled, from, "std::string");
-  return text::replace_all(text::replace_all(demangled, "[abi:cxx11]", ""), "std::__cxx11::", "std::");
+  return text::replace_all(text::replace_all(demangled, "[abi:cxx11]", ""),
+                           "std::__cxx11::", "std::");
 }
 
 std::string torch_range(const std::vector<std::string>& names) {
@@ -190,7 +205,8 @@ std::string torch_range(const std::vector<std::string>& names) {
   return first == last ? std::string(first) : fmt::format("{} to {}", first, last);
 }
 
-InstalledTorch find_torch(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
+InstalledTorch find_torch(const sys::Files& files, sys::Processes& processes,
+                          const sys::Environment& env) {
   InstalledTorch torch;
   auto folder = find_package(files, processes, env, "torch");
   if (!folder) return torch;
@@ -205,8 +221,9 @@ InstalledTorch find_torch(const sys::Files& files, sys::Processes& processes, co
   return torch;
 }
 
-Result<SymbolView> read_symbol_view(const Artifact& file, const sys::Files& files, sys::Processes& processes,
-                                    const sys::Environment& env, const SymbolOptions& options) {
+Result<SymbolView> read_symbol_view(const Artifact& file, const sys::Files& files,
+                                    sys::Processes& processes, const sys::Environment& env,
+                                    const SymbolOptions& options) {
   SymbolView view;
   TRY(binary::Elf elf, binary::read_elf(file.bytes));
   TRY(binary::Dynamic dynamic, binary::read_dynamic(elf));

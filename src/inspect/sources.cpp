@@ -22,9 +22,9 @@ constexpr uint64_t kMaxSourceBytes = 400'000;
 constexpr size_t kNamedInNote = 5;
 constexpr std::string_view kCanonicalFolder = "/proc/self/cwd/";
 constexpr const char* kMissing = "it is not on the machine that made this page";
-constexpr std::array<std::string_view, 19> kEndings = {".cu",  ".cuh", ".h",   ".hh",  ".hpp", ".hxx", ".h++",
-                                                       ".c",   ".cc",  ".cpp", ".cxx", ".c++", ".inl", ".inc",
-                                                       ".ipp", ".tpp", ".def", ".ptx", ".cl"};
+constexpr std::array<std::string_view, 19> kEndings = {
+    ".cu",  ".cuh", ".h",   ".hh",  ".hpp", ".hxx", ".h++", ".c",   ".cc", ".cpp",
+    ".cxx", ".c++", ".inl", ".inc", ".ipp", ".tpp", ".def", ".ptx", ".cl"};
 
 bool is_below(const path& file, const path& folder) {
   const auto [rest, unused] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
@@ -32,11 +32,13 @@ bool is_below(const path& file, const path& folder) {
 }
 
 bool is_below_any(const path& file, const std::vector<path>& folders) {
-  return std::any_of(folders.begin(), folders.end(), [&](const path& folder) { return is_below(file, folder); });
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const path& folder) { return is_below(file, folder); });
 }
 
 bool has_ending_of_source(const path& file) {
-  return std::find(kEndings.begin(), kEndings.end(), text::lower(file.extension().string())) != kEndings.end();
+  return std::find(kEndings.begin(), kEndings.end(), text::lower(file.extension().string())) !=
+         kEndings.end();
 }
 
 // Files that are none: to read one can block, or has no end.
@@ -47,9 +49,11 @@ bool is_of_the_system(const path& file) {
 }  // namespace
 
 Sources::Sources(const sys::Files& files, SourceScope scope) : files_(files) {
-  for (auto [from, to] : {std::pair{&scope.projects, &scope_.projects}, {&scope.named, &scope_.named}})
+  for (auto [from, to] :
+       {std::pair{&scope.projects, &scope_.projects}, {&scope.named, &scope_.named}})
     for (const path& folder : *from)
-      if (auto real = files.real_path(folder); real && std::find(to->begin(), to->end(), *real) == to->end())
+      if (auto real = files.real_path(folder);
+          real && std::find(to->begin(), to->end(), *real) == to->end())
         to->push_back(*real);
 }
 
@@ -61,7 +65,8 @@ Sources::Text Sources::read_candidate(const path& file) const {
   if (is_of_the_system(*real) || (!named && !is_below_any(*real, scope_.projects)))
     return {{}, false, "it lies outside of the project"};
   if (!named && !has_ending_of_source(*real)) return {{}, false, "it has not the name of a source"};
-  auto content = sys::read_limited(files_, *real, {.max_bytes = kMaxSourceBytes, .own_only = false});
+  auto content =
+      sys::read_limited(files_, *real, {.max_bytes = kMaxSourceBytes, .own_only = false});
   if (!content) return {{}, false, content.error().why};
   Text text{{}, true, ""};
   for (std::string_view line : text::lines(*content)) text.lines.emplace_back(line);
@@ -92,11 +97,13 @@ const Sources::Text& Sources::of(const std::string& name) {
 
 std::string Sources::note() const {
   if (left_out_.empty()) return "";
-  std::string out =
-      left_out_.size() == 1 ? "1 source is left out: " : fmt::format("{} sources are left out: ", left_out_.size());
+  std::string out = left_out_.size() == 1
+                        ? "1 source is left out: "
+                        : fmt::format("{} sources are left out: ", left_out_.size());
   for (size_t i = 0; i < std::min(left_out_.size(), kNamedInNote); ++i)
     out += fmt::format("{}{} ({})", i ? ", " : "", left_out_[i], known_.at(left_out_[i]).why);
-  if (left_out_.size() > kNamedInNote) out += fmt::format(", {} more", left_out_.size() - kNamedInNote);
+  if (left_out_.size() > kNamedInNote)
+    out += fmt::format(", {} more", left_out_.size() - kNamedInNote);
   return out + "; --sources DIR includes what lies below DIR";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which source files may be shown beside the code? A binary names them, and it may be anybody's: it could name a key or
-// a password, and a page is made to be sent to others.
+// Which source files may be shown beside the code? A binary names them, and it may be anybody's: it
+// could name a key or a password, and a page is made to be sent to others.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ struct SourceScope {
   std::vector<sys::fs::path> named;     // of these, everything: the user named them
 };
 
-// Files are read once, when they are first asked for: regular ones of a bounded size, which lie in the scope when every
-// link is resolved. Nothing under /dev, /proc or /sys is looked at.
+// Files are read once, when they are first asked for: regular ones of a bounded size, which lie in
+// the scope when every link is resolved. Nothing under /dev, /proc or /sys is looked at.
 class Sources {
  public:
   Sources(const sys::Files& files, SourceScope scope);
@@ -27,10 +27,11 @@ class Sources {
     bool shown = false;
     std::string why;  // not shown: "it lies outside of the project"
   };
-  // `name` as a line table has it: absolute, relative to a folder of the scope, or below the /proc/self/cwd that kiln
-  // compiles with.
+  // `name` as a line table has it: absolute, relative to a folder of the scope, or below the
+  // /proc/self/cwd that kiln compiles with.
   const Text& of(const std::string& name);
-  // For a person: what was left out though it may be there, and how to include it; empty when nothing was.
+  // For a person: what was left out though it may be there, and how to include it; empty when
+  // nothing was.
   std::string note() const;
 
  private:

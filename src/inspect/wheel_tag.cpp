@@ -24,11 +24,12 @@ constexpr Policy kPolicies[] = {
 
 // PEP 600 promises these on every system with the tag.
 constexpr std::string_view kPromised[] = {
-    "libatomic.so.1",  "libgcc_s.so.1", "libstdc++.so.6",      "libm.so.6",           "libanl.so.1",
-    "libdl.so.2",      "librt.so.1",    "libc.so.6",           "libnsl.so.1",         "libutil.so.1",
-    "libpthread.so.0", "libX11.so.6",   "libXext.so.6",        "libXrender.so.1",     "libICE.so.6",
-    "libSM.so.6",      "libGL.so.1",    "libgobject-2.0.so.0", "libgthread-2.0.so.0", "libglib-2.0.so.0",
-    "libresolv.so.2",  "libexpat.so.1", "libz.so.1",           "libmvec.so.1"};
+    "libatomic.so.1", "libgcc_s.so.1",       "libstdc++.so.6",      "libm.so.6",
+    "libanl.so.1",    "libdl.so.2",          "librt.so.1",          "libc.so.6",
+    "libnsl.so.1",    "libutil.so.1",        "libpthread.so.0",     "libX11.so.6",
+    "libXext.so.6",   "libXrender.so.1",     "libICE.so.6",         "libSM.so.6",
+    "libGL.so.1",     "libgobject-2.0.so.0", "libgthread-2.0.so.0", "libglib-2.0.so.0",
+    "libresolv.so.2", "libexpat.so.1",       "libz.so.1",           "libmvec.so.1"};
 
 struct Need {
   std::string_view family, number, whole;  // GLIBC, 2.34, GLIBC_2.34
@@ -50,14 +51,16 @@ bool allows(const Policy& policy, const Need& need) {
   if (most.empty()) return true;
   // Names without a number; each came with the glibc or GCC of some tag.
   if (need.number == "TM_1") return compare_versions(policy.glibc, "2.17") >= 0;
-  if (need.number == "FLOAT128") return policy.machine == "x86_64" && compare_versions(policy.glibc, "2.24") >= 0;
+  if (need.number == "FLOAT128")
+    return policy.machine == "x86_64" && compare_versions(policy.glibc, "2.24") >= 0;
   if (need.number == "ABI_DT_RELR") return compare_versions(policy.glibc, "2.36") >= 0;
   if (need.number.empty() || need.number[0] < '0' || need.number[0] > '9') return false;
   return compare_versions(need.number, most) <= 0;
 }
 
 void raise(std::string& floor, const Need& need, std::string_view family) {
-  if (need.family != family || need.number.empty() || need.number[0] < '0' || need.number[0] > '9') return;
+  if (need.family != family || need.number.empty() || need.number[0] < '0' || need.number[0] > '9')
+    return;
   if (floor.empty() || compare_versions(floor, need.number) < 0) floor = std::string(need.number);
 }
 
@@ -82,7 +85,8 @@ SystemFloor system_floor(const std::vector<binary::NeededVersion>& versions,
     if (version.library.starts_with("ld-linux")) continue;
     size_t at = version.version.find('_');
     if (at == version.version.npos) continue;
-    needs.push_back({version.version.substr(0, at), version.version.substr(at + 1), version.version});
+    needs.push_back(
+        {version.version.substr(0, at), version.version.substr(at + 1), version.version});
     raise(floor.glibc, needs.back(), "GLIBC");
     raise(floor.glibcxx, needs.back(), "GLIBCXX");
     raise(floor.cxxabi, needs.back(), "CXXABI");
@@ -90,7 +94,8 @@ SystemFloor system_floor(const std::vector<binary::NeededVersion>& versions,
   const Policy* previous = nullptr;
   for (const Policy& policy : kPolicies) {
     if (policy.machine != machine) continue;
-    if (std::all_of(needs.begin(), needs.end(), [&](const Need& need) { return allows(policy, need); })) {
+    if (std::all_of(needs.begin(), needs.end(),
+                    [&](const Need& need) { return allows(policy, need); })) {
       floor.tag = fmt::format("{}_{}", policy.tag, machine);
       break;
     }

@@ -29,14 +29,16 @@ char* answer(Body body) {
     const Result<std::string> result = body();
     return owned(result ? *result : dump(to_json(result.error())));
   } catch (const std::exception& e) {
-    return owned(dump(to_json(Error{Fault::Bug, "the timing core met a state it does not know", e.what(), ""})));
+    return owned(dump(
+        to_json(Error{Fault::Bug, "the timing core met a state it does not know", e.what(), ""})));
   }
 }
 
 Status told(int code, const KilnContender& from) {
   if (code == 0) return {};
   const char* text = from.error ? from.error(from.user) : nullptr;
-  return host::parse_error(text && *text ? text : "it gave no reason", std::string(from.name) + " failed");
+  return host::parse_error(text && *text ? text : "it gave no reason",
+                           std::string(from.name) + " failed");
 }
 
 Contender contender_of(const KilnContender& from) {
@@ -99,7 +101,8 @@ char* kiln_measure_tensor(const char* spec, uint64_t seed, uint64_t argument, vo
     TRY(const host::TensorSpec parsed, host::parse_tensor_spec(spec));
     TRY(const host::Array array, host::make_array(parsed, host::seed_for_argument(seed, argument)));
     *storage = std::malloc(array.storage.size() + 1);
-    if (!*storage) return Error{Fault::Environment, "cannot make a tensor", "the host has no more memory", ""};
+    if (!*storage)
+      return Error{Fault::Environment, "cannot make a tensor", "the host has no more memory", ""};
     std::memcpy(*storage, array.storage.data(), array.storage.size());
     return dump({{"dtype", array.dtype},
                  {"sizes", array.layout.sizes},
@@ -117,13 +120,14 @@ void kiln_measure_summary(const double* samples, size_t count, double out[9]) {
   std::copy(std::begin(all), std::end(all), out);
 }
 
-void kiln_measure_ratio(const double* a, const double* b, size_t count, uint64_t seed, int resamples, double out[3]) {
+void kiln_measure_ratio(const double* a, const double* b, size_t count, uint64_t seed,
+                        int resamples, double out[3]) {
   const Ratio ratio = paired_ratio({a, count}, {b, count}, seed, resamples);
   out[0] = ratio.value, out[1] = ratio.interval.low, out[2] = ratio.interval.high;
 }
 
-void kiln_measure_unpaired_ratio(const double* a, size_t a_count, const double* b, size_t b_count, uint64_t seed,
-                                 int resamples, double out[3]) {
+void kiln_measure_unpaired_ratio(const double* a, size_t a_count, const double* b, size_t b_count,
+                                 uint64_t seed, int resamples, double out[3]) {
   const Ratio ratio = unpaired_ratio({a, a_count}, {b, b_count}, seed, resamples);
   out[0] = ratio.value, out[1] = ratio.interval.low, out[2] = ratio.interval.high;
 }

@@ -27,7 +27,8 @@ const Json* kind_of(const Json& result, std::string_view kind) {
 
 double stage_ns(const Json& kind, std::string_view name) {
   for (const Json& stage : kind["stages"])
-    if (stage["name"] == name && stage["median_ns"].is_number()) return stage["median_ns"].get<double>();
+    if (stage["name"] == name && stage["median_ns"].is_number())
+      return stage["median_ns"].get<double>();
   return 0;
 }
 
@@ -59,7 +60,8 @@ Json summarise_kind(const std::string& kind, const std::vector<const ColdRun*>& 
 
 Json to_json(const ColdRun& run) {
   Json stages = Json::array();
-  for (const Stage& stage : run.stages) stages.push_back({{"name", stage.name}, {"ns", stage.ns}, {"why", stage.why}});
+  for (const Stage& stage : run.stages)
+    stages.push_back({{"name", stage.name}, {"ns", stage.ns}, {"why", stage.why}});
   return {{"kind", run.kind}, {"stages", stages}};
 }
 
@@ -67,8 +69,8 @@ Result<ColdRun> cold_run(const Json& json) {
   try {
     ColdRun run{json.at("kind").get<std::string>(), {}};
     for (const Json& stage : json.at("stages"))
-      run.stages.push_back(
-          {stage.at("name").get<std::string>(), stage.at("ns").get<double>(), stage.value("why", std::string())});
+      run.stages.push_back({stage.at("name").get<std::string>(), stage.at("ns").get<double>(),
+                            stage.value("why", std::string())});
     return run;
   } catch (const Json::exception& e) {
     return Error{Fault::Bug, "cannot read the stages of a cold start", e.what(), ""};
@@ -101,59 +103,68 @@ std::vector<std::string> cold_advice(const Json& result) {
     if (ns > 0) pieces.push_back({ns, std::move(text)});
   };
   const Json *native = kind_of(result, "native"), *eager = kind_of(result, "native, eager modules"),
-             *jit = kind_of(result, "native, PTX compiled"), *foreign = kind_of(result, "native, no SASS for this GPU"),
+             *jit = kind_of(result, "native, PTX compiled"),
+             *foreign = kind_of(result, "native, no SASS for this GPU"),
              *python = kind_of(result, "python");
   if (python) {
     const double import = stage_ns(*python, "import torch");
-    add(import,
-        fmt::format("import torch takes {}: keep the process alive (a server, a pool of workers); nothing in the op "
-                    "changes it",
-                    time_text(import)));
+    add(import, fmt::format("import torch takes {}: keep the process alive (a server, a pool of "
+                            "workers); nothing in the op "
+                            "changes it",
+                            time_text(import)));
   }
   if (native) {
     const double context = stage_ns(*native, "cuInit") + stage_ns(*native, "context");
-    add(context,
-        fmt::format("the driver and the CUDA context take {}: create it early, beside other work (torch.cuda.init()); "
-                    "nvidia-persistenced keeps the driver loaded",
-                    time_text(context)));
+    add(context, fmt::format("the driver and the CUDA context take {}: create it early, beside "
+                             "other work (torch.cuda.init()); "
+                             "nvidia-persistenced keeps the driver loaded",
+                             time_text(context)));
     const double handles = stage_ns(*native, "cuBLAS handle") + stage_ns(*native, "cuDNN handle");
     add(handles,
-        fmt::format("cuBLAS and cuDNN take {} to load and start: only programs that use them pay", time_text(handles)));
+        fmt::format("cuBLAS and cuDNN take {} to load and start: only programs that use them pay",
+                    time_text(handles)));
     const double first = stage_ns(*native, "first call"), steady = stage_ns(*native, "steady call");
     if (first > 10 * steady && steady > 0)
       add(first - steady,
-          fmt::format("the first call takes {} and later ones {}: call it once before you measure or serve",
-                      time_text(first), time_text(steady)));
+          fmt::format(
+              "the first call takes {} and later ones {}: call it once before you measure or serve",
+              time_text(first), time_text(steady)));
     for (const Json* compiled : {foreign, jit})
       if (compiled) {
         const double with = stage_ns(*compiled, "first call");
         if (with > 1.5 * first)
-          add(with - first, fmt::format("{}: the first call takes {} instead of {}, because the driver compiles PTX: "
-                                        "build with --arch for the "
-                                        "GPU it runs on; the driver keeps the result in CUDA_CACHE_PATH",
-                                        compiled == foreign ? "without SASS for this GPU" : "with CUDA_FORCE_PTX_JIT",
-                                        time_text(with), time_text(first)));
+          add(with - first,
+              fmt::format(
+                  "{}: the first call takes {} instead of {}, because the driver compiles PTX: "
+                  "build with --arch for the "
+                  "GPU it runs on; the driver keeps the result in CUDA_CACHE_PATH",
+                  compiled == foreign ? "without SASS for this GPU" : "with CUDA_FORCE_PTX_JIT",
+                  time_text(with), time_text(first)));
       }
     if (eager) {
-      const double lazy_total = (*native)["total_ns"].get<double>(), eager_total = (*eager)["total_ns"].get<double>();
+      const double lazy_total = (*native)["total_ns"].get<double>(),
+                   eager_total = (*eager)["total_ns"].get<double>();
       if (eager_total > 1.05 * lazy_total)
-        add(eager_total - lazy_total, fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first "
-                                                  "launch of each kernel must be quick",
-                                                  time_text(eager_total - lazy_total)));
+        add(eager_total - lazy_total,
+            fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first "
+                        "launch of each kernel must be quick",
+                        time_text(eager_total - lazy_total)));
     }
   }
-  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.ns > b.ns; });
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.ns > b.ns; });
   std::vector<std::string> out;
   for (const Piece& piece : pieces) out.push_back(piece.text);
   return out;
 }
 
 std::string cold_text(const Json& result) {
-  std::string out = fmt::format("{}: the first call, in fresh processes\n", result.value("title", "cold start"));
+  std::string out =
+      fmt::format("{}: the first call, in fresh processes\n", result.value("title", "cold start"));
   for (const Json& kind : result["kinds"]) {
     const double total = kind["total_ns"].get<double>();
-    out += fmt::format("\n{} ({} processes), {} until the first result\n", kind["kind"].get<std::string>(),
-                       kind["runs"].get<int>(), time_text(total));
+    out += fmt::format("\n{} ({} processes), {} until the first result\n",
+                       kind["kind"].get<std::string>(), kind["runs"].get<int>(), time_text(total));
     double at = 0;
     for (const Json& stage : kind["stages"]) {
       const std::string name = stage["name"];
@@ -169,8 +180,8 @@ std::string cold_text(const Json& result) {
         bar = std::string(from, ' ') + std::string(std::min(width, kBarWidth + 1 - from), '#');
         at += ns;
       }
-      out += fmt::format("  {:<26} {:>9}  {:>9} to {:<9} {}\n", name, time_text(ns), time_text(stage["low_ns"]),
-                         time_text(stage["high_ns"]), bar);
+      out += fmt::format("  {:<26} {:>9}  {:>9} to {:<9} {}\n", name, time_text(ns),
+                         time_text(stage["low_ns"]), time_text(stage["high_ns"]), bar);
     }
   }
   if (!result["advice"].empty()) out += "\nwhat helps, largest first:\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the first call made of? Stages of fresh processes, several of each kind, as a table, a picture and advice.
+// What is the first call made of? Stages of fresh processes, several of each kind, as a table, a
+// picture and advice.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ struct Stage {
   std::string why;
 };
 
-// The stages of one process, in order. `kind` says how it was started: "native", "native, eager modules",
-// "native, PTX compiled", "python".
+// The stages of one process, in order. `kind` says how it was started: "native", "native, eager
+// modules", "native, PTX compiled", "python".
 struct ColdRun {
   std::string kind;
   std::vector<Stage> stages;
@@ -26,8 +27,8 @@ struct ColdRun {
 Json to_json(const ColdRun& run);
 Result<ColdRun> cold_run(const Json& json);
 
-// {"format", "title", "kinds": [{"kind", "runs", "stages": [{"name", "median_ns", "low_ns", "high_ns", "why"}],
-// "total_ns"}], "advice": [...]}
+// {"format", "title", "kinds": [{"kind", "runs", "stages": [{"name", "median_ns", "low_ns",
+// "high_ns", "why"}], "total_ns"}], "advice": [...]}
 Json cold_result(const std::string& title, const std::vector<ColdRun>& runs);
 
 // What a person can do about it, largest gain first; pure.

@@ -27,7 +27,9 @@ class Clock {
     run_.stages.push_back({std::move(name), why.empty() ? ns : -1, why});
     return why.empty();
   }
-  void skip(std::string name, std::string why) { run_.stages.push_back({std::move(name), -1, std::move(why)}); }
+  void skip(std::string name, std::string why) {
+    run_.stages.push_back({std::move(name), -1, std::move(why)});
+  }
 
  private:
   ColdRun& run_;
@@ -55,7 +57,8 @@ Function* symbol(void* library, const char* name) {
 }
 
 // A handle of cuBLAS or cuDNN: the library and its create function.
-void time_handle(Clock& clock, const char* name, std::initializer_list<const char*> libraries, const char* create) {
+void time_handle(Clock& clock, const char* name, std::initializer_list<const char*> libraries,
+                 const char* create) {
   clock.stage(name, [&]() -> std::string {
     std::string why;
     void* library = open_first(libraries, why);
@@ -69,7 +72,8 @@ void time_handle(Clock& clock, const char* name, std::initializer_list<const cha
 
 // Driver, context, stream, libraries. False: no GPU.
 bool time_driver(Clock& clock) {
-  constexpr const char* kStages[] = {"cuInit", "context", "stream", "libcudart", "cuBLAS handle", "cuDNN handle"};
+  constexpr const char* kStages[] = {"cuInit",    "context",       "stream",
+                                     "libcudart", "cuBLAS handle", "cuDNN handle"};
   std::string why;
   const CudaDriver* cu = nullptr;
   const bool has_driver = clock.stage("driver library", [&]() -> std::string {
@@ -140,18 +144,23 @@ Result<ColdRun> run_cold_stages(const ColdRequest& request) {
   Clock clock(run);
   time_driver(clock);
   for (const std::string& name : request.dependents)
-    clock.stage("dlopen " + name, [&] { return loader_error(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)); });
+    clock.stage("dlopen " + name,
+                [&] { return loader_error(dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)); });
   const std::string path = std::filesystem::absolute(request.library).string();
-  clock.stage("dlopen of the library", [&] { return loader_error(dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)); });
+  clock.stage("dlopen of the library",
+              [&] { return loader_error(dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)); });
   // The same file again: what was left unresolved is resolved now.
-  clock.stage("symbol resolution", [&] { return loader_error(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)); });
+  clock.stage("symbol resolution",
+              [&] { return loader_error(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)); });
   TRY(const host::OpLibrary library, host::OpLibrary::open(request.library));
   TRY(const host::BoundCall bound, host::bind_call(library.ops(), request.op, request.arguments));
   TRY(const host::Device device, library.default_device());
   for (const char* name : {"first allocation", "second allocation"}) {
     void* memory = nullptr;
     clock.stage(name, [&]() -> std::string {
-      return library.table().allocate(device.type, device.index, 1 << 20, &memory) ? library.last_error("").why : "";
+      return library.table().allocate(device.type, device.index, 1 << 20, &memory)
+                 ? library.last_error("").why
+                 : "";
     });
     if (memory) library.table().deallocate(device.type, device.index, memory);
   }

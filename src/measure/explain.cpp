@@ -21,7 +21,8 @@ double median_of(const Json& contender, const char* key) {
 
 std::string times(double naive, double real) {
   if (real <= 0) return "";
-  return naive > real ? fmt::format("{:.3g}x too long", naive / real) : fmt::format("{:.3g}x too short", real / naive);
+  return naive > real ? fmt::format("{:.3g}x too long", naive / real)
+                      : fmt::format("{:.3g}x too short", real / naive);
 }
 
 }  // namespace
@@ -29,8 +30,9 @@ std::string times(double naive, double real) {
 std::vector<NaiveTime> naive_times(const Json& result) {
   const Json& one = result.at("contenders").front();
   const bool gpu = result.value("time", "GPU time") != "engine time";
-  const double cold = median_of(one, "cold"), hot = median_of(one, "hot"), launch = median_of(one, "launch"),
-               sync = median_of(one, "host_sync"), batched = median_of(one, "batched"), first = number(one, "first_ns"),
+  const double cold = median_of(one, "cold"), hot = median_of(one, "hot"),
+               launch = median_of(one, "launch"), sync = median_of(one, "host_sync"),
+               batched = median_of(one, "batched"), first = number(one, "first_ns"),
                events = median_of(one, "plain_events");
   std::vector<NaiveTime> rows;
   if (const auto start = result.find("start"); start != result.end() && start->is_object()) {
@@ -46,39 +48,49 @@ std::vector<NaiveTime> naive_times(const Json& result) {
     add("build_s", "build");
     add("load_s", "load");
     parts.push_back("first call " + time_text(first));
-    rows.push_back({"timer started at the top of the script", all,
-                    "adds what happens once: " + text::join(parts, ", ") + "; none of it is the kernel"});
+    rows.push_back(
+        {"timer started at the top of the script", all,
+         "adds what happens once: " + text::join(parts, ", ") + "; none of it is the kernel"});
   }
-  rows.push_back({"timer around the first call", first,
-                  gpu ? fmt::format("adds the CUDA context, the load of the module and the first allocation ({})",
-                                    times(first, cold))
-                      : fmt::format("adds the translation of the PTX ({})", times(first, cold))});
+  rows.push_back(
+      {"timer around the first call", first,
+       gpu ? fmt::format(
+                 "adds the CUDA context, the load of the module and the first allocation ({})",
+                 times(first, cold))
+           : fmt::format("adds the translation of the PTX ({})", times(first, cold))});
   if (launch > 0 && gpu)
-    rows.push_back({"timer around a call, no synchronisation", launch,
-                    fmt::format("stops when the launch returns: the kernel is not in it, only the host is ({})",
-                                times(launch, cold))});
+    rows.push_back(
+        {"timer around a call, no synchronisation", launch,
+         fmt::format(
+             "stops when the launch returns: the kernel is not in it, only the host is ({})",
+             times(launch, cold))});
   if (sync > 0 && gpu)
-    rows.push_back(
-        {"timer around a call and a synchronisation", sync,
-         fmt::format("adds the launch and the wait, as .item(), .cpu() and print() do without saying so ({})",
-                     times(sync, cold))});
+    rows.push_back({"timer around a call and a synchronisation", sync,
+                    fmt::format("adds the launch and the wait, as .item(), .cpu() and print() do "
+                                "without saying so ({})",
+                                times(sync, cold))});
   if (events > 0 && gpu)
-    rows.push_back({"events around a call on an idle stream", events,
-                    fmt::format("adds the host's time between the two events, and finds its data in L2 ({})",
-                                times(events, cold))});
-  if (batched > 0 && gpu)
     rows.push_back(
-        {"a loop of calls, one synchronisation, divided", batched,
-         batched > 1.1 * hot && launch > hot
-             ? fmt::format("is the host's time for a launch: the GPU waits for it ({})", times(batched, cold))
-             : fmt::format("overlaps the ends of kernels, and with one set of tensors it finds them in L2 ({})",
-                           times(batched, cold))});
+        {"events around a call on an idle stream", events,
+         fmt::format("adds the host's time between the two events, and finds its data in L2 ({})",
+                     times(events, cold))});
+  if (batched > 0 && gpu)
+    rows.push_back({"a loop of calls, one synchronisation, divided", batched,
+                    batched > 1.1 * hot && launch > hot
+                        ? fmt::format("is the host's time for a launch: the GPU waits for it ({})",
+                                      times(batched, cold))
+                        : fmt::format("overlaps the ends of kernels, and with one set of tensors "
+                                      "it finds them in L2 ({})",
+                                      times(batched, cold))});
   if (hot > 0 && gpu)
-    rows.push_back({"events, stream held, same tensors again", hot,
-                    fmt::format("finds its data in L2, where a program would not ({})", times(hot, cold))});
-  rows.push_back({gpu ? "true: events, stream held, cold L2, median" : "true: the engine's time of a call, median",
+    rows.push_back(
+        {"events, stream held, same tensors again", hot,
+         fmt::format("finds its data in L2, where a program would not ({})", times(hot, cold))});
+  rows.push_back({gpu ? "true: events, stream held, cold L2, median"
+                      : "true: the engine's time of a call, median",
                   cold,
-                  gpu ? "the GPU's time for the call, its data in memory" : "how long a test waits; no GPU time"});
+                  gpu ? "the GPU's time for the call, its data in memory"
+                      : "how long a test waits; no GPU time"});
   return rows;
 }
 

@@ -15,8 +15,8 @@ struct NaiveTime {
   std::string wrong;  // what it leaves out or adds
 };
 
-// Of the first contender; the last row is the true time. "start" of the result ({"import_s", "build_s", "load_s"}) adds
-// the row of a timer that was started too early.
+// Of the first contender; the last row is the true time. "start" of the result ({"import_s",
+// "build_s", "load_s"}) adds the row of a timer that was started too early.
 std::vector<NaiveTime> naive_times(const Json& result);
 std::string explain_text(const Json& result);
 

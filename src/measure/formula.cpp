@@ -15,7 +15,8 @@
 namespace kiln::measure {
 namespace {
 
-constexpr int kDeepest = 64;  // nested parentheses: a formula is one line, not an attack on the stack
+constexpr int kDeepest =
+    64;  // nested parentheses: a formula is one line, not an attack on the stack
 
 class Parser {
  public:
@@ -121,7 +122,8 @@ class Parser {
     while (at_ < text_.size() && text_[at_] != ')') name += text_[at_++];
     if (!take(")")) return wrong("a ')' is missing");
     const auto found = values_.find(std::string(text::trim(name)));
-    const std::string dtype = found == values_.end() ? std::string(text::trim(name)) : found->second;
+    const std::string dtype =
+        found == values_.end() ? std::string(text::trim(name)) : found->second;
     const host::DType* type = host::find_dtype(dtype);
     if (!type) return wrong(fmt::format("'{}' is no dtype", dtype));
     return static_cast<double>(type->bytes);
@@ -130,7 +132,8 @@ class Parser {
   Result<double> value_of(const std::string& name) {
     const auto found = values_.find(name);
     if (found == values_.end()) return wrong(fmt::format("there is no axis '{}'", name));
-    if (const auto integer = host::parse_integer(found->second)) return static_cast<double>(*integer);
+    if (const auto integer = host::parse_integer(found->second))
+      return static_cast<double>(*integer);
     if (const auto real = host::parse_float(found->second)) return *real;
     return wrong(fmt::format("the axis {} is '{}', which is no number", name, found->second));
   }
@@ -143,7 +146,9 @@ class Parser {
 
 }  // namespace
 
-Result<double> evaluate(std::string_view formula, const Values& values) { return Parser(formula, values).whole(); }
+Result<double> evaluate(std::string_view formula, const Values& values) {
+  return Parser(formula, values).whole();
+}
 
 Result<std::string> substitute(std::string_view text, const Values& values) {
   std::string out;
@@ -152,10 +157,12 @@ Result<std::string> substitute(std::string_view text, const Values& values) {
     out += text.substr(at, open - at);
     if (open == std::string_view::npos) break;
     const size_t close = text.find('}', open);
-    const std::string name(text.substr(open + 1, close == std::string_view::npos ? close : close - open - 1));
+    const std::string name(
+        text.substr(open + 1, close == std::string_view::npos ? close : close - open - 1));
     const auto found = values.find(name);
     if (close == std::string_view::npos || found == values.end())
-      return Error{Fault::Usage, fmt::format("cannot read '{}'", text), fmt::format("there is no axis '{}'", name),
+      return Error{Fault::Usage, fmt::format("cannot read '{}'", text),
+                   fmt::format("there is no axis '{}'", name),
                    fmt::format("--axis {}=VALUE,VALUE", name)};
     out += found->second;
     at = close + 1;
@@ -165,7 +172,8 @@ Result<std::string> substitute(std::string_view text, const Values& values) {
 
 Result<Axis> parse_axis(std::string_view written) {
   const Error wrong{Fault::Usage, fmt::format("cannot read the axis '{}'", written),
-                    "an axis is NAME=VALUE,VALUE,... or D:MACRO=VALUE,VALUE,...", "--axis n=2^20,2^24"};
+                    "an axis is NAME=VALUE,VALUE,... or D:MACRO=VALUE,VALUE,...",
+                    "--axis n=2^20,2^24"};
   Axis axis;
   std::string_view rest = written;
   if (rest.starts_with("D:")) {
@@ -175,8 +183,10 @@ Result<Axis> parse_axis(std::string_view written) {
   const size_t equal = rest.find('=');
   if (equal == std::string_view::npos) return wrong;
   axis.name = std::string(rest.substr(0, equal));
-  for (std::string_view value : text::split(rest.substr(equal + 1), ',')) axis.values.emplace_back(text::trim(value));
-  const bool empty = std::any_of(axis.values.begin(), axis.values.end(), [](const auto& v) { return v.empty(); });
+  for (std::string_view value : text::split(rest.substr(equal + 1), ','))
+    axis.values.emplace_back(text::trim(value));
+  const bool empty =
+      std::any_of(axis.values.begin(), axis.values.end(), [](const auto& v) { return v.empty(); });
   if (!text::is_identifier(axis.name) || empty) return wrong;
   return axis;
 }

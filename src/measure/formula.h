@@ -6,7 +6,8 @@
 //   power   = ["-"] atom [("^" | "**") power]
 //   atom    = NUMBER | NAME | "size(" NAME ")" | "(" sum ")"
 //
-// A NAME is an axis whose value is a number (2^24 counts as one); size() wants an axis whose value is a dtype.
+// A NAME is an axis whose value is a number (2^24 counts as one); size() wants an axis whose value
+// is a dtype.
 #pragma once
 
 #include <map>
@@ -18,7 +19,8 @@
 
 namespace kiln::measure {
 
-using Values = std::map<std::string, std::string, std::less<>>;  // an axis and its value, as it was written
+using Values =
+    std::map<std::string, std::string, std::less<>>;  // an axis and its value, as it was written
 
 Result<double> evaluate(std::string_view formula, const Values& values);
 

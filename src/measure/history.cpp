@@ -27,10 +27,12 @@ std::string words(const Json& json, const char* key) {
 
 bool is_result(const Json& value) {
   const Json& contenders = part(value, "contenders");
-  if (part(value, "format") != kResultFormat || !contenders.is_array() || contenders.empty()) return false;
+  if (part(value, "format") != kResultFormat || !contenders.is_array() || contenders.empty())
+    return false;
   return std::all_of(contenders.begin(), contenders.end(), [](const Json& one) {
     const Json& cold = part(one, "cold");
-    return part(one, "name").is_string() && part(cold, "median_ns").is_number() && part(cold, "samples_ns").is_array();
+    return part(one, "name").is_string() && part(cold, "median_ns").is_number() &&
+           part(cold, "samples_ns").is_array();
   });
 }
 
@@ -61,7 +63,8 @@ Status append_result(sys::Files& files, const sys::fs::path& path, const Json& r
   std::string text;
   if (files.state(path).exists) {
     TRY(text, files.read(path));
-    if (!text.empty() && !text.ends_with('\n')) text += '\n';  // a line that was cut short stays alone
+    if (!text.empty() && !text.ends_with('\n'))
+      text += '\n';  // a line that was cut short stays alone
   }
   return files.write(path, text + dump(result) + "\n", sys::Durable::No);
 }
@@ -74,24 +77,31 @@ std::string key_of(const Json& result, const Json& contender) {
 }
 
 std::string incomparable(const Json& now, const Json& then) {
-  if (time_kind(now) != time_kind(then)) return fmt::format("one is {}, the other {}", time_kind(now), time_kind(then));
-  const std::string gpu_now = words(part(now, "device"), "name"), gpu_then = words(part(then, "device"), "name");
+  if (time_kind(now) != time_kind(then))
+    return fmt::format("one is {}, the other {}", time_kind(now), time_kind(then));
+  const std::string gpu_now = words(part(now, "device"), "name"),
+                    gpu_then = words(part(then, "device"), "name");
   if (gpu_now != gpu_then) return fmt::format("another device ({}, then {})", gpu_now, gpu_then);
-  const std::string host_now = words(part(now, "machine"), "host"), host_then = words(part(then, "machine"), "host");
-  if (host_now != host_then) return fmt::format("another machine ({}, then {})", host_now, host_then);
+  const std::string host_now = words(part(now, "machine"), "host"),
+                    host_then = words(part(then, "machine"), "host");
+  if (host_now != host_then)
+    return fmt::format("another machine ({}, then {})", host_now, host_then);
   return "";
 }
 
 std::string differences(const Json& now, const Json& then) {
   std::vector<std::string> found;
   const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
-    if (a != b) found.push_back(fmt::format("{} {}, then {}", what, a.empty() ? "none" : a, b.empty() ? "none" : b));
+    if (a != b)
+      found.push_back(
+          fmt::format("{} {}, then {}", what, a.empty() ? "none" : a, b.empty() ? "none" : b));
   };
   compare("driver", words(part(now, "device"), "driver"), words(part(then, "device"), "driver"));
   compare("kiln", words(now, "kiln"), words(then, "kiln"));
   for (const char* name : {"torch", "nvcc", "python"})
     compare(name, words(part(now, "versions"), name), words(part(then, "versions"), name));
-  compare("source", words(now, "source_hash").substr(0, 12), words(then, "source_hash").substr(0, 12));
+  compare("source", words(now, "source_hash").substr(0, 12),
+          words(then, "source_hash").substr(0, 12));
   return text::join(found, "; ");
 }
 
@@ -110,7 +120,8 @@ std::vector<Change> compare_with(const std::vector<Json>& now, const std::vector
       change.ratio = unpaired_ratio(a, b);
       change.now_ns = median(a);
       change.then_ns = median(b);
-      // Not taken together: windows of equal kernels differ by up to 3 %, noisy ones by their own spread.
+      // Not taken together: windows of equal kernels differ by up to 3 %, noisy ones by their own
+      // spread.
       const double spread = relative_half_width(sorted(a)) + relative_half_width(sorted(b));
       change.threshold = std::max(kLeastDifferenceAcrossRuns, 2 * spread);
       change.verdict = verdict_of(change.ratio, change.threshold);
@@ -124,10 +135,11 @@ std::vector<Change> compare_with(const std::vector<Json>& now, const std::vector
 std::string changes_text(const std::vector<Change>& changes) {
   std::string out;
   for (const Change& change : changes)
-    out +=
-        fmt::format("  {:<9} {}: {} now, {} then, {:.3f}x ({:.3f} to {:.3f}; below {:.1f} % counts as equal)\n",
-                    name_of(change.verdict), change.what, time_text(change.now_ns), time_text(change.then_ns),
-                    change.ratio.value, change.ratio.interval.low, change.ratio.interval.high, 100 * change.threshold);
+    out += fmt::format(
+        "  {:<9} {}: {} now, {} then, {:.3f}x ({:.3f} to {:.3f}; below {:.1f} % counts as equal)\n",
+        name_of(change.verdict), change.what, time_text(change.now_ns), time_text(change.then_ns),
+        change.ratio.value, change.ratio.interval.low, change.ratio.interval.high,
+        100 * change.threshold);
   return out;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does today's result compare with an older one? Results are kept as JSON lines; a baseline is a named set of them.
+// How does today's result compare with an older one? Results are kept as JSON lines; a baseline is
+// a named set of them.
 #pragma once
 
 #include <string>
@@ -12,15 +13,16 @@
 
 namespace kiln::measure {
 
-// Lines that are no result of this format are skipped, and counted in `skipped`: a killed run may leave half a line.
+// Lines that are no result of this format are skipped, and counted in `skipped`: a killed run may
+// leave half a line.
 std::vector<Json> read_results(std::string_view text, int* skipped = nullptr);
 Status append_result(sys::Files& files, const sys::fs::path& path, const Json& result);
 
 // What a result is of: title, contender, defines. Results of one key can be compared.
 std::string key_of(const Json& result, const Json& contender);
 
-// Why two results should not be compared: "another GPU (NVIDIA L4, then NVIDIA H200)"; "" when they can be. Another
-// driver or torch is no reason: that is what one may want to see. It is a note.
+// Why two results should not be compared: "another GPU (NVIDIA L4, then NVIDIA H200)"; "" when they
+// can be. Another driver or torch is no reason: that is what one may want to see. It is a note.
 std::string incomparable(const Json& now, const Json& then);
 std::string differences(const Json& now, const Json& then);
 

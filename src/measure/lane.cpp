@@ -35,7 +35,9 @@ std::optional<double> number(const Json& request, const char* key) {
   return found->get<double>();
 }
 
-fs::path result_file(const fs::path& folder, size_t i) { return folder / fmt::format("result{}.npy", i); }
+fs::path result_file(const fs::path& folder, size_t i) {
+  return folder / fmt::format("result{}.npy", i);
+}
 
 Result<std::vector<host::Array>> results_of(const host::OpCall& call) {
   TRY(std::vector<host::Output> outputs, call.outputs());
@@ -51,7 +53,8 @@ Status write_reference(const fs::path& folder, const std::vector<host::Array>& r
   part += ".part";
   CHECK_OK(sys::real_files().remove(part));
   CHECK_OK(sys::real_files().make_directories(part));
-  for (size_t i = 0; i < results.size(); ++i) CHECK_OK(host::write_npy(result_file(part, i), results[i]));
+  for (size_t i = 0; i < results.size(); ++i)
+    CHECK_OK(host::write_npy(result_file(part, i), results[i]));
   std::error_code failed;
   fs::rename(part, folder, failed);
   if (failed) return sys::disk_error("cannot keep the right results in", folder, failed.value());
@@ -68,23 +71,27 @@ Result<std::vector<host::Array>> read_reference(const fs::path& folder) {
 }
 
 Error wrong(const host::OpCall& call, std::string why) {
-  return {Fault::Work, fmt::format("{} {}", host::full_name(call.op()), kWrong), std::move(why), ""};
+  return {Fault::Work, fmt::format("{} {}", host::full_name(call.op()), kWrong), std::move(why),
+          ""};
 }
 
 Status compare_with(const host::OpCall& call, const std::vector<host::Array>& seen,
                     const std::vector<host::Array>& wanted, const Json& request) {
   if (seen.size() < wanted.size())
-    return wrong(call, fmt::format("{} tensors came out, {} are wanted", seen.size(), wanted.size()));
+    return wrong(call,
+                 fmt::format("{} tensors came out, {} are wanted", seen.size(), wanted.size()));
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (seen[i].dtype == wanted[i].dtype && seen[i].storage == wanted[i].storage) continue;
-    const host::Tolerance tolerance =
-        host::tolerance_for(seen[i].type(), wanted[i].type(), number(request, "rtol"), number(request, "atol"));
+    const host::Tolerance tolerance = host::tolerance_for(
+        seen[i].type(), wanted[i].type(), number(request, "rtol"), number(request, "atol"));
     const host::Comparison comparison = host::compare(seen[i], wanted[i], tolerance);
     if (comparison.equal) continue;
     if (!comparison.unlike.empty()) return wrong(call, comparison.unlike);
-    return wrong(call, fmt::format("{} of {} elements of result {} differ, the first at {}: {}, wanted {}",
-                                   comparison.mismatches, comparison.count, i, host::coordinate_text(comparison.first),
-                                   comparison.first_seen, comparison.first_wanted));
+    return wrong(
+        call, fmt::format("{} of {} elements of result {} differ, the first at {}: {}, wanted {}",
+                          comparison.mismatches, comparison.count, i,
+                          host::coordinate_text(comparison.first), comparison.first_seen,
+                          comparison.first_wanted));
   }
   return {};
 }
@@ -100,7 +107,8 @@ Json timing_json(const Timing& timing) {
 Json findings_json(const Report& report) {
   Json findings = Json::array();
   for (const Finding& finding : report.findings)
-    if (finding.weight != Weight::Note) findings.push_back(fmt::format("{}: {}", finding.trap, finding.text));
+    if (finding.weight != Weight::Note)
+      findings.push_back(fmt::format("{}: {}", finding.trap, finding.text));
   return findings;
 }
 
@@ -124,11 +132,14 @@ Status Lane::use_device(const host::OpLibrary& library) {
   return {};
 }
 
-Result<host::OpCall> Lane::prepare(const Json& request, const host::OpLibrary& library, const char* arguments) {
+Result<host::OpCall> Lane::prepare(const Json& request, const host::OpLibrary& library,
+                                   const char* arguments) {
   TRY(const host::BoundCall bound,
-      host::bind_call(library.ops(), request.at("op").get<std::string>(), texts(request, arguments)));
+      host::bind_call(library.ops(), request.at("op").get<std::string>(),
+                      texts(request, arguments)));
   TRY(const host::Device device, library.default_device());
-  return host::OpCall::prepare(library, bound, device, request.value("seed", uint64_t{0}), &inputs_);
+  return host::OpCall::prepare(library, bound, device, request.value("seed", uint64_t{0}),
+                               &inputs_);
 }
 
 Result<Json> Lane::hello() {
@@ -149,14 +160,16 @@ Status Lane::check(const Json& request, const host::OpLibrary& library, Json& an
   CHECK_OK(call.synchronize());
   TRY(const std::vector<host::Array> seen, results_of(call));
   TRY(const std::vector<std::string> overwritten, call.overwritten_inputs());
-  if (!overwritten.empty()) return wrong(call, fmt::format("it wrote to its input '{}'", overwritten.front()));
+  if (!overwritten.empty())
+    return wrong(call, fmt::format("it wrote to its input '{}'", overwritten.front()));
   const std::string folder = request.at("reference").get<std::string>();
   if (folder != reference_folder_ && sys::real_files().state(folder).is_directory) {
     TRY(reference_, read_reference(folder));
     reference_folder_ = folder;
   }
   if (folder != reference_folder_) {
-    if (!request.value("establish", false)) return Error{Fault::Bug, "there is nothing to compare with", folder, ""};
+    if (!request.value("establish", false))
+      return Error{Fault::Bug, "there is nothing to compare with", folder, ""};
     CHECK_OK(write_reference(folder, seen));
     reference_ = seen;
     reference_folder_ = folder;
@@ -170,7 +183,8 @@ Status Lane::check(const Json& request, const host::OpLibrary& library, Json& an
 }
 
 Result<Json> Lane::time(const Json& request) {
-  TRY(const host::OpLibrary library, host::OpLibrary::open(request.at("library").get<std::string>()));
+  TRY(const host::OpLibrary library,
+      host::OpLibrary::open(request.at("library").get<std::string>()));
   CHECK_OK(use_device(library));
   Json answer = Json::object();
   CHECK_OK(check(request, library, answer));
@@ -183,10 +197,12 @@ Result<Json> Lane::time(const Json& request) {
   TRY(const RunOptions options, run_options(request.at("options")));
   TRY(const Report report, run(*device_, {contender}, options));
   if (const Finding* refusal = refusal_in(report))
-    return Error{Fault::Work, contender.name + " cannot be timed", refusal->trap + ": " + refusal->text,
+    return Error{Fault::Work, contender.name + " cannot be timed",
+                 refusal->trap + ": " + refusal->text,
                  "mend the op first; docs/guide/bench.md tells how each trap is caught"};
   answer.update(timing_json(report.timings[0]));
-  if (Json findings = findings_json(report); !findings.empty()) answer["findings"] = std::move(findings);
+  if (Json findings = findings_json(report); !findings.empty())
+    answer["findings"] = std::move(findings);
   return answer;
 }
 
@@ -209,7 +225,10 @@ Result<Json> Lane::race(const Json& request) {
   }
   TRY(const RunOptions options, run_options(request.at("options")));
   TRY(const Report report, run(*device_, contenders, options));
-  Json answer{{"us", Json::array()}, {"low_us", Json::array()}, {"high_us", Json::array()}, {"ratio", Json::array()}};
+  Json answer{{"us", Json::array()},
+              {"low_us", Json::array()},
+              {"high_us", Json::array()},
+              {"ratio", Json::array()}};
   for (const Timing& timing : report.timings) {
     const Json one = timing_json(timing);
     for (const char* key : {"us", "low_us", "high_us"}) answer[key].push_back(one[key]);
@@ -248,11 +267,13 @@ Json Lane::answer(const Json& request) {
 int serve_lane() {
   // An op that prints must not write between the answers.
   const int answers = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (answers < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return static_cast<int>(Fault::Environment);
+  if (answers < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    return static_cast<int>(Fault::Environment);
   Lane lane;
   for (std::string line; std::getline(std::cin, line);) {
     const Result<Json> request = parse_json(line, "a request");
-    const std::string answer = dump(request ? lane.answer(*request) : to_json(request.error())) + "\n";
+    const std::string answer =
+        dump(request ? lane.answer(*request) : to_json(request.error())) + "\n";
     for (size_t sent = 0; sent < answer.size();) {
       const ssize_t count = ::write(answers, answer.data() + sent, answer.size() - sent);
       if (count < 0 && errno == EINTR) continue;

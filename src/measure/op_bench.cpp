@@ -33,7 +33,8 @@ Result<Prepared> prepare(const OpRequest& request) {
   TRY(host::BoundCall bound, host::bind_call(library.ops(), request.op, request.arguments));
   TRY(const host::Device device, library.default_device());
   Prepared prepared{std::move(library), std::move(bound), device, {}};
-  TRY(host::OpCall call, host::OpCall::prepare(prepared.library, prepared.bound, device, request.seed));
+  TRY(host::OpCall call,
+      host::OpCall::prepare(prepared.library, prepared.bound, device, request.seed));
   prepared.calls.push_back(std::move(call));
   return prepared;
 }
@@ -61,8 +62,9 @@ Status compare_arrays(const host::OpCall& call, const std::vector<host::Array>& 
     return wrong_result(
         call, what,
         comparison.unlike.empty()
-            ? fmt::format("{} of {} elements differ, the first at {}: {}, wanted {}", comparison.mismatches,
-                          comparison.count, host::coordinate_text(comparison.first), comparison.first_seen,
+            ? fmt::format("{} of {} elements differ, the first at {}: {}, wanted {}",
+                          comparison.mismatches, comparison.count,
+                          host::coordinate_text(comparison.first), comparison.first_seen,
                           comparison.first_wanted)
             : comparison.unlike);
   }
@@ -70,8 +72,8 @@ Status compare_arrays(const host::OpCall& call, const std::vector<host::Array>& 
 }
 
 // What is known without a reference: it gives the same twice, and leaves its inputs alone.
-Result<std::string> check(const OpRequest& request, host::OpCall& call, std::vector<host::Array>& first,
-                          bool& mutates) {
+Result<std::string> check(const OpRequest& request, host::OpCall& call,
+                          std::vector<host::Array>& first, bool& mutates) {
   CHECK_OK(call.call());
   CHECK_OK(call.synchronize());
   TRY(first, arrays_of(call));
@@ -85,7 +87,8 @@ Result<std::string> check(const OpRequest& request, host::OpCall& call, std::vec
   if (!request.expect.empty()) {
     TRY(const host::TensorSpec spec, host::parse_tensor_spec(request.expect));
     TRY(host::Array wanted, host::make_array(spec, request.seed));
-    if (first.empty()) return wrong_result(call, "gave no tensor", "--expect has nothing to compare with");
+    if (first.empty())
+      return wrong_result(call, "gave no tensor", "--expect has nothing to compare with");
     CHECK_OK(compare_arrays(call, first, {host::contiguous(wanted)}, "gives a wrong result"));
     said = "equal to " + request.expect + ", " + said;
   } else {
@@ -108,12 +111,14 @@ Result<std::unique_ptr<Device>> open_device(const Prepared& prepared) {
 }
 
 // More sets of tensors, so that calls in a row do not find their inputs in L2.
-Status add_rotations(const OpRequest& request, const Device& device, Prepared& prepared, double bytes) {
+Status add_rotations(const OpRequest& request, const Device& device, Prepared& prepared,
+                     double bytes) {
   if (!device.is_gpu() || bytes <= 0) return {};
   const double wanted = std::ceil(3 * static_cast<double>(device.facts().l2_bytes) / bytes);
   const int count = static_cast<int>(std::min<double>(wanted, kMostRotations));
   for (int i = 1; i < count; ++i) {
-    TRY(host::OpCall call, host::OpCall::prepare(prepared.library, prepared.bound, prepared.device, request.seed));
+    TRY(host::OpCall call,
+        host::OpCall::prepare(prepared.library, prepared.bound, prepared.device, request.seed));
     prepared.calls.push_back(std::move(call));
   }
   return {};
@@ -167,8 +172,11 @@ Result<Json> bench_op(const OpRequest& request) {
   contender.flops = request.flops.value_or(0);
   CHECK_OK(add_rotations(request, *device, prepared, contender.bytes));
   contender.rotations = static_cast<int>(prepared.calls.size());
-  contender.call = [&](int rotation) { return prepared.calls[static_cast<size_t>(rotation)].call(); };
-  // Memory that a graph allocates must be freed in it, or it runs once; memory from outside cannot be freed in it.
+  contender.call = [&](int rotation) {
+    return prepared.calls[static_cast<size_t>(rotation)].call();
+  };
+  // Memory that a graph allocates must be freed in it, or it runs once; memory from outside cannot
+  // be freed in it.
   contender.capture = [&](int count) {
     const auto release_all = [&prepared] {
       for (host::OpCall& call : prepared.calls) call.release_results();
@@ -186,18 +194,21 @@ Result<Json> bench_op(const OpRequest& request) {
   contender.check = [&]() -> Status {
     if (mutates || ++checks > kMostChecks) return {};
     TRY(const std::vector<host::Array> seen, arrays_of(prepared.calls.front()));
-    return compare_arrays(prepared.calls.front(), seen, right, "gave another result while it was timed");
+    return compare_arrays(prepared.calls.front(), seen, right,
+                          "gave another result while it was timed");
   };
   TRY(const RunOptions options, run_options(request.options));
   TRY(const Report report, run(*device, {contender}, options));
   Json result = to_json(report);
-  result["title"] = fmt::format("{}({})", contender.name, text::join(prepared.calls.front().tensor_arguments(), ", "));
+  result["title"] = fmt::format("{}({})", contender.name,
+                                text::join(prepared.calls.front().tensor_arguments(), ", "));
   result["correct"] = correct;
   if (request.expect.empty())
-    result["findings"].push_back({{"trap", "not checked"},
-                                  {"weight", "warning"},
-                                  {"contender", contender.name},
-                                  {"text", "the results were not compared with anything: --against or --expect"}});
+    result["findings"].push_back(
+        {{"trap", "not checked"},
+         {"weight", "warning"},
+         {"contender", contender.name},
+         {"text", "the results were not compared with anything: --against or --expect"}});
   return result;
 }
 

@@ -27,7 +27,8 @@ struct OpRequest {
 Json to_json(const OpRequest& request);
 Result<OpRequest> op_request(const Json& json);
 
-// Calls it, checks what can be checked without a reference, times it. The result has "title" and "correct".
+// Calls it, checks what can be checked without a reference, times it. The result has "title" and
+// "correct".
 Result<Json> bench_op(const OpRequest& request);
 
 }  // namespace kiln::measure

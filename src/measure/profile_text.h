@@ -8,7 +8,8 @@
 
 namespace kiln::measure {
 
-// `profile` as python/kiln/profiling.py makes it. Equal siblings in a row are one line with a count.
+// `profile` as python/kiln/profiling.py makes it. Equal siblings in a row are one line with a
+// count.
 std::string profile_text(const Json& profile);
 
 }  // namespace kiln::measure

@@ -29,10 +29,10 @@ Result<std::string> render(std::string_view kind, const Json& value) {
   if (kind == "cold-text") return cold_text(value);
   if (kind == "tune-html") return report::tune_page(value);
   if (kind == "csv") return results_csv(list);
-  return Error{
-      Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
-      "the forms are text, explain, markdown, csv, html, profile-text, profile-html, cold-text, cold-html, tune-html",
-      "choose one of these"};
+  return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
+               "the forms are text, explain, markdown, csv, html, profile-text, profile-html, "
+               "cold-text, cold-html, tune-html",
+               "choose one of these"};
 }
 
 namespace {
@@ -43,14 +43,20 @@ struct Option {
   void (*set)(RunOptions&, const Json&);
 };
 
-bool is_true(const Json& value) { return value.is_boolean() ? value.get<bool>() : value.get<double>() != 0; }
+bool is_true(const Json& value) {
+  return value.is_boolean() ? value.get<bool>() : value.get<double>() != 0;
+}
 
 constexpr Option kOptions[] = {
     {"precision", [](RunOptions& o, const Json& v) { o.patience.precision = v.get<double>(); }},
-    {"warm_up_least_s", [](RunOptions& o, const Json& v) { o.patience.warm_up_least_s = v.get<double>(); }},
-    {"warm_up_most_s", [](RunOptions& o, const Json& v) { o.patience.warm_up_most_s = v.get<double>(); }},
-    {"samples_least", [](RunOptions& o, const Json& v) { o.patience.samples_least = v.get<int64_t>(); }},
-    {"time_least_s", [](RunOptions& o, const Json& v) { o.patience.time_least_s = v.get<double>(); }},
+    {"warm_up_least_s",
+     [](RunOptions& o, const Json& v) { o.patience.warm_up_least_s = v.get<double>(); }},
+    {"warm_up_most_s",
+     [](RunOptions& o, const Json& v) { o.patience.warm_up_most_s = v.get<double>(); }},
+    {"samples_least",
+     [](RunOptions& o, const Json& v) { o.patience.samples_least = v.get<int64_t>(); }},
+    {"time_least_s",
+     [](RunOptions& o, const Json& v) { o.patience.time_least_s = v.get<double>(); }},
     {"time_most_s", [](RunOptions& o, const Json& v) { o.patience.time_most_s = v.get<double>(); }},
     {"in_flight", [](RunOptions& o, const Json& v) { o.limits.in_flight = v.get<int>(); }},
     {"trace_flush", [](RunOptions& o, const Json& v) { o.limits.trace_flush = is_true(v); }},
@@ -73,14 +79,15 @@ Result<RunOptions> run_options(const Json& options) {
     for (const Option& option : kOptions)
       if (name == option.name) known = &option;
     if (!known)
-      return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name), "docs/guide/bench.md lists them",
-                   "correct it, or leave it out"};
+      return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name),
+                   "docs/guide/bench.md lists them", "correct it, or leave it out"};
     if (!value.is_number() && !value.is_boolean())
-      return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)), "it must be a number",
-                   fmt::format("{}=1.0, for example", name)};
+      return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)),
+                   "it must be a number", fmt::format("{}=1.0, for example", name)};
     if (known->set) known->set(out, value);
   }
-  if (out.patience.time_least_s > out.patience.time_most_s) out.patience.time_least_s = out.patience.time_most_s;
+  if (out.patience.time_least_s > out.patience.time_most_s)
+    out.patience.time_least_s = out.patience.time_most_s;
   return out;
 }
 

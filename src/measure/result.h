@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a benchmark leave behind? One JSON value: what was measured, where, with which samples, and what it is
-// worth. Everything that is shown (text, Markdown, CSV, HTML, history) is made from it.
+// What does a benchmark leave behind? One JSON value: what was measured, where, with which samples,
+// and what it is worth. Everything that is shown (text, Markdown, CSV, HTML, history) is made from
+// it.
 #pragma once
 
 #include <string>

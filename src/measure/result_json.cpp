@@ -94,8 +94,10 @@ Json timing_json(const Timing& t, const Surroundings& around, bool is_gpu, size_
   if (!is_gpu) return json;  // rates of a CPU that interprets PTX would only mislead
   if (t.bytes > 0 && ns > 0) json["gb_per_s"] = t.bytes / ns;
   if (t.flops > 0 && ns > 0) json["tflop_per_s"] = t.flops / ns * 1e-3;
-  if (around.copy_gbs > 0 && t.bytes > 0 && ns > 0) json["of_copy"] = t.bytes / ns / around.copy_gbs;
-  if (around.gemm_tflops > 0 && t.flops > 0 && ns > 0) json["of_gemm"] = t.flops / ns * 1e-3 / around.gemm_tflops;
+  if (around.copy_gbs > 0 && t.bytes > 0 && ns > 0)
+    json["of_copy"] = t.bytes / ns / around.copy_gbs;
+  if (around.gemm_tflops > 0 && t.flops > 0 && ns > 0)
+    json["of_gemm"] = t.flops / ns * 1e-3 / around.gemm_tflops;
   return json;
 }
 

@@ -12,8 +12,9 @@ namespace {
 
 constexpr int kSpins = 40;
 constexpr double kSpin_ns = 250e3;
-constexpr int kLookedAt = 12;          // calls for each of the checks that need a few
-constexpr double kTrace_ns = 120e6;    // about so long kernels are traced: their times have several modes
+constexpr int kLookedAt = 12;  // calls for each of the checks that need a few
+constexpr double kTrace_ns =
+    120e6;  // about so long kernels are traced: their times have several modes
 constexpr double kTraceEach_ns = 1e5;  // beside the call: the flush, and CUPTI's own work
 
 // Another process on the GPU takes time slices out of kernels whose length is known.
@@ -29,8 +30,8 @@ Status look_around(Device& device, Surroundings& around) {
   return {};
 }
 
-Status take_side(Device& device, Sampler& sampler, const Contender& contender, const RunOptions& options,
-                 Timing& timing) {
+Status take_side(Device& device, Sampler& sampler, const Contender& contender,
+                 const RunOptions& options, Timing& timing) {
   const double call_ns = median(timing.cold.ns);
   timing.batch_calls = batch_calls(call_ns, contender.bytes, device.facts().l2_bytes);
   // A call of a second is not made hundreds of times for the sake of a table.
@@ -41,8 +42,8 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
   if (!device.is_gpu()) return {};
   // A capture of these fails, and leaves torch's own state broken.
   if (leaves_work_behind(timing) || timing.forced_open > 0) {
-    timing.graph_why =
-        timing.forced_open > 0 ? "the call waits for the device" : "the call leaves work on another stream";
+    timing.graph_why = timing.forced_open > 0 ? "the call waits for the device"
+                                              : "the call leaves work on another stream";
     return {};
   }
   auto graph = sampler.graph(contender, std::min(timing.batch_calls, 64), options.side_s);
@@ -56,7 +57,9 @@ Status take_side(Device& device, Sampler& sampler, const Contender& contender, c
 void take_kernels(Sampler& sampler, const Contender& contender, Timing& timing) {
   const double call_ns = median(timing.cold.ns);
   const int count =
-      call_ns > 0.05e9 ? 3 : static_cast<int>(std::clamp(kTrace_ns / (call_ns + kTraceEach_ns), 40.0, 1000.0));
+      call_ns > 0.05e9
+          ? 3
+          : static_cast<int>(std::clamp(kTrace_ns / (call_ns + kTraceEach_ns), 40.0, 1000.0));
   auto traced = sampler.traced(contender, count);
   if (!traced) {
     timing.kernel_why = traced.error().why;
@@ -68,7 +71,8 @@ void take_kernels(Sampler& sampler, const Contender& contender, Timing& timing) 
   timing.cupti_clock = traced->clock;
 }
 
-Status take_roof(Device& device, Sampler& sampler, const Contender& first, Surroundings& around, double seconds) {
+Status take_roof(Device& device, Sampler& sampler, const Contender& first, Surroundings& around,
+                 double seconds) {
   const int64_t l2 = std::max<int64_t>(device.facts().l2_bytes, 1 << 20);
   const int64_t large = std::min<int64_t>(16 * l2, std::max<int64_t>(device.free_bytes() / 4, l2));
   TRY(const std::vector<double> copies, sampler.copies(large, seconds));
@@ -99,7 +103,8 @@ Timing begin_timing(const Contender& contender) {
   return timing;
 }
 
-// The first contender once more under another name: what a ratio of equals comes to in these rounds.
+// The first contender once more under another name: what a ratio of equals comes to in these
+// rounds.
 std::vector<const Contender*> in_turns(const std::vector<Contender>& contenders) {
   std::vector<const Contender*> turns;
   for (const Contender& contender : contenders) turns.push_back(&contender);
@@ -126,7 +131,8 @@ bool is_refused(const Report& report) {
                      [](const Finding& finding) { return finding.weight == Weight::Refusal; });
 }
 
-Result<Report> run(Device& device, const std::vector<Contender>& contenders, const RunOptions& options) {
+Result<Report> run(Device& device, const std::vector<Contender>& contenders,
+                   const RunOptions& options) {
   Report report;
   report.device = device.facts();
   const double begin = device.now_ns();
@@ -171,18 +177,21 @@ Result<Report> run(Device& device, const std::vector<Contender>& contenders, con
     report.timings[i].cold = std::move(series[i]);
   }
   for (size_t i = 1; i < contenders.size(); ++i)
-    report.comparisons.push_back({contenders[0].name, contenders[i].name,
-                                  judge(report.timings[0].cold.ns, report.timings[i].cold.ns, report.timings[0].cold.ns,
-                                        series.back().ns, options.seed)});
+    report.comparisons.push_back(
+        {contenders[0].name, contenders[i].name,
+         judge(report.timings[0].cold.ns, report.timings[i].cold.ns, report.timings[0].cold.ns,
+               series.back().ns, options.seed)});
   if (options.side)
     for (size_t i = 0; i < contenders.size(); ++i)
       CHECK_OK(take_side(device, sampler, contenders[i], options, report.timings[i]));
   if (options.kernels)
-    for (size_t i = 0; i < contenders.size(); ++i) take_kernels(sampler, contenders[i], report.timings[i]);
+    for (size_t i = 0; i < contenders.size(); ++i)
+      take_kernels(sampler, contenders[i], report.timings[i]);
   if (options.roof && device.is_gpu())
     CHECK_OK(take_roof(device, sampler, contenders.front(), around, options.side_s / 2));
   CHECK_OK(look_around(device, around));
-  around.spin_ns.insert(around.spin_ns.end(), around.watch.spin_ns.begin(), around.watch.spin_ns.end());
+  around.spin_ns.insert(around.spin_ns.end(), around.watch.spin_ns.begin(),
+                        around.watch.spin_ns.end());
   report.seconds = (device.now_ns() - begin) / 1e9;
   add_findings(report);
   return report;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a whole benchmark? First calls, checks for tricks, warm-up, cold samples in turns, the other ways to time a
-// call, the roof of the machine, and what all this says about the result's worth.
+// What is a whole benchmark? First calls, checks for tricks, warm-up, cold samples in turns, the
+// other ways to time a call, the roof of the machine, and what all this says about the result's
+// worth.
 #pragma once
 
 #include <optional>
@@ -30,7 +31,8 @@ struct Timing {
   double bytes = 0, flops = 0;
   bool bytes_declared = false;
   Series cold;
-  std::vector<double> hot, batched, graph, launch, left_behind, host_sync, plain_events, kernel, kernel_busy;
+  std::vector<double> hot, batched, graph, launch, left_behind, host_sync, plain_events, kernel,
+      kernel_busy;
   std::vector<KernelRecord> kernels;
   double first_ns = 0, second_ns = 0;
   int batch_calls = 0;
@@ -61,7 +63,8 @@ struct Finding;
 
 struct Report {
   DeviceFacts device;
-  std::vector<Timing> timings;  // the first is what the benchmark is about; the others are its peers
+  std::vector<Timing>
+      timings;  // the first is what the benchmark is about; the others are its peers
   Surroundings surroundings;
   std::vector<Comparison> comparisons;
   std::vector<Finding> findings;
@@ -80,7 +83,8 @@ struct Finding {
 };
 
 // A failed call of a contender ends it with that error; a doubtful result comes back with findings.
-Result<Report> run(Device& device, const std::vector<Contender>& contenders, const RunOptions& options);
+Result<Report> run(Device& device, const std::vector<Contender>& contenders,
+                   const RunOptions& options);
 
 bool is_refused(const Report& report);
 

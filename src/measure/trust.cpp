@@ -13,7 +13,8 @@ namespace {
 
 // Above the measured roof by more than its own noise.
 constexpr double kAboveRoof = 1.10;
-// A slice of another process takes hundreds of microseconds at least; the kernels that look for it take 250.
+// A slice of another process takes hundreds of microseconds at least; the kernels that look for it
+// take 250.
 constexpr double kPreempted = 1.3;
 constexpr double kSwitch_ns = 20e3;
 constexpr double kLowClock = 0.97;
@@ -39,7 +40,8 @@ class Finder {
     const double left = median(t.left_behind), call = median(t.cold.ns);
     if (!leaves_work_behind(t)) return;
     add("other stream", Weight::Refusal, t.name,
-        fmt::format("after the event that ends the call the device still worked for {}; the events saw {}. The call "
+        fmt::format("after the event that ends the call the device still worked for {}; the events "
+                    "saw {}. The call "
                     "leaves work behind on another stream: let the current stream wait for it",
                     time_text(left), time_text(call)));
   }
@@ -47,7 +49,8 @@ class Finder {
   void synchronises(const Timing& t) {
     if (t.forced_open == 0) return;
     add("synchronises inside", Weight::Warning, t.name,
-        fmt::format("the call waits for the device (in {} of {} calls that were looked at): the host's time is in the "
+        fmt::format("the call waits for the device (in {} of {} calls that were looked at): the "
+                    "host's time is in the "
                     "figures",
                     t.forced_open, kProbes));
   }
@@ -60,20 +63,24 @@ class Finder {
     // Reads alone are faster than a copy; nothing is faster than the memory's own clock.
     if (roof > 0 && gbs > std::max(kAboveRoof * roof, report_.device.peak_gbs))
       add("impossible speed", t.bytes_declared ? Weight::Refusal : Weight::Warning, t.name,
-          fmt::format("{:.0f} GB/s, and a copy on this GPU reaches {:.0f}: {}", gbs, roof,
-                      t.bytes_declared ? "the call does not do what its bytes say"
-                                       : "it does not touch all of its tensors, or does nothing; declare bytes"));
+          fmt::format(
+              "{:.0f} GB/s, and a copy on this GPU reaches {:.0f}: {}", gbs, roof,
+              t.bytes_declared
+                  ? "the call does not do what its bytes say"
+                  : "it does not touch all of its tensors, or does nothing; declare bytes"));
     const double tflops = t.flops / ns * 1e-3, peak = report_.surroundings.gemm_tflops;
     if (peak > 0 && tflops > kAboveRoof * peak)
       add("impossible speed", Weight::Refusal, t.name,
-          fmt::format("{:.0f} TFLOP/s, and a bf16 matrix product on this GPU reaches {:.0f}", tflops, peak));
+          fmt::format("{:.0f} TFLOP/s, and a bf16 matrix product on this GPU reaches {:.0f}",
+                      tflops, peak));
   }
 
   void in_cache(const Timing& t) {
     const double hot = median(t.hot), cold = median(t.cold.ns);
     if (hot <= 0 || cold < 1.15 * hot || !is_gpu()) return;
     add("L2-resident inputs", Weight::Note, t.name,
-        fmt::format("with its data in L2 the call takes {}, {:.2f}x less than from memory ({}): a loop over the same "
+        fmt::format("with its data in L2 the call takes {}, {:.2f}x less than from memory ({}): a "
+                    "loop over the same "
                     "tensors shows the former",
                     time_text(hot), cold / hot, time_text(cold)));
   }
@@ -91,14 +98,17 @@ class Finder {
     if (batched <= 0 || hot <= 0 || !is_gpu()) return;
     if (launch > 1.1 * hot && batched > 1.1 * hot)
       add("launch bound", Weight::Note, t.name,
-          fmt::format(
-              "a row of calls takes {} each, the GPU needs {}: the host's {} a launch is the limit; CUDA graphs "
-              "help ({})",
-              time_text(batched), time_text(hot), time_text(launch),
-              t.graph.empty() ? "not captured: " + t.graph_why : time_text(median(t.graph)) + " a call"));
-    else if (hot > 1.25 * batched && hot > 10e3 && t.bytes < static_cast<double>(report_.device.l2_bytes))
+          fmt::format("a row of calls takes {} each, the GPU needs {}: the host's {} a launch is "
+                      "the limit; CUDA graphs "
+                      "help ({})",
+                      time_text(batched), time_text(hot), time_text(launch),
+                      t.graph.empty() ? "not captured: " + t.graph_why
+                                      : time_text(median(t.graph)) + " a call"));
+    else if (hot > 1.25 * batched && hot > 10e3 &&
+             t.bytes < static_cast<double>(report_.device.l2_bytes))
       add("idle clock", Weight::Warning, t.name,
-          fmt::format("isolated calls take {}, calls in a row {}: the GPU runs slower when it is not kept busy",
+          fmt::format("isolated calls take {}, calls in a row {}: the GPU runs slower when it is "
+                      "not kept busy",
                       time_text(hot), time_text(batched)));
   }
 
@@ -106,25 +116,27 @@ class Finder {
     const Summary s = summarise(t.cold.ns);
     if (t.cold.outcome == Progress::NotConverged)
       add("not converged", Weight::Warning, t.name,
-          fmt::format("the 95 % interval of the median is {} to {} after {} samples", time_text(s.interval.low),
-                      time_text(s.interval.high), s.count));
+          fmt::format("the 95 % interval of the median is {} to {} after {} samples",
+                      time_text(s.interval.low), time_text(s.interval.high), s.count));
     if (const std::vector<double> ordered = sorted(t.cold.ns); has_two_modes(ordered))
       add("two modes", Weight::Note, t.name,
-          fmt::format(
-              "the samples lie in two heaps, around {} and {}: the median is between them, and may be near either "
-              "in another run; the mean without the outer tenths is {}",
-              time_text(quantile(ordered, 0.25)), time_text(quantile(ordered, 0.75)), time_text(s.trimmed)));
+          fmt::format("the samples lie in two heaps, around {} and {}: the median is between them, "
+                      "and may be near either "
+                      "in another run; the mean without the outer tenths is {}",
+                      time_text(quantile(ordered, 0.25)), time_text(quantile(ordered, 0.75)),
+                      time_text(s.trimmed)));
     if (s.count >= 20 && s.outliers.far * 20 > s.count)
       add("outliers", Weight::Warning, t.name,
-          fmt::format("{} of {} samples lie far outside ({} to {}); they are kept", s.outliers.far, s.count,
-                      time_text(s.least), time_text(s.greatest)));
+          fmt::format("{} of {} samples lie far outside ({} to {}); they are kept", s.outliers.far,
+                      s.count, time_text(s.least), time_text(s.greatest)));
   }
 
   void late(const Timing& t) {
     const auto count = static_cast<int64_t>(t.cold.ns.size());
     if (t.cold.late * 20 <= count) return;
     add("late host", Weight::Warning, t.name,
-        fmt::format("in {} of {} samples the GPU had nothing left to do before the call was enqueued: the host's time "
+        fmt::format("in {} of {} samples the GPU had nothing left to do before the call was "
+                    "enqueued: the host's time "
                     "is in them",
                     t.cold.late, count));
   }
@@ -133,11 +145,13 @@ class Finder {
     const auto count = std::count(t.cold.throttled.begin(), t.cold.throttled.end(), 1);
     if (count == 0) return;
     std::vector<double> slow, full;
-    for (size_t i = 0; i < t.cold.ns.size(); ++i) (t.cold.throttled[i] ? slow : full).push_back(t.cold.ns[i]);
-    std::string text =
-        fmt::format("{} of {} samples were taken while the GPU held its clock down ({})", count, t.cold.ns.size(),
-                    reason_names(report_.surroundings.watch.reasons & kThrottleReasons));
-    if (!full.empty()) text += fmt::format(": {} then, {} else", time_text(median(slow)), time_text(median(full)));
+    for (size_t i = 0; i < t.cold.ns.size(); ++i)
+      (t.cold.throttled[i] ? slow : full).push_back(t.cold.ns[i]);
+    std::string text = fmt::format(
+        "{} of {} samples were taken while the GPU held its clock down ({})", count,
+        t.cold.ns.size(), reason_names(report_.surroundings.watch.reasons & kThrottleReasons));
+    if (!full.empty())
+      text += fmt::format(": {} then, {} else", time_text(median(slow)), time_text(median(full)));
     add("power throttle", Weight::Warning, t.name, text);
   }
 
@@ -155,13 +169,15 @@ class Finder {
     const Surroundings& around = report_.surroundings;
     const double usual = median(around.spin_ns);
     // A throttled clock changes the length of many of them, and is told elsewhere.
-    const auto slow = std::count_if(around.spin_ns.begin(), around.spin_ns.end(),
-                                    [&](double ns) { return ns > kPreempted * usual + kSwitch_ns; });
+    const auto slow = std::count_if(around.spin_ns.begin(), around.spin_ns.end(), [&](double ns) {
+      return ns > kPreempted * usual + kSwitch_ns;
+    });
     if (slow > 0)
       add("competing process", Weight::Warning, "",
-          fmt::format("{} of {} kernels that always take {} took up to {}: another process uses this GPU", slow,
-                      around.spin_ns.size(), time_text(usual),
-                      time_text(*std::max_element(around.spin_ns.begin(), around.spin_ns.end()))));
+          fmt::format(
+              "{} of {} kernels that always take {} took up to {}: another process uses this GPU",
+              slow, around.spin_ns.size(), time_text(usual),
+              time_text(*std::max_element(around.spin_ns.begin(), around.spin_ns.end()))));
     if (!around.neighbours.empty()) {
       std::vector<int64_t> pids;
       for (const Neighbour& one : around.neighbours)
@@ -175,7 +191,8 @@ class Finder {
   void engine() {
     if (is_gpu() || report_.timings.size() < 2) return;
     add("engine time", Weight::Note, "",
-        "these are times of the CPU, on which the engine runs the kernel's PTX: a verdict here says nothing about a "
+        "these are times of the CPU, on which the engine runs the kernel's PTX: a verdict here "
+        "says nothing about a "
         "GPU");
   }
 
@@ -183,9 +200,11 @@ class Finder {
     const double ns = median(t.cold.ns), pair = report_.surroundings.empty_pair_ns;
     if (!is_gpu() || ns <= 0 || pair < 0.05 * ns) return;
     add("near the resolution", Weight::Note, t.name,
-        fmt::format("two events with nothing between are {} apart, {:.0f} % of this time{}", time_text(pair),
-                    100 * pair / ns,
-                    t.kernel.empty() ? "" : fmt::format("; the kernel itself takes {}", time_text(median(t.kernel)))));
+        fmt::format("two events with nothing between are {} apart, {:.0f} % of this time{}",
+                    time_text(pair), 100 * pair / ns,
+                    t.kernel.empty() ? ""
+                                     : fmt::format("; the kernel itself takes {}",
+                                                   time_text(median(t.kernel)))));
   }
 
   bool is_gpu() const { return report_.device.kind != "engine"; }
@@ -219,7 +238,8 @@ const Finding* add_memory_findings(Report& report) {
   for (const Timing& t : report.timings) {
     const std::vector<int64_t>& free_bytes = t.free_bytes;
     bool falls = free_bytes.size() >= 4 && t.calls > 0;
-    for (size_t i = 1; i < free_bytes.size(); ++i) falls &= free_bytes[i] >= 0 && free_bytes[i] < free_bytes[i - 1];
+    for (size_t i = 1; i < free_bytes.size(); ++i)
+      falls &= free_bytes[i] >= 0 && free_bytes[i] < free_bytes[i - 1];
     if (!falls) continue;
     const int64_t lost = free_bytes.front() - free_bytes.back();
     if (lost < 64 * t.calls) continue;  // a log of the driver, not tensors
@@ -234,10 +254,13 @@ const Finding* add_memory_findings(Report& report) {
 std::string growth_finding(std::span<const double> bytes, std::span<const double> ns) {
   for (size_t i = 0; i < bytes.size(); ++i)
     for (size_t k = 0; k < bytes.size(); ++k) {
-      // Four times the work in the same time can be launch overhead; above 32 MiB it is memory traffic on any GPU.
+      // Four times the work in the same time can be launch overhead; above 32 MiB it is memory
+      // traffic on any GPU.
       if (bytes[k] < 4 * bytes[i] || bytes[k] < 32 << 20 || ns[k] > 1.1 * ns[i]) continue;
-      return fmt::format("{} take {} and {} take {}: the time does not grow with the size, so it is not the kernel's",
-                         bytes_text(bytes[i]), time_text(ns[i]), bytes_text(bytes[k]), time_text(ns[k]));
+      return fmt::format(
+          "{} take {} and {} take {}: the time does not grow with the size, so it is not the "
+          "kernel's",
+          bytes_text(bytes[i]), time_text(ns[i]), bytes_text(bytes[k]), time_text(ns[k]));
     }
   return "";
 }

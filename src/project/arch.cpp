@@ -20,7 +20,8 @@ struct Family {
   std::string_view list;
 };
 
-// The names that torch.utils.cpp_extension takes in TORCH_CUDA_ARCH_LIST, for what nvcc 12 and 13 still compile.
+// The names that torch.utils.cpp_extension takes in TORCH_CUDA_ARCH_LIST, for what nvcc 12 and 13
+// still compile.
 constexpr Family kFamilies[] = {
     {"maxwell", "5.0;5.2"}, {"pascal", "6.0;6.1+PTX"}, {"volta+tegra", "7.2"},
     {"volta", "7.0+PTX"},   {"turing", "7.5+PTX"},     {"ampere", "8.0;8.6+PTX"},
@@ -34,7 +35,8 @@ struct Item {
 };
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // "9.0a" or "90a"
@@ -52,7 +54,8 @@ std::optional<Arch> parse_arch(std::string_view text) {
     major = text.substr(0, text.size() - 1);
     minor = text.substr(text.size() - 1);
   }
-  if (!all_digits(major) || !all_digits(minor) || major.size() > 2 || minor.size() > 1) return std::nullopt;
+  if (!all_digits(major) || !all_digits(minor) || major.size() > 2 || minor.size() > 1)
+    return std::nullopt;
   arch.major = static_cast<int>(*text::to_int(major));
   arch.minor = static_cast<int>(*text::to_int(minor));
   return arch;
@@ -88,7 +91,8 @@ void complete_ptx(ArchList& list) {
   if (list.ptx.empty()) {
     for (const Arch& arch : list.sass)
       if (arch.variant) list.ptx.push_back(arch);
-    auto newest = std::find_if(list.sass.rbegin(), list.sass.rend(), [](const Arch& a) { return !a.variant; });
+    auto newest = std::find_if(list.sass.rbegin(), list.sass.rend(),
+                               [](const Arch& a) { return !a.variant; });
     if (newest != list.sass.rend()) list.ptx.push_back(*newest);
   }
   sort_once(list.ptx);
@@ -96,8 +100,12 @@ void complete_ptx(ArchList& list) {
 
 }  // namespace
 
-std::string Arch::text() const { return fmt::format("{}.{}{}", major, minor, variant ? std::string(1, variant) : ""); }
-std::string Arch::number() const { return fmt::format("{}{}{}", major, minor, variant ? std::string(1, variant) : ""); }
+std::string Arch::text() const {
+  return fmt::format("{}.{}{}", major, minor, variant ? std::string(1, variant) : "");
+}
+std::string Arch::number() const {
+  return fmt::format("{}{}{}", major, minor, variant ? std::string(1, variant) : "");
+}
 
 Result<ArchList> parse_arch_list(std::string_view text) {
   ArchList list;
@@ -117,8 +125,8 @@ Result<ArchList> parse_arch_list(std::string_view text) {
     if (item->ptx) list.ptx.push_back(item->arch);
   }
   if (list.sass.empty() && list.ptx.empty())
-    return Error{Fault::Usage, "the list of GPU architectures is empty", fmt::format("it is '{}'", text),
-                 "kiln build --arch 9.0"};
+    return Error{Fault::Usage, "the list of GPU architectures is empty",
+                 fmt::format("it is '{}'", text), "kiln build --arch 9.0"};
   sort_once(list.sass);
   complete_ptx(list);
   return list;
@@ -132,7 +140,8 @@ std::vector<std::string> gencode_flags(const ArchList& list) {
   for (const Arch& arch : list.ptx) codes[arch].push_back("compute_" + arch.number());
   std::vector<std::string> flags;
   for (const auto& [arch, code] : codes)
-    flags.push_back(fmt::format("-gencode=arch=compute_{},code=[{}]", arch.number(), text::join(code, ",")));
+    flags.push_back(
+        fmt::format("-gencode=arch=compute_{},code=[{}]", arch.number(), text::join(code, ",")));
   return flags;
 }
 
@@ -140,7 +149,8 @@ std::string describe(const ArchList& list) {
   std::vector<std::string> sass, ptx;
   for (const Arch& arch : list.sass) sass.push_back("sm_" + arch.number());
   for (const Arch& arch : list.ptx) ptx.push_back("compute_" + arch.number());
-  return fmt::format("{}{}PTX {}", text::join(sass, ", "), sass.empty() ? "" : " + ", text::join(ptx, ", "));
+  return fmt::format("{}{}PTX {}", text::join(sass, ", "), sass.empty() ? "" : " + ",
+                     text::join(ptx, ", "));
 }
 
 }  // namespace kiln::project

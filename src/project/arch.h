@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For which GPU architectures is code made? The ways to write a list of them, and what nvcc is told.
+// For which GPU architectures is code made? The ways to write a list of them, and what nvcc is
+// told.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ struct Arch {
   int minor = 0;
   char variant = 0;  // 'a' (this architecture alone), 'f' (its family) or 0
 
-  // clang-tidy 14 takes a 0 inside the comparison for a pointer. NOLINTNEXTLINE(modernize-use-nullptr)
+  // clang-tidy 14 takes a 0 inside the comparison for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   auto operator<=>(const Arch&) const = default;
   std::string text() const;    // "9.0a", as people and torch write it
   std::string number() const;  // "90a", as in sm_90a
@@ -31,9 +33,9 @@ struct ArchList {
 // Code for any GPU since Ampere, by its PTX.
 inline constexpr Arch kPortableArch{8, 0, 0};
 
-// "9.0", "9.0a", "8.0;9.0+PTX", "80 90", "sm_90", "compute_90" (PTX alone), "Hopper". "native" is the caller's to
-// replace. PTX is always there: where +PTX names it; else for the newest plain architecture, and for the variants
-// (whose code no other PTX can stand in for).
+// "9.0", "9.0a", "8.0;9.0+PTX", "80 90", "sm_90", "compute_90" (PTX alone), "Hopper". "native" is
+// the caller's to replace. PTX is always there: where +PTX names it; else for the newest plain
+// architecture, and for the variants (whose code no other PTX can stand in for).
 Result<ArchList> parse_arch_list(std::string_view text);
 
 ArchList only(Arch arch);

@@ -11,7 +11,8 @@ namespace kiln::project {
 
 namespace {
 
-Error wrong(const sys::fs::path& path, const toml::node* node, std::string why, std::string fix = "") {
+Error wrong(const sys::fs::path& path, const toml::node* node, std::string why,
+            std::string fix = "") {
   std::string place = path.string();
   if (node && node->source().begin)
     place = fmt::format("{}:{}:{}", place, node->source().begin.line, node->source().begin.column);
@@ -31,7 +32,8 @@ struct Reader {
     if (!value) return wrong(path, node, fmt::format("project.{} is not a string", key));
     // A line break would begin a field of its own in METADATA.
     if (value->find_first_of("\r\n") != value->npos)
-      return wrong(path, node, fmt::format("project.{} has a line break", key), "write it in one line");
+      return wrong(path, node, fmt::format("project.{} has a line break", key),
+                   "write it in one line");
     return *value;
   }
 
@@ -43,7 +45,8 @@ struct Reader {
     for (const toml::node& item : *array) {
       auto value = item.value_exact<std::string>();
       if (!value || value->find_first_of("\r\n") != value->npos)
-        return wrong(path, &item, fmt::format("an item of project.{} is not a string of one line", key));
+        return wrong(path, &item,
+                     fmt::format("an item of project.{} is not a string of one line", key));
       found.push_back(*value);
     }
     return found;
@@ -56,11 +59,13 @@ struct Reader {
     if (!array) return wrong(path, node, fmt::format("project.{} is not an array of tables", key));
     for (const toml::node& item : *array) {
       const toml::table* person = item.as_table();
-      if (!person) return wrong(path, &item, fmt::format("an item of project.{} is not a table", key));
+      if (!person)
+        return wrong(path, &item, fmt::format("an item of project.{} is not a table", key));
       std::string name = (*person)["name"].value_or(std::string());
       std::string mail = (*person)["email"].value_or(std::string());
       if ((name + mail).find_first_of("\r\n<>") != std::string::npos)
-        return wrong(path, &item, fmt::format("a name in project.{} has a line break or a bracket", key));
+        return wrong(path, &item,
+                     fmt::format("a name in project.{} has a line break or a bracket", key));
       to.push_back(mail.empty() ? name : name.empty() ? mail : fmt::format("{} <{}>", name, mail));
     }
     return {};
@@ -79,11 +84,14 @@ struct Reader {
     }
     if (!file.empty()) {
       auto content = files.read(folder / file);
-      if (!content) return wrong(path, node, fmt::format("there is no {}", file), "correct project.readme");
+      if (!content)
+        return wrong(path, node, fmt::format("there is no {}", file), "correct project.readme");
       out.readme = *content;
     }
     if (out.readme_type.empty())
-      out.readme_type = file.ends_with(".md") ? "text/markdown" : file.ends_with(".rst") ? "text/x-rst" : "text/plain";
+      out.readme_type = file.ends_with(".md")    ? "text/markdown"
+                        : file.ends_with(".rst") ? "text/x-rst"
+                                                 : "text/plain";
     return {};
   }
 
@@ -99,11 +107,12 @@ struct Reader {
     out.license_files.insert(out.license_files.end(), named.begin(), named.end());
     if (out.license_files.empty())
       for (const std::string& name : files.list(folder))
-        if (name.starts_with("LICENSE") || name.starts_with("LICENCE") || name.starts_with("COPYING") ||
-            name.starts_with("NOTICE"))
+        if (name.starts_with("LICENSE") || name.starts_with("LICENCE") ||
+            name.starts_with("COPYING") || name.starts_with("NOTICE"))
           out.license_files.push_back(name);
     for (const std::string& file : out.license_files)
-      if (!files.state(folder / file).is_file() || file.starts_with('/') || file.find("..") != file.npos)
+      if (!files.state(folder / file).is_file() || file.starts_with('/') ||
+          file.find("..") != file.npos)
         return wrong(path, node, fmt::format("there is no license file '{}' in the project", file));
     return {};
   }
@@ -125,14 +134,16 @@ struct Reader {
     if (!node) return {};
     const toml::table* table = node->as_table();
     if (!table) return wrong(path, node, "project.urls is not a table");
-    for (const auto& [name, url] : *table) out.urls.emplace_back(std::string(name.str()), url.value_or(std::string()));
+    for (const auto& [name, url] : *table)
+      out.urls.emplace_back(std::string(name.str()), url.value_or(std::string()));
     return {};
   }
 
   Status add_points(const std::string& group, const toml::node* node) const {
     if (!node) return {};
     const toml::table* table = node->as_table();
-    if (!table) return wrong(path, node, fmt::format("the entry points '{}' are not a table", group));
+    if (!table)
+      return wrong(path, node, fmt::format("the entry points '{}' are not a table", group));
     out.entry_points += fmt::format("{}[{}]\n", out.entry_points.empty() ? "" : "\n", group);
     for (const auto& [name, target] : *table)
       out.entry_points += fmt::format("{} = {}\n", name.str(), target.value_or(std::string()));
@@ -158,7 +169,8 @@ struct Reader {
     CHECK_OK(add_points("console_scripts", project.get("scripts")));
     CHECK_OK(add_points("gui_scripts", project.get("gui-scripts")));
     if (const toml::node* groups = project.get("entry-points"); groups && groups->is_table())
-      for (const auto& [group, points] : *groups->as_table()) CHECK_OK(add_points(std::string(group.str()), &points));
+      for (const auto& [group, points] : *groups->as_table())
+        CHECK_OK(add_points(std::string(group.str()), &points));
     return {};
   }
 };
@@ -168,7 +180,8 @@ Status check(const Distribution& out, const sys::fs::path& path) {
     return Error{Fault::Usage, fmt::format("PyPI would refuse the name '{}'", out.name), why,
                  fmt::format("another 'name' under [project] of {}", path.string())};
   if (!is_version(out.version))
-    return Error{Fault::Usage, fmt::format("'{}' is no version", out.version), "PEP 440: 1.0, 1.0.2, 2.0rc1, 1.0.post1",
+    return Error{Fault::Usage, fmt::format("'{}' is no version", out.version),
+                 "PEP 440: 1.0, 1.0.2, 2.0rc1, 1.0.post1",
                  fmt::format("correct 'version' in {}", path.string())};
   return {};
 }
@@ -177,7 +190,8 @@ Status check(const Distribution& out, const sys::fs::path& path) {
 
 std::string Distribution::file_name() const { return package_file_name(name); }
 
-Result<Distribution> read_distribution(const sys::Files& files, const sys::fs::path& folder, const std::string& ops) {
+Result<Distribution> read_distribution(const sys::Files& files, const sys::fs::path& folder,
+                                       const std::string& ops) {
   Distribution out;
   out.name = ops;
   out.version = "0.1.0";
@@ -189,8 +203,10 @@ Result<Distribution> read_distribution(const sys::Files& files, const sys::fs::p
     try {
       table = toml::parse(content);
     } catch (const toml::parse_error& e) {
-      return Error{Fault::Usage, fmt::format("{}:{}:{}", path.string(), e.source().begin.line, e.source().begin.column),
-                   std::string(e.description()), "correct the file"};
+      return Error{
+          Fault::Usage,
+          fmt::format("{}:{}:{}", path.string(), e.source().begin.line, e.source().begin.column),
+          std::string(e.description()), "correct the file"};
     }
   }
   if (const toml::table* project = table["project"].as_table()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a project's pyproject.toml say of the package that others install? PEP 621; defaults where there is none.
+// What does a project's pyproject.toml say of the package that others install? PEP 621; defaults
+// where there is none.
 #pragma once
 
 #include <string>
@@ -32,6 +33,7 @@ struct Distribution {
 inline constexpr const char* kPyproject = "pyproject.toml";
 
 // `ops` is the name in kiln.toml.
-Result<Distribution> read_distribution(const sys::Files& files, const sys::fs::path& folder, const std::string& ops);
+Result<Distribution> read_distribution(const sys::Files& files, const sys::fs::path& folder,
+                                       const std::string& ops);
 
 }  // namespace kiln::project

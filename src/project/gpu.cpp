@@ -21,7 +21,8 @@ constexpr const char* kDevices[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"
 
 std::string machine_key(const sys::Files& files, const sys::Environment& env) {
   Hasher hasher;
-  hasher.add_field(files.read("/proc/driver/nvidia/version") ? *files.read("/proc/driver/nvidia/version") : "");
+  hasher.add_field(
+      files.read("/proc/driver/nvidia/version") ? *files.read("/proc/driver/nvidia/version") : "");
   for (const std::string& gpu : files.list("/proc/driver/nvidia/gpus")) {
     auto facts = files.read(path("/proc/driver/nvidia/gpus") / gpu / "information");
     hasher.add_field(gpu).add_field(facts ? *facts : "");
@@ -52,7 +53,8 @@ std::string ask(const sys::Files& files, sys::Processes& processes, const sys::E
 
 }  // namespace
 
-std::vector<Arch> gpu_archs(sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
+std::vector<Arch> gpu_archs(sys::Files& files, sys::Processes& processes,
+                            const sys::Environment& env) {
   bool may_have_gpu = std::any_of(std::begin(kDevices), std::end(kDevices),
                                   [&](const char* device) { return files.state(device).exists; });
   if (!may_have_gpu) return {};
@@ -61,7 +63,8 @@ std::vector<Arch> gpu_archs(sys::Files& files, sys::Processes& processes, const 
   path memory = cache ? *cache / "gpu.txt" : path();
   if (cache) {
     auto content = files.read(memory);
-    if (content && content->starts_with(key + "\n")) return parse(std::string_view(*content).substr(key.size()));
+    if (content && content->starts_with(key + "\n"))
+      return parse(std::string_view(*content).substr(key.size()));
   }
   std::string answer = ask(files, processes, env);
   // A folder that cannot be written costs the next build a second, no more.

@@ -17,9 +17,10 @@ namespace {
 // Where in which file a complaint belongs.
 struct Place {
   std::string_view path;
-  Error error(const toml::source_region& at, std::string_view what, std::string why, std::string fix) const {
-    return {Fault::Usage, fmt::format("{}:{}:{}: {}", path, at.begin.line, at.begin.column, what), std::move(why),
-            std::move(fix)};
+  Error error(const toml::source_region& at, std::string_view what, std::string why,
+              std::string fix) const {
+    return {Fault::Usage, fmt::format("{}:{}:{}: {}", path, at.begin.line, at.begin.column, what),
+            std::move(why), std::move(fix)};
   }
 };
 
@@ -42,9 +43,11 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
-Error wrong_type(const Place& place, std::string_view key, const toml::node& node, std::string_view wanted) {
+Error wrong_type(const Place& place, std::string_view key, const toml::node& node,
+                 std::string_view wanted) {
   return place.error(node.source(), fmt::format("'{}' is {}", key, type_name(node)),
-                     fmt::format("it must be {}", wanted), "correct the line; docs/guide/build.md shows every key");
+                     fmt::format("it must be {}", wanted),
+                     "correct the line; docs/guide/build.md shows every key");
 }
 
 Result<std::string> string_of(const Place& place, std::string_view key, const toml::node& node) {
@@ -52,7 +55,8 @@ Result<std::string> string_of(const Place& place, std::string_view key, const to
   return wrong_type(place, key, node, "a string");
 }
 
-Result<std::vector<std::string>> strings_of(const Place& place, std::string_view key, const toml::node& node) {
+Result<std::vector<std::string>> strings_of(const Place& place, std::string_view key,
+                                            const toml::node& node) {
   std::vector<std::string> out;
   const toml::array* array = node.as_array();
   if (!array) return wrong_type(place, key, node, "an array of strings");
@@ -73,13 +77,16 @@ std::optional<std::string> define_value(const toml::node& node) {
 }
 
 // {BLOCK = 128} or ["BLOCK=128", "FAST"]
-Result<std::vector<std::string>> defines_of(const Place& place, std::string_view key, const toml::node& node) {
+Result<std::vector<std::string>> defines_of(const Place& place, std::string_view key,
+                                            const toml::node& node) {
   const toml::table* table = node.as_table();
   if (!table) return strings_of(place, key, node);
   std::vector<std::string> out;
   for (const auto& [name, value] : *table) {
     auto text = define_value(value);
-    if (!text) return wrong_type(place, fmt::format("{}.{}", key, name.str()), value, "a string, number or boolean");
+    if (!text)
+      return wrong_type(place, fmt::format("{}.{}", key, name.str()), value,
+                        "a string, number or boolean");
     out.push_back(fmt::format("{}={}", name.str(), *text));
   }
   return out;
@@ -121,13 +128,19 @@ struct Key {
 
 constexpr Key kKeys[] = {
     {"name", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.name, string_of(p, k, n)); }},
-    {"sources", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.sources, strings_of(p, k, n)); }},
+    {"sources",
+     [](auto& p, auto k, auto& n, Manifest& m) { return put(m.sources, strings_of(p, k, n)); }},
     {"arch", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.arch, arch_of(p, k, n)); }},
-    {"include", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.include, strings_of(p, k, n)); }},
-    {"defines", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.defines, defines_of(p, k, n)); }},
-    {"cuda_flags", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.cuda_flags, strings_of(p, k, n)); }},
-    {"cflags", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.cflags, strings_of(p, k, n)); }},
-    {"ldflags", [](auto& p, auto k, auto& n, Manifest& m) { return put(m.ldflags, strings_of(p, k, n)); }},
+    {"include",
+     [](auto& p, auto k, auto& n, Manifest& m) { return put(m.include, strings_of(p, k, n)); }},
+    {"defines",
+     [](auto& p, auto k, auto& n, Manifest& m) { return put(m.defines, defines_of(p, k, n)); }},
+    {"cuda_flags",
+     [](auto& p, auto k, auto& n, Manifest& m) { return put(m.cuda_flags, strings_of(p, k, n)); }},
+    {"cflags",
+     [](auto& p, auto k, auto& n, Manifest& m) { return put(m.cflags, strings_of(p, k, n)); }},
+    {"ldflags",
+     [](auto& p, auto k, auto& n, Manifest& m) { return put(m.ldflags, strings_of(p, k, n)); }},
     {"fast_math",
      [](auto& p, auto k, auto& n, Manifest& m) -> Status {
        auto value = n.template value_exact<bool>();
@@ -139,7 +152,8 @@ constexpr Key kKeys[] = {
      [](auto& p, auto k, auto& n, Manifest& m) -> Status {
        auto value = n.template value_exact<std::string>();
        if (!value || (*value != "error" && *value != "warning"))
-         return p.error(n.source(), fmt::format("'{}' is not known here", k), "it must be \"warning\" or \"error\"",
+         return p.error(n.source(), fmt::format("'{}' is not known here", k),
+                        "it must be \"warning\" or \"error\"",
                         "write findings = \"error\" to have what ptxas finds fail a build");
        m.findings_fail = *value == "error";
        return {};
@@ -162,9 +176,10 @@ Error unknown_key(const Place& place, const toml::key& key) {
   std::vector<std::string> names;
   for (const Key& known : kKeys) names.emplace_back(known.name);
   auto meant = text::closest(key.str(), names);
-  return place.error(key.source(), fmt::format("there is no key '{}'", key.str()),
-                     "the keys are " + text::join(names, ", "),
-                     meant ? fmt::format("write {}", *meant) : "leave it out, or write one of these");
+  return place.error(
+      key.source(), fmt::format("there is no key '{}'", key.str()),
+      "the keys are " + text::join(names, ", "),
+      meant ? fmt::format("write {}", *meant) : "leave it out, or write one of these");
 }
 
 }  // namespace
@@ -186,14 +201,16 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
     CHECK_OK(known->read(place, name.str(), value, manifest));
   }
   if (!table.contains("name"))
-    return Error{Fault::Usage, fmt::format("{}: there is no name", path), "the ops need a namespace, torch.ops.<name>",
-                 "add a line: name = \"my_ops\""};
+    return Error{Fault::Usage, fmt::format("{}: there is no name", path),
+                 "the ops need a namespace, torch.ops.<name>", "add a line: name = \"my_ops\""};
   if (!text::is_identifier(manifest.name))
-    return place.error(table.get("name")->source(), fmt::format("'{}' cannot be a name of ops", manifest.name),
-                       "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
-                       fmt::format("name = \"{}\"", text::to_identifier(manifest.name)));
+    return place.error(
+        table.get("name")->source(), fmt::format("'{}' cannot be a name of ops", manifest.name),
+        "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
+        fmt::format("name = \"{}\"", text::to_identifier(manifest.name)));
   if (table.contains("sources") && manifest.sources.empty())
-    return place.error(table.get("sources")->source(), "'sources' is empty", "there is nothing to compile",
+    return place.error(table.get("sources")->source(), "'sources' is empty",
+                       "there is nothing to compile",
                        "name them, or leave the line out for NAME.cu");
   if (manifest.sources.empty()) manifest.sources = {manifest.name + ".cu"};
   return manifest;

@@ -14,9 +14,10 @@
 namespace kiln::project {
 
 struct Manifest {
-  std::string name;                     // the namespace of the ops; required
-  std::vector<std::string> sources;     // relative to the folder of kiln.toml; <name>.cu if it names none
-  std::string arch;                     // "" or a list as --arch takes it
+  std::string name;  // the namespace of the ops; required
+  std::vector<std::string>
+      sources;       // relative to the folder of kiln.toml; <name>.cu if it names none
+  std::string arch;  // "" or a list as --arch takes it
   std::vector<std::string> include;     // folders, relative to kiln.toml
   std::vector<std::string> defines;     // "K=V" or "K"
   std::vector<std::string> cuda_flags;  // for nvcc

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does kiln keep code and commands that its next run trusts? In a folder that nobody else can write to.
+// Where does kiln keep code and commands that its next run trusts? In a folder that nobody else can
+// write to.
 #pragma once
 
 #include "project/home.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names and versions may a package have? What PyPI refuses is refused before anything is built.
+// Which names and versions may a package have? What PyPI refuses is refused before anything is
+// built.
 #pragma once
 
 #include <string>

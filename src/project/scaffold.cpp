@@ -20,8 +20,8 @@ std::string without_licence(std::string_view content) {
   return out;
 }
 
-Status collect(const sys::Files& files, const sys::fs::path& folder, const sys::fs::path& below, std::string_view name,
-               std::vector<ScaffoldFile>& out) {
+Status collect(const sys::Files& files, const sys::fs::path& folder, const sys::fs::path& below,
+               std::string_view name, std::vector<ScaffoldFile>& out) {
   for (const std::string& entry : files.list(folder / below)) {
     if (files.state(folder / below / entry).is_directory) {
       CHECK_OK(collect(files, folder, below / entry, name, out));
@@ -37,7 +37,8 @@ Status collect(const sys::Files& files, const sys::fs::path& folder, const sys::
 
 }  // namespace
 
-Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files, const sys::fs::path& templates,
+Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files,
+                                                const sys::fs::path& templates,
                                                 std::string_view name) {
   std::vector<ScaffoldFile> out;
   CHECK_OK(collect(files, templates, "", name, out));
@@ -48,12 +49,12 @@ Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files, const s
   return out;
 }
 
-Status write_scaffold(sys::Files& files, const sys::fs::path& folder, const std::vector<ScaffoldFile>& scaffold,
-                      bool force) {
+Status write_scaffold(sys::Files& files, const sys::fs::path& folder,
+                      const std::vector<ScaffoldFile>& scaffold, bool force) {
   for (const ScaffoldFile& file : scaffold)
     if (!force && files.state(folder / file.path).exists)
-      return Error{Fault::Usage, fmt::format("cannot make {}", (folder / file.path).string()), "it is there already",
-                   "take another name, or --force to overwrite it"};
+      return Error{Fault::Usage, fmt::format("cannot make {}", (folder / file.path).string()),
+                   "it is there already", "take another name, or --force to overwrite it"};
   for (const ScaffoldFile& file : scaffold) CHECK_OK(files.write(folder / file.path, file.content));
   return {};
 }

@@ -16,12 +16,14 @@ struct ScaffoldFile {
   std::string content;
 };
 
-// NAME becomes `name` in paths and contents, "dot-x" the file ".x"; the templates' own licence line is left out.
-Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files, const sys::fs::path& templates,
+// NAME becomes `name` in paths and contents, "dot-x" the file ".x"; the templates' own licence line
+// is left out.
+Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files,
+                                                const sys::fs::path& templates,
                                                 std::string_view name);
 
 // All or nothing where it can be told before: an existing file is an error unless `force`.
-Status write_scaffold(sys::Files& files, const sys::fs::path& folder, const std::vector<ScaffoldFile>& scaffold,
-                      bool force);
+Status write_scaffold(sys::Files& files, const sys::fs::path& folder,
+                      const std::vector<ScaffoldFile>& scaffold, bool force);
 
 }  // namespace kiln::project

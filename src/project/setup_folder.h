@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are the programs that `kiln setup` installed? Everybody who needs one looks there too, without its env file.
+// Where are the programs that `kiln setup` installed? Everybody who needs one looks there too,
+// without its env file.
 #pragma once
 
 #include "sys/env.h"
@@ -15,6 +16,7 @@ inline constexpr const char* kSetupNinja = "ninja/bin/ninja";
 inline constexpr const char* kSetupNvcc = "cuda/nvidia/cu13/bin/nvcc";
 inline constexpr const char* kSetupNvdisasm = "nvdisasm/nvidia/cu13/bin/nvdisasm";
 // One of them that is there; else empty.
-sys::fs::path setup_program(const sys::Files& files, const sys::Environment& env, const char* program);
+sys::fs::path setup_program(const sys::Files& files, const sys::Environment& env,
+                            const char* program);
 
 }  // namespace kiln::project

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is the body of a function read: registers with their scopes, variables, labels and instructions?
+// How is the body of a function read: registers with their scopes, variables, labels and
+// instructions?
 #include <fmt/format.h>
 
 #include "ptx/cursor.h"
@@ -12,13 +13,15 @@ namespace {
 
 class BodyReader {
  public:
-  BodyReader(const Function& function) : function_(function), cursor_(function.body_text, function.body_line) {}
+  BodyReader(const Function& function)
+      : function_(function), cursor_(function.body_text, function.body_line) {}
 
   Result<Body> read() {
     for (const auto* list : {&function_.results, &function_.parameters}) {
       for (const Variable& variable : *list) {
-        const bool good = variable.space == Space::Register ? declare_register(variable.name, 0, variable.type, {})
-                                                            : declare_parameter(variable);
+        const bool good = variable.space == Space::Register
+                              ? declare_register(variable.name, 0, variable.type, {})
+                              : declare_parameter(variable);
         if (!good) return cursor_.error();
       }
     }
@@ -42,14 +45,15 @@ class BodyReader {
       if (scopes_.depth() >= kMaxNesting) return cursor_.fail("braces nest too deeply");
       cursor_.take();
       scopes_.open();
-      view_scopes_.push_back(
-          {{body_.instructions.size(), body_.registers.size(), body_.variables.size(), body_.labels.size()}});
+      view_scopes_.push_back({{body_.instructions.size(), body_.registers.size(),
+                               body_.variables.size(), body_.labels.size()}});
       return true;
     }
     if (token.is('}')) {
       if (scopes_.depth() == 1) return cursor_.fail("a '}' without its '{'");
       cursor_.take();
-      if (view_scopes_.back().has_check) fold_view_checks(view_scopes_.back().start, caller_, &body_);
+      if (view_scopes_.back().has_check)
+        fold_view_checks(view_scopes_.back().start, caller_, &body_);
       view_scopes_.pop_back();
       return close_scope();
     }
@@ -61,17 +65,19 @@ class BodyReader {
   bool close_scope() {
     if (scopes_.close()) return true;
     const LabelUse& use = scopes_.unknown();
-    return cursor_.fail_at({TokenKind::Word, use.name, use.line, use.column},
-                           use.wanted == NameKind::Label           ? "a branch to a label that is not in this function"
-                           : use.wanted == NameKind::BranchTargets ? "a list of targets that is not in this function"
-                                                                   : "a prototype that is not in this function");
+    return cursor_.fail_at(
+        {TokenKind::Word, use.name, use.line, use.column},
+        use.wanted == NameKind::Label           ? "a branch to a label that is not in this function"
+        : use.wanted == NameKind::BranchTargets ? "a list of targets that is not in this function"
+                                                : "a prototype that is not in this function");
   }
 
   // The name in the body; empty: an error was noted.
   std::string_view declare(const Token& at, std::string_view name, NameKind kind) {
     auto declared = scopes_.declare(name, kind);
     if (declared) return *declared;
-    cursor_.fail_at(at, kind == NameKind::Variable ? "this name is declared twice" : "this label stands twice");
+    cursor_.fail_at(
+        at, kind == NameKind::Variable ? "this name is declared twice" : "this label stands twice");
     return {};
   }
 
@@ -150,7 +156,8 @@ class BodyReader {
     if (cursor_.peek().is_dotted("v2") || cursor_.peek().is_dotted("v4")) {
       vector = static_cast<uint32_t>(cursor_.take().text[1] - '0');
     }
-    auto type = cursor_.peek().kind == TokenKind::Dotted ? type_named(cursor_.peek().text) : std::nullopt;
+    auto type =
+        cursor_.peek().kind == TokenKind::Dotted ? type_named(cursor_.peek().text) : std::nullopt;
     if (!type) return cursor_.fail("wanted the type of a register");
     cursor_.take();
     if (vector != 1) return cursor_.fail("vector registers are not supported");
@@ -169,7 +176,9 @@ class BodyReader {
   }
 
   bool declare_parameter(const Variable& parameter) {
-    return !declare({TokenKind::Word, parameter.name, parameter.line, 1}, parameter.name, NameKind::Variable).empty();
+    return !declare({TokenKind::Word, parameter.name, parameter.line, 1}, parameter.name,
+                    NameKind::Variable)
+                .empty();
   }
 
   bool declare_variable(const Token& at, Variable* variable) {
@@ -184,8 +193,10 @@ class BodyReader {
     if (count > kMaxRegisters || body_.registers.size() + count > kMaxRegisters) {
       return cursor_.fail_at(at, fmt::format("more than {} registers", kMaxRegisters));
     }
-    const RegisterRange range{static_cast<uint32_t>(body_.registers.size()), static_cast<uint32_t>(count)};
-    if (!scopes_.declare_registers(name, range)) return cursor_.fail_at(at, "this register is declared twice");
+    const RegisterRange range{static_cast<uint32_t>(body_.registers.size()),
+                              static_cast<uint32_t>(count)};
+    if (!scopes_.declare_registers(name, range))
+      return cursor_.fail_at(at, "this register is declared twice");
     view_scopes_.back().has_check |= is_view_check(name);
     for (uint32_t i = 0; i < std::max<uint64_t>(count, 1); ++i) {
       body_.registers.push_back({name, count ? static_cast<int32_t>(i) : -1, type});
@@ -200,8 +211,10 @@ class BodyReader {
       Token at = cursor_.peek();
       std::string_view name;
       if (!cursor_.expect_word(&name)) return false;
-      if (!scopes_.find_register(name, &ins.guard)) return cursor_.fail_at(at, "this predicate is not declared");
-      if (body_.registers[ins.guard].type != Type::pred) return cursor_.fail_at(at, "a guard must be a predicate");
+      if (!scopes_.find_register(name, &ins.guard))
+        return cursor_.fail_at(at, "this predicate is not declared");
+      if (body_.registers[ins.guard].type != Type::pred)
+        return cursor_.fail_at(at, "a guard must be a predicate");
     }
     ins.line = cursor_.peek().line;
     ins.column = cursor_.peek().column;
@@ -213,7 +226,8 @@ class BodyReader {
     } else if (!cursor_.peek().is(';')) {
       do {
         Operand operand;
-        const bool names_label = ins.mnemonic == "bra" || (ins.mnemonic == "brx" && ins.operands.size() == 1);
+        const bool names_label =
+            ins.mnemonic == "bra" || (ins.mnemonic == "brx" && ins.operands.size() == 1);
         if (!(names_label ? label_operand(ins, &operand) : parse_operand(&operand))) return false;
         ins.operands.push_back(std::move(operand));
       } while (cursor_.accept(',') || cursor_.accept('|'));
@@ -276,9 +290,11 @@ class BodyReader {
     if (token.is('[')) return address(out);
     if (token.is('!')) {
       cursor_.take();
-      if (cursor_.peek().kind != TokenKind::Word) return cursor_.fail("'!' stands before a predicate alone");
+      if (cursor_.peek().kind != TokenKind::Word)
+        return cursor_.fail("'!' stands before a predicate alone");
       if (!parse_operand(out)) return false;
-      if (out->kind != OperandKind::Predicate) return cursor_.fail("'!' stands before a predicate alone");
+      if (out->kind != OperandKind::Predicate)
+        return cursor_.fail("'!' stands before a predicate alone");
       out->negated = true;
       return true;
     }

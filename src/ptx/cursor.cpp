@@ -43,16 +43,19 @@ bool Cursor::accept_dotted(std::string_view word) {
 bool Cursor::fail_at(const Token& token, std::string why) {
   if (!failed_) {
     failed_ = true;
-    std::string seen =
-        token.kind == TokenKind::End ? "the end of the text" : fmt::format("'{}'", token.text.substr(0, 40));
-    error_ = Error{Fault::Work, "cannot read PTX",
-                   fmt::format("line {}, column {}: {}; seen: {}", token.line, token.column, why, seen),
-                   "compile it again with nvcc"};
+    std::string seen = token.kind == TokenKind::End ? "the end of the text"
+                                                    : fmt::format("'{}'", token.text.substr(0, 40));
+    error_ =
+        Error{Fault::Work, "cannot read PTX",
+              fmt::format("line {}, column {}: {}; seen: {}", token.line, token.column, why, seen),
+              "compile it again with nvcc"};
   }
   return false;
 }
 
-bool Cursor::expect(char symbol) { return accept(symbol) || fail(fmt::format("wanted '{}'", symbol)); }
+bool Cursor::expect(char symbol) {
+  return accept(symbol) || fail(fmt::format("wanted '{}'", symbol));
+}
 
 bool Cursor::expect_word(std::string_view* text) {
   if (current_.kind != TokenKind::Word) return fail("wanted a name");
@@ -71,7 +74,8 @@ bool Cursor::expect_unsigned(uint64_t* value) {
 
 bool Cursor::skip_to_semicolon() {
   while (!current_.is(';')) {
-    if (current_.kind == TokenKind::End || current_.kind == TokenKind::Malformed) return fail("wanted ';'");
+    if (current_.kind == TokenKind::End || current_.kind == TokenKind::Malformed)
+      return fail("wanted ';'");
     take();
   }
   take();
@@ -141,7 +145,8 @@ bool Cursor::declarator(Variable* variable) {
     if (token.text == "align") {
       uint64_t align = 0;
       if (!expect_unsigned(&align)) return false;
-      if (align == 0 || align > 4096 || (align & (align - 1))) return fail_at(token, "an alignment is a power of two");
+      if (align == 0 || align > 4096 || (align & (align - 1)))
+        return fail_at(token, "an alignment is a power of two");
       variable->align = static_cast<uint32_t>(align);
     } else if (token.text == "v2" || token.text == "v4" || token.text == "v8") {
       variable->vector = static_cast<uint32_t>(token.text[1] - '0');
@@ -236,7 +241,8 @@ bool Cursor::initializer(Variable* variable) {
     variable->count = variable->init.size() / variable->vector;
     variable->unsized = false;
   }
-  if (variable->init.size() > variable->count * variable->vector) return fail("more initial values than elements");
+  if (variable->init.size() > variable->count * variable->vector)
+    return fail("more initial values than elements");
   return true;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps do the readers of a module and of a body share? A window of two tokens, and an error that is kept once.
+// Which steps do the readers of a module and of a body share? A window of two tokens, and an error
+// that is kept once.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class Cursor {
   // `.align 8 .b8 name[3][4]`, after the state space; `vector`, `count` and `name` are filled in.
   bool declarator(Variable* variable);
   bool initializer(Variable* variable);
-  // `caller`: where the function that the line belongs to was called; file 0 when it was not inlined.
+  // `caller`: where the function that the line belongs to was called; file 0 when it was not
+  // inlined.
   bool location(const Token& at, SourceLine* source, SourceLine* caller);
   bool parameters(std::vector<Variable>* out);
 

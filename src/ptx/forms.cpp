@@ -85,14 +85,17 @@ bool is_choice(std::string_view choice, std::string_view seen) {
   const size_t star = choice.find('*');
   if (star == choice.npos) return choice == seen;
   const std::string_view front = choice.substr(0, star), back = choice.substr(star + 1);
-  if (seen.size() <= front.size() + back.size() || !seen.starts_with(front) || !seen.ends_with(back)) return false;
+  if (seen.size() <= front.size() + back.size() || !seen.starts_with(front) ||
+      !seen.ends_with(back))
+    return false;
   for (char c : seen.substr(front.size(), seen.size() - front.size() - back.size())) {
     if (c < '0' || c > '9') return false;
   }
   return true;
 }
 
-bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t part, size_t modifier, FormMatch* match) {
+bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t part, size_t modifier,
+                     FormMatch* match) {
   if (part == form.parts.size()) return modifier == ins.modifiers.size();
   const Part& p = form.parts[part];
   if (modifier < ins.modifiers.size()) {
@@ -111,7 +114,8 @@ bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t pa
   return p.optional && match_modifiers(form, ins, part + 1, modifier, match);
 }
 
-// Compilers and libraries write the modifiers of these in several orders, and assemblers take them all.
+// Compilers and libraries write the modifiers of these in several orders, and assemblers take them
+// all.
 constexpr std::string_view kAnyOrder[] = {"atom", "red", "ld", "st", "min", "max", "vote"};
 
 bool match_any_order(const CompiledForm& form, const Instruction& ins, FormMatch* match) {
@@ -160,7 +164,8 @@ bool fits_operand(char wanted, const Operand& operand) {
     case 'D':  // a register written, or nothing
       return operand.kind == OperandKind::Register || operand.kind == OperandKind::Sink;
     case 'p':  // a predicate written
-      return (operand.kind == OperandKind::Predicate && !operand.negated) || operand.kind == OperandKind::Sink;
+      return (operand.kind == OperandKind::Predicate && !operand.negated) ||
+             operand.kind == OperandKind::Sink;
     case 'a':  // a value read
       return is_value(operand);
     case 'i':  // an integer known when the text is read
@@ -229,15 +234,16 @@ std::optional<FormMatch> match_form(const Instruction& ins) {
 
 std::string why_unknown(const Instruction& ins) {
   auto rows = rows_of_mnemonic().find(ins.mnemonic);
-  if (rows == rows_of_mnemonic().end()) return fmt::format("the instruction '{}' is not known", ins.text());
+  if (rows == rows_of_mnemonic().end())
+    return fmt::format("the instruction '{}' is not known", ins.text());
   for (uint32_t row : rows->second) {
     FormMatch match;
     if (match_modifiers(compiled_forms()[row], ins, 0, 0, &match)) {
       return fmt::format("the instruction '{}' is not known with these operands", ins.text());
     }
   }
-  return fmt::format("the instruction '{}' is not known: no form of '{}' has these modifiers", ins.text(),
-                     ins.mnemonic);
+  return fmt::format("the instruction '{}' is not known: no form of '{}' has these modifiers",
+                     ins.text(), ins.mnemonic);
 }
 
 }  // namespace kiln::ptx

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions of PTX does kiln know? The rows of instructions.def, and how an instruction is matched to its row.
+// Which instructions of PTX does kiln know? The rows of instructions.def, and how an instruction is
+// matched to its row.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ struct FormMatch {
 // The first row that fits, or nothing.
 std::optional<FormMatch> match_form(const Instruction& instruction);
 
-// Why no row fits: "'mma' is not known", "'mul.hi.u8' is not known: no form of 'mul' has these modifiers".
+// Why no row fits: "'mma' is not known", "'mul.hi.u8' is not known: no form of 'mul' has these
+// modifiers".
 std::string why_unknown(const Instruction& instruction);
 
 }  // namespace kiln::ptx

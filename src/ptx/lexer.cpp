@@ -52,7 +52,8 @@ Token Lexer::next() {
   if (!skip_blanks()) {
     size_t begin = at_;
     at_ = text_.size();
-    return {TokenKind::Malformed, text_.substr(begin, 2), line_, static_cast<uint32_t>(begin - line_start_ + 1)};
+    return {TokenKind::Malformed, text_.substr(begin, 2), line_,
+            static_cast<uint32_t>(begin - line_start_ + 1)};
   }
   size_t begin = at_;
   // PTX inside a fat binary ends in a NUL.
@@ -82,7 +83,8 @@ Token Lexer::next() {
     bool hex = text_.substr(at_, 2) == "0x" || text_.substr(at_, 2) == "0X";
     while (at_ < text_.size()) {
       char d = text_[at_];
-      bool exponent_sign = !hex && (d == '+' || d == '-') && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
+      bool exponent_sign = !hex && (d == '+' || d == '-') &&
+                           (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
                            text_.substr(begin, at_ - begin).find('.') != std::string_view::npos;
       bool fraction = d == '.' && !hex && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]);
       if (!is_digit(d) && !is_name_start(d) && !exponent_sign && !fraction) break;
@@ -94,7 +96,8 @@ Token Lexer::next() {
     size_t end = text_.find('"', at_ + 1);
     if (end == text_.npos || text_.substr(at_, end - at_).find('\n') != text_.npos) {
       at_ = text_.size();
-      return {TokenKind::Malformed, text_.substr(begin, 1), line_, static_cast<uint32_t>(begin - line_start_ + 1)};
+      return {TokenKind::Malformed, text_.substr(begin, 1), line_,
+              static_cast<uint32_t>(begin - line_start_ + 1)};
     }
     at_ = end + 1;
     return make(TokenKind::String, begin, 1, 1);

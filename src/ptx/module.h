@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a PTX module say? Plain structs; all names are views into the module's text, which must outlive them.
+// What does a PTX module say? Plain structs; all names are views into the module's text, which must
+// outlive them.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace kiln::ptx {
 
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Const, Register };
 
-// A line of the source, from .loc. `outer_*` is where the function that this code was inlined into stands: the last
-// .loc without inlined_at. File 0: unknown.
+// A line of the source, from .loc. `outer_*` is where the function that this code was inlined into
+// stands: the last .loc without inlined_at. File 0: unknown.
 struct SourceLine {
   uint32_t file = 0;
   uint32_t line = 0;
@@ -53,7 +54,9 @@ struct Register {
   int32_t index = -1;     // 3 of %r3; -1: the stem is the whole name
   Type type = Type::b32;
 
-  std::string name() const { return std::string(stem) + (index < 0 ? std::string() : std::to_string(index)); }
+  std::string name() const {
+    return std::string(stem) + (index < 0 ? std::string() : std::to_string(index));
+  }
 };
 
 enum class OperandKind : uint8_t {
@@ -72,8 +75,9 @@ struct Operand {
   OperandKind kind = OperandKind::Sink;
   bool negated = false;
   bool wide = false;  // Float: the bits are those of an f64
-  uint8_t part = 0;   // Register of a video instruction: 1 to 4 for .b0 to .b3, 5 and 6 for .h0 and .h1
-  uint32_t reg = 0;   // Register, Predicate; Address with a register base
+  uint8_t part =
+      0;  // Register of a video instruction: 1 to 4 for .b0 to .b3, 5 and 6 for .h0 and .h1
+  uint32_t reg = 0;  // Register, Predicate; Address with a register base
   bool base_is_register = false;
   uint64_t bits = 0;              // Integer, Float
   int64_t offset = 0;             // Symbol, Address
@@ -137,7 +141,8 @@ struct Module {
   std::map<uint32_t, std::string_view> files;
   std::vector<Variable> variables;
   std::vector<Function> functions;
-  std::unordered_map<std::string_view, uint32_t> function_index;  // a definition wins over a declaration
+  std::unordered_map<std::string_view, uint32_t>
+      function_index;  // a definition wins over a declaration
   std::unordered_map<std::string_view, std::string_view> aliases;
 
   const Function* find(std::string_view name) const;

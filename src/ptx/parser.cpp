@@ -17,7 +17,8 @@ class ModuleReader {
     while (!cursor_.failed() && cursor_.peek().kind != TokenKind::End) statement();
     if (cursor_.failed()) return cursor_.error();
     if (module_.version_major == 0) {
-      return Error{Fault::Work, "cannot read PTX", "it has no .version directive", "is this PTX text?"};
+      return Error{Fault::Work, "cannot read PTX", "it has no .version directive",
+                   "is this PTX text?"};
     }
     for (uint32_t i = 0; i < module_.functions.size(); ++i) {
       const Function& function = module_.functions[i];
@@ -41,7 +42,8 @@ class ModuleReader {
     }
     cursor_.take();
     Linkage linkage;
-    while (token.text == "visible" || token.text == "extern" || token.text == "weak" || token.text == "common") {
+    while (token.text == "visible" || token.text == "extern" || token.text == "weak" ||
+           token.text == "common") {
       linkage.is_extern |= token.text == "extern";
       linkage.is_weak |= token.text == "weak" || token.text == "common";
       if (cursor_.peek().kind != TokenKind::Dotted) return cursor_.fail("wanted a directive");
@@ -103,7 +105,8 @@ class ModuleReader {
   bool file() {
     uint64_t index = 0;
     if (!cursor_.expect_unsigned(&index)) return false;
-    if (cursor_.peek().kind != TokenKind::String) return cursor_.fail("wanted a file name in quotes");
+    if (cursor_.peek().kind != TokenKind::String)
+      return cursor_.fail("wanted a file name in quotes");
     module_.files[static_cast<uint32_t>(index)] = cursor_.take().text;
     while (cursor_.accept(',')) {
       uint64_t ignored = 0;
@@ -114,7 +117,8 @@ class ModuleReader {
 
   bool alias() {
     std::string_view name, target;
-    if (!cursor_.expect_word(&name) || !cursor_.expect(',') || !cursor_.expect_word(&target)) return false;
+    if (!cursor_.expect_word(&name) || !cursor_.expect(',') || !cursor_.expect_word(&target))
+      return false;
     module_.aliases[name] = target;
     return cursor_.expect(';');
   }
@@ -167,7 +171,8 @@ class ModuleReader {
         cursor_.take();
       }
     }
-    if (!function.is_entry && cursor_.peek().is('(') && !cursor_.parameters(&function.results)) return false;
+    if (!function.is_entry && cursor_.peek().is('(') && !cursor_.parameters(&function.results))
+      return false;
     if (!cursor_.expect_word(&function.name)) return false;
     if (cursor_.peek().is('(') && !cursor_.parameters(&function.parameters)) return false;
     while (cursor_.peek().kind == TokenKind::Dotted) {
@@ -181,8 +186,8 @@ class ModuleReader {
         if (!extents(directive, function.required_threads)) return false;
       } else if (directive.text == "reqnctapercluster") {
         if (!extents(directive, function.required_cluster)) return false;
-      } else if (directive.text == "minnctapersm" || directive.text == "maxnreg" || directive.text == "maxnctapersm" ||
-                 directive.text == "maxclusterrank") {
+      } else if (directive.text == "minnctapersm" || directive.text == "maxnreg" ||
+                 directive.text == "maxnctapersm" || directive.text == "maxclusterrank") {
         if (!extents(directive, shape)) return false;
       } else if (directive.text == "noreturn") {
         function.noreturn = true;
@@ -210,7 +215,8 @@ class ModuleReader {
     uint64_t depth = 0;
     do {
       const Token& token = cursor_.peek();
-      if (token.kind == TokenKind::End || token.kind == TokenKind::Malformed) return cursor_.fail("wanted '}'");
+      if (token.kind == TokenKind::End || token.kind == TokenKind::Malformed)
+        return cursor_.fail("wanted '}'");
       if (token.is('{')) ++depth;
       if (token.is('}')) --depth;
       if (depth == 0) *inside = {begin, static_cast<size_t>(token.text.data() - begin)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does PTX text become a Module? The module's level is read at once; the body of a function when it is asked for,
-// so that a large library costs little and a fault in one kernel does not touch the others.
+// How does PTX text become a Module? The module's level is read at once; the body of a function
+// when it is asked for, so that a large library costs little and a fault in one kernel does not
+// touch the others.
 #pragma once
 
 #include <string_view>

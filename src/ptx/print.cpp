@@ -60,12 +60,14 @@ std::string print(const Variable& v) {
   for (const InitialValue& value : v.init) {
     std::string one = fmt::format("0x{:x}", value.bits);
     if (!value.symbol.empty()) {
-      one = value.generic ? fmt::format("generic({})", name_in_text(value.symbol)) : name_in_text(value.symbol);
+      one = value.generic ? fmt::format("generic({})", name_in_text(value.symbol))
+                          : name_in_text(value.symbol);
       one += with_offset(static_cast<int64_t>(value.bits));
     }
     values += (values.empty() ? "" : ", ") + one;
   }
-  return out + (v.count != 1 || v.vector != 1 || v.init.size() != 1 ? " = {" + values + "}" : " = " + values);
+  return out + (v.count != 1 || v.vector != 1 || v.init.size() != 1 ? " = {" + values + "}"
+                                                                    : " = " + values);
 }
 
 std::string print(const std::vector<Variable>& parameters) {
@@ -77,12 +79,13 @@ std::string print(const std::vector<Variable>& parameters) {
 std::string location(const SourceLine& at) {
   std::string out = fmt::format(".loc {} {} 0\n", at.outer_file, at.outer_line);
   if (at.file == at.outer_file && at.line == at.outer_line) return out;
-  return out + fmt::format(".loc {} {} 0, function_name $inlined, inlined_at {} {} 0\n", at.file, at.line,
-                           at.outer_file, at.outer_line);
+  return out + fmt::format(".loc {} {} 0, function_name $inlined, inlined_at {} {} 0\n", at.file,
+                           at.line, at.outer_file, at.outer_line);
 }
 
 bool same(const SourceLine& a, const SourceLine& b) {
-  return a.file == b.file && a.line == b.line && a.outer_file == b.outer_file && a.outer_line == b.outer_line;
+  return a.file == b.file && a.line == b.line && a.outer_file == b.outer_file &&
+         a.outer_line == b.outer_line;
 }
 
 std::string signature(const Function& f) {
@@ -130,13 +133,15 @@ std::string print(const Operand& o, const Body& body) {
 
 std::string print(const Instruction& ins, const Body& body) {
   std::string out;
-  if (ins.guard != kNoRegister) out = fmt::format("@{}{} ", ins.guard_negated ? "!" : "", register_name(ins.guard));
+  if (ins.guard != kNoRegister)
+    out = fmt::format("@{}{} ", ins.guard_negated ? "!" : "", register_name(ins.guard));
   if (ins.mnemonic == "kiln" && ins.operands.size() == 4) {
-    return view_check_text(print(ins.operands[0], body), print(ins.operands[1], body), print(ins.operands[2], body),
-                           ins.operands[3].bits);
+    return view_check_text(print(ins.operands[0], body), print(ins.operands[1], body),
+                           print(ins.operands[2], body), ins.operands[3].bits);
   }
   out += ins.text();
-  if (ins.mnemonic != "call") return out + (ins.operands.empty() ? "" : " " + joined(ins.operands, body)) + ";";
+  if (ins.mnemonic != "call")
+    return out + (ins.operands.empty() ? "" : " " + joined(ins.operands, body)) + ";";
   const auto first = ins.operands.begin(), target = first + ins.call_results;
   if (ins.call_results) out += " (" + joined({first, target}, body) + "),";
   out += " " + print(*target, body);
@@ -161,15 +166,16 @@ std::string print(const Body& body) {
   }
   for (const auto& [name, prototype] : body.prototypes) {
     std::string results = prototype.results.empty() ? "" : print(prototype.results) + " ";
-    lists.push_back(
-        fmt::format("{}: .callprototype {}_ {};\n", name_in_text(name), results, print(prototype.parameters)));
+    lists.push_back(fmt::format("{}: .callprototype {}_ {};\n", name_in_text(name), results,
+                                print(prototype.parameters)));
   }
   std::sort(lists.begin(), lists.end());
   for (const std::string& line : lists) out += line;
   auto label = labels.begin();
   SourceLine source;
   for (uint32_t i = 0; i <= body.instructions.size(); ++i) {
-    for (; label != labels.end() && label->first == i; ++label) out += name_in_text(label->second) + ":\n";
+    for (; label != labels.end() && label->first == i; ++label)
+      out += name_in_text(label->second) + ":\n";
     if (i == body.instructions.size()) break;
     const Instruction& ins = body.instructions[i];
     if (!same(ins.source, source)) out += location(ins.source);
@@ -180,9 +186,10 @@ std::string print(const Body& body) {
 }
 
 Result<std::string> print(const Module& module) {
-  std::string out = fmt::format(".version {}.{}\n.target {}\n.address_size 64\n", module.version_major,
-                                module.version_minor, module.target);
-  for (const auto& [index, name] : module.files) out += fmt::format(".file {} \"{}\"\n", index, name);
+  std::string out = fmt::format(".version {}.{}\n.target {}\n.address_size 64\n",
+                                module.version_major, module.version_minor, module.target);
+  for (const auto& [index, name] : module.files)
+    out += fmt::format(".file {} \"{}\"\n", index, name);
   for (const Variable& v : module.variables) {
     out += (v.is_extern ? ".extern " : ".visible ") + print(v) + ";\n";
   }
@@ -196,7 +203,8 @@ Result<std::string> print(const Module& module) {
     out += "{\n" + print(body) + "}\n";
   }
   std::vector<std::string> aliases;
-  for (const auto& [name, target] : module.aliases) aliases.push_back(fmt::format(".alias {}, {};\n", name, target));
+  for (const auto& [name, target] : module.aliases)
+    aliases.push_back(fmt::format(".alias {}, {};\n", name, target));
   std::sort(aliases.begin(), aliases.end());
   for (const std::string& line : aliases) out += line;
   return out;

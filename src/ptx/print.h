@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a module look as text again? For tests and for messages: what was read is written out, and reads the same.
+// How does a module look as text again? For tests and for messages: what was read is written out,
+// and reads the same.
 #pragma once
 
 #include <string>

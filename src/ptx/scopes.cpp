@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are names declared and found, scope by scope? ptxas 13.0 was asked wherever the manual is silent.
+// How are names declared and found, scope by scope? ptxas 13.0 was asked wherever the manual is
+// silent.
 #include "ptx/scopes.h"
 
 #include <fmt/format.h>
@@ -16,8 +17,10 @@ std::optional<uint32_t> split_number(std::string_view name, std::string_view* st
   size_t digits = name.size();
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
   uint32_t index = 0;
-  if (digits == 0 || digits == name.size() || (name[digits] == '0' && digits + 1 < name.size())) return std::nullopt;
-  if (std::from_chars(name.data() + digits, name.data() + name.size(), index).ec != std::errc()) return std::nullopt;
+  if (digits == 0 || digits == name.size() || (name[digits] == '0' && digits + 1 < name.size()))
+    return std::nullopt;
+  if (std::from_chars(name.data() + digits, name.data() + name.size(), index).ec != std::errc())
+    return std::nullopt;
   *stem = name.substr(0, digits);
   return index;
 }
@@ -47,8 +50,10 @@ std::optional<std::string_view> Scopes::declare(std::string_view name, NameKind 
   auto [place, added] = scope.names.emplace(name, Meaning{kind, name});
   if (!added) return std::nullopt;
   if (scopes_.size() > 1) {
-    // Every call has its own `param0` in braces of its own, and every inlined copy of an asm its own labels.
-    body_.names.push_back(std::make_unique<std::string>(fmt::format("{}@{}", name, body_.names.size())));
+    // Every call has its own `param0` in braces of its own, and every inlined copy of an asm its
+    // own labels.
+    body_.names.push_back(
+        std::make_unique<std::string>(fmt::format("{}@{}", name, body_.names.size())));
     place->second.name = *body_.names.back();
   }
   return place->second.name;
@@ -64,7 +69,8 @@ bool Scopes::find_register(std::string_view name, uint32_t* out) const {
     }
     if (scope->names.count(name)) return false;
     if (!index) continue;
-    if (auto range = scope->ranges.find(stem); range != scope->ranges.end() && *index < range->second.count) {
+    if (auto range = scope->ranges.find(stem);
+        range != scope->ranges.end() && *index < range->second.count) {
       *out = range->second.first + *index;
       return true;
     }
@@ -90,7 +96,8 @@ void Scopes::resolve(const LabelUse& use, std::string_view name) {
     body_.branch_targets[use.list][use.operand] = name;
   } else if (use.wanted == NameKind::Prototype) {
     // A .calltargets list is no prototype: it says nothing that is kept.
-    body_.instructions[use.instruction].prototype = body_.prototypes.count(name) ? name : std::string_view();
+    body_.instructions[use.instruction].prototype =
+        body_.prototypes.count(name) ? name : std::string_view();
   } else {
     body_.instructions[use.instruction].operands[use.operand].name = name;
   }
@@ -99,8 +106,8 @@ void Scopes::resolve(const LabelUse& use, std::string_view name) {
 bool Scopes::close() {
   std::vector<LabelUse> later;
   for (const LabelUse& use : scopes_.back().uses) {
-    // As ptxas does: a label of the use's own scope counts wherever it stands; of the scopes around it, the innermost
-    // that has the label when the use's scope ends; else one that follows.
+    // As ptxas does: a label of the use's own scope counts wherever it stands; of the scopes around
+    // it, the innermost that has the label when the use's scope ends; else one that follows.
     const Meaning* found = meaning(use.name);
     if (found && found->kind == use.wanted) {
       resolve(use, found->name);
@@ -112,7 +119,8 @@ bool Scopes::close() {
     }
   }
   scopes_.pop_back();
-  if (!scopes_.empty()) scopes_.back().uses.insert(scopes_.back().uses.end(), later.begin(), later.end());
+  if (!scopes_.empty())
+    scopes_.back().uses.insert(scopes_.back().uses.end(), later.begin(), later.end());
   return true;
 }
 

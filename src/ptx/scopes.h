@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a name mean inside of braces? Registers, variables and labels share one set of names per scope; an inner
-// scope hides the names of the outer ones, and its own end with it.
+// What does a name mean inside of braces? Registers, variables and labels share one set of names
+// per scope; an inner scope hides the names of the outer ones, and its own end with it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct RegisterRange {
 
 enum class NameKind : uint8_t { Variable, Label, BranchTargets, Prototype };
 
-// Where a body names a label. What it means is known at the end of the scope: a label may follow its use.
+// Where a body names a label. What it means is known at the end of the scope: a label may follow
+// its use.
 struct LabelUse {
   NameKind wanted = NameKind::Label;
   std::string_view name;
@@ -37,13 +38,15 @@ class Scopes {
 
   size_t depth() const { return scopes_.size(); }
   void open() { scopes_.emplace_back(); }
-  // Gives each use of a label its name in the body. False: `unknown()` says which one names nothing.
+  // Gives each use of a label its name in the body. False: `unknown()` says which one names
+  // nothing.
   bool close();
   const LabelUse& unknown() const { return unknown_; }
 
   // False: this scope already has the name.
   bool declare_registers(std::string_view name, const RegisterRange& range);
-  // The name in the body, which no other scope of the function has; nothing: this scope already has it.
+  // The name in the body, which no other scope of the function has; nothing: this scope already has
+  // it.
   std::optional<std::string_view> declare(std::string_view name, NameKind kind);
   void use(LabelUse label) { scopes_.back().uses.push_back(label); }
 
@@ -57,9 +60,10 @@ class Scopes {
     std::string_view name;
   };
   struct Scope {
-    std::unordered_map<std::string_view, RegisterRange> registers;   // by name
-    std::unordered_map<std::string_view, RegisterRange> ranges;      // by what precedes the number
-    std::unordered_map<std::string_view, uint32_t> lowest_numbered;  // 3 of %r3 declared alone, by stem
+    std::unordered_map<std::string_view, RegisterRange> registers;  // by name
+    std::unordered_map<std::string_view, RegisterRange> ranges;     // by what precedes the number
+    std::unordered_map<std::string_view, uint32_t>
+        lowest_numbered;  // 3 of %r3 declared alone, by stem
     std::unordered_map<std::string_view, Meaning> names;
     std::vector<LabelUse> uses;
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is the index check of a kiln::View recognised? By the names of the registers it writes, not by its text.
+// How is the index check of a kiln::View recognised? By the names of the registers it writes, not
+// by its text.
 #include "ptx/view_check.h"
 
 #include <fmt/format.h>
@@ -25,11 +26,14 @@ std::optional<uint32_t> dimension_of(std::string_view register_name) {
 // The operand must hold outside of the scope, whose registers go.
 bool is_from_outside(const Operand& operand, const ScopeStart& start) {
   return operand.kind == OperandKind::Integer ||
-         (operand.kind == OperandKind::Register && operand.part == 0 && operand.reg < start.registers);
+         (operand.kind == OperandKind::Register && operand.part == 0 &&
+          operand.reg < start.registers);
 }
 
-// The name of the register that it writes, when it is plain: no guard, values from outside of the scope.
-std::string_view written(const Instruction& ins, size_t operands, const ScopeStart& start, const Body& body) {
+// The name of the register that it writes, when it is plain: no guard, values from outside of the
+// scope.
+std::string_view written(const Instruction& ins, size_t operands, const ScopeStart& start,
+                         const Body& body) {
   if (ins.guard != kNoRegister || ins.operands.size() != operands) return "";
   for (size_t i = 1; i < operands; ++i) {
     if (!is_from_outside(ins.operands[i], start)) return "";
@@ -54,7 +58,9 @@ Instruction check_of(const Instruction& compare, uint32_t dimension, const Sourc
 
 }  // namespace
 
-bool is_view_check(std::string_view register_name) { return register_name.substr(0, kCheck.size()) == kCheck; }
+bool is_view_check(std::string_view register_name) {
+  return register_name.substr(0, kCheck.size()) == kCheck;
+}
 
 void fold_view_checks(const ScopeStart& start, const SourceLine& caller, Body* body) {
   if (body->variables.size() != start.variables || body->labels.size() != start.labels) return;
@@ -66,7 +72,8 @@ void fold_view_checks(const ScopeStart& start, const SourceLine& caller, Body* b
       const auto dimension = dimension_of(written(ins, 3, start, *body));
       if (!dimension) return;
       checks.push_back(check_of(ins, *dimension, caller));
-    } else if (ins.mnemonic == "mov" && ins.has("b64") && !base && written(ins, 2, start, *body) == kBase) {
+    } else if (ins.mnemonic == "mov" && ins.has("b64") && !base &&
+               written(ins, 2, start, *body) == kBase) {
       base = ins.operands[1];
     } else {
       return;
@@ -81,9 +88,11 @@ void fold_view_checks(const ScopeStart& start, const SourceLine& caller, Body* b
   body->registers.resize(start.registers);
 }
 
-std::string view_check_text(std::string_view index, std::string_view size, std::string_view data, uint64_t dimension) {
-  return fmt::format("{{ .reg .pred {0}{1}; .reg .b64 {2}; setp.ge.u64 {0}{1}, {3}, {4}; mov.b64 {2}, {5}; }}", kCheck,
-                     dimension, kBase, index, size, data);
+std::string view_check_text(std::string_view index, std::string_view size, std::string_view data,
+                            uint64_t dimension) {
+  return fmt::format(
+      "{{ .reg .pred {0}{1}; .reg .b64 {2}; setp.ge.u64 {0}{1}, {3}, {4}; mov.b64 {2}, {5}; }}",
+      kCheck, dimension, kBase, index, size, data);
 }
 
 }  // namespace kiln::ptx

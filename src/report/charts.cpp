@@ -15,7 +15,8 @@ constexpr double kWidth = 900, kHeight = 260, kLeft = 64, kRight = 16, kTop = 12
 constexpr int kCurve = 160;  // points of a density
 
 struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  double low = std::numeric_limits<double>::infinity(),
+         high = -std::numeric_limits<double>::infinity();
   void add(double value) {
     if (!std::isfinite(value)) return;
     low = std::min(low, value);
@@ -23,7 +24,8 @@ struct Range {
   }
   void widen(double share) {
     if (!(low <= high)) low = 0, high = 1;
-    if (low == high) low -= std::max(1e-9, std::abs(low) * 0.05), high += std::max(1e-9, std::abs(high) * 0.05);
+    if (low == high)
+      low -= std::max(1e-9, std::abs(low) * 0.05), high += std::max(1e-9, std::abs(high) * 0.05);
     const double more = (high - low) * share;
     low -= more;
     high += more;
@@ -60,36 +62,42 @@ struct Scale {
         out.push_back(std::pow(10, e));
       if (out.size() >= 2) return out;
       out.clear();
-      for (int i = 0; i <= 3; ++i) out.push_back(std::pow(10, range.low + (range.high - range.low) * i / 3));
+      for (int i = 0; i <= 3; ++i)
+        out.push_back(std::pow(10, range.low + (range.high - range.low) * i / 3));
       return out;
     }
     const double step = round_step(range.high - range.low, wanted);
-    for (double v = std::ceil(range.low / step) * step; v <= range.high + 1e-9 * step; v += step) out.push_back(v);
+    for (double v = std::ceil(range.low / step) * step; v <= range.high + 1e-9 * step; v += step)
+      out.push_back(v);
     return out;
   }
 };
 
-std::string frame(const Scale& x, const Scale& y, std::string_view x_name, std::string_view y_name) {
+std::string frame(const Scale& x, const Scale& y, std::string_view x_name,
+                  std::string_view y_name) {
   std::string out;
   for (double tick : x.ticks(7)) {
     const double at = x.at(tick);
     out += fmt::format(
-        "<line class=\"axis\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
+        "<line class=\"axis\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text "
+        "x=\"{0:.1f}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4}</text>",
         at, kTop, kHeight - kBottom, kHeight - kBottom + 16, tick_text(tick));
   }
   for (double tick : y_name.empty() ? std::vector<double>() : y.ticks(5)) {
     const double at = y.at(tick);
     out += fmt::format(
-        "<line class=\"axis\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" "
+        "<line class=\"axis\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/><text x=\"{}\" "
+        "y=\"{:.1f}\" "
         "text-anchor=\"end\">{}</text>",
         kLeft, at, kWidth - kRight, at, kLeft - 6, at + 4, tick_text(tick));
   }
-  out += fmt::format("<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", (kLeft + kWidth - kRight) / 2,
-                     kHeight - 6, escape(x_name));
+  out += fmt::format("<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                     (kLeft + kWidth - kRight) / 2, kHeight - 6, escape(x_name));
   if (!y_name.empty())
     out += fmt::format(
-        "<text x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">{1}</text>",
+        "<text x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 "
+        "{0:.0f})\">{1}</text>",
         (kTop + kHeight - kBottom) / 2, escape(y_name));
   return out;
 }
@@ -102,8 +110,8 @@ std::string key(const std::vector<Line>& lines) {
 }
 
 std::string svg(const std::string& inside, double height, std::string_view what) {
-  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n", kWidth, height,
-                     escape(what), inside);
+  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n", kWidth,
+                     height, escape(what), inside);
 }
 
 }  // namespace
@@ -142,10 +150,11 @@ std::string density_chart(const std::vector<Line>& samples, std::string_view uni
   for (size_t k = 0; k < curves.size(); ++k) {
     std::string path = fmt::format("M{:.1f} {:.1f}", x.at(shown.low), y.at(0));
     for (int i = 0; i < kCurve; ++i)
-      path += fmt::format(" L{:.1f} {:.1f}", x.at(shown.low + (shown.high - shown.low) * i / (kCurve - 1)),
+      path += fmt::format(" L{:.1f} {:.1f}",
+                          x.at(shown.low + (shown.high - shown.low) * i / (kCurve - 1)),
                           y.at(curves[k][static_cast<size_t>(i)]));
-    out +=
-        fmt::format("<path class=\"area s{}\" d=\"{} L{:.1f} {:.1f} Z\"/>", k % 6 + 1, path, x.at(shown.high), y.at(0));
+    out += fmt::format("<path class=\"area s{}\" d=\"{} L{:.1f} {:.1f} Z\"/>", k % 6 + 1, path,
+                       x.at(shown.high), y.at(0));
   }
   return key(samples) + svg(out, kHeight, "distribution of the samples");
 }
@@ -165,13 +174,17 @@ std::string line_chart(const std::vector<Line>& lines, const Axes& axes) {
   for (size_t k = 0; k < lines.size(); ++k) {
     std::string path, marks;
     for (const Point& point : lines[k].points) {
-      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x.at(point.x), y.at(point.y));
-      marks += fmt::format("<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>",
-                           k % 6 + 1, x.at(point.x), y.at(point.y), escape(point.label));
+      path +=
+          fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x.at(point.x), y.at(point.y));
+      marks += fmt::format(
+          "<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" "
+          "r=\"5\"><title>{}</title></circle>",
+          k % 6 + 1, x.at(point.x), y.at(point.y), escape(point.label));
     }
     const bool roof = lines[k].name.starts_with("roof");
     if (!axes.marks_only || roof)
-      out += fmt::format("<path class=\"{} s{}\" d=\"{}\"/>", roof ? "roof" : "stroke", k % 6 + 1, path);
+      out += fmt::format("<path class=\"{} s{}\" d=\"{}\"/>", roof ? "roof" : "stroke", k % 6 + 1,
+                         path);
     if (!roof) out += marks;
   }
   return key(lines) + svg(out, kHeight, axes.y + " over " + axes.x);
@@ -186,14 +199,16 @@ std::string waterfall(const std::vector<Bar>& bars, std::string_view unit) {
   std::string out;
   double top = 4;
   for (const Bar& bar : bars) {
-    const double begin = x.at(bar.begin), width = std::max(1.5, x.at(bar.begin + bar.length) - begin);
+    const double begin = x.at(bar.begin),
+                 width = std::max(1.5, x.at(bar.begin + bar.length) - begin);
     out += fmt::format(
         "<text class=\"name\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
-        "<rect class=\"bar s1\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" rx=\"2\"><title>{}: "
+        "<rect class=\"bar s1\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" "
+        "rx=\"2\"><title>{}: "
         "{}</title></rect>"
         "<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>",
-        kNames - 8, top + 15, escape(bar.name), begin, top + 3, width, kRow - 8, escape(bar.name), escape(bar.label),
-        begin + width + 5, top + 15, escape(bar.label));
+        kNames - 8, top + 15, escape(bar.name), begin, top + 3, width, kRow - 8, escape(bar.name),
+        escape(bar.label), begin + width + 5, top + 15, escape(bar.label));
     top += kRow;
   }
   return svg(out, top + 6, std::string("waterfall, ") + std::string(unit));

@@ -6,8 +6,8 @@
 namespace kiln::report {
 namespace {
 
-// Series colours keep their order and differ in lightness too, for those who see no red or green; checked on both
-// backgrounds for a contrast of at least 3.
+// Series colours keep their order and differ in lightness too, for those who see no red or green;
+// checked on both backgrounds for a contrast of at least 3.
 constexpr std::string_view kStyle = R"css(
 :root { --back:#ffffff; --text:#1c2530; --soft:#5b6775; --line:#d9dfe6; --panel:#f6f8fa;
   --s1:#0b62b8; --s2:#b45309; --s3:#0f766e; --s4:#8b1f5c; --s5:#5a6b1f; --s6:#6d28d9; --bad:#b42318; --good:#116932; }
@@ -79,7 +79,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     out += "<tr>";
     for (size_t k = 0; k < rows[i].size(); ++k)
-      out += fmt::format("<{0}{2}>{1}</{0}>", i == 0 ? "th" : "td", rows[i][k], k == 0 ? "" : " class=\"num\"");
+      out += fmt::format("<{0}{2}>{1}</{0}>", i == 0 ? "th" : "td", rows[i][k],
+                         k == 0 ? "" : " class=\"num\"");
     out += "</tr>\n";
   }
   return out + "</table></div>\n";

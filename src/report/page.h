@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is common to every page that kiln writes? One file, no network, light and dark by the reader's system.
+// What is common to every page that kiln writes? One file, no network, light and dark by the
+// reader's system.
 #pragma once
 
 #include <string>
@@ -27,7 +28,8 @@ struct Line {
   std::vector<Point> points;
 };
 
-// Estimates of the densities of samples, one curve each, over one axis in `unit` ("us"). Values in that unit.
+// Estimates of the densities of samples, one curve each, over one axis in `unit` ("us"). Values in
+// that unit.
 std::string density_chart(const std::vector<Line>& samples, std::string_view unit);
 // Lines with markers over equal steps (runs) or over x itself; both axes may be logarithmic.
 struct Axes {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages does kiln write of its measurements? Each is one file; the JSON is what src/measure and kiln.profile
-// make.
+// Which pages does kiln write of its measurements? Each is one file; the JSON is what src/measure
+// and kiln.profile make.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace kiln::report {
 
-// {"results": [...], "history": [...]}: distributions, a roofline, the tables, how the same benchmarks did before.
+// {"results": [...], "history": [...]}: distributions, a roofline, the tables, how the same
+// benchmarks did before.
 std::string bench_page(const Json& value);
 // A profile: the tree, a flame graph of the host and of the kernels, a timeline.
 std::string profile_page(const Json& profile);

@@ -16,14 +16,17 @@ std::string us_text(double us) { return us > 0 ? time_text(us * 1e3) : "-"; }
 
 double extent(const Json& profile) {
   double end = 1;
-  for (const Json& row : part(profile, "timeline")) end = std::max(end, number(row, "begin_us") + number(row, "us"));
+  for (const Json& row : part(profile, "timeline"))
+    end = std::max(end, number(row, "begin_us") + number(row, "us"));
   return end;
 }
 
 // One rectangle; its text is shown where it fits.
-std::string box(double x, double y, double width, int series, const std::string& name, const std::string& facts) {
+std::string box(double x, double y, double width, int series, const std::string& name,
+                const std::string& facts) {
   std::string out = fmt::format(
-      "<g class=\"box\" tabindex=\"0\"><rect class=\"bar s{}\" x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" "
+      "<g class=\"box\" tabindex=\"0\"><rect class=\"bar s{}\" x=\"{:.2f}\" y=\"{:.0f}\" "
+      "width=\"{:.2f}\" "
       "height=\"{:.0f}\" rx=\"2\"/>"
       "<title>{}\n{}</title>",
       series, x, y, std::max(0.7, width - 0.5), kRow - 3, escape(name), escape(facts));
@@ -38,10 +41,10 @@ void flame(const Json& nodes, double x, double scale, int depth, int& deepest, s
   deepest = std::max(deepest, depth);
   for (const Json& node : nodes) {
     const double width = number(node, "cpu_us") * scale;
-    out +=
-        box(x, depth * kRow, width, 1, words(node, "name"),
-            fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(number(node, "cpu_us")),
-                        us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")), words(node, "shapes")));
+    out += box(x, depth * kRow, width, 1, words(node, "name"),
+               fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(number(node, "cpu_us")),
+                           us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")),
+                           words(node, "shapes")));
     flame(part(node, "children"), x, scale, depth + 1, deepest, out);
     double below = x;
     for (const Json& child : part(node, "children")) below += number(child, "cpu_us") * scale;
@@ -65,9 +68,11 @@ std::string flame_graph(const Json& profile) {
   std::string boxes;
   flame(part(profile, "tree"), 0, kWidth / total, 0, deepest, boxes);
   return fmt::format(
-      "<h2>Where the host's time went</h2>\n<p class=\"soft\">Width is time of the CPU; each op stands on its caller. "
+      "<h2>Where the host's time went</h2>\n<p class=\"soft\">Width is time of the CPU; each op "
+      "stands on its caller. "
       "Orange: "
-      "kernels it launched. Point at a box for figures.</p>\n<svg class=\"flame\" style=\"max-width:none\" viewBox=\"0 "
+      "kernels it launched. Point at a box for figures.</p>\n<svg class=\"flame\" "
+      "style=\"max-width:none\" viewBox=\"0 "
       "0 {} "
       "{:.0f}\" role=\"img\" aria-label=\"flame graph\">{}</svg>\n",
       kWidth, (deepest + 1) * kRow + 4, boxes);
@@ -84,19 +89,23 @@ std::string timeline(const Json& profile) {
   std::string boxes;
   for (const Json& row : part(profile, "timeline")) {
     const bool kernel = words(row, "kind") == "kernel";
-    boxes += box(left + number(row, "begin_us") * scale, lanes[words(row, "lane")] * kRow, number(row, "us") * scale,
-                 kernel ? 2 : 1, words(row, "name"),
-                 fmt::format("{} at {}", us_text(number(row, "us")), us_text(number(row, "begin_us"))));
+    boxes +=
+        box(left + number(row, "begin_us") * scale, lanes[words(row, "lane")] * kRow,
+            number(row, "us") * scale, kernel ? 2 : 1, words(row, "name"),
+            fmt::format("{} at {}", us_text(number(row, "us")), us_text(number(row, "begin_us"))));
   }
   std::string names;
   for (size_t i = 0; i < order.size(); ++i)
     names += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>", left - 8,
                          static_cast<double>(i) * kRow + 13, escape(order[i]));
   return fmt::format(
-      "<h2>Timeline</h2>\n<p class=\"soft\">{} in all. The buttons, or the wheel over it, zoom; drag moves.</p>\n"
-      "<p><button data-zoom=\"2\">closer</button> <button data-zoom=\"0.5\">farther</button> <button "
+      "<h2>Timeline</h2>\n<p class=\"soft\">{} in all. The buttons, or the wheel over it, zoom; "
+      "drag moves.</p>\n"
+      "<p><button data-zoom=\"2\">closer</button> <button data-zoom=\"0.5\">farther</button> "
+      "<button "
       "data-zoom=\"0\">all</button></p>\n"
-      "<div class=\"wide\" id=\"timeline\"><svg style=\"max-width:none;width:100%\" viewBox=\"0 0 {} {:.0f}\" "
+      "<div class=\"wide\" id=\"timeline\"><svg style=\"max-width:none;width:100%\" viewBox=\"0 0 "
+      "{} {:.0f}\" "
       "role=\"img\" "
       "aria-label=\"timeline\">{}{}</svg></div>\n",
       us_text(end), kWidth, static_cast<double>(order.size()) * kRow + 6, names, boxes);
@@ -110,13 +119,16 @@ void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string
                     us_text(number(node, "gpu_self_us")), escape(words(node, "shapes"))});
     for (const Json& kernel : part(node, "kernels")) {
       std::string facts;
-      if (part(kernel, "grid").is_array()) facts = dump(part(kernel, "grid")) + " x " + dump(part(kernel, "block"));
-      if (number(kernel, "registers") > 0) facts += fmt::format(", {:.0f} registers", number(kernel, "registers"));
-      if (number(kernel, "occupancy") > 0) facts += fmt::format(", occupancy {:.0f} %", number(kernel, "occupancy"));
+      if (part(kernel, "grid").is_array())
+        facts = dump(part(kernel, "grid")) + " x " + dump(part(kernel, "block"));
+      if (number(kernel, "registers") > 0)
+        facts += fmt::format(", {:.0f} registers", number(kernel, "registers"));
+      if (number(kernel, "occupancy") > 0)
+        facts += fmt::format(", occupancy {:.0f} %", number(kernel, "occupancy"));
       if (number(kernel, "bytes") > 0 && number(kernel, "us") > 0)
         facts += fmt::format(", {:.0f} GB/s", number(kernel, "bytes") / number(kernel, "us") / 1e3);
-      rows.push_back({fmt::format("<span style=\"padding-left:{}px\"></span><code>{}</code>", 18 * (depth + 1),
-                                  escape(words(kernel, "name"))),
+      rows.push_back({fmt::format("<span style=\"padding-left:{}px\"></span><code>{}</code>",
+                                  18 * (depth + 1), escape(words(kernel, "name"))),
                       "", "", "", us_text(number(kernel, "us")), escape(facts)});
     }
     tree_rows(part(node, "children"), depth + 1, rows);
@@ -156,17 +168,20 @@ constexpr std::string_view kScript = R"js(
 std::string profile_page(const Json& profile) {
   const bool gpu = words(profile, "time") == "GPU time";
   std::string body =
-      "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover rect{fill-opacity:.75} "
+      "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover "
+      "rect{fill-opacity:.75} "
       ".ops th:last-child,.ops td:last-child{text-align:left;padding-left:12px}</style>\n";
   body += fmt::format(
       "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
-      escape(words(profile, "title")), escape(words(profile, "verdict")), us_text(number(profile, "wall_us")),
+      escape(words(profile, "title")), escape(words(profile, "verdict")),
+      us_text(number(profile, "wall_us")),
       gpu ? fmt::format(", {} of it on the GPU", us_text(number(profile, "gpu_us"))) : "",
       number(profile, "kernel_count"),
-      gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * number(profile, "gpu_idle")) : ", on the engine");
+      gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * number(profile, "gpu_idle"))
+          : ", on the engine");
   body += flame_graph(profile) + timeline(profile);
-  std::vector<std::vector<std::string>> rows = {
-      {"op", "CPU", "CPU self", gpu ? "GPU" : "engine", gpu ? "GPU self" : "", "shapes; grid x block"}};
+  std::vector<std::vector<std::string>> rows = {{"op", "CPU", "CPU self", gpu ? "GPU" : "engine",
+                                                 gpu ? "GPU self" : "", "shapes; grid x block"}};
   tree_rows(part(profile, "tree"), 0, rows);
   body += "<h2>Ops</h2>\n<div class=\"ops\">" + table(rows) + "</div>\n";
   return page("kiln profile: " + words(profile, "title"), body, kScript);

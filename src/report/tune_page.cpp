@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a result of kiln tune look? Heat maps: a cell is the best time over all other axes, and a reader chooses the
-// two axes that are shown.
+// How does a result of kiln tune look? Heat maps: a cell is the best time over all other axes, and
+// a reader chooses the two axes that are shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -122,7 +122,8 @@ std::string fact(const Json& outcome, const char* key) {
 std::string counts_text(const Json& counts) {
   std::string out;
   if (counts.is_object())
-    for (const auto& [name, count] : counts.items()) out += (out.empty() ? "" : ", ") + dump(count) + " " + name;
+    for (const auto& [name, count] : counts.items())
+      out += (out.empty() ? "" : ", ") + dump(count) + " " + name;
   return out;
 }
 
@@ -135,8 +136,9 @@ std::string finely(double us) {
 
 std::string tune_page(const Json& result) {
   static const Json kNone = Json::object();
-  const Json& params =
-      part(part(result, "space"), "params").is_object() ? part(part(result, "space"), "params") : kNone;
+  const Json& params = part(part(result, "space"), "params").is_object()
+                           ? part(part(result, "space"), "params")
+                           : kNone;
   Json data{{"params", params}, {"outcomes", Json::array()}};
   std::vector<Json> all;
   for (const Json& outcome : part(result, "outcomes")) {
@@ -150,43 +152,53 @@ std::string tune_page(const Json& result) {
   }
   std::string arguments;
   for (const Json& argument : part(result, "arguments"))
-    if (argument.is_string()) arguments += (arguments.empty() ? "" : ", ") + argument.get<std::string>();
+    if (argument.is_string())
+      arguments += (arguments.empty() ? "" : ", ") + argument.get<std::string>();
   const std::string title = fmt::format("{}({})", words(result, "op"), arguments);
   std::string body =
-      std::string(kStyle) + fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}, {}. {}.</p>\n", escape(title),
-                                        escape(words(part(result, "device"), "name")), escape(words(result, "date")),
-                                        escape(counts_text(part(result, "counts"))));
+      std::string(kStyle) +
+      fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}, {}. {}.</p>\n", escape(title),
+                  escape(words(part(result, "device"), "name")), escape(words(result, "date")),
+                  escape(counts_text(part(result, "counts"))));
   const Json& best = part(result, "best");
   if (best.is_object())
-    body += fmt::format("<p class=\"card\" id=\"best\"><b>{}</b><br>{}</p>\n", time_text(1e3 * number(best, "us")),
-                        escape(joined(part(best, "defines"))));
+    body += fmt::format("<p class=\"card\" id=\"best\"><b>{}</b><br>{}</p>\n",
+                        time_text(1e3 * number(best, "us")), escape(joined(part(best, "defines"))));
   else
     body +=
-        "<p class=\"card\" id=\"best\">Nothing was timed: there was no GPU. The variants were built, pruned and "
+        "<p class=\"card\" id=\"best\">Nothing was timed: there was no GPU. The variants were "
+        "built, pruned and "
         "checked.</p>\n";
   body +=
-      "<h2>Heat map</h2>\n<p class=\"soft\">A cell is the best over all other defines; point at it for more.</p>\n"
+      "<h2>Heat map</h2>\n<p class=\"soft\">A cell is the best over all other defines; point at it "
+      "for more.</p>\n"
       "<p class=\"choose\"><label>rows <select id=\"rows\"></select></label><label>columns <select "
       "id=\"columns\"></select></label></p>\n<div class=\"wide\" id=\"heat\"></div>\n";
-  if (const Json& finalists = part(result, "finalists"); finalists.is_array() && finalists.size() > 1) {
-    std::vector<std::vector<std::string>> rows = {{"the fastest, timed in turns", "time", "95 %", "to the first"}};
+  if (const Json& finalists = part(result, "finalists");
+      finalists.is_array() && finalists.size() > 1) {
+    std::vector<std::vector<std::string>> rows = {
+        {"the fastest, timed in turns", "time", "95 %", "to the first"}};
     for (const Json& one : finalists)
-      rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>", finely(number(one, "us")),
+      rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>",
+                      finely(number(one, "us")),
                       finely(number(one, "low_us")) + " to " + finely(number(one, "high_us")),
                       fmt::format("{:.3f}", number(one, "us") / number(finalists[0], "us"))});
     body += "<h2>Finalists</h2>\n" + table(rows);
   }
-  std::ranges::stable_sort(all, {}, [](const Json& one) { return number(one, "us") > 0 ? number(one, "us") : 1e300; });
-  std::vector<std::vector<std::string>> rows = {
-      {"configuration", "us", "registers", "shared bytes", "blocks", "occupancy", "spill bytes", "build s", ""}};
+  std::ranges::stable_sort(
+      all, {}, [](const Json& one) { return number(one, "us") > 0 ? number(one, "us") : 1e300; });
+  std::vector<std::vector<std::string>> rows = {{"configuration", "us", "registers", "shared bytes",
+                                                 "blocks", "occupancy", "spill bytes", "build s",
+                                                 ""}};
   for (const Json& one : all)
     rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>",
-                    number(one, "us") > 0 ? fmt::format("{:.2f}", number(one, "us")) : "", fact(one, "registers"),
-                    fact(one, "shared_bytes"), fact(one, "blocks"), fact(one, "occupancy"), fact(one, "spill_bytes"),
-                    fact(one, "build_s"),
-                    number(one, "us") > 0 ? ""
-                                          : escape(words(one, "fate") + (words(one, "reason").empty() ? "" : ": ") +
-                                                   words(one, "reason"))});
+                    number(one, "us") > 0 ? fmt::format("{:.2f}", number(one, "us")) : "",
+                    fact(one, "registers"), fact(one, "shared_bytes"), fact(one, "blocks"),
+                    fact(one, "occupancy"), fact(one, "spill_bytes"), fact(one, "build_s"),
+                    number(one, "us") > 0
+                        ? ""
+                        : escape(words(one, "fate") + (words(one, "reason").empty() ? "" : ": ") +
+                                 words(one, "reason"))});
   body += "<h2>All configurations</h2>\n<div id=\"all\">" + table(rows) + "</div>\n";
   body += "<script type=\"application/json\" id=\"data\">" + embedded(data) + "</script>\n";
   return page("kiln tune: " + title, body, kScript);

@@ -19,23 +19,29 @@ namespace {
 constexpr uint64_t kPypiBytes = 100ull << 20;
 
 constexpr std::string_view kTorchStems[] = {"libtorch", "libc10", "libcaffe2", "libshm"};
-constexpr std::string_view kCudaStems[] = {"libcudart",    "libcublas",   "libcudnn",  "libcufft",   "libcurand",
-                                           "libcusolver",  "libcusparse", "libnccl",   "libnvrtc",   "libnvToolsExt",
-                                           "libnvJitLink", "libcupti",    "libcufile", "libnvshmem", "libcuda.so"};
+constexpr std::string_view kCudaStems[] = {"libcudart", "libcublas",     "libcudnn",     "libcufft",
+                                           "libcurand", "libcusolver",   "libcusparse",  "libnccl",
+                                           "libnvrtc",  "libnvToolsExt", "libnvJitLink", "libcupti",
+                                           "libcufile", "libnvshmem",    "libcuda.so"};
 
 using Findings = std::vector<Finding>;
 using Check = void (*)(const WheelView&, Findings&);
 
-std::string base_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+std::string base_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
 
 template <class List>
 bool begins_with_one_of(std::string_view name, const List& stems) {
-  return std::any_of(std::begin(stems), std::end(stems), [&](std::string_view stem) { return name.starts_with(stem); });
+  return std::any_of(std::begin(stems), std::end(stems),
+                     [&](std::string_view stem) { return name.starts_with(stem); });
 }
 
 std::string some(const std::vector<std::string>& names) {
-  std::vector<std::string> shown(names.begin(), names.begin() + static_cast<long>(std::min<size_t>(names.size(), 3)));
-  return text::join(shown, ", ") + (names.size() > 3 ? fmt::format(" and {} more", names.size() - 3) : "");
+  std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<long>(std::min<size_t>(names.size(), 3)));
+  return text::join(shown, ", ") +
+         (names.size() > 3 ? fmt::format(" and {} more", names.size() - 3) : "");
 }
 
 // "2.17" of "manylinux_2_17_aarch64"; of several tags joined by dots the oldest; empty for linux_*.
@@ -44,11 +50,13 @@ std::string promised_glibc(std::string_view platform) {
   for (std::string_view tag : text::split(platform, '.')) {
     std::string version;
     auto parts = text::split(tag, '_');
-    if (tag.starts_with("manylinux_") && parts.size() >= 3) version = fmt::format("{}.{}", parts[1], parts[2]);
+    if (tag.starts_with("manylinux_") && parts.size() >= 3)
+      version = fmt::format("{}.{}", parts[1], parts[2]);
     if (tag.starts_with("manylinux2014")) version = "2.17";
     if (tag.starts_with("manylinux2010")) version = "2.12";
     if (tag.starts_with("manylinux1_")) version = "2.5";
-    if (!version.empty() && (oldest.empty() || inspect::compare_versions(version, oldest) < 0)) oldest = version;
+    if (!version.empty() && (oldest.empty() || inspect::compare_versions(version, oldest) < 0))
+      oldest = version;
   }
   return oldest;
 }
@@ -59,27 +67,32 @@ std::string glibc_of_tag(const std::string& tag) { return promised_glibc(tag); }
 
 void check_name(const WheelView& wheel, Findings& out) {
   if (!wheel.name.valid) {
-    out.push_back({Verdict::Fault, "name", fmt::format("'{}' is no name of a wheel", wheel.file_name),
+    out.push_back({Verdict::Fault, "name",
+                   fmt::format("'{}' is no name of a wheel", wheel.file_name),
                    "name-version-python-abi-platform.whl"});
     return;
   }
   for (const char* file : {"METADATA", "WHEEL", "RECORD"})
     if (!wheel.texts.count(file))
-      out.push_back({Verdict::Fault, "name", fmt::format("there is no {} in a .dist-info", file), ""});
+      out.push_back(
+          {Verdict::Fault, "name", fmt::format("there is no {} in a .dist-info", file), ""});
   if (!has_fault(out) && wheel.texts.count("METADATA")) {
     const std::string& metadata = wheel.texts.at("METADATA");
     auto name = field_values(metadata, "Name"), version = field_values(metadata, "Version");
     std::string said = name.empty() ? "" : name[0];
-    if (project::package_file_name(said) != project::package_file_name(wheel.name.name) || version.empty() ||
-        version[0] != wheel.name.version)
-      out.push_back({Verdict::Fault, "name",
-                     fmt::format("the file is of {} {}, METADATA says {} {}", wheel.name.name, wheel.name.version, said,
-                                 version.empty() ? "nothing" : version[0]),
-                     ""});
+    if (project::package_file_name(said) != project::package_file_name(wheel.name.name) ||
+        version.empty() || version[0] != wheel.name.version)
+      out.push_back(
+          {Verdict::Fault, "name",
+           fmt::format("the file is of {} {}, METADATA says {} {}", wheel.name.name,
+                       wheel.name.version, said, version.empty() ? "nothing" : version[0]),
+           ""});
     if (std::string why = project::name_refused(said); !why.empty())
-      out.push_back({Verdict::Fault, "name", fmt::format("PyPI refuses the name '{}': {}", said, why), ""});
+      out.push_back(
+          {Verdict::Fault, "name", fmt::format("PyPI refuses the name '{}': {}", said, why), ""});
     if (wheel.name.version.find('+') != std::string::npos)
-      out.push_back({Verdict::Fault, "name", fmt::format("PyPI refuses the local version {}", wheel.name.version),
+      out.push_back({Verdict::Fault, "name",
+                     fmt::format("PyPI refuses the local version {}", wheel.name.version),
                      "a version without '+'"});
   }
   if (!has_fault(out) && wheel.texts.count("WHEEL")) {
@@ -89,11 +102,13 @@ void check_name(const WheelView& wheel, Findings& out) {
       for (std::string_view abi : text::split(wheel.name.abi, '.'))
         for (std::string_view platform : text::split(wheel.name.platform, '.'))
           if (std::string tag = fmt::format("{}-{}-{}", python, abi, platform); !told.count(tag))
-            out.push_back({Verdict::Fault, "name", fmt::format("WHEEL does not name the tag {}", tag), ""});
+            out.push_back(
+                {Verdict::Fault, "name", fmt::format("WHEEL does not name the tag {}", tag), ""});
   }
   if (!has_fault(out))
     out.push_back({Verdict::Good, "name",
-                   fmt::format("{} {}, {}-{}", wheel.name.name, wheel.name.version, wheel.name.python, wheel.name.abi),
+                   fmt::format("{} {}, {}-{}", wheel.name.name, wheel.name.version,
+                               wheel.name.python, wheel.name.abi),
                    ""});
 }
 
@@ -116,11 +131,13 @@ void check_record(const WheelView& wheel, Findings& out) {
   if (!wheel.texts.count("RECORD")) return;
   std::map<std::string, std::string> hashes;
   for (std::string_view line : text::lines(wheel.texts.at("RECORD")))
-    if (auto fields = record_fields(text::trim(line)); fields.size() == 3) hashes[fields[0]] = fields[1];
+    if (auto fields = record_fields(text::trim(line)); fields.size() == 3)
+      hashes[fields[0]] = fields[1];
   std::vector<std::string> unlisted, different, missing;
   for (const MemberView& member : wheel.members) {
     auto found = hashes.find(member.name);
-    bool exempt = member.name == wheel.dist_info + "/RECORD" || member.name.ends_with("/RECORD.jws");
+    bool exempt =
+        member.name == wheel.dist_info + "/RECORD" || member.name.ends_with("/RECORD.jws");
     if (found == hashes.end()) {
       if (!exempt) unlisted.push_back(member.name);
       continue;
@@ -131,20 +148,24 @@ void check_record(const WheelView& wheel, Findings& out) {
   }
   for (const auto& [name, hash] : hashes) missing.push_back(name);
   auto add = [&](const std::vector<std::string>& names, std::string_view what) {
-    if (!names.empty()) out.push_back({Verdict::Fault, "record", fmt::format("{}: {}", what, some(names)), ""});
+    if (!names.empty())
+      out.push_back({Verdict::Fault, "record", fmt::format("{}: {}", what, some(names)), ""});
   };
   add(unlisted, "not in RECORD");
   add(different, "not what RECORD says");
   add(missing, "in RECORD and not in the wheel");
   if (unlisted.empty() && different.empty() && missing.empty())
-    out.push_back({Verdict::Good, "record", fmt::format("{} files, each as RECORD says", wheel.members.size()), ""});
+    out.push_back({Verdict::Good, "record",
+                   fmt::format("{} files, each as RECORD says", wheel.members.size()), ""});
 }
 
 bool is_stray(std::string_view name) {
   for (std::string_view part : text::split(name, '/'))
-    if (part == "__pycache__" || part == ".git" || part == ".DS_Store" || part == "CMakeFiles" || part == ".ninja_log")
+    if (part == "__pycache__" || part == ".git" || part == ".DS_Store" || part == "CMakeFiles" ||
+        part == ".ninja_log")
       return true;
-  for (std::string_view ending : {".pyc", ".o", ".obj", ".d", ".orig", ".rej", ".swp", ".ii", ".cubin", ".log"})
+  for (std::string_view ending :
+       {".pyc", ".o", ".obj", ".d", ".orig", ".rej", ".swp", ".ii", ".cubin", ".log"})
     if (name.ends_with(ending)) return true;
   return false;
 }
@@ -159,26 +180,30 @@ void check_files(const WheelView& wheel, Findings& out) {
     else if (!folded.insert(text::lower(member.name)).second)
       odd.push_back(member.name + " (differs from another by case alone)");
     for (char c : member.name)
-      if (static_cast<unsigned char>(c) < 32 || c == ':' || c == '*' || c == '?' || c == '"' || c == '<' || c == '>' ||
-          c == '|') {
-        odd.push_back(
-            fmt::format("{} (a character that not every system takes)", text::replace_all(member.name, "\n", "?")));
+      if (static_cast<unsigned char>(c) < 32 || c == ':' || c == '*' || c == '?' || c == '"' ||
+          c == '<' || c == '>' || c == '|') {
+        odd.push_back(fmt::format("{} (a character that not every system takes)",
+                                  text::replace_all(member.name, "\n", "?")));
         break;
       }
     std::string top(text::split(member.name, '/')[0]);
-    if (top == "tests" || top == "test" || top == "docs" || top == "examples" || top == "build" || top == "src")
+    if (top == "tests" || top == "test" || top == "docs" || top == "examples" || top == "build" ||
+        top == "src")
       tops.push_back(top);
   }
   std::sort(tops.begin(), tops.end());
   tops.erase(std::unique(tops.begin(), tops.end()), tops.end());
   if (!odd.empty()) out.push_back({Verdict::Fault, "files", "names: " + some(odd), ""});
   if (!stray.empty())
-    out.push_back({Verdict::Doubt, "files", "left over from a build: " + some(stray), "leave them out"});
+    out.push_back(
+        {Verdict::Doubt, "files", "left over from a build: " + some(stray), "leave them out"});
   if (!tops.empty())
-    out.push_back({Verdict::Doubt, "files",
-                   fmt::format("it installs a package called {}, as many others do", text::join(tops, ", ")),
-                   "leave it out, or put it into your package"});
-  if (odd.empty() && stray.empty() && tops.empty()) out.push_back({Verdict::Good, "files", "nothing stray", ""});
+    out.push_back(
+        {Verdict::Doubt, "files",
+         fmt::format("it installs a package called {}, as many others do", text::join(tops, ", ")),
+         "leave it out, or put it into your package"});
+  if (odd.empty() && stray.empty() && tops.empty())
+    out.push_back({Verdict::Good, "files", "nothing stray", ""});
 }
 
 void check_bundled(const WheelView& wheel, Findings& out) {
@@ -191,45 +216,55 @@ void check_bundled(const WheelView& wheel, Findings& out) {
   }
   if (!torch.empty())
     out.push_back({Verdict::Fault, "bundled",
-                   fmt::format("it brings torch itself ({}): two torches in a process do not know each other's tensors",
+                   fmt::format("it brings torch itself ({}): two torches in a process do not know "
+                               "each other's tensors",
                                some(torch)),
-                   "build it again and leave torch out: kiln wheel --repair on the wheel before auditwheel saw it"});
+                   "build it again and leave torch out: kiln wheel --repair on the wheel before "
+                   "auditwheel saw it"});
   if (!cuda.empty())
-    out.push_back({Verdict::Fault, "bundled",
-                   fmt::format("it brings CUDA libraries ({}), which torch's packages bring", some(cuda)),
-                   "leave them out: kiln wheel --repair on the wheel before auditwheel saw it"});
-  if (torch.empty() && cuda.empty()) out.push_back({Verdict::Good, "bundled", "no library of torch or CUDA", ""});
+    out.push_back(
+        {Verdict::Fault, "bundled",
+         fmt::format("it brings CUDA libraries ({}), which torch's packages bring", some(cuda)),
+         "leave them out: kiln wheel --repair on the wheel before auditwheel saw it"});
+  if (torch.empty() && cuda.empty())
+    out.push_back({Verdict::Good, "bundled", "no library of torch or CUDA", ""});
 }
 
 void check_platform(const WheelView& wheel, Findings& out) {
   const std::string& platform = wheel.name.platform;
   std::string promised = promised_glibc(platform);
   size_t before = out.size();
-  for (const std::string& fault : wheel.unreadable) out.push_back({Verdict::Fault, "platform", fault, ""});
+  for (const std::string& fault : wheel.unreadable)
+    out.push_back({Verdict::Fault, "platform", fault, ""});
   for (const LibraryView& library : wheel.libraries) {
     if (!platform.ends_with(library.needs.machine))
-      out.push_back(
-          {Verdict::Fault, "platform",
-           fmt::format("{} is for {}, the wheel's tag is {}", library.member, library.needs.machine, platform), ""});
+      out.push_back({Verdict::Fault, "platform",
+                     fmt::format("{} is for {}, the wheel's tag is {}", library.member,
+                                 library.needs.machine, platform),
+                     ""});
     std::string wanted = glibc_of_tag(library.needs.system.tag);
     if (!promised.empty() && (wanted.empty() || inspect::compare_versions(wanted, promised) > 0))
-      out.push_back({Verdict::Fault, "platform",
-                     fmt::format("{} is {} ({}), the wheel claims {}", library.member, library.needs.system.tag,
-                                 some(library.needs.system.reasons), platform),
-                     fmt::format("the tag {}", library.needs.system.tag)});
+      out.push_back(
+          {Verdict::Fault, "platform",
+           fmt::format("{} is {} ({}), the wheel claims {}", library.member,
+                       library.needs.system.tag, some(library.needs.system.reasons), platform),
+           fmt::format("the tag {}", library.needs.system.tag)});
   }
   if (wheel.libraries.empty() && wheel.unreadable.empty())
-    out.push_back({platform == "any" ? Verdict::Good : Verdict::Doubt, "platform", "no library in it", ""});
-  else if (promised.empty() && out.size() == before)
     out.push_back(
-        {Verdict::Fault, "platform", fmt::format("PyPI refuses the tag {}", platform), "kiln wheel --repair"});
+        {platform == "any" ? Verdict::Good : Verdict::Doubt, "platform", "no library in it", ""});
+  else if (promised.empty() && out.size() == before)
+    out.push_back({Verdict::Fault, "platform", fmt::format("PyPI refuses the tag {}", platform),
+                   "kiln wheel --repair"});
   else if (out.size() == before) {
     std::string newest;
     for (const LibraryView& library : wheel.libraries)
       if (newest.empty() || inspect::compare_versions(library.needs.system.glibc, newest) > 0)
         newest = library.needs.system.glibc;
-    out.push_back({Verdict::Good, "platform",
-                   fmt::format("{}: needs {}", platform, newest.empty() ? "no glibc" : "GLIBC_" + newest), ""});
+    out.push_back(
+        {Verdict::Good, "platform",
+         fmt::format("{}: needs {}", platform, newest.empty() ? "no glibc" : "GLIBC_" + newest),
+         ""});
   }
 }
 
@@ -249,17 +284,23 @@ void check_needed(const WheelView& wheel, Findings& out) {
   }
   auto list = [](const std::set<std::string>& names) { return some({names.begin(), names.end()}); };
   if (!other.empty())
-    out.push_back({Verdict::Fault, "libraries",
-                   fmt::format("it needs {}, which no manylinux promises and the wheel does not bring", list(other)),
-                   "kiln wheel --repair, or link it statically"});
+    out.push_back(
+        {Verdict::Fault, "libraries",
+         fmt::format("it needs {}, which no manylinux promises and the wheel does not bring",
+                     list(other)),
+         "kiln wheel --repair, or link it statically"});
   if (!torch.empty())
-    out.push_back({Verdict::Note, "libraries", fmt::format("it needs {}: import torch first", list(torch)), ""});
-  if (!cuda.empty())
     out.push_back({Verdict::Note, "libraries",
-                   fmt::format("it needs {}, which a package of torch's brings for one CUDA major alone", list(cuda)),
-                   ""});
+                   fmt::format("it needs {}: import torch first", list(torch)), ""});
+  if (!cuda.empty())
+    out.push_back(
+        {Verdict::Note, "libraries",
+         fmt::format("it needs {}, which a package of torch's brings for one CUDA major alone",
+                     list(cuda)),
+         ""});
   if (!paths.empty())
-    out.push_back({Verdict::Fault, "libraries", fmt::format("RPATH of the machine that built it: {}", list(paths)),
+    out.push_back({Verdict::Fault, "libraries",
+                   fmt::format("RPATH of the machine that built it: {}", list(paths)),
                    "link without it, or patchelf --remove-rpath"});
   if (other.empty() && torch.empty() && cuda.empty() && paths.empty() && !wheel.libraries.empty())
     out.push_back({Verdict::Good, "libraries", "needs only what every Linux has; no RPATH", ""});
@@ -272,9 +313,10 @@ void check_gpus(const WheelView& wheel, Findings& out) {
                            [](const std::string& label) { return label.starts_with("compute_"); });
     std::string shown = text::join(library.needs.images, ", ");
     if (!ptx)
-      out.push_back({Verdict::Doubt, "GPUs",
-                     fmt::format("{}: {} and no PTX: no GPU that is newer", base_name(library.member), shown),
-                     "add +PTX to the newest architecture"});
+      out.push_back(
+          {Verdict::Doubt, "GPUs",
+           fmt::format("{}: {} and no PTX: no GPU that is newer", base_name(library.member), shown),
+           "add +PTX to the newest architecture"});
     int driver = std::max(library.needs.driver.sass, ptx ? library.needs.driver.ptx : 0);
     out.push_back({Verdict::Good, "GPUs",
                    fmt::format("{}: {}{}", base_name(library.member), shown,
@@ -288,8 +330,8 @@ void check_torch(const WheelView& wheel, Findings& out) {
   for (const LibraryView& library : wheel.libraries) {
     if (!library.python_symbols.empty() && wheel.name.abi == "none") {
       out.push_back({Verdict::Fault, "Python",
-                     fmt::format("{} calls CPython ({}), the tag says any Python", base_name(library.member),
-                                 some(library.python_symbols)),
+                     fmt::format("{} calls CPython ({}), the tag says any Python",
+                                 base_name(library.member), some(library.python_symbols)),
                      "a tag of that Python, as cp311-cp311"});
     }
     if (library.torch_symbols.empty()) continue;
@@ -297,8 +339,9 @@ void check_torch(const WheelView& wheel, Findings& out) {
     std::string range = inspect::torch_range(library.torch_symbols);
     out.push_back(
         {Verdict::Doubt, "torch",
-         fmt::format("{} needs {} C++ symbols of torch{}: it works with that release alone", base_name(library.member),
-                     library.torch_symbols.size(), range.empty() ? "" : fmt::format(" ({})", range)),
+         fmt::format("{} needs {} C++ symbols of torch{}: it works with that release alone",
+                     base_name(library.member), library.torch_symbols.size(),
+                     range.empty() ? "" : fmt::format(" ({})", range)),
          "pin torch under dependencies, or build it with kiln"});
   }
   if (!bound && !wheel.libraries.empty())
@@ -308,15 +351,16 @@ void check_torch(const WheelView& wheel, Findings& out) {
 void check_size(const WheelView& wheel, Findings& out) {
   for (const LibraryView& library : wheel.libraries)
     if (library.symbol_table_bytes)
-      out.push_back({Verdict::Doubt, "size",
-                     fmt::format("{} is not stripped: {} of symbols that only a debugger reads",
-                                 base_name(library.member), inspect::human_bytes(library.symbol_table_bytes)),
-                     "strip it"});
+      out.push_back(
+          {Verdict::Doubt, "size",
+           fmt::format("{} is not stripped: {} of symbols that only a debugger reads",
+                       base_name(library.member), inspect::human_bytes(library.symbol_table_bytes)),
+           "strip it"});
   if (wheel.bytes > kPypiBytes)
-    out.push_back(
-        {Verdict::Fault, "size",
-         fmt::format("{}; PyPI takes {}", inspect::human_bytes(wheel.bytes), inspect::human_bytes(kPypiBytes)),
-         "fewer architectures, or ask PyPI for a higher limit"});
+    out.push_back({Verdict::Fault, "size",
+                   fmt::format("{}; PyPI takes {}", inspect::human_bytes(wheel.bytes),
+                               inspect::human_bytes(kPypiBytes)),
+                   "fewer architectures, or ask PyPI for a higher limit"});
   else
     out.push_back({Verdict::Good, "size", inspect::human_bytes(wheel.bytes), ""});
 }
@@ -352,8 +396,12 @@ std::string_view word(Verdict verdict) {
 
 }  // namespace
 
-bool is_torch_library(std::string_view file_name) { return begins_with_one_of(file_name, kTorchStems); }
-bool is_cuda_library(std::string_view file_name) { return begins_with_one_of(file_name, kCudaStems); }
+bool is_torch_library(std::string_view file_name) {
+  return begins_with_one_of(file_name, kTorchStems);
+}
+bool is_cuda_library(std::string_view file_name) {
+  return begins_with_one_of(file_name, kCudaStems);
+}
 
 std::vector<Finding> audit(const WheelView& wheel) {
   Findings all;
@@ -366,7 +414,8 @@ std::vector<Finding> audit(const WheelView& wheel) {
 }
 
 bool has_fault(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.verdict == Verdict::Fault; });
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& f) { return f.verdict == Verdict::Fault; });
 }
 
 std::string text_of(const std::vector<Finding>& findings) {
@@ -381,8 +430,10 @@ std::string text_of(const std::vector<Finding>& findings) {
 Json to_json(const std::vector<Finding>& findings) {
   Json out = Json::array();
   for (const Finding& finding : findings)
-    out.push_back(
-        {{"verdict", word(finding.verdict)}, {"area", finding.area}, {"text", finding.text}, {"fix", finding.fix}});
+    out.push_back({{"verdict", word(finding.verdict)},
+                   {"area", finding.area},
+                   {"text", finding.text},
+                   {"fix", finding.fix}});
   return out;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a wheel fit for PyPI and for other people's machines? What auditwheel and twine do not look at is looked at here:
-// GPUs, drivers, torch's symbols, RPATH, what is bundled, what is stray.
+// Is a wheel fit for PyPI and for other people's machines? What auditwheel and twine do not look at
+// is looked at here: GPUs, drivers, torch's symbols, RPATH, what is bundled, what is stray.
 #pragma once
 
 #include <string>

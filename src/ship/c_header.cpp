@@ -25,9 +25,10 @@ struct Form {
 Form form_of(const ParameterFacts& p) {
   switch (p.type) {
     case KILN_TYPE_TENSOR:
-      return p.written ? Form{"KilnTensor* %", "KilnTensor* %", "v->as.tensor = %;", "v->as.tensor = %;"}
-                       : Form{"const KilnTensor* %", "const KilnTensor* %", "v->as.tensor = (KilnTensor*)%;",
-                              "v->as.tensor = (KilnTensor*)%;"};
+      return p.written
+                 ? Form{"KilnTensor* %", "KilnTensor* %", "v->as.tensor = %;", "v->as.tensor = %;"}
+                 : Form{"const KilnTensor* %", "const KilnTensor* %",
+                        "v->as.tensor = (KilnTensor*)%;", "v->as.tensor = (KilnTensor*)%;"};
     case KILN_TYPE_FLOAT:
       return {"double %", "const double* %", "v->as.f = %;", "v->as.f = *%;"};
     case KILN_TYPE_STR:
@@ -77,7 +78,9 @@ const char* result_store(uint32_t type) {
   }
 }
 
-std::string named(const char* form, const std::string& name) { return text::replace_all(form, "%", name); }
+std::string named(const char* form, const std::string& name) {
+  return text::replace_all(form, "%", name);
+}
 
 // A comment must not end early, nor be continued by a backslash.
 std::string in_comment(std::string_view words) {
@@ -110,15 +113,16 @@ std::string function(const std::string& library, const OpFacts& op, size_t index
     std::string name = c_parameter(p);
     declarations.push_back(named(p.optional ? form.optional_declaration : form.declaration, name));
     body += fmt::format("  v = &arguments[{}];\n", i);
-    body += p.optional
-                ? fmt::format("  if ({}) {{ v->type = {}; {} }}\n", name, p.type, named(form.optional_value, name))
-                : fmt::format("  v->type = {}; {}\n", p.type, named(form.value, name));
+    body += p.optional ? fmt::format("  if ({}) {{ v->type = {}; {} }}\n", name, p.type,
+                                     named(form.optional_value, name))
+                       : fmt::format("  v->type = {}; {}\n", p.type, named(form.value, name));
   }
   std::string stores;
   for (size_t i = 0; i < op.results.size(); ++i) {
     std::string name = result_name(op, i);
     declarations.push_back(named(result_declaration(op.results[i].type), name));
-    stores += fmt::format("  v = &results[{}];\n  {}\n", i, named(result_store(op.results[i].type), name));
+    stores += fmt::format("  v = &results[{}];\n  {}\n", i,
+                          named(result_store(op.results[i].type), name));
   }
   std::string list = declarations.empty() ? "void" : text::join(declarations, ", ");
   return fmt::format(
@@ -134,8 +138,9 @@ std::string function(const std::string& library, const OpFacts& op, size_t index
       "  (void)v;\n"
       "  return 0;\n"
       "}}\n\n",
-      in_comment(op.schema), op.doc.empty() ? "" : "\n * " + in_comment(op.doc), library, function_name(op), list,
-      op.parameters.size() + 1, op.results.size() + 1, body, library, index, op.parameters.size(), stores);
+      in_comment(op.schema), op.doc.empty() ? "" : "\n * " + in_comment(op.doc), library,
+      function_name(op), list, op.parameters.size() + 1, op.results.size() + 1, body, library,
+      index, op.parameters.size(), stores);
 }
 
 }  // namespace
@@ -143,13 +148,16 @@ std::string function(const std::string& library, const OpFacts& op, size_t index
 std::string c_header(const LibraryFacts& library) {
   const std::string& name = library.name;
   std::string out = fmt::format(
-      "/* How does a C or C++ program call the ops of lib{0}.so? Written by kiln for this build of the library: an op "
+      "/* How does a C or C++ program call the ops of lib{0}.so? Written by kiln for this build of "
+      "the library: an op "
       "is\n"
       " * called by its number.\n"
       " *\n"
-      " * Each function returns 0, or 1 with the text in {0}_last_error(). A KilnTensor argument is borrowed for the "
+      " * Each function returns 0, or 1 with the text in {0}_last_error(). A KilnTensor argument "
+      "is borrowed for the "
       "call; a\n"
-      " * result is the caller's: r->release(r). On a GPU the work has finished after {0}_library()->synchronize(...). "
+      " * result is the caller's: r->release(r). On a GPU the work has finished after "
+      "{0}_library()->synchronize(...). "
       "*/\n"
       "#ifndef KILN_OPS_{0}_H\n"
       "#define KILN_OPS_{0}_H\n\n"
@@ -163,7 +171,8 @@ std::string c_header(const LibraryFacts& library) {
       "}}\n"
       "#endif\n\n"
       "static inline const KilnLibrary* {0}_library(void) {{ return kiln_library_{0}(); }}\n"
-      "static inline const char* {0}_last_error(void) {{ return kiln_library_{0}()->last_error(); }}\n\n",
+      "static inline const char* {0}_last_error(void) {{ return kiln_library_{0}()->last_error(); "
+      "}}\n\n",
       name);
   for (size_t i = 0; i < library.ops.size(); ++i) out += function(name, library.ops[i], i);
   return out + "#endif\n";

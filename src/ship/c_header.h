@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a C or C++ program call the ops of a library? By a header with one inline function an op, over kiln/abi.h.
+// How does a C or C++ program call the ops of a library? By a header with one inline function an
+// op, over kiln/abi.h.
 #pragma once
 
 #include <string>

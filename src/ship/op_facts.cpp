@@ -70,7 +70,8 @@ LibraryFacts read_facts(const host::OpLibrary& library) {
   LibraryFacts out{library.table().name, {}};
   for (const KilnOpInfo& op : library.ops()) {
     OpFacts facts{op.name, op.overload, op.schema, op.fake, op.doc, {}, {}};
-    for (uint32_t i = 0; i < op.parameter_count; ++i) facts.parameters.push_back(facts_of(op.parameters[i]));
+    for (uint32_t i = 0; i < op.parameter_count; ++i)
+      facts.parameters.push_back(facts_of(op.parameters[i]));
     for (uint32_t i = 0; i < op.result_count; ++i) facts.results.push_back(facts_of(op.results[i]));
     out.ops.push_back(std::move(facts));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be known of a library's ops to write files about them? A copy of what kiln/abi.h tells, free of the
-// library.
+// What must be known of a library's ops to write files about them? A copy of what kiln/abi.h tells,
+// free of the library.
 #pragma once
 
 #include <kiln/abi.h>

@@ -13,10 +13,12 @@ namespace kiln::ship {
 namespace {
 
 // _shipped.py and all that it imports.
-constexpr const char* kParts[] = {"_fake_rules.py", "_fake_syntax.py", "_layout.py", "_no_backward.py", "_overloads.py",
-                                  "_shipped.py",    "_torch.py",       "abi.py",     "errors.py",       "op.py"};
+constexpr const char* kParts[] = {
+    "_fake_rules.py", "_fake_syntax.py", "_layout.py", "_no_backward.py", "_overloads.py",
+    "_shipped.py",    "_torch.py",       "abi.py",     "errors.py",       "op.py"};
 
-constexpr const char* kWritten = "# Written by kiln " KILN_VERSION_STRING "; `kiln wheel` writes it anew.\n";
+constexpr const char* kWritten =
+    "# Written by kiln " KILN_VERSION_STRING "; `kiln wheel` writes it anew.\n";
 
 // A name that Python keeps for itself can be an op's, and not a variable's.
 std::vector<std::string> names_of(const LibraryFacts& library) {
@@ -103,19 +105,22 @@ std::string signature(const OpFacts& op) {
     if (p.keyword_only && !std::exchange(star, true)) words.emplace_back("*");
     words.push_back(fmt::format("{}: {}{}", p.name, type_text(p), p.has_default ? " = ..." : ""));
   }
-  return fmt::format("def __call__({}) -> {}: ...  # type: ignore[override]", text::join(words, ", "), result_text(op));
+  return fmt::format("def __call__({}) -> {}: ...  # type: ignore[override]",
+                     text::join(words, ", "), result_text(op));
 }
 
 }  // namespace
 
 std::string ops_module(const LibraryFacts& library) {
   std::string out = fmt::format(
-      "{}\"\"\"The ops of torch.ops.{}: loads the library beside this file and gives them to torch.\"\"\"\n\n"
+      "{}\"\"\"The ops of torch.ops.{}: loads the library beside this file and gives them to "
+      "torch.\"\"\"\n\n"
       "from pathlib import Path\n\n"
       "from ._kiln._shipped import attach\n\n"
       "_ops = attach(Path(__file__).with_name(\"lib{}.so\"))\n",
       kWritten, library.name, library.name);
-  for (const std::string& name : names_of(library)) out += fmt::format("{} = _ops[\"{}\"]\n", name, name);
+  for (const std::string& name : names_of(library))
+    out += fmt::format("{} = _ops[\"{}\"]\n", name, name);
   return out + fmt::format("\n__all__ = [{}]\n", list_of(names_of(library)));
 }
 
@@ -134,24 +139,30 @@ std::string ops_stub(const LibraryFacts& library) {
       if (op.name == name) overloads.push_back(&op);
     out += fmt::format("\nclass _Op_{}(Op):\n", name);
     for (const OpFacts* op : overloads) {
-      if (!op->doc.empty()) out += fmt::format("    # {}\n", text::replace_all(op->doc, "\n", "\n    # "));
-      out += fmt::format("{}    {}\n", overloads.size() > 1 ? "    @overload\n" : "", signature(*op));
+      if (!op->doc.empty())
+        out += fmt::format("    # {}\n", text::replace_all(op->doc, "\n", "\n    # "));
+      out +=
+          fmt::format("{}    {}\n", overloads.size() > 1 ? "    @overload\n" : "", signature(*op));
     }
     out += fmt::format("\n{}: _Op_{}\n", name, name);
   }
   return out;
 }
 
-std::string init_module(const LibraryFacts& library, const std::string& description, const std::string& version) {
+std::string init_module(const LibraryFacts& library, const std::string& description,
+                        const std::string& version) {
   return fmt::format(
-      "{}\"\"\"{}\"\"\"\n\nfrom ._ops import *\nfrom ._ops import __all__\n\n__version__ = {}\n", kWritten,
-      in_docstring(description.empty() ? fmt::format("The ops of torch.ops.{}.", library.name) : description),
+      "{}\"\"\"{}\"\"\"\n\nfrom ._ops import *\nfrom ._ops import __all__\n\n__version__ = {}\n",
+      kWritten,
+      in_docstring(description.empty() ? fmt::format("The ops of torch.ops.{}.", library.name)
+                                       : description),
       python_string(version));
 }
 
 std::string editable_ops_module(const std::string& project) {
   return fmt::format(
-      "{}\"\"\"The ops of a project that is being worked on: built when imported, if anything changed.\"\"\"\n\n"
+      "{}\"\"\"The ops of a project that is being worked on: built when imported, if anything "
+      "changed.\"\"\"\n\n"
       "import kiln as _kiln\n\n"
       "_module = _kiln.load({})\n"
       "__all__ = [name for name in dir(_module) if name != \"reload\"]\n"
@@ -173,10 +184,12 @@ std::string editable_init_module(const LibraryFacts& library, const std::string&
       "except FileNotFoundError:\n"
       "    _text = \"from ._ops import *\"\n"
       "exec(compile(_text, {}, \"exec\"))\n",
-      kWritten, python_string(author_folder), python_string(version), python_string(init), python_string(init));
+      kWritten, python_string(author_folder), python_string(version), python_string(init),
+      python_string(init));
 }
 
-Result<std::vector<PackedFile>> copied_parts(const sys::Files& files, const sys::fs::path& kiln_package,
+Result<std::vector<PackedFile>> copied_parts(const sys::Files& files,
+                                             const sys::fs::path& kiln_package,
                                              const std::string& folder) {
   std::vector<PackedFile> out = {{folder + "/__init__.py",
                                   "# SPDX-License-Identifier: Apache-2.0\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Python files make an op library a package of its own, with ops, fakes, autograd and types, without kiln?
+// Which Python files make an op library a package of its own, with ops, fakes, autograd and types,
+// without kiln?
 //
 //   my_ext/__init__.py   the author's own, or one that takes all of _ops
 //   my_ext/_ops.py       loads libmy_ext.so; _ops.pyi has its types
@@ -18,7 +19,8 @@ namespace kiln::ship {
 
 std::string ops_module(const LibraryFacts& library);
 std::string ops_stub(const LibraryFacts& library);
-std::string init_module(const LibraryFacts& library, const std::string& description, const std::string& version);
+std::string init_module(const LibraryFacts& library, const std::string& description,
+                        const std::string& version);
 
 // For `pip install -e`: the ops are built when they are imported, from the project where it lies.
 std::string editable_ops_module(const std::string& project);
@@ -26,7 +28,8 @@ std::string editable_init_module(const LibraryFacts& library, const std::string&
                                  const std::string& description, const std::string& version);
 
 // The parts of kiln's package, under `folder`. Fails where kiln's own package is not whole.
-Result<std::vector<PackedFile>> copied_parts(const sys::Files& files, const sys::fs::path& kiln_package,
+Result<std::vector<PackedFile>> copied_parts(const sys::Files& files,
+                                             const sys::fs::path& kiln_package,
                                              const std::string& folder);
 
 }  // namespace kiln::ship

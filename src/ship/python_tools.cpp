@@ -21,7 +21,8 @@ const std::vector<std::string>& tool_requirements() {
   return kAll;
 }
 
-Result<sys::ProcessResult> run(std::vector<std::string> words, const build::World& world, double limit_s) {
+Result<sys::ProcessResult> run(std::vector<std::string> words, const build::World& world,
+                               double limit_s) {
   sys::ProcessSpec spec;
   spec.arguments = std::move(words);
   sys::Environment env = world.env;
@@ -39,16 +40,18 @@ std::string last_line(std::string_view text) {
   return last.empty() ? "it said nothing" : last;
 }
 
-bool has_modules(const fs::path& python, const std::vector<std::string>& modules, const build::World& world) {
-  std::string script =
-      fmt::format("import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in {}.split()))",
-                  "'" + text::join(modules, " ") + "'");
+bool has_modules(const fs::path& python, const std::vector<std::string>& modules,
+                 const build::World& world) {
+  std::string script = fmt::format(
+      "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in {}.split()))",
+      "'" + text::join(modules, " ") + "'");
   auto result = run({python.string(), "-c", script}, world, 60);
   return result && result->exit_code == 0;
 }
 
 Finding ask_auditwheel(const fs::path& python, const fs::path& wheel, const build::World& world) {
-  auto result = run({python.string(), "-m", "auditwheel", "show", wheel.string()}, world, kToolSeconds);
+  auto result =
+      run({python.string(), "-m", "auditwheel", "show", wheel.string()}, world, kToolSeconds);
   if (!result) return {Verdict::Note, "auditwheel", result.error().why, ""};
   std::string claimed = parse_wheel_name(wheel.filename().string()).platform;
   // ... is consistent with the following platform tag: "manylinux_2_17_aarch64".
@@ -59,8 +62,10 @@ Finding ask_auditwheel(const fs::path& python, const fs::path& wheel, const buil
     return {Verdict::Fault, "auditwheel", last_line(result->out), ""};
   std::string allowed = words.substr(open + 1, close - open - 1);
   for (std::string_view tag : text::split(claimed, '.'))
-    if (allowed == tag) return {Verdict::Good, "auditwheel", fmt::format("agrees: {}", allowed), ""};
-  return {Verdict::Fault, "auditwheel", fmt::format("says {}, the wheel claims {}", allowed, claimed),
+    if (allowed == tag)
+      return {Verdict::Good, "auditwheel", fmt::format("agrees: {}", allowed), ""};
+  return {Verdict::Fault, "auditwheel",
+          fmt::format("says {}, the wheel claims {}", allowed, claimed),
           fmt::format("the tag {}", allowed)};
 }
 
@@ -70,11 +75,14 @@ Finding ask_twine(const fs::path& python, const fs::path& wheel, const build::Wo
   std::vector<std::string> said;  // "WARNING  `long_description` missing."
   for (std::string_view line : text::lines(result->out))
     for (std::string_view word : {"WARNING", "ERROR"})
-      if (size_t at = line.find(word); at != line.npos) said.emplace_back(text::trim(line.substr(at + word.size())));
+      if (size_t at = line.find(word); at != line.npos)
+        said.emplace_back(text::trim(line.substr(at + word.size())));
   if (result->exit_code != 0)
-    return {Verdict::Fault, "twine", said.empty() ? last_line(result->out) : text::join(said, "; "), ""};
+    return {Verdict::Fault, "twine", said.empty() ? last_line(result->out) : text::join(said, "; "),
+            ""};
   if (!said.empty())
-    return {Verdict::Doubt, "twine", text::join(said, "; "), "readme = \"README.md\" in pyproject.toml"};
+    return {Verdict::Doubt, "twine", text::join(said, "; "),
+            "readme = \"README.md\" in pyproject.toml"};
   return {Verdict::Good, "twine", "check passed", ""};
 }
 
@@ -82,8 +90,9 @@ Finding ask_twine(const fs::path& python, const fs::path& wheel, const build::Wo
 
 std::string network_trouble(std::string_view text) {
   for (std::string_view sign :
-       {"Temporary failure in name resolution", "Name or service not known", "Network is unreachable",
-        "Connection refused", "Failed to establish a new connection", "Could not fetch URL", "timed out", "ProxyError"})
+       {"Temporary failure in name resolution", "Name or service not known",
+        "Network is unreachable", "Connection refused", "Failed to establish a new connection",
+        "Could not fetch URL", "timed out", "ProxyError"})
     if (text.find(sign) != text.npos) return fmt::format("no network to PyPI ({})", sign);
   return "";
 }
@@ -105,18 +114,24 @@ Result<fs::path> environment_with(const std::string& name, const fs::path& pytho
   if (!may_install) return Error{Fault::Environment, "", "nothing may be installed", ""};
   CHECK_OK(world.files.remove(folder));  // what an interrupted run left
   CHECK_OK(world.files.make_directories(folder.parent_path()));
-  std::string what = fmt::format("cannot make an environment with {}", text::join(requirements, ", "));
-  if (world.on_note) world.on_note(fmt::format("installing {} for {}", text::join(requirements, ", "), name));
-  TRY(sys::ProcessResult venv, run({python.string(), "-m", "venv", folder.string()}, world, kInstallSeconds));
-  if (venv.exit_code != 0) return Error{Fault::Environment, what, last_line(venv.out), "apt install python3-venv"};
-  std::vector<std::string> words = {own.string(), "-m", "pip", "install", "-q", "--progress-bar", "off"};
+  std::string what =
+      fmt::format("cannot make an environment with {}", text::join(requirements, ", "));
+  if (world.on_note)
+    world.on_note(fmt::format("installing {} for {}", text::join(requirements, ", "), name));
+  TRY(sys::ProcessResult venv,
+      run({python.string(), "-m", "venv", folder.string()}, world, kInstallSeconds));
+  if (venv.exit_code != 0)
+    return Error{Fault::Environment, what, last_line(venv.out), "apt install python3-venv"};
+  std::vector<std::string> words = {own.string(),     "-m", "pip", "install", "-q",
+                                    "--progress-bar", "off"};
   words.insert(words.end(), requirements.begin(), requirements.end());
   TRY(sys::ProcessResult pip, run(words, world, kInstallSeconds));
   if (pip.exit_code != 0) {
     CHECK_OK(world.files.remove(folder));
     std::string trouble = network_trouble(pip.out);
     return Error{Fault::Environment, what, trouble.empty() ? last_line(pip.out) : trouble,
-                 trouble.empty() ? "a version that PyPI has for this Python and CPU" : "try again with a network"};
+                 trouble.empty() ? "a version that PyPI has for this Python and CPU"
+                                 : "try again with a network"};
   }
   CHECK_OK(world.files.write(folder / kReady, text::join(requirements, "\n") + "\n"));
   return own;
@@ -127,8 +142,9 @@ ToolPython python_with(const std::vector<std::string>& modules, OwnTools own, bo
   fs::path python = system_python(world);
   if (python.empty()) return {"", "there is no python3 on PATH"};
   if (own == OwnTools::IfNeeded && has_modules(python, modules, world)) return {python, ""};
-  std::string missing = own == OwnTools::Always ? std::string("there is no patchelf on PATH")
-                                                : fmt::format("python3 has no {}", text::join(modules, " and no "));
+  std::string missing = own == OwnTools::Always
+                            ? std::string("there is no patchelf on PATH")
+                            : fmt::format("python3 has no {}", text::join(modules, " and no "));
   auto made = environment_with("tools", python, tool_requirements(), may_install, world);
   if (!made) return {"", fmt::format("{}; {}", missing, made.error().why)};
   return {*made, ""};
@@ -139,7 +155,8 @@ std::vector<Finding> ask_tools(const fs::path& wheel, bool may_install, const bu
   ToolPython both = python_with({"auditwheel", "twine"}, OwnTools::IfNeeded, may_install, world);
   for (const char* tool : {"auditwheel", "twine"}) {
     // One of them may be there where both are not.
-    ToolPython one = both.python.empty() ? python_with({tool}, OwnTools::IfNeeded, false, world) : both;
+    ToolPython one =
+        both.python.empty() ? python_with({tool}, OwnTools::IfNeeded, false, world) : both;
     if (one.python.empty())
       out.push_back({Verdict::Doubt, tool, "not asked: " + (may_install ? both.why : one.why),
                      fmt::format("pip install {}", tool)});

@@ -30,12 +30,16 @@ std::string cmake_package(const std::string& name) {
 }
 
 Json needs_json(const LibraryNeeds& needs) {
-  return {{"machine", needs.machine}, {"glibc", needs.system.glibc},
-          {"tag", needs.system.tag},  {"driver", needs.driver.sass ? Json(needs.driver.sass) : Json(nullptr)},
-          {"images", needs.images},   {"libraries", needs.needed}};
+  return {{"machine", needs.machine},
+          {"glibc", needs.system.glibc},
+          {"tag", needs.system.tag},
+          {"driver", needs.driver.sass ? Json(needs.driver.sass) : Json(nullptr)},
+          {"images", needs.images},
+          {"libraries", needs.needed}};
 }
 
-std::string description(const Release& release, const build::Outcome& outcome, const std::string& content) {
+std::string description(const Release& release, const build::Outcome& outcome,
+                        const std::string& content) {
   Json ops = Json::array(), arch = Json::array();
   for (const OpFacts& op : release.library.ops) ops.push_back(op.schema);
   return dump({{"kiln_release", 1},
@@ -51,7 +55,8 @@ std::string description(const Release& release, const build::Outcome& outcome, c
          "\n";
 }
 
-Status write_changed(sys::Files& files, const fs::path& path, const std::string& content, bool executable) {
+Status write_changed(sys::Files& files, const fs::path& path, const std::string& content,
+                     bool executable) {
   auto former = files.read(path);
   if (former && *former == content) return {};
   return executable ? files.write_executable(path, content) : files.write(path, content);
@@ -81,8 +86,8 @@ Result<LibraryNeeds> needs_of(const inspect::Artifact& file) {
 Result<LibraryNeeds> needs_of(const fs::path& library) {
   TRY(auto artifacts, inspect::open_file(library, library.filename().string()));
   if (artifacts.size() != 1)
-    return Error{Fault::Work, fmt::format("cannot read {}", library.string()), "it is not one library",
-                 "name the .so itself"};
+    return Error{Fault::Work, fmt::format("cannot read {}", library.string()),
+                 "it is not one library", "name the .so itself"};
   return needs_of(artifacts[0]);
 }
 
@@ -90,12 +95,14 @@ Result<LibraryFacts> facts_of_library(const fs::path& library) {
   TRY(host::OpLibrary opened, host::OpLibrary::open(library));
   LibraryFacts facts = read_facts(opened);
   if (facts.ops.empty())
-    return Error{Fault::Work, fmt::format("there is nothing to ship in {}", library.filename().string()),
-                 "its sources define no op", "add a line as KILN_OP(my_op, \"a, b\"); docs/guide/op.md"};
+    return Error{
+        Fault::Work, fmt::format("there is nothing to ship in {}", library.filename().string()),
+        "its sources define no op", "add a line as KILN_OP(my_op, \"a, b\"); docs/guide/op.md"};
   return facts;
 }
 
-Result<Release> write_release(const build::Outcome& outcome, const fs::path& folder, const build::World& world) {
+Result<Release> write_release(const build::Outcome& outcome, const fs::path& folder,
+                              const build::World& world) {
   Release release;
   release.folder = folder;
   TRY(release.library, facts_of_library(outcome.file));
@@ -119,7 +126,8 @@ Result<Release> write_release(const build::Outcome& outcome, const fs::path& fol
 }
 
 std::string uncommitted(const fs::path& folder, const build::World& world) {
-  fs::path git = sys::find_program(world.files, "git", world.env.get("PATH").value_or("/usr/bin:/bin"));
+  fs::path git =
+      sys::find_program(world.files, "git", world.env.get("PATH").value_or("/usr/bin:/bin"));
   if (git.empty()) return "";
   sys::ProcessSpec spec;
   spec.arguments = {git.string(), "status", "--porcelain", "--untracked-files=normal", "--", "."};
@@ -134,8 +142,8 @@ std::string uncommitted(const fs::path& folder, const build::World& world) {
   if (names.empty()) return "";
   size_t count = names.size();
   if (count > 3) names.resize(3), names.emplace_back("...");
-  return fmt::format("{} {} from the last commit ({})", count, count == 1 ? "file differs" : "files differ",
-                     text::join(names, ", "));
+  return fmt::format("{} {} from the last commit ({})", count,
+                     count == 1 ? "file differs" : "files differ", text::join(names, ", "));
 }
 
 Json to_json(const Release& release) {

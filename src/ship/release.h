@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a C++ project get of a release? A folder: the library, a header for it, a CMake package, and what it needs.
+// What does a C++ project get of a release? A folder: the library, a header for it, a CMake
+// package, and what it needs.
 //
-//   lib/libmy_ext.so   include/my_ext.h   include/kiln/abi.h   lib/cmake/my_ext/my_extConfig.cmake   release.json
+//   lib/libmy_ext.so   include/my_ext.h   include/kiln/abi.h   lib/cmake/my_ext/my_extConfig.cmake
+//   release.json
 #pragma once
 
 #include <string>
@@ -38,12 +40,14 @@ struct Release {
 };
 
 // A file whose content is as it was is not written again: who builds on it need not build again.
-Result<Release> write_release(const build::Outcome& outcome, const fs::path& folder, const build::World& world);
+Result<Release> write_release(const build::Outcome& outcome, const fs::path& folder,
+                              const build::World& world);
 
 // Also of the wheel: an error for a library without ops.
 Result<LibraryFacts> facts_of_library(const fs::path& library);
 
-// "3 files differ from the last commit (my_ext.cu, ...)"; empty for a clean tree, and where git does not answer.
+// "3 files differ from the last commit (my_ext.cu, ...)"; empty for a clean tree, and where git
+// does not answer.
 std::string uncommitted(const fs::path& folder, const build::World& world);
 
 Json to_json(const Release& release);

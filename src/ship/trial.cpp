@@ -33,19 +33,23 @@ print("KILN-TRIAL " + json.dumps([torch.__version__, platform.python_version(), 
 
 Result<fs::path> python_of(const std::string& where, const build::World& world) {
   for (const fs::path& path : {fs::path(where), fs::path(where) / "bin/python"})
-    if (where.find('/') != where.npos && world.files.state(path).is_executable && !world.files.state(path).is_directory)
+    if (where.find('/') != where.npos && world.files.state(path).is_executable &&
+        !world.files.state(path).is_directory)
       return path;
   if (where.find('/') != where.npos)
-    return Error{Fault::Usage, fmt::format("cannot try the wheel in {}", where), "it is no Python and no environment",
+    return Error{Fault::Usage, fmt::format("cannot try the wheel in {}", where),
+                 "it is no Python and no environment",
                  "--try torch==2.7.1, or the folder of a virtual environment that has torch"};
   fs::path python = system_python(world);
   if (python.empty())
-    return Error{Fault::Environment, "cannot try the wheel", "there is no python3 on PATH",
-                 "install one, or name the folder of a virtual environment with torch: --try FOLDER"};
+    return Error{
+        Fault::Environment, "cannot try the wheel", "there is no python3 on PATH",
+        "install one, or name the folder of a virtual environment with torch: --try FOLDER"};
   return environment_with("try", python, {where}, true, world);
 }
 
-// Of this process's variables what a new shell would have: no PYTHONPATH that brings kiln or another torch.
+// Of this process's variables what a new shell would have: no PYTHONPATH that brings kiln or
+// another torch.
 sys::Environment clean_environment(const fs::path& packages, const build::World& world) {
   sys::Environment env = world.env;
   for (const char* name : {"PYTHONHOME", "PYTHONSTARTUP", "KILN_HOME", "KILN_BIN"}) env.unset(name);
@@ -117,12 +121,13 @@ Finding try_wheel(const TrialRequest& request, const build::World& world) {
   const bool whole = facts && facts->is_array() && facts->size() == 4 && facts->at(0).is_string() &&
                      facts->at(1).is_string() && facts->at(3).is_string();
   if (!whole) return failed("its answer cannot be read");
-  std::string smoke = request.smoke.empty() ? "imported (no smoke.py)" : request.smoke.filename().string() + " passed";
-  return {
-      Verdict::Good, area,
-      fmt::format("torch {}, Python {}, {}: {}, {}", facts->at(0).get<std::string>(), facts->at(1).get<std::string>(),
-                  facts->at(3).get<std::string>(), smoke, text::duration(sys::now_seconds() - begun)),
-      ""};
+  std::string smoke = request.smoke.empty() ? "imported (no smoke.py)"
+                                            : request.smoke.filename().string() + " passed";
+  return {Verdict::Good, area,
+          fmt::format("torch {}, Python {}, {}: {}, {}", facts->at(0).get<std::string>(),
+                      facts->at(1).get<std::string>(), facts->at(3).get<std::string>(), smoke,
+                      text::duration(sys::now_seconds() - begun)),
+          ""};
 }
 
 }  // namespace kiln::ship

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a wheel work where nothing of kiln is? It is installed beside one torch, imported, and its smoke test is run.
+// Does a wheel work where nothing of kiln is? It is installed beside one torch, imported, and its
+// smoke test is run.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct TrialRequest {
   fs::path wheel;
   std::string package;  // to import
   fs::path smoke;       // a script to run after that; empty: none
-  std::string where;    // "torch==2.7.1", or a Python, or a folder of an environment, that has a torch
+  std::string
+      where;  // "torch==2.7.1", or a Python, or a folder of an environment, that has a torch
 };
 
 // One finding: what ran on what, or what went wrong.

@@ -20,12 +20,14 @@ namespace {
 constexpr const char* kEngineExtra = "cpu";
 
 std::string wheel_text(const std::string& tag) {
-  return "Wheel-Version: 1.0\nGenerator: kiln " KILN_VERSION_STRING "\nRoot-Is-Purelib: false\nTag: " + tag + "\n";
+  return "Wheel-Version: 1.0\nGenerator: kiln " KILN_VERSION_STRING
+         "\nRoot-Is-Purelib: false\nTag: " +
+         tag + "\n";
 }
 
 bool is_left_out(const std::string& name) {
-  return name == "__pycache__" || name.starts_with('.') || name.ends_with(".pyc") || name.ends_with(".so") ||
-         name.ends_with("~");
+  return name == "__pycache__" || name.starts_with('.') || name.ends_with(".pyc") ||
+         name.ends_with(".so") || name.ends_with("~");
 }
 
 // The author's own files: Python, types and data of the folder that has the package's name.
@@ -41,8 +43,8 @@ Status add_author_files(const sys::Files& files, const fs::path& folder, const s
     }
     bool ours = path.ends_with("/_ops.py") || path.find("/_kiln/") != path.npos;
     if (ours && std::count(path.begin(), path.end(), '/') <= 2)
-      return Error{Fault::Usage, fmt::format("cannot put {} into the wheel", path), "kiln writes a file of that name",
-                   "give it another name"};
+      return Error{Fault::Usage, fmt::format("cannot put {} into the wheel", path),
+                   "kiln writes a file of that name", "give it another name"};
     TRY(std::string content, files.read(folder / name));
     out.push_back({path, std::move(content), false});
   }
@@ -50,11 +52,13 @@ Status add_author_files(const sys::Files& files, const fs::path& folder, const s
 }
 
 bool has_file(const std::vector<PackedFile>& files, const std::string& name) {
-  return std::any_of(files.begin(), files.end(), [&](const PackedFile& file) { return file.name == name; });
+  return std::any_of(files.begin(), files.end(),
+                     [&](const PackedFile& file) { return file.name == name; });
 }
 
 Result<std::vector<PackedFile>> package_files(const Wheel& wheel, const WheelRequest& request,
-                                              const std::string& content, const build::World& world) {
+                                              const std::string& content,
+                                              const build::World& world) {
   const std::string& name = wheel.library.name;
   const project::Distribution& about = wheel.distribution;
   fs::path own = request.project / name;
@@ -63,13 +67,15 @@ Result<std::vector<PackedFile>> package_files(const Wheel& wheel, const WheelReq
   if (request.editable) {
     out.push_back({name + "/_ops.py", editable_ops_module(request.project.string()), false});
     out.push_back({name + "/__init__.py",
-                   editable_init_module(wheel.library, has_own ? own.string() : "", about.description, about.version),
+                   editable_init_module(wheel.library, has_own ? own.string() : "",
+                                        about.description, about.version),
                    false});
     return out;
   }
   if (has_own) CHECK_OK(add_author_files(world.files, own, name, out));
   if (!has_file(out, name + "/__init__.py"))
-    out.push_back({name + "/__init__.py", init_module(wheel.library, about.description, about.version), false});
+    out.push_back({name + "/__init__.py",
+                   init_module(wheel.library, about.description, about.version), false});
   out.push_back({name + "/_ops.py", ops_module(wheel.library), false});
   out.push_back({name + "/_ops.pyi", ops_stub(wheel.library), false});
   if (!has_file(out, name + "/py.typed")) out.push_back({name + "/py.typed", "", false});
@@ -105,16 +111,18 @@ Status check_package(const sys::Files& files, const fs::path& project, const std
 
 std::string metadata_text(const project::Distribution& about) {
   bool newer = !about.license.empty() || !about.license_files.empty();
-  std::string out =
-      fmt::format("Metadata-Version: {}\nName: {}\nVersion: {}\n", newer ? "2.4" : "2.1", about.name, about.version);
+  std::string out = fmt::format("Metadata-Version: {}\nName: {}\nVersion: {}\n",
+                                newer ? "2.4" : "2.1", about.name, about.version);
   auto add = [&](std::string_view key, std::string_view value) {
     if (!value.empty()) out += fmt::format("{}: {}\n", key, value);
   };
   add("Summary", about.description);
   add("Keywords", text::join(about.keywords, ","));
-  auto add_people = [&](const std::vector<std::string>& people, std::string_view name, std::string_view mail) {
+  auto add_people = [&](const std::vector<std::string>& people, std::string_view name,
+                        std::string_view mail) {
     std::vector<std::string> names, mails;
-    for (const std::string& one : people) (one.find('@') == one.npos ? names : mails).push_back(one);
+    for (const std::string& one : people)
+      (one.find('@') == one.npos ? names : mails).push_back(one);
     add(name, text::join(names, ", "));
     add(mail, text::join(mails, ", "));
   };
@@ -131,10 +139,11 @@ std::string metadata_text(const project::Distribution& about) {
     for (const std::string& one : list) {
       size_t marker = one.find(';');
       std::string condition = fmt::format("extra == \"{}\"", extra);
-      add("Requires-Dist", marker == one.npos
-                               ? fmt::format("{}; {}", one, condition)
-                               : fmt::format("{}; ({}) and {}", one.substr(0, marker),
-                                             text::trim(std::string_view(one).substr(marker + 1)), condition));
+      add("Requires-Dist",
+          marker == one.npos
+              ? fmt::format("{}; {}", one, condition)
+              : fmt::format("{}; ({}) and {}", one.substr(0, marker),
+                            text::trim(std::string_view(one).substr(marker + 1)), condition));
     }
   }
   if (!about.readme.empty()) {
@@ -151,18 +160,23 @@ std::vector<PackedFile> with_record(std::vector<PackedFile> files, const std::st
   });
   std::string record;
   auto field = [](const std::string& name) {  // RECORD is CSV
-    return name.find_first_of(",\"") == name.npos ? name : "\"" + text::replace_all(name, "\"", "\"\"") + "\"";
+    return name.find_first_of(",\"") == name.npos
+               ? name
+               : "\"" + text::replace_all(name, "\"", "\"\"") + "\"";
   };
   for (const PackedFile& file : files)
-    record += fmt::format("{},{},{}\n", field(file.name), record_hash(file.content), file.content.size());
+    record +=
+        fmt::format("{},{},{}\n", field(file.name), record_hash(file.content), file.content.size());
   record += dist_info + "/RECORD,,\n";
   files.push_back({dist_info + "/RECORD", std::move(record), false});
   return files;
 }
 
-Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& request, const build::World& world) {
+Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& request,
+                          const build::World& world) {
   Wheel wheel;
-  TRY(project::Manifest manifest, project::read_manifest(world.files, request.project / project::kManifestName));
+  TRY(project::Manifest manifest,
+      project::read_manifest(world.files, request.project / project::kManifestName));
   TRY(wheel.distribution, project::read_distribution(world.files, request.project, manifest.name));
   CHECK_OK(check_package(world.files, request.project, manifest.name));
   TRY(wheel.library, facts_of_library(outcome.file));
@@ -170,15 +184,17 @@ Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& req
   TRY(std::string content, world.files.read(outcome.file));
   const project::Distribution& about = wheel.distribution;
   if (!about.from_file)
-    wheel.notes.push_back(
-        fmt::format("there is no [project] in {}: version {}, no description", project::kPyproject, about.version));
+    wheel.notes.push_back(fmt::format("there is no [project] in {}: version {}, no description",
+                                      project::kPyproject, about.version));
   if (wheel.needs.system.tag.starts_with("linux_"))
-    wheel.notes.push_back("the library needs newer systems than any manylinux tag allows: PyPI will refuse the wheel");
-  for (const std::string& library : wheel.needs.system.outside)
     wheel.notes.push_back(
-        fmt::format("the library needs {}, which this wheel does not bring: name the package that does under "
-                    "dependencies",
-                    library));
+        "the library needs newer systems than any manylinux tag allows: PyPI will refuse the "
+        "wheel");
+  for (const std::string& library : wheel.needs.system.outside)
+    wheel.notes.push_back(fmt::format(
+        "the library needs {}, which this wheel does not bring: name the package that does under "
+        "dependencies",
+        library));
   TRY(std::vector<PackedFile> files, package_files(wheel, request, content, world));
   wheel.tag = "py3-none-" + (request.editable ? std::string("any") : wheel.needs.system.tag);
   add_own_requirements(wheel.distribution, request.editable);
@@ -186,12 +202,14 @@ Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& req
   std::string dist_info = stem + ".dist-info";
   files.push_back({dist_info + "/METADATA", metadata_text(about), false});
   files.push_back({dist_info + "/WHEEL", wheel_text(wheel.tag), false});
-  if (!about.entry_points.empty()) files.push_back({dist_info + "/entry_points.txt", about.entry_points, false});
+  if (!about.entry_points.empty())
+    files.push_back({dist_info + "/entry_points.txt", about.entry_points, false});
   for (const std::string& license : about.license_files) {
     TRY(std::string text, world.files.read(request.project / license));
     files.push_back({fmt::format("{}/licenses/{}", dist_info, license), std::move(text), false});
   }
-  TRY(std::string zip, write_zip(with_record(std::move(files), dist_info), time_of_members(world.env)));
+  TRY(std::string zip,
+      write_zip(with_record(std::move(files), dist_info), time_of_members(world.env)));
   wheel.bytes = zip.size();
   wheel.file = request.output / fmt::format("{}-{}.whl", stem, wheel.tag);
   CHECK_OK(world.files.write(wheel.file, zip));

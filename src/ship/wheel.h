@@ -27,10 +27,12 @@ struct Wheel {
   std::vector<std::string> notes;  // for people
 };
 
-// What can be refused before anything is built: names, version, pyproject.toml. `ops` is the name in kiln.toml.
+// What can be refused before anything is built: names, version, pyproject.toml. `ops` is the name
+// in kiln.toml.
 Status check_package(const sys::Files& files, const fs::path& project, const std::string& ops);
 
-Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& request, const build::World& world);
+Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& request,
+                          const build::World& world);
 
 // METADATA, as core metadata 2.4 where a license is named, else 2.1.
 std::string metadata_text(const project::Distribution& distribution);

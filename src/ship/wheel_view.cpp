@@ -18,14 +18,19 @@ namespace {
 
 bool is_torch_symbol(std::string_view name) {
   if (!name.starts_with("_Z")) return false;
-  for (std::string_view piece : {"N3c10", "NK3c10", "N2at", "NK2at", "N5torch", "NK5torch", "N6caffe2"})
+  for (std::string_view piece :
+       {"N3c10", "NK3c10", "N2at", "NK2at", "N5torch", "NK5torch", "N6caffe2"})
     if (name.find(piece) != name.npos) return true;
   return false;
 }
 
-bool is_python_symbol(std::string_view name) { return name.starts_with("Py") || name.starts_with("_Py"); }
+bool is_python_symbol(std::string_view name) {
+  return name.starts_with("Py") || name.starts_with("_Py");
+}
 
-bool is_library_name(std::string_view name) { return name.ends_with(".so") || name.find(".so.") != name.npos; }
+bool is_library_name(std::string_view name) {
+  return name.ends_with(".so") || name.find(".so.") != name.npos;
+}
 
 Result<LibraryView> read_library(const std::string& member, binary::Bytes bytes) {
   LibraryView out;
@@ -37,7 +42,8 @@ Result<LibraryView> read_library(const std::string& member, binary::Bytes bytes)
   artifact.bytes = bytes;
   TRY(out.needs, needs_of(artifact));
   TRY(binary::Elf elf, binary::read_elf(bytes));
-  if (const binary::ElfSection* table = elf.find_type(binary::kSectionSymbols)) out.symbol_table_bytes = table->bytes;
+  if (const binary::ElfSection* table = elf.find_type(binary::kSectionSymbols))
+    out.symbol_table_bytes = table->bytes;
   if (const binary::ElfSection* table = elf.find_type(binary::kSectionDynamicSymbols)) {
     TRY(auto symbols, binary::read_symbols(elf, *table));
     for (const binary::Symbol& symbol : symbols) {
@@ -83,7 +89,8 @@ Result<WheelView> read_wheel(const fs::path& file) {
   binary::Bytes bytes = mapped.bytes();
   view.bytes = bytes.size();
   if (!binary::is_zip(bytes))
-    return Error{Fault::Work, fmt::format("cannot read {}", file.string()), "it is no zip, and so no wheel",
+    return Error{Fault::Work, fmt::format("cannot read {}", file.string()),
+                 "it is no zip, and so no wheel",
                  "kiln wheel makes one of a project; else download it again"};
   auto members = binary::read_zip(bytes);
   if (!members) {

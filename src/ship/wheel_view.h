@@ -11,7 +11,8 @@
 namespace kiln::ship {
 
 struct WheelName {
-  std::string name, version, python, abi, platform;  // "my_ext", "0.1.0", "py3", "none", "manylinux_2_17_aarch64"
+  std::string name, version, python, abi,
+      platform;  // "my_ext", "0.1.0", "py3", "none", "manylinux_2_17_aarch64"
   bool valid = false;
 };
 // "name-version[-build]-python-abi-platform.whl"
@@ -27,8 +28,9 @@ struct LibraryView {
   std::string member;
   uint64_t bytes = 0;
   LibraryNeeds needs;
-  uint64_t symbol_table_bytes = 0;         // of the table that only debuggers read
-  std::vector<std::string> torch_symbols;  // C++ names of torch that it needs: bound to few releases
+  uint64_t symbol_table_bytes = 0;  // of the table that only debuggers read
+  std::vector<std::string>
+      torch_symbols;  // C++ names of torch that it needs: bound to few releases
   std::vector<std::string> python_symbols;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are files packed into a zip so that the same files always make the same bytes? (APPNOTE.TXT 6.3, 4.3)
+// How are files packed into a zip so that the same files always make the same bytes?
+// (APPNOTE.TXT 6.3, 4.3)
 #include "ship/zip.h"
 
 #include <fmt/format.h>
@@ -34,9 +35,10 @@ DosTime dos_time(int64_t seconds) {
   year_month_day day(floor<days>(at));
   if (int(day.year()) < 1980) return {0, 1 << 5 | 1};
   hh_mm_ss clock(at - floor<days>(at));
-  return {
-      static_cast<uint16_t>(clock.hours().count() << 11 | clock.minutes().count() << 5 | clock.seconds().count() / 2),
-      static_cast<uint16_t>((int(day.year()) - 1980) << 9 | unsigned(day.month()) << 5 | unsigned(day.day()))};
+  return {static_cast<uint16_t>(clock.hours().count() << 11 | clock.minutes().count() << 5 |
+                                clock.seconds().count() / 2),
+          static_cast<uint16_t>((int(day.year()) - 1980) << 9 | unsigned(day.month()) << 5 |
+                                unsigned(day.day()))};
 }
 
 Result<std::string> deflated(const std::string& content) {
@@ -61,14 +63,17 @@ Result<std::string> write_zip(const std::vector<PackedFile>& files, int64_t seco
   std::string out, directory;
   DosTime time = dos_time(seconds);
   if (files.size() > 0xffff)
-    return Error{Fault::Work, "cannot pack so many files", fmt::format("{}; a zip has 65,535", files.size()),
+    return Error{Fault::Work, "cannot pack so many files",
+                 fmt::format("{}; a zip has 65,535", files.size()),
                  "leave some out of the package"};
   for (const PackedFile& file : files) {
     if (file.content.size() > kMost / 2 || out.size() > kMost / 2)
-      return Error{Fault::Work, fmt::format("cannot pack {}", file.name), "a wheel of more than 2 GiB",
+      return Error{Fault::Work, fmt::format("cannot pack {}", file.name),
+                   "a wheel of more than 2 GiB",
                    "build for fewer architectures, or ship such data on its own"};
     TRY(std::string packed, deflated(file.content));
-    uLong crc = crc32(0, reinterpret_cast<const Bytef*>(file.content.data()), static_cast<uInt>(file.content.size()));
+    uLong crc = crc32(0, reinterpret_cast<const Bytef*>(file.content.data()),
+                      static_cast<uInt>(file.content.size()));
     std::string common;
     put16(common, kNeeds);
     put16(common, kUtf8);

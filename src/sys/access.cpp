@@ -14,13 +14,17 @@ namespace kiln::sys {
 namespace {
 
 Exposure writable(const fs::path& path) {
-  return {path, fmt::format("others may write to {}, and could put code into what you build", path.string()),
-          fmt::format("chmod -R go-w '{}' if you trust what is in it, else remove it", path.string())};
+  return {
+      path,
+      fmt::format("others may write to {}, and could put code into what you build", path.string()),
+      fmt::format("chmod -R go-w '{}' if you trust what is in it, else remove it", path.string())};
 }
 
 Exposure owned(const fs::path& path, uid_t user) {
-  return {path, fmt::format("user {} owns {}, and could put code into what you build", user, path.string()),
-          "take a folder of your own"};
+  return {
+      path,
+      fmt::format("user {} owns {}, and could put code into what you build", user, path.string()),
+      "take a folder of your own"};
 }
 
 // One path as it is written, its links looked at and not followed.
@@ -40,7 +44,8 @@ std::optional<Exposure> look_along(const fs::path& folder, const fs::path& own, 
       continue;
     }
     if (is_own && !closed && (s.st_mode & (S_IWGRP | S_IWOTH))) return writable(at);
-    if (is_own || above == Above::Counts) closed |= trusted && (s.st_mode & (S_IXGRP | S_IXOTH)) == 0;
+    if (is_own || above == Above::Counts)
+      closed |= trusted && (s.st_mode & (S_IXGRP | S_IXOTH)) == 0;
   }
   return std::nullopt;
 }
@@ -48,10 +53,12 @@ std::optional<Exposure> look_along(const fs::path& folder, const fs::path& own, 
 }  // namespace
 
 std::optional<Exposure> exposure_of(const fs::path& folder, const fs::path& own, Above above) {
-  const fs::path absolute = fs::absolute(folder).lexically_normal(), top = fs::absolute(own).lexically_normal();
+  const fs::path absolute = fs::absolute(folder).lexically_normal(),
+                 top = fs::absolute(own).lexically_normal();
   if (auto found = look_along(absolute, top, above)) return found;
   std::error_code unknown;
-  const fs::path real = fs::weakly_canonical(absolute, unknown), real_top = fs::weakly_canonical(top, unknown);
+  const fs::path real = fs::weakly_canonical(absolute, unknown),
+                 real_top = fs::weakly_canonical(top, unknown);
   if (unknown || real == absolute) return std::nullopt;
   return look_along(real, real_top, above);
 }

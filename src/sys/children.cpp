@@ -22,7 +22,8 @@ namespace kiln::sys {
 
 namespace {
 
-// A program that outlives its parent may keep a pipe open: the end of the child itself is looked for this often.
+// A program that outlives its parent may keep a pipe open: the end of the child itself is looked
+// for this often.
 constexpr double kTick_s = 0.05;
 constexpr size_t kKeptOfErrors = 8192;
 
@@ -56,8 +57,9 @@ void close_one(int& fd) {
 }
 
 // Runs between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become_child(const ChildSpec& spec, char* const* arguments, char* const* env, pid_t parent,
-                               const Ends& in, const Ends& out, const Ends& err, const Ends& failure) {
+[[noreturn]] void become_child(const ChildSpec& spec, char* const* arguments, char* const* env,
+                               pid_t parent, const Ends& in, const Ends& out, const Ends& err,
+                               const Ends& failure) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -71,7 +73,8 @@ void close_one(int& fd) {
   ::dup2(spec.talks ? in.read : null, STDIN_FILENO);
   ::dup2(out.write, STDOUT_FILENO);
   ::dup2(err.write, STDERR_FILENO);
-  if (spec.directory.empty() || ::chdir(spec.directory.c_str()) == 0) ::execve(arguments[0], arguments, env);
+  if (spec.directory.empty() || ::chdir(spec.directory.c_str()) == 0)
+    ::execve(arguments[0], arguments, env);
   const int error_number = errno;
   [[maybe_unused]] ssize_t told = ::write(failure.write, &error_number, sizeof error_number);
   ::_exit(127);
@@ -91,7 +94,8 @@ bool drain(int fd, std::string& to) {
   }
 }
 
-// What the child could not do before it became its program: errno, or 0 once its end of the pipe is closed by exec.
+// What the child could not do before it became its program: errno, or 0 once its end of the pipe is
+// closed by exec.
 int number_from(Ends& failure) {
   close_one(failure.write);
   int number = 0;
@@ -131,7 +135,8 @@ Result<int> Children::start(const ChildSpec& spec) {
     return Error{Fault::Environment, "cannot start " + spec.arguments[0], std::strerror(number),
                  "see that this program is there and may be executed"};
   };
-  if ((spec.talks && !in.open()) || !out.open() || !err.open() || !failure.open()) return failed(errno);
+  if ((spec.talks && !in.open()) || !out.open() || !err.open() || !failure.open())
+    return failed(errno);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return failed(errno);
@@ -172,13 +177,15 @@ bool Children::say(int child, std::string_view line) {
 }
 
 void Children::kill(int child, int signal) {
-  if (const auto found = children_.find(child); found != children_.end()) ::kill(-found->second.pid, signal);
+  if (const auto found = children_.find(child); found != children_.end())
+    ::kill(-found->second.pid, signal);
 }
 
 void Children::read_all(int number, Child& child, std::vector<ChildEvent>& events) {
   if (child.out >= 0 && !drain(child.out, child.text)) close_one(child.out);
   if (child.err >= 0 && !drain(child.err, child.errors)) close_one(child.err);
-  if (child.errors.size() > kKeptOfErrors) child.errors.erase(0, child.errors.size() - kKeptOfErrors);
+  if (child.errors.size() > kKeptOfErrors)
+    child.errors.erase(0, child.errors.size() - kKeptOfErrors);
   if (!child.talks) return;
   for (size_t end = child.text.find('\n'); end != std::string::npos; end = child.text.find('\n')) {
     ChildEvent event;

@@ -21,7 +21,7 @@ struct ChildSpec {
   fs::path directory;                  // empty: this process's
   std::optional<Environment> env;      // empty: this process's
   int niceness = 0;                    // more: it waits for those with less
-  bool talks = false;                  // say() reaches its stdin, each line of its stdout is an event
+  bool talks = false;  // say() reaches its stdin, each line of its stdout is an event
 };
 
 struct ChildEvent {
@@ -46,7 +46,8 @@ class Children {
   // False: it does not listen any more; its end is an event.
   bool say(int child, std::string_view line);
   void kill(int child, int signal);
-  // What happened, or nothing after so long; a signal that was remembered (InterruptScope) ends the wait.
+  // What happened, or nothing after so long; a signal that was remembered (InterruptScope) ends the
+  // wait.
   std::vector<ChildEvent> wait(double seconds);
   size_t running() const { return children_.size(); }
 

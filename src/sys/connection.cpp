@@ -20,10 +20,13 @@ namespace kiln::sys {
 
 namespace {
 
-Error failed(std::string why) { return {Fault::Environment, "cannot talk to the server", std::move(why), ""}; }
+Error failed(std::string why) {
+  return {Fault::Environment, "cannot talk to the server", std::move(why), ""};
+}
 
 Error late(const Deadline& deadline) {
-  return {Fault::Environment, "cannot talk to the server", fmt::format("no answer within {:.1f} s", deadline.limit_s),
+  return {Fault::Environment, "cannot talk to the server",
+          fmt::format("no answer within {:.1f} s", deadline.limit_s),
           "KILN_CACHE_TIMEOUT allows more"};
 }
 
@@ -35,7 +38,8 @@ Result<Addresses> look_up(const std::string& host, int port, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
-  if (int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); code != 0)
+  if (int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+      code != 0)
     return failed(fmt::format("{}: {}", host, ::gai_strerror(code)));
   return Addresses(found, ::freeaddrinfo);
 }
@@ -56,7 +60,8 @@ Result<Connection> Connection::open(const std::string& host, int port, const Dea
   for (addrinfo* address = found.get(); address && connection.fd_ < 0; address = address->ai_next) {
     connection.fd_ = ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (connection.fd_ < 0) continue;
-    int error_number = ::connect(connection.fd_, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
+    int error_number =
+        ::connect(connection.fd_, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
     if (error_number == EINPROGRESS) {
       error_number = 0;
       if (auto ready = connection.wait(POLLOUT, deadline); !ready) error_number = ETIMEDOUT;

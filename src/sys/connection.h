@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does kiln talk to a server without ever waiting long? By a connection whose calls all have a deadline.
+// How does kiln talk to a server without ever waiting long? By a connection whose calls all have a
+// deadline.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long may something take in all? A deadline for calls that can be given one, and a thread for those that cannot: a
-// name server that is gone, a network disk whose server is gone.
+// How long may something take in all? A deadline for calls that can be given one, and a thread for
+// those that cannot: a name server that is gone, a network disk whose server is gone.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Deadline {
   double at_s;     // of now_seconds()
 };
 
-// `work()` gives a Result. It is left behind when the time is over: what it uses must live as long as the process, and
-// what it throws is an error like any other.
+// `work()` gives a Result. It is left behind when the time is over: what it uses must live as long
+// as the process, and what it throws is an error like any other.
 template <class Work>
 auto within(const Deadline& deadline, Work work, const Error& late) -> decltype(work()) {
   using Answer = decltype(work());

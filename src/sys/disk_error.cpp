@@ -10,11 +10,13 @@
 namespace kiln::sys {
 
 Error disk_error(std::string_view what, const fs::path& path, int error_number) {
-  Error error{Fault::Environment, fmt::format("{} {}", what, path.string()), std::strerror(error_number), ""};
+  Error error{Fault::Environment, fmt::format("{} {}", what, path.string()),
+              std::strerror(error_number), ""};
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
-      error.fix = "free some space there, or choose another place with --build-dir or XDG_CACHE_HOME";
+      error.fix =
+          "free some space there, or choose another place with --build-dir or XDG_CACHE_HOME";
       break;
     case EROFS:
     case EACCES:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the environment variables say? A copy taken once, so that code that reads them can be tested with any.
+// What do the environment variables say? A copy taken once, so that code that reads them can be
+// tested with any.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@ namespace kiln::sys {
 class Environment {
  public:
   Environment() = default;
-  Environment(std::initializer_list<std::pair<const std::string, std::string>> variables) : variables_(variables) {}
+  Environment(std::initializer_list<std::pair<const std::string, std::string>> variables)
+      : variables_(variables) {}
   static Environment of_this_process();
 
   // Nothing also when the variable is set to "".

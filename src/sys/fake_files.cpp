@@ -9,7 +9,8 @@ namespace kiln::sys {
 FakeFiles::Entry& FakeFiles::put(const fs::path& path) {
   Entry& entry = entries_[path.lexically_normal().string()];
   entry = Entry{.mtime_ns = now_ns_++, .inode = next_inode_++};
-  for (fs::path above = path.lexically_normal().parent_path(); above.has_relative_path(); above = above.parent_path())
+  for (fs::path above = path.lexically_normal().parent_path(); above.has_relative_path();
+       above = above.parent_path())
     entries_.try_emplace(above.string(), Entry{.directory = true, .inode = next_inode_++});
   return entry;
 }
@@ -66,7 +67,8 @@ Result<std::string> FakeFiles::read(const fs::path& path) const {
 std::vector<std::string> FakeFiles::list(const fs::path& directory) const {
   std::vector<std::string> names;
   fs::path folder = directory.lexically_normal();
-  if (!folder.has_filename() && folder.has_relative_path()) folder = folder.parent_path();  // "/a/" is "/a"
+  if (!folder.has_filename() && folder.has_relative_path())
+    folder = folder.parent_path();  // "/a/" is "/a"
   for (const auto& [path, entry] : entries_)
     if (fs::path(path).parent_path() == folder) names.push_back(fs::path(path).filename());
   return names;
@@ -79,7 +81,8 @@ Result<fs::path> FakeFiles::real_path(const fs::path& path) const {
 
 Status FakeFiles::write(const fs::path& path, std::string_view content, Durable) {
   accesses.push_back("write " + path.string());
-  if (auto failure = failures_.extract(path.string())) return disk_error("cannot write", path, failure.mapped());
+  if (auto failure = failures_.extract(path.string()))
+    return disk_error("cannot write", path, failure.mapped());
   put(path).content = content;
   return {};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is code that touches the disk tested without one? With FakeFiles: files in memory, every access recorded.
+// How is code that touches the disk tested without one? With FakeFiles: files in memory, every
+// access recorded.
 #pragma once
 
 #include <map>
@@ -16,18 +17,27 @@ class FakeFiles final : public Files {
   FakeFiles& add(const fs::path& path, std::string content = "", bool executable = false);
   FakeFiles& add_directory(const fs::path& path);
   // The next write-like call on this path fails so.
-  void fail_next_write(const fs::path& path, int error_number) { failures_[path.string()] = error_number; }
-  bool has(const fs::path& path) const { return entries_.contains(path.lexically_normal().string()); }
+  void fail_next_write(const fs::path& path, int error_number) {
+    failures_[path.string()] = error_number;
+  }
+  bool has(const fs::path& path) const {
+    return entries_.contains(path.lexically_normal().string());
+  }
 
   FileState state(const fs::path& path) const override;
   Result<std::string> read(const fs::path& path) const override;
   std::vector<std::string> list(const fs::path& directory) const override;
   Result<fs::path> real_path(const fs::path& path) const override;
   uint64_t free_bytes(const fs::path&) const override { return free; }
-  Status write(const fs::path& path, std::string_view content, Durable durable = Durable::Yes) override;
-  Status write_executable(const fs::path& path, std::string_view content) override { return write(path, content); }
+  Status write(const fs::path& path, std::string_view content,
+               Durable durable = Durable::Yes) override;
+  Status write_executable(const fs::path& path, std::string_view content) override {
+    return write(path, content);
+  }
   Status make_directories(const fs::path& directory) override;
-  Status make_private_directory(const fs::path& directory) override { return make_directories(directory); }
+  Status make_private_directory(const fs::path& directory) override {
+    return make_directories(directory);
+  }
   void touch(const fs::path& path) override;
   void set_mtime(const fs::path& path, int64_t mtime_ns) override;
   Status publish(const fs::path& from, const fs::path& to) override;

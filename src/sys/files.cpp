@@ -44,17 +44,22 @@ class Descriptor {
 
 constexpr unsigned kRenameExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
 
-// Beside its goal, so that rename() stays within one file system. The process's number alone would not do: in a
-// container every run may have the same one, and what a killed run left behind would be in the way of all later ones.
+// Beside its goal, so that rename() stays within one file system. The process's number alone would
+// not do: in a container every run may have the same one, and what a killed run left behind would
+// be in the way of all later ones.
 fs::path temporary_name(const fs::path& goal) {
   uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {  // early in a machine's start
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) !=
+      sizeof random) {  // early in a machine's start
     static std::atomic<uint64_t> counter{0};
-    random = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 1000 + counter++;
+    random =
+        static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 1000 +
+        counter++;
   }
   constexpr size_t kKeptOfName = 128;  // a name has 255 bytes at most
-  return goal.parent_path() /
-         fmt::format(".{}.{}.{:016x}.tmp", goal.filename().string().substr(0, kKeptOfName), ::getpid(), random);
+  return goal.parent_path() / fmt::format(".{}.{}.{:016x}.tmp",
+                                          goal.filename().string().substr(0, kKeptOfName),
+                                          ::getpid(), random);
 }
 
 // `make` makes something of that name: 0, or errno. The name is in `temporary`.
@@ -81,7 +86,9 @@ int write_all(int fd, std::string_view content) {
 // Who may write: whoever the umask leaves, or this user alone.
 enum class Writers { Umask, Owner };
 
-mode_t mode_for(Writers writers, mode_t mode) { return writers == Writers::Umask ? mode : mode & ~mode_t{0022}; }
+mode_t mode_for(Writers writers, mode_t mode) {
+  return writers == Writers::Umask ? mode : mode & ~mode_t{0022};
+}
 
 // errno, or 0.
 int make_all(const fs::path& directory, Writers writers) {
@@ -90,7 +97,9 @@ int make_all(const fs::path& directory, Writers writers) {
     return ::stat(directory.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
   };
   if (directory.empty() || is_directory()) return 0;
-  const auto make = [&] { return ::mkdir(directory.c_str(), mode_for(writers, 0777)) == 0 ? 0 : errno; };
+  const auto make = [&] {
+    return ::mkdir(directory.c_str(), mode_for(writers, 0777)) == 0 ? 0 : errno;
+  };
   int failed = make();
   if (failed == ENOENT && directory.has_parent_path() && directory.parent_path() != directory) {
     if (int above = make_all(directory.parent_path(), writers)) return above;
@@ -103,7 +112,8 @@ int make_all(const fs::path& directory, Writers writers) {
 // errno, or 0. Over what is there without a moment in which neither is.
 int take_place(const fs::path& temporary, const fs::path& goal, Durable durable) {
   auto exchange = [&] {
-    return ::syscall(SYS_renameat2, AT_FDCWD, temporary.c_str(), AT_FDCWD, goal.c_str(), kRenameExchange) == 0;
+    return ::syscall(SYS_renameat2, AT_FDCWD, temporary.c_str(), AT_FDCWD, goal.c_str(),
+                     kRenameExchange) == 0;
   };
   if (durable == Durable::Scratch && exchange()) {
     if (::unlink(temporary.c_str()) == 0) return 0;
@@ -117,14 +127,15 @@ class RealFiles final : public Files {
   FileState state(const fs::path& path) const override {
     struct stat s;
     if (::stat(path.c_str(), &s) != 0) return {};
-    return {.exists = true,
-            .is_directory = S_ISDIR(s.st_mode),
-            .is_executable = (s.st_mode & 0111) != 0 && S_ISREG(s.st_mode),
-            .size_bytes = static_cast<uint64_t>(s.st_size),
-            .mtime_ns = int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec,
-            .ctime_ns = int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec,
-            .inode = static_cast<uint64_t>(s.st_ino),
-            .others_may_write = (s.st_mode & 0022) != 0 || (s.st_uid != ::geteuid() && s.st_uid != 0)};
+    return {
+        .exists = true,
+        .is_directory = S_ISDIR(s.st_mode),
+        .is_executable = (s.st_mode & 0111) != 0 && S_ISREG(s.st_mode),
+        .size_bytes = static_cast<uint64_t>(s.st_size),
+        .mtime_ns = int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec,
+        .ctime_ns = int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec,
+        .inode = static_cast<uint64_t>(s.st_ino),
+        .others_may_write = (s.st_mode & 0022) != 0 || (s.st_uid != ::geteuid() && s.st_uid != 0)};
   }
 
   Result<std::string> read(const fs::path& path) const override {
@@ -141,7 +152,8 @@ class RealFiles final : public Files {
     }
     size_t filled = 0;
     for (;;) {  // files in /proc say that they have no size
-      if (filled == content.size()) content.resize(std::max<size_t>(4096, content.size() + content.size() / 2));
+      if (filled == content.size())
+        content.resize(std::max<size_t>(4096, content.size() + content.size() / 2));
       ssize_t count = ::read(file.get(), content.data() + filled, content.size() - filled);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return disk_error("cannot read", path, errno);
@@ -187,13 +199,15 @@ class RealFiles final : public Files {
     return write_with(path, content, Durable::No, 0777, Writers::Umask);
   }
 
-  Status write_with(const fs::path& path, std::string_view content, Durable durable, mode_t mode, Writers writers) {
+  Status write_with(const fs::path& path, std::string_view content, Durable durable, mode_t mode,
+                    Writers writers) {
     if (int failed = make_all(path.parent_path(), writers))
       return disk_error("cannot make the folder", path.parent_path(), failed);
     fs::path temporary;
     int fd = -1;
     if (int failed = make_temporary(path, temporary, [&](const fs::path& name) {
-          fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_for(writers, mode));
+          fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                      mode_for(writers, mode));
           return fd < 0 ? errno : 0;
         }))
       return disk_error("cannot write", path, failed);
@@ -225,7 +239,8 @@ class RealFiles final : public Files {
   void touch(const fs::path& path) override { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
   void set_mtime(const fs::path& path, int64_t mtime_ns) override {
-    timespec time{static_cast<time_t>(mtime_ns / 1'000'000'000), static_cast<long>(mtime_ns % 1'000'000'000)};
+    timespec time{static_cast<time_t>(mtime_ns / 1'000'000'000),
+                  static_cast<long>(mtime_ns % 1'000'000'000)};
     timespec both[2] = {time, time};
     ::utimensat(AT_FDCWD, path.c_str(), both, 0);
   }
@@ -233,8 +248,9 @@ class RealFiles final : public Files {
   Status publish(const fs::path& from, const fs::path& to) override {
     CHECK_OK(make_directories(to.parent_path()));
     fs::path temporary;
-    if (make_temporary(to, temporary,
-                       [&](const fs::path& name) { return ::link(from.c_str(), name.c_str()) == 0 ? 0 : errno; }))
+    if (make_temporary(to, temporary, [&](const fs::path& name) {
+          return ::link(from.c_str(), name.c_str()) == 0 ? 0 : errno;
+        }))
       return copy(from, to);
     // rename() of two names of one inode does nothing and leaves both.
     if (::rename(temporary.c_str(), to.c_str()) != 0) {
@@ -248,7 +264,8 @@ class RealFiles final : public Files {
 
   Status copy(const fs::path& from, const fs::path& to) override {
     TRY(std::string content, read(from));
-    return write_with(to, content, Durable::No, state(from).is_executable ? 0777 : 0666, Writers::Umask);
+    return write_with(to, content, Durable::No, state(from).is_executable ? 0777 : 0666,
+                      Writers::Umask);
   }
 
   Status point_link(const fs::path& link, const fs::path& target) override {
@@ -264,11 +281,13 @@ class RealFiles final : public Files {
   }
 
   Status remove(const fs::path& path) override {
-    // A process that was killed may have children that still write there or clean up behind themselves.
+    // A process that was killed may have children that still write there or clean up behind
+    // themselves.
     std::error_code error;
     for (int tries = 0; tries < 100; tries++) {
       fs::remove_all(path, error);
-      if (error != std::errc::no_such_file_or_directory && error != std::errc::directory_not_empty) break;
+      if (error != std::errc::no_such_file_or_directory && error != std::errc::directory_not_empty)
+        break;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     if (error) return disk_error("cannot remove", path, error.value());
@@ -285,7 +304,8 @@ RealFiles& the_real_ones() {
 
 Files& real_files() { return the_real_ones(); }
 
-Status write_protected(Files& files, const fs::path& path, std::string_view content, Durable durable) {
+Status write_protected(Files& files, const fs::path& path, std::string_view content,
+                       Durable durable) {
   // A disk in memory has no other users.
   if (&files != &real_files()) return files.write(path, content, durable);
   return the_real_ones().write_with(path, content, durable, 0666, Writers::Owner);
@@ -308,7 +328,8 @@ Result<fs::path> make_temporary_folder(std::string_view stem) {
 
 fs::path find_program(const Files& files, std::string_view name, std::string_view search_path) {
   if (name.empty()) return {};
-  if (name.find('/') != std::string_view::npos) return files.state(name).is_executable ? fs::path(name) : fs::path();
+  if (name.find('/') != std::string_view::npos)
+    return files.state(name).is_executable ? fs::path(name) : fs::path();
   for (std::string_view directory : text::split(search_path, ':')) {
     if (directory.empty()) continue;
     fs::path candidate = fs::path(directory) / name;

@@ -11,7 +11,8 @@ Result<Library> Library::open(const std::filesystem::path& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle) return Library(handle);
   const char* why = ::dlerror();
-  return Error{Fault::Environment, fmt::format("cannot load {}", path.string()), why ? why : "", ""};
+  return Error{Fault::Environment, fmt::format("cannot load {}", path.string()), why ? why : "",
+               ""};
 }
 
 void* Library::find(const char* symbol) const { return ::dlsym(handle_, symbol); }

@@ -9,7 +9,8 @@
 
 namespace kiln::sys {
 
-// Stays loaded for the life of the process: threads and handlers of an op library may outlive any owner.
+// Stays loaded for the life of the process: threads and handlers of an op library may outlive any
+// owner.
 class Library {
  public:
   static Result<Library> open(const std::filesystem::path& path);

@@ -13,10 +13,12 @@
 
 namespace kiln::sys {
 
-Result<FileLock> FileLock::acquire(const fs::path& path, const std::function<void()>& on_busy, Users users) {
+Result<FileLock> FileLock::acquire(const fs::path& path, const std::function<void()>& on_busy,
+                                   Users users) {
   // Children must not inherit it: a compiler's server process would hold it for ever.
   const mode_t mode = users == Users::Owner ? 0600 : 0666;
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
+  int fd =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
   if (fd < 0) return disk_error("cannot write", path, errno);
   FileLock lock(fd);
   if (users == Users::Owner) ::fchmod(fd, mode);  // an earlier one may have left it open to others

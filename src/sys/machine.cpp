@@ -26,17 +26,20 @@ std::optional<uint64_t> number_in(const Files& files, const fs::path& path) {
 }
 
 // The folder of this process's group and every one above it; the tightest limit of them holds.
-std::vector<fs::path> group_folders(const Files& files, std::string_view controller, const fs::path& root) {
+std::vector<fs::path> group_folders(const Files& files, std::string_view controller,
+                                    const fs::path& root) {
   std::vector<fs::path> folders;
   auto content = files.read("/proc/self/cgroup");
   if (!content) return {root};
   for (std::string_view line : text::lines(*content)) {
     auto parts = text::split(line, ':');
     if (parts.size() < 3) continue;
-    bool matches = controller.empty() ? parts[1].empty() : parts[1].find(controller) != std::string_view::npos;
+    bool matches =
+        controller.empty() ? parts[1].empty() : parts[1].find(controller) != std::string_view::npos;
     if (!matches) continue;
     fs::path group(parts[2]);
-    for (fs::path at = group.relative_path(); !at.empty(); at = at.parent_path()) folders.push_back(root / at);
+    for (fs::path at = group.relative_path(); !at.empty(); at = at.parent_path())
+      folders.push_back(root / at);
   }
   folders.push_back(root);  // inside a container the group's own folder is mounted as the root
   return folders;
@@ -64,7 +67,8 @@ int group_cores(const Files& files) {
     auto words = text::split_any(*content, " \n");
     if (words.size() != 2) continue;
     auto quota = text::to_int(words[0]), period = text::to_int(words[1]);
-    if (quota && period && *period > 0) cores = std::min(cores, static_cast<double>(*quota) / *period);
+    if (quota && period && *period > 0)
+      cores = std::min(cores, static_cast<double>(*quota) / *period);
   }
   return std::max(1, static_cast<int>(cores + 0.5));
 }
@@ -74,8 +78,9 @@ int group_cores(const Files& files) {
 int usable_cores(const Files& files) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  int count = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                            : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  int count = ::sched_getaffinity(0, sizeof set, &set) == 0
+                  ? CPU_COUNT(&set)
+                  : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   return std::max(1, std::min(count, group_cores(files)));
 }
 

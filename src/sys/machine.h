@@ -10,7 +10,8 @@ namespace kiln::sys {
 
 // The processors this process may run on, no more than its control group's quota.
 int usable_cores(const Files& files);
-// What can be allocated without pushing others out: MemAvailable, or less where a control group says so.
+// What can be allocated without pushing others out: MemAvailable, or less where a control group
+// says so.
 uint64_t available_memory_bytes(const Files& files);
 
 }  // namespace kiln::sys

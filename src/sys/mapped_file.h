@@ -12,7 +12,8 @@ namespace kiln::sys {
 
 class MappedFile {
  public:
-  // A directory, a pipe, a device or an unreadable file is an error that says so. An empty file has no bytes.
+  // A directory, a pipe, a device or an unreadable file is an error that says so. An empty file has
+  // no bytes.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(MappedFile&& other) noexcept;

@@ -10,18 +10,20 @@ namespace kiln::sys {
 
 namespace {
 
-// The length of one of kiln's own styles at the beginning of the text, else 0. Of the numbers that a style can have, 8
-// would hide what follows and 7 turn it over.
+// The length of one of kiln's own styles at the beginning of the text, else 0. Of the numbers that
+// a style can have, 8 would hide what follows and 7 turn it over.
 size_t style_length(std::string_view text) {
-  for (std::string_view style :
-       {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;31m", "\x1b[1;32m", "\x1b[1;33m"})
+  for (std::string_view style : {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m",
+                                 "\x1b[33m", "\x1b[1;31m", "\x1b[1;32m", "\x1b[1;33m"})
     if (text.starts_with(style)) return style.size();
   return 0;
 }
 
 // The length of the UTF-8 character at the beginning, 0 where there is none (RFC 3629).
 size_t character_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
   const unsigned first = byte(0);
   const size_t length = first < 0x80   ? 1
                         : first < 0xc2 ? 0
@@ -39,7 +41,8 @@ size_t character_length(std::string_view text) {
 // U+009b begins a sequence as ESC [ does.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 2) return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+  if (character.size() == 2)
+    return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
   return character.size() == 1 && (first < 0x20 || first == 0x7f) && first != '\n' && first != '\t';
 }
 
@@ -50,7 +53,8 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const auto run = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+    const auto run =
+        static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
     out.append(text.substr(0, run));
     text.remove_prefix(run);
     if (text.empty()) break;
@@ -60,7 +64,8 @@ std::string printable(std::string_view text) {
     if (kept)
       out.append(text.substr(0, length));
     else if (!text.starts_with("\r\n"))  // a compiler quotes sources as they are
-      for (char c : text.substr(0, length)) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      for (char c : text.substr(0, length))
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     text.remove_prefix(length);
   }
   return out;

@@ -74,8 +74,8 @@ struct Pipe {
 };
 
 // Runs between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become_child(const ProcessSpec& spec, char* const* arguments, char* const* env, pid_t parent,
-                               const Pipe& output, const Pipe& failure) {
+[[noreturn]] void become_child(const ProcessSpec& spec, char* const* arguments, char* const* env,
+                               pid_t parent, const Pipe& output, const Pipe& failure) {
   for (int signal : kForwarded) ::signal(signal, SIG_DFL);
   ::signal(SIGXFSZ, SIG_DFL);
   sigset_t none;
@@ -103,8 +103,8 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the child gets it too
-// and ends soon.
+// Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the
+// child gets it too and ends soon.
 bool collect(const ProcessSpec& spec, int fd, pid_t child, std::string& out) {
   char buffer[16384];
   const double begun = now_seconds();
@@ -187,7 +187,8 @@ InterruptScope::InterruptScope() {
   action.sa_flags = SA_SIGINFO;  // no SA_RESTART: a wait for a lock must end
   for (size_t i = 0; i < kForwarded.size(); ++i) {
     ::sigaction(kForwarded[i], nullptr, &g_former[i]);
-    if (g_former[i].sa_handler != SIG_IGN) ::sigaction(kForwarded[i], &action, nullptr);  // nohup stays nohup
+    if (g_former[i].sa_handler != SIG_IGN)
+      ::sigaction(kForwarded[i], &action, nullptr);  // nohup stays nohup
   }
 }
 
@@ -199,7 +200,8 @@ InterruptScope::~InterruptScope() {
 int pending_interrupt() { return g_interrupt; }
 
 Error interrupted_error() {
-  return {Fault::Interrupted, "interrupted", fmt::format("signal {}", ::strsignal(g_interrupt)), ""};
+  return {Fault::Interrupted, "interrupted", fmt::format("signal {}", ::strsignal(g_interrupt)),
+          ""};
 }
 
 }  // namespace kiln::sys

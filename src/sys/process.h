@@ -35,8 +35,8 @@ struct ProcessResult {
 class Processes {
  public:
   virtual ~Processes() = default;
-  // The child gets SIGTERM when this process dies in any way. SIGINT, SIGTERM and SIGHUP that reach this process reach
-  // the child; when it has ended the call fails with Fault::Interrupted.
+  // The child gets SIGTERM when this process dies in any way. SIGINT, SIGTERM and SIGHUP that reach
+  // this process reach the child; when it has ended the call fails with Fault::Interrupted.
   virtual Result<ProcessResult> run(const ProcessSpec& spec) = 0;
 };
 
@@ -45,8 +45,8 @@ Processes& real_processes();
 // Becomes the program: returns only if that fails.
 Error replace_process(const std::vector<std::string>& arguments, const Environment& env);
 
-// Between two children a signal must not end kiln in the middle of a file: while one of these lives, SIGINT, SIGTERM
-// and SIGHUP are only remembered.
+// Between two children a signal must not end kiln in the middle of a file: while one of these
+// lives, SIGINT, SIGTERM and SIGHUP are only remembered.
 class InterruptScope {
  public:
   InterruptScope();

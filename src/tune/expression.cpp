@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a constraint read and evaluated? By recursive descent with one table of operators; nothing is evaluated that
-// short-circuits away.
+// How is a constraint read and evaluated? By recursive descent with one table of operators; nothing
+// is evaluated that short-circuits away.
 #include "tune/expression.h"
 
 #include <fmt/format.h>
@@ -61,10 +61,12 @@ struct Row {
 };
 // A longer token before its own beginning.
 constexpr std::array kOperators = {
-    Row{"||", Operator::Or, 1},      Row{"&&", Operator::And, 2},       Row{"==", Operator::Equal, 3},
-    Row{"!=", Operator::Unequal, 3}, Row{"<=", Operator::LessEqual, 4}, Row{">=", Operator::GreaterEqual, 4},
-    Row{"<", Operator::Less, 4},     Row{">", Operator::Greater, 4},    Row{"+", Operator::Add, 5},
-    Row{"-", Operator::Subtract, 5}, Row{"*", Operator::Multiply, 6},   Row{"/", Operator::Divide, 6},
+    Row{"||", Operator::Or, 1},        Row{"&&", Operator::And, 2},
+    Row{"==", Operator::Equal, 3},     Row{"!=", Operator::Unequal, 3},
+    Row{"<=", Operator::LessEqual, 4}, Row{">=", Operator::GreaterEqual, 4},
+    Row{"<", Operator::Less, 4},       Row{">", Operator::Greater, 4},
+    Row{"+", Operator::Add, 5},        Row{"-", Operator::Subtract, 5},
+    Row{"*", Operator::Multiply, 6},   Row{"/", Operator::Divide, 6},
     Row{"%", Operator::Modulo, 6},
 };
 
@@ -74,9 +76,10 @@ class Parser {
 
   Result<Node> whole() {
     if (text_.size() > kLongestText)
-      return Error{Fault::Usage, fmt::format("cannot read the constraint \"{}...\"", text_.substr(0, 40)),
-                   fmt::format("it has {} characters, at most {} are read", text_.size(), kLongestText),
-                   "split it into several constraints"};
+      return Error{
+          Fault::Usage, fmt::format("cannot read the constraint \"{}...\"", text_.substr(0, 40)),
+          fmt::format("it has {} characters, at most {} are read", text_.size(), kLongestText),
+          "split it into several constraints"};
     TRY(Node node, binary(1, 0));
     skip_blanks();
     if (at_ != text_.size()) return error("an operator or the end");
@@ -160,8 +163,8 @@ class Parser {
 
   const Row* next_operator() {
     skip_blanks();
-    const auto row =
-        std::ranges::find_if(kOperators, [&](const Row& r) { return text_.substr(at_).starts_with(r.token); });
+    const auto row = std::ranges::find_if(
+        kOperators, [&](const Row& r) { return text_.substr(at_).starts_with(r.token); });
     return row == kOperators.end() ? nullptr : &*row;
   }
   bool take(char c) {
@@ -174,7 +177,8 @@ class Parser {
     while (at_ < text_.size() && is_blank(text_[at_])) at_++;
   }
   Error error(std::string_view wanted) const {
-    const std::string found = at_ < text_.size() ? fmt::format("'{}'", text_.substr(at_, 12)) : "the end";
+    const std::string found =
+        at_ < text_.size() ? fmt::format("'{}'", text_.substr(at_, 12)) : "the end";
     return {Fault::Usage, fmt::format("cannot read the constraint \"{}\"", text_),
             fmt::format("column {}: {} where {} is wanted", at_ + 1, found, wanted),
             "as in \"BLOCK_M % (16 * WARPS) == 0\""};
@@ -185,17 +189,20 @@ class Parser {
 };
 
 void collect_names(const Node& node, std::vector<std::string>& names) {
-  if (node.kind == Kind::Name && std::ranges::find(names, node.name) == names.end()) names.push_back(node.name);
+  if (node.kind == Kind::Name && std::ranges::find(names, node.name) == names.end())
+    names.push_back(node.name);
   for (const Node& operand : node.operands) collect_names(operand, names);
 }
 
 Error cannot_evaluate(const std::string& text, std::string why) {
-  return {Fault::Usage, fmt::format("cannot evaluate the constraint \"{}\"", text), std::move(why), ""};
+  return {Fault::Usage, fmt::format("cannot evaluate the constraint \"{}\"", text), std::move(why),
+          ""};
 }
 
 class Evaluation {
  public:
-  Evaluation(const std::string& text, const Expression::Values& values) : text_(text), values_(values) {}
+  Evaluation(const std::string& text, const Expression::Values& values)
+      : text_(text), values_(values) {}
 
   Result<int64_t> of(const Node& node) const {
     switch (node.kind) {
@@ -203,7 +210,9 @@ class Evaluation {
         return node.number;
       case Kind::Name: {
         const std::optional<int64_t> value = values_(node.name);
-        if (!value) return cannot_evaluate(text_, fmt::format("{} has no value that is an integer", node.name));
+        if (!value)
+          return cannot_evaluate(text_,
+                                 fmt::format("{} has no value that is an integer", node.name));
         return *value;
       }
       case Kind::Not: {
@@ -292,6 +301,8 @@ Result<Expression> Expression::parse(std::string_view text) {
   return made;
 }
 
-Result<int64_t> Expression::value(const Values& values) const { return Evaluation(text_, values).of(*root_); }
+Result<int64_t> Expression::value(const Values& values) const {
+  return Evaluation(text_, values).of(*root_);
+}
 
 }  // namespace kiln::tune

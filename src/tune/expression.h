@@ -14,7 +14,8 @@
 
 namespace kiln::tune {
 
-// Integers, names, + - * / %, comparisons, && || !, parentheses, min(a, b), max(a, b); C's precedence. Truth is 1 or 0.
+// Integers, names, + - * / %, comparisons, && || !, parentheses, min(a, b), max(a, b); C's
+// precedence. Truth is 1 or 0.
 class Expression {
  public:
   // The error's column counts from 1 and is that of `text`.

@@ -12,14 +12,15 @@ namespace kiln::tune {
 
 namespace {
 
-constexpr std::array<std::pair<Fate, std::string_view>, 8> kFates = {{{Fate::Timed, "timed"},
-                                                                      {Fate::Checked, "checked"},
-                                                                      {Fate::Forbidden, "forbidden"},
-                                                                      {Fate::Unbuildable, "unbuildable"},
-                                                                      {Fate::Pruned, "pruned"},
-                                                                      {Fate::Wrong, "wrong"},
-                                                                      {Fate::Crashed, "crashed"},
-                                                                      {Fate::Hung, "hung"}}};
+constexpr std::array<std::pair<Fate, std::string_view>, 8> kFates = {
+    {{Fate::Timed, "timed"},
+     {Fate::Checked, "checked"},
+     {Fate::Forbidden, "forbidden"},
+     {Fate::Unbuildable, "unbuildable"},
+     {Fate::Pruned, "pruned"},
+     {Fate::Wrong, "wrong"},
+     {Fate::Crashed, "crashed"},
+     {Fate::Hung, "hung"}}};
 
 Error bad_journal(const sys::fs::path& path, std::string why) {
   return {Fault::Work, fmt::format("cannot go on with {}", path.string()), std::move(why),
@@ -30,7 +31,9 @@ Error bad_journal(const sys::fs::path& path, std::string why) {
 std::string first_difference(const Json& before, const Json& now) {
   for (const auto& [name, value] : now.items()) {
     const Json old = before.contains(name) ? before[name] : Json();
-    if (old != value) return fmt::format("it is of another subject: {} was {}, now {}", name, dump(old), dump(value));
+    if (old != value)
+      return fmt::format("it is of another subject: {} was {}, now {}", name, dump(old),
+                         dump(value));
   }
   return "it is of another subject";
 }
@@ -65,7 +68,8 @@ Result<Outcome> outcome_from_json(const Json& line) {
     return Error{Fault::Work, "cannot read an outcome", fmt::format("{}: {}", why, dump(line)), ""};
   };
   Outcome outcome;
-  if (!line.is_object() || !line.contains("defines") || !line["defines"].is_array()) return bad("it has no defines");
+  if (!line.is_object() || !line.contains("defines") || !line["defines"].is_array())
+    return bad("it has no defines");
   for (const Json& define : line["defines"]) {
     if (!define.is_string()) return bad("a define is no text");
     outcome.defines.push_back(define.get<std::string>());
@@ -81,10 +85,12 @@ Result<Outcome> outcome_from_json(const Json& line) {
   outcome.time_us = number_of(line, "us");
   outcome.low_us = number_of(line, "low_us");
   outcome.high_us = number_of(line, "high_us");
-  if (outcome.fate == Fate::Timed && !(outcome.time_us > 0)) return bad("it is timed and has no time");
+  if (outcome.fate == Fate::Timed && !(outcome.time_us > 0))
+    return bad("it is timed and has no time");
   if (const auto reason = line.find("reason"); reason != line.end() && reason->is_string())
     outcome.reason = reason->get<std::string>();
-  if (const auto facts = line.find("facts"); facts != line.end() && facts->is_object()) outcome.facts = *facts;
+  if (const auto facts = line.find("facts"); facts != line.end() && facts->is_object())
+    outcome.facts = *facts;
   return outcome;
 }
 
@@ -104,7 +110,8 @@ Result<Journal> Journal::open(sys::Files& files, const sys::fs::path& path, cons
       if (is_first) {
         if (!json->is_object() || !json->contains("kiln_tune"))
           return bad_journal(path, "it is no journal of kiln tune");
-        if ((*json)["kiln_tune"] != 1) return bad_journal(path, "it was written by another version of kiln");
+        if ((*json)["kiln_tune"] != 1)
+          return bad_journal(path, "it was written by another version of kiln");
         const Json before = json->contains("subject") ? (*json)["subject"] : Json::object();
         if (before != subject) return bad_journal(path, first_difference(before, subject));
         is_first = false;
@@ -115,7 +122,8 @@ Result<Journal> Journal::open(sys::Files& files, const sys::fs::path& path, cons
       journal.outcomes_.push_back(std::move(*outcome));
     }
     if (is_first) return bad_journal(path, "it is no journal of kiln tune");
-    if (whole != content.size()) CHECK_OK(files.write(path, std::string_view(content).substr(0, whole)));
+    if (whole != content.size())
+      CHECK_OK(files.write(path, std::string_view(content).substr(0, whole)));
   }
   journal.out_.open(path, std::ios::app | std::ios::binary);
   if (!journal.out_) return sys::disk_error("cannot write", path, errno);

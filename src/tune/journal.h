@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does tuning go on after it was killed? Every outcome is a line of JSON, appended and flushed when it is known.
+// How does tuning go on after it was killed? Every outcome is a line of JSON, appended and flushed
+// when it is known.
 #pragma once
 
 #include <fstream>
@@ -30,8 +31,9 @@ Result<Outcome> outcome_from_json(const Json& line);
 
 class Journal {
  public:
-  // `subject` says what is tuned on what: sources, op, arguments, GPU, versions. A journal of another subject is
-  // refused, naming the first member that differs; a last line that was cut off is dropped.
+  // `subject` says what is tuned on what: sources, op, arguments, GPU, versions. A journal of
+  // another subject is refused, naming the first member that differs; a last line that was cut off
+  // is dropped.
   static Result<Journal> open(sys::Files& files, const sys::fs::path& path, const Json& subject);
 
   // What the file had when it was opened, then what was added.

@@ -23,9 +23,9 @@ constexpr double kLaneStart_s = 120;
 
 std::string last_words(const sys::ChildEvent& event) {
   const std::vector<std::string_view> lines = text::lines(text::trim(event.last_err));
-  std::string words = event.signal
-                          ? fmt::format("the process ended by signal {} ({})", event.signal, ::strsignal(event.signal))
-                          : fmt::format("the process ended with code {}", event.exit_code);
+  std::string words = event.signal ? fmt::format("the process ended by signal {} ({})",
+                                                 event.signal, ::strsignal(event.signal))
+                                   : fmt::format("the process ended with code {}", event.exit_code);
   if (!lines.empty() && !lines.back().empty()) words += ": " + std::string(lines.back());
   return words;
 }
@@ -58,7 +58,9 @@ Result<std::unique_ptr<LocalWorkers>> LocalWorkers::open(LocalPlan plan) {
   return workers;
 }
 
-sys::fs::path LocalWorkers::folder_of(uint64_t id) const { return plan_.folder / fmt::format("variant-{}", id); }
+sys::fs::path LocalWorkers::folder_of(uint64_t id) const {
+  return plan_.folder / fmt::format("variant-{}", id);
+}
 
 // It says what it measures on: a GPU that a variant has broken does not answer.
 Status LocalWorkers::start_lane() {
@@ -76,13 +78,14 @@ Status LocalWorkers::start_lane() {
         continue;
       }
       if (event.ended)
-        return Error{Fault::Environment, "cannot start the process that measures", last_words(event),
+        return Error{Fault::Environment, "cannot start the process that measures",
+                     last_words(event),
                      "see that the target runs by itself: kiln call FILE.cu OP ARGS"};
       TRY(Json answer, parse_json(event.line, "the answer of the measuring process"));
       if (!answer.contains("device") || !answer["device"].is_object()) {
         const Json error = error_in(answer);
-        return Error{Fault::Environment, "cannot measure on this machine", text_in(error, "why", event.line),
-                     text_in(error, "fix")};
+        return Error{Fault::Environment, "cannot measure on this machine",
+                     text_in(error, "why", event.line), text_in(error, "fix")};
       }
       devices_ = {answer["device"]};
       return {};
@@ -129,7 +132,8 @@ Result<std::vector<WorkEvent>> LocalWorkers::wait(double seconds) {
         work.words = last_words(event);
       } else {
         auto answer = parse_json(event.line, "the answer of the measuring process");
-        if (!answer || !answer->is_object() || !answer->contains("id") || !(*answer)["id"].is_number_unsigned()) {
+        if (!answer || !answer->is_object() || !answer->contains("id") ||
+            !(*answer)["id"].is_number_unsigned()) {
           // Which question it belongs to is not known: the lane begins anew.
           work.kind = WorkEvent::Kind::LaneEnded;
           work.words = "the measuring process gave an odd answer: " + excerpt(event.line);
@@ -146,8 +150,9 @@ Result<std::vector<WorkEvent>> LocalWorkers::wait(double seconds) {
     work.id = build->second;
     builds_.erase(build);
     auto answer = parse_json(event.out, "the answer of kiln build");
-    work.answer =
-        answer && answer->is_object() ? *answer : Json{{"error", {{"what", "kiln build"}, {"why", last_words(event)}}}};
+    work.answer = answer && answer->is_object()
+                      ? *answer
+                      : Json{{"error", {{"what", "kiln build"}, {"why", last_words(event)}}}};
     if (event.exit_code != 0) work.answer.erase("library");
     found.push_back(std::move(work));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are variants built and measured on this machine? By one `kiln build` a variant, as many side by side as cores and
-// memory allow, behind one process that measures.
+// How are variants built and measured on this machine? By one `kiln build` a variant, as many side
+// by side as cores and memory allow, behind one process that measures.
 #pragma once
 
 #include <map>

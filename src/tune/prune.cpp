@@ -32,15 +32,16 @@ Result<int64_t> value_of(const Expression& expression, const std::vector<std::st
 
 // Code of the same major version runs on every later minor one; an 'a' variant on its own alone.
 bool serves(const inspect::KernelRow& row, uint32_t compute) {
-  return row.variant == 'a' ? row.arch == compute : row.arch / 10 == compute / 10 && row.arch <= compute;
+  return row.variant == 'a' ? row.arch == compute
+                            : row.arch / 10 == compute / 10 && row.arch <= compute;
 }
 
 bool is_better(const inspect::KernelRow& row, const inspect::KernelRow& than) {
   return std::pair(row.arch, row.variant != 0) > std::pair(than.arch, than.variant != 0);
 }
 
-std::vector<const inspect::KernelRow*> kernels_for(const inspect::KernelList& list, uint32_t compute,
-                                                   const std::string& part) {
+std::vector<const inspect::KernelRow*> kernels_for(const inspect::KernelList& list,
+                                                   uint32_t compute, const std::string& part) {
   const inspect::KernelRow* best = nullptr;
   for (const inspect::KernelRow& row : list.rows)
     if ((compute == 0 || serves(row, compute)) && (!best || is_better(row, *best))) best = &row;
@@ -57,7 +58,9 @@ std::vector<const inspect::KernelRow*> kernels_for(const inspect::KernelList& li
 
 Json to_json(const CodeFacts& facts) {
   if (facts.kernels == 0) return Json::object();
-  Json json{{"registers", facts.registers}, {"spill_bytes", facts.spill_bytes}, {"shared_bytes", facts.shared_bytes}};
+  Json json{{"registers", facts.registers},
+            {"spill_bytes", facts.spill_bytes},
+            {"shared_bytes", facts.shared_bytes}};
   if (facts.threads) json["threads"] = facts.threads;
   if (facts.blocks >= 0) {
     json["blocks"] = facts.blocks;
@@ -77,21 +80,25 @@ Result<CodeFacts> code_facts(const sys::fs::path& library, uint32_t compute, con
   if (rules.threads) {
     TRY(threads, value_of(*rules.threads, defines));
   }
-  TRY(std::vector<inspect::Artifact> files, inspect::open_file(library, library.filename().string()));
+  TRY(std::vector<inspect::Artifact> files,
+      inspect::open_file(library, library.filename().string()));
   TRY(const inspect::Analysis analysis, inspect::analyse(std::move(files.front()), {}));
   for (const inspect::KernelRow* row : kernels_for(analysis.kernels, compute, rules.kernel)) {
     facts.kernels++;
     const int64_t shared = static_cast<int64_t>(row->user_shared_bytes()) + dynamic;
-    const uint32_t block = threads > 0 ? static_cast<uint32_t>(threads) : row->block_threads(kAssumedThreads);
+    const uint32_t block =
+        threads > 0 ? static_cast<uint32_t>(threads) : row->block_threads(kAssumedThreads);
     facts.registers = std::max<int64_t>(facts.registers, row->resources.registers);
     facts.spill_bytes = std::max<int64_t>(
-        facts.spill_bytes, static_cast<int64_t>(row->resources.spill_store_bytes + row->resources.spill_load_bytes));
+        facts.spill_bytes,
+        static_cast<int64_t>(row->resources.spill_store_bytes + row->resources.spill_load_bytes));
     facts.shared_bytes = std::max(facts.shared_bytes, shared);
     facts.threads = std::max<int64_t>(facts.threads, block);
     const inspect::GpuLimits* gpu = inspect::limits_of(compute ? compute : row->arch);
     if (!gpu) continue;
     const inspect::Occupancy fit = inspect::occupancy(
-        *gpu, {block, row->resources.registers, static_cast<uint64_t>(std::max<int64_t>(0, shared))});
+        *gpu,
+        {block, row->resources.registers, static_cast<uint64_t>(std::max<int64_t>(0, shared))});
     if (facts.blocks >= 0 && facts.blocks <= fit.blocks) continue;
     facts.blocks = fit.blocks;
     facts.occupancy = fit.fraction;
@@ -105,13 +112,14 @@ Result<CodeFacts> code_facts(const sys::fs::path& library, uint32_t compute, con
 std::string why_pruned(const CodeFacts& facts, const Rules& rules) {
   if (facts.kernels == 0) return "";
   if (facts.blocks == 0 && facts.limiter.starts_with("shared memory, "))
-    return fmt::format("a block needs {} bytes of shared memory, the GPU has {}", facts.shared_bytes,
-                       facts.limiter.substr(15));
+    return fmt::format("a block needs {} bytes of shared memory, the GPU has {}",
+                       facts.shared_bytes, facts.limiter.substr(15));
   if (facts.blocks == 0)
-    return fmt::format("no block of {} threads with {} registers each fits on a multiprocessor", facts.threads,
-                       facts.registers);
+    return fmt::format("no block of {} threads with {} registers each fits on a multiprocessor",
+                       facts.threads, facts.registers);
   if (facts.blocks > 0 && facts.blocks < rules.least_blocks)
-    return fmt::format("only {} blocks fit on a multiprocessor, limited by {}", facts.blocks, facts.limiter);
+    return fmt::format("only {} blocks fit on a multiprocessor, limited by {}", facts.blocks,
+                       facts.limiter);
   if (rules.most_spill_bytes >= 0 && facts.spill_bytes > rules.most_spill_bytes)
     return fmt::format("{} bytes of registers spill to local memory", facts.spill_bytes);
   if (rules.most_registers > 0 && facts.registers > rules.most_registers)

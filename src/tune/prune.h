@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variants need not be measured? Those that cannot be launched on the GPU, and those whose code says that they
-// are slow: spills, registers, too few blocks on a multiprocessor.
+// Which variants need not be measured? Those that cannot be launched on the GPU, and those whose
+// code says that they are slow: spills, registers, too few blocks on a multiprocessor.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@
 namespace kiln::tune {
 
 struct Rules {
-  std::string kernel;                 // part of a kernel's demangled name; "": all of the library
-  std::optional<Expression> shared;   // dynamic shared memory of a block, in bytes; a cubin does not know it
+  std::string kernel;  // part of a kernel's demangled name; "": all of the library
+  std::optional<Expression>
+      shared;  // dynamic shared memory of a block, in bytes; a cubin does not know it
   std::optional<Expression> threads;  // of a block, where launch bounds do not say it
   int64_t most_spill_bytes = 0;       // -1: any
   int64_t most_registers = 0;         // 0: any
@@ -36,7 +37,8 @@ struct CodeFacts {
 };
 Json to_json(const CodeFacts& facts);
 
-// `compute` is the GPU's, 90 for 9.0; 0: the newest that the library has code for. `defines` as "K=V".
+// `compute` is the GPU's, 90 for 9.0; 0: the newest that the library has code for. `defines` as
+// "K=V".
 Result<CodeFacts> code_facts(const sys::fs::path& library, uint32_t compute, const Rules& rules,
                              const std::vector<std::string>& defines);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the fastest is the fastest? Their single times were taken minutes apart: here they run in turns, in one
-// process.
+// Which of the fastest is the fastest? Their single times were taken minutes apart: here they run
+// in turns, in one process.
 #include <algorithm>
 #include <optional>
 
@@ -14,8 +14,10 @@ namespace {
 
 constexpr uint64_t kRace = ~uint64_t{0};
 
-// A number at `i` of the list under `key`, and of a list of lists at `part` of that; nothing for every other form.
-std::optional<double> at(const Json& answer, const char* key, size_t i, std::optional<size_t> part = {}) {
+// A number at `i` of the list under `key`, and of a list of lists at `part` of that; nothing for
+// every other form.
+std::optional<double> at(const Json& answer, const char* key, size_t i,
+                         std::optional<size_t> part = {}) {
   const auto found = answer.find(key);
   if (found == answer.end() || !found->is_array() || i >= found->size()) return std::nullopt;
   const Json* value = &(*found)[i];
@@ -26,9 +28,9 @@ std::optional<double> at(const Json& answer, const char* key, size_t i, std::opt
 
 // False when one of its numbers is missing, or is none.
 bool take_times(Finalist& one, const Json& answer, size_t i) {
-  const auto us = at(answer, "us", i), low = at(answer, "low_us", i), high = at(answer, "high_us", i),
-             ratio = at(answer, "ratio", i, 0), ratio_low = at(answer, "ratio", i, 1),
-             ratio_high = at(answer, "ratio", i, 2);
+  const auto us = at(answer, "us", i), low = at(answer, "low_us", i),
+             high = at(answer, "high_us", i), ratio = at(answer, "ratio", i, 0),
+             ratio_low = at(answer, "ratio", i, 1), ratio_high = at(answer, "ratio", i, 2);
   if (!us || !low || !high || !ratio || !ratio_low || !ratio_high) return false;
   one.us = *us;
   one.low_us = *low;
@@ -44,7 +46,8 @@ std::string key_of(const std::vector<std::string>& defines) { return text::join(
 }  // namespace
 
 // Those of an earlier run are built again; the cache has them.
-Result<std::map<std::string, std::string>> Tuner::libraries_of(const std::vector<Outcome>& outcomes) {
+Result<std::map<std::string, std::string>> Tuner::libraries_of(
+    const std::vector<Outcome>& outcomes) {
   std::map<std::string, std::string> libraries;
   for (const auto& [id, variant] : kept_) libraries[key_of(variant.defines)] = variant.library;
   std::map<uint64_t, std::string> wanted;
@@ -67,7 +70,8 @@ Result<std::map<std::string, std::string>> Tuner::libraries_of(const std::vector
       building_.erase(event.id);
       wanted.erase(found);
     }
-    if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
+    if (hooks_.interrupted && hooks_.interrupted())
+      return Error{Fault::Interrupted, "interrupted", "", ""};
     if (hooks_.now() - begun <= task_.build_limit_s) continue;
     for (const auto& [id, key] : wanted) workers_.stop_build(id), building_.erase(id);
     wanted.clear();
@@ -79,7 +83,8 @@ Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
   const std::vector<Outcome> best = fastest(journal_.outcomes(), task_.finalists);
   std::vector<Finalist> finalists;
   for (const Outcome& outcome : best)
-    finalists.push_back({outcome.defines, outcome.time_us, outcome.low_us, outcome.high_us, 1, 1, 1});
+    finalists.push_back(
+        {outcome.defines, outcome.time_us, outcome.low_us, outcome.high_us, 1, 1, 1});
   if (best.size() < 2) return finalists;
   TRY(const auto libraries, libraries_of(best));
   Json paths = Json::array();
@@ -113,7 +118,8 @@ Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
         take(Json{{"error", {{"what", "the race"}, {"why", event.words}}}});
       if (event.kind == WorkEvent::Kind::Measured && event.id == kRace) take(event.answer);
     }
-    if (hooks_.interrupted && hooks_.interrupted()) return Error{Fault::Interrupted, "interrupted", "", ""};
+    if (hooks_.interrupted && hooks_.interrupted())
+      return Error{Fault::Interrupted, "interrupted", "", ""};
     if (hooks_.now() - begun > task_.lane_limit_s * static_cast<double>(best.size()))
       take(Json{{"error", {{"what", "the race"}, {"why", "it did not finish in time"}}}});
   }
@@ -125,8 +131,9 @@ Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
   std::vector<Finalist> raced = finalists;
   for (size_t i = 0; i < raced.size(); ++i)
     if (!answer.is_object() || !take_times(raced[i], answer, i)) {
-      findings.push_back("the fastest were not timed in turns: the measuring process gave an odd answer: " +
-                         excerpt(dump(answer)));
+      findings.push_back(
+          "the fastest were not timed in turns: the measuring process gave an odd answer: " +
+          excerpt(dump(answer)));
       return finalists;
     }
   finalists = std::move(raced);

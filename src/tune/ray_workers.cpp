@@ -26,7 +26,8 @@ Error gone(const sys::ChildEvent& event) {
 
 Error error_of(const Json& line) {
   const Json error = error_in(line);
-  return {Fault::Environment, text_in(error, "what", "Ray"), text_in(error, "why"), text_in(error, "fix")};
+  return {Fault::Environment, text_in(error, "what", "Ray"), text_in(error, "why"),
+          text_in(error, "fix")};
 }
 
 // Ray and what it runs may print lines of their own in between: those are nobody's answer.
@@ -86,7 +87,8 @@ Result<Json> RayWorkers::line_with(const char* key, double limit_s) {
     if (found) return std::move(*found);
     if (sys::pending_interrupt()) return sys::interrupted_error();
   }
-  return Error{Fault::Environment, "Ray's workers do not answer", fmt::format("for {:.0f} s", limit_s), "ray status"};
+  return Error{Fault::Environment, "Ray's workers do not answer",
+               fmt::format("for {:.0f} s", limit_s), "ray status"};
 }
 
 Status RayWorkers::build(uint64_t id, const std::vector<std::string>& defines) {
@@ -118,7 +120,8 @@ Result<std::vector<WorkEvent>> RayWorkers::wait(double seconds) {
     WorkEvent event;
     event.answer = line.contains("answer") ? line["answer"] : Json::object();
     event.lane = count_in<size_t>(line, "lane").value_or(0);
-    const auto built = count_in<uint64_t>(line, "built"), measured = count_in<uint64_t>(line, "measured");
+    const auto built = count_in<uint64_t>(line, "built"),
+               measured = count_in<uint64_t>(line, "measured");
     const auto ended = count_in<size_t>(line, "lane_ended");
     if (built) {
       event.id = *built;

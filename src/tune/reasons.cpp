@@ -18,7 +18,8 @@ constexpr size_t kLongestReason = 300;
 
 std::string text_in(const Json& answer, const char* key, std::string fallback) {
   const auto found = answer.is_object() ? answer.find(key) : answer.end();
-  return found != answer.end() && found->is_string() ? found->get<std::string>() : std::move(fallback);
+  return found != answer.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::move(fallback);
 }
 
 std::optional<double> number_in(const Json& answer, const char* key) {
@@ -74,13 +75,15 @@ std::vector<std::string> said_once(const std::vector<std::string>& texts) {
     std::vector<std::string> least, most;
   };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::vector<std::pair<std::vector<std::string>, Numbers>> groups;  // the words between the numbers
+  std::vector<std::pair<std::vector<std::string>, Numbers>>
+      groups;  // the words between the numbers
   for (const std::string& text : texts) {
     std::vector<std::string> words{""}, numbers;
     for (size_t at = 0; at < text.size();) {
       size_t end = at;
-      while (end < text.size() && (is_digit(text[end]) ||
-                                   (end > at && text[end] == '.' && end + 1 < text.size() && is_digit(text[end + 1]))))
+      while (end < text.size() &&
+             (is_digit(text[end]) ||
+              (end > at && text[end] == '.' && end + 1 < text.size() && is_digit(text[end + 1]))))
         end++;
       if (end == at) {
         words.back() += text[at++];
@@ -90,7 +93,8 @@ std::vector<std::string> said_once(const std::vector<std::string>& texts) {
         at = end;
       }
     }
-    const auto found = std::ranges::find(groups, words, [](const auto& group) { return group.first; });
+    const auto found =
+        std::ranges::find(groups, words, [](const auto& group) { return group.first; });
     if (found == groups.end()) {
       groups.emplace_back(std::move(words), Numbers{numbers, numbers});
       continue;

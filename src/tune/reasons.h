@@ -13,16 +13,18 @@ namespace kiln::tune {
 
 // The first line, cut where it is very long.
 std::string first_line(const std::string& text);
-// "error: static assertion failed" of a compiler's log in answer["error"]["why"], else the first line.
+// "error: static assertion failed" of a compiler's log in answer["error"]["why"], else the first
+// line.
 std::string reason_of(const Json& answer);
 // The line of that log with this part; "" if there is none.
 std::string line_with(const Json& answer, std::string_view part);
 
-// Texts that differ in numbers alone as one, with the ranges of those: "3-5 of 9 samples". In the order of the
-// first.
+// Texts that differ in numbers alone as one, with the ranges of those: "3-5 of 9 samples". In the
+// order of the first.
 std::vector<std::string> said_once(const std::vector<std::string>& texts);
 
-// Of what a worker answered, which may be anything: the text or the number under a key, or what stands for none.
+// Of what a worker answered, which may be anything: the text or the number under a key, or what
+// stands for none.
 std::string text_in(const Json& answer, const char* key, std::string fallback = "");
 std::optional<double> number_in(const Json& answer, const char* key);
 // {"error": {...}} of an answer, or {}.

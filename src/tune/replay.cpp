@@ -12,7 +12,8 @@ namespace kiln::tune {
 namespace {
 
 Error cannot(std::string why) {
-  return {Fault::Usage, "cannot replay a search", std::move(why), "take the JSON of a kiln tune that tried all"};
+  return {Fault::Usage, "cannot replay a search", std::move(why),
+          "take the JSON of a kiln tune that tried all"};
 }
 
 }  // namespace
@@ -22,7 +23,8 @@ Result<Replay> replay(const Json& result, Budget budget, size_t ahead) {
       !result["space"].is_object() || !result["outcomes"].is_array())
     return cannot("it is no result of kiln tune");
   const Json& words = result["space"];
-  if (!words.contains("params") || !words.contains("where")) return cannot("it does not say its space");
+  if (!words.contains("params") || !words.contains("where"))
+    return cannot("it does not say its space");
   TRY(const Space space, Space::from_json(words["params"], words["where"]));
   std::map<std::vector<std::string>, Outcome> known;
   for (const Json& line : result["outcomes"]) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would a search have found with fewer trials? Answered from the outcomes of a run that tried all, at no cost.
+// What would a search have found with fewer trials? Answered from the outcomes of a run that tried
+// all, at no cost.
 #pragma once
 
 #include "base/json.h"
@@ -14,8 +15,8 @@ struct Replay {
   double ratio = 1;               // of their times
 };
 
-// `result` is what result_json made of a run; `ahead` variants are given out before the first of them is known, as
-// builders do it.
+// `result` is what result_json made of a run; `ahead` variants are given out before the first of
+// them is known, as builders do it.
 Result<Replay> replay(const Json& result, Budget budget, size_t ahead);
 
 }  // namespace kiln::tune

@@ -15,7 +15,9 @@ namespace {
 
 constexpr size_t kReasonsShown = 8;
 
-std::string words(const Json& defines) { return text::join(defines.get<std::vector<std::string>>(), " "); }
+std::string words(const Json& defines) {
+  return text::join(defines.get<std::vector<std::string>>(), " ");
+}
 
 std::string time_text(double us) {
   return us < 1000 ? fmt::format("{:.2f} us", us) : fmt::format("{:.3f} ms", us / 1e3);
@@ -23,7 +25,8 @@ std::string time_text(double us) {
 
 std::string counts_text(const Json& counts) {
   std::vector<std::string> parts;
-  for (const auto& [name, count] : counts.items()) parts.push_back(fmt::format("{} {}", count.get<uint64_t>(), name));
+  for (const auto& [name, count] : counts.items())
+    parts.push_back(fmt::format("{} {}", count.get<uint64_t>(), name));
   return text::join(parts, ", ");
 }
 
@@ -32,7 +35,8 @@ std::vector<std::pair<std::string, uint64_t>> reasons_of(const Json& outcomes) {
   std::vector<std::pair<std::string, uint64_t>> reasons;
   for (const Json& outcome : outcomes) {
     if (!outcome.contains("reason")) continue;
-    const std::string text = fmt::format("{}: {}", outcome.value("fate", ""), outcome.value("reason", ""));
+    const std::string text =
+        fmt::format("{}: {}", outcome.value("fate", ""), outcome.value("reason", ""));
     const auto found = std::ranges::find(reasons, text, &std::pair<std::string, uint64_t>::first);
     if (found == reasons.end())
       reasons.emplace_back(text, 1);
@@ -45,7 +49,8 @@ std::vector<std::pair<std::string, uint64_t>> reasons_of(const Json& outcomes) {
 
 std::string lanes_text(const Json& seconds) {
   return fmt::format("{} in all: {} of building, {} of measuring, side by side",
-                     text::duration(seconds.value("total", 0.0)), text::duration(seconds.value("build", 0.0)),
+                     text::duration(seconds.value("total", 0.0)),
+                     text::duration(seconds.value("build", 0.0)),
                      text::duration(seconds.value("measure", 0.0)));
 }
 
@@ -57,11 +62,14 @@ std::string title(const Json& result) {
 
 std::string how(const Json& result) {
   const Json& space = result["space"];
-  const std::string size = dump(space["size"]), allowed = space["allowed"].is_null() ? size : dump(space["allowed"]);
+  const std::string size = dump(space["size"]),
+                    allowed = space["allowed"].is_null() ? size : dump(space["allowed"]);
   return fmt::format(
-      "{} of {} configurations tried ({} points, {} forbidden){}{}", result["outcomes"].size(), allowed, size,
-      space["allowed"].is_null() ? "an unknown part"
-                                 : dump(space["size"].get<uint64_t>() - space["allowed"].get<uint64_t>()),
+      "{} of {} configurations tried ({} points, {} forbidden){}{}", result["outcomes"].size(),
+      allowed, size,
+      space["allowed"].is_null()
+          ? "an unknown part"
+          : dump(space["size"].get<uint64_t>() - space["allowed"].get<uint64_t>()),
       result.value("mode", "") == "exhaustive" ? "" : ", a sample, then the most hopeful",
       result.value("time_is_over", false) ? "; the time was over before the search" : "");
 }
@@ -73,8 +81,8 @@ std::string choice_text(const Choice& choice) {
 
 }  // namespace
 
-Json result_json(const Space& space, const Search& search, const Json& params, const std::vector<Outcome>& outcomes,
-                 const Tuned& tuned) {
+Json result_json(const Space& space, const Search& search, const Json& params,
+                 const std::vector<Outcome>& outcomes, const Tuned& tuned) {
   Json result{{"kiln_tune_result", 1}};
   result["space"] = params;
   result["space"]["size"] = space.size();
@@ -83,8 +91,8 @@ Json result_json(const Space& space, const Search& search, const Json& params, c
   result["timed"] = tuned.timed;
   if (tuned.time_is_over) result["time_is_over"] = true;
   Json counts = Json::object(), list = Json::array(), finalists = Json::array();
-  for (Fate fate : {Fate::Timed, Fate::Checked, Fate::Forbidden, Fate::Unbuildable, Fate::Pruned, Fate::Wrong,
-                    Fate::Crashed, Fate::Hung})
+  for (Fate fate : {Fate::Timed, Fate::Checked, Fate::Forbidden, Fate::Unbuildable, Fate::Pruned,
+                    Fate::Wrong, Fate::Crashed, Fate::Hung})
     if (const auto count = std::ranges::count(outcomes, fate, &Outcome::fate))
       counts[std::string(name_of(fate))] = count;
   for (const Outcome& outcome : outcomes) list.push_back(to_json(outcome));
@@ -108,7 +116,8 @@ Json result_json(const Space& space, const Search& search, const Json& params, c
 }
 
 std::string result_text(const Json& result) {
-  std::string out = title(result) + "\n  " + how(result) + "\n  " + counts_text(result["counts"]) + "\n";
+  std::string out =
+      title(result) + "\n  " + how(result) + "\n  " + counts_text(result["counts"]) + "\n";
   if (!result["finalists"].empty()) {
     out += "  the fastest, timed in turns:\n";
     const double best_us = result["finalists"][0]["us"].get<double>();
@@ -117,7 +126,9 @@ std::string result_text(const Json& result) {
                          one["us"].get<double>() / best_us, words(one["defines"]));
   }
   if (!result.value("timed", false))
-    out += "  nothing was timed: there is no GPU; the variants were built, pruned and checked on the engine\n";
+    out +=
+        "  nothing was timed: there is no GPU; the variants were built, pruned and checked on the "
+        "engine\n";
   size_t shown = 0;
   for (const auto& [reason, count] : reasons_of(result["outcomes"])) {
     if (shown++ == kReasonsShown) {
@@ -132,15 +143,15 @@ std::string result_text(const Json& result) {
 }
 
 std::string result_markdown(const Json& result) {
-  std::string out = fmt::format("# {}\n\n{}: {}. {}.\n\n", title(result), how(result), counts_text(result["counts"]),
-                                lanes_text(result["seconds"]));
+  std::string out = fmt::format("# {}\n\n{}: {}. {}.\n\n", title(result), how(result),
+                                counts_text(result["counts"]), lanes_text(result["seconds"]));
   if (!result["finalists"].empty()) {
     out += "| the fastest, timed in turns | us | 95 % | to the first |\n|---|---|---|---|\n";
     const double best_us = result["finalists"][0]["us"].get<double>();
     for (const Json& one : result["finalists"])
-      out +=
-          fmt::format("| {} | {:.2f} | {:.2f} to {:.2f} | {:.3f} |\n", words(one["defines"]), one["us"].get<double>(),
-                      one["low_us"].get<double>(), one["high_us"].get<double>(), one["us"].get<double>() / best_us);
+      out += fmt::format("| {} | {:.2f} | {:.2f} to {:.2f} | {:.3f} |\n", words(one["defines"]),
+                         one["us"].get<double>(), one["low_us"].get<double>(),
+                         one["high_us"].get<double>(), one["us"].get<double>() / best_us);
     out += "\n";
   }
   std::vector<Json> all(result["outcomes"].begin(), result["outcomes"].end());
@@ -148,13 +159,16 @@ std::string result_markdown(const Json& result) {
   out += "| configuration | us | registers | shared | blocks | |\n|---|---|---|---|---|---|\n";
   for (const Json& one : all) {
     const Json facts = one.contains("facts") ? one["facts"] : Json::object();
-    const auto fact = [&](const char* key) { return facts.contains(key) ? dump(facts[key]) : std::string(); };
+    const auto fact = [&](const char* key) {
+      return facts.contains(key) ? dump(facts[key]) : std::string();
+    };
     out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", words(one["defines"]),
-                       one.contains("us") ? fmt::format("{:.2f}", one["us"].get<double>()) : "", fact("registers"),
-                       fact("shared_bytes"), fact("blocks"),
+                       one.contains("us") ? fmt::format("{:.2f}", one["us"].get<double>()) : "",
+                       fact("registers"), fact("shared_bytes"), fact("blocks"),
                        one.contains("us")
                            ? ""
-                           : one.value("fate", "") + (one.contains("reason") ? ": " + one.value("reason", "") : ""));
+                           : one.value("fate", "") +
+                                 (one.contains("reason") ? ": " + one.value("reason", "") : ""));
   }
   return out;
 }
@@ -162,10 +176,12 @@ std::string result_markdown(const Json& result) {
 std::string progress_text(const Progress& progress) {
   std::string out = fmt::format("[{}/{}]", progress.done, progress.trials);
   std::vector<std::string> parts;
-  for (const auto& [fate, count] : progress.counts) parts.push_back(fmt::format("{} {}", count, name_of(fate)));
+  for (const auto& [fate, count] : progress.counts)
+    parts.push_back(fmt::format("{} {}", count, name_of(fate)));
   if (!parts.empty()) out += " " + text::join(parts, ", ");
   if (progress.best)
-    out += fmt::format("; best {}: {}", time_text(progress.best->time_us), text::join(progress.best->defines, " "));
+    out += fmt::format("; best {}: {}", time_text(progress.best->time_us),
+                       text::join(progress.best->defines, " "));
   if (!progress.doing.empty()) return out + "; " + progress.doing;
   if (progress.left_s > 0) out += fmt::format("; {} left", text::duration(progress.left_s));
   return out;
@@ -180,7 +196,8 @@ Json to_json(const Choice& choice) {
 
 Result<Choices> parse_choices(std::string_view text, std::string_view source) {
   const auto bad = [&](std::string why) {
-    return Error{Fault::Usage, fmt::format("cannot read {}", source), std::move(why), "kiln tune writes it anew"};
+    return Error{Fault::Usage, fmt::format("cannot read {}", source), std::move(why),
+                 "kiln tune writes it anew"};
   };
   TRY(const Json json, parse_json(text, source));
   if (!json.is_object() || !json.contains("kiln_tuned")) return bad("it is no file of kiln tune");
@@ -215,14 +232,16 @@ std::string write_choices(const Choices& choices) {
 
 void put(Choices& choices, Choice choice) {
   for (Choice& known : choices.entries) {
-    if (known.op != choice.op || known.arguments != choice.arguments || known.gpu != choice.gpu) continue;
+    if (known.op != choice.op || known.arguments != choice.arguments || known.gpu != choice.gpu)
+      continue;
     known = std::move(choice);
     return;
   }
   choices.entries.push_back(std::move(choice));
 }
 
-Result<std::vector<std::string>> choose(const Choices& choices, const std::vector<std::string>& computes,
+Result<std::vector<std::string>> choose(const Choices& choices,
+                                        const std::vector<std::string>& computes,
                                         std::string_view part, std::string_view source) {
   std::vector<const Choice*> found;
   std::vector<std::string> all;
@@ -240,7 +259,8 @@ Result<std::vector<std::string>> choose(const Choices& choices, const std::vecto
   for (const Choice* choice : found)
     if (choice->defines != found.front()->defines)
       return Error{Fault::Usage, fmt::format("several tuned configurations in {}", source), listed,
-                   "choose one by a part of its text: --tuned-for TEXT; kiln.load(..., tuned=True) picks by shape"};
+                   "choose one by a part of its text: --tuned-for TEXT; kiln.load(..., tuned=True) "
+                   "picks by shape"};
   return found.front()->defines;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does tuning leave behind? One JSON value with every outcome, a table for people, and a line in the file of
-// tuned configurations that builds and loads take.
+// What does tuning leave behind? One JSON value with every outcome, a table for people, and a line
+// in the file of tuned configurations that builds and loads take.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace kiln::tune {
 
-// {"kiln_tune_result": 1, "space", "mode", "counts", "best", "finalists", "outcomes", "seconds", ...}; who and where
-// is added by the caller.
-Json result_json(const Space& space, const Search& search, const Json& params, const std::vector<Outcome>& outcomes,
-                 const Tuned& tuned);
+// {"kiln_tune_result": 1, "space", "mode", "counts", "best", "finalists", "outcomes", "seconds",
+// ...}; who and where is added by the caller.
+Json result_json(const Space& space, const Search& search, const Json& params,
+                 const std::vector<Outcome>& outcomes, const Tuned& tuned);
 
 // For people: the finalists, what became of the others, how long it took.
 std::string result_text(const Json& result);
@@ -33,7 +33,7 @@ struct Choice {
   double us = 0;
   std::string date, kiln;
   std::vector<std::string>
-      with;          // the defines that every variant had: a load that serves this shape alone has them too
+      with;  // the defines that every variant had: a load that serves this shape alone has them too
   std::string arch;  // that the variants were built for: "9.0a"
 };
 Json to_json(const Choice& choice);
@@ -47,9 +47,10 @@ std::string write_choices(const Choices& choices);
 // Takes the place of the one for the same op, arguments and GPU.
 void put(Choices& choices, Choice choice);
 
-// The defines that a build for one of these computes ("9.0") takes: those of the entries whose text has `part` in it.
-// An error when none fits, and when several do that differ.
-Result<std::vector<std::string>> choose(const Choices& choices, const std::vector<std::string>& computes,
+// The defines that a build for one of these computes ("9.0") takes: those of the entries whose text
+// has `part` in it. An error when none fits, and when several do that differ.
+Result<std::vector<std::string>> choose(const Choices& choices,
+                                        const std::vector<std::string>& computes,
                                         std::string_view part, std::string_view source);
 
 }  // namespace kiln::tune

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the search choose? A third of the trials goes to a sample in which values meet each other about equally
-// often: balanced values alone are not enough, for a constraint can tie two axes so that some pairs never come. From
-// then on the point is tried for which the surrogate has most hope, and few at a time: what is under way teaches
-// nothing yet.
+// How does the search choose? A third of the trials goes to a sample in which values meet each
+// other about equally often: balanced values alone are not enough, for a constraint can tie two
+// axes so that some pairs never come. From then on the point is tried for which the surrogate has
+// most hope, and few at a time: what is under way teaches nothing yet.
 #include "tune/search.h"
 
 #include <algorithm>
@@ -13,16 +13,18 @@
 namespace kiln::tune {
 
 namespace {
-// A random point of a large space is allowed with some luck; so many draws without luck end the search.
+// A random point of a large space is allowed with some luck; so many draws without luck end the
+// search.
 constexpr int kDraws = 10000;
-// Of so many points the most hopeful is looked for; in a larger space among so many drawn, and the neighbours of the
-// fastest.
+// Of so many points the most hopeful is looked for; in a larger space among so many drawn, and the
+// neighbours of the fastest.
 constexpr size_t kWeighed = 256;
 constexpr size_t kFastest = 5;
-// A surrogate of so many points takes milliseconds to ask; the fastest half of them, and some of the others.
+// A surrogate of so many points takes milliseconds to ask; the fastest half of them, and some of
+// the others.
 constexpr size_t kKnown = 200;
-// After the sample one of so many trials is under way at a time, whatever the number of builders: with as many under
-// way as there are trials, a search would be a throw of dice.
+// After the sample one of so many trials is under way at a time, whatever the number of builders:
+// with as many under way as there are trials, a search would be a throw of dice.
 constexpr uint64_t kAtATime = 8;
 // The sample comes less often to values that were refused: a refusal counts as so many meetings.
 constexpr uint64_t kRefusedCounts = 3;
@@ -39,7 +41,8 @@ Result<Search> Search::make(const Space& space, Budget budget) {
       if (forbidden.empty()) search.allowed_.push_back(number);
     }
     if (search.allowed_.empty())
-      return Error{Fault::Usage, "there is nothing to tune", "the constraints forbid every configuration of the space",
+      return Error{Fault::Usage, "there is nothing to tune",
+                   "the constraints forbid every configuration of the space",
                    "loosen a constraint or add values"};
     search.exhaustive_ = budget.trials == 0 || budget.trials >= search.allowed_.size();
     search.trials_ = search.exhaustive_ ? search.allowed_.size() : budget.trials;
@@ -55,7 +58,8 @@ Result<Search> Search::make(const Space& space, Budget budget) {
   for (size_t a = 0; a < space.axes().size(); a++)
     for (size_t b = 0; b <= a; b++) {
       const uint64_t cells = count_of_values(space, a) * (a == b ? 1 : count_of_values(space, b));
-      search.pairs_.emplace_back(count_of_values(space, a) * count_of_values(space, b), Met{0, 0, cells});
+      search.pairs_.emplace_back(count_of_values(space, a) * count_of_values(space, b),
+                                 Met{0, 0, cells});
     }
   return search;
 }
@@ -64,8 +68,11 @@ std::vector<Point> Search::next(size_t count) {
   std::vector<Point> points;
   while (points.size() < count && given_ < trials()) {
     const bool sampling = given_ < std::max<uint64_t>(trials_ / 3, 1) || timed_.empty();
-    if (!exhaustive_ && !sampling && pending_.size() >= std::max<uint64_t>(trials_ / kAtATime, 1)) break;
-    std::optional<Point> point = exhaustive_ ? first_allowed() : sampling ? least_seen() : most_hopeful();
+    if (!exhaustive_ && !sampling && pending_.size() >= std::max<uint64_t>(trials_ / kAtATime, 1))
+      break;
+    std::optional<Point> point = exhaustive_ ? first_allowed()
+                                 : sampling  ? least_seen()
+                                             : most_hopeful();
     if (!point) break;
     give(*point);
     points.push_back(std::move(*point));
@@ -84,7 +91,8 @@ template <class Visit>
 void Search::for_each_pair(const Point& point, Visit visit) {
   auto table = pairs_.begin();
   for (size_t a = 0; a < point.size(); a++)
-    for (size_t b = 0; b <= a; b++) visit((*table++)[point[a] * count_of_values(*space_, b) + point[b]]);
+    for (size_t b = 0; b <= a; b++)
+      visit((*table++)[point[a] * count_of_values(*space_, b) + point[b]]);
 }
 
 void Search::give(const Point& point) {
@@ -102,7 +110,8 @@ void Search::take_note(const Point& point) {
 
 std::optional<Point> Search::first_allowed() {
   while (allowed_at_ < allowed_.size())
-    if (const uint64_t number = allowed_[allowed_at_++]; !seen_.contains(number)) return space_->point(number);
+    if (const uint64_t number = allowed_[allowed_at_++]; !seen_.contains(number))
+      return space_->point(number);
   return std::nullopt;
 }
 
@@ -114,7 +123,8 @@ std::vector<Point> Search::draw(size_t count) {
     if (!seen_.contains(number)) drawn.push_back(space_->point(number));
   }
   for (int luck = 0; allowed_.empty() && luck < kDraws && drawn.size() < count; luck++)
-    if (const uint64_t number = random_bits() % space_->size(); may_try(number)) drawn.push_back(space_->point(number));
+    if (const uint64_t number = random_bits() % space_->size(); may_try(number))
+      drawn.push_back(space_->point(number));
   return drawn;
 }
 
@@ -123,7 +133,9 @@ std::optional<Point> Search::least_seen() {
   uint64_t least = UINT64_MAX;
   for (Point& point : draw(kWeighed)) {
     uint64_t met = 0;
-    for_each_pair(point, [&](Met& pair) { met += (pair.given + (kRefusedCounts - 1) * pair.refused) * pair.of; });
+    for_each_pair(point, [&](Met& pair) {
+      met += (pair.given + (kRefusedCounts - 1) * pair.refused) * pair.of;
+    });
     if (met < least) least = met, best = std::move(point);
   }
   return best;
@@ -133,7 +145,8 @@ std::optional<Point> Search::least_seen() {
 double Search::chance_to_run(const Point& point) {
   double least = 1;
   for_each_pair(point, [&](Met& pair) {
-    least = std::min(least, static_cast<double>(1 + pair.given - pair.refused) / static_cast<double>(1 + pair.given));
+    least = std::min(least, static_cast<double>(1 + pair.given - pair.refused) /
+                                static_cast<double>(1 + pair.given));
   });
   return least;
 }
@@ -145,7 +158,8 @@ std::vector<Point> Search::candidates() {
   size_t looked_at = 0;
   for (auto at = timed_.begin(); at != timed_.end() && looked_at < kFastest; ++at, ++looked_at)
     for (Point& one : space_->neighbours(space_->point(at->second)))
-      if (const uint64_t number = space_->number(one); may_try(number) && near.insert(number).second)
+      if (const uint64_t number = space_->number(one);
+          may_try(number) && near.insert(number).second)
         points.push_back(std::move(one));
   return points;
 }
@@ -158,8 +172,8 @@ std::optional<Point> Search::most_hopeful() {
   for (const auto& [time_us, number] : timed_) {
     const size_t later = rank < kKnown / 2 ? 0 : rank - kKnown / 2;
     // Of the slower ones, evenly many.
-    const bool taken =
-        rest == 0 || rank < kKnown / 2 || (later * (kKnown / 2)) / rest != ((later + 1) * (kKnown / 2)) / rest;
+    const bool taken = rest == 0 || rank < kKnown / 2 ||
+                       (later * (kKnown / 2)) / rest != ((later + 1) * (kKnown / 2)) / rest;
     rank++;
     if (!taken) continue;
     known.push_back(space_->point(number));
@@ -171,7 +185,8 @@ std::optional<Point> Search::most_hopeful() {
   std::optional<Point> best;
   double most = -1;
   for (Point& point : candidates()) {
-    // The root: a refusal costs a build and no trial, and the fastest often lie beside those that spill.
+    // The root: a refusal costs a build and no trial, and the fastest often lie beside those that
+    // spill.
     const double hope = surrogate.hope(point, best_log_us) * std::sqrt(chance_to_run(point));
     if (hope > most) most = hope, best = std::move(point);
   }

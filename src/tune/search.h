@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which configuration is tried next? All of them where the trials suffice; else a sample that shows every pair of
-// values about equally often, then where a model of what was timed so far has most hope.
+// Which configuration is tried next? All of them where the trials suffice; else a sample that shows
+// every pair of values about equally often, then where a model of what was timed so far has most
+// hope.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,9 @@ struct Budget {
   uint64_t seed = 0;
 };
 
-// A trial is a configuration that gets to the GPU. One that the compiler or pruning refuses costs the builders, which
-// run side by side, and is no trial; but a search builds at most twice as many as its trials.
+// A trial is a configuration that gets to the GPU. One that the compiler or pruning refuses costs
+// the builders, which run side by side, and is no trial; but a search builds at most twice as many
+// as its trials.
 class Search {
  public:
   // Spaces with more points are sampled, not listed.
@@ -37,12 +39,13 @@ class Search {
   std::optional<uint64_t> allowed() const {
     return allowed_.empty() ? std::nullopt : std::optional<uint64_t>(allowed_.size());
   }
-  // Up to `count` points that were not given out before; none when it is over, or when those under way must be known
-  // first. Given the same reports in the same order, the same points.
+  // Up to `count` points that were not given out before; none when it is over, or when those under
+  // way must be known first. Given the same reports in the same order, the same points.
   std::vector<Point> next(size_t count);
   // What came of a point, also of one that was never asked for (from a journal).
   void report(const Point& point, double time_us);
-  void report_untimed(const Point& point);  // it had its turn on the GPU or the engine, and there is no time
+  void report_untimed(
+      const Point& point);  // it had its turn on the GPU or the engine, and there is no time
   void report_refused(const Point& point);  // it never got there
 
  private:

@@ -22,7 +22,8 @@ Result<std::string> value_text(const std::string& axis, const Json& value) {
   if (value.is_boolean()) return std::string(value.get<bool>() ? "1" : "0");
   if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
   if (value.is_string()) return value.get<std::string>();
-  return bad_space(fmt::format("{} has the value {}; a value is an integer, a text, true or false", axis, dump(value)));
+  return bad_space(fmt::format("{} has the value {}; a value is an integer, a text, true or false",
+                               axis, dump(value)));
 }
 
 }  // namespace
@@ -40,19 +41,23 @@ Result<Space> Space::from_json(const Json& axes, const Json& constraints) {
     read.push_back(std::move(axis));
   }
   std::vector<std::string> texts;
-  if (!constraints.is_null() && !constraints.is_array()) return bad_space("where is no list of texts");
+  if (!constraints.is_null() && !constraints.is_array())
+    return bad_space("where is no list of texts");
   for (const Json& constraint : constraints) {
-    if (!constraint.is_string()) return bad_space(fmt::format("the constraint {} is no text", dump(constraint)));
+    if (!constraint.is_string())
+      return bad_space(fmt::format("the constraint {} is no text", dump(constraint)));
     texts.push_back(constraint.get<std::string>());
   }
   return make(std::move(read), texts);
 }
 
-Result<Space> Space::from_flags(const std::vector<std::string>& axes, const std::vector<std::string>& constraints) {
+Result<Space> Space::from_flags(const std::vector<std::string>& axes,
+                                const std::vector<std::string>& constraints) {
   std::vector<Axis> read;
   for (const std::string& flag : axes) {
     const size_t equals = flag.find('=');
-    if (equals == std::string::npos) return bad_space(fmt::format("'{}' is no NAME=VALUE,VALUE", flag));
+    if (equals == std::string::npos)
+      return bad_space(fmt::format("'{}' is no NAME=VALUE,VALUE", flag));
     Axis axis{flag.substr(0, equals), {}};
     for (std::string_view value : text::split(std::string_view(flag).substr(equals + 1), ','))
       axis.values.emplace_back(text::trim(value));
@@ -71,9 +76,10 @@ Result<Space> Space::make(std::vector<Axis> axes, const std::vector<std::string>
       return bad_space(fmt::format("the axis {} is there twice", axis.name));
     if (axis.values.empty()) return bad_space(fmt::format("the axis {} has no values", axis.name));
     for (size_t i = 0; i < axis.values.size(); i++) {
-      if (axis.values[i].empty()) return bad_space(fmt::format("the axis {} has an empty value", axis.name));
-      if (std::find(axis.values.begin(), axis.values.begin() + static_cast<std::ptrdiff_t>(i), axis.values[i]) !=
-          axis.values.begin() + static_cast<std::ptrdiff_t>(i))
+      if (axis.values[i].empty())
+        return bad_space(fmt::format("the axis {} has an empty value", axis.name));
+      if (std::find(axis.values.begin(), axis.values.begin() + static_cast<std::ptrdiff_t>(i),
+                    axis.values[i]) != axis.values.begin() + static_cast<std::ptrdiff_t>(i))
         return bad_space(fmt::format("{} has the value {} twice", axis.name, axis.values[i]));
     }
     names.push_back(axis.name);
@@ -85,8 +91,8 @@ Result<Space> Space::make(std::vector<Axis> axes, const std::vector<std::string>
     for (const std::string& name : read.names()) {
       if (std::ranges::find(names, name) != names.end()) continue;
       const std::optional<std::string> meant = text::closest(name, names);
-      return bad_space(fmt::format("the constraint \"{}\" names {}, which is no axis{}", constraint, name,
-                                   meant ? fmt::format("; did you mean {}?", *meant) : ""));
+      return bad_space(fmt::format("the constraint \"{}\" names {}, which is no axis{}", constraint,
+                                   name, meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
     space.constraints_.push_back(std::move(read));
   }
@@ -96,7 +102,8 @@ Result<Space> Space::make(std::vector<Axis> axes, const std::vector<std::string>
 uint64_t Space::size() const {
   uint64_t size = 1;
   for (const Axis& axis : axes_)
-    if (__builtin_mul_overflow(size, axis.values.size(), &size) || size > std::numeric_limits<int64_t>::max())
+    if (__builtin_mul_overflow(size, axis.values.size(), &size) ||
+        size > std::numeric_limits<int64_t>::max())
       return std::numeric_limits<int64_t>::max();
   return size;
 }
@@ -131,7 +138,8 @@ Result<std::string> Space::forbidden_by(const Point& point) const {
 
 std::vector<std::string> Space::defines(const Point& point) const {
   std::vector<std::string> defines;
-  for (size_t i = 0; i < axes_.size(); i++) defines.push_back(axes_[i].name + "=" + axes_[i].values[point[i]]);
+  for (size_t i = 0; i < axes_.size(); i++)
+    defines.push_back(axes_[i].name + "=" + axes_[i].values[point[i]]);
   return defines;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which configurations are there to try? Axes of defines, each with its values, and constraints between them.
+// Which configurations are there to try? Axes of defines, each with its values, and constraints
+// between them.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class Space {
   // {"BLOCK_M": [64, 128], "FAST": [true, false]} and ["BLOCK_M % 64 == 0"].
   static Result<Space> from_json(const Json& axes, const Json& constraints);
   // "BLOCK_M=64,128" each.
-  static Result<Space> from_flags(const std::vector<std::string>& axes, const std::vector<std::string>& constraints);
+  static Result<Space> from_flags(const std::vector<std::string>& axes,
+                                  const std::vector<std::string>& constraints);
 
   const std::vector<Axis>& axes() const { return axes_; }
   // Of all points, those that a constraint forbids too; saturates at 2^63 - 1.
@@ -35,7 +37,8 @@ class Space {
   Point point(uint64_t number) const;
   uint64_t number(const Point& point) const;
 
-  // "" if it may be tried, else the constraint that forbids it. An error where a constraint cannot be evaluated.
+  // "" if it may be tried, else the constraint that forbids it. An error where a constraint cannot
+  // be evaluated.
   Result<std::string> forbidden_by(const Point& point) const;
   // {"BLOCK_M=64", "FAST=1"}
   std::vector<std::string> defines(const Point& point) const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast will a configuration be that was not tried yet?
 //
-// The covariance is half that of a sum of one effect a value, half that of all values together (interactions), each
-// falling by a quarter a step on an axis. These are fixed: fitted to the few times there are, by likelihood, they did
-// worse on the recorded spaces (docs/design/tune.md).
+// The covariance is half that of a sum of one effect a value, half that of all values together
+// (interactions), each falling by a quarter a step on an axis. These are fixed: fitted to the few
+// times there are, by likelihood, they did worse on the recorded spaces (docs/design/tune.md).
 #include "tune/surrogate.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace kiln::tune {
 
 namespace {
-constexpr double kDecay = 0.3;           // a step on an axis leaves exp(-0.3) = 0.74
-constexpr double kSumShare = 0.5;        // of the covariance
-constexpr double kNoise = 1e-3;          // of the variance: about what two timings of one variant differ by
+constexpr double kDecay = 0.3;     // a step on an axis leaves exp(-0.3) = 0.74
+constexpr double kSumShare = 0.5;  // of the covariance
+constexpr double kNoise = 1e-3;  // of the variance: about what two timings of one variant differ by
 constexpr double kLeastVariance = 1e-8;  // of log times: below lies the clock's own resolution
 }  // namespace
 

@@ -63,7 +63,8 @@ void tell(Search& search, const Point& point, const Outcome& outcome) {
     search.report_untimed(point);
 }
 
-Tuner::Tuner(const Space& space, Search search, Journal& journal, Workers& workers, Task task, Hooks hooks)
+Tuner::Tuner(const Space& space, Search search, Journal& journal, Workers& workers, Task task,
+             Hooks hooks)
     : space_(space),
       search_(std::move(search)),
       journal_(journal),
@@ -91,7 +92,9 @@ Progress Tuner::progress(std::string doing) const {
   now.doing = std::move(doing);
   const double elapsed = hooks_.now() - begun_;
   const uint64_t done_now = now.done - done_before_;
-  if (done_now > 0) now.left_s = elapsed / static_cast<double>(done_now) * static_cast<double>(now.trials - now.done);
+  if (done_now > 0)
+    now.left_s =
+        elapsed / static_cast<double>(done_now) * static_cast<double>(now.trials - now.done);
   if (task_.seconds > 0) {
     const double budget_left = std::max(0.0, task_.seconds - elapsed);
     now.left_s = done_now > 0 ? std::min(now.left_s, budget_left) : budget_left;
@@ -106,12 +109,16 @@ void Tuner::account() {
   seen_ = now;
 }
 
-bool Tuner::over() const { return task_.seconds > 0 && hooks_.now() - begun_ > task_.seconds * kSearchShare; }
+bool Tuner::over() const {
+  return task_.seconds > 0 && hooks_.now() - begun_ > task_.seconds * kSearchShare;
+}
 
 Status Tuner::start_builds() {
   while (!search_is_over_ && building_.size() < workers_.builders() && ready_.size() < kMostReady) {
     // A search that follows its results must not run far ahead of them.
-    if (!search_.exhaustive() && building_.size() + ready_.size() >= workers_.builders() + lanes_.size()) return {};
+    if (!search_.exhaustive() &&
+        building_.size() + ready_.size() >= workers_.builders() + lanes_.size())
+      return {};
     const std::vector<Point> points = search_.next(1);
     if (points.empty()) {
       // Neighbours of what is still under way may come.
@@ -145,9 +152,11 @@ Status Tuner::start_measurements() {
   for (size_t tried = 0; tried < lanes_.size() && !ready_.empty(); ++tried) {
     const size_t lane = next_lane_++ % lanes_.size();
     if (lanes_[lane].id) continue;
-    // Until there is something to compare with, one at a time makes it, in the order of the search: which variant the
-    // others are compared with must not hang on which compiler is quicker.
-    if (!task_.has_reference && !building_.empty() && building_.begin()->first < ready_.begin()->first) return {};
+    // Until there is something to compare with, one at a time makes it, in the order of the search:
+    // which variant the others are compared with must not hang on which compiler is quicker.
+    if (!task_.has_reference && !building_.empty() &&
+        building_.begin()->first < ready_.begin()->first)
+      return {};
     if (!task_.has_reference && std::exchange(establishing_, true)) return {};
     auto node = ready_.extract(ready_.begin());
     CHECK_OK(workers_.measure(lane, node.key(), request_for(node.mapped(), "time")));
@@ -160,7 +169,8 @@ Status Tuner::start_measurements() {
 // A library is kept while its variant may still be a finalist.
 void Tuner::forget_slow() {
   std::set<std::string> wanted;
-  for (const Outcome& outcome : fastest(journal_.outcomes(), task_.finalists)) wanted.insert(key_of(outcome.defines));
+  for (const Outcome& outcome : fastest(journal_.outcomes(), task_.finalists))
+    wanted.insert(key_of(outcome.defines));
   for (auto at = kept_.begin(); at != kept_.end();) {
     const bool stays = wanted.contains(key_of(at->second.defines));
     if (!stays) workers_.forget(at->first);
@@ -203,7 +213,8 @@ Status Tuner::built(uint64_t id, const Json& answer) {
   variant.library = library;
   std::vector<std::string> defines = task_.defines;
   defines.insert(defines.end(), variant.defines.begin(), variant.defines.end());
-  TRY(const CodeFacts facts, code_facts(variant.library, compute_of(workers_.lanes().front()), task_.rules, defines));
+  TRY(const CodeFacts facts,
+      code_facts(variant.library, compute_of(workers_.lanes().front()), task_.rules, defines));
   variant.facts.update(to_json(facts));
   if (std::string why = why_pruned(facts, task_.rules); !why.empty()) {
     Outcome outcome;
@@ -222,7 +233,8 @@ Status Tuner::measured(uint64_t id, const Json& answer, size_t lane) {
   const Json error = error_in(answer);
   const std::string fault = text_in(error, "fault");
   if (fault == "usage" || fault == "bug")
-    return Error{Fault::Usage, text_in(error, "what"), text_in(error, "why"), text_in(error, "fix")};
+    return Error{Fault::Usage, text_in(error, "what"), text_in(error, "why"),
+                 text_in(error, "fix")};
   const std::optional<double> us = number_in(answer, "us");
   // One that says neither how long it took nor what went wrong cannot be asked again.
   const bool odd = !answer.is_object() || (answer.contains("us") && !us);
@@ -300,7 +312,8 @@ Status Tuner::step() {
   account();
   for (const WorkEvent& event : events) CHECK_OK(see(event));
   if (hooks_.interrupted && hooks_.interrupted())
-    return Error{Fault::Interrupted, "interrupted", "", "the same command goes on where this one ended"};
+    return Error{Fault::Interrupted, "interrupted", "",
+                 "the same command goes on where this one ended"};
   return end_late();
 }
 
@@ -309,7 +322,8 @@ Result<Tuned> Tuner::run() {
   take_journal();
   if (const std::string names = mixed_lanes(workers_.lanes()); !names.empty())
     return Error{Fault::Environment, "cannot tune on different GPUs at a time",
-                 fmt::format("times of {} cannot be compared", names), "take workers with one model of GPU"};
+                 fmt::format("times of {} cannot be compared", names),
+                 "take workers with one model of GPU"};
   Tuned tuned;
   tuned.timed = is_gpu(workers_.lanes().front());
   for (;;) {

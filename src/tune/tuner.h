@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order are variants built, pruned, checked, timed and raced? Builders run ahead; lanes take what is built;
-// every outcome goes to the journal at once; the fastest meet in one interleaved run at the end.
+// In which order are variants built, pruned, checked, timed and raced? Builders run ahead; lanes
+// take what is built; every outcome goes to the journal at once; the fastest meet in one
+// interleaved run at the end.
 #pragma once
 
 #include <deque>
@@ -21,11 +22,11 @@ struct Task {
   std::string op;
   std::vector<std::string> arguments, check;  // to time with; to compare results with
   sys::fs::path reference;                    // the folder of the right results
-  bool has_reference = false;                 // they are there; else the first variant that runs makes them
+  bool has_reference = false;  // they are there; else the first variant that runs makes them
   std::optional<double> rtol, atol;
   uint64_t seed = 0;
   Json timing = Json::object(), racing = Json::object();  // options of the timing core
-  std::vector<std::string> defines;                       // of every variant, beside those of its point
+  std::vector<std::string> defines;  // of every variant, beside those of its point
   Rules rules;
   double lane_limit_s = 60, build_limit_s = 600;
   double seconds = 0;  // of the whole; 0: as long as it takes
@@ -43,15 +44,17 @@ struct Progress {
 struct Finalist {
   std::vector<std::string> defines;
   double us = 0, low_us = 0, high_us = 0;
-  double ratio = 1, ratio_low = 1, ratio_high = 1;  // of its times to those of the one with the best single time
+  double ratio = 1, ratio_low = 1,
+         ratio_high = 1;  // of its times to those of the one with the best single time
 };
 
 struct Tuned {
-  std::vector<Finalist> finalists;                 // the fastest first; none without a GPU
-  bool timed = false;                              // on a GPU
-  bool time_is_over = false;                       // before the search was
-  double total_s = 0, build_s = 0, measure_s = 0;  // while at least one builder, one lane was at work
-  std::vector<std::string> findings;               // of the timing core about the race
+  std::vector<Finalist> finalists;  // the fastest first; none without a GPU
+  bool timed = false;               // on a GPU
+  bool time_is_over = false;        // before the search was
+  double total_s = 0, build_s = 0,
+         measure_s = 0;               // while at least one builder, one lane was at work
+  std::vector<std::string> findings;  // of the timing core about the race
 };
 
 struct Hooks {
@@ -63,7 +66,8 @@ struct Hooks {
 
 class Tuner {
  public:
-  Tuner(const Space& space, Search search, Journal& journal, Workers& workers, Task task, Hooks hooks);
+  Tuner(const Space& space, Search search, Journal& journal, Workers& workers, Task task,
+        Hooks hooks);
   // The outcomes are in the journal.
   Result<Tuned> run();
 

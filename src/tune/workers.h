@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who builds variants and who measures them? Builders side by side, and lanes that measure one variant at a time each:
-// processes of this machine (local_workers.h), of several machines (ray_workers.h), or what a test makes up.
+// Who builds variants and who measures them? Builders side by side, and lanes that measure one
+// variant at a time each: processes of this machine (local_workers.h), of several machines
+// (ray_workers.h), or what a test makes up.
 #pragma once
 
 #include <cstdint>

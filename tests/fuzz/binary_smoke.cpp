@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do damaged binaries pass through the readers without a crash? Each file of the corpus whole, cut, and changed at
-// places that a seeded generator picks, so that every run does the same.
+// Do damaged binaries pass through the readers without a crash? Each file of the corpus whole, cut,
+// and changed at places that a seeded generator picks, so that every run does the same.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +26,8 @@ bool feed(kiln::fuzz::Target target, const std::string& input) {
 }
 
 std::string mutated(std::string input, std::mt19937& random) {
-  static constexpr uint64_t kNumbers[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, ~uint64_t{0}, 1ull << 63};
+  static constexpr uint64_t kNumbers[] = {0,          1,          0x7f,         0xff,      0xffff,
+                                          0x7fffffff, 0xffffffff, ~uint64_t{0}, 1ull << 63};
   uint32_t changes = 1 + random() % 4;
   for (uint32_t i = 0; i < changes && !input.empty(); ++i) {
     size_t at = random() % input.size();
@@ -36,7 +37,8 @@ std::string mutated(std::string input, std::mt19937& random) {
         break;
       case 1: {
         uint64_t number = kNumbers[random() % std::size(kNumbers)];
-        std::memcpy(input.data() + at, &number, std::min<size_t>(1u << random() % 4, input.size() - at));
+        std::memcpy(input.data() + at, &number,
+                    std::min<size_t>(1u << random() % 4, input.size() - at));
         break;
       }
       case 2:
@@ -70,9 +72,11 @@ int main(int argc, char** argv) {
       if (!reached) continue;
       for (size_t end = 0; end < input.size(); end += 1 + input.size() / 64, ++inputs)
         feed(target.run, input.substr(0, end));
-      for (int i = 0; i < rounds; ++i, ++inputs) survived += feed(target.run, mutated(input, random));
+      for (int i = 0; i < rounds; ++i, ++inputs)
+        survived += feed(target.run, mutated(input, random));
     }
-    std::cout << target.name << ": " << whole << " files read whole, " << survived << " damaged ones too\n";
+    std::cout << target.name << ": " << whole << " files read whole, " << survived
+              << " damaged ones too\n";
     all_reached &= whole > 0;
   }
   std::cout << inputs << " damaged inputs, no crash\n";

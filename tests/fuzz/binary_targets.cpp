@@ -15,7 +15,9 @@
 namespace kiln::fuzz {
 namespace {
 
-binary::Bytes bytes_of(const uint8_t* data, size_t size) { return {reinterpret_cast<const std::byte*>(data), size}; }
+binary::Bytes bytes_of(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const std::byte*>(data), size};
+}
 
 constexpr NamedTarget kTargets[] = {{"elf", elf},         {"fatbin", fatbin}, {"cubin", cubin},
                                     {"nv_info", nv_info}, {"lines", lines},   {"archive", archive}};
@@ -29,7 +31,8 @@ bool elf(const uint8_t* data, size_t size) {
   if (!file) return false;
   bool whole = static_cast<bool>(binary::read_dynamic(*file));
   for (const binary::ElfSection& section : file->sections) {
-    if (section.type != binary::kSectionSymbols && section.type != binary::kSectionDynamicSymbols) continue;
+    if (section.type != binary::kSectionSymbols && section.type != binary::kSectionDynamicSymbols)
+      continue;
     auto symbols = binary::read_symbols(*file, section);
     if (!symbols) {
       whole = false;
@@ -49,7 +52,8 @@ bool fatbin(const uint8_t* data, size_t size) {
   auto entries = binary::read_container(bytes);
   if (!entries) return false;
   bool unpacked = false;
-  for (const binary::FatbinEntry& entry : *entries) unpacked |= static_cast<bool>(binary::read_image(bytes, entry));
+  for (const binary::FatbinEntry& entry : *entries)
+    unpacked |= static_cast<bool>(binary::read_image(bytes, entry));
   return unpacked;
 }
 
@@ -58,7 +62,8 @@ bool cubin(const uint8_t* data, size_t size) {
   if (!file) return false;
   for (const binary::Kernel& kernel : file->kernels) {
     binary::Bytes code = binary::code_of(*file, kernel);
-    for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size(); at += binary::kInstructionBytes)
+    for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size();
+         at += binary::kInstructionBytes)
       text_of(binary::control_code(*binary::read_at<uint64_t>(code, at + 8)));
   }
   binary::variant_of(*file);
@@ -79,7 +84,8 @@ bool lines(const uint8_t* data, size_t size) {
     if (!table) continue;
     for (const binary::LineSequence& sequence : table->sequences) {
       found = true;
-      for (uint64_t address = 0; address < 256; address += 16) table->find(sequence.section, address);
+      for (uint64_t address = 0; address < 256; address += 16)
+        table->find(sequence.section, address);
       // Every chain of calls must end.
       for (const binary::LineRow& row : sequence.rows)
         for (const binary::LineRow* at = &row; at->inlined_at >= 0;)
@@ -96,7 +102,8 @@ bool archive(const uint8_t* data, size_t size) {
   bool unpacked = false;
   for (const binary::Member& member : *members)
     // A claim of gigabytes that the ratio allows only costs time here.
-    if (member.unpacked_bytes < (1 << 24)) unpacked |= static_cast<bool>(binary::unpack_member(member));
+    if (member.unpacked_bytes < (1 << 24))
+      unpacked |= static_cast<bool>(binary::unpack_member(member));
   return unpacked;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do bytes steer a generator? Each decision takes a byte or two, so that libFuzzer changes one decision when it
-// changes one byte. Behind the last byte every choice is the first one: generators put the plainest there.
+// How do bytes steer a generator? Each decision takes a byte or two, so that libFuzzer changes one
+// decision when it changes one byte. Behind the last byte every choice is the first one: generators
+// put the plainest there.
 #pragma once
 
 #include <cstddef>

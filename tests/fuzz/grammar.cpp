@@ -12,13 +12,16 @@ namespace {
 using ptx::OperandKind;
 using ptx::Type;
 
-constexpr Type kPooled[] = {Type::b16, Type::b32, Type::b64,  Type::u16,    Type::u32, Type::u64,   Type::s16,
-                            Type::s32, Type::s64, Type::f16,  Type::f32,    Type::f64, Type::f16x2, Type::b8,
-                            Type::u8,  Type::s8,  Type::bf16, Type::bf16x2, Type::b128};
+constexpr Type kPooled[] = {Type::b16, Type::b32,  Type::b64,    Type::u16, Type::u32,
+                            Type::u64, Type::s16,  Type::s32,    Type::s64, Type::f16,
+                            Type::f32, Type::f64,  Type::f16x2,  Type::b8,  Type::u8,
+                            Type::s8,  Type::bf16, Type::bf16x2, Type::b128};
 constexpr uint32_t kPool = 3;  // registers of each type
-constexpr std::string_view kSpecials[] = {"%tid.x", "%ntid.x",   "%ctaid.x",     "%laneid", "%warpid",
-                                          "%tid.y", "%nctaid.x", "%lanemask_lt", "%tid.z",  "%clusterid.x"};
-constexpr uint64_t kNumbers[] = {1, 0, 2, 31, 32, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 63, ~0ull};
+constexpr std::string_view kSpecials[] = {"%tid.x",  "%ntid.x",     "%ctaid.x",  "%laneid",
+                                          "%warpid", "%tid.y",      "%nctaid.x", "%lanemask_lt",
+                                          "%tid.z",  "%clusterid.x"};
+constexpr uint64_t kNumbers[] = {1,          0,          2,          31,         32,
+                                 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 63, ~0ull};
 constexpr uint32_t kMemoryBytes = 2048;  // of the buffer that a kernel may touch
 
 class BodyWriter {
@@ -33,14 +36,17 @@ class BodyWriter {
     if (kernel) body += "ld.param.u64 %base, [memory];\n";
     if (!kernel) body += "ld.param.u64 %base, [p0];\n";
     body += "mov.u32 %small, 0;\n.shared .align 16 .b8 tile[1024];\n";
-    if (!kernel) body = body.substr(0, body.find(".shared"));  // the engine has none in device functions
+    if (!kernel)
+      body = body.substr(0, body.find(".shared"));  // the engine has none in device functions
     shared_ = kernel;
     body += block(0);
     return body + (kernel ? "" : "st.param.b32 [r0], %b32_0;\n") + "ret;\n";
   }
 
  private:
-  static std::string pool_name(Type type, uint32_t i) { return fmt::format("%{}_{}", ptx::name_of(type), i); }
+  static std::string pool_name(Type type, uint32_t i) {
+    return fmt::format("%{}_{}", ptx::name_of(type), i);
+  }
 
   // Declared and given a value: what is not written yet could differ from run to run.
   std::string registers(std::string_view only) {
@@ -56,7 +62,9 @@ class BodyWriter {
       for (uint32_t i = 0; i < kPool; ++i) text += set_first(type, pool_name(type, i), i);
     }
     if (only.empty())
-      text += "setp.ne.u32 %pred_0, %b32_0, 0;\nsetp.lt.u32 %pred_1, %b32_0, 7;\nsetp.eq.u32 %pred_2, 0, 0;\n";
+      text +=
+          "setp.ne.u32 %pred_0, %b32_0, 0;\nsetp.lt.u32 %pred_1, %b32_0, 7;\nsetp.eq.u32 %pred_2, "
+          "0, 0;\n";
     return text;
   }
 
@@ -87,7 +95,9 @@ class BodyWriter {
       --left_;
       text += statement(depth);
     }
-    if (loops) text += fmt::format("@{}%pred_{} bra BACK;\n", choices_.once_in(2) ? "!" : "", choices_.below(3));
+    if (loops)
+      text +=
+          fmt::format("@{}%pred_{} bra BACK;\n", choices_.once_in(2) ? "!" : "", choices_.below(3));
     text += "AHEAD:\n";
     return text;
   }
@@ -98,14 +108,16 @@ class BodyWriter {
       case 11:
         return depth < knobs_.depth ? scope(depth) : instruction();
       case 12:
-        return fmt::format("@%pred_{} bra{} AHEAD;\n", choices_.below(3), choices_.once_in(4) ? ".uni" : "");
+        return fmt::format("@%pred_{} bra{} AHEAD;\n", choices_.below(3),
+                           choices_.once_in(4) ? ".uni" : "");
       case 13:
         return functions_ ? call() : instruction();
       case 14:
         return table();
       case 15:
-        return choices_.once_in(2) ? fmt::format(".loc 1 {} {}\n", choices_.below(999), choices_.below(9))
-                                   : memory_access();
+        return choices_.once_in(2)
+                   ? fmt::format(".loc 1 {} {}\n", choices_.below(999), choices_.below(9))
+                   : memory_access();
       default:
         return instruction();
     }
@@ -114,7 +126,8 @@ class BodyWriter {
   std::string scope(uint32_t depth) {
     std::string text = "{\n";
     if (choices_.once_in(3)) text += registers(ptx::name_of(choices_.of(kPooled)));
-    if (choices_.once_in(4)) text += fmt::format(".local .align 8 .b8 room[{}];\n", 8 + 8 * choices_.below(16));
+    if (choices_.once_in(4))
+      text += fmt::format(".local .align 8 .b8 room[{}];\n", 8 + 8 * choices_.below(16));
     return text + block(depth + 1) + "}\n";
   }
 
@@ -125,7 +138,8 @@ class BodyWriter {
     if (choices_.once_in(3)) {
       out_.repeatable = false;  // the address of a function
       text += fmt::format(
-          "mov.u64 %b64_0, f{};\nP: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b32 _);\n"
+          "mov.u64 %b64_0, f{};\nP: .callprototype (.param .b32 _) _ (.param .b64 _, .param .b32 "
+          "_);\n"
           "call (r0), %b64_0, (p0, p1), P;\n",
           target);
     } else {
@@ -145,8 +159,8 @@ class BodyWriter {
     const bool load = choices_.once_in(2);
     const uint32_t at = 8 * choices_.below(kMemoryBytes / 8 + (choices_.once_in(16) ? 8 : 0));
     const Type type = choices_.of(kPooled);
-    const std::string address =
-        shared_ && choices_.once_in(3) ? fmt::format("[tile+{}]", at % 1024) : fmt::format("[%base+{}]", at);
+    const std::string address = shared_ && choices_.once_in(3) ? fmt::format("[tile+{}]", at % 1024)
+                                                               : fmt::format("[%base+{}]", at);
     const std::string_view space = address[1] == 't' ? "shared" : "global";
     const std::string value = pool_name(type, choices_.below(kPool));
     const std::string bits = fmt::format("b{}", 8 * ptx::bytes_of(type));
@@ -162,14 +176,17 @@ class BodyWriter {
     const Recipe& recipe = *chosen;
     const ptx::Instruction& ins = *recipe.instruction;
     std::string text;
-    if (choices_.once_in(6)) text += fmt::format("@{}%pred_{} ", choices_.once_in(2) ? "!" : "", choices_.below(3));
+    if (choices_.once_in(6))
+      text += fmt::format("@{}%pred_{} ", choices_.once_in(2) ? "!" : "", choices_.below(3));
     text += std::string(ins.mnemonic) + modifiers(ins, ptx::forms()[recipe.form]);
-    for (size_t i = 0; i < ins.operands.size(); ++i) text += (i ? ", " : " ") + operand(ins.operands[i], *recipe.body);
+    for (size_t i = 0; i < ins.operands.size(); ++i)
+      text += (i ? ", " : " ") + operand(ins.operands[i], *recipe.body);
     return text + ";\n";
   }
 
   static bool waits(const ptx::Instruction& ins) {
-    return ins.mnemonic == "bar" || ins.mnemonic == "barrier" || ins.has("try_wait") || ins.has("test_wait");
+    return ins.mnemonic == "bar" || ins.mnemonic == "barrier" || ins.has("try_wait") ||
+           ins.has("test_wait");
   }
 
   // Mostly as in the recipe; now and then others that the form allows.
@@ -208,7 +225,8 @@ class BodyWriter {
   std::string operand(const ptx::Operand& o, const ptx::Body& body) {
     switch (o.kind) {
       case OperandKind::Register:
-        return register_of(body.registers[o.reg].type) + (o.part ? fmt::format(".b{}", choices_.below(4)) : "");
+        return register_of(body.registers[o.reg].type) +
+               (o.part ? fmt::format(".b{}", choices_.below(4)) : "");
       case OperandKind::Predicate:
         return fmt::format("{}%pred_{}", o.negated ? "!" : "", choices_.below(3));
       case OperandKind::Integer:
@@ -229,7 +247,8 @@ class BodyWriter {
 
   std::string list(const std::vector<ptx::Operand>& operands, const ptx::Body& body) {
     std::string text;
-    for (const ptx::Operand& one : operands) text += (text.empty() ? "" : ", ") + operand(one, body);
+    for (const ptx::Operand& one : operands)
+      text += (text.empty() ? "" : ", ") + operand(one, body);
     return text;
   }
 
@@ -247,7 +266,8 @@ class BodyWriter {
     }
     const Type plain[] = {Type::b8, Type::b16, Type::b32, Type::b64, Type::b128};
     for (Type other : plain) {
-      if (ptx::bytes_of(other) == ptx::bytes_of(type)) return pool_name(other, choices_.below(kPool));
+      if (ptx::bytes_of(other) == ptx::bytes_of(type))
+        return pool_name(other, choices_.below(kPool));
     }
     return "%b32_0";
   }
@@ -267,8 +287,8 @@ std::string variables(Choices& choices, Generated& out) {
   std::string text;
   for (uint32_t i = choices.below(3); i > 0; --i) {
     out.repeatable = false;  // later variables may hold the address of an earlier one
-    text += fmt::format(".global .align 8 .b32 v{}[{}] = {{0x{:x}, {{2}}}};\n", i, 2 + choices.below(9),
-                        choices.of(kNumbers) & 0xffffffff);
+    text += fmt::format(".global .align 8 .b32 v{}[{}] = {{0x{:x}, {{2}}}};\n", i,
+                        2 + choices.below(9), choices.of(kNumbers) & 0xffffffff);
     text += fmt::format(".const .align 8 .u64 c{}[2] = {{v{}+4, generic(v{})}};\n", i, i, i);
   }
   return text;
@@ -279,14 +299,16 @@ std::string variables(Choices& choices, Generated& out) {
 Generated generate_ptx(Choices& choices, const Recipes& recipes, const Knobs& knobs) {
   Generated out;
   out.repeatable = true;
-  out.text = ".version 9.0\n.target sm_90a\n.address_size 64\n.file 1 \"a.cu\"\n" + variables(choices, out);
+  out.text = ".version 9.0\n.target sm_90a\n.address_size 64\n.file 1 \"a.cu\"\n" +
+             variables(choices, out);
   const uint32_t functions = choices.below(knobs.functions + 1);
   for (uint32_t i = 0; i < functions; ++i) {
     // A function may call itself and those before it: recursion ends at the engine's limit.
     const uint32_t callable = choices.once_in(8) ? functions : i;
     out.text += fmt::format(".func (.param .b32 r0) f{}(.param .b64 p0, .param .b32 p1);\n", i);
-    out.text += fmt::format(".func (.param .b32 r0) f{}(.param .b64 p0, .param .b32 p1)\n{{\n{}}}\n", i,
-                            BodyWriter(choices, recipes, knobs, out).write(false, callable));
+    out.text +=
+        fmt::format(".func (.param .b32 r0) f{}(.param .b64 p0, .param .b32 p1)\n{{\n{}}}\n", i,
+                    BodyWriter(choices, recipes, knobs, out).write(false, callable));
   }
   for (uint32_t i = 0; i < knobs.kernels; ++i) {
     out.text += fmt::format(".visible .entry k{}(.param .u64 memory)\n{{\n{}}}\n", i,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is PTX generated from its grammar? Modules with variables, functions and kernels; bodies with scopes, labels,
-// loops, calls and any form of instruction; and the same broken at a place that the bytes choose.
+// How is PTX generated from its grammar? Modules with variables, functions and kernels; bodies with
+// scopes, labels, loops, calls and any form of instruction; and the same broken at a place that the
+// bytes choose.
 #pragma once
 
 #include <string>
@@ -21,8 +22,9 @@ struct Knobs {
 
 struct Generated {
   std::string text;
-  bool broken = false;      // on purpose: it need not parse
-  bool repeatable = false;  // no clock, no address of a variable or function: two runs leave the same bytes
+  bool broken = false;  // on purpose: it need not parse
+  bool repeatable =
+      false;  // no clock, no address of a variable or function: two runs leave the same bytes
 };
 
 Generated generate_ptx(Choices& choices, const Recipes& recipes, const Knobs& knobs);

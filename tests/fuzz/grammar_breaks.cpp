@@ -23,11 +23,11 @@ constexpr std::string_view kOpening[] = {"{",
                                          "-",
                                          ".global .b32 x = {",
                                          "{ .reg .b32 x; "};
-constexpr std::string_view kTokens[] = {"{",       "}",     "[",        "]",    "(",        ")",           ";",
-                                        ",",       ":",     "@",        "|",    "!",        "+",           "-",
-                                        "_",       "\"",    "/*",       "//",   "%",        ".reg",        ".param",
-                                        ".entry",  ".func", "L:",       "bra",  "0x",       "1.5e",        ".v4",
-                                        "WARP_SZ", "\xff",  ".align 3", "<99>", "generic(", ".version 1.0"};
+constexpr std::string_view kTokens[] = {
+    "{",   "}",       "[",      "]",        "(",     ")",        ";",           ",",  ":",
+    "@",   "|",       "!",      "+",        "-",     "_",        "\"",          "/*", "//",
+    "%",   ".reg",    ".param", ".entry",   ".func", "L:",       "bra",         "0x", "1.5e",
+    ".v4", "WARP_SZ", "\xff",   ".align 3", "<99>",  "generic(", ".version 1.0"};
 
 // Where a token starts: at a blank or behind a new line, from a place that the bytes choose.
 size_t place(Choices& choices, const std::string& text) {
@@ -52,7 +52,8 @@ std::string huge(Choices& choices, size_t count) {
     case 6:
       return repeated("x", count) + ": .branchtargets " + repeated("AHEAD, ", count) + "AHEAD;\n";
     case 7:
-      return fmt::format(".local .b8 big[{}];\n.reg .b64 %many<{}>;\n", choices.bits(), choices.bits() % 2000000);
+      return fmt::format(".local .b8 big[{}];\n.reg .b64 %many<{}>;\n", choices.bits(),
+                         choices.bits() % 2000000);
     default:
       return "bar.sync " + repeated("0, ", count) + "0;\n";
   }

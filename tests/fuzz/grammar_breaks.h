@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which ways is a good text of PTX broken? Nesting without end, huge operands, lost and foreign tokens.
+// In which ways is a good text of PTX broken? Nesting without end, huge operands, lost and foreign
+// tokens.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does generated PTX, good and broken, pass through without a crash, and does what was printed run the same? Seeded:
-// every run does the same. For libFuzzer's bytes this takes those of a generator.
+// Does generated PTX, good and broken, pass through without a crash, and does what was printed run
+// the same? Seeded: every run does the same. For libFuzzer's bytes this takes those of a generator.
 #include <iostream>
 #include <random>
 #include <string>
@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
   if (argc > 4) knobs.deepest = static_cast<uint32_t>(std::stoul(argv[4]));
   size_t parsed = 0, launched = 0, compared = 0;
   for (int i = 0; i < texts; ++i) {
-    std::mt19937 random(seed + static_cast<unsigned>(i));  // a finding names its text: TEXTS 1, SEED
+    std::mt19937 random(seed +
+                        static_cast<unsigned>(i));  // a finding names its text: TEXTS 1, SEED
     std::vector<uint8_t> bytes(64 + random() % 2000);
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
     if (argc > 3) std::cerr << "seed " << seed + static_cast<unsigned>(i) << std::endl;
@@ -29,10 +30,12 @@ int main(int argc, char** argv) {
     launched += tried.launched;
     compared += tried.compared;
   }
-  std::cout << texts << " texts of " << recipes.forms() << " forms: " << parsed << " read whole, " << launched
-            << " kernels run, " << compared << " texts compared with what was printed\n";
+  std::cout << texts << " texts of " << recipes.forms() << " forms: " << parsed << " read whole, "
+            << launched << " kernels run, " << compared
+            << " texts compared with what was printed\n";
   // Were nearly all refused at the door, the decoder and the engine would not have been tried.
   const bool tried = recipes.forms() > 200 && parsed * 2 > static_cast<size_t>(texts) &&
-                     launched * 2 > static_cast<size_t>(texts) && compared * 10 > static_cast<size_t>(texts);
+                     launched * 2 > static_cast<size_t>(texts) &&
+                     compared * 10 > static_cast<size_t>(texts);
   return tried ? 0 : 1;
 }

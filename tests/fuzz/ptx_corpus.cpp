@@ -27,7 +27,8 @@ std::string module_of(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     words >> word >> word >> name >> type;
-    if (line.rfind("// in ", 0) == 0 || line.rfind("// out ", 0) == 0 || line.rfind("// reg ", 0) == 0) {
+    if (line.rfind("// in ", 0) == 0 || line.rfind("// out ", 0) == 0 ||
+        line.rfind("// reg ", 0) == 0) {
       registers += ".reg " + type.substr(0, type.find(':')) + " " + name + ";\n";
     } else if (line.rfind("// outside ", 0) == 0) {
       outside += line.substr(11) + "\n";
@@ -39,8 +40,9 @@ std::string module_of(const std::string& text) {
   const std::string common =
       ".reg .b64 %at, %base, %scratch, %map;\n.reg .b32 %lane;\nld.param.u64 %base, [memory];\n"
       "mov.u64 %scratch, %base;\nmov.u64 %map, %base;\nmov.u32 %lane, %tid.x;\n";
-  return ".version 9.0\n.target sm_90a\n.address_size 64\n" + outside + ".visible .entry k(.param .u64 memory)\n{\n" +
-         registers + common + "{\n" + body + "}\nret;\n}\n";
+  return ".version 9.0\n.target sm_90a\n.address_size 64\n" + outside +
+         ".visible .entry k(.param .u64 memory)\n{\n" + registers + common + "{\n" + body +
+         "}\nret;\n}\n";
 }
 
 // Labels, functions and variables are the generator's own affair.
@@ -49,10 +51,14 @@ bool is_free_standing(const ptx::Instruction& ins) {
     if (ins.mnemonic == mnemonic) return false;
   }
   const auto names = [](const auto& self, const ptx::Operand& o) -> bool {
-    if (o.kind == ptx::OperandKind::Symbol || (o.kind == ptx::OperandKind::Address && !o.name.empty())) return true;
-    return std::any_of(o.elements.begin(), o.elements.end(), [&](const ptx::Operand& e) { return self(self, e); });
+    if (o.kind == ptx::OperandKind::Symbol ||
+        (o.kind == ptx::OperandKind::Address && !o.name.empty()))
+      return true;
+    return std::any_of(o.elements.begin(), o.elements.end(),
+                       [&](const ptx::Operand& e) { return self(self, e); });
   };
-  return std::none_of(ins.operands.begin(), ins.operands.end(), [&](const ptx::Operand& o) { return names(names, o); });
+  return std::none_of(ins.operands.begin(), ins.operands.end(),
+                      [&](const ptx::Operand& o) { return names(names, o); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the fuzzers of PTX start from? The files of tests/ptx: every form of instruction has one that runs.
+// What do the fuzzers of PTX start from? The files of tests/ptx: every form of instruction has one
+// that runs.
 #pragma once
 
 #include <deque>
@@ -11,10 +12,12 @@
 
 namespace kiln::fuzz {
 
-// Whole modules; those files that are a body alone get a head and a kernel around them. Empty: no such folder.
+// Whole modules; those files that are a body alone get a head and a kernel around them. Empty: no
+// such folder.
 std::vector<std::string> ptx_corpus(const std::string& tests_ptx);
 
-// An instruction that is known to decode, with the types of its registers: the generator writes others of its kind.
+// An instruction that is known to decode, with the types of its registers: the generator writes
+// others of its kind.
 struct Recipe {
   uint32_t form = 0;  // row of instructions.def
   const ptx::Instruction* instruction = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a fixed set of damaged inputs pass through without a crash? The corpus is tests/ptx; each input is cut, and
-// changed at places that a seeded generator picks, so that every run does the same.
+// Does a fixed set of damaged inputs pass through without a crash? The corpus is tests/ptx; each
+// input is cut, and changed at places that a seeded generator picks, so that every run does the
+// same.
 #include <iostream>
 #include <random>
 #include <string>
@@ -17,8 +18,9 @@ bool feed(Target target, const std::string& input) {
 }
 
 std::string mutated(std::string input, std::mt19937& random) {
-  static const std::string kWords[] = {"%r1", "{", "}",   "[",  "0xffffffffffffffff", ".u64", ".v4", "%rd1", ",",
-                                       ";",   "-", ".b8", "ret"};
+  static const std::string kWords[] = {"%r1",  "{",   "}",    "[", "0xffffffffffffffff",
+                                       ".u64", ".v4", "%rd1", ",", ";",
+                                       "-",    ".b8", "ret"};
   uint32_t changes = 1 + random() % 3;
   for (uint32_t i = 0; i < changes && !input.empty(); ++i) {
     size_t at = random() % input.size();
@@ -62,9 +64,11 @@ int main(int argc, char** argv) {
       std::cerr << "an undamaged input does not run:\n" << text;
       return 1;
     }
-    for (int i = 0; i < rounds; ++i, ++inputs) launched += feed(kiln::fuzz::ptx, mutated(text, random));
+    for (int i = 0; i < rounds; ++i, ++inputs)
+      launched += feed(kiln::fuzz::ptx, mutated(text, random));
   }
-  std::cout << inputs << " damaged inputs, " << launched << " of them still ran as kernels, no crash\n";
+  std::cout << inputs << " damaged inputs, " << launched
+            << " of them still ran as kernels, no crash\n";
   // Were nearly all refused at the door, the decoder and the engine would not have been tried.
   return launched * 20 >= corpus.size() * static_cast<size_t>(rounds) ? 0 : 1;
 }

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/machine/fault.h"
-#include "engine/decode/image.h"
 #include "engine/cudart/launch.h"
 #include "engine/cudart/threads.h"
+#include "engine/decode/image.h"
+#include "engine/machine/fault.h"
 #include "ptx/parser.h"
 #include "ptx/print.h"
 
@@ -32,7 +32,8 @@ struct Ran {
   std::vector<int> codes;
 };
 
-// Whatever a kernel computes, it may touch nothing but this buffer. It is the same one for every run: addresses count.
+// Whatever a kernel computes, it may touch nothing but this buffer. It is the same one for every
+// run: addresses count.
 constexpr size_t kMemoryWords = 256;
 uint64_t* kernel_memory() {
   alignas(64) static uint64_t memory[kMemoryWords];
@@ -54,7 +55,8 @@ Ran run_all(const std::string& text) {
       auto program = image.kernel(function.name, rows);
       if (!program) continue;
       uint64_t* memory = kernel_memory();
-      std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1, reinterpret_cast<uint64_t>(memory));
+      std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1,
+                                       reinterpret_cast<uint64_t>(memory));
       std::vector<void*> arguments(function.parameters.size() + 1, parameters.data());
       KilnRegion region{memory, kMemoryWords * 8, "memory", 1};
       KilnEngineLaunch launch{};
@@ -64,7 +66,8 @@ Ran run_all(const std::string& text) {
       launch.arguments = arguments.data();
       launch.regions = &region;
       launch.region_count = launch.check_memory = 1;
-      KernelFacts facts{*program, nullptr, image.static_shared_bytes(**program), kDefaultSharedBytes};
+      KernelFacts facts{*program, nullptr, image.static_shared_bytes(**program),
+                        kDefaultSharedBytes};
       out.codes.push_back(launch_kernel(image, device, facts, launch).code);
       out.memory.insert(out.memory.end(), memory, memory + kMemoryWords);
       ++out.kernels;
@@ -74,7 +77,9 @@ Ran run_all(const std::string& text) {
 }
 
 // Where a kernel that waits for ever is stopped depends on the clock.
-bool was_stopped(int code) { return code == engine::kLaunchTimeout || code == engine::kLaunchFailure; }
+bool was_stopped(int code) {
+  return code == engine::kLaunchTimeout || code == engine::kLaunchFailure;
+}
 
 // Empty: both did the same.
 std::string difference(const Ran& a, const Ran& b) {
@@ -85,14 +90,15 @@ std::string difference(const Ran& a, const Ran& b) {
   }
   for (size_t i = 0; i < a.memory.size(); ++i) {
     if (a.memory[i] != b.memory[i] && !was_stopped(a.codes[i / kMemoryWords]))
-      return fmt::format("launch {}, word {}: {:#x}, then {:#x}", i / kMemoryWords, i % kMemoryWords, a.memory[i],
-                         b.memory[i]);
+      return fmt::format("launch {}, word {}: {:#x}, then {:#x}", i / kMemoryWords,
+                         i % kMemoryWords, a.memory[i], b.memory[i]);
   }
   return "";
 }
 
 [[noreturn]] void stop(const char* why, const std::string& text, const std::string& more) {
-  std::fprintf(stderr, "%s\n---- the text\n%s\n---- printed\n%s\n", why, text.c_str(), more.c_str());
+  std::fprintf(stderr, "%s\n---- the text\n%s\n---- printed\n%s\n", why, text.c_str(),
+               more.c_str());
   std::abort();
 }
 
@@ -117,10 +123,12 @@ Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const 
   Tried tried;
   const std::string once = printed(made.text);
   tried.parsed = !once.empty();
-  if (!made.broken && !tried.parsed) stop("a text that should be good cannot be read", made.text, "");
+  if (!made.broken && !tried.parsed)
+    stop("a text that should be good cannot be read", made.text, "");
   if (tried.parsed) {
     const std::string twice = printed(once);
-    if (twice != once) stop("what was printed reads as something else", made.text, once + "\n---- again\n" + twice);
+    if (twice != once)
+      stop("what was printed reads as something else", made.text, once + "\n---- again\n" + twice);
   }
   const Ran first = run_all(made.text);
   tried.launched = first.kernels;
@@ -128,7 +136,8 @@ Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const 
   const Ran second = run_all(once);
   tried.compared = true;
   const std::string differs = difference(first, second);
-  if (!differs.empty()) stop(("what was printed runs as something else: " + differs).c_str(), made.text, once);
+  if (!differs.empty())
+    stop(("what was printed runs as something else: " + differs).c_str(), made.text, once);
   return tried;
 }
 

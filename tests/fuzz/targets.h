@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the fuzzers of PTX call? Each takes any bytes and must neither crash nor leak; errors are the expected
-// answer.
+// What do the fuzzers of PTX call? Each takes any bytes and must neither crash nor leak; errors are
+// the expected answer.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,13 @@
 
 namespace kiln::fuzz {
 
-// Parser, matching of forms, decoder; what decodes runs too. True: a kernel was launched, so that a run can show that
-// it tried something.
+// Parser, matching of forms, decoder; what decodes runs too. True: a kernel was launched, so that a
+// run can show that it tried something.
 bool ptx(const uint8_t* data, size_t size);
 
-// PTX that the bytes generate. It is parsed, printed, parsed and printed again: both prints must be equal. What decodes
-// runs, as it was written and as it was printed, and both must leave the same bytes; else the process aborts.
+// PTX that the bytes generate. It is parsed, printed, parsed and printed again: both prints must be
+// equal. What decodes runs, as it was written and as it was printed, and both must leave the same
+// bytes; else the process aborts.
 struct Tried {
   bool parsed = false;
   uint32_t launched = 0;  // kernels

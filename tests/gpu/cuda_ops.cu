@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that use each way to the GPU once: plain and extended launches, variables, properties, faults.
+// Ops that use each way to the GPU once: plain and extended launches, variables, properties,
+// faults.
 #include <cooperative_groups.h>
 #include <kiln/op.h>
 
@@ -49,19 +50,20 @@ __global__ void write_to(float* address) { *address = 1.0f; }
 
 kiln::Tensor plus_one(const kiln::Tensor& x) {
   kiln::Tensor out = kiln::empty_like(x);
-  add_one<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<const float>(), out.flat<float>());
+  add_one<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<const float>(),
+                                                                         out.flat<float>());
   return out;
 }
 KILN_OP(plus_one, "x").fake("like(x)");
 
 kiln::Tensor with_variables(const kiln::Tensor& x, double scale) {
   const float values[2] = {0.0f, static_cast<float>(scale)};
-  KILN_CHECK(cudaMemcpyToSymbolAsync(c_scale, values, sizeof values, 0, cudaMemcpyHostToDevice, kiln::stream(x)) ==
-                 cudaSuccess,
+  KILN_CHECK(cudaMemcpyToSymbolAsync(c_scale, values, sizeof values, 0, cudaMemcpyHostToDevice,
+                                     kiln::stream(x)) == cudaSuccess,
              "cannot set the constant");
   kiln::Tensor out = kiln::empty_like(x);
-  scale_and_offset<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<const float>(),
-                                                                                  out.flat<float>());
+  scale_and_offset<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(
+      x.flat<const float>(), out.flat<float>());
   return out;
 }
 KILN_OP(with_variables, "x, scale").fake("like(x)");
@@ -105,7 +107,8 @@ KILN_OP(cooperative_sum, "x").fake("i32[1]");
 kiln::Tuple<int64_t, int64_t, int64_t, int64_t> properties(const kiln::Tensor& like) {
   cudaDeviceProp p;
   KILN_CHECK(cudaGetDeviceProperties(&p, like.device().index) == cudaSuccess, "no properties");
-  return {p.multiProcessorCount, p.major * 10 + p.minor, static_cast<int64_t>(p.totalGlobalMem), p.l2CacheSize};
+  return {p.multiProcessorCount, p.major * 10 + p.minor, static_cast<int64_t>(p.totalGlobalMem),
+          p.l2CacheSize};
 }
 KILN_OP(properties, "like");
 
@@ -116,7 +119,9 @@ int64_t runtime_version(const kiln::Tensor&) {
 }
 KILN_OP(runtime_version, "like");
 
-void too_many_threads(kiln::Tensor& x) { write_to<<<1, 2048, 0, kiln::stream(x)>>>(x.data<float>()); }
+void too_many_threads(kiln::Tensor& x) {
+  write_to<<<1, 2048, 0, kiln::stream(x)>>>(x.data<float>());
+}
 KILN_OP(too_many_threads, "x");
 
 void too_much_shared(kiln::Tensor& x) {
@@ -127,5 +132,7 @@ void too_much_shared(kiln::Tensor& x) {
 }
 KILN_OP(too_much_shared, "x");
 
-void wild_write(kiln::Tensor& x) { write_to<<<1, 1, 0, kiln::stream(x)>>>(reinterpret_cast<float*>(0x1000)); }
+void wild_write(kiln::Tensor& x) {
+  write_to<<<1, 1, 0, kiln::stream(x)>>>(reinterpret_cast<float*>(0x1000));
+}
 KILN_OP(wild_write, "x");

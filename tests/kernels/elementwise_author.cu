@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kiln/elementwise.h serve an author? Three inputs, an output of another type, an output in place, and one given
-// by the caller.
+// Does kiln/elementwise.h serve an author? Three inputs, an output of another type, an output in
+// place, and one given by the caller.
 #include <kiln/elementwise.h>
 #include <kiln/op.h>
 
@@ -39,7 +39,9 @@ struct Scale {
 };
 
 // In place, and into whatever view the caller gives.
-void scale_(kiln::Tensor& x, double by) { kiln::elementwise<kiln::half, kiln::half>(x, Scale{float(by)}, x); }
+void scale_(kiln::Tensor& x, double by) {
+  kiln::elementwise<kiln::half, kiln::half>(x, Scale{float(by)}, x);
+}
 KILN_OP(scale_, "x, by");
 
 void scale_into(kiln::Tensor& out, const kiln::Tensor& x, double by) {

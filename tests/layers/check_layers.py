@@ -5,6 +5,10 @@
 "x/y.h" is a file of this repository, <x/y.h> one of the system or of a library: the kind of bracket
 tells `"sys/file.h"`, of the module `sys`, from `<sys/mman.h>`, which takes `posix` in the row. What
 a row allows and no file uses is a violation too: such a permission is one that nobody asked for.
+
+A folder inside a module may have a row of its own: the file belongs to the deepest row that holds
+it. Within a module a cell names such rows one by one ("engine/memory"); elsewhere the module's name
+stands for all of it.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ STANDARD_C = {
 @dataclass
 class Row:
     folder: str  # "src/base", "runtime"
-    name: str  # "base", "runtime"
+    name: str  # "base", "engine/memory", "runtime"
     modules: set[str]
     libraries: set[str]
     names_all: bool = False  # "all above"
@@ -70,8 +74,8 @@ def parse_layers(text: str) -> Layers:
         folder = folder.strip("`")
         above = set(rows)
         allowed = above | {"runtime ABI"} if modules == "all above" else set(words(modules))
-        name = folder.split("/")[-1]
-        unknown = allowed - above - PARTS
+        name = folder.removeprefix("src/")
+        unknown = {each for each in allowed - PARTS if not any(is_part(row, each) for row in above)}
         if unknown:
             raise SystemExit(
                 f"layers.md: {folder} names {sorted(unknown)}, which has no row above it"
@@ -85,6 +89,19 @@ def parse_layers(text: str) -> Layers:
     return Layers(rows, headers)
 
 
+def is_part(row: str, module: str) -> bool:
+    """Whether the row is the module's own or one of a folder in it."""
+    return row == module or row.startswith(module + "/")
+
+
+def allows(row: Row, module: str) -> bool:
+    """Whether files of `row` may include files of the row `module`."""
+    if module == row.name or module in row.modules:
+        return True
+    same_module = module.split("/")[0] == row.name.split("/")[0]
+    return not same_module and any(is_part(module, each) for each in row.modules)
+
+
 def library_of(header: str, headers: dict[str, str]) -> str | None:
     for prefix, library in headers.items():
         if header == prefix or (prefix.endswith("/") and header.startswith(prefix)):
@@ -96,16 +113,24 @@ def is_standard(header: str) -> bool:
     return "/" not in header and ("." not in header or header in STANDARD_C)
 
 
-def module_of(header: str, root: Path) -> str | None:
-    """The module that has "x/y.h": by where the file is, so "base/../sys/file.h" is one of sys."""
+def deepest_row(path: Path, layers: Layers) -> str:
+    """The row that a file of src/ belongs to; where there is none, its first folder."""
+    for folder in path.parents:
+        if str(folder) in layers.rows:
+            return str(folder)
+    return path.parts[0]
+
+
+def module_of(header: str, root: Path, layers: Layers) -> str | None:
+    """The row that has "x/y.h": by where the file is, so "base/../sys/file.h" is one of sys."""
     source = root / "src"
     target = (source / header).resolve()
     if target.is_file() and target.is_relative_to(source.resolve()):
-        return target.relative_to(source.resolve()).parts[0]
+        return deepest_row(target.relative_to(source.resolve()), layers)
     # A header that CMake makes is named by its module's CMakeLists.txt.
     lists = source / header.split("/")[0] / "CMakeLists.txt"
     made = lists.is_file() and f"/{header} " in lists.read_text()
-    return header.split("/")[0] if made else None
+    return deepest_row(Path(header), layers) if made else None
 
 
 def refusal_of_runtime(header: str, row: Row) -> str | None:
@@ -120,7 +145,9 @@ def refusal_of_runtime(header: str, row: Row) -> str | None:
     return "the row allows no such header of the runtime"
 
 
-def refusal_of_quoted(header: str, file: Path, root: Path, row: Row) -> str | None:
+def refusal_of_quoted(
+    header: str, file: Path, root: Path, row: Row, layers: Layers
+) -> str | None:
     """Why `file` may not include "header": a file beside it, of a module, or of the runtime."""
     if (file.parent / header).exists():
         beside = (file.parent / header).resolve().relative_to(root.resolve())
@@ -131,17 +158,13 @@ def refusal_of_quoted(header: str, file: Path, root: Path, row: Row) -> str | No
         )
     if header.startswith("kiln/"):
         return refusal_of_runtime(header, row)
-    module = module_of(header, root)
+    module = module_of(header, root, layers)
     if not module and "/" not in header and (root / "runtime/src" / header).is_file():
         # What the archive of the runtime is made of, for what is linked with it.
         return None if "runtime sources" in row.modules else "the row has no runtime sources"
     if not module:
         return "no module has this file; a header of the system or of a library stands in <...>"
-    return (
-        None
-        if module == row.name or module in row.modules
-        else f"module {module} is not in its row"
-    )
+    return None if allows(row, module) else f"module {module} is not in its row"
 
 
 def refusal_of_bracketed(header: str, root: Path, row: Row, layers: Layers) -> str | None:
@@ -153,7 +176,7 @@ def refusal_of_bracketed(header: str, root: Path, row: Row, layers: Layers) -> s
         return None
     if library:
         return f"library {library} is not in its row"
-    if module_of(header, root):
+    if module_of(header, root, layers):
         return "a header of a module stands in quotes"
     return "no row of layers.md knows this header"
 
@@ -170,7 +193,7 @@ def refusal(line: str, file: Path, root: Path, row: Row, layers: Layers) -> str 
     why = (
         refusal_of_bracketed(bracketed, root, row, layers)
         if bracketed
-        else refusal_of_quoted(quoted, file, root, row)
+        else refusal_of_quoted(quoted, file, root, row, layers)
     )
     return f"may not include {bracketed or quoted}: {why}" if why else None
 
@@ -186,14 +209,17 @@ def used_by(line: str, root: Path, layers: Layers) -> str | None:
     if match.group(1):
         return library_of(header, layers.headers)
     in_runtime = "/" not in header and (root / "runtime/src" / header).is_file()
-    return "runtime sources" if in_runtime else module_of(header, root)
+    return "runtime sources" if in_runtime else module_of(header, root, layers)
 
 
-def sources_of(root: Path, row: Row) -> list[Path]:
+def sources_of(root: Path, row: Row, layers: Layers) -> list[Path]:
+    inner = [root / other.folder for other in layers.rows.values() if other.name != row.name]
+    inner = [folder for folder in inner if folder.is_relative_to(root / row.folder)]
     found = []
     for file in sorted((root / row.folder).rglob("*")):
         made_by_build = row.folder == "kernels" and "build" in file.relative_to(root).parts[1:-1]
-        if file.suffix in SOURCE_SUFFIXES and file.is_file() and not made_by_build:
+        elsewhere = any(file.is_relative_to(folder) for folder in inner) or made_by_build
+        if file.suffix in SOURCE_SUFFIXES and file.is_file() and not elsewhere:
             found.append(file)
     return found
 
@@ -201,14 +227,14 @@ def sources_of(root: Path, row: Row) -> list[Path]:
 def violations_of(row: Row, root: Path, layers: Layers) -> list[str]:
     found = []
     used: set[str | None] = set()
-    for file in sources_of(root, row):
+    for file in sources_of(root, row, layers):
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
             why = refusal(line, file, root, row, layers)
             if why:
                 found.append(f"{file.relative_to(root)}:{number}: {why}")
             used.add(used_by(line, root, layers))
     named = row.libraries | (set() if row.names_all else row.modules)
-    for name in sorted(named - used):
+    for name in sorted(each for each in named if not any(is_part(use or "", each) for use in used)):
         found.append(
             f"docs/design/layers.md: the row of {row.folder} names {name}, "
             "which no file there includes"
@@ -220,8 +246,13 @@ def violations(root: Path, layers: Layers) -> list[str]:
     found = []
     known = {row.folder for row in layers.rows.values()}
     for folder in sorted((root / "src").glob("*/")):
-        if folder.is_dir() and any(folder.rglob("*.*")) and f"src/{folder.name}" not in known:
+        has_row = any(is_part(row, f"src/{folder.name}") for row in known)
+        if folder.is_dir() and any(folder.rglob("*.*")) and not has_row:
             found.append(f"src/{folder.name}: docs/design/layers.md has no row for it")
+        for file in sorted(folder.rglob("*")) if has_row else []:
+            row = deepest_row(file.relative_to(root / "src"), layers)
+            if file.suffix in SOURCE_SUFFIXES and row not in layers.rows:
+                found.append(f"{file.relative_to(root)}: docs/design/layers.md has no row for it")
     for row in layers.rows.values():
         if (root / row.folder).is_dir():
             found += violations_of(row, root, layers)

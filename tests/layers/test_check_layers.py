@@ -57,6 +57,41 @@ class CheckLayers(unittest.TestCase):
     def test_accepts_what_the_rows_name(self):
         self.assertEqual(self.found({}), [])
 
+    def engine(self, file: str, include: str) -> list[str]:
+        """Violations where `file` of a module with folders has one more #include."""
+        table = TABLE.replace(
+            "| `src/host`",
+            "| `src/engine/machine` | m | base | |\n"
+            "| `src/engine/decode` | n | engine/machine | |\n"
+            "| `src/host`",
+        ).replace("| `src/host` | c | base,", "| `src/host` | c | base, engine,")
+        files = {
+            "src/engine/machine/warp.h": '#include "base/text.h"\n',
+            "src/engine/decode/fuse.h": '#include "engine/machine/warp.h"\n',
+            "src/host/call.cpp": '#include "kiln/abi.h"\n#include "base/text.h"\n'
+            '#include "engine/decode/fuse.h"\n#include "engine/machine/warp.h"\n',
+        }
+        files[file] = files.get(file, "") + f"{include}\n"
+        return self.found(files, table)
+
+    def test_a_folder_may_include_one_below_it(self):
+        self.assertEqual(self.engine("src/engine/decode/fuse.h", "#include <string>"), [])
+
+    def test_refuses_a_folder_that_is_not_in_the_row_of_another(self):
+        found = self.engine("src/engine/machine/warp.h", '#include "engine/decode/fuse.h"')
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("module engine/decode is not in its row", found[0])
+
+    def test_refuses_a_system_header_in_a_folder_without_posix(self):
+        found = self.engine("src/engine/machine/warp.h", "#include <sys/mman.h>")
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("library posix is not in its row", found[0])
+
+    def test_refuses_a_file_of_a_module_that_no_row_holds(self):
+        found = self.engine("src/engine/loose.h", "#include <string>")
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("src/engine/loose.h: docs/design/layers.md has no row", found[0])
+
     def test_refuses_a_module_that_is_not_in_the_row(self):
         self.assertIn(
             "src/base/open.cpp:2: may not include sys/file.h: module sys is not in its row",

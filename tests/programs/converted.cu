@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the functions whose ABI differs between libcudart 12 and 13 do what 13's headers say? With KILN_CUDART naming a
-// libcudart.so.12 every call below goes through a conversion or a new name (runtime/src/cudart.def).
+// Do the functions whose ABI differs between libcudart 12 and 13 do what 13's headers say? With
+// KILN_CUDART naming a libcudart.so.12 every call below goes through a conversion or a new name
+// (runtime/src/cudart.def).
 #include "expect.h"
 
 __global__ void add_one(int* p) { p[threadIdx.x] += 1; }
@@ -33,8 +34,10 @@ void device_properties() {
       {prop.maxGridSize[2], cudaDevAttrMaxGridDimZ},
       {prop.maxThreadsDim[2], cudaDevAttrMaxBlockDimZ},
       {static_cast<long long>(prop.sharedMemPerBlock), cudaDevAttrMaxSharedMemoryPerBlock},
-      {static_cast<long long>(prop.sharedMemPerBlockOptin), cudaDevAttrMaxSharedMemoryPerBlockOptin},
-      {static_cast<long long>(prop.sharedMemPerMultiprocessor), cudaDevAttrMaxSharedMemoryPerMultiprocessor},
+      {static_cast<long long>(prop.sharedMemPerBlockOptin),
+       cudaDevAttrMaxSharedMemoryPerBlockOptin},
+      {static_cast<long long>(prop.sharedMemPerMultiprocessor),
+       cudaDevAttrMaxSharedMemoryPerMultiprocessor},
       {prop.regsPerBlock, cudaDevAttrMaxRegistersPerBlock},
       {prop.l2CacheSize, cudaDevAttrL2CacheSize},
       {prop.maxThreadsPerMultiProcessor, cudaDevAttrMaxThreadsPerMultiProcessor},
@@ -71,13 +74,16 @@ void pointers(int* device) {
   const struct {
     const void* pointer;
     cudaMemoryType type;
-  } cases[] = {{device + 3, cudaMemoryTypeDevice}, {pinned, cudaMemoryTypeHost}, {&plain, cudaMemoryTypeUnregistered}};
+  } cases[] = {{device + 3, cudaMemoryTypeDevice},
+               {pinned, cudaMemoryTypeHost},
+               {&plain, cudaMemoryTypeUnregistered}};
   for (const auto& each : cases) {
     cudaPointerAttributes found;
     std::memset(&found, 0xab, sizeof found);
     EXPECT_OK(cudaPointerGetAttributes(&found, each.pointer));
     EXPECT(found.type == each.type);
-    if (each.type == cudaMemoryTypeDevice) EXPECT(found.devicePointer == each.pointer && found.device == 0);
+    if (each.type == cudaMemoryTypeDevice)
+      EXPECT(found.devicePointer == each.pointer && found.device == 0);
     if (each.type == cudaMemoryTypeHost) EXPECT(found.hostPointer == each.pointer);
     if (version() < 13000)  // the struct of 12 ends before them
       for (long reserved : found.reserved) EXPECT(reserved == 0);
@@ -121,7 +127,8 @@ void textures_and_surfaces(int* device) {
     EXPECT_OK(cudaCreateTextureObject(&texture, &of_array, &how, &view));
     std::memset(&found_view, 0xab, sizeof found_view);
     EXPECT_OK(cudaGetTextureObjectResourceViewDesc(&found_view, texture));
-    EXPECT(found_view.format == cudaResViewFormatFloat1 && found_view.width == 16 && found_view.height == 8);
+    EXPECT(found_view.format == cudaResViewFormatFloat1 && found_view.width == 16 &&
+           found_view.height == 8);
     EXPECT_OK(cudaDestroyTextureObject(texture));
   }
   EXPECT_OK(cudaFreeArray(array));
@@ -164,18 +171,23 @@ void functions_of_the_driver() {
   EXPECT_OK(cudaDriverGetVersion(&expected));
   void* function = nullptr;
   cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
-  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuDriverGetVersion", &function, 12000, cudaEnableDefault, &status));
+  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuDriverGetVersion", &function, 12000,
+                                             cudaEnableDefault, &status));
   EXPECT(status == cudaDriverEntryPointSuccess && function);
   if (function) EXPECT(reinterpret_cast<GetVersion>(function)(&got) == 0 && got == expected);
   // Some versions return an error beside the status.
-  cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 12000, cudaEnableDefault, &status);
+  cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 12000, cudaEnableDefault,
+                                   &status);
   EXPECT(status == cudaDriverEntryPointSymbolNotFound && !function);
   cudaGetLastError();
   if (expected < 13000) return;
-  // Without a version: the function that 13's headers declare, whatever the runtime's own version is.
+  // Without a version: the function that 13's headers declare, whatever the runtime's own version
+  // is.
   void *of_13 = nullptr, *of_12 = nullptr, *unnamed = nullptr;
-  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuMemPrefetchAsync", &of_13, 13000, cudaEnableDefault, &status));
-  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuMemPrefetchAsync", &of_12, 12000, cudaEnableDefault, &status));
+  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuMemPrefetchAsync", &of_13, 13000, cudaEnableDefault,
+                                             &status));
+  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuMemPrefetchAsync", &of_12, 12000, cudaEnableDefault,
+                                             &status));
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   EXPECT_OK(cudaGetDriverEntryPoint("cuMemPrefetchAsync", &unnamed, cudaEnableDefault, &status));
@@ -187,8 +199,10 @@ void managed_memory() {
   int* managed = nullptr;
   EXPECT_OK(cudaMallocManaged(&managed, kCount * sizeof(int)));
   for (int i = 0; i < kCount; i++) managed[i] = i;
-  const cudaMemLocation device = {cudaMemLocationTypeDevice, 0}, host = {cudaMemLocationTypeHost, 0};
-  EXPECT_OK(cudaMemAdvise(managed, kCount * sizeof(int), cudaMemAdviseSetPreferredLocation, device));
+  const cudaMemLocation device = {cudaMemLocationTypeDevice, 0},
+                        host = {cudaMemLocationTypeHost, 0};
+  EXPECT_OK(
+      cudaMemAdvise(managed, kCount * sizeof(int), cudaMemAdviseSetPreferredLocation, device));
   EXPECT_OK(cudaMemPrefetchAsync(managed, kCount * sizeof(int), device, 0, nullptr));
   add_one<<<1, kCount>>>(managed);
   EXPECT_OK(cudaMemPrefetchAsync(managed, kCount * sizeof(int), host, 0, nullptr));
@@ -197,7 +211,8 @@ void managed_memory() {
   EXPECT_OK(cudaFree(managed));
 }
 
-cudaGraphNode_t add_memset(cudaGraph_t graph, int* to, unsigned value, const cudaGraphNode_t* after) {
+cudaGraphNode_t add_memset(cudaGraph_t graph, int* to, unsigned value,
+                           const cudaGraphNode_t* after) {
   cudaGraphNodeParams params = {};
   params.type = cudaGraphNodeTypeMemset;
   params.memset.dst = to;
@@ -213,7 +228,8 @@ cudaGraphNode_t add_memset(cudaGraph_t graph, int* to, unsigned value, const cud
 void graphs(int* device) {
   cudaGraph_t graph;
   EXPECT_OK(cudaGraphCreate(&graph, 0));
-  const cudaGraphNode_t first = add_memset(graph, device, 5, nullptr), second = add_memset(graph, device, 9, &first),
+  const cudaGraphNode_t first = add_memset(graph, device, 5, nullptr),
+                        second = add_memset(graph, device, 9, &first),
                         third = add_memset(graph, device, 7, nullptr);
   EXPECT_OK(cudaGraphAddDependencies(graph, &second, &third, nullptr, 1));
   cudaGraphNode_t from[4] = {}, to[4] = {};
@@ -254,7 +270,8 @@ void captures_and_times(int* device) {
   EXPECT_OK(cudaStreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, &edges, &count));
   EXPECT(status == cudaStreamCaptureStatusActive && graph && count == 1 && dependencies && id != 0);
   cudaGraphNode_t last = dependencies ? dependencies[0] : nullptr;
-  EXPECT_OK(cudaStreamUpdateCaptureDependencies(stream, &last, nullptr, 1, cudaStreamSetCaptureDependencies));
+  EXPECT_OK(cudaStreamUpdateCaptureDependencies(stream, &last, nullptr, 1,
+                                                cudaStreamSetCaptureDependencies));
   EXPECT_OK(cudaStreamEndCapture(stream, &graph));
   EXPECT_OK(cudaGraphDestroy(graph));
 
@@ -276,7 +293,8 @@ void captures_and_times(int* device) {
 int main() {
   int* device = nullptr;
   EXPECT_OK(cudaMalloc(&device, kCount * sizeof(int)));
-  std::printf("libcudart %d, %s\n", version(), has_batches() ? "with batches of copies" : "without batches of copies");
+  std::printf("libcudart %d, %s\n", version(),
+              has_batches() ? "with batches of copies" : "without batches of copies");
   device_properties();
   pointers(device);
   textures_and_surfaces(device);

@@ -9,7 +9,8 @@
 
 namespace cg = cooperative_groups;
 
-// Each round every thread adds its neighbour's value of the round before: wrong at once if a block runs ahead.
+// Each round every thread adds its neighbour's value of the round before: wrong at once if a block
+// runs ahead.
 __global__ void rounds(int* from, int* to, int count) {
   cg::grid_group grid = cg::this_grid();
   const int i = static_cast<int>(grid.thread_rank());
@@ -42,8 +43,8 @@ int main() {
   EXPECT_OK(cudaMalloc(&to, count * 4));
   EXPECT_OK(cudaMemcpy(from, values.data(), count * 4, cudaMemcpyHostToDevice));
   void* arguments[] = {&from, &to, const_cast<int*>(&count)};
-  EXPECT_OK(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(rounds), dim3(blocks), dim3(kThreads), arguments, 0,
-                                        nullptr));
+  EXPECT_OK(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(rounds), dim3(blocks),
+                                        dim3(kThreads), arguments, 0, nullptr));
   EXPECT_OK(cudaMemcpy(seen.data(), from, count * 4, cudaMemcpyDeviceToHost));
   for (int round = 0; round < 4; ++round) {
     std::vector<int> next(count);
@@ -53,8 +54,9 @@ int main() {
   EXPECT(seen == values);
   EXPECT_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, uses_shared, 32, 0));
   void* one[] = {&from};
-  EXPECT_CODE(cudaErrorCooperativeLaunchTooLarge,
-              cudaLaunchCooperativeKernel(reinterpret_cast<void*>(uses_shared), dim3(each * multiprocessors + 1),
-                                          dim3(32), one, 0, nullptr));
+  EXPECT_CODE(
+      cudaErrorCooperativeLaunchTooLarge,
+      cudaLaunchCooperativeKernel(reinterpret_cast<void*>(uses_shared),
+                                  dim3(each * multiprocessors + 1), dim3(32), one, 0, nullptr));
   return finish();
 }

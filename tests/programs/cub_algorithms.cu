@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do cub's device-wide algorithms run? Its scan looks back at blocks that still run, its radix sort too.
+// Do cub's device-wide algorithms run? Its scan looks back at blocks that still run, its radix sort
+// too.
 #include <algorithm>
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_radix_sort.cuh>
@@ -48,14 +49,20 @@ int main() {
   Device<unsigned> in(values), out(kCount);
   Device<int> number(1);
 
-  run([&](void* memory, size_t& bytes) { return cub::DeviceReduce::Sum(memory, bytes, in.at, out.at, kCount); });
+  run([&](void* memory, size_t& bytes) {
+    return cub::DeviceReduce::Sum(memory, bytes, in.at, out.at, kCount);
+  });
   EXPECT(out.get(1)[0] == std::accumulate(values.begin(), values.end(), 0u));
-  run([&](void* memory, size_t& bytes) { return cub::DeviceReduce::Max(memory, bytes, in.at, out.at, kCount); });
+  run([&](void* memory, size_t& bytes) {
+    return cub::DeviceReduce::Max(memory, bytes, in.at, out.at, kCount);
+  });
   EXPECT(out.get(1)[0] == *std::max_element(values.begin(), values.end()));
 
   std::vector<unsigned> wanted(kCount);
   std::partial_sum(values.begin(), values.end(), wanted.begin());
-  run([&](void* memory, size_t& bytes) { return cub::DeviceScan::InclusiveSum(memory, bytes, in.at, out.at, kCount); });
+  run([&](void* memory, size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(memory, bytes, in.at, out.at, kCount);
+  });
   EXPECT(out.get(kCount) == wanted);
 
   wanted = values;
@@ -78,7 +85,8 @@ int main() {
   for (unsigned value : values) ++bins[value >> 20];
   Device<int> counts(kBins);
   run([&](void* memory, size_t& bytes) {
-    return cub::DeviceHistogram::HistogramEven(memory, bytes, in.at, counts.at, kBins + 1, 0u, 1u << 24, kCount);
+    return cub::DeviceHistogram::HistogramEven(memory, bytes, in.at, counts.at, kBins + 1, 0u,
+                                               1u << 24, kCount);
   });
   EXPECT(counts.get(kBins) == bins);
   return finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the other families of cub run: sorts of pairs and segments, scans and sums by key, selections, merges, blocks and
-// warps?
+// Do the other families of cub run: sorts of pairs and segments, scans and sums by key, selections,
+// merges, blocks and warps?
 #include <algorithm>
 #include <cub/cub.cuh>
 #include <numeric>
@@ -43,7 +43,8 @@ struct Triple {
 
 std::vector<int> random_values(unsigned seed, int most) {
   std::vector<int> values(kCount);
-  for (int& value : values) value = static_cast<int>((seed = seed * 1664525u + 1013904223u) >> 8) % most;
+  for (int& value : values)
+    value = static_cast<int>((seed = seed * 1664525u + 1013904223u) >> 8) % most;
   return values;
 }
 
@@ -54,7 +55,8 @@ void sorts() {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] > keys[b]; });
   Device<int> k(keys), v(values), k_out(kCount), v_out(kCount);
   run([&](void* memory, size_t& bytes) {
-    return cub::DeviceRadixSort::SortPairsDescending(memory, bytes, k.at, k_out.at, v.at, v_out.at, kCount);
+    return cub::DeviceRadixSort::SortPairsDescending(memory, bytes, k.at, k_out.at, v.at, v_out.at,
+                                                     kCount);
   });
   EXPECT(v_out.get(kCount) == order);
   run([&](void* memory, size_t& bytes) {
@@ -87,7 +89,8 @@ void sums_by_key_and_segment() {
   });
   EXPECT(number.get(1)[0] == groups && k_out.get(groups) == unique && v_out.get(groups) == sums);
   run([&](void* memory, size_t& bytes) {
-    return cub::DeviceRunLengthEncode::Encode(memory, bytes, k.at, k_out.at, v_out.at, number.at, kCount);
+    return cub::DeviceRunLengthEncode::Encode(memory, bytes, k.at, k_out.at, v_out.at, number.at,
+                                              kCount);
   });
   EXPECT(number.get(1)[0] == groups && v_out.get(groups) == lengths);
   run([&](void* memory, size_t& bytes) {
@@ -97,7 +100,8 @@ void sums_by_key_and_segment() {
   std::vector<int> before(kCount);
   std::exclusive_scan(values.begin(), values.end(), before.begin(), 100);
   run([&](void* memory, size_t& bytes) {
-    return cub::DeviceScan::ExclusiveScan(memory, bytes, v.at, v_out.at, ::cuda::std::plus<>{}, 100, kCount);
+    return cub::DeviceScan::ExclusiveScan(memory, bytes, v.at, v_out.at, ::cuda::std::plus<>{}, 100,
+                                          kCount);
   });
   EXPECT(v_out.get(kCount) == before);
 }
@@ -160,7 +164,8 @@ void blocks_and_warps() {
   for (int i = 0; i < kThreads; i += 32)
     of_warps.push_back(std::accumulate(values.begin() + i, values.begin() + i + 32, 0));
   std::sort(values.begin(), values.end());
-  EXPECT(sorted.get(values.size()) == values && sums.get(kThreads) == wanted && warps.get(4) == of_warps);
+  EXPECT(sorted.get(values.size()) == values && sums.get(kThreads) == wanted &&
+         warps.get(4) == of_warps);
 }
 
 int main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does device code have what C++ promises it? Calls through pointers and tables, recursion, its own heap, printf,
-// variables of every kind.
+// Does device code have what C++ promises it? Calls through pointers and tables, recursion, its own
+// heap, printf, variables of every kind.
 #include <string>
 #include <vector>
 
@@ -63,7 +63,10 @@ void calls_go_where_they_should() {
   areas<<<1, kThreads>>>(out);
   check([](int i) { return i % 3 == 0 ? i * i : i + 100; }, "virtual call");
   through_a_table<<<1, kThreads>>>(out);
-  check([](int i) { return i % 3 == 0 ? i + 7 : i % 3 == 1 ? i - 7 : i * 7; }, "call through a table");
+  check([](int i) { return i % 3 == 0   ? i + 7
+                           : i % 3 == 1 ? i - 7
+                                        : i * 7; },
+        "call through a table");
   EXPECT_OK(cudaDeviceSetLimit(cudaLimitStackSize, 16384));
   recurse<<<1, kThreads>>>(reinterpret_cast<unsigned*>(out));
   check([](int i) { return 2 * (i % 5) + 3; }, "recursion");  // ackermann(2, n)
@@ -132,7 +135,8 @@ void variables_are_copied_and_found() {
   auto run = [&](const int(&factors)[4], int wanted_offset) {
     use_variables<<<1, 8>>>(out);
     EXPECT_OK(cudaMemcpy(seen, out, sizeof seen, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < 8; ++i) expect(seen[i] == factors[i % 4] * 10 + wanted_offset, "variable", i);
+    for (int i = 0; i < 8; ++i)
+      expect(seen[i] == factors[i % 4] * 10 + wanted_offset, "variable", i);
   };
   run({1, 2, 3, 4}, 5);
   const int factors[4] = {9, 8, 7, 6}, more = 77;
@@ -157,7 +161,8 @@ void variables_are_copied_and_found() {
 
 __global__ void speak(const char* word) {
   if (threadIdx.x == 1)
-    printf("%s: %d %5u|%-4d|%+.3f %e %lld %#x %c %%\n", word, -7, 42u, 3, 1.5, 2.25, 1ll << 40, 255, 'k');
+    printf("%s: %d %5u|%-4d|%+.3f %e %lld %#x %c %%\n", word, -7, 42u, 3, 1.5, 2.25, 1ll << 40, 255,
+           'k');
 }
 __device__ const char g_word[] = "kiln";
 __global__ void speak_own() { printf("%s %3d\n", g_word, static_cast<int>(threadIdx.x)); }

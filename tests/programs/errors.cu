@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a program meet its mistakes? Wrong calls at once, faults of kernels at the next call that waits; the
-// process stays alive.
+// Where does a program meet its mistakes? Wrong calls at once, faults of kernels at the next call
+// that waits; the process stays alive.
 #include <cuda.h>
 
 #include "expect.h"
 
 __global__ void store(int* p, int value) { p[threadIdx.x] = value; }
-// A terabyte: nearer than that a GPU has its window of shared memory, and another error for a store to it.
+// A terabyte: nearer than that a GPU has its window of shared memory, and another error for a store
+// to it.
 __global__ void store_far(int* p) { p[(1ll << 38) + threadIdx.x] = 1; }
 __global__ void store_crooked(char* p) { *reinterpret_cast<int*>(p + 1) = 1; }
 __global__ void stop() { asm volatile("trap;"); }
@@ -38,13 +39,14 @@ void tile_between(int* p) {
   CUtensorMap map;
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found;
-  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found));
+  EXPECT_OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
+                                             cudaEnableDefault, &found));
   const cuuint64_t sizes[] = {16, 16}, strides[] = {64};
   const cuuint32_t box[] = {8, 8}, steps[] = {1, 1};
   EXPECT(reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry)(
-             &map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, p, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
+             &map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, p, sizes, strides, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
   store_tile_between<<<1, 1>>>(map);
 }
 
@@ -64,7 +66,8 @@ void faults_are_told_by_the_next_call_that_waits(Fault fault, cudaError_t wanted
   EXPECT_CODE(wanted, cudaMalloc(&q, 16));  // the context is lost
   EXPECT_CODE(wanted, cudaStreamSynchronize(stream));
   EXPECT_OK(cudaDeviceReset());
-  EXPECT_CODE(wanted, cudaGetLastError());  // a reset forgets the context, not what the last call said
+  EXPECT_CODE(wanted,
+              cudaGetLastError());  // a reset forgets the context, not what the last call said
   EXPECT_OK(cudaGetLastError());
   if (!on_the_engine()) return;  // a GPU may want a new process
   EXPECT_OK(cudaMalloc(&p, 4096));
@@ -87,14 +90,17 @@ void wrong_launches_are_told_at_once() {
   wants_much<<<1, 32, 49 * 1024>>>();
   EXPECT_CODE(cudaErrorInvalidValue, cudaPeekAtLastError());
   EXPECT_CODE(cudaErrorInvalidValue, cudaGetLastError());
-  EXPECT_OK(cudaFuncSetAttribute(wants_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024));
+  EXPECT_OK(
+      cudaFuncSetAttribute(wants_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024));
   wants_much<<<1, 32, 100 * 1024>>>();
   EXPECT_OK(cudaGetLastError());
-  EXPECT_CODE(cudaErrorInvalidValue,
-              cudaFuncSetAttribute(wants_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20));
+  EXPECT_CODE(
+      cudaErrorInvalidValue,
+      cudaFuncSetAttribute(wants_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20));
   cudaGetLastError();
-  EXPECT_EITHER(cudaErrorInvalidDeviceFunction, cudaErrorInvalidResourceHandle,
-                cudaLaunchKernel(reinterpret_cast<void*>(&finish), dim3(1), dim3(1), nullptr, 0, nullptr));
+  EXPECT_EITHER(
+      cudaErrorInvalidDeviceFunction, cudaErrorInvalidResourceHandle,
+      cudaLaunchKernel(reinterpret_cast<void*>(&finish), dim3(1), dim3(1), nullptr, 0, nullptr));
   cudaGetLastError();
   EXPECT_OK(cudaDeviceSynchronize());
   EXPECT_OK(cudaFree(p));
@@ -104,12 +110,15 @@ void wrong_arguments_are_told_at_once() {
   int* p = nullptr;
   int host[2048] = {};  // as much as the copies name
   EXPECT_OK(cudaMalloc(&p, 4096));
-  EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(&host, reinterpret_cast<void*>(0x1234), 4, cudaMemcpyDeviceToHost));
+  EXPECT_CODE(cudaErrorInvalidValue,
+              cudaMemcpy(&host, reinterpret_cast<void*>(0x1234), 4, cudaMemcpyDeviceToHost));
   EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(p, &host, 8192, cudaMemcpyHostToDevice));
   EXPECT_CODE(cudaErrorInvalidValue, cudaMemcpy(p, nullptr, 4, cudaMemcpyHostToDevice));
-  EXPECT_CODE(cudaErrorInvalidMemcpyDirection, cudaMemcpy(p, &host, 4, static_cast<cudaMemcpyKind>(9)));
+  EXPECT_CODE(cudaErrorInvalidMemcpyDirection,
+              cudaMemcpy(p, &host, 4, static_cast<cudaMemcpyKind>(9)));
   EXPECT_CODE(cudaErrorInvalidValue, cudaMemset(p, 0, 4097));
-  EXPECT_CODE(cudaErrorInvalidPitchValue, cudaMemcpy2D(p, 8, p + 512, 64, 32, 4, cudaMemcpyDeviceToDevice));
+  EXPECT_CODE(cudaErrorInvalidPitchValue,
+              cudaMemcpy2D(p, 8, p + 512, 64, 32, 4, cudaMemcpyDeviceToDevice));
   EXPECT_CODE(cudaErrorInvalidValue, cudaFree(&host));
   EXPECT_CODE(cudaErrorMemoryAllocation, cudaMalloc(&p, size_t{1} << 50));
   EXPECT_CODE(cudaErrorInvalidSymbol, cudaMemcpyToSymbol(host, &host, 4));
@@ -123,8 +132,10 @@ void wrong_arguments_are_told_at_once() {
 void handles_that_are_none_are_told() {
   int *p = nullptr, host = 0;
   EXPECT_OK(cudaMalloc(&p, 4096));
-  EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&host)));
-  EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaEventRecord(reinterpret_cast<cudaEvent_t>(&host)));
+  EXPECT_CODE(cudaErrorInvalidResourceHandle,
+              cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&host)));
+  EXPECT_CODE(cudaErrorInvalidResourceHandle,
+              cudaEventRecord(reinterpret_cast<cudaEvent_t>(&host)));
   EXPECT_CODE(cudaErrorInvalidResourceHandle, cudaGetLastError());
   cudaIpcMemHandle_t handle;
   EXPECT_CODE(cudaErrorNotSupported, cudaIpcGetMemHandle(&handle, p));
@@ -160,9 +171,10 @@ int main() {
   struct {
     Fault fault;
     cudaError_t wanted;
-  } const faults[] = {{out_of_bounds, cudaErrorIllegalAddress}, {null_pointer, cudaErrorIllegalAddress},
-                      {wild_pointer, cudaErrorIllegalAddress},  {crooked, cudaErrorMisalignedAddress},
-                      {trap, cudaErrorLaunchFailure},           {tile_between, cudaErrorIllegalInstruction}};
+  } const faults[] = {
+      {out_of_bounds, cudaErrorIllegalAddress}, {null_pointer, cudaErrorIllegalAddress},
+      {wild_pointer, cudaErrorIllegalAddress},  {crooked, cudaErrorMisalignedAddress},
+      {trap, cudaErrorLaunchFailure},           {tile_between, cudaErrorIllegalInstruction}};
   for (const auto& one : faults) {
     in_a_child([&] { faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted); });
   }
@@ -171,7 +183,8 @@ int main() {
   if (on_the_engine()) {
     handles_that_are_none_are_told();
     launches_that_cannot_begin_are_told_by_calls_that_wait();
-    for (const auto& one : faults) faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted);
+    for (const auto& one : faults)
+      faults_are_told_by_the_next_call_that_waits(one.fault, one.wanted);
   }
   return finish();
 }

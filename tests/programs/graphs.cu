@@ -61,7 +61,8 @@ void wrong_captures_are_told(int* p) {
   EXPECT_OK(cudaStreamCreate(&stream));
   EXPECT_OK(cudaStreamCreate(&other));
   EXPECT_OK(cudaEventCreate(&event));
-  EXPECT_CODE(cudaErrorStreamCaptureUnsupported, cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal));
+  EXPECT_CODE(cudaErrorStreamCaptureUnsupported,
+              cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal));
   EXPECT_CODE(cudaErrorIllegalState, cudaStreamEndCapture(stream, &graph));
   EXPECT_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   EXPECT_CODE(cudaErrorStreamCaptureUnsupported, cudaStreamSynchronize(stream));
@@ -96,8 +97,8 @@ void nodes_can_be_built_and_changed(int* p) {
   cudaGraphNode_t fill_node, kernel_node, copy_node, host_node;
   EXPECT_OK(cudaGraphAddMemsetNode(&fill_node, graph, nullptr, 0, &fill));
   EXPECT_OK(cudaGraphAddKernelNode(&kernel_node, graph, &fill_node, 1, &kernel));
-  EXPECT_OK(
-      cudaGraphAddMemcpyNode1D(&copy_node, graph, &kernel_node, 1, copied, p, sizeof copied, cudaMemcpyDeviceToHost));
+  EXPECT_OK(cudaGraphAddMemcpyNode1D(&copy_node, graph, &kernel_node, 1, copied, p, sizeof copied,
+                                     cudaMemcpyDeviceToHost));
   EXPECT_OK(cudaGraphAddHostNode(&host_node, graph, &copy_node, 1, &host));
   cudaGraphExec_t executable;
   EXPECT_OK(cudaGraphInstantiate(&executable, graph, 0));

@@ -18,7 +18,8 @@ __global__ void of_tiles(int* sums, int* ranks, int* shuffled) {
   const int i = static_cast<int>(block.thread_rank());
   sums[i] = cg::reduce(tile, i, cg::plus<int>());
   ranks[i] = static_cast<int>(tile.meta_group_rank() * 100 + tile.thread_rank());
-  shuffled[i] = tile.shfl_xor(i, 3) + (tile.any(i == 17) ? 1000 : 0) + 10000 * static_cast<int>(tile.ballot(i & 1));
+  shuffled[i] = tile.shfl_xor(i, 3) + (tile.any(i == 17) ? 1000 : 0) +
+                10000 * static_cast<int>(tile.ballot(i & 1));
 }
 __global__ void of_partitions(int* odd, int* labelled, int* coalesced) {
   const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
@@ -38,7 +39,8 @@ __global__ void of_a_copy(const int* from, int* to, int count) {
   const auto block = cg::this_thread_block();
   cg::memcpy_async(block, tile, from, sizeof(int) * static_cast<size_t>(count));
   cg::wait(block);
-  for (int i = static_cast<int>(block.thread_rank()); i < count; i += static_cast<int>(block.size()))
+  for (int i = static_cast<int>(block.thread_rank()); i < count;
+       i += static_cast<int>(block.size()))
     to[i] = tile[count - 1 - i];
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does libcu++ run: atomics of every scope, barriers, latches, semaphores, pipelines, and cuda::std?
+// Does libcu++ run: atomics of every scope, barriers, latches, semaphores, pipelines, and
+// cuda::std?
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/latch>
@@ -27,7 +28,8 @@ __global__ void counts(DeviceCounter* counter, int* most, long long* wide, float
   of_block.fetch_add(1, cuda::memory_order_relaxed);
   __syncthreads();
   if (threadIdx.x == 0) counter->fetch_add(of_block.load(), cuda::memory_order_acq_rel);
-  cuda::atomic_ref<int, cuda::thread_scope_device>(*most).fetch_max(static_cast<int>(threadIdx.x * (blockIdx.x + 1)));
+  cuda::atomic_ref<int, cuda::thread_scope_device>(*most).fetch_max(
+      static_cast<int>(threadIdx.x * (blockIdx.x + 1)));
   cuda::atomic_ref<long long, cuda::thread_scope_system> ref(*wide);
   long long seen = ref.load();
   while (!ref.compare_exchange_weak(seen, seen + (1ll << 33))) {
@@ -52,7 +54,8 @@ __global__ void waits(int* out) {
 }
 __global__ void takes_turns(int* out) {
   __shared__ cuda::latch<cuda::thread_scope_block>* latch;
-  __shared__ alignas(cuda::latch<cuda::thread_scope_block>) char room[sizeof(cuda::latch<cuda::thread_scope_block>)];
+  __shared__ alignas(cuda::latch<cuda::thread_scope_block>) char
+      room[sizeof(cuda::latch<cuda::thread_scope_block>)];
   __shared__ alignas(8) char other[sizeof(cuda::binary_semaphore<cuda::thread_scope_block>)];
   auto* semaphore = reinterpret_cast<cuda::binary_semaphore<cuda::thread_scope_block>*>(other);
   if (threadIdx.x == 0) {
@@ -75,7 +78,8 @@ __global__ void pipes(const int* from, int* to, int tiles) {
   auto pipeline = cuda::make_pipeline();
   const auto fetch = [&](int t) {
     pipeline.producer_acquire();
-    cuda::memcpy_async(&tile[t % kStages][threadIdx.x], &from[t * kThreads + threadIdx.x], sizeof(int), pipeline);
+    cuda::memcpy_async(&tile[t % kStages][threadIdx.x], &from[t * kThreads + threadIdx.x],
+                       sizeof(int), pipeline);
     pipeline.producer_commit();
   };
   for (int t = 0; t < kStages; ++t) fetch(t);
@@ -97,12 +101,15 @@ __host__ __device__ int with_std(int seed) {
   int sum = 0;
   for (int value : cuda::std::span<const int>(values.data(), 3)) sum += value;
   const cuda::std::tuple<int, float> pair{sum, 0.5f};
-  const cuda::std::optional<int> perhaps = seed % 2 ? cuda::std::optional<int>(7) : cuda::std::nullopt;
+  const cuda::std::optional<int> perhaps =
+      seed % 2 ? cuda::std::optional<int>(7) : cuda::std::nullopt;
   cuda::std::variant<int, float> either = 3;
   if (seed % 3 == 0) either = 2.0f;
-  const cuda::std::complex<float> square = cuda::std::complex<float>(1, 2) * cuda::std::complex<float>(3, -1);
+  const cuda::std::complex<float> square =
+      cuda::std::complex<float>(1, 2) * cuda::std::complex<float>(3, -1);
   return cuda::std::get<0>(pair) + perhaps.value_or(100) + static_cast<int>(either.index()) * 1000 +
-         cuda::std::popcount(static_cast<unsigned>(seed)) * 10000 + static_cast<int>(square.real() + square.imag()) +
+         cuda::std::popcount(static_cast<unsigned>(seed)) * 10000 +
+         static_cast<int>(square.real() + square.imag()) +
          (cuda::std::numeric_limits<int>::max() == 0x7fffffff);
 }
 __global__ void uses_std(int* out) { out[threadIdx.x] = with_std(static_cast<int>(threadIdx.x)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does memory of every kind come, fill, copy and go as CUDA says, and do the questions about kernels and devices have
-// answers? Bytes beside what is named stay as they were.
+// Does memory of every kind come, fill, copy and go as CUDA says, and do the questions about
+// kernels and devices have answers? Bytes beside what is named stay as they were.
 #include <cstdlib>
 #include <vector>
 
@@ -8,7 +8,9 @@
 
 using Bytes = std::vector<unsigned char>;
 
-__global__ void times(const int* from, int* to, int factor) { to[threadIdx.x] = from[threadIdx.x] * factor; }
+__global__ void times(const int* from, int* to, int factor) {
+  to[threadIdx.x] = from[threadIdx.x] * factor;
+}
 __global__ void __launch_bounds__(256) bounded(int* out) {
   __shared__ int shared[1024];
   shared[threadIdx.x] = static_cast<int>(threadIdx.x);
@@ -27,7 +29,8 @@ void rows_are_copied_and_their_margins_kept() {
   EXPECT_OK(cudaMemset(device, 0xee, pitch * kHeight));
   Bytes host(kHostPitch * kHeight), back(pitch * kHeight);
   for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<unsigned char>(i % 251);
-  EXPECT_OK(cudaMemcpy2D(device, pitch, host.data(), kHostPitch, kWidth, kHeight, cudaMemcpyHostToDevice));
+  EXPECT_OK(cudaMemcpy2D(device, pitch, host.data(), kHostPitch, kWidth, kHeight,
+                         cudaMemcpyHostToDevice));
   EXPECT_OK(cudaMemset2D(device + pitch + 3, pitch, 0x11, 4, 2));
   EXPECT_OK(cudaMemcpy(back.data(), device, back.size(), cudaMemcpyDeviceToHost));
   for (size_t y = 0; y < kHeight; ++y) {
@@ -41,7 +44,8 @@ void rows_are_copied_and_their_margins_kept() {
   EXPECT_OK(cudaStreamCreate(&stream));
   Bytes rows(kHostPitch * kHeight, 0xcc);
   EXPECT_OK(cudaMemset2DAsync(device, pitch, 0x22, kWidth, kHeight, stream));
-  EXPECT_OK(cudaMemcpy2DAsync(rows.data(), kHostPitch, device, pitch, kWidth, kHeight, cudaMemcpyDeviceToHost, stream));
+  EXPECT_OK(cudaMemcpy2DAsync(rows.data(), kHostPitch, device, pitch, kWidth, kHeight,
+                              cudaMemcpyDeviceToHost, stream));
   EXPECT_OK(cudaStreamSynchronize(stream));
   for (size_t i = 0; i < rows.size(); ++i)
     expect(rows[i] == (i % kHostPitch < kWidth ? 0x22 : 0xcc), "row", static_cast<int>(i));
@@ -55,7 +59,8 @@ void boxes_are_filled_and_copied() {
   EXPECT_OK(cudaMalloc3D(&box, extent));
   EXPECT_OK(cudaMemset3D(box, 1, extent));
   cudaPitchedPtr inner = box;
-  inner.ptr = static_cast<char*>(box.ptr) + box.pitch * 4 + box.pitch + 2;  // slice 1, row 1, byte 2
+  inner.ptr =
+      static_cast<char*>(box.ptr) + box.pitch * 4 + box.pitch + 2;  // slice 1, row 1, byte 2
   EXPECT_OK(cudaMemset3D(inner, 2, make_cudaExtent(5, 2, 2)));
   Bytes host(20 * 4 * 3, 9);
   cudaMemcpy3DParms copy{};
@@ -68,7 +73,8 @@ void boxes_are_filled_and_copied() {
     for (size_t y = 0; y < 4; ++y) {
       for (size_t x = 0; x < 20; ++x) {
         const bool inside = z >= 1 && y >= 1 && y < 3 && x >= 2 && x < 7;
-        expect(host[(z * 4 + y) * 20 + x] == (inside ? 2 : 1), "byte of a box", static_cast<int>(z * 100 + y * 20 + x));
+        expect(host[(z * 4 + y) * 20 + x] == (inside ? 2 : 1), "byte of a box",
+               static_cast<int>(z * 100 + y * 20 + x));
       }
     }
   }
@@ -148,7 +154,8 @@ void kernels_and_devices_are_described() {
   EXPECT(least >= 1 && threads >= 32 && threads <= 256);
   cudaDeviceProp properties;
   EXPECT_OK(cudaGetDeviceProperties(&properties, 0));
-  EXPECT(properties.warpSize == 32 && properties.maxThreadsPerBlock == 1024 && properties.multiProcessorCount > 0);
+  EXPECT(properties.warpSize == 32 && properties.maxThreadsPerBlock == 1024 &&
+         properties.multiProcessorCount > 0);
   EXPECT(properties.totalGlobalMem > 0 && properties.sharedMemPerBlock >= 48 * 1024);
   EXPECT_OK(cudaGetDeviceCount(&count));
   EXPECT(count >= 1);
@@ -178,7 +185,8 @@ void launches_take_attributes() {
   EXPECT_OK(cudaDeviceSynchronize());
   EXPECT(out[0] == 1 && out[127] == 0);
   config.blockDim = dim3(512);  // beyond its __launch_bounds__
-  EXPECT_EITHER(cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaLaunchKernelEx(&config, bounded, out));
+  EXPECT_EITHER(cudaErrorInvalidValue, cudaErrorLaunchOutOfResources,
+                cudaLaunchKernelEx(&config, bounded, out));
   cudaGetLastError();
   EXPECT_OK(cudaDeviceSynchronize());
   EXPECT_OK(cudaFree(out));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a program get the right result or an error, whatever it is denied? limits.py runs it under limits of memory,
-// threads and files. Exit status: 0 all results are right; 3 a call failed, and says which; 4 every call succeeded and
-// a result is wrong.
+// Does a program get the right result or an error, whatever it is denied? limits.py runs it under
+// limits of memory, threads and files. Exit status: 0 all results are right; 3 a call failed, and
+// says which; 4 every call succeeded and a result is wrong.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -11,7 +11,8 @@
 
 constexpr int kBlocks = 12, kThreads = 128, kRoom = 16384;  // 64 KB of local memory per thread
 
-// The sum of 0 .. kRoom - 1 times the number of the thread, by way of an array that no register holds.
+// The sum of 0 .. kRoom - 1 times the number of the thread, by way of an array that no register
+// holds.
 __global__ void sum_of_much(unsigned long long* out, int step) {
   unsigned room[kRoom];
   const unsigned self = blockIdx.x * blockDim.x + threadIdx.x;

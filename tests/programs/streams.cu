@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do streams keep order, events tell time, all cores take blocks, and does a child of fork() run kernels?
+// Do streams keep order, events tell time, all cores take blocks, and does a child of fork() run
+// kernels?
 #include <set>
 #include <thread>
 #include <vector>
@@ -85,7 +86,8 @@ void threads_of_the_host_share_the_device() {
   for (int t = 0; t < 4; ++t) {
     int wanted = 0;
     for (int i = 0; i < 50; ++i)
-      wanted = static_cast<int>(static_cast<unsigned>(wanted) * 2u + static_cast<unsigned>(i % 2 ? -t : t));
+      wanted = static_cast<int>(static_cast<unsigned>(wanted) * 2u +
+                                static_cast<unsigned>(i % 2 ? -t : t));
     EXPECT(results[t] == wanted);
   }
 }

@@ -31,12 +31,13 @@ cudaArray_t array_of(const std::vector<T>& values) {
   cudaArray_t array;
   cudaChannelFormatDesc desc = cudaCreateChannelDesc<T>();
   EXPECT_OK(cudaMallocArray(&array, &desc, kWidth, kHeight, cudaArraySurfaceLoadStore));
-  EXPECT_OK(cudaMemcpy2DToArray(array, 0, 0, values.data(), kWidth * sizeof(T), kWidth * sizeof(T), kHeight,
-                                cudaMemcpyHostToDevice));
+  EXPECT_OK(cudaMemcpy2DToArray(array, 0, 0, values.data(), kWidth * sizeof(T), kWidth * sizeof(T),
+                                kHeight, cudaMemcpyHostToDevice));
   return array;
 }
-cudaTextureObject_t texture_of(cudaArray_t array, cudaTextureFilterMode filter, cudaTextureAddressMode mode,
-                               bool normalized, cudaTextureReadMode read = cudaReadModeElementType) {
+cudaTextureObject_t texture_of(cudaArray_t array, cudaTextureFilterMode filter,
+                               cudaTextureAddressMode mode, bool normalized,
+                               cudaTextureReadMode read = cudaReadModeElementType) {
   cudaResourceDesc resource = {};
   resource.resType = cudaResourceTypeArray;
   resource.res.array.array = array;
@@ -50,7 +51,8 @@ cudaTextureObject_t texture_of(cudaArray_t array, cudaTextureFilterMode filter, 
   return texture;
 }
 template <class T>
-std::vector<T> read(cudaTextureObject_t texture, const std::vector<float>& x, const std::vector<float>& y) {
+std::vector<T> read(cudaTextureObject_t texture, const std::vector<float>& x,
+                    const std::vector<float>& y) {
   float *dx, *dy;
   T* out;
   std::vector<T> result(x.size());
@@ -75,7 +77,8 @@ void points_lines_and_edges() {
   EXPECT(read<float>(lines, {0.5f, 1.0f, 2.25f, 1.0f}, {0.5f, 0.5f, 0.5f, 1.0f}) ==
          std::vector<float>({0, 0.5f, 1.75f, 4.5f}));
   auto wraps = texture_of(array, cudaFilterModePoint, cudaAddressModeWrap, true);
-  EXPECT(read<float>(wraps, {0.0f, 1.0f, -0.125f}, {0.0f, 0.25f, 0.0f}) == std::vector<float>({0, 8, 7}));
+  EXPECT(read<float>(wraps, {0.0f, 1.0f, -0.125f}, {0.0f, 0.25f, 0.0f}) ==
+         std::vector<float>({0, 8, 7}));
   auto mirrors = texture_of(array, cudaFilterModePoint, cudaAddressModeMirror, true);
   EXPECT(read<float>(mirrors, {1.0f, -0.01f}, {0.0f, 0.0f}) == std::vector<float>({7, 0}));
   auto borders = texture_of(array, cudaFilterModePoint, cudaAddressModeBorder, false);
@@ -89,9 +92,12 @@ void bytes_as_they_are_and_normalised() {
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<unsigned char>(255 - i);
   cudaArray_t array = array_of(values);
   auto plain = texture_of(array, cudaFilterModePoint, cudaAddressModeClamp, false);
-  EXPECT(read<unsigned char>(plain, {0.0f, 3.0f}, {0.0f, 2.0f}) == std::vector<unsigned char>({255, 236}));
-  auto normalised = texture_of(array, cudaFilterModePoint, cudaAddressModeClamp, false, cudaReadModeNormalizedFloat);
-  EXPECT(read<float>(normalised, {0.0f, 3.0f}, {0.0f, 2.0f}) == std::vector<float>({1.0f, 236.0f / 255.0f}));
+  EXPECT(read<unsigned char>(plain, {0.0f, 3.0f}, {0.0f, 2.0f}) ==
+         std::vector<unsigned char>({255, 236}));
+  auto normalised = texture_of(array, cudaFilterModePoint, cudaAddressModeClamp, false,
+                               cudaReadModeNormalizedFloat);
+  EXPECT(read<float>(normalised, {0.0f, 3.0f}, {0.0f, 2.0f}) ==
+         std::vector<float>({1.0f, 236.0f / 255.0f}));
 }
 
 void linear_memory_layers_volumes() {
@@ -124,7 +130,8 @@ void linear_memory_layers_volumes() {
     copy.extent = extent;
     copy.kind = cudaMemcpyHostToDevice;
     EXPECT_OK(cudaMemcpy3D(&copy));
-    auto object = texture_of(array, layered ? cudaFilterModePoint : cudaFilterModeLinear, cudaAddressModeClamp, false);
+    auto object = texture_of(array, layered ? cudaFilterModePoint : cudaFilterModeLinear,
+                             cudaAddressModeClamp, false);
     if (layered) {
       read_layer<<<1, kWidth>>>(object, 1, out);
     } else {
@@ -150,7 +157,8 @@ void surfaces_read_and_write() {
   cudaSurfaceObject_t surface;
   EXPECT_OK(cudaCreateSurfaceObject(&surface, &resource));
   shift_surface<<<1, dim3(kWidth, kHeight)>>>(surface, 2.5f);
-  EXPECT_OK(cudaMemcpy2DFromArray(values.data(), kWidth * 4, array, 0, 0, kWidth * 4, kHeight, cudaMemcpyDeviceToHost));
+  EXPECT_OK(cudaMemcpy2DFromArray(values.data(), kWidth * 4, array, 0, 0, kWidth * 4, kHeight,
+                                  cudaMemcpyDeviceToHost));
   EXPECT(values == std::vector<float>(kWidth * kHeight, 3.5f));
   shift_surface<<<1, dim3(kWidth + 1, kHeight)>>>(surface, 1.0f);
   EXPECT_CODE(cudaErrorIllegalAddress, cudaDeviceSynchronize());

@@ -13,19 +13,23 @@
 #include "expect.h"
 
 struct Square {
-  __host__ __device__ double operator()(int value) const { return static_cast<double>(value) * value; }
+  __host__ __device__ double operator()(int value) const {
+    return static_cast<double>(value) * value;
+  }
 };
 
 int main() {
   constexpr int kCount = 20000;
   std::vector<int> values(kCount);
   unsigned seed = 7;
-  for (int& value : values) value = static_cast<int>((seed = seed * 1664525u + 1013904223u) >> 12) - 500000;
+  for (int& value : values)
+    value = static_cast<int>((seed = seed * 1664525u + 1013904223u) >> 12) - 500000;
   thrust::device_vector<int> device(values.begin(), values.end());
 
   double wanted = 0;
   for (int value : values) wanted += Square{}(value);
-  EXPECT(thrust::transform_reduce(device.begin(), device.end(), Square{}, 0.0, ::cuda::std::plus<double>()) == wanted);
+  EXPECT(thrust::transform_reduce(device.begin(), device.end(), Square{}, 0.0,
+                                  ::cuda::std::plus<double>()) == wanted);
 
   thrust::device_vector<int> sums(kCount);
   thrust::exclusive_scan(device.begin(), device.end(), sums.begin());

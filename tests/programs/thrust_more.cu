@@ -28,7 +28,9 @@
 constexpr int kCount = 5000;
 
 struct Mix {
-  __host__ __device__ float operator()(int a, float b) const { return 2.0f * static_cast<float>(a) + b; }
+  __host__ __device__ float operator()(int a, float b) const {
+    return 2.0f * static_cast<float>(a) + b;
+  }
 };
 struct IsSmall {
   __host__ __device__ bool operator()(int value) const { return value < 100; }
@@ -44,7 +46,8 @@ struct Product {
 
 std::vector<int> values_of(unsigned seed, int most) {
   std::vector<int> values(kCount);
-  for (int& value : values) value = static_cast<int>((seed = seed * 1664525u + 1013904223u) >> 8) % most;
+  for (int& value : values)
+    value = static_cast<int>((seed = seed * 1664525u + 1013904223u) >> 8) % most;
   return values;
 }
 template <class T>
@@ -68,7 +71,8 @@ void transforms_and_sums() {
   EXPECT(host(sums) == wanted);
   EXPECT(thrust::inner_product(a.begin(), a.end(), a.begin(), 0ll) ==
          std::inner_product(values.begin(), values.end(), values.begin(), 0ll));
-  EXPECT(thrust::count_if(a.begin(), a.end(), IsSmall{}) == std::count_if(values.begin(), values.end(), IsSmall{}));
+  EXPECT(thrust::count_if(a.begin(), a.end(), IsSmall{}) ==
+         std::count_if(values.begin(), values.end(), IsSmall{}));
   EXPECT(thrust::max_element(a.begin(), a.end()) - a.begin() ==
          std::max_element(values.begin(), values.end()) - values.begin());
 }
@@ -82,7 +86,8 @@ void sorts_by_key() {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] < keys[b]; });
   EXPECT(host(v) == order);
   thrust::device_vector<int> unique(kCount), lengths(kCount), ones(kCount, 1);
-  const auto ends = thrust::reduce_by_key(k.begin(), k.end(), ones.begin(), unique.begin(), lengths.begin());
+  const auto ends =
+      thrust::reduce_by_key(k.begin(), k.end(), ones.begin(), unique.begin(), lengths.begin());
   EXPECT(ends.first - unique.begin() == 40);
   EXPECT(lengths[7] == std::count(keys.begin(), keys.end(), 7));
   EXPECT(thrust::lower_bound(k.begin(), k.end(), 13) - k.begin() ==

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do attributes of functions tell what they were compiled for? CUB, Thrust and cuBLAS-like libraries choose by them.
+// Do attributes of functions tell what they were compiled for? CUB, Thrust and cuBLAS-like
+// libraries choose by them.
 #include <cub/util_device.cuh>
 
 #include "expect.h"
@@ -52,11 +53,14 @@ void sizes_and_bounds_are_the_functions_own() {
   EXPECT(attributes.sharedSizeBytes == 400);
   EXPECT_OK(cudaFuncGetAttributes(&attributes, uses_table));
   EXPECT(attributes.constSizeBytes >= sizeof table && attributes.numRegs > 0);
-  EXPECT_OK(cudaFuncSetAttribute(bounded<float>, cudaFuncAttributePreferredSharedMemoryCarveout, 50));
-  EXPECT_OK(cudaFuncSetAttribute(bounded<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, 4096));
+  EXPECT_OK(
+      cudaFuncSetAttribute(bounded<float>, cudaFuncAttributePreferredSharedMemoryCarveout, 50));
+  EXPECT_OK(
+      cudaFuncSetAttribute(bounded<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, 4096));
   EXPECT_OK(cudaFuncGetAttributes(&attributes, bounded<float>));
   EXPECT(attributes.preferredShmemCarveout == 50 && attributes.maxDynamicSharedSizeBytes >= 4096);
-  EXPECT_CODE(cudaErrorInvalidValue, cudaFuncSetAttribute(bounded<float>, static_cast<cudaFuncAttribute>(99), 1));
+  EXPECT_CODE(cudaErrorInvalidValue,
+              cudaFuncSetAttribute(bounded<float>, static_cast<cudaFuncAttribute>(99), 1));
   cudaGetLastError();
   int blocks = 0, threads = 0;
   EXPECT_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded<float>, 96, 0));

@@ -3,7 +3,8 @@
 #include <kiln/op.h>
 
 template <class T>
-__global__ void axpy_kernel(kiln::View<const T, 1> x, kiln::View<const T, 1> y, kiln::View<T, 1> out, T factor) {
+__global__ void axpy_kernel(kiln::View<const T, 1> x, kiln::View<const T, 1> y,
+                            kiln::View<T, 1> out, T factor) {
   int64_t i = kiln::global_thread();
   if (i < out.size(0)) out(i) = factor * x(i) + y(i);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an op refuse its arguments? KILN_CHECK(condition, "text ", value, ...): the pieces are formatted in the
-// runtime archive, so that no stream and no string header is compiled here.
+// How does an op refuse its arguments? KILN_CHECK(condition, "text ", value, ...): the pieces are
+// formatted in the runtime archive, so that no stream and no string header is compiled here.
 #pragma once
 
 #include <kiln/types.h>
@@ -41,11 +41,14 @@ inline Piece piece(Span<const int64_t> v) { return {Piece::sizes, v.data(), v.si
 inline Piece piece(const Sizes& v) { return piece(Span<const int64_t>(v)); }
 inline Piece piece(const Tensor& v) { return {Piece::tensor, &v}; }
 
-// Throws the exception that torch turns into a RuntimeError: "OP: pieces" and where the check stands.
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const Piece* pieces, size_t count);
+// Throws the exception that torch turns into a RuntimeError: "OP: pieces" and where the check
+// stands.
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const Piece* pieces, size_t count);
 
 template <class... A>
-[[noreturn]] __attribute__((noinline, cold)) void check_failed_with(const char* file, int line, const char* condition,
+[[noreturn]] __attribute__((noinline, cold)) void check_failed_with(const char* file, int line,
+                                                                    const char* condition,
                                                                     const A&... values) {
   const Piece pieces[] = {piece(values)..., piece("")};
   check_failed(file, line, condition, pieces, sizeof...(A));

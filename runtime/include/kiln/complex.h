@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a kernel compute with complex numbers? kiln::complex<T>: torch's layout (real, then imaginary, aligned as
-// one), the arithmetic of torch's c10::complex, abs and sqrt; on the host and on the device, with no header of
-// libstdc++.
+// How does a kernel compute with complex numbers? kiln::complex<T>: torch's layout (real, then
+// imaginary, aligned as one), the arithmetic of torch's c10::complex, abs and sqrt; on the host and
+// on the device, with no header of libstdc++.
 #pragma once
 
 #include <kiln/types.h>
@@ -29,8 +29,12 @@ struct alignas(2 * sizeof(T)) complex {
 
   friend KILN_BOTH constexpr complex operator+(complex a) { return a; }
   friend KILN_BOTH constexpr complex operator-(complex a) { return {-a.re, -a.im}; }
-  friend KILN_BOTH constexpr complex operator+(complex a, complex b) { return {a.re + b.re, a.im + b.im}; }
-  friend KILN_BOTH constexpr complex operator-(complex a, complex b) { return {a.re - b.re, a.im - b.im}; }
+  friend KILN_BOTH constexpr complex operator+(complex a, complex b) {
+    return {a.re + b.re, a.im + b.im};
+  }
+  friend KILN_BOTH constexpr complex operator-(complex a, complex b) {
+    return {a.re - b.re, a.im - b.im};
+  }
   friend KILN_BOTH constexpr complex operator*(complex a, complex b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
@@ -45,7 +49,9 @@ struct alignas(2 * sizeof(T)) complex {
     const T ratio = b.re / b.im, scale = T(1) / (b.re * ratio + b.im);
     return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
   }
-  friend KILN_BOTH constexpr bool operator==(complex a, complex b) { return a.re == b.re && a.im == b.im; }
+  friend KILN_BOTH constexpr bool operator==(complex a, complex b) {
+    return a.re == b.re && a.im == b.im;
+  }
   friend KILN_BOTH constexpr bool operator!=(complex a, complex b) { return !(a == b); }
 };
 

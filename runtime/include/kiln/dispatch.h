@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one op serve several dtypes, or several compile-time sizes? dispatch<float, half>(dtype, f) calls f with a
-// tag whose ::type is the C++ type; dispatch_value<64, 128>(n, f) with a tag whose ::value is the constant.
+// How does one op serve several dtypes, or several compile-time sizes? dispatch<float, half>(dtype,
+// f) calls f with a tag whose ::type is the C++ type; dispatch_value<64, 128>(n, f) with a tag
+// whose ::value is the constant.
 #pragma once
 
 #include <kiln/check.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is one element of a dtype in memory, and what does a functor compute with? Element<T>::Bits lies in memory,
-// Element<T>::Value is the operand: half and bf16 (alone or inside complex) are computed in float, as torch does.
+// What is one element of a dtype in memory, and what does a functor compute with? Element<T>::Bits
+// lies in memory, Element<T>::Value is the operand: half and bf16 (alone or inside complex) are
+// computed in float, as torch does.
 //
-// The two 16-bit formats are converted by PTX on their bits, so that no CUDA half header is compiled.
+// The two 16-bit formats are converted by PTX on their bits, so that no CUDA half header is
+// compiled.
 #pragma once
 
 #include <kiln/complex.h>
@@ -23,7 +25,9 @@ __device__ __forceinline__ uint16_t to_f16(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 }
-__device__ __forceinline__ float from_bf16(uint16_t bits) { return __uint_as_float(static_cast<uint32_t>(bits) << 16); }
+__device__ __forceinline__ float from_bf16(uint16_t bits) {
+  return __uint_as_float(static_cast<uint32_t>(bits) << 16);
+}
 __device__ __forceinline__ uint16_t to_bf16(float value) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   uint16_t bits;
@@ -66,7 +70,8 @@ struct Element<complex<half>> {
   using Bits = uint32_t;
   using Value = complex<float>;
   static __device__ __forceinline__ Value unpack(Bits bits) {
-    return {detail::from_f16(static_cast<uint16_t>(bits)), detail::from_f16(static_cast<uint16_t>(bits >> 16))};
+    return {detail::from_f16(static_cast<uint16_t>(bits)),
+            detail::from_f16(static_cast<uint16_t>(bits >> 16))};
   }
   static __device__ __forceinline__ Bits pack(Value value) {
     return detail::to_f16(value.re) | static_cast<uint32_t>(detail::to_f16(value.im)) << 16;
@@ -81,7 +86,8 @@ struct Element<bool> {
   static __device__ __forceinline__ Bits pack(Value value) { return value; }
 };
 
-// A value as it would be after a store and a load: half and bf16 lose the bits that float has and they have not.
+// A value as it would be after a store and a load: half and bf16 lose the bits that float has and
+// they have not.
 template <class T>
 __device__ __forceinline__ typename Element<T>::Value rounded_to(typename Element<T>::Value value) {
   return Element<T>::unpack(Element<T>::pack(value));
@@ -104,20 +110,24 @@ struct Converted {
 };
 template <class To, class From>
 struct Converted<complex<To>, From> {
-  static __device__ __forceinline__ complex<To> from(const From& v) { return {static_cast<To>(v), To(0)}; }
+  static __device__ __forceinline__ complex<To> from(const From& v) {
+    return {static_cast<To>(v), To(0)};
+  }
 };
 template <class To, class From>
 struct Converted<complex<To>, complex<From>> {
-  static __device__ __forceinline__ complex<To> from(const complex<From>& v) { return complex<To>(v); }
+  static __device__ __forceinline__ complex<To> from(const complex<From>& v) {
+    return complex<To>(v);
+  }
 };
 template <class To, class From>
 __device__ __forceinline__ To converted(const From& v) {
   return Converted<To, From>::from(v);
 }
 
-// An element of a dtype known at run time, first as bits (so that several loads are under way before one is used),
-// then as the Value of T. Only conversions upwards (bool, integer, real, complex) are compiled: the host refuses
-// others.
+// An element of a dtype known at run time, first as bits (so that several loads are under way
+// before one is used), then as the Value of T. Only conversions upwards (bool, integer, real,
+// complex) are compiled: the host refuses others.
 struct RawBits {
   uint64_t low, high;
 };
@@ -191,8 +201,9 @@ __device__ __forceinline__ V value_from_raw(Dtype dtype, RawBits raw) {
         return converted<V>(complex<float>(__uint_as_float(static_cast<uint32_t>(low)),
                                            __uint_as_float(static_cast<uint32_t>(low >> 32))));
       case Dtype::c128:
-        return converted<V>(complex<double>(__longlong_as_double(static_cast<long long>(low)),
-                                            __longlong_as_double(static_cast<long long>(raw.high))));
+        return converted<V>(
+            complex<double>(__longlong_as_double(static_cast<long long>(low)),
+                            __longlong_as_double(static_cast<long long>(raw.high))));
       default:
         break;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an author apply a function to every element of tensors? kiln::elementwise<Out, In...>(out, f, inputs...):
-// any strides, any alignment, any size, broadcasting; inputs of another dtype than In are converted while they are
-// read.
+// How does an author apply a function to every element of tensors? kiln::elementwise<Out,
+// In...>(out, f, inputs...): any strides, any alignment, any size, broadcasting; inputs of another
+// dtype than In are converted while they are read.
 //
 //   struct Multiply {
 //     template <class T>
@@ -13,7 +13,8 @@
 //     kiln::elementwise<T, T, T>(out, Multiply{}, a, b);
 //   });
 //
-// The functor sees half and bf16 as float (kiln/element.h). Out may be one of the inputs, of the same strides.
+// The functor sees half and bf16 as float (kiln/element.h). Out may be one of the inputs, of the
+// same strides.
 #pragma once
 
 #include <kiln/elementwise_rows.h>
@@ -32,8 +33,8 @@ inline bool same_bits(Dtype a, Dtype b) {
 }
 
 inline void check_convertible(Dtype from, Dtype to) {
-  KILN_CHECK(from == to || (category_of(from) <= category_of(to) && !is_float8(from)), "an input of ", from,
-             " cannot be read as ", to, "; convert it with .to()");
+  KILN_CHECK(from == to || (category_of(from) <= category_of(to) && !is_float8(from)),
+             "an input of ", from, " cannot be read as ", to, "; convert it with .to()");
 }
 
 inline unsigned block_count(int64_t elements, int64_t per_block) {
@@ -53,7 +54,8 @@ class ElementwiseLaunch {
   template <bool kShifted>
   void contiguous(const Pointers<K>& p, int64_t n) const {
     constexpr int kTile = kThreads * KILN_ELEMENTWISE_VECTORS * N;
-    contiguous_kernel<kShifted, F, Out, In...><<<block_count(n, kTile), kThreads, 0, stream_>>>(f_, p, n);
+    contiguous_kernel<kShifted, F, Out, In...>
+        <<<block_count(n, kTile), kThreads, 0, stream_>>>(f_, p, n);
   }
 
   // Of the first `operands`: 1 asks for the output alone.
@@ -78,7 +80,8 @@ class ElementwiseLaunch {
       if (converts_) return strided<true>(loop);
     }
     if (suits_rows(loop)) return rows(loop);
-    // One input and an output made for it are in the same order; two inputs may be turned against each other.
+    // One input and an output made for it are in the same order; two inputs may be turned against
+    // each other.
     if constexpr (sizeof...(In) > 1 && sizeof(TileMemory<In...>) <= 48 * 1024) {
       const int other = turned_dimension(loop);
       if (other > 0) return tiles(loop, other);
@@ -102,7 +105,8 @@ class ElementwiseLaunch {
     for (int d = 0; d < loop.ndim; d++) {
       if (taken >> d & 1) continue;
       outer.sizes[outer.ndim] = Divider(loop.sizes[d]);
-      for (int k = 0; k < K; k++) outer.strides[outer.ndim][k] = static_cast<uint32_t>(loop.strides[k][d]);
+      for (int k = 0; k < K; k++)
+        outer.strides[outer.ndim][k] = static_cast<uint32_t>(loop.strides[k][d]);
       outer.ndim++;
     }
   }
@@ -130,17 +134,19 @@ class ElementwiseLaunch {
     plan.chunks_per_row = Divider(per_row);
     plan.chunks = static_cast<uint32_t>(chunks);
     fill_outer(plan.outer, loop, 1);
-    rows_kernel<F, Out, In...><<<block_count(chunks, kThreads * KILN_ELEMENTWISE_ROW_VECTORS), kThreads, 0, stream_>>>(
-        f_, pointers(loop), plan);
+    rows_kernel<F, Out, In...>
+        <<<block_count(chunks, kThreads * KILN_ELEMENTWISE_ROW_VECTORS), kThreads, 0, stream_>>>(
+            f_, pointers(loop), plan);
   }
 
-  // The dimension along which an input is contiguous while the output is along dimension 0; 0 if there is none worth a
-  // tile.
+  // The dimension along which an input is contiguous while the output is along dimension 0; 0 if
+  // there is none worth a tile.
   static int turned_dimension(const Loop& loop) {
     if (loop.strides[0][0] != 1 || loop.sizes[0] < kTileSide / 2) return 0;
     for (int d = 1; d < loop.ndim; d++)
       for (int k = 1; k < K; k++)
-        if (loop.strides[k][d] == 1 && loop.strides[k][0] > 1 && loop.sizes[d] >= kTileSide / 2) return d;
+        if (loop.strides[k][d] == 1 && loop.strides[k][0] > 1 && loop.sizes[d] >= kTileSide / 2)
+          return d;
     return 0;
   }
 
@@ -156,10 +162,12 @@ class ElementwiseLaunch {
       blocks *= along;
       for (int k = 0; k < K; k++) plan.strides[i][k] = static_cast<uint32_t>(loop.strides[k][d]);
     }
-    for (int k = 0; k < K; k++) plan.turned[k] = loop.strides[k][other] == 1 && loop.strides[k][0] > 1;
+    for (int k = 0; k < K; k++)
+      plan.turned[k] = loop.strides[k][other] == 1 && loop.strides[k][0] > 1;
     fill_outer(plan.outer, loop, 1u | 1u << other);
     tiles_kernel<F, Out, In...>
-        <<<static_cast<unsigned>(blocks), dim3(kTileSide, kTileRows), 0, stream_>>>(f_, pointers(loop), plan);
+        <<<static_cast<unsigned>(blocks), dim3(kTileSide, kTileRows), 0, stream_>>>(
+            f_, pointers(loop), plan);
   }
 
   template <bool kConvert>
@@ -172,8 +180,8 @@ class ElementwiseLaunch {
       plan.element_bytes[k] = loop.element_bytes[k];
     }
     strided_kernel<kConvert, F, Out, In...>
-        <<<block_count(plan.elements, kThreads * KILN_ELEMENTWISE_STRIDED), kThreads, 0, stream_>>>(f_, pointers(loop),
-                                                                                                    plan);
+        <<<block_count(plan.elements, kThreads * KILN_ELEMENTWISE_STRIDED), kThreads, 0, stream_>>>(
+            f_, pointers(loop), plan);
   }
 
   const F& f_;
@@ -188,21 +196,24 @@ namespace detail {
 
 template <bool kMayConvert, class Out, class... In, class F, class... T>
 void run_elementwise(Tensor& out, const F& f, const T&... inputs) {
-  static_assert(sizeof...(In) == sizeof...(T), "elementwise<Out, In...>: one In for each input tensor");
+  static_assert(sizeof...(In) == sizeof...(T),
+                "elementwise<Out, In...>: one In for each input tensor");
   static_assert(1 + sizeof...(In) <= kMostOperands, "elementwise: at most 7 inputs");
   constexpr int K = 1 + sizeof...(In);
-  KILN_CHECK(same_bits(out.dtype(), dtype_of<Out>), "the output is ", out.dtype(), " and the function gives ",
-             dtype_of<Out>);
+  KILN_CHECK(same_bits(out.dtype(), dtype_of<Out>), "the output is ", out.dtype(),
+             " and the function gives ", dtype_of<Out>);
   (check_convertible(inputs.dtype(), dtype_of<In>), ...);
   if (out.numel() == 0) return;
   const Dtype dtypes[K] = {out.dtype(), inputs.dtype()...};
   const bool converts = !(same_bits(inputs.dtype(), dtype_of<In>) && ...);
-  KILN_CHECK(kMayConvert || !converts, "an input has another dtype than the function takes; convert it with .to()");
+  KILN_CHECK(kMayConvert || !converts,
+             "an input has another dtype than the function takes; convert it with .to()");
   const ElementwiseLaunch<kMayConvert, F, Out, In...> launch(f, dtypes, converts, stream(out));
   // The common case, decided in a few comparisons: a small op is paid for by its host code.
-  const Pointers<K> p{{static_cast<char*>(out.raw()), static_cast<char*>(const_cast<void*>(inputs.raw()))...}};
-  if (!converts && out.is_contiguous() && (inputs.is_contiguous() && ...) && ((inputs.sizes() == out.sizes()) && ...) &&
-      launch.is_aligned(p))
+  const Pointers<K> p{
+      {static_cast<char*>(out.raw()), static_cast<char*>(const_cast<void*>(inputs.raw()))...}};
+  if (!converts && out.is_contiguous() && (inputs.is_contiguous() && ...) &&
+      ((inputs.sizes() == out.sizes()) && ...) && launch.is_aligned(p))
     return launch.template contiguous<false>(p, out.numel());
   const Tensor* const all[] = {&inputs...};
   Loop loop = make_loop(out, all, sizeof...(T));

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the kernels of an elementwise loop share? Vectors of operands, offsets over many dimensions, and the functor
-// applied.
+// What do the kernels of an elementwise loop share? Vectors of operands, offsets over many
+// dimensions, and the functor applied.
 //
-// Every kernel loads all operands of all its elements before the first use, so that many bytes are under way. None
-// assumes that the output and an input are apart: an input may be the output itself.
+// Every kernel loads all operands of all its elements before the first use, so that many bytes are
+// under way. None assumes that the output and an input are apart: an input may be the output
+// itself.
 #pragma once
 
 #include <kiln/element.h>
 #include <kiln/layout.h>
 #include <kiln/spec.h>
 
-// Threads of a block, 16-byte vectors of each operand a thread has under way in the contiguous and in the rows kernel,
-// elements a thread in the strided kernels. The defaults were the best on an H200 (benchmarks/kernels.py --sweep).
+// Threads of a block, 16-byte vectors of each operand a thread has under way in the contiguous and
+// in the rows kernel, elements a thread in the strided kernels. The defaults were the best on an
+// H200 (benchmarks/kernels.py --sweep).
 #ifndef KILN_ELEMENTWISE_THREADS
 #define KILN_ELEMENTWISE_THREADS 128
 #endif
@@ -43,7 +45,8 @@ KILN_BOTH constexpr int vector_elements() {
   return static_cast<int>(kVectorBytes / widest);
 }
 
-// Division of numbers below 2^31 by a constant known at launch: a multiplication and a shift (Granlund and Montgomery).
+// Division of numbers below 2^31 by a constant known at launch: a multiplication and a shift
+// (Granlund and Montgomery).
 struct Divider {
   uint32_t divisor = 1, magic = 1, shift = 0;
   Divider() = default;
@@ -51,10 +54,13 @@ struct Divider {
     while ((1ull << shift) < divisor) shift++;
     magic = static_cast<uint32_t>(((1ull << 32) * ((1ull << shift) - divisor)) / divisor + 1);
   }
-  __device__ __forceinline__ uint32_t quotient(uint32_t n) const { return (__umulhi(n, magic) + n) >> shift; }
+  __device__ __forceinline__ uint32_t quotient(uint32_t n) const {
+    return (__umulhi(n, magic) + n) >> shift;
+  }
 };
 
-// The dimensions outside of those that a kernel treats itself; offsets are in elements, K is the number of operands.
+// The dimensions outside of those that a kernel treats itself; offsets are in elements, K is the
+// number of operands.
 template <int K>
 struct Outer {
   int ndim = 0;
@@ -63,7 +69,8 @@ struct Outer {
 
   // For U indices at once: the constants of a dimension are read once for all of them.
   template <int U>
-  __device__ __forceinline__ void add_offsets(uint32_t (&index)[U], uint32_t (&offsets)[U][K]) const {
+  __device__ __forceinline__ void add_offsets(uint32_t (&index)[U],
+                                              uint32_t (&offsets)[U][K]) const {
 #pragma unroll 1
     for (int d = 0; d < ndim; d++) {
       const Divider size = sizes[d];
@@ -116,7 +123,8 @@ __device__ __forceinline__ BitsOf<T>& element(const char* base, int64_t index) {
 // By how many bytes an address misses the alignment of a vector of N elements.
 template <class T, int N>
 __device__ __forceinline__ uint32_t misalignment(const void* at) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at)) % (N * static_cast<uint32_t>(sizeof(BitsOf<T>)));
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at)) %
+         (N * static_cast<uint32_t>(sizeof(BitsOf<T>)));
 }
 
 template <class Out, class R>

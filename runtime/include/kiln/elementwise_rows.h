@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is an elementwise loop run when every input steps by 1, or by 0 (a broadcast value), along the output's innermost
-// dimension? In vectors along the rows, whatever their alignment.
+// How is an elementwise loop run when every input steps by 1, or by 0 (a broadcast value), along
+// the output's innermost dimension? In vectors along the rows, whatever their alignment.
 #pragma once
 
 #include <kiln/elementwise_contiguous.h>
@@ -29,8 +29,10 @@ struct RowChunk {
   Reading reading;
   uint32_t shift;
 
-  // Elements low to high - 1 of the chunk at `from` exist; a window must lie inside the operand's memory.
-  __device__ __forceinline__ void load(const char* from, int low, int high, const char* begin, const char* end) {
+  // Elements low to high - 1 of the chunk at `from` exist; a window must lie inside the operand's
+  // memory.
+  __device__ __forceinline__ void load(const char* from, int low, int high, const char* begin,
+                                       const char* end) {
     constexpr int kBytes = Window<T, N>::kBytes;
     shift = misalignment<T, N>(from);
     const char* below = from - shift;
@@ -71,33 +73,37 @@ struct RowChunks<N, Head, Tail...> {
 };
 
 template <int I, int N, int K>
-__device__ __forceinline__ void load_row(RowChunks<N>&, const Pointers<K>&, const RowsPlan<K>&, const uint32_t (&)[K],
-                                         int, int, int) {}
+__device__ __forceinline__ void load_row(RowChunks<N>&, const Pointers<K>&, const RowsPlan<K>&,
+                                         const uint32_t (&)[K], int, int, int) {}
 template <int I, int N, class Head, class... Tail, int K>
-__device__ __forceinline__ void load_row(RowChunks<N, Head, Tail...>& to, const Pointers<K>& p, const RowsPlan<K>& plan,
-                                         const uint32_t (&offsets)[K], int first, int low, int high) {
+__device__ __forceinline__ void load_row(RowChunks<N, Head, Tail...>& to, const Pointers<K>& p,
+                                         const RowsPlan<K>& plan, const uint32_t (&offsets)[K],
+                                         int first, int low, int high) {
   const char* row = p.at[I] + static_cast<uint64_t>(offsets[I]) * sizeof(BitsOf<Head>);
   if (plan.spread[I])
     to.head.load_value(row);
   else
-    to.head.load(row + static_cast<int64_t>(first) * static_cast<int>(sizeof(BitsOf<Head>)), low, high, plan.begin[I],
-                 plan.end[I]);
+    to.head.load(row + static_cast<int64_t>(first) * static_cast<int>(sizeof(BitsOf<Head>)), low,
+                 high, plan.begin[I], plan.end[I]);
   load_row<I + 1>(to.tail, p, plan, offsets, first, low, high);
 }
 
 template <int N>
 __device__ __forceinline__ void get_row(RowChunks<N>&, Chunks<N>&) {}
 template <int N, class Head, class... Tail>
-__device__ __forceinline__ void get_row(RowChunks<N, Head, Tail...>& from, Chunks<N, Head, Tail...>& to) {
+__device__ __forceinline__ void get_row(RowChunks<N, Head, Tail...>& from,
+                                        Chunks<N, Head, Tail...>& to) {
   to.head = from.head.get();
   get_row(from.tail, to.tail);
 }
 
-// Chunks begin where the output is aligned: a row that does not start there has a short first chunk.
+// Chunks begin where the output is aligned: a row that does not start there has a short first
+// chunk.
 template <class F, class Out, class... In>
 __global__ void __launch_bounds__(kThreads)
     rows_kernel(F f, Pointers<1 + sizeof...(In)> p, RowsPlan<1 + sizeof...(In)> plan) {
-  constexpr int K = 1 + sizeof...(In), N = vector_elements<Out, In...>(), kVectors = KILN_ELEMENTWISE_ROW_VECTORS;
+  constexpr int K = 1 + sizeof...(In), N = vector_elements<Out, In...>(),
+                kVectors = KILN_ELEMENTWISE_ROW_VECTORS;
   constexpr IndexUpTo<sizeof...(In)> kInputs{};
   RowChunks<N, In...> chunks[kVectors];
   uint32_t row[kVectors], chunk[kVectors], offsets[kVectors][K] = {};
@@ -115,7 +121,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int v = 0; v < kVectors; v++) {
     char* out_row = p.at[0] + static_cast<uint64_t>(offsets[v][0]) * sizeof(BitsOf<Out>);
     const int head =
-        plan.has_heads ? static_cast<int>(reinterpret_cast<uintptr_t>(out_row) / sizeof(BitsOf<Out>) % N) : 0;
+        plan.has_heads
+            ? static_cast<int>(reinterpret_cast<uintptr_t>(out_row) / sizeof(BitsOf<Out>) % N)
+            : 0;
     const int first = static_cast<int>(chunk[v]) * N - head;
     low[v] = first < 0 ? -first : 0;
     const int left = plan.row_elements - first;

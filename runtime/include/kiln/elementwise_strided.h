@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is an elementwise loop run when the innermost dimension is not contiguous in every operand? Through tiles in
-// shared memory where an input is contiguous along another dimension (a transposed one); element by element otherwise,
-// with or without conversion.
+// How is an elementwise loop run when the innermost dimension is not contiguous in every operand?
+// Through tiles in shared memory where an input is contiguous along another dimension (a transposed
+// one); element by element otherwise, with or without conversion.
 #pragma once
 
 #include <kiln/elementwise_parts.h>
@@ -41,27 +41,32 @@ struct TilePosition {
 constexpr int kTileSteps = kTileSide / kTileRows;
 
 template <int I, int K>
-__device__ __forceinline__ void load_tiles(Chunks<kTileSteps>&, const Pointers<K>&, const TilesPlan<K>&,
-                                           const uint32_t (&)[K], const TilePosition&) {}
+__device__ __forceinline__ void load_tiles(Chunks<kTileSteps>&, const Pointers<K>&,
+                                           const TilesPlan<K>&, const uint32_t (&)[K],
+                                           const TilePosition&) {}
 template <int I, class Head, class... Tail, int K>
-__device__ __forceinline__ void load_tiles(Chunks<kTileSteps, Head, Tail...>& to, const Pointers<K>& p,
-                                           const TilesPlan<K>& plan, const uint32_t (&offsets)[K],
+__device__ __forceinline__ void load_tiles(Chunks<kTileSteps, Head, Tail...>& to,
+                                           const Pointers<K>& p, const TilesPlan<K>& plan,
+                                           const uint32_t (&offsets)[K],
                                            const TilePosition& position) {
 #pragma unroll
   for (int j = 0; j < kTileSteps; j++) {
     int at[2];
     position.indices(plan.turned[I], j, at);
     if (at[0] < plan.sizes[0] && at[1] < plan.sizes[1])
-      to.head.at[j] = element<Head>(p.at[I], offsets[I] + static_cast<uint32_t>(at[0]) * plan.strides[0][I] +
-                                                 static_cast<uint32_t>(at[1]) * plan.strides[1][I]);
+      to.head.at[j] =
+          element<Head>(p.at[I], offsets[I] + static_cast<uint32_t>(at[0]) * plan.strides[0][I] +
+                                     static_cast<uint32_t>(at[1]) * plan.strides[1][I]);
   }
   load_tiles<I + 1>(to.tail, p, plan, offsets, position);
 }
 
 template <int I, bool kStore, int K>
-__device__ __forceinline__ void turn_tiles(Chunks<kTileSteps>&, TileMemory<>&, const TilesPlan<K>&) {}
+__device__ __forceinline__ void turn_tiles(Chunks<kTileSteps>&, TileMemory<>&,
+                                           const TilesPlan<K>&) {}
 template <int I, bool kStore, class Head, class... Tail, int K>
-__device__ __forceinline__ void turn_tiles(Chunks<kTileSteps, Head, Tail...>& in, TileMemory<Head, Tail...>& memory,
+__device__ __forceinline__ void turn_tiles(Chunks<kTileSteps, Head, Tail...>& in,
+                                           TileMemory<Head, Tail...>& memory,
                                            const TilesPlan<K>& plan) {
   if (plan.turned[I]) {
 #pragma unroll
@@ -82,8 +87,9 @@ __global__ void __launch_bounds__(kTileSide* kTileRows)
   __shared__ TileMemory<In...> memory;
   const uint32_t line = plan.tiles[0].quotient(blockIdx.x);
   uint32_t batch[1] = {plan.tiles[1].quotient(line)}, offsets[1][K] = {};
-  const TilePosition position{{static_cast<int>(blockIdx.x - line * plan.tiles[0].divisor) * kTileSide,
-                               static_cast<int>(line - batch[0] * plan.tiles[1].divisor) * kTileSide}};
+  const TilePosition position{
+      {static_cast<int>(blockIdx.x - line * plan.tiles[0].divisor) * kTileSide,
+       static_cast<int>(line - batch[0] * plan.tiles[1].divisor) * kTileSide}};
   plan.outer.add_offsets(batch, offsets);
   Chunks<kTileSteps, In...> in;
   load_tiles<1>(in, p, plan, offsets[0], position);
@@ -125,7 +131,8 @@ struct StridedLoad<T, true, U> {
   Chunk<T, U> chunk;
   static constexpr bool kSixteenBytes = IsComplex<typename Element<T>::Value>::value;
   __device__ __forceinline__ void load(int u, const char* from, uint32_t offset, int bytes, Dtype) {
-    raw[u] = load_raw<kSixteenBytes>(from + static_cast<uint64_t>(offset) * static_cast<uint32_t>(bytes), bytes);
+    raw[u] = load_raw<kSixteenBytes>(
+        from + static_cast<uint64_t>(offset) * static_cast<uint32_t>(bytes), bytes);
   }
   __device__ __forceinline__ void convert(Dtype dtype) {
 #pragma unroll
@@ -139,7 +146,8 @@ __device__ __forceinline__ void load_strided(Chunks<U>&, const Pointers<K>&, con
                                              const uint32_t (&)[U][K], const bool (&)[U]) {}
 template <int I, bool kConvert, int U, class Head, class... Tail, int K>
 __device__ __forceinline__ void load_strided(Chunks<U, Head, Tail...>& to, const Pointers<K>& p,
-                                             const StridedPlan<K>& plan, const uint32_t (&offsets)[U][K],
+                                             const StridedPlan<K>& plan,
+                                             const uint32_t (&offsets)[U][K],
                                              const bool (&exists)[U]) {
   StridedLoad<Head, kConvert, U> mine;
 #pragma unroll
@@ -166,7 +174,8 @@ __global__ void __launch_bounds__(kThreads)
   load_strided<1, kConvert>(in, p, plan, offsets, exists);
 #pragma unroll
   for (int u = 0; u < U; u++)
-    if (exists[u]) element<Out>(p.at[0], offsets[u][0]) = apply<Out>(f, in, u, IndexUpTo<sizeof...(In)>{});
+    if (exists[u])
+      element<Out>(p.at[0], offsets[u][0]) = apply<Out>(f, in, u, IndexUpTo<sizeof...(In)>{});
 }
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a launch need beyond <<<>>>? kiln::launch: more than 48 KB of shared memory, clusters, cooperative grids,
-// programmatic dependent launch. (A plain <<<>>> is checked too: a launch that failed raises when the op returns.)
+// What does a launch need beyond <<<>>>? kiln::launch: more than 48 KB of shared memory, clusters,
+// cooperative grids, programmatic dependent launch. (A plain <<<>>> is checked too: a launch that
+// failed raises when the op returns.)
 #pragma once
 
 #include <kiln/tensor.h>
@@ -23,10 +24,10 @@ struct Launch {
   Dim3 block;
   int64_t shared_bytes = 0;  // dynamic; above 48 KB the kernel's limit is raised first
   cudaStream_t stream = nullptr;
-  Dim3 cluster{0, 0, 0};     // 0: none
-  bool cooperative = false;  // all blocks resident at once, for a grid-wide barrier
-  bool overlap_previous =
-      false;  // may start before the kernel ahead of it in the stream has ended (griddepcontrol.wait)
+  Dim3 cluster{0, 0, 0};          // 0: none
+  bool cooperative = false;       // all blocks resident at once, for a grid-wide barrier
+  bool overlap_previous = false;  // may start before the kernel ahead of it in the stream has ended
+                                  // (griddepcontrol.wait)
 };
 
 namespace detail {
@@ -34,7 +35,8 @@ void launch(const void* kernel, const Launch& how, void** arguments);
 
 template <class... P>
 void launch_converted(void (*kernel)(P...), const Launch& how, P... arguments) {
-  void* pointers[sizeof...(P) + 1] = {const_cast<void*>(static_cast<const volatile void*>(&arguments))..., nullptr};
+  void* pointers[sizeof...(P) + 1] = {
+      const_cast<void*>(static_cast<const volatile void*>(&arguments))..., nullptr};
   launch(reinterpret_cast<const void*>(kernel), how, pointers);
 }
 }  // namespace detail
@@ -46,7 +48,8 @@ void launch(void (*kernel)(P...), const Launch& how, A&&... arguments) {
   detail::launch_converted<P...>(kernel, how, static_cast<A&&>(arguments)...);
 }
 
-// How many blocks of `threads` cover n elements: at least one, since an empty grid is an error in CUDA.
+// How many blocks of `threads` cover n elements: at least one, since an empty grid is an error in
+// CUDA.
 unsigned blocks_for(int64_t n, int threads);
 
 }  // namespace kiln

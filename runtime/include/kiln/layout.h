@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order, and with which strides, does an elementwise loop run? Host code: broadcast shapes, the output layout
-// that torch's TensorIterator would choose, and the loop itself with its dimensions sorted and merged.
+// In which order, and with which strides, does an elementwise loop run? Host code: broadcast
+// shapes, the output layout that torch's TensorIterator would choose, and the loop itself with its
+// dimensions sorted and merged.
 #pragma once
 
 #include <kiln/tensor.h>
@@ -10,13 +11,15 @@ namespace kiln {
 // The common shape; a dimension of size 1, or one that is missing on the left, follows the others.
 inline Sizes broadcast_sizes(Span<const int64_t> a, Span<const int64_t> b) {
   const size_t ndim = a.size() > b.size() ? a.size() : b.size();
-  KILN_CHECK(ndim <= Sizes::kMost, "a tensor of ", ndim, " dimensions: at most ", int(Sizes::kMost), " are supported");
+  KILN_CHECK(ndim <= Sizes::kMost, "a tensor of ", ndim, " dimensions: at most ", int(Sizes::kMost),
+             " are supported");
   Sizes shape;
   for (size_t d = 0; d < ndim; d++) {
     const int64_t size_a = d + a.size() < ndim ? 1 : a[d + a.size() - ndim];
     const int64_t size_b = d + b.size() < ndim ? 1 : b[d + b.size() - ndim];
     KILN_CHECK(size_a == size_b || size_a == 1 || size_b == 1, "shapes ", a, " and ", b,
-               " do not broadcast: they differ in dimension ", d, " (", size_a, " and ", size_b, ")");
+               " do not broadcast: they differ in dimension ", d, " (", size_a, " and ", size_b,
+               ")");
     shape.push(size_a == 1 ? size_b : size_a);
   }
   return shape;
@@ -53,7 +56,8 @@ inline bool is_channels_last(const Tensor& t) {
   return true;
 }
 
-// Every element has an address of its own and there is no gap between them, in some order of the dimensions.
+// Every element has an address of its own and there is no gap between them, in some order of the
+// dimensions.
 inline bool is_dense(const Tensor& t) {
   int order[Sizes::kMost];
   const int ndim = t.ndim();
@@ -72,8 +76,10 @@ inline bool is_dense(const Tensor& t) {
   return true;
 }
 
-// Whether dimension d0 belongs outside of d1 (1), inside (-1), or either: the first operand with an opinion decides.
-inline int order_of(int d0, int d1, const Sizes& shape, const int64_t (*strides)[Sizes::kMost], int operands) {
+// Whether dimension d0 belongs outside of d1 (1), inside (-1), or either: the first operand with an
+// opinion decides.
+inline int order_of(int d0, int d1, const Sizes& shape, const int64_t (*strides)[Sizes::kMost],
+                    int operands) {
   for (int k = 0; k < operands; k++) {
     const int64_t s0 = strides[k][d0], s1 = strides[k][d1];
     if (s0 == 0 || s1 == 0) continue;
@@ -83,8 +89,10 @@ inline int order_of(int d0, int d1, const Sizes& shape, const int64_t (*strides)
   return 0;
 }
 
-// The dimensions from the innermost to the outermost; an insertion sort, since order_of is no total order.
-inline void sort_dimensions(int* order, const Sizes& shape, const int64_t (*strides)[Sizes::kMost], int operands) {
+// The dimensions from the innermost to the outermost; an insertion sort, since order_of is no total
+// order.
+inline void sort_dimensions(int* order, const Sizes& shape, const int64_t (*strides)[Sizes::kMost],
+                            int operands) {
   const int ndim = shape.size();
   for (int i = 0; i < ndim; i++) order[i] = ndim - 1 - i;
   for (int i = 1; i < ndim; i++) {
@@ -117,10 +125,10 @@ bool all_of(const Tensor* const* inputs, int count, P predicate) {
 inline Tensor empty_for(Dtype dtype, const Tensor* const* inputs, int count) {
   const Tensor& first = *inputs[0];
   for (int k = 1; k < count; k++)
-    KILN_CHECK(inputs[k]->device() == first.device(), "tensors on two devices: ", first.device(), " and ",
-               inputs[k]->device(), "; move one with .to()");
-  KILN_CHECK(all_of(inputs, count, [](const Tensor& t) { return t.ndim() <= Sizes::kMost; }), "at most ",
-             int(Sizes::kMost), " dimensions are supported");
+    KILN_CHECK(inputs[k]->device() == first.device(), "tensors on two devices: ", first.device(),
+               " and ", inputs[k]->device(), "; move one with .to()");
+  KILN_CHECK(all_of(inputs, count, [](const Tensor& t) { return t.ndim() <= Sizes::kMost; }),
+             "at most ", int(Sizes::kMost), " dimensions are supported");
   if (same_shape(inputs, count)) {
     if (all_of(inputs, count, [](const Tensor& t) { return t.is_contiguous(); }))
       return empty(first.sizes(), dtype, first.device());
@@ -150,7 +158,8 @@ inline Tensor empty_for(Dtype dtype, const Tensor* const* inputs, int count) {
   return empty_strided(shape, dense, dtype, first.device());
 }
 
-// An elementwise loop: operand 0 is the output; dimension 0 is the innermost. Strides are in elements.
+// An elementwise loop: operand 0 is the output; dimension 0 is the innermost. Strides are in
+// elements.
 struct Loop {
   int ndim = 0;
   int operands = 0;
@@ -172,8 +181,8 @@ struct Loop {
   }
 };
 
-// Sorts the dimensions by the output's strides, drops those of size 1, merges neighbours that every operand steps
-// through as one.
+// Sorts the dimensions by the output's strides, drops those of size 1, merges neighbours that every
+// operand steps through as one.
 inline Loop make_loop(const Tensor& out, const Tensor* const* inputs, int count) {
   Loop loop;
   loop.operands = count + 1;
@@ -183,10 +192,13 @@ inline Loop make_loop(const Tensor& out, const Tensor* const* inputs, int count)
     const Tensor& t = k == 0 ? out : *inputs[k - 1];
     loop.data[k] = static_cast<char*>(const_cast<void*>(t.raw()));
     loop.element_bytes[k] = static_cast<int>(element_bytes(t.dtype()));
-    KILN_CHECK(reinterpret_cast<uintptr_t>(loop.data[k]) % static_cast<unsigned>(loop.element_bytes[k]) == 0,
-               "the data of a tensor of ", t.dtype(), " is not aligned to its elements; copy it with .clone()");
-    KILN_CHECK(broadcasts_to(t.sizes(), shape), "an input of shape ", t.sizes(), " does not broadcast to the output's ",
-               shape);
+    KILN_CHECK(
+        reinterpret_cast<uintptr_t>(loop.data[k]) % static_cast<unsigned>(loop.element_bytes[k]) ==
+            0,
+        "the data of a tensor of ", t.dtype(),
+        " is not aligned to its elements; copy it with .clone()");
+    KILN_CHECK(broadcasts_to(t.sizes(), shape), "an input of shape ", t.sizes(),
+               " does not broadcast to the output's ", shape);
     expanded_strides(t, shape, strides[k]);
   }
   int order[Sizes::kMost];
@@ -195,7 +207,8 @@ inline Loop make_loop(const Tensor& out, const Tensor* const* inputs, int count)
     const int d = order[i], last = loop.ndim - 1;
     if (shape[d] == 1) continue;
     bool merges = last >= 0;
-    for (int k = 0; k <= count && merges; k++) merges = strides[k][d] == loop.sizes[last] * loop.strides[k][last];
+    for (int k = 0; k <= count && merges; k++)
+      merges = strides[k][d] == loop.sizes[last] * loop.strides[k][last];
     if (merges) {
       loop.sizes[last] *= shape[d];
       continue;
@@ -219,8 +232,8 @@ inline bool fits_31_bits(const Loop& loop) {
   return true;
 }
 
-// Halves the dimension through which the operands step furthest: the first half stays in `loop`, the second is
-// returned.
+// Halves the dimension through which the operands step furthest: the first half stays in `loop`,
+// the second is returned.
 inline Loop split_off_half(Loop& loop) {
   int widest = -1;
   int64_t most = -1;
@@ -236,14 +249,15 @@ inline Loop split_off_half(Loop& loop) {
   const int64_t half = loop.sizes[widest] / 2;
   loop.sizes[widest] = half;
   rest.sizes[widest] -= half;
-  for (int k = 0; k < loop.operands; k++) rest.data[k] += half * loop.strides[k][widest] * loop.element_bytes[k];
+  for (int k = 0; k < loop.operands; k++)
+    rest.data[k] += half * loop.strides[k][widest] * loop.element_bytes[k];
   return rest;
 }
 
 }  // namespace detail
 
-// A new tensor for the result of an elementwise operation on these tensors: their common shape, on their device, with
-// the strides that torch would give it. (In a fake rule: broadcast(a, b).)
+// A new tensor for the result of an elementwise operation on these tensors: their common shape, on
+// their device, with the strides that torch would give it. (In a fake rule: broadcast(a, b).)
 template <class... T>
 Tensor empty_broadcast(Dtype dtype, const T&... inputs) {
   const Tensor* const all[] = {&inputs...};

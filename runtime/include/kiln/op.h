@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one header that a kernel author includes. It adds no header to those that nvcc includes by itself.
+// The one header that a kernel author includes. It adds no header to those that nvcc includes by
+// itself.
 #pragma once
 
 #include <kiln/types.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a C++ function become an operator? KILN_OP(function, "names and defaults"): types come from the signature,
-// names from the text; both are compared while compiling, and one small adapter for each op turns slots into arguments.
+// How does a C++ function become an operator? KILN_OP(function, "names and defaults"): types come
+// from the signature, names from the text; both are compared while compiling, and one small adapter
+// for each op turns slots into arguments.
 #pragma once
 
 #include <kiln/spec.h>
@@ -31,7 +32,8 @@ struct Tuple<H, T...> {
 class TensorVec {
  public:
   TensorVec() = default;
-  TensorVec(TensorVec&& other) noexcept : items_(other.items_), size_(other.size_), room_(other.room_) {
+  TensorVec(TensorVec&& other) noexcept
+      : items_(other.items_), size_(other.size_), room_(other.room_) {
     other.items_ = nullptr;
     other.size_ = other.room_ = 0;
   }
@@ -86,11 +88,12 @@ struct NotSupported {
 };
 template <class T>
 struct Argument {
-  static_assert(
-      NotSupported<T>::value,
-      "KILN_OP: this parameter type cannot cross to torch. Use Tensor, const Tensor&, Tensor& (written to), "
-      "Optional<...>, TensorList, int64_t, int, double, float, bool, Str, Span<const int64_t>, Span<const double>, "
-      "Dtype or Device.");
+  static_assert(NotSupported<T>::value,
+                "KILN_OP: this parameter type cannot cross to torch. Use Tensor, const Tensor&, "
+                "Tensor& (written to), "
+                "Optional<...>, TensorList, int64_t, int, double, float, bool, Str, Span<const "
+                "int64_t>, Span<const double>, "
+                "Dtype or Device.");
 };
 template <class T>
 struct Argument<const T&> : Argument<T> {};
@@ -114,7 +117,8 @@ struct IntegerArgument {
   static constexpr uint8_t kind = kInt;
   static I get(Slot& s) {
     const I value = static_cast<I>(s.i);
-    if (static_cast<int64_t>(value) != s.i || (value < 0) != (s.i < 0)) out_of_range(s.i, sizeof(I), I(-1) < I(0));
+    if (static_cast<int64_t>(value) != s.i || (value < 0) != (s.i < 0))
+      out_of_range(s.i, sizeof(I), I(-1) < I(0));
     return value;
   }
 };
@@ -175,10 +179,10 @@ struct Argument<Optional<T>> {
 
 template <class R>
 struct Returned {
-  static_assert(
-      NotSupported<R>::value,
-      "KILN_OP: this result type cannot cross to torch. Return void, Tensor, Tensors<N>, TensorVec, int64_t, double, "
-      "bool, or a Tuple of them. (An op that writes to a Tensor& returns void.)");
+  static_assert(NotSupported<R>::value,
+                "KILN_OP: this result type cannot cross to torch. Return void, Tensor, Tensors<N>, "
+                "TensorVec, int64_t, double, "
+                "bool, or a Tuple of them. (An op that writes to a Tensor& returns void.)");
 };
 template <>
 struct Returned<Tensor> {
@@ -216,7 +220,9 @@ template <>
 struct Returned<TensorVec> {
   static constexpr uint8_t kinds[] = {kTensorList};
   static constexpr int count = 1;
-  static void put(TensorVec&& value, Slot* to) { to->tensors = new TensorVec(static_cast<TensorVec&&>(value)); }
+  static void put(TensorVec&& value, Slot* to) {
+    to->tensors = new TensorVec(static_cast<TensorVec&&>(value));
+  }
 };
 template <int N>
 struct KindsOfTensors {
@@ -252,7 +258,8 @@ struct Returned<void> {
   static constexpr int count = 0;
 };
 
-// All that is known of an op while compiling; the archive makes the schema and the C ABI's description of it.
+// All that is known of an op while compiling; the archive makes the schema and the C ABI's
+// description of it.
 struct OpRecord {
   const char* function;
   const char* spec;
@@ -264,7 +271,8 @@ struct OpRecord {
   const uint8_t* parameter_kinds;
   const uint8_t* result_kinds;
   void (*invoke)(Slot* arguments, Slot* results);
-  void (*boxed)(uint64_t* stack, uint64_t argument_count, uint64_t result_count);  // torch calls this
+  void (*boxed)(uint64_t* stack, uint64_t argument_count,
+                uint64_t result_count);  // torch calls this
   const char* fake;
   const char* doc;
   OpRecord* next;
@@ -298,7 +306,8 @@ struct Signature<R (*)(A...)> {
   }
 };
 
-// torch gives a kernel no context: each op has a function of its own, made from the address of its record.
+// torch gives a kernel no context: each op has a function of its own, made from the address of its
+// record.
 template <OpRecord* Record>
 void boxed(uint64_t* stack, uint64_t, uint64_t) {
   call_from_torch(Record, stack);
@@ -308,7 +317,8 @@ void boxed(uint64_t* stack, uint64_t, uint64_t) {
 class OpHandle {
  public:
   explicit OpHandle(OpRecord* record) : record_(record) { register_op(record); }
-  // The rule that gives shape and dtype of the results without running the op (docs/reference/fake-rules.md).
+  // The rule that gives shape and dtype of the results without running the op
+  // (docs/reference/fake-rules.md).
   OpHandle& fake(const char* rule) {
     record_->fake = rule;
     return *this;
@@ -322,7 +332,8 @@ class OpHandle {
   OpRecord* record_;
 };
 
-// The device compiler only has to see that the function is used (it may be a template, whose kernels must exist).
+// The device compiler only has to see that the function is used (it may be a template, whose
+// kernels must exist).
 struct DeviceOp {
   template <class F>
   constexpr DeviceOp(F*) {}
@@ -343,15 +354,16 @@ struct DeviceOp {
 #define KILN_LIBRARY_NAME ""
 #endif
 
-// KILN_OP(function), KILN_OP(function, "a, b, *, alpha=1.0"), KILN_OP(function, "name.overload(a, b)"), or a whole
-// PyTorch schema: KILN_OP(function, "name(Tensor a, int n=3) -> Tensor").
+// KILN_OP(function), KILN_OP(function, "a, b, *, alpha=1.0"), KILN_OP(function, "name.overload(a,
+// b)"), or a whole PyTorch schema: KILN_OP(function, "name(Tensor a, int n=3) -> Tensor").
 #define KILN_OP(...) KILN_OP_CHOOSE(__VA_ARGS__, KILN_OP_NAMED, KILN_OP_BARE, )(__VA_ARGS__)
 #define KILN_OP_CHOOSE(a, b, chosen, ...) chosen
 #define KILN_OP_BARE(function) KILN_OP_AT(function, nullptr, __COUNTER__)
 #define KILN_OP_NAMED(function, spec) KILN_OP_AT(function, spec, __COUNTER__)
 #ifdef __CUDA_ARCH__
-#define KILN_OP_AT(function, spec, id) \
-  [[maybe_unused]] static ::kiln::detail::DeviceOp KILN_JOIN(kiln_op_, id) = ::kiln::detail::DeviceOp(&function)
+#define KILN_OP_AT(function, spec, id)                                       \
+  [[maybe_unused]] static ::kiln::detail::DeviceOp KILN_JOIN(kiln_op_, id) = \
+      ::kiln::detail::DeviceOp(&function)
 #else
 #define KILN_OP_AT(function, spec, id) KILN_OP_HERE(function, spec, id)
 #define KILN_OP_HERE(function, spec, id)                                           \

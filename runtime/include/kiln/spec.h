@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the text given to KILN_OP fit the function? Decided while compiling, by one constexpr pass over the text.
+// Does the text given to KILN_OP fit the function? Decided while compiling, by one constexpr pass
+// over the text.
 //
 //   spec    := params | name ['.' overload] '(' params ')' ['->' results]
 //   params  := [param {',' param}]          param := '*' | [type] name ['=' default]
-//   type    := 'Tensor' ['(' letter '!' ')'] | 'int' | 'SymInt' | 'float' | 'bool' | 'str' | 'ScalarType' | 'Device',
+//   type    := 'Tensor' ['(' letter '!' ')'] | 'int' | 'SymInt' | 'float' | 'bool' | 'str' |
+//   'ScalarType' | 'Device',
 //              then '[]' for a list, then '?' for an optional
 //   results := type | '(' [type {',' type}] ')'
 #pragma once
@@ -57,7 +59,8 @@ class SpecReader {
  public:
   constexpr explicit SpecReader(const char* text) : p_(text) {}
 
-  constexpr Fit check(const uint8_t* kinds, int count, const uint8_t* result_kinds, int result_count) {
+  constexpr Fit check(const uint8_t* kinds, int count, const uint8_t* result_kinds,
+                      int result_count) {
     const bool whole = is_whole();
     if (whole) {
       while (*p_ != '(') p_++;
@@ -106,7 +109,9 @@ class SpecReader {
   }
 
  private:
-  static constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+  static constexpr bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  }
   static constexpr bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
   static constexpr bool equal(const char* begin, const char* end, const char* text) {
     for (; begin != end && *text; begin++, text++)
@@ -130,7 +135,8 @@ class SpecReader {
     while (is_word(*p_)) p_++;
   }
 
-  // After a word that may be a type: its marks (a!), [], ?. `type` becomes the kind, or -1 when the word is no type.
+  // After a word that may be a type: its marks (a!), [], ?. `type` becomes the kind, or -1 when the
+  // word is no type.
   constexpr void skip_type_marks(const char* first, int& type) {
     const char* last = p_;
     marked_ = false;
@@ -225,39 +231,46 @@ class SpecReader {
 template <class F>
 constexpr Fit spec_fit(const char* spec) {
   if (spec == nullptr || *spec == 0) return Fit::fits;  // names are made up: arg0, arg1, ...
-  return SpecReader(spec).check(F::parameter_kinds, F::parameter_count, F::result_kinds, F::result_count);
+  return SpecReader(spec).check(F::parameter_kinds, F::parameter_count, F::result_kinds,
+                                F::result_count);
 }
 
-// Its arguments in the compiler's message say which parameter (counted from 1) has another type in C++ than in the
-// text.
+// Its arguments in the compiler's message say which parameter (counted from 1) has another type in
+// C++ than in the text.
 template <int Parameter, bool Fits>
 struct TypeOfParameterFits {
   static_assert(Fits,
-                "KILN_OP: a type in the schema differs from the C++ parameter's (Parameter = its number, from 1)");
+                "KILN_OP: a type in the schema differs from the C++ parameter's (Parameter = its "
+                "number, from 1)");
   static constexpr bool value = Fits;
 };
 
 }  // namespace detail
 }  // namespace kiln
 
-#define KILN_SPEC_FITS(function, spec, name)                                                                       \
-  static constexpr ::kiln::detail::Fit name =                                                                      \
-      ::kiln::detail::spec_fit<::kiln::detail::Signature<decltype(&function)>>(spec);                              \
-  static_assert(name != ::kiln::detail::Fit::too_few_names,                                                        \
-                "KILN_OP(" #function "): the text names fewer parameters than the function has");                  \
-  static_assert(name != ::kiln::detail::Fit::too_many_names,                                                       \
-                "KILN_OP(" #function "): the text names more parameters than the function has");                   \
-  static_assert(name != ::kiln::detail::Fit::syntax, "KILN_OP(" #function                                          \
-                                                     "): cannot read the text; write \"a, b=1, *, c\" "            \
-                                                     "or a PyTorch schema \"name(Tensor a, int b=1) -> Tensor\""); \
-  static_assert(name != ::kiln::detail::Fit::unknown_type,                                                         \
-                "KILN_OP(" #function                                                                               \
-                "): a type in the schema is none of Tensor, int, SymInt, float, bool, str, ScalarType, "           \
-                "Device, their lists and optionals");                                                              \
-  static_assert(name != ::kiln::detail::Fit::result_count,                                                         \
-                "KILN_OP(" #function "): the schema has another number of results than the function");             \
-  static_assert(name != ::kiln::detail::Fit::result_type,                                                          \
-                "KILN_OP(" #function "): a result in the schema has another type than the function's");            \
-  static_assert(::kiln::detail::TypeOfParameterFits<static_cast<int>(name) - 99,                                   \
-                                                    (name < ::kiln::detail::Fit::type_of_parameter)>::value,       \
-                "KILN_OP(" #function "): a type in the schema differs from the C++ parameter's");
+#define KILN_SPEC_FITS(function, spec, name)                                                       \
+  static constexpr ::kiln::detail::Fit name =                                                      \
+      ::kiln::detail::spec_fit<::kiln::detail::Signature<decltype(&function)>>(spec);              \
+  static_assert(name != ::kiln::detail::Fit::too_few_names,                                        \
+                "KILN_OP(" #function "): the text names fewer parameters than the function has");  \
+  static_assert(name != ::kiln::detail::Fit::too_many_names,                                       \
+                "KILN_OP(" #function "): the text names more parameters than the function has");   \
+  static_assert(name != ::kiln::detail::Fit::syntax,                                               \
+                "KILN_OP(" #function                                                               \
+                "): cannot read the text; write \"a, b=1, *, c\" "                                 \
+                "or a PyTorch schema \"name(Tensor a, int b=1) -> Tensor\"");                      \
+  static_assert(                                                                                   \
+      name != ::kiln::detail::Fit::unknown_type,                                                   \
+      "KILN_OP(" #function                                                                         \
+      "): a type in the schema is none of Tensor, int, SymInt, float, bool, str, ScalarType, "     \
+      "Device, their lists and optionals");                                                        \
+  static_assert(name != ::kiln::detail::Fit::result_count,                                         \
+                "KILN_OP(" #function                                                               \
+                "): the schema has another number of results than the function");                  \
+  static_assert(name != ::kiln::detail::Fit::result_type,                                          \
+                "KILN_OP(" #function                                                               \
+                "): a result in the schema has another type than the function's");                 \
+  static_assert(                                                                                   \
+      ::kiln::detail::TypeOfParameterFits<static_cast<int>(name) - 99,                             \
+                                          (name < ::kiln::detail::Fit::type_of_parameter)>::value, \
+      "KILN_OP(" #function "): a type in the schema differs from the C++ parameter's");

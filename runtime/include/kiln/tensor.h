@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a tensor to the author of an op? A counted reference to memory with sizes, strides, dtype and device: torch's
-// when torch calls, the caller's own otherwise. The same code serves both.
+// What is a tensor to the author of an op? A counted reference to memory with sizes, strides, dtype
+// and device: torch's when torch calls, the caller's own otherwise. The same code serves both.
 #pragma once
 
 #include <kiln/check.h>
@@ -68,7 +68,8 @@ class Tensor {
   const void* raw() const { return rep_->data; }
   void* raw() { return rep_->data; }
 
-  // The elements in order: T must be the dtype, and the tensor contiguous. A const Tensor gives const elements.
+  // The elements in order: T must be the dtype, and the tensor contiguous. A const Tensor gives
+  // const elements.
   template <class T>
   T* data() {
     require<T>("data", -1, true);
@@ -124,20 +125,22 @@ class Tensor {
   };
   template <class T>
   static void only_const() {
-    static_assert(
-        IsConst<T>::value,
-        "this Tensor is const, an input: ask for const elements (data<const float>()), or take the parameter as "
-        "Tensor& to write to it");
+    static_assert(IsConst<T>::value,
+                  "this Tensor is const, an input: ask for const elements (data<const float>()), "
+                  "or take the parameter as "
+                  "Tensor& to write to it");
   }
   int at(int dimension) const {
     if (dimension < 0) dimension += rep_->ndim;
-    KILN_CHECK(dimension >= 0 && dimension < rep_->ndim, "no such dimension in a tensor of sizes ", sizes());
+    KILN_CHECK(dimension >= 0 && dimension < rep_->ndim, "no such dimension in a tensor of sizes ",
+               sizes());
     return dimension;
   }
   template <class T>
   void require(const char* method, int ndim, bool contiguous) const {
-    if (__builtin_expect(
-            rep_->dtype != dtype_of<T> || (contiguous && !rep_->contiguous) || (ndim >= 0 && rep_->ndim != ndim), 0))
+    if (__builtin_expect(rep_->dtype != dtype_of<T> || (contiguous && !rep_->contiguous) ||
+                             (ndim >= 0 && rep_->ndim != ndim),
+                         0))
       detail::bad_access(rep_, method, dtype_of<T>, ndim);
   }
   template <class T, int N>
@@ -157,21 +160,26 @@ class Tensor {
 
 using TensorList = Span<const Tensor>;
 
-// New tensors: of torch's allocator when torch called, of the device's own otherwise. Contents are not set by empty.
+// New tensors: of torch's allocator when torch called, of the device's own otherwise. Contents are
+// not set by empty.
 Tensor empty(const Sizes& sizes, Dtype dtype, Device device);
 Tensor empty_strided(const Sizes& sizes, const Sizes& strides, Dtype dtype, Device device);
-Tensor empty_like(const Tensor& like);  // same sizes, dtype, device; dense strides in the same order, as torch's
+Tensor empty_like(
+    const Tensor& like);  // same sizes, dtype, device; dense strides in the same order, as torch's
 Tensor empty_like(const Tensor& like, Dtype dtype);
 Tensor zeros(const Sizes& sizes, Dtype dtype, Device device);
 
-// The stream that the caller works on, on the tensor's device (torch's current stream); kernels belong on it.
+// The stream that the caller works on, on the tensor's device (torch's current stream); kernels
+// belong on it.
 cudaStream_t stream(const Tensor& like);
 
-// Working memory that lives until this object goes, of the same allocator as empty(): safe to let go after the launch.
+// Working memory that lives until this object goes, of the same allocator as empty(): safe to let
+// go after the launch.
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(Tensor bytes, int64_t size) : bytes_(static_cast<Tensor&&>(bytes)), size_(size) {}
+  explicit Scratch(Tensor bytes, int64_t size)
+      : bytes_(static_cast<Tensor&&>(bytes)), size_(size) {}
   T* data() { return static_cast<T*>(bytes_.raw()); }
   operator T*() { return data(); }
   int64_t size() const { return size_; }
@@ -183,7 +191,8 @@ class Scratch {
 
 template <class T>
 Scratch<T> scratch(int64_t count, const Tensor& like) {
-  return Scratch<T>(empty({count * static_cast<int64_t>(sizeof(T))}, Dtype::u8, like.device()), count);
+  return Scratch<T>(empty({count * static_cast<int64_t>(sizeof(T))}, Dtype::u8, like.device()),
+                    count);
 }
 
 }  // namespace kiln

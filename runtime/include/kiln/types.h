@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which small types cross between an op and its caller? Dtype, Device, Span, Str, Optional: no std header is behind
-// them, since each one would be paid for in every compile.
+// Which small types cross between an op and its caller? Dtype, Device, Span, Str, Optional: no std
+// header is behind them, since each one would be paid for in every compile.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -25,7 +25,8 @@ typedef unsigned long size_t;
 #define KILN_BOTH inline
 #endif
 
-// The CUDA half types, complete only after <kiln/half.h> (cuda_bf16.h alone makes a compile 1.65 times as long).
+// The CUDA half types, complete only after <kiln/half.h> (cuda_bf16.h alone makes a compile 1.65
+// times as long).
 struct __half;
 struct __nv_bfloat16;
 struct __nv_fp8_e4m3;
@@ -187,7 +188,9 @@ enum class DeviceType : int32_t { cpu = 0, cuda = 1 };
 struct Device {
   DeviceType type = DeviceType::cpu;
   int32_t index = 0;
-  friend constexpr bool operator==(Device a, Device b) { return a.type == b.type && a.index == b.index; }
+  friend constexpr bool operator==(Device a, Device b) {
+    return a.type == b.type && a.index == b.index;
+  }
   friend constexpr bool operator!=(Device a, Device b) { return !(a == b); }
 };
 
@@ -224,7 +227,8 @@ class Sizes {
   static constexpr int kMost = 16;
   constexpr Sizes() = default;
   template <class... I>
-  constexpr Sizes(int64_t first, I... rest) : values_{first, static_cast<int64_t>(rest)...}, size_(1 + sizeof...(I)) {
+  constexpr Sizes(int64_t first, I... rest)
+      : values_{first, static_cast<int64_t>(rest)...}, size_(1 + sizeof...(I)) {
     static_assert(1 + sizeof...(I) <= kMost, "a tensor has at most 16 dimensions here");
   }
   Sizes(Span<const int64_t> sizes) {

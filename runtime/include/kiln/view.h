@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a kernel reach the elements of a tensor? Through a View, passed by value: pointer, sizes, strides.
+// How does a kernel reach the elements of a tensor? Through a View, passed by value: pointer,
+// sizes, strides.
 #pragma once
 
 #include <kiln/types.h>
 
 namespace kiln {
 
-// An index check is code that nothing reads: ptxas drops it, kiln's engine runs it (src/ptx/view_check.h). A comment
-// would be cheaper to write, but fatbinary strips comments. It stands in operator() itself, one level of inlining away
-// from the author's line, because PTX names the lines of no other caller for certain.
+// An index check is code that nothing reads: ptxas drops it, kiln's engine runs it
+// (src/ptx/view_check.h). A comment would be cheaper to write, but fatbinary strips comments. It
+// stands in operator() itself, one level of inlining away from the author's line, because PTX names
+// the lines of no other caller for certain.
 #if defined(__CUDA_ARCH__) && !defined(KILN_NO_CHECKS)
 #define KILN_CHECK_INDEX(d)                                                                    \
   if constexpr (N > d)                                                                         \
@@ -58,11 +60,14 @@ struct View {
 #undef KILN_CHECK_INDEX
 
 #ifdef __CUDACC__
-// The index of this thread in a one-dimensional grid. 64 bits: a tensor may have more than 2^31 elements.
+// The index of this thread in a one-dimensional grid. 64 bits: a tensor may have more than 2^31
+// elements.
 __device__ __forceinline__ int64_t global_thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
-__device__ __forceinline__ int64_t grid_threads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+__device__ __forceinline__ int64_t grid_threads() {
+  return static_cast<int64_t>(gridDim.x) * blockDim.x;
+}
 #endif
 
 }  // namespace kiln

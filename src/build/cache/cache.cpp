@@ -38,7 +38,8 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
     }
   auto value = text::to_int(text);
   int64_t bytes = 0;  // sizes are added and compared as signed numbers
-  if (!value || *value < 0 || __builtin_mul_overflow(*value, static_cast<int64_t>(unit), &bytes)) return std::nullopt;
+  if (!value || *value < 0 || __builtin_mul_overflow(*value, static_cast<int64_t>(unit), &bytes))
+    return std::nullopt;
   return static_cast<uint64_t>(bytes);
 }
 
@@ -49,8 +50,8 @@ Result<CachePlace> named_place(const sys::Environment& env) {
   if (named) {
     place.folder = *named;
     if (!place.folder.is_absolute())
-      return Error{Fault::Environment, "cannot use KILN_CACHE_DIR", fmt::format("'{}' is no absolute path", *named),
-                   "give the whole path, or off"};
+      return Error{Fault::Environment, "cannot use KILN_CACHE_DIR",
+                   fmt::format("'{}' is no absolute path", *named), "give the whole path, or off"};
   } else {
     TRY(path cache, project::cache_folder(env));
     place.folder = cache / "store";
@@ -60,7 +61,8 @@ Result<CachePlace> named_place(const sys::Environment& env) {
     auto bytes = parse_bytes(*limit);
     if (!bytes)
       return Error{Fault::Environment, "cannot use KILN_CACHE_SIZE",
-                   fmt::format("it is '{}', not a size as 5G or 500M", *limit), "unset it, or correct it"};
+                   fmt::format("it is '{}', not a size as 5G or 500M", *limit),
+                   "unset it, or correct it"};
     place.limit_bytes = *bytes;
   }
   return place;
@@ -73,19 +75,23 @@ void refuse_what_others_write(CachePlace& place) {
   place.fix = exposed->fix + "; or set KILN_CACHE_DIR to a folder of your own";
 }
 
-// Of the local cache: as much as the entry says it has, and of this user alone. A state that was looked at before.
+// Of the local cache: as much as the entry says it has, and of this user alone. A state that was
+// looked at before.
 Result<std::string> read_own_entry(const sys::Files& files, const path& file, uint64_t size_bytes) {
   TRY(const std::string beginning, sys::read_beginning(files, file, kEntryBeginningBytes));
   TRY(const uint64_t declared, declared_bytes(beginning));
   if (declared != size_bytes)
     return Error{Fault::Environment, "an entry of the cache is damaged",
-                 fmt::format("it has {} bytes, its sizes say {}", size_bytes, declared), "kiln cache clear"};
+                 fmt::format("it has {} bytes, its sizes say {}", size_bytes, declared),
+                 "kiln cache clear"};
   return sys::read_limited(files, file, {.max_bytes = declared, .own_only = true});
 }
 
 }  // namespace
 
-path entry_path(const path& folder, const std::string& key) { return folder / "entries" / key.substr(0, 2) / key; }
+path entry_path(const path& folder, const std::string& key) {
+  return folder / "entries" / key.substr(0, 2) / key;
+}
 
 Result<CachePlace> cache_place(const sys::Environment& env) {
   TRY(CachePlace place, named_place(env));
@@ -110,10 +116,11 @@ Cache Cache::open(sys::Files& files, const sys::Environment& env, path down_mark
   cache.down_mark_ = std::move(down_mark);
   auto place = make_cache_place(files, env);
   if (!place)
-    cache.notes_.push_back(fmt::format("the cache is not used: {}: {}", place.error().what, place.error().why));
-  else if (!place->refused.empty())
     cache.notes_.push_back(
-        fmt::format("the cache {} is not used: {}; {}", place->folder.string(), place->refused, place->fix));
+        fmt::format("the cache is not used: {}: {}", place.error().what, place.error().why));
+  else if (!place->refused.empty())
+    cache.notes_.push_back(fmt::format("the cache {} is not used: {}; {}", place->folder.string(),
+                                       place->refused, place->fix));
   else
     cache.folder_ = place->folder;
   if (place && place->folder.empty()) return cache;  // off: not shared either
@@ -144,7 +151,8 @@ bool Cache::is_own(const path& file) {
   if (folder_.empty()) return false;
   auto exposed = sys::exposure_of(file.parent_path(), folder_);
   if (!exposed) return true;
-  notes_.push_back(fmt::format("the cache {} is not used: {}; {}", folder_.string(), exposed->why, exposed->fix));
+  notes_.push_back(fmt::format("the cache {} is not used: {}; {}", folder_.string(), exposed->why,
+                               exposed->fix));
   folder_.clear();
   return false;
 }
@@ -162,8 +170,8 @@ std::optional<Entry> Cache::get_local(const std::string& key) {
   }
   if (!files_->state(file).exists) return std::nullopt;  // cleared meanwhile
   ++damaged_;
-  notes_.push_back(
-      fmt::format("an entry of the cache was damaged and is made anew: {} ({})", file.string(), entry.error().why));
+  notes_.push_back(fmt::format("an entry of the cache was damaged and is made anew: {} ({})",
+                               file.string(), entry.error().why));
   (void)files_->remove(file);
   return std::nullopt;
 }
@@ -190,13 +198,14 @@ std::optional<Entry> Cache::get_remote(const std::string& key) {
   }
   if (!*answer) return std::nullopt;
   const RemoteEntry& found = **answer;
-  auto bytes = found.damage.empty() ? verified(found.bytes, key, settings_.secret)
-                                    : Result<std::string>(Error{Fault::Environment, "", found.damage, ""});
+  auto bytes = found.damage.empty()
+                   ? verified(found.bytes, key, settings_.secret)
+                   : Result<std::string>(Error{Fault::Environment, "", found.damage, ""});
   auto entry = bytes ? read_entry(*bytes, key) : Result<Entry>(bytes.error());
   if (!entry) {
     ++damaged_;
-    notes_.push_back(
-        fmt::format("an entry of the shared cache is not used: {} (key {})", entry.error().why, key.substr(0, 12)));
+    notes_.push_back(fmt::format("an entry of the shared cache is not used: {} (key {})",
+                                 entry.error().why, key.substr(0, 12)));
     return std::nullopt;
   }
   put_local(key, *bytes);
@@ -207,12 +216,14 @@ void Cache::put(const Entry& entry) {
   if (!usable()) return;
   std::string bytes = write_entry(entry);
   if (bytes.size() > kMaxEntryBytes) {
-    notes_.push_back(fmt::format("the cache does not take {}: it has {} bytes", entry.what, bytes.size()));
+    notes_.push_back(
+        fmt::format("the cache does not take {}: it has {} bytes", entry.what, bytes.size()));
     return;
   }
   put_local(entry.key, bytes);
   if (!remote_) return;
-  if (auto put = remote_->put(entry.key, sign(bytes, entry.key, settings_.secret)); !put) remote_failed(put.error());
+  if (auto put = remote_->put(entry.key, sign(bytes, entry.key, settings_.secret)); !put)
+    remote_failed(put.error());
 }
 
 void Cache::put_local(const std::string& key, const std::string& bytes) {
@@ -220,18 +231,21 @@ void Cache::put_local(const std::string& key, const std::string& bytes) {
   if (file.empty() || !is_own(file)) return;
   auto written = sys::write_protected(*files_, file, bytes, sys::Durable::No);
   if (written) return;
-  notes_.push_back(fmt::format("the cache takes nothing new: {}: {}", written.error().what, written.error().why));
+  notes_.push_back(fmt::format("the cache takes nothing new: {}: {}", written.error().what,
+                               written.error().why));
   folder_.clear();
 }
 
 CacheCounts read_counts(const sys::Files& files, const path& folder) {
   CacheCounts counts;
-  auto text = sys::read_limited(files, folder / "counts.json", {.max_bytes = 4096, .own_only = true});
+  auto text =
+      sys::read_limited(files, folder / "counts.json", {.max_bytes = 4096, .own_only = true});
   auto json = text ? parse_json(*text, "counts") : Result<Json>(Json::object());
   if (!json || !json->is_object()) return counts;
   auto number = [&](const char* name) {
     auto found = json->find(name);
-    const int64_t value = found != json->end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+    const int64_t value =
+        found != json->end() && found->is_number_integer() ? found->get<int64_t>() : 0;
     return value < 0 || value > kMostOfACount ? 0 : value;
   };
   return {number("local_hits"), number("remote_hits"), number("misses"),
@@ -263,7 +277,8 @@ Status add_counts(sys::Files& files, const CachePlace& place, const CacheCounts&
                               sys::Durable::No);
 }
 
-Result<CacheListing> prune(sys::Files& files, const path& folder, uint64_t limit_bytes, int64_t* removed) {
+Result<CacheListing> prune(sys::Files& files, const path& folder, uint64_t limit_bytes,
+                           int64_t* removed) {
   struct Old {
     int64_t used_ns;
     uint64_t bytes;
@@ -278,7 +293,8 @@ Result<CacheListing> prune(sys::Files& files, const path& folder, uint64_t limit
       all.push_back({state.mtime_ns, state.size_bytes, file});
       listing.bytes += state.size_bytes;
     }
-  std::sort(all.begin(), all.end(), [](const Old& a, const Old& b) { return a.used_ns < b.used_ns; });
+  std::sort(all.begin(), all.end(),
+            [](const Old& a, const Old& b) { return a.used_ns < b.used_ns; });
   listing.entries = all.size();
   for (const Old& old : all) {
     if (listing.bytes <= limit_bytes) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are results of steps kept beyond one build folder? In the user's cache folder, by the hash of everything that
-// made them; and at a place that machines share, if one is named.
+// Where are results of steps kept beyond one build folder? In the user's cache folder, by the hash
+// of everything that made them; and at a place that machines share, if one is named.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct CachePlace {
   std::string refused, fix;
 };
 
-// Touches nothing; the folder need not be there. KILN_CACHE_DIR=off turns the cache off: an empty folder.
+// Touches nothing; the folder need not be there. KILN_CACHE_DIR=off turns the cache off: an empty
+// folder.
 Result<CachePlace> cache_place(const sys::Environment& env);
 // The same, and makes the folder if it is not there.
 Result<CachePlace> make_cache_place(sys::Files& files, const sys::Environment& env);
@@ -33,14 +34,15 @@ enum class Origin { None, Local, Remote };
 
 class Cache {
  public:
-  // `down_mark` is a file that tells the other steps of a build that the shared place does not answer: one waits for
-  // it, not each.
+  // `down_mark` is a file that tells the other steps of a build that the shared place does not
+  // answer: one waits for it, not each.
   static Cache open(sys::Files& files, const sys::Environment& env, sys::fs::path down_mark);
 
   bool usable() const { return !folder_.empty() || remote_ != nullptr; }
   std::optional<Entry> get(const std::string& key, Origin& origin);
   void put(const Entry& entry);
-  // What a person should know: a damaged entry, a folder that cannot be written, a server that does not answer.
+  // What a person should know: a damaged entry, a folder that cannot be written, a server that does
+  // not answer.
   const std::vector<std::string>& notes() const { return notes_; }
   int damaged() const { return damaged_; }
 
@@ -69,8 +71,8 @@ struct CacheCounts {
   int64_t bytes = 0;  // as of the last look, and what was added since
 };
 CacheCounts read_counts(const sys::Files& files, const sys::fs::path& folder);
-// Adds to what is there, under a lock, and removes the entries that were used longest ago if the folder has grown over
-// its limit.
+// Adds to what is there, under a lock, and removes the entries that were used longest ago if the
+// folder has grown over its limit.
 Status add_counts(sys::Files& files, const CachePlace& place, const CacheCounts& more);
 
 struct CacheListing {
@@ -78,6 +80,7 @@ struct CacheListing {
   size_t entries = 0;
 };
 // Down to `limit_bytes`, the longest unused first.
-Result<CacheListing> prune(sys::Files& files, const sys::fs::path& folder, uint64_t limit_bytes, int64_t* removed);
+Result<CacheListing> prune(sys::Files& files, const sys::fs::path& folder, uint64_t limit_bytes,
+                           int64_t* removed);
 
 }  // namespace kiln::build

@@ -25,7 +25,8 @@ std::optional<IncludeName> name_at(std::string_view text) {
 
 // Anywhere: a condition may go on over several lines.
 void take_questions(std::string_view text, std::vector<IncludeName>& names) {
-  for (size_t at = text.find("__has_"); at != std::string_view::npos; at = text.find("__has_", at + 1)) {
+  for (size_t at = text.find("__has_"); at != std::string_view::npos;
+       at = text.find("__has_", at + 1)) {
     const std::string_view rest = text.substr(at + 6);
     if (!rest.starts_with("include") && !rest.starts_with("embed")) continue;
     size_t open = text.find_first_of("<\"\n", at);
@@ -47,7 +48,8 @@ class Absences {
       if (found_in(folder, include.name)) return;
   }
 
-  // A file that was found in the k-th folder, by whatever kind of #include: no folder before has it.
+  // A file that was found in the k-th folder, by whatever kind of #include: no folder before has
+  // it.
   void nothing_shadows(const std::string& file) {
     for (size_t k = 0; k < step_.search.size(); ++k) {
       const std::string& folder = step_.search[k];
@@ -58,7 +60,8 @@ class Absences {
     }
   }
 
-  // The assembler looks for what .incbin names in the folder of the command, then where the preprocessor looks.
+  // The assembler looks for what .incbin names in the folder of the command, then where the
+  // preprocessor looks.
   void nothing_shadows_assembled(const std::string& file, const path& directory) {
     for (const std::string& folder : step_.search)
       if (file.starts_with(folder + "/")) (void)found_in(directory, file.substr(folder.size() + 1));
@@ -70,8 +73,10 @@ class Absences {
     const path parent = path(file).lexically_normal().parent_path();
     const std::string name = path(file).filename().string();
     std::vector<std::string> names = {name};
-    if (name.starts_with("lib") && name.ends_with(".so")) names.push_back(name.substr(0, name.size() - 3) + ".a");
-    if (name.starts_with("lib") && name.ends_with(".a")) names.push_back(name.substr(0, name.size() - 2) + ".so");
+    if (name.starts_with("lib") && name.ends_with(".so"))
+      names.push_back(name.substr(0, name.size() - 3) + ".a");
+    if (name.starts_with("lib") && name.ends_with(".a"))
+      names.push_back(name.substr(0, name.size() - 2) + ".so");
     for (const std::string& folder : step_.libraries) {
       if (path(folder) == parent) {
         if (names.size() > 1 && name.ends_with(".a")) (void)found_in(folder, names[1]);
@@ -89,15 +94,17 @@ class Absences {
     return there;
   }
 
-  // gcc takes x.h.gch for x.h, without a look at x.h. Those that are there. Not looked for in the folders that commands
-  // do not name: the compiler's own.
-  std::vector<std::string> precompiled(const std::vector<IncludeName>& direct, const path& includer_folder) {
+  // gcc takes x.h.gch for x.h, without a look at x.h. Those that are there. Not looked for in the
+  // folders that commands do not name: the compiler's own.
+  std::vector<std::string> precompiled(const std::vector<IncludeName>& direct,
+                                       const path& includer_folder) {
     std::vector<std::string> there;
     std::vector<std::string> folders = named_folders();
     folders.insert(folders.begin(), includer_folder.string());
     for (const IncludeName& include : direct)
       for (const std::string& folder : folders)
-        if (found_in(folder, include.name + ".gch")) there.push_back(folder + "/" + include.name + ".gch");
+        if (found_in(folder, include.name + ".gch"))
+          there.push_back(folder + "/" + include.name + ".gch");
     return there;
   }
 
@@ -131,8 +138,8 @@ class Absences {
     return folders;
   }
 
-  // Of a path that is not there the first missing part is kept: a folder "thrust" that is not there stands for
-  // hundreds of headers.
+  // Of a path that is not there the first missing part is kept: a folder "thrust" that is not there
+  // stands for hundreds of headers.
   bool found_in(const path& folder, const std::string& name) {
     std::string at = folder.string();
     if (!exists(at)) {
@@ -174,7 +181,8 @@ Json to_json(const Dependencies& dependencies) {
 std::optional<Dependencies> read_dependencies(const Json& json) {
   try {
     Dependencies out;
-    for (const auto& [name, hash] : json.at("files").items()) out.files[name] = hash.get<std::string>();
+    for (const auto& [name, hash] : json.at("files").items())
+      out.files[name] = hash.get<std::string>();
     out.absent = json.at("absent").get<std::vector<std::string>>();
     return out;
   } catch (const nlohmann::json::exception&) {
@@ -190,8 +198,10 @@ std::vector<IncludeName> include_names(std::string_view text) {
     at = end == std::string_view::npos ? text.size() : end;
     line = text::trim(line);
     std::string_view directive = line.substr(0, line.find_first_of(" \t<\"("));
-    if (directive == "include" || directive == "include_next" || directive == "import" || directive == "embed") {
-      if (auto name = name_at(text::trim(line.substr(directive.size())))) names.push_back(std::move(*name));
+    if (directive == "include" || directive == "include_next" || directive == "import" ||
+        directive == "embed") {
+      if (auto name = name_at(text::trim(line.substr(directive.size()))))
+        names.push_back(std::move(*name));
     }
   }
   take_questions(text, names);
@@ -202,13 +212,17 @@ namespace {
 
 // Steps that assemble: their asm() may read files.
 bool assembles(const Step& step) {
-  return step.kind == StepKind::Host || step.kind == StepKind::Whole || step.kind == StepKind::Object;
+  return step.kind == StepKind::Host || step.kind == StepKind::Whole ||
+         step.kind == StepKind::Object;
 }
 
-bool may_read_by_asm(std::string_view text) { return text.find("incbin") != std::string_view::npos; }
+bool may_read_by_asm(std::string_view text) {
+  return text.find("incbin") != std::string_view::npos;
+}
 
 // Where the assembler does not tell, the text has to: a source, or what other steps made of one.
-bool reads_unknown(const sys::Files& files, const Step& step, const ReadFiles& read, const path& directory) {
+bool reads_unknown(const sys::Files& files, const Step& step, const ReadFiles& read,
+                   const path& directory) {
   if (read.unknown) return true;
   if (!assembles(step) || step.writes_assembler_depfile) return false;
   std::vector<std::string> texts = read.compiled;
@@ -259,8 +273,8 @@ Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes
   return out;
 }
 
-std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes, const Step& step,
-                                            const Dependencies& dependencies) {
+std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes,
+                                            const Step& step, const Dependencies& dependencies) {
   for (const std::string& name : dependencies.absent)
     if (name == kUnknownRead)
       return std::string(kUnknownReadText);

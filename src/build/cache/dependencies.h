@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did a step read, and where did its compiler find nothing? If all of it is as it was, the step would make the
-// same again.
+// What did a step read, and where did its compiler find nothing? If all of it is as it was, the
+// step would make the same again.
 #pragma once
 
 #include <map>
@@ -15,15 +15,16 @@
 
 namespace kiln::build {
 
-// Among the absent: something was read that nobody names. It is there, so that the record never holds.
+// Among the absent: something was read that nobody names. It is there, so that the record never
+// holds.
 inline constexpr std::string_view kUnknownRead = "/";
 inline constexpr std::string_view kUnknownReadText = "what asm() reads is not known";
 
 struct Dependencies {
   // Under canonical names.
   std::map<std::string, std::string> files;  // name -> hash of the content
-  // Paths that a header or library found later on would have had to lie at: one that appears there shadows it. Also
-  // what __has_include asked for.
+  // Paths that a header or library found later on would have had to lie at: one that appears there
+  // shadows it. Also what __has_include asked for.
   std::vector<std::string> absent;
 };
 
@@ -60,7 +61,7 @@ Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes
                                   const ReadFiles& read, const sys::fs::path& directory);
 
 // What is not as it was: "the file x.h changed", "y.h appeared"; nothing when all is.
-std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes, const Step& step,
-                                            const Dependencies& dependencies);
+std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes,
+                                            const Step& step, const Dependencies& dependencies);
 
 }  // namespace kiln::build

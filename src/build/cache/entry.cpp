@@ -18,7 +18,8 @@ constexpr size_t kHashDigits = 64;
 static_assert(kHashDigits == kSignatureBytes);
 
 Error damaged(std::string why) {
-  return {Fault::Environment, "an entry of the cache is damaged", std::move(why), "kiln cache clear"};
+  return {Fault::Environment, "an entry of the cache is damaged", std::move(why),
+          "kiln cache clear"};
 }
 
 struct Layout {
@@ -47,7 +48,9 @@ Result<Sizes> sizes_of(std::string_view bytes) {
     if (!value || *value < 0) return damaged("its sizes are no numbers");
     if (static_cast<uint64_t>(*value) > (i < 2 ? kMaxEntryBytes : binary::kMaxUnpackedBytes))
       return damaged(fmt::format("it claims {} bytes", *value));
-    (i == 0 ? sizes.header : i == 1 ? sizes.packed : sizes.unpacked) = static_cast<uint64_t>(*value);
+    (i == 0   ? sizes.header
+     : i == 1 ? sizes.packed
+              : sizes.unpacked) = static_cast<uint64_t>(*value);
   }
   return sizes;
 }
@@ -56,8 +59,8 @@ Result<Layout> layout_of(std::string_view bytes) {
   TRY(const Sizes sizes, sizes_of(bytes));
   if (sizes.total() != bytes.size())
     return damaged(fmt::format("it has {} bytes, its sizes say {}", bytes.size(), sizes.total()));
-  return Layout{bytes.substr(sizes.begin, sizes.header), bytes.substr(sizes.begin + sizes.header, sizes.packed),
-                sizes.unpacked};
+  return Layout{bytes.substr(sizes.begin, sizes.header),
+                bytes.substr(sizes.begin + sizes.header, sizes.packed), sizes.unpacked};
 }
 
 Result<Entry> entry_of(std::string_view header_text) {
@@ -85,9 +88,11 @@ std::string write_entry(const Entry& entry) {
     files.push_back({{"name", file.name}, {"bytes", file.content.size()}});
     contents += file.content;
   }
-  std::string header = dump({{"key", entry.key}, {"what", entry.what}, {"parts", entry.parts}, {"files", files}});
+  std::string header =
+      dump({{"key", entry.key}, {"what", entry.what}, {"parts", entry.parts}, {"files", files}});
   std::string packed = binary::pack(contents);
-  std::string bytes = fmt::format("{}{} {} {}\n{}", kMagic, header.size(), packed.size(), contents.size(), header);
+  std::string bytes =
+      fmt::format("{}{} {} {}\n{}", kMagic, header.size(), packed.size(), contents.size(), header);
   bytes += packed;
   return bytes + hash_hex(bytes);
 }
@@ -105,7 +110,8 @@ Result<Entry> read_entry_header(std::string_view bytes) {
 Result<Entry> read_entry(std::string_view bytes, std::string_view key) {
   TRY(Layout layout, layout_of(bytes));
   std::string_view body = bytes.substr(0, bytes.size() - kHashDigits);
-  if (hash_hex(body) != bytes.substr(bytes.size() - kHashDigits)) return damaged("its bytes do not give its hash");
+  if (hash_hex(body) != bytes.substr(bytes.size() - kHashDigits))
+    return damaged("its bytes do not give its hash");
   TRY(Entry entry, entry_of(layout.header));
   if (entry.key != key) return damaged("it is of another key");
   TRY(std::string contents, binary::unpack(layout.packed, layout.unpacked_bytes));
@@ -124,13 +130,15 @@ std::string sign(std::string_view bytes, std::string_view key, std::string_view 
   return std::string(bytes) + mac(bytes, key, secret);
 }
 
-Result<std::string> verified(std::string_view signed_bytes, std::string_view key, std::string_view secret) {
+Result<std::string> verified(std::string_view signed_bytes, std::string_view key,
+                             std::string_view secret) {
   if (signed_bytes.size() < kHashDigits) return damaged("it is too short");
   std::string_view bytes = signed_bytes.substr(0, signed_bytes.size() - kHashDigits);
   std::string wanted = mac(bytes, key, secret);
   std::string_view seen = signed_bytes.substr(bytes.size());
   unsigned difference = 0;  // in the same time wherever they differ
-  for (size_t i = 0; i < kHashDigits; ++i) difference |= static_cast<unsigned char>(wanted[i] ^ seen[i]);
+  for (size_t i = 0; i < kHashDigits; ++i)
+    difference |= static_cast<unsigned char>(wanted[i] ^ seen[i]);
   if (difference != 0) return damaged("it was not signed with this team's key");
   return std::string(bytes);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an entry of the cache look like? Files of one step, why they are what they are, and a hash over all of it.
+// What does an entry of the cache look like? Files of one step, why they are what they are, and a
+// hash over all of it.
 //
 //   kiln-entry 1\n
 //   <bytes of the header, packed bytes of the files, unpacked bytes>\n
@@ -18,7 +19,8 @@
 
 namespace kiln::build {
 
-// Nothing that is kept is larger (a Redis server takes no more); what claims to be is damaged, or a trap.
+// Nothing that is kept is larger (a Redis server takes no more); what claims to be is damaged, or a
+// trap.
 inline constexpr uint64_t kMaxEntryBytes = uint64_t{512} << 20;
 // The beginning of an entry that holds its sizes.
 inline constexpr size_t kEntryBeginningBytes = 96;
@@ -43,9 +45,11 @@ Result<uint64_t> declared_bytes(std::string_view beginning);
 // Without the files; nothing is verified but the form.
 Result<Entry> read_entry_header(std::string_view bytes);
 
-// With a secret's hash at the end, for a place that others can write to; and back, when the hash is right.
+// With a secret's hash at the end, for a place that others can write to; and back, when the hash is
+// right.
 std::string sign(std::string_view bytes, std::string_view key, std::string_view secret);
 inline constexpr size_t kSignatureBytes = 64;
-Result<std::string> verified(std::string_view signed_bytes, std::string_view key, std::string_view secret);
+Result<std::string> verified(std::string_view signed_bytes, std::string_view key,
+                             std::string_view secret);
 
 }  // namespace kiln::build

@@ -15,7 +15,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A line for people: what differs beyond that is seldom a surprise, and `kiln cache compare` tells all of it.
+// A line for people: what differs beyond that is seldom a surprise, and `kiln cache compare` tells
+// all of it.
 constexpr size_t kMostTold = 4;
 
 Words sorted_words(const Json& commands) {
@@ -32,8 +33,10 @@ Words sorted_words(const Json& commands) {
 void compare_commands(const Json& former, const Json& now, Words& told) {
   const Words before = sorted_words(former), after = sorted_words(now);
   Words gone, come;
-  std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(gone));
-  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(come));
+  std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
+                      std::back_inserter(gone));
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
+                      std::back_inserter(come));
   // The same word of several commands is one difference.
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
   come.erase(std::unique(come.begin(), come.end()), come.end());
@@ -44,7 +47,8 @@ void compare_commands(const Json& former, const Json& now, Words& told) {
       told.push_back(come[i] + " is new");
     if (gone.size() != come.size() && i < gone.size()) told.push_back(gone[i] + " is gone");
   }
-  if (gone.empty() && come.empty() && former != now) told.emplace_back("the order of the flags changed");
+  if (gone.empty() && come.empty() && former != now)
+    told.emplace_back("the order of the flags changed");
 }
 
 void compare_names(const Json& former, const Json& now, Words& told) {
@@ -73,7 +77,8 @@ std::string what_differs(const Json& former, const Json& now) {
       compare_names(before, value, told);
     if (told.size() == told_before)
       told.push_back(before.is_string() && value.is_string() && part == "kiln"
-                         ? fmt::format("kiln {} is now {}", before.get<std::string>(), value.get<std::string>())
+                         ? fmt::format("kiln {} is now {}", before.get<std::string>(),
+                                       value.get<std::string>())
                          : fmt::format("{} changed", part));
   }
   if (told.size() > kMostTold) {

@@ -20,12 +20,14 @@ constexpr size_t kShownOfError = 200;
 
 // What a server says may hold anything, and ends on a terminal or in a log.
 Error odd(std::string_view why) {
-  return {Fault::Environment, "cannot understand the Redis server", sys::printable(why.substr(0, kShownOfError)), ""};
+  return {Fault::Environment, "cannot understand the Redis server",
+          sys::printable(why.substr(0, kShownOfError)), ""};
 }
 
 class RedisRemote final : public Remote {
  public:
-  RedisRemote(RedisAddress address, double limit_s) : address_(std::move(address)), limit_s_(limit_s) {}
+  RedisRemote(RedisAddress address, double limit_s)
+      : address_(std::move(address)), limit_s_(limit_s) {}
 
   Result<std::optional<RemoteEntry>> get(const std::string& key) override {
     TRY(RedisReply reply, ask({"GET", std::string(kPrefix) + key}));
@@ -68,7 +70,8 @@ class RedisRemote final : public Remote {
     return reply;
   }
 
-  Result<RedisReply> exchange(const std::vector<std::string_view>& words, const sys::Deadline& deadline) {
+  Result<RedisReply> exchange(const std::vector<std::string_view>& words,
+                              const sys::Deadline& deadline) {
     CHECK_OK(connection_->send(redis_command(words), deadline));
     RedisReplyReader reader;
     for (;;) {
@@ -90,7 +93,8 @@ class RedisRemote final : public Remote {
 
 Result<RedisAddress> parse_redis_address(std::string_view text) {
   auto wrong = [&](std::string_view why) {
-    return Error{Fault::Environment, fmt::format("cannot share the cache at '{}'", shown_place(text)), std::string(why),
+    return Error{Fault::Environment,
+                 fmt::format("cannot share the cache at '{}'", shown_place(text)), std::string(why),
                  "KILN_CACHE_REMOTE=redis://[:password@]host[:port][/database]"};
   };
   constexpr std::string_view kScheme = "redis://";
@@ -100,13 +104,15 @@ Result<RedisAddress> parse_redis_address(std::string_view text) {
   if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
     std::string_view number = rest.substr(slash + 1);
     auto database = text::to_int(number);
-    if (!number.empty() && (!database || *database < 0)) return wrong("what follows the slash is no number");
+    if (!number.empty() && (!database || *database < 0))
+      return wrong("what follows the slash is no number");
     address.database = static_cast<int>(database.value_or(0));
     rest = rest.substr(0, slash);
   }
   if (size_t at = rest.rfind('@'); at != std::string_view::npos) {
     std::string_view user = rest.substr(0, at);
-    address.password = user.substr(user.find(':') == std::string_view::npos ? 0 : user.find(':') + 1);
+    address.password =
+        user.substr(user.find(':') == std::string_view::npos ? 0 : user.find(':') + 1);
     rest = rest.substr(at + 1);
   }
   size_t colon = rest.starts_with('[') ? rest.find("]:") + 1 : rest.find(':');

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a Redis server asked? In RESP2 (redis.io/docs/reference/protocol-spec): GET and SET are all that is needed.
+// How is a Redis server asked? In RESP2 (redis.io/docs/reference/protocol-spec): GET and SET are
+// all that is needed.
 #pragma once
 
 #include "build/cache/remote.h"
@@ -27,8 +28,8 @@ struct RedisReply {
 // Takes one reply as its bytes come. Nothing is looked at twice, and no more is kept than has come.
 class RedisReplyReader {
  public:
-  // True when the reply is whole. An error when this is no RESP, when a line or a value is too long, or when something
-  // follows the reply, which nobody has asked for.
+  // True when the reply is whole. An error when this is no RESP, when a line or a value is too
+  // long, or when something follows the reply, which nobody has asked for.
   Result<bool> add(std::string_view bytes);
   RedisReply take() { return std::move(reply_); }
 

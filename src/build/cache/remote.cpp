@@ -18,7 +18,8 @@ namespace {
 constexpr size_t kLeastSecretBytes = 16;
 
 // As much as the entry says it has: others may put there whatever they like.
-Result<std::string> read_signed_entry(const sys::Files& files, const sys::fs::path& file, uint64_t size_bytes) {
+Result<std::string> read_signed_entry(const sys::Files& files, const sys::fs::path& file,
+                                      uint64_t size_bytes) {
   TRY(const std::string beginning, sys::read_beginning(files, file, kEntryBeginningBytes));
   TRY(const uint64_t declared, declared_bytes(beginning));
   const uint64_t wanted = declared + kSignatureBytes;
@@ -63,7 +64,8 @@ class FolderRemote final : public Remote {
 
   Error late(const sys::Deadline& deadline) const {
     return {Fault::Environment, fmt::format("cannot use {}", folder_.string()),
-            fmt::format("no answer within {:.1f} s", deadline.limit_s), "KILN_CACHE_TIMEOUT allows more"};
+            fmt::format("no answer within {:.1f} s", deadline.limit_s),
+            "KILN_CACHE_TIMEOUT allows more"};
   }
 
   sys::Files& files_;
@@ -75,11 +77,13 @@ class FolderRemote final : public Remote {
 
 std::string shown_place(std::string_view place) {
   const size_t scheme = place.find("://"), at = place.rfind('@');
-  if (scheme == std::string_view::npos || at == std::string_view::npos || at < scheme) return std::string(place);
+  if (scheme == std::string_view::npos || at == std::string_view::npos || at < scheme)
+    return std::string(place);
   return fmt::format("{}...{}", place.substr(0, scheme + 3), place.substr(at));
 }
 
-Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files, const sys::Environment& env) {
+Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files,
+                                                      const sys::Environment& env) {
   auto place = env.get("KILN_CACHE_REMOTE");
   if (!place) return std::optional<RemoteSettings>();
   RemoteSettings settings{*place, env.get("KILN_CACHE_SECRET").value_or(""), 0.5};
@@ -87,20 +91,23 @@ Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files, c
     // Who can put a secret of his own there can sign what everybody here then runs.
     if (files.state(*file).others_may_write)
       return Error{Fault::Environment, fmt::format("cannot use the secret in {}", *file),
-                   "another user owns the file or may write to it", fmt::format("chmod go-w '{}'", *file)};
+                   "another user owns the file or may write to it",
+                   fmt::format("chmod go-w '{}'", *file)};
     TRY(std::string content, files.read(*file));
     settings.secret = text::trim(content);
   }
   if (settings.secret.size() < kLeastSecretBytes)
-    return Error{Fault::Environment, fmt::format("cannot share the cache at {}", shown_place(*place)),
-                 settings.secret.empty() ? "there is no secret to tell own entries from others'"
-                                         : "the secret has fewer than 16 characters",
-                 "set KILN_CACHE_SECRET or KILN_CACHE_SECRET_FILE to the team's: openssl rand -hex 32"};
+    return Error{
+        Fault::Environment, fmt::format("cannot share the cache at {}", shown_place(*place)),
+        settings.secret.empty() ? "there is no secret to tell own entries from others'"
+                                : "the secret has fewer than 16 characters",
+        "set KILN_CACHE_SECRET or KILN_CACHE_SECRET_FILE to the team's: openssl rand -hex 32"};
   if (auto limit = env.get("KILN_CACHE_TIMEOUT")) {
     settings.limit_s = to_number(*limit).value_or(0);
     if (!(settings.limit_s > 0) || settings.limit_s > 60)
       return Error{Fault::Environment, "cannot use KILN_CACHE_TIMEOUT",
-                   fmt::format("it is '{}', not a number of seconds above 0 and up to 60", *limit), "unset it"};
+                   fmt::format("it is '{}', not a number of seconds above 0 and up to 60", *limit),
+                   "unset it"};
   }
   return std::optional<RemoteSettings>(std::move(settings));
 }
@@ -108,9 +115,12 @@ Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files, c
 Result<std::unique_ptr<Remote>> open_remote(sys::Files& files, const RemoteSettings& settings) {
   if (settings.place.starts_with("redis://")) return open_redis(settings);
   if (!settings.place.starts_with('/'))
-    return Error{Fault::Environment, fmt::format("cannot share the cache at '{}'", shown_place(settings.place)),
-                 "it is neither redis://host:port nor an absolute path", "correct KILN_CACHE_REMOTE"};
-  return std::unique_ptr<Remote>(std::make_unique<FolderRemote>(files, settings.place, settings.limit_s));
+    return Error{Fault::Environment,
+                 fmt::format("cannot share the cache at '{}'", shown_place(settings.place)),
+                 "it is neither redis://host:port nor an absolute path",
+                 "correct KILN_CACHE_REMOTE"};
+  return std::unique_ptr<Remote>(
+      std::make_unique<FolderRemote>(files, settings.place, settings.limit_s));
 }
 
 }  // namespace kiln::build

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do several machines share what they built? In a folder or on a Redis server, each asked within a bound of time.
+// Where do several machines share what they built? In a folder or on a Redis server, each asked
+// within a bound of time.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,8 @@
 
 namespace kiln::build {
 
-// What a shared place has under a key: bytes that are yet to be verified, or why they cannot be an entry.
+// What a shared place has under a key: bytes that are yet to be verified, or why they cannot be an
+// entry.
 struct RemoteEntry {
   std::string bytes, damage;
 };
@@ -32,9 +34,10 @@ struct RemoteSettings {
   double limit_s = 0.5;
 };
 
-// KILN_CACHE_REMOTE, KILN_CACHE_SECRET (or KILN_CACHE_SECRET_FILE) and KILN_CACHE_TIMEOUT; nothing where the first is
-// not set.
-Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files, const sys::Environment& env);
+// KILN_CACHE_REMOTE, KILN_CACHE_SECRET (or KILN_CACHE_SECRET_FILE) and KILN_CACHE_TIMEOUT; nothing
+// where the first is not set.
+Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files,
+                                                      const sys::Environment& env);
 
 // Without the password: for messages.
 std::string shown_place(std::string_view place);

@@ -52,7 +52,8 @@ class Items {
   }
 
   bool has(std::string_view word) const {
-    return std::any_of(tokens_.begin() + static_cast<long>(first_), tokens_.begin() + static_cast<long>(at_),
+    return std::any_of(tokens_.begin() + static_cast<long>(first_),
+                       tokens_.begin() + static_cast<long>(at_),
                        [&](const Token& token) { return token.text == word; });
   }
 
@@ -75,7 +76,8 @@ class Items {
   // The word before the first parenthesis that is not a mark's.
   std::string function_name() const {
     for (size_t i = first_ + 1; i < at_; ++i)
-      if (tokens_[i].text == "(" && is_word(tokens_[i - 1].text[0]) && !tokens_[i - 1].text.starts_with("__"))
+      if (tokens_[i].text == "(" && is_word(tokens_[i - 1].text[0]) &&
+          !tokens_[i - 1].text.starts_with("__"))
         return std::string(tokens_[i - 1].text);
     return "";
   }
@@ -95,7 +97,8 @@ class Items {
     bool is_type = has("class") || has("struct") || has("union") || has("enum");
     bool is_value = has("=") && !has("operator");
     // `template <class T> void f()`: the word stands in the list of the template.
-    bool is_function = has("(") && tokens_[at_ - 1].text != "=" && !is_value && (!is_type || has("template"));
+    bool is_function =
+        has("(") && tokens_[at_ - 1].text != "=" && !is_value && (!is_type || has("template"));
     size_t open = at_;
     if (!skip_matching()) return false;
     Item item{ItemKind::Other,   tokens_[first_].begin,  tokens_[at_ - 1].end,
@@ -115,8 +118,8 @@ class Items {
     size_t here = std::exchange(at_, open);
     bool device = has("__global__") || has("__device__");
     // What the host may look into: its value at compile time, its type, its own copy.
-    bool shared_with_host =
-        has("__host__") || has("constexpr") || has("consteval") || has("auto") || has("decltype") || has("concept");
+    bool shared_with_host = has("__host__") || has("constexpr") || has("consteval") ||
+                            has("auto") || has("decltype") || has("concept");
     item.name = function_name();
     at_ = here;
     if (device && !shared_with_host) item.kind = ItemKind::Device;
@@ -127,9 +130,11 @@ class Items {
     if (begun_) {
       const Token& first = tokens_[first_];
       bool macro = first_ + 1 < at_ && tokens_[first_ + 1].text == "(" &&
-                   std::all_of(first.text.begin(), first.text.end(),
-                               [](char c) { return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
-      items_.push_back({macro ? ItemKind::Statement : ItemKind::Other, first.begin, tokens_[at_].end, 0, 0, ""});
+                   std::all_of(first.text.begin(), first.text.end(), [](char c) {
+                     return c == '_' || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+                   });
+      items_.push_back(
+          {macro ? ItemKind::Statement : ItemKind::Other, first.begin, tokens_[at_].end, 0, 0, ""});
     }
     begun_ = false;
     ++at_;
@@ -142,31 +147,37 @@ class Items {
   bool begun_ = false;
 };
 
-size_t lines_in(std::string_view text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+size_t lines_in(std::string_view text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
 
 // In the body of a kernel these reach beyond it.
-const std::set<std::string_view> kReachOut = {"__COUNTER__",  "static",      "__device__", "__host__",
-                                              "__constant__", "__managed__", "extern"};
+const std::set<std::string_view> kReachOut = {
+    "__COUNTER__", "static", "__device__", "__host__", "__constant__", "__managed__", "extern"};
 
 std::string why_body_matters(std::string_view body) {
   auto tokens = tokens_of(body);
   if (!tokens) return "a kernel's body cannot be followed";
   for (size_t i = 0; i < tokens->size(); ++i) {
     std::string_view text = (*tokens)[i].text;
-    if (text[0] == '#' && directive_name(text) != "pragma") return "a kernel's body has a preprocessor directive";
+    if (text[0] == '#' && directive_name(text) != "pragma")
+      return "a kernel's body has a preprocessor directive";
     if (kReachOut.contains(text)) {
-      bool shared = text == "extern" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "__shared__";
+      bool shared =
+          text == "extern" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "__shared__";
       if (!shared) return fmt::format("a kernel's body has '{}'", text);
     }
-    if (text == "<" && i + 2 < tokens->size() && (*tokens)[i + 1].text == "<" && (*tokens)[i + 2].text == "<")
+    if (text == "<" && i + 2 < tokens->size() && (*tokens)[i + 1].text == "<" &&
+        (*tokens)[i + 2].text == "<")
       return "a kernel launches another one";
   }
   return "";
 }
 
-// Outside of parentheses and of a template's list a macro may be anything, `__host__` too. Macros of headers that are
-// not the user's have no small letters.
-std::string macro_in_head(std::string_view head, const std::string& name, const std::set<std::string>& macros) {
+// Outside of parentheses and of a template's list a macro may be anything, `__host__` too. Macros
+// of headers that are not the user's have no small letters.
+std::string macro_in_head(std::string_view head, const std::string& name,
+                          const std::set<std::string>& macros) {
   auto tokens = tokens_of(head);
   if (!tokens) return "its text";
   int depth = 0, list_depth = 0;
@@ -174,25 +185,29 @@ std::string macro_in_head(std::string_view head, const std::string& name, const 
     const Token& token = (*tokens)[i];
     if (token.text == "(") ++depth;
     if (token.text == ")") --depth;
-    bool opens_list = token.text == "<" && (list_depth > 0 || (i > 0 && (*tokens)[i - 1].text == "template"));
+    bool opens_list =
+        token.text == "<" && (list_depth > 0 || (i > 0 && (*tokens)[i - 1].text == "template"));
     if (depth == 0 && opens_list) ++list_depth;
     if (depth == 0 && list_depth > 0 && token.text == ">") --list_depth;
     if (depth > 0 || list_depth > 0 || !is_word(token.text[0])) continue;
     bool capitals = token.text.size() > 1 && token.text[0] > '9' && token.text != name &&
-                    std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+                    std::none_of(token.text.begin(), token.text.end(),
+                                 [](char c) { return c >= 'a' && c <= 'z'; });
     if (capitals || macros.contains(std::string(token.text))) return std::string(token.text);
   }
   return "";
 }
 
-// Something in the host's text below that may tell its line: __LINE__ and whatever may be a macro that has it.
+// Something in the host's text below that may tell its line: __LINE__ and whatever may be a macro
+// that has it.
 std::string line_teller(std::string_view host_text, const std::set<std::string>& macros) {
   auto tokens = tokens_of(host_text);
   if (!tokens) return "the text below";
   for (const Token& token : *tokens) {
     bool word = is_word(token.text[0]) && !(token.text[0] >= '0' && token.text[0] <= '9');
     bool upper = word && token.text.size() > 1 &&
-                 std::none_of(token.text.begin(), token.text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+                 std::none_of(token.text.begin(), token.text.end(),
+                              [](char c) { return c >= 'a' && c <= 'z'; });
     if (upper || macros.contains(std::string(token.text)) || token.text == "assert" ||
         token.text == "source_location" || token.text == "__builtin_LINE")
       return std::string(token.text);
@@ -200,8 +215,9 @@ std::string line_teller(std::string_view host_text, const std::set<std::string>&
   return "";
 }
 
-// Do two texts differ in empty lines alone, so that every compiler sees the same words and directives in them? Not
-// where a line goes on in the next one, nor in a raw string, to which an empty line belongs.
+// Do two texts differ in empty lines alone, so that every compiler sees the same words and
+// directives in them? Not where a line goes on in the next one, nor in a raw string, to which an
+// empty line belongs.
 bool same_but_for_empty_lines(std::string_view before, std::string_view after) {
   auto lines_with_text = [](std::string_view text) {
     std::vector<std::string_view> lines;
@@ -210,17 +226,23 @@ bool same_but_for_empty_lines(std::string_view before, std::string_view after) {
     return lines;
   };
   for (std::string_view text : {before, after})
-    if (text.find("\\\n") != text.npos || text.find("\\\r") != text.npos || text.find("R\"") != text.npos) return false;
+    if (text.find("\\\n") != text.npos || text.find("\\\r") != text.npos ||
+        text.find("R\"") != text.npos)
+      return false;
   return lines_with_text(before) == lines_with_text(after);
 }
 
-// Where the part of `after` begins whose lines are others than in `before`. From the beginning of a function or
-// statement on: __LINE__ in a macro's use of several lines is the line of the last one. `at`: of `after` in its source.
-size_t first_moved(std::string_view before, std::string_view after, const std::vector<Item>& items, size_t at) {
-  const auto differs = std::mismatch(before.begin(), before.end(), after.begin(), after.end()).second;
+// Where the part of `after` begins whose lines are others than in `before`. From the beginning of a
+// function or statement on: __LINE__ in a macro's use of several lines is the line of the last one.
+// `at`: of `after` in its source.
+size_t first_moved(std::string_view before, std::string_view after, const std::vector<Item>& items,
+                   size_t at) {
+  const auto differs =
+      std::mismatch(before.begin(), before.end(), after.begin(), after.end()).second;
   const size_t found = static_cast<size_t>(differs - after.begin());
   for (const Item& item : items)
-    if (item.begin < at + found && at + found < item.end) return item.begin > at ? item.begin - at : 0;
+    if (item.begin < at + found && at + found < item.end)
+      return item.begin > at ? item.begin - at : 0;
   return found;
 }
 
@@ -239,8 +261,9 @@ std::set<std::string> defined_names(std::string_view text) {
   for (const Token& token : *tokens) {
     if (token.text[0] != '#' || directive_name(token.text) != "define") continue;
     std::string_view rest = text::trim(token.text.substr(token.text.find("define") + 6));
-    names.emplace(
-        rest.substr(0, static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_word) - rest.begin())));
+    names.emplace(rest.substr(
+        0,
+        static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_word) - rest.begin())));
   }
   return names;
 }
@@ -301,8 +324,9 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
 std::string why_nvrtc_may_differ(std::string_view text) {
   auto tokens = tokens_of(text);
   if (!tokens) return "its structure cannot be followed";
-  static const std::set<std::string_view> kDiffer = {"__FILE__",    "__BASE_FILE__", "__DATE__",      "__TIME__",
-                                                     "__COUNTER__", "assert",        "__has_include", "typeid"};
+  static const std::set<std::string_view> kDiffer = {"__FILE__",      "__BASE_FILE__", "__DATE__",
+                                                     "__TIME__",      "__COUNTER__",   "assert",
+                                                     "__has_include", "typeid"};
   for (size_t i = 0; i < tokens->size(); ++i) {
     std::string_view word = (*tokens)[i].text;
     if (kDiffer.contains(word)) return fmt::format("it has '{}'", word);

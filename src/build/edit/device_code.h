@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a source are device code alone? What changed inside of them cannot change the host's object file.
+// Which parts of a source are device code alone? What changed inside of them cannot change the
+// host's object file.
 #pragma once
 
 #include <optional>
@@ -20,17 +21,19 @@ enum class ItemKind {
 // A piece of the text at namespace scope.
 struct Item {
   ItemKind kind = ItemKind::Other;
-  size_t begin = 0, end = 0;            // from its first word to behind its closing brace or semicolon
+  size_t begin = 0, end = 0;  // from its first word to behind its closing brace or semicolon
   size_t body_begin = 0, body_end = 0;  // between the braces, where it has a body
   std::string name;                     // of a function
 };
 
-// Nothing when the text cannot be followed: braces that do not match, a directive between them that could hide some.
+// Nothing when the text cannot be followed: braces that do not match, a directive between them that
+// could hide some.
 std::optional<std::vector<Item>> items_of(std::string_view text);
 
-// Why an edit is more than one of device code and comments; empty when it is not, and the host's object is what it was.
-// `macros`: names that may stand for anything in front of a function.
-std::string why_host_changes(std::string_view before, std::string_view after, const std::set<std::string>& macros = {});
+// Why an edit is more than one of device code and comments; empty when it is not, and the host's
+// object is what it was. `macros`: names that may stand for anything in front of a function.
+std::string why_host_changes(std::string_view before, std::string_view after,
+                             const std::set<std::string>& macros = {});
 
 // The names in a text's #define lines.
 std::set<std::string> defined_names(std::string_view text);
@@ -42,7 +45,8 @@ struct Slice {
   std::string text;  // lines stay where they were
   std::string why;   // there is none
 };
-// The source without what is the host's, for NVRTC; only where nothing in it could mean something else there.
+// The source without what is the host's, for NVRTC; only where nothing in it could mean something
+// else there.
 Slice slice_of(std::string_view text);
 
 }  // namespace kiln::build

@@ -26,7 +26,8 @@ void add(Folders& folders, const sys::Files& files, const fs::path& folder) {
   if (auto real = files.real_path(folder)) folders.push_back((*real / "").string());
 }
 
-// The toolkit's, kiln's, and those that the compilers look into by themselves, wherever they are installed.
+// The toolkit's, kiln's, and those that the compilers look into by themselves, wherever they are
+// installed.
 Folders known_folders(const Work& work) {
   Folders folders;
   const sys::Files& files = work.world.files;
@@ -34,9 +35,10 @@ Folders known_folders(const Work& work) {
   add(folders, files, work.plan.home.include());
   for (const auto* list : {&work.facts.search, &work.facts.cuda_search})
     for (const std::string& folder : *list) {
-      bool users = std::any_of(work.plan.cpath.begin(), work.plan.cpath.end(), [&](const std::string& other) {
-        return fs::path(other).lexically_normal() == fs::path(folder);
-      });
+      bool users = std::any_of(work.plan.cpath.begin(), work.plan.cpath.end(),
+                               [&](const std::string& other) {
+                                 return fs::path(other).lexically_normal() == fs::path(folder);
+                               });
       if (!users) add(folders, files, folder);
     }
   return folders;
@@ -52,7 +54,9 @@ Folders own_folders(const Work& work, const Source& source) {
 
 }  // namespace
 
-fs::path in_edit(const Work& work, const std::string& name) { return work.in_build_dir("edit") / name; }
+fs::path in_edit(const Work& work, const std::string& name) {
+  return work.in_build_dir("edit") / name;
+}
 
 const Step* step_of(const Work& work, const Source& source, StepKind kind) {
   for (const Step& step : work.graph.steps)
@@ -63,7 +67,8 @@ const Step* step_of(const Work& work, const Source& source, StepKind kind) {
 std::vector<const Step*> device_steps(const Work& work, const Source& source) {
   std::vector<const Step*> steps;
   for (const Step& step : work.graph.steps)
-    if (step.kind == StepKind::Device && step.source == source.file.string()) steps.push_back(&step);
+    if (step.kind == StepKind::Device && step.source == source.file.string())
+      steps.push_back(&step);
   return steps;
 }
 
@@ -75,7 +80,8 @@ Result<std::map<std::string, std::string>> users_headers(const Work& work, const
     TRY(std::string depfile, work.world.files.read(work.in_obj(step->key + ".d")));
     for (const std::string& name : parse_depfile(depfile)) {
       if (!seen.insert(name).second) continue;
-      // By its path as written, and as it really is: a compiler names its headers by way of "../lib" and of links.
+      // By its path as written, and as it really is: a compiler names its headers by way of
+      // "../lib" and of links.
       std::string path = fs::path(name).lexically_normal().string();
       if (depth_in(path, known) == 0)
         if (auto real = work.world.files.real_path(name)) path = real->string();

@@ -2,13 +2,15 @@
 // Where is what an edit is compared with, and which steps and headers belong to a source?
 //
 //   edit/<key>.src    the source for which the host's object was made
-//   edit/<key>.fat    the fat binary that was linked, edit/<key>.<arch>.ptx the PTX in it, edit/<key>.stub.c its stub
-//   edit/<key>.now    the fat binary of an edit since, behind the hash of what it was made of: that source without its
+//   edit/<key>.fat    the fat binary that was linked, edit/<key>.<arch>.ptx the PTX in it,
+//   edit/<key>.stub.c its stub edit/<key>.now    the fat binary of an edit since, behind the hash
+//   of what it was made of: that source without its
 //                    comments
-//   edit/<key>.slice  "right" when NVRTC made of that source's slice what nvcc made of it, else why not
-//   edit/linked       the hash of the library that was linked
+//   edit/<key>.slice  "right" when NVRTC made of that source's slice what nvcc made of it, else why
+//   not edit/linked       the hash of the library that was linked
 //
-// Whether a record belongs to what is on the disk is told by contents: a build that was killed may have left either.
+// Whether a record belongs to what is on the disk is told by contents: a build that was killed may
+// have left either.
 #pragma once
 
 #include <map>

@@ -14,12 +14,12 @@
 #include "build/edit/device_code.h"
 #include "build/edit/edit_files.h"
 #include "build/edit/edit_slice.h"
+#include "build/edit/swap_fat.h"
+#include "build/plan/source_tokens.h"
+#include "build/plan/variables.h"
 #include "build/run/fat_object.h"
 #include "build/run/ninja_run.h"
 #include "build/run/preprocessed.h"
-#include "build/plan/source_tokens.h"
-#include "build/edit/swap_fat.h"
-#include "build/plan/variables.h"
 #include "sys/clock.h"
 
 namespace kiln::build {
@@ -38,9 +38,10 @@ const Step* other_reader(const Work& work, const Source& source) {
   return nullptr;
 }
 
-// Names of macros in the source, in the user's headers and on the command line. An error where one of them may tell the
-// time of the edit.
-Result<std::set<std::string>> macros_of(const Work& work, const Source& source, const std::string& text) {
+// Names of macros in the source, in the user's headers and on the command line. An error where one
+// of them may tell the time of the edit.
+Result<std::set<std::string>> macros_of(const Work& work, const Source& source,
+                                        const std::string& text) {
   auto headers = users_headers(work, source);
   if (!headers) return Error{Fault::Work, "", "what the source includes is not known", ""};
   (*headers)[source.file.string()] = text;
@@ -50,7 +51,8 @@ Result<std::set<std::string>> macros_of(const Work& work, const Source& source, 
       return Error{Fault::Work, "", name + " has __TIMESTAMP__, which every edit changes", ""};
     names.merge(defined_names(content));
   }
-  for (const std::string& define : work.plan.defines) names.insert(define.substr(0, define.find_first_of("=(")));
+  for (const std::string& define : work.plan.defines)
+    names.insert(define.substr(0, define.find_first_of("=(")));
   return names;
 }
 
@@ -59,8 +61,10 @@ std::string fat_in(std::string_view object) {
   size_t at = object.find(std::string_view("\x50\xed\x55\xba", 4));
   if (at == std::string_view::npos || object.size() < at + 16) return "";
   uint64_t bytes = 0;
-  for (int i = 7; i >= 0; --i) bytes = bytes << 8 | static_cast<unsigned char>(object[at + 8 + static_cast<size_t>(i)]);
-  uint64_t header = static_cast<unsigned char>(object[at + 6]) | static_cast<unsigned char>(object[at + 7]) << 8;
+  for (int i = 7; i >= 0; --i)
+    bytes = bytes << 8 | static_cast<unsigned char>(object[at + 8 + static_cast<size_t>(i)]);
+  uint64_t header =
+      static_cast<unsigned char>(object[at + 6]) | static_cast<unsigned char>(object[at + 7]) << 8;
   if (bytes > object.size() - at || header + bytes > object.size() - at) return "";
   return std::string(object.substr(at, header + bytes));
 }
@@ -73,7 +77,8 @@ Result<std::string> pack(const Work& work, const Step& fat) {
   for (const std::string& word : texts(fat.commands[0])) {
     std::string whole = text::replace_all(word, kStaging, work.staging.string() + "/");
     // Machine code of the slice lies beside its PTX, and not in obj/.
-    spec.arguments.push_back(text::replace_all(whole, "file=obj/", "file=" + work.staging.string() + "/"));
+    spec.arguments.push_back(
+        text::replace_all(whole, "file=obj/", "file=" + work.staging.string() + "/"));
   }
   spec.directory = work.plan.build_dir;
   sys::Environment env = tool_environment(work.world.env);
@@ -90,9 +95,10 @@ std::string hash_of_code(const std::string& text) {
   return hash_hex(code ? *code : text);
 }
 
-// What an edit since the link made of this source, whatever its comments were; nothing when no edit made anything of
-// it.
-std::optional<std::string> fat_of_edit(const Work& work, const Source& source, const std::string& text) {
+// What an edit since the link made of this source, whatever its comments were; nothing when no edit
+// made anything of it.
+std::optional<std::string> fat_of_edit(const Work& work, const Source& source,
+                                       const std::string& text) {
   auto record = work.world.files.read(in_edit(work, source.key + ".now"));
   std::string hash = hash_of_code(text);
   if (!record || !record->starts_with(hash)) return std::nullopt;
@@ -103,7 +109,8 @@ Result<std::string> put_in(const Work& work, const Edit& edit, const std::string
   const sys::Files& files = work.world.files;
   TRY(std::string linked, files.read(work.in_obj(work.graph.result().outputs[0])));
   TRY(std::string recorded, files.read(in_edit(work, "linked")));
-  if (hash_hex(linked) != recorded) return Error{Fault::Work, "", "another library was linked meanwhile", ""};
+  if (hash_hex(linked) != recorded)
+    return Error{Fault::Work, "", "another library was linked meanwhile", ""};
   std::vector<FatSwap> swaps;
   for (const Source& one : work.plan.sources) {
     if (!one.cuda || one.key == edit.source->key) continue;
@@ -116,11 +123,12 @@ Result<std::string> put_in(const Work& work, const Edit& edit, const std::string
     swaps.push_back({std::move(before), std::move(*now)});
   }
   TRY(std::string before, files.read(in_edit(work, edit.source->key + ".fat")));
-  if (fat.empty()) return Error{Fault::Work, "", "the device code cannot be found in its object", ""};
+  if (fat.empty())
+    return Error{Fault::Work, "", "the device code cannot be found in its object", ""};
   if (fat != before) swaps.push_back({std::move(before), fat});
   TRY(std::string library, swap_fat_binaries(linked, swaps));
-  CHECK_OK(work.world.files.write(in_edit(work, edit.source->key + ".now"), hash_of_code(edit.text) + fat,
-                                  sys::Durable::No));
+  CHECK_OK(work.world.files.write(in_edit(work, edit.source->key + ".now"),
+                                  hash_of_code(edit.text) + fat, sys::Durable::No));
   return library;
 }
 
@@ -135,10 +143,12 @@ Result<std::optional<EditedLibrary>> by_former_code(const Work& work, const Edit
   }
   auto library = put_in(work, edit, *fat);
   if (!library) return Answer();
-  return Answer(EditedLibrary{std::move(*library), "none", "comments alone changed: nothing is to be compiled"});
+  return Answer(EditedLibrary{std::move(*library), "none",
+                              "comments alone changed: nothing is to be compiled"});
 }
 
-Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, const Nvrtc& nvrtc, std::string& why) {
+Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, const Nvrtc& nvrtc,
+                                              std::string& why) {
   using Answer = std::optional<EditedLibrary>;
   Slice slice = slice_of(edit.text);
   if (!slice.why.empty()) {
@@ -156,16 +166,19 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
     return Answer();
   }
   if (work.plan.findings_fail && !made->findings.empty())
-    return Error{Fault::Work, "ptxas found what was asked to be an error", text::join(made->findings, "\n"),
-                 "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as a warning"};
+    return Error{Fault::Work, "ptxas found what was asked to be an error",
+                 text::join(made->findings, "\n"),
+                 "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as "
+                 "a warning"};
   for (const std::string& finding : made->findings) work.note("warning: " + finding);
   report.findings = made->findings;
   report.seconds = sys::now_seconds() - begun;
   report.commands.push_back({"nvrtc", report.begin_ns, report.seconds, report.seconds, 0});
   for (const auto& [name, content] : made->files)
-    CHECK_OK(work.world.files.write(work.staging / name,
-                                    name.ends_with(".ptx") ? with_real_files(work.plan.roots, content) : content,
-                                    sys::Durable::Scratch));
+    CHECK_OK(work.world.files.write(
+        work.staging / name,
+        name.ends_with(".ptx") ? with_real_files(work.plan.roots, content) : content,
+        sys::Durable::Scratch));
   TRY(std::string fat, pack(work, *step_of(work, *edit.source, StepKind::Fat)));
   auto library = put_in(work, edit, fat);
   if (!library) {
@@ -173,20 +186,24 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
     return Answer();
   }
   work.extra_reports.push_back(std::move(report));
-  return Answer(EditedLibrary{std::move(*library), "slice", "device code alone changed; NVRTC compiled the slice"});
+  return Answer(EditedLibrary{std::move(*library), "slice",
+                              "device code alone changed; NVRTC compiled the slice"});
 }
 
-// A stub tells at which line each kernel is, to a debugger and in messages: the host's object is the same without.
+// A stub tells at which line each kernel is, to a debugger and in messages: the host's object is
+// the same without.
 std::string without_lines(std::string_view stub) {
   std::string out;
   for (std::string_view line : text::lines(stub)) {
-    const bool marker = line.size() > 2 && line.starts_with("# ") && line[2] >= '0' && line[2] <= '9';
+    const bool marker =
+        line.size() > 2 && line.starts_with("# ") && line[2] >= '0' && line[2] <= '9';
     if (!marker && !text::trim(line).empty()) out.append(line).append("\n");
   }
   return out;
 }
 
-Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edit, std::string& why) {
+Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edit,
+                                                     std::string& why) {
   using Answer = std::optional<EditedLibrary>;
   const Step* fat = step_of(work, *edit.source, StepKind::Fat);
   std::string stub = edit.source->key + ".stub.c";
@@ -223,7 +240,8 @@ Status remember_for_edits(const Work& work) {
     TRY(std::string text, work.world.files.read(source.file));
     TRY(std::string object, work.world.files.read(work.in_obj(fat->outputs[0])));
     CHECK_OK(work.world.files.write(in_edit(work, source.key + ".src"), text, sys::Durable::No));
-    CHECK_OK(work.world.files.write(in_edit(work, source.key + ".fat"), fat_in(object), sys::Durable::No));
+    CHECK_OK(work.world.files.write(in_edit(work, source.key + ".fat"), fat_in(object),
+                                    sys::Durable::No));
     for (const Step* step : device_steps(work, source))
       for (const std::string& name : step->outputs) {
         if (name.ends_with(".cubin")) continue;
@@ -244,8 +262,9 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
   const Source* changed = nullptr;
   for (const SeenFile& file : former.files) {
     if (is_same(files.state(file.path), file.state)) continue;
-    auto source = std::find_if(work.plan.sources.begin(), work.plan.sources.end(),
-                               [&](const Source& one) { return one.cuda && one.file == file.path; });
+    auto source =
+        std::find_if(work.plan.sources.begin(), work.plan.sources.end(),
+                     [&](const Source& one) { return one.cuda && one.file == file.path; });
     if (source == work.plan.sources.end() || changed) {
       why = changed ? "more than one file changed" : fmt::format("{} changed", file.path.string());
       return std::nullopt;
@@ -276,7 +295,8 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
     return std::nullopt;
   }
   if (work.plan.debug || changed->facts.own_lambda) {
-    why = work.plan.debug ? "a debugger wants the lines of the host's code" : "the source has an extended lambda";
+    why = work.plan.debug ? "a debugger wants the lines of the host's code"
+                          : "the source has an extended lambda";
     return std::nullopt;
   }
   auto macros = macros_of(work, *changed, *now);
@@ -304,9 +324,11 @@ Result<std::optional<EditedLibrary>> build_edit(Work& work, const Edit& edit, st
     return by_chain();
   }
   if (!verdict) {
-    // The first edit: while nvcc's programs compile it, NVRTC shows whether it can be trusted with the next.
+    // The first edit: while nvcc's programs compile it, NVRTC shows whether it can be trusted with
+    // the next.
     no_slice = "the first edit since the full build";
-    auto shown = std::async(std::launch::async, [&] { return slice_verdict(work, *edit.source, *nvrtc); });
+    auto shown =
+        std::async(std::launch::async, [&] { return slice_verdict(work, *edit.source, *nvrtc); });
     return by_chain();
   }
   TRY(std::optional<EditedLibrary> made, by_slice(work, edit, *nvrtc, no_slice));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a build be done by compiling device code alone? When one source changed, and inside of its kernels' bodies and
-// its comments only: the host's object stays, and the new device code is put into the library that is there.
+// Can a build be done by compiling device code alone? When one source changed, and inside of its
+// kernels' bodies and its comments only: the host's object stays, and the new device code is put
+// into the library that is there.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ struct Edit {
   std::string text;  // as it is now
 };
 
-// The source that alone changed since `former`, inside of kernels' bodies and comments; else nothing, and why.
+// The source that alone changed since `former`, inside of kernels' bodies and comments; else
+// nothing, and why.
 std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::string& why);
 
 struct EditedLibrary {
@@ -26,7 +28,8 @@ struct EditedLibrary {
   std::string lane;  // "slice", "device", or "none" when nothing had to be compiled
   std::string why;
 };
-// Nothing when device code alone will not do after all: `why` says what the compiler made different.
+// Nothing when device code alone will not do after all: `why` says what the compiler made
+// different.
 Result<std::optional<EditedLibrary>> build_edit(Work& work, const Edit& edit, std::string& why);
 
 }  // namespace kiln::build

@@ -9,8 +9,8 @@
 #include "binary/symbols.h"
 #include "build/edit/device_code.h"
 #include "build/edit/edit_files.h"
-#include "build/run/findings.h"
 #include "build/edit/ptx_text.h"
+#include "build/run/findings.h"
 
 namespace kiln::build {
 
@@ -21,19 +21,22 @@ std::string why_headers_differ(const Work& work, const Source& source) {
   auto headers = users_headers(work, source);
   if (!headers) return "what the source includes is not known";
   for (const auto& [name, text] : *headers)
-    if (std::string why = why_nvrtc_may_differ(text); !why.empty()) return fmt::format("{}: {}", name, why);
+    if (std::string why = why_nvrtc_may_differ(text); !why.empty())
+      return fmt::format("{}: {}", name, why);
   return "";
 }
 
 // Flags of nvcc that NVRTC knows under the same name, or that say nothing about device code.
 bool nvrtc_takes(const std::string& flag) {
-  for (std::string_view known : {"--maxrregcount=", "-maxrregcount=", "-O3", "-lineinfo", "--fmad=", "-fmad="})
+  for (std::string_view known :
+       {"--maxrregcount=", "-maxrregcount=", "-O3", "-lineinfo", "--fmad=", "-fmad="})
     if (flag.starts_with(known)) return true;
   return false;
 }
 
 Words nvrtc_options(const Work& work, const Source& source, const std::string& arch) {
-  Words options = {"-arch=" + arch, "-std=c++20", "-lineinfo", "-DKILN_NAMESPACE=" + work.plan.name};
+  Words options = {"-arch=" + arch, "-std=c++20", "-lineinfo",
+                   "-DKILN_NAMESPACE=" + work.plan.name};
   options.emplace_back("--ptxas-options=--warn-on-spills");
   if (work.plan.fast_math) options.emplace_back("--use_fast_math");
   for (const std::string& define : work.plan.defines) options.push_back("-D" + define);
@@ -68,7 +71,8 @@ std::vector<ArchText> archs_of(const Work& work, const Source& source) {
   return out;
 }
 
-// "void add_kernel<float>(View<..>)" is asked for as "add_kernel<float>". A plain function needs no asking.
+// "void add_kernel<float>(View<..>)" is asked for as "add_kernel<float>". A plain function needs no
+// asking.
 std::vector<std::string> expressions_for(const std::vector<std::string>& entries) {
   std::vector<std::string> out;
   for (const std::string& entry : entries) {
@@ -92,19 +96,20 @@ std::vector<std::string> expressions_for(const std::vector<std::string>& entries
 std::string why_no_nvrtc(const Work& work, const Source& source) {
   if (source.facts.extended_lambda) return "the source has an extended lambda";
   for (const std::string& flag : work.plan.cuda_flags)
-    if (!nvrtc_takes(flag)) return fmt::format("the flag {} is not known to mean the same there", flag);
+    if (!nvrtc_takes(flag))
+      return fmt::format("the flag {} is not known to mean the same there", flag);
   if (work.plan.debug) return "a debugger wants nvcc's own names";
   return why_nvrtc_environment(work.world.env);
 }
 
-Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc, const std::string& slice,
-                           bool must_equal) {
+Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc,
+                           const std::string& slice, bool must_equal) {
   Made made;
   std::string name = canonical_path(work.plan.roots, source.file.string());
   for (const ArchText& arch : archs_of(work, source)) {
     TRY(std::string former, work.world.files.read(in_edit(work, arch.ptx_name)));
-    TRY(NvrtcProgram program,
-        nvrtc.compile(slice, name, nvrtc_options(work, source, arch.arch), expressions_for(entry_names(former))));
+    TRY(NvrtcProgram program, nvrtc.compile(slice, name, nvrtc_options(work, source, arch.arch),
+                                            expressions_for(entry_names(former))));
     if (std::string why = why_interface_differs(former, program.ptx); !why.empty())
       return Error{Fault::Work, "the slice is not whole", why, ""};
     if (must_equal)
@@ -113,11 +118,12 @@ Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& 
     for (const std::string& finding : ptxas_findings(program.log))
       made.findings.push_back(fmt::format("{} ({}): {}", source.shown, arch.arch, finding));
     if (!arch.cubin_name.empty()) {
-      if (program.cubin.empty()) return Error{Fault::Work, "NVRTC gave no machine code", arch.arch, ""};
+      if (program.cubin.empty())
+        return Error{Fault::Work, "NVRTC gave no machine code", arch.arch, ""};
       made.files.emplace_back(arch.cubin_name, std::move(program.cubin));
     }
-    bool known =
-        std::any_of(made.files.begin(), made.files.end(), [&](const auto& f) { return f.first == arch.ptx_name; });
+    bool known = std::any_of(made.files.begin(), made.files.end(),
+                             [&](const auto& f) { return f.first == arch.ptx_name; });
     if (!known) made.files.emplace_back(arch.ptx_name, std::move(program.ptx));
   }
   return made;
@@ -132,7 +138,8 @@ std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& n
   if (verdict.empty()) verdict = why_headers_differ(work, source);
   if (verdict.empty()) {
     auto made = compile_slice(work, source, nvrtc, slice.text, true);
-    verdict = made ? std::string(kRight) : made.error().what + ": " + made.error().why.substr(0, 400);
+    verdict =
+        made ? std::string(kRight) : made.error().what + ": " + made.error().why.substr(0, 400);
   }
   (void)work.world.files.write(file, verdict, sys::Durable::No);
   return verdict;

@@ -22,13 +22,13 @@ struct Made {
 // Why NVRTC cannot be asked at all; empty when it can.
 std::string why_no_nvrtc(const Work& work, const Source& source);
 
-// Every architecture's code of the slice. With `must_equal` it has to be nvcc's PTX of the linked code; else kernels,
-// parameters and variables have to be the same.
-Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc, const std::string& slice,
-                           bool must_equal);
+// Every architecture's code of the slice. With `must_equal` it has to be nvcc's PTX of the linked
+// code; else kernels, parameters and variables have to be the same.
+Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc,
+                           const std::string& slice, bool must_equal);
 
-// Does NVRTC make of the linked source's slice what nvcc made of it? kRight, or why not. Told once for a source and its
-// flags.
+// Does NVRTC make of the linked source's slice what nvcc made of it? kRight, or why not. Told once
+// for a source and its flags.
 std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& nvrtc);
 
 }  // namespace kiln::build

@@ -20,7 +20,8 @@ using Handle = void*;
 path library_in(const sys::Files& files, const path& folder) {
   path found;
   for (const std::string& name : files.list(folder))
-    if (name.starts_with("libnvrtc.so") && name.find("alt") == std::string::npos) found = folder / name;
+    if (name.starts_with("libnvrtc.so") && name.find("alt") == std::string::npos)
+      found = folder / name;
   return found;
 }
 
@@ -43,11 +44,12 @@ struct Nvrtc::Functions {
 Result<Nvrtc> Nvrtc::open(const sys::Files& files, const path& nvcc) {
   path toolkit = nvcc.parent_path().parent_path();
   path file;
-  for (const char* folder :
-       {"lib", "lib64", "targets/sbsa-linux/lib", "targets/x86_64-linux/lib", "targets/aarch64-linux/lib"})
+  for (const char* folder : {"lib", "lib64", "targets/sbsa-linux/lib", "targets/x86_64-linux/lib",
+                             "targets/aarch64-linux/lib"})
     if (file.empty()) file = library_in(files, toolkit / folder);
   if (file.empty())
-    return Error{Fault::Environment, "cannot find libnvrtc", fmt::format("{} has none", toolkit.string()), ""};
+    return Error{Fault::Environment, "cannot find libnvrtc",
+                 fmt::format("{} has none", toolkit.string()), ""};
   TRY(sys::Library library, sys::Library::open(file));
   static Functions functions{};
   bool whole = true;
@@ -66,7 +68,9 @@ Result<Nvrtc> Nvrtc::open(const sys::Files& files, const path& nvcc) {
   find(functions.ptx, "nvrtcGetPTX");
   find(functions.cubin_size, "nvrtcGetCUBINSize");
   find(functions.cubin, "nvrtcGetCUBIN");
-  if (!whole) return Error{Fault::Environment, "cannot use libnvrtc", file.string() + " lacks a function", ""};
+  if (!whole)
+    return Error{Fault::Environment, "cannot use libnvrtc", file.string() + " lacks a function",
+                 ""};
   return Nvrtc(&functions);
 }
 
@@ -79,9 +83,11 @@ Result<NvrtcProgram> Nvrtc::compile(const std::string& text, const std::string& 
     if (program) f.destroy(&program);
     return Error{Fault::Work, "NVRTC cannot compile the slice", std::move(why), ""};
   };
-  if (f.create(&program, text.c_str(), name.c_str(), 0, nullptr, nullptr) != 0) return failed("no program");
+  if (f.create(&program, text.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)
+    return failed("no program");
   for (const std::string& expression : expressions)
-    if (f.add_name(program, expression.c_str()) != 0) return failed("it does not take the name " + expression);
+    if (f.add_name(program, expression.c_str()) != 0)
+      return failed("it does not take the name " + expression);
   std::vector<const char*> words;
   for (const std::string& option : options) words.push_back(option.c_str());
   const bool compiled = f.compile(program, static_cast<int>(words.size()), words.data()) == 0;

@@ -19,7 +19,8 @@ class Nvrtc {
  public:
   // The library beside `nvcc`, of the version it tells; an error where there is none.
   static Result<Nvrtc> open(const sys::Files& files, const sys::fs::path& nvcc);
-  // `name` is the source's path for line tables. `expressions` name the kernels wanted: "add_kernel<float>".
+  // `name` is the source's path for line tables. `expressions` name the kernels wanted:
+  // "add_kernel<float>".
   Result<NvrtcProgram> compile(const std::string& text, const std::string& name,
                                const std::vector<std::string>& options,
                                const std::vector<std::string>& expressions) const;

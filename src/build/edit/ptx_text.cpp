@@ -54,7 +54,9 @@ Outline outline_of(std::string_view ptx) {
   for (std::string_view line : text::lines(ptx)) {
     std::string_view bare = text::trim(line.substr(0, line.find("//")));
     if (bare.empty() || bare.starts_with(".loc") || bare.starts_with(".file")) continue;
-    if (bare.starts_with(".version") || bare.starts_with(".target") || bare.starts_with(".address_size")) continue;
+    if (bare.starts_with(".version") || bare.starts_with(".target") ||
+        bare.starts_with(".address_size"))
+      continue;
     if (depth == 0 && bare.starts_with(".section")) in_section = true;
     for (char c : bare) {
       if (c == '{') ++depth;
@@ -77,8 +79,10 @@ Outline outline_of(std::string_view ptx) {
     }
     head.append(bare).append(" ");
     if (!bare.ends_with(';')) continue;
-    bool variable = head.find(".global") != std::string::npos || head.find(".const") != std::string::npos;
-    if (variable && head.find(".visible") != std::string::npos) outline.variables.insert(without_linkage(head));
+    bool variable =
+        head.find(".global") != std::string::npos || head.find(".const") != std::string::npos;
+    if (variable && head.find(".visible") != std::string::npos)
+      outline.variables.insert(without_linkage(head));
     head.clear();
   }
   return outline;
@@ -112,7 +116,8 @@ std::string why_code_differs(std::string_view before, std::string_view after) {
   if (std::string why = interface_difference(old_outline, new_outline); !why.empty()) return why;
   for (const auto& [name, function] : old_outline.functions) {
     auto now = new_outline.functions.find(name);
-    if (now == new_outline.functions.end()) return fmt::format("the function {} is not there", name);
+    if (now == new_outline.functions.end())
+      return fmt::format("the function {} is not there", name);
     if (now->second.body != function.body) return fmt::format("the code of {} is another", name);
   }
   return "";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are two texts of PTX the same to the host, and the same code? Line information and comments do not count.
+// Are two texts of PTX the same to the host, and the same code? Line information and comments do
+// not count.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace kiln::build {
 // The kernels, in their order: "_Z10add_kernelIfEvPT_".
 std::vector<std::string> entry_names(std::string_view ptx);
 
-// What a host that was compiled for `before` would find different in `after`: a kernel, its parameters, a variable.
+// What a host that was compiled for `before` would find different in `after`: a kernel, its
+// parameters, a variable.
 std::string why_interface_differs(std::string_view before, std::string_view after);
 
 // The same, and the instructions of every function that `before` has.

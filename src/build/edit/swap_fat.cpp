@@ -48,7 +48,9 @@ struct Place {
   uint64_t room() const { return after.size() + (bytes - after.size()) % kFatAlign; }
 };
 
-Error cannot(std::string why) { return {Fault::Work, "cannot put device code into a library", std::move(why), ""}; }
+Error cannot(std::string why) {
+  return {Fault::Work, "cannot put device code into a library", std::move(why), ""};
+}
 
 class Library {
  public:
@@ -67,7 +69,8 @@ class Library {
       places.push_back({at, swap.before.size(), swap.after});
       fits &= swap.after.size() <= swap.before.size();
     }
-    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.at < b.at; });
+    std::sort(places.begin(), places.end(),
+              [](const Place& a, const Place& b) { return a.at < b.at; });
     if (!fits) {
       CHECK_OK(move_section(places));
       return std::move(bytes_);
@@ -113,14 +116,16 @@ class Library {
     return std::nullopt;
   }
 
-  // Readers of device code look into this section, and the runtime follows a pointer into it: both must see the same.
+  // Readers of device code look into this section, and the runtime follows a pointer into it: both
+  // must see the same.
   Status read_fat_section() {
     auto table = get<uint64_t>(40);
     auto row = get<uint16_t>(58), count = get<uint16_t>(60), names = get<uint16_t>(62);
     if (!table || !row || !count || !names || *table == 0 || *row != sizeof(Section))
       return cannot("it has no table of sections");
     auto name_section = get<Section>(*table + *names * sizeof(Section));
-    if (!name_section || name_section->offset > bytes_.size()) return cannot("its names of sections are cut off");
+    if (!name_section || name_section->offset > bytes_.size())
+      return cannot("its names of sections are cut off");
     for (uint16_t i = 0; i < *count; ++i) {
       auto section = get<Section>(*table + i * sizeof(Section));
       if (!section || section->name > bytes_.size() - name_section->offset)
@@ -136,9 +141,10 @@ class Library {
     return cannot("it has no section of fat binaries");
   }
 
-  // The section with what grew goes to a segment of its own at the end of the file and behind all addresses, made of
-  // that of fat_object's spare note, which alone is aligned by 8: by other notes op libraries know each other. Segments
-  // to load are in the order of their addresses: the note's row must come last.
+  // The section with what grew goes to a segment of its own at the end of the file and behind all
+  // addresses, made of that of fat_object's spare note, which alone is aligned by 8: by other notes
+  // op libraries know each other. Segments to load are in the order of their addresses: the note's
+  // row must come last.
   Status move_section(const std::vector<Place>& places) {
     std::string content;
     uint64_t copied = 0;
@@ -167,7 +173,8 @@ class Library {
     std::memset(bytes_.data() + section_.offset, 0, section_.bytes);
     bytes_.resize(offset);
     bytes_ += content;
-    put(segment_rows_[*added], Segment{kLoad, 4, offset, address, address, content.size(), content.size(), kPageBytes});
+    put(segment_rows_[*added],
+        Segment{kLoad, 4, offset, address, address, content.size(), content.size(), kPageBytes});
     section_.address = address;
     section_.offset = offset;
     section_.bytes = content.size();
@@ -175,11 +182,13 @@ class Library {
     return {};
   }
 
-  Status point_to(const std::vector<Place>& places, const std::vector<uint64_t>& moved, uint64_t new_address) {
+  Status point_to(const std::vector<Place>& places, const std::vector<uint64_t>& moved,
+                  uint64_t new_address) {
     uint64_t table = 0, bytes = 0;
     for (const Segment& segment : segments_) {
       if (segment.type != kDynamic) continue;
-      for (uint64_t at = segment.offset; at < segment.offset + segment.file_bytes; at += sizeof(DynamicRow)) {
+      for (uint64_t at = segment.offset; at < segment.offset + segment.file_bytes;
+           at += sizeof(DynamicRow)) {
         auto row = get<DynamicRow>(at);
         if (!row || row->tag == 0) break;
         if (row->tag == kRela) table = row->value;
@@ -199,7 +208,9 @@ class Library {
         if (into == places[i].at) ++found[i];
         if (into > places[i].at && into < places[i].at + places[i].bytes)
           return cannot("a relocation points into the middle of a fat binary");
-        now = into == places[i].at ? moved[i] : into - places[i].at - places[i].bytes + moved[i] + places[i].room();
+        now = into == places[i].at
+                  ? moved[i]
+                  : into - places[i].at - places[i].bytes + moved[i] + places[i].room();
       }
       row->addend = new_address + now;
       put(at, *row);

@@ -14,9 +14,9 @@ struct FatSwap {
   std::string before, after;  // fat binaries
 };
 
-// The library with each `after` in the place of its `before`: over it where all fit; else the section that holds them
-// moves behind the end of the file, mapped in the place of a spare note segment, and the relocations that point into it
-// and its row in the table of sections follow.
+// The library with each `after` in the place of its `before`: over it where all fit; else the
+// section that holds them moves behind the end of the file, mapped in the place of a spare note
+// segment, and the relocations that point into it and its row in the table of sections follow.
 Result<std::string> swap_fat_binaries(std::string_view library, const std::vector<FatSwap>& swaps);
 
 }  // namespace kiln::build

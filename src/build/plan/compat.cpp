@@ -28,27 +28,34 @@ Result<fs::path> memory_file(const fs::path& source, const World& world) {
 
 // "/w/add.h" of "/w/add.h:14:7" and of "/w/add.h(14)".
 fs::path file_of(std::string_view place) {
-  for (size_t at = place.find_first_of(":("); at != std::string_view::npos; at = place.find_first_of(":(", at + 1))
-    if (at + 1 < place.size() && place[at + 1] >= '0' && place[at + 1] <= '9') return place.substr(0, at);
+  for (size_t at = place.find_first_of(":("); at != std::string_view::npos;
+       at = place.find_first_of(":(", at + 1))
+    if (at + 1 < place.size() && place[at + 1] >= '0' && place[at + 1] <= '9')
+      return place.substr(0, at);
   return place;
 }
 
-bool still_lacks(const std::string& hash, const std::string& symbol, const Result<std::string>& content) {
+bool still_lacks(const std::string& hash, const std::string& symbol,
+                 const Result<std::string>& content) {
   if (!content) return false;
-  return hash == hash_hex(*content) || (!symbol.empty() && content->find(symbol) != std::string::npos);
+  return hash == hash_hex(*content) ||
+         (!symbol.empty() && content->find(symbol) != std::string::npos);
 }
 
-// A memory holds while the kiln is the same, and the source, and the header in which something was lacking, are as they
-// were or still name it.
+// A memory holds while the kiln is the same, and the source, and the header in which something was
+// lacking, are as they were or still name it.
 std::optional<Lack> remembered(const Source& source, const World& world) {
   auto file = memory_file(source.file, world);
   auto text = file ? world.files.read(*file) : Result<std::string>(std::string());
   auto json = text ? parse_json(*text, "compat memory") : Result<Json>(Json());
-  if (!json || !json->is_object() || json->value("kiln_compat", 0) != kMemoryVersion) return std::nullopt;
+  if (!json || !json->is_object() || json->value("kiln_compat", 0) != kMemoryVersion)
+    return std::nullopt;
   if (json->value("version", "") != KILN_VERSION_STRING) return std::nullopt;
   std::string symbol = json->value("symbol", ""), header = json->value("header", "");
-  if (!still_lacks(json->value("content", ""), symbol, world.files.read(source.file))) return std::nullopt;
-  if (!header.empty() && !still_lacks(json->value("header_content", ""), symbol, world.files.read(header)))
+  if (!still_lacks(json->value("content", ""), symbol, world.files.read(source.file)))
+    return std::nullopt;
+  if (!header.empty() &&
+      !still_lacks(json->value("header_content", ""), symbol, world.files.read(header)))
     return std::nullopt;
   return Lack{source.shown, json->value("place", ""), symbol};
 }
@@ -58,13 +65,14 @@ struct Python {
   fs::path include;  // Python.h
 };
 
-// Asked of the Python that will load the result; torch itself is not imported, which would take seconds. Python.h alone
-// comes from a Python without torch too.
+// Asked of the Python that will load the result; torch itself is not imported, which would take
+// seconds. Python.h alone comes from a Python without torch too.
 Result<Python> ask_python(const World& world, bool needs_torch) {
   std::string path = world.env.get("PATH").value_or("/usr/bin:/bin");
   std::vector<fs::path> candidates;
   if (auto chosen = world.env.get("KILN_PYTHON")) candidates.emplace_back(*chosen);
-  if (auto environment = world.env.get("VIRTUAL_ENV")) candidates.push_back(fs::path(*environment) / "bin" / "python3");
+  if (auto environment = world.env.get("VIRTUAL_ENV"))
+    candidates.push_back(fs::path(*environment) / "bin" / "python3");
   candidates.push_back(sys::find_program(world.files, "python3", path));
   std::optional<Python> without_torch;
   for (const fs::path& python : candidates) {
@@ -87,23 +95,27 @@ Result<Python> ask_python(const World& world, bool needs_torch) {
     if (!without_torch) without_torch = found;
   }
   if (without_torch && !needs_torch) return *without_torch;
-  return Error{Fault::Environment, "cannot build with torch's own headers", "no python3 here has a package torch",
-               "set KILN_PYTHON to the Python that has it"};
+  return Error{Fault::Environment, "cannot build with torch's own headers",
+               "no python3 here has a package torch", "set KILN_PYTHON to the Python that has it"};
 }
 
-// Whose fault is it? A slip of the pen is the author's, and another minute with torch's headers would not mend it.
+// Whose fault is it? A slip of the pen is the author's, and another minute with torch's headers
+// would not mend it.
 constexpr std::string_view kOwnSigns[] = {
     "expected a ",  "expected an ", "expected ';'",
     "expected '}'", "expected ‘",   "unrecognized token",
     "unterminated", "stray ‘",      "was not declared in this scope; did you mean ‘std::"};
 
 std::string_view quoted(std::string_view line) {
-  for (auto [open, close] :
-       {std::pair<std::string_view, std::string_view>{"\"", "\""}, {"‘", "’"}, {"'", "'"}, {"`", "'"}}) {
+  for (auto [open, close] : {std::pair<std::string_view, std::string_view>{"\"", "\""},
+                             {"‘", "’"},
+                             {"'", "'"},
+                             {"`", "'"}}) {
     size_t begin = line.find(open);
     if (begin == std::string_view::npos) continue;
     size_t end = line.find(close, begin + open.size());
-    if (end != std::string_view::npos) return line.substr(begin + open.size(), end - begin - open.size());
+    if (end != std::string_view::npos)
+      return line.substr(begin + open.size(), end - begin - open.size());
   }
   return {};
 }
@@ -112,7 +124,8 @@ std::string_view quoted(std::string_view line) {
 std::string symbol_in(std::string_view message) {
   if (size_t at = message.find(": No such file or directory"); at != std::string_view::npos) {
     std::string_view name = text::trim(message.substr(0, at));
-    return std::string(name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1));
+    return std::string(
+        name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1));
   }
   size_t member = message.find("has no member");
   if (member != std::string_view::npos) return std::string(quoted(message.substr(member)));
@@ -121,7 +134,8 @@ std::string symbol_in(std::string_view message) {
 
 // A setup.py may name torch's folders itself, in include_dirs or among the flags.
 void leave_out_torchs_folders(Plan& plan, const sys::Files& files) {
-  std::erase_if(plan.includes, [&](const fs::path& folder) { return holds_torchs_headers(files, folder); });
+  std::erase_if(plan.includes,
+                [&](const fs::path& folder) { return holds_torchs_headers(files, folder); });
   for (std::vector<std::string>* flags : {&plan.cflags, &plan.cuda_flags}) {
     for (size_t i = 0; i < flags->size();) {
       std::string_view flag = (*flags)[i];
@@ -144,7 +158,8 @@ void leave_out_torchs_folders(Plan& plan, const sys::Files& files) {
   }
 }
 
-// `f(at::kc::Tensor)`: the inline namespace is the compat headers' own and says nothing to an author.
+// `f(at::kc::Tensor)`: the inline namespace is the compat headers' own and says nothing to an
+// author.
 std::string as_written(std::string name) {
   for (std::string_view space : {"at", "c10", "torch", "pybind11"})
     name = text::replace_all(name, fmt::format("{}::kc::", space), fmt::format("{}::", space));
@@ -154,12 +169,14 @@ std::string as_written(std::string name) {
 bool is_over_torchs_types(std::string_view name) {
   for (std::string_view space : {"at::", "c10::", "torch::", "pybind11::"})
     for (size_t at = name.find(space); at != std::string_view::npos; at = name.find(space, at + 1))
-      if (at == 0 || std::string_view(" (,<&*").find(name[at - 1]) != std::string_view::npos) return true;
+      if (at == 0 || std::string_view(" (,<&*").find(name[at - 1]) != std::string_view::npos)
+        return true;
   return false;
 }
 
 bool comes_with_the_system(std::string_view library) {
-  for (std::string_view name : {"libstdc++.", "libm.", "libc.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "ld-"})
+  for (std::string_view name :
+       {"libstdc++.", "libm.", "libc.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "ld-"})
     if (library.starts_with(name)) return true;
   return false;
 }
@@ -174,7 +191,8 @@ bool holds_torchs_headers(const sys::Files& files, const fs::path& folder) {
   return false;
 }
 
-Status choose_torch_headers(Plan& plan, const Request& request, const World& world, bool torchs_own) {
+Status choose_torch_headers(Plan& plan, const Request& request, const World& world,
+                            bool torchs_own) {
   bool any = std::any_of(plan.sources.begin(), plan.sources.end(),
                          [](const Source& s) { return !s.facts.torch_header.empty(); });
   if (!any) return {};
@@ -185,12 +203,14 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
     if (auto lack = remembered(source, world)) {
       torchs_own = true;
       if (world.on_note)
-        world.on_note(fmt::format("{}: with torch's own headers, as before: kiln's compat headers lack {}",
-                                  source.shown, lack->symbol));
+        world.on_note(
+            fmt::format("{}: with torch's own headers, as before: kiln's compat headers lack {}",
+                        source.shown, lack->symbol));
     }
   }
   plan.leaked.assign(leaked.begin(), leaked.end());
-  plan.torch = torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
+  plan.torch =
+      torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
   if (plan.torch == TorchHeaders::Compat) leave_out_torchs_folders(plan, world.files);
   bool wants_python = leaked.contains("Python.h");
   if (plan.torch == TorchHeaders::Compat && !wants_python) return {};
@@ -206,25 +226,30 @@ Status check_open_names(const Plan& plan, std::string_view library) {
   if (!elf) return {};
   auto dynamic = binary::read_dynamic(*elf);
   const binary::ElfSection* table = elf->find_type(binary::kSectionDynamicSymbols);
-  auto symbols = table ? binary::read_symbols(*elf, *table) : Result<std::vector<binary::Symbol>>(Error{});
+  auto symbols =
+      table ? binary::read_symbols(*elf, *table) : Result<std::vector<binary::Symbol>>(Error{});
   if (!symbols || !dynamic) return {};
   // Whoever tells the linker to leave names open means it.
   for (const std::string& flag : plan.ldflags)
     if (flag.find("--unresolved-symbols=") != std::string::npos) return {};
   // Another library may have it: the loader will see.
-  if (!std::all_of(dynamic->needed.begin(), dynamic->needed.end(), comes_with_the_system)) return {};
+  if (!std::all_of(dynamic->needed.begin(), dynamic->needed.end(), comes_with_the_system))
+    return {};
   for (const binary::Symbol& symbol : *symbols) {
     constexpr uint8_t kWeak = 2;
     if (symbol.defined() || symbol.binding == kWeak) continue;
     std::string name = binary::demangle(symbol.name);
     if (!is_over_torchs_types(name)) continue;
     std::string what = fmt::format("link lib{}.so", plan.name);
-    std::string why = fmt::format("'{}' {}: no source of the library defines it", as_written(name), kMixedSign);
-    if (plan.ldflags.empty()) return Error{Fault::Usage, what, why, "name the source that defines it too"};
-    return Error{
-        Fault::Work, what,
-        why + ", and an object that was compiled with torch's own headers does not fit to kiln's compat headers",
-        "--compat=never builds with torch's own headers"};
+    std::string why =
+        fmt::format("'{}' {}: no source of the library defines it", as_written(name), kMixedSign);
+    if (plan.ldflags.empty())
+      return Error{Fault::Usage, what, why, "name the source that defines it too"};
+    return Error{Fault::Work, what,
+                 why +
+                     ", and an object that was compiled with torch's own headers does not fit to "
+                     "kiln's compat headers",
+                 "--compat=never builds with torch's own headers"};
   }
   return {};
 }
@@ -239,8 +264,10 @@ std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
     if (at == std::string_view::npos && !undefined) continue;
     for (std::string_view sign : kOwnSigns)
       if (line.find(sign) != std::string_view::npos) return std::nullopt;
-    std::string_view message = undefined ? line.substr(line.find("undefined reference")) : line.substr(at);
-    std::string place(text::trim(undefined ? line.substr(0, line.find("undefined reference")) : line.substr(0, at)));
+    std::string_view message =
+        undefined ? line.substr(line.find("undefined reference")) : line.substr(at);
+    std::string place(text::trim(undefined ? line.substr(0, line.find("undefined reference"))
+                                           : line.substr(0, at)));
     if (place.ends_with("fatal")) place.resize(place.size() - 5);
     while (place.ends_with(':') || place.ends_with(' ')) place.pop_back();
     std::string symbol = symbol_in(message);
@@ -266,8 +293,8 @@ void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
                    {"place", lack.place},
                    {"content", hash_hex(*content)}};
     fs::path header = file_of(lack.place);
-    auto of_header =
-        header.is_absolute() && header != source.file ? world.files.read(header) : Result<std::string>(Error{});
+    auto of_header = header.is_absolute() && header != source.file ? world.files.read(header)
+                                                                   : Result<std::string>(Error{});
     if (of_header) {
       memory["header"] = header.string();
       memory["header_content"] = hash_hex(*of_header);
@@ -280,11 +307,14 @@ void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
 std::string fallback_note(const Lack& lack) {
   if (lack.mixed)
     return fmt::format(
-        "{}: {} is in an object that was compiled with torch's own headers: building with those, which "
+        "{}: {} is in an object that was compiled with torch's own headers: building with those, "
+        "which "
         "takes about a minute",
         lack.source, lack.symbol);
-  return fmt::format("{}: kiln's compat headers lack {}: building with torch's own headers, which takes about a minute",
-                     lack.place.empty() ? lack.source : lack.place, lack.symbol);
+  return fmt::format(
+      "{}: kiln's compat headers lack {}: building with torch's own headers, which takes about a "
+      "minute",
+      lack.place.empty() ? lack.source : lack.place, lack.symbol);
 }
 
 std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
@@ -311,7 +341,8 @@ std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
     return flags;
   }
   for (const fs::path& folder :
-       {plan.torch_package / "include", plan.torch_package / "include/torch/csrc/api/include", plan.python_include}) {
+       {plan.torch_package / "include", plan.torch_package / "include/torch/csrc/api/include",
+        plan.python_include}) {
     flags.emplace_back("-isystem");
     flags.push_back(folder.string());
   }
@@ -322,8 +353,10 @@ std::vector<std::string> torch_link_words(const Plan& plan) {
   if (plan.torch == TorchHeaders::Compat) return {plan.home.compat_archive().string()};
   if (plan.torch != TorchHeaders::Torchs) return {};
   std::string folder = (plan.torch_package / "lib").string();
-  std::vector<std::string> words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"};
-  // A torch for CPUs has no libtorch_cuda.so, and a source with kernels may still be built beside it.
+  std::vector<std::string> words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch",
+                                    "-ltorch_python"};
+  // A torch for CPUs has no libtorch_cuda.so, and a source with kernels may still be built beside
+  // it.
   if (!plan.cuda_include.empty() && plan.torch_has_cuda) {
     words.emplace_back("-lc10_cuda");
     words.emplace_back("-ltorch_cuda");

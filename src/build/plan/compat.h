@@ -19,19 +19,21 @@ struct Lack {
   bool mixed = false;  // the symbol is of an object that was compiled with torch's own headers
 };
 
-// A folder of torch's own headers, as include_paths() of torch.utils.cpp_extension names them. Beside the compat
-// headers they would give one source both kinds of tensors.
+// A folder of torch's own headers, as include_paths() of torch.utils.cpp_extension names them.
+// Beside the compat headers they would give one source both kinds of tensors.
 bool holds_torchs_headers(const sys::Files& files, const fs::path& folder);
 
-// Sets plan.torch and what follows from it. The compat headers, unless the request says never, or an earlier build
-// found that one of the sources needs more.
-Status choose_torch_headers(Plan& plan, const Request& request, const World& world, bool torchs_own);
+// Sets plan.torch and what follows from it. The compat headers, unless the request says never, or
+// an earlier build found that one of the sources needs more.
+Status choose_torch_headers(Plan& plan, const Request& request, const World& world,
+                            bool torchs_own);
 
 // What a failed build with the compat headers lacked; nothing where the error is the source's own.
 std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan);
 
-// The linker leaves open what a shared library lacks. A name over torch's types that is left open in a library of the
-// compat headers was compiled with the other kind, or not at all; the error says which.
+// The linker leaves open what a shared library lacks. A name over torch's types that is left open
+// in a library of the compat headers was compiled with the other kind, or not at all; the error
+// says which.
 Status check_open_names(const Plan& plan, std::string_view library);
 
 void remember_lack(const Plan& plan, const World& world, const Lack& lack);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps compile one .cu by nvcc's own programs, the host's chain and each architecture's side by side?
+// Which steps compile one .cu by nvcc's own programs, the host's chain and each architecture's side
+// by side?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,9 @@ class CudaSteps {
  private:
   std::string symbol() const { return "kiln_fatbin_" + hash_hex(source_.key).substr(0, 16); }
 
-  std::string canonical_source() const { return canonical_path(plan_.roots, source_.file.string()); }
+  std::string canonical_source() const {
+    return canonical_path(plan_.roots, source_.file.string());
+  }
 
   // What cudafe++ would write from the time and the path: a name that anonymous namespaces get.
   std::string module_id() const {
@@ -41,8 +44,8 @@ class CudaSteps {
     return fmt::format("_{}_{}_{}_{}", hash.substr(0, 8), name.size(), name, hash.substr(8, 8));
   }
 
-  // In the place of the file that fatbinary writes: the host object refers to the fat binary by name, so that it need
-  // not wait for it, nor be made anew with it.
+  // In the place of the file that fatbinary writes: the host object refers to the fat binary by
+  // name, so that it need not wait for it, nor be made anew with it.
   std::string fat_binary_declaration() const {
     return fmt::format(
         "#include \"fatbinary_section.h\"\n"
@@ -57,21 +60,24 @@ class CudaSteps {
   // A role's file: one that this step makes is staged, the rest is where other steps left it.
   std::string file_of(std::string_view role, const Words& made_here) const {
     std::string name = source_.key + "." + std::string(role);
-    if (role == "stub.c" || role == "fatbin.c") return name;  // names in an #include beside the including file
+    if (role == "stub.c" || role == "fatbin.c")
+      return name;  // names in an #include beside the including file
     if (role == recipe_.stub_compute + ".stub.c") name = source_.key + ".stub.c";
     if (role == "fatbin") return staged(name);
     bool is_made = std::find(made_here.begin(), made_here.end(), role) != made_here.end();
     return is_made ? staged(name) : in_obj(name);
   }
 
-  // nvcc has mixed the user's words with its own: a word is a path where kiln put one in, or by its option.
+  // nvcc has mixed the user's words with its own: a word is a path where kiln put one in, or by its
+  // option.
   Command filled(const Words& words, const Words& made_here, const std::string& source_word) const {
     Command out;
     for (const std::string& word : words) {
       size_t at = word.find(kFile);
       size_t source_at = word.find(kSource);
       if (at != std::string::npos)
-        out.push_back(path_word(word.substr(0, at) + file_of(word.substr(at + kFile.size()), made_here)));
+        out.push_back(
+            path_word(word.substr(0, at) + file_of(word.substr(at + kFile.size()), made_here)));
       else if (source_at != std::string::npos)
         out.push_back(path_word(word.substr(0, source_at) + source_word));
       else if (out.empty())
@@ -125,7 +131,8 @@ class CudaSteps {
     step.what = fmt::format("compile {} for compute_{}", source_.file.filename().string(), compute);
     step.key = fmt::format("{}.compute_{}", source_.key, compute);
     step.arch = compute;
-    Words made = {compute + ".ii", compute + ".ptx", compute + ".c", compute + ".gpu", compute + ".stub.c"};
+    Words made = {compute + ".ii", compute + ".ptx", compute + ".c", compute + ".gpu",
+                  compute + ".stub.c"};
     step.outputs = {fmt::format("{}.{}.ptx", source_.key, compute)};
     for (const Assembly& assembly : device.assemblies) {
       std::string role = fmt::format("{}.sm_{}.cubin", compute, assembly.sm);
@@ -133,7 +140,8 @@ class CudaSteps {
       step.outputs.push_back(source_.key + "." + role);
     }
     if (compute == recipe_.stub_compute) step.outputs.push_back(source_.key + ".stub.c");
-    step.commands = {preprocess_command(device.preprocess, made, step), inner_command(device.cicc, made)};
+    step.commands = {preprocess_command(device.preprocess, made, step),
+                     inner_command(device.cicc, made)};
     for (const Assembly& assembly : device.assemblies) {
       Command words = inner_command(assembly.ptxas, made);
       words.insert(words.begin() + 1, own("--warn-on-spills"));
@@ -157,7 +165,8 @@ class CudaSteps {
       more.push_back(path_word(fmt::format("-fdebug-prefix-map={}=.", plan_.build_dir.string())));
     words.insert(words.begin() + 1, more.begin(), more.end());
     step.commands = {std::move(words)};
-    for (const char* ending : {".cpp", ".stub.c", ".fatbin.c"}) step.inputs.push_back(in_obj(source_.key + ending));
+    for (const char* ending : {".cpp", ".stub.c", ".fatbin.c"})
+      step.inputs.push_back(in_obj(source_.key + ending));
     finish(step);
     return step;
   }
@@ -173,7 +182,8 @@ class CudaSteps {
       ptx.push_back(device.compute + ".ptx");
       step.inputs.push_back(in_obj(fmt::format("{}.{}.ptx", source_.key, device.compute)));
       for (const Assembly& one : device.assemblies)
-        step.inputs.push_back(in_obj(fmt::format("{}.{}.sm_{}.cubin", source_.key, device.compute, one.sm)));
+        step.inputs.push_back(
+            in_obj(fmt::format("{}.{}.sm_{}.cubin", source_.key, device.compute, one.sm)));
     }
     step.commands = {filled(recipe_.fatbinary, ptx, source_.file.filename().string())};
     finish(step);
@@ -198,7 +208,8 @@ class CudaSteps {
 
 }  // namespace
 
-void add_cuda_steps(Graph& graph, const Plan& plan, const Facts& facts, const Source& source, const Recipe& recipe) {
+void add_cuda_steps(Graph& graph, const Plan& plan, const Facts& facts, const Source& source,
+                    const Recipe& recipe) {
   CudaSteps(plan, facts, source, recipe).add_to(graph);
 }
 

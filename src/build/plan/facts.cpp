@@ -37,7 +37,8 @@ std::set<bool> kinds_of_sources(const Plan& plan) {
 
 Words question_for(const Plan& plan, bool extended_lambda) {
   Words words = texts(nvcc_command(plan, extended_lambda, false));
-  for (std::string_view word : {std::string_view("--dryrun"), std::string_view("-o"), kDryRunObject, kDryRunSource})
+  for (std::string_view word :
+       {std::string_view("--dryrun"), std::string_view("-o"), kDryRunObject, kDryRunSource})
     words.emplace_back(word);
   return words;
 }
@@ -59,7 +60,8 @@ Words with_places(Words command, const Words& flags) {
       chooses |= flags[i].starts_with(option);
     if (!chooses) continue;
     command.push_back(flags[i]);
-    if ((flags[i] == "--sysroot" || flags[i] == "-isysroot" || flags[i] == "-B") && i + 1 < flags.size())
+    if ((flags[i] == "--sysroot" || flags[i] == "-isysroot" || flags[i] == "-B") &&
+        i + 1 < flags.size())
       command.push_back(flags[++i]);
   }
   return command;
@@ -91,8 +93,8 @@ void ask_about_linker(const Plan& plan, const World& world, Facts& facts) {
     fs::path program(text::trim(ask_host(fmt::format("-print-prog-name={}", name))));
     if (program.is_absolute()) facts.host_programs.push_back(program.lexically_normal().string());
   }
-  facts.linker_tells_files =
-      !is_clang(plan.host.path) && ask_host("-Wl,--help").find("--dependency-file") != std::string::npos;
+  facts.linker_tells_files = !is_clang(plan.host.path) &&
+                             ask_host("-Wl,--help").find("--dependency-file") != std::string::npos;
 }
 
 // What the folders of headers are depends on the environment too.
@@ -141,36 +143,41 @@ Facts ask(const Plan& plan, const World& world) {
   Facts facts;
   std::string answer = host_answer(with_places(plan.host.command, plan.cflags), world);
   facts.search = parse_search_list(answer);
-  if (std::string proper = compiler_proper(answer); !proper.empty()) facts.host_programs.push_back(proper);
+  if (std::string proper = compiler_proper(answer); !proper.empty())
+    facts.host_programs.push_back(proper);
   ask_about_linker(plan, world, facts);
-  facts.path_matters = is_script(world.files, plan.host.path) || (plan.nvcc && is_script(world.files, plan.nvcc->path));
+  facts.path_matters = is_script(world.files, plan.host.path) ||
+                       (plan.nvcc && is_script(world.files, plan.nvcc->path));
   // A launcher (ccache) is there to see nvcc's own command line.
   if (!plan.nvcc || plan.nvcc->command.size() > 1) return facts;
   for (bool extended_lambda : kinds_of_sources(plan)) {
     auto recipe = parse_dryrun(answer_of(world, question_for(plan, extended_lambda)));
     if (!recipe) continue;
     if (facts.cuda_search.empty())
-      facts.cuda_search =
-          parse_search_list(host_answer(with_places({recipe->preprocess[0]}, recipe->preprocess), world));
+      facts.cuda_search = parse_search_list(
+          host_answer(with_places({recipe->preprocess[0]}, recipe->preprocess), world));
     facts.recipes.emplace(extended_lambda, std::move(*recipe));
   }
-  // One that does not answer: where g++ looks is the best guess, and nothing known would be the worst.
+  // One that does not answer: where g++ looks is the best guess, and nothing known would be the
+  // worst.
   if (facts.cuda_search.empty()) facts.cuda_search = facts.search;
   return facts;
 }
 
-// The content of each program, by a list of what was seen before: cicc alone has 100 MB. The list is believed while
-// size, both times and inode are the same.
+// The content of each program, by a list of what was seen before: cicc alone has 100 MB. The list
+// is believed while size, both times and inode are the same.
 class ProgramHashes {
  public:
   ProgramHashes(sys::Files& files, fs::path list) : files_(files), list_(std::move(list)) {
     auto text = files.read(list_);
-    if (auto json = text ? parse_json(*text, "hashes") : Json::object(); json && json->is_object()) known_ = *json;
+    if (auto json = text ? parse_json(*text, "hashes") : Json::object(); json && json->is_object())
+      known_ = *json;
   }
   std::string of(const fs::path& program) {
     sys::FileState state = files_.state(program);
     if (!state.exists) return "";
-    std::string seen = fmt::format("{} {} {} {}", state.size_bytes, state.mtime_ns, state.ctime_ns, state.inode);
+    std::string seen =
+        fmt::format("{} {} {} {}", state.size_bytes, state.mtime_ns, state.ctime_ns, state.inode);
     Json& row = known_[program.string()];
     if (row.is_array() && row.size() == 2 && row[0] == seen && row[1].is_string()) return row[1];
     auto content = files_.read(program);
@@ -197,7 +204,8 @@ std::vector<std::string> parse_search_list(std::string_view text) {
   bool inside = false;
   for (std::string_view line : text::lines(text)) {
     if (line.starts_with("End of search list")) break;
-    if (inside && line.starts_with(' ')) folders.push_back(fs::path(text::trim(line)).lexically_normal().string());
+    if (inside && line.starts_with(' '))
+      folders.push_back(fs::path(text::trim(line)).lexically_normal().string());
     inside |= line.starts_with("#include <...>");
   }
   return folders;
@@ -236,7 +244,8 @@ std::string question_hash(const Plan& plan, const World& world, const Facts& fac
 }
 
 // Each program by its content, each variable by its value.
-std::string circumstances_of(const Plan& plan, const World& world, const Facts& facts, const fs::path& list) {
+std::string circumstances_of(const Plan& plan, const World& world, const Facts& facts,
+                             const fs::path& list) {
   ProgramHashes hashes(world.files, list);
   Json all = Json::object();
   // Two programs of one name are told apart: each counts.

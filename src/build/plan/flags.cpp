@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do a user's flags make the compilers read, or do, that no depfile tells?
 //
-// nvcc, gcc, as, ld and ptxas each have a grammar of their own, and -Xcompiler, -Wl, and option files nest them. So a
-// flag is taken apart at every ',' and '=', and whatever names a file that is there counts as read: one file too many
-// costs a compile, one too few gives a stale result.
+// nvcc, gcc, as, ld and ptxas each have a grammar of their own, and -Xcompiler, -Wl, and option
+// files nest them. So a flag is taken apart at every ',' and '=', and whatever names a file that is
+// there counts as read: one file too many costs a compile, one too few gives a stale result.
 #include "build/plan/flags.h"
 
 #include <fmt/format.h>
@@ -30,13 +30,14 @@ constexpr Opaque kOpaque[] = {
 };
 
 constexpr std::array<std::string_view, 2> kOptionFile = {"--options-file", "-optf"};
-constexpr std::array<std::string_view, 6> kRelocatable = {"-dc",           "--device-c",       "-dlink",
-                                                          "--device-link", "--dlink-time-opt", "-dlto"};
+constexpr std::array<std::string_view, 6> kRelocatable = {
+    "-dc", "--device-c", "-dlink", "--device-link", "--dlink-time-opt", "-dlto"};
 constexpr size_t kMostOptionFiles = 1000;  // a file may name itself
 
 // The linker's -B flags choose between libraries; gcc's -B names a folder of programs.
 constexpr std::array<std::string_view, 7> kLinkersB = {
-    "-Bstatic", "-Bdynamic", "-Bsymbolic", "-Bsymbolic-functions", "-Bno-symbolic", "-Bgroup", "-Bshareable"};
+    "-Bstatic",      "-Bdynamic", "-Bsymbolic", "-Bsymbolic-functions",
+    "-Bno-symbolic", "-Bgroup",   "-Bshareable"};
 
 template <class List>
 bool is_one_of(std::string_view word, const List& list) {
@@ -47,13 +48,15 @@ bool is_rdc(std::string_view name) { return name == "-rdc" || name == "--relocat
 
 // "lto_80" among the kinds of code.
 bool names_lto_code(const std::string& before, const std::string& word) {
-  const bool about_code = word.find("code") != word.npos || before == "-code" || before == "--gpu-code";
+  const bool about_code =
+      word.find("code") != word.npos || before == "-code" || before == "--gpu-code";
   return about_code && word.find("lto_") != word.npos;
 }
 
 class Look {
  public:
-  Look(const sys::Files& files, const std::vector<path>& folders) : files_(files), folders_(folders) {}
+  Look(const sys::Files& files, const std::vector<path>& folders)
+      : files_(files), folders_(folders) {}
 
   FlagFacts run(const Words& flags) {
     look_at(flags);
@@ -76,7 +79,8 @@ class Look {
   }
 
   void look_at_word(const std::string& before, const std::string& word) {
-    if (before == "-D" || word.starts_with("-D")) return;  // its text is in the key, and nobody opens it
+    if (before == "-D" || word.starts_with("-D"))
+      return;  // its text is in the key, and nobody opens it
     const bool named = is_one_of(before, kOptionFile);
     for (std::string_view piece : text::split(word, ',')) {
       if (named) take_option_file(piece);
@@ -100,7 +104,8 @@ class Look {
         take_option_file(part.substr(option.size() + 1));
     take_file(part);
     // "-T/srv/link.ld": a path right behind an option.
-    if (size_t slash = part.find('/'); part[0] == '-' && slash != std::string_view::npos) take_file(part.substr(slash));
+    if (size_t slash = part.find('/'); part[0] == '-' && slash != std::string_view::npos)
+      take_file(part.substr(slash));
   }
 
   void take_option_file(std::string_view name) {
@@ -132,7 +137,8 @@ class Look {
 
 }  // namespace
 
-FlagFacts look_at_flags(const sys::Files& files, const Words& flags, const std::vector<path>& folders) {
+FlagFacts look_at_flags(const sys::Files& files, const Words& flags,
+                        const std::vector<path>& folders) {
   return Look(files, folders).run(flags);
 }
 
@@ -141,7 +147,8 @@ std::string relocatable_flag(const Words& flags) {
   for (const std::string& word : flags) {
     if (is_rdc(before) && word == "true") return before + " true";
     const size_t equals = word.find('=');
-    const bool asks = is_rdc(word.substr(0, equals)) && equals != word.npos && word.substr(equals + 1) == "true";
+    const bool asks =
+        is_rdc(word.substr(0, equals)) && equals != word.npos && word.substr(equals + 1) == "true";
     if (asks || is_one_of(word, kRelocatable) || names_lto_code(before, word)) return word;
     before = word;
   }
@@ -151,7 +158,8 @@ std::string relocatable_flag(const Words& flags) {
 Error no_relocatable_code(const std::string& flag) {
   return {Fault::Usage, fmt::format("cannot build with {}", flag),
           "kiln does not link relocatable device code, and a library of it could not be loaded",
-          "leave the flag out, and define the device functions that a kernel calls in its own .cu or in a header"};
+          "leave the flag out, and define the device functions that a kernel calls in its own .cu "
+          "or in a header"};
 }
 
 }  // namespace kiln::build

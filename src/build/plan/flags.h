@@ -11,20 +11,23 @@
 namespace kiln::build {
 
 struct FlagFacts {
-  std::vector<std::string> files;         // that a flag names and that are there, absolute
-  std::vector<std::string> option_files;  // those among them that hold flags themselves, nested ones too
-  std::string opaque;                     // why what the flags make can be described by no key; empty: it can
-  std::string relocatable;                // the flag that asks for relocatable device code
-  std::string missing;                    // an option file that is not there
+  std::vector<std::string> files;  // that a flag names and that are there, absolute
+  std::vector<std::string>
+      option_files;         // those among them that hold flags themselves, nested ones too
+  std::string opaque;       // why what the flags make can be described by no key; empty: it can
+  std::string relocatable;  // the flag that asks for relocatable device code
+  std::string missing;      // an option file that is not there
 };
 
-// A relative name is looked for in each of `folders`: nvcc's dry run starts in the user's, the compilers in the
-// build's.
-FlagFacts look_at_flags(const sys::Files& files, const Words& flags, const std::vector<sys::fs::path>& folders);
+// A relative name is looked for in each of `folders`: nvcc's dry run starts in the user's, the
+// compilers in the build's.
+FlagFacts look_at_flags(const sys::Files& files, const Words& flags,
+                        const std::vector<sys::fs::path>& folders);
 
 // The first flag that asks for relocatable device code; empty: none does.
 std::string relocatable_flag(const Words& flags);
-// Relocatable device code needs a device link, which kiln does not do: a library of it cannot be loaded.
+// Relocatable device code needs a device link, which kiln does not do: a library of it cannot be
+// loaded.
 Error no_relocatable_code(const std::string& flag);
 
 }  // namespace kiln::build

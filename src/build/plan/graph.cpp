@@ -14,19 +14,20 @@ namespace kiln::build {
 
 namespace {
 
-// Relocated data that is read-only afterwards begins on a page of its own in the file: on aarch64, where a page may
-// have 64 KB, that made a library of 78 KB one of 134.
+// Relocated data that is read-only afterwards begins on a page of its own in the file: on aarch64,
+// where a page may have 64 KB, that made a library of 78 KB one of 134.
 #ifdef __aarch64__
 constexpr const char* kRelocations = "-Wl,-z,norelro";
 #else
 constexpr const char* kRelocations = "-Wl,-z,relro";
 #endif
 
-// Reload: a library of a name that is loaded already must not share its inline variables (STB_GNU_UNIQUE) with the
-// older one.
+// Reload: a library of a name that is loaded already must not share its inline variables
+// (STB_GNU_UNIQUE) with the older one.
 Words host_code_flags(const Plan& plan) {
   Words flags = {"-fPIC"};
-  // A source that uses Python's C API may define its PyInit_ function by hand, without a mark that exports it.
+  // A source that uses Python's C API may define its PyInit_ function by hand, without a mark that
+  // exports it.
   bool by_hand = std::find(plan.leaked.begin(), plan.leaked.end(), "Python.h") != plan.leaked.end();
   if (!by_hand) flags.emplace_back("-fvisibility=hidden");
   if (!is_clang(plan.host.path)) flags.emplace_back("-fno-gnu-unique");
@@ -57,7 +58,8 @@ void add_preprocessor_flags(const Plan& plan, Command& command) {
 // Programs are paths; flags behind them, as of CXX="g++ -DROOT=...", are the user's.
 Command program_words(const Words& command) {
   Command out;
-  for (const std::string& word : command) out.push_back(word.starts_with('-') ? users(word) : path_word(word));
+  for (const std::string& word : command)
+    out.push_back(word.starts_with('-') ? users(word) : path_word(word));
   return out;
 }
 
@@ -68,8 +70,8 @@ void add_torch_flags(const Plan& plan, bool cuda, Command& command) {
 
 // CXX may be "ccache g++ -m64": the word that names the compiler is the last before the flags.
 std::string compiler_of(const Words& command) {
-  auto flag =
-      std::find_if(command.begin() + 1, command.end(), [](const std::string& word) { return word.starts_with('-'); });
+  auto flag = std::find_if(command.begin() + 1, command.end(),
+                           [](const std::string& word) { return word.starts_with('-'); });
   return *(flag - 1);
 }
 
@@ -97,7 +99,8 @@ Step whole_step(const Plan& plan, const Facts& facts, const Source& source) {
   step.key = source.key;
   step.outputs = {source.key + ".o"};
   if (!source.cuda) step.roots = plan.roots;
-  Command words = source.cuda ? nvcc_command(plan, source.facts.extended_lambda, true) : host_command(plan, step);
+  Command words = source.cuda ? nvcc_command(plan, source.facts.extended_lambda, true)
+                              : host_command(plan, step);
   add(words, depfile_words(step.outputs[0], step.key));
   add(words, {own("-o"), path_word(staged(step.outputs[0])), path_word(source.file.string())});
   step.commands = {std::move(words)};
@@ -109,8 +112,9 @@ Step whole_step(const Plan& plan, const Facts& facts, const Source& source) {
   return step;
 }
 
-// Where the linker looks, in order: what flags and LIBRARY_PATH name, and, where flags name libraries, its own folders.
-// (That a library appears in a folder of the compiler before the compiler's own is not looked for.)
+// Where the linker looks, in order: what flags and LIBRARY_PATH name, and, where flags name
+// libraries, its own folders. (That a library appears in a folder of the compiler before the
+// compiler's own is not looked for.)
 std::vector<std::string> library_folders(const Plan& plan, const Facts& facts, const Words& words) {
   std::vector<std::string> folders;
   bool names_libraries = false;
@@ -129,12 +133,13 @@ std::vector<std::string> library_folders(const Plan& plan, const Facts& facts, c
     if (named || names_libraries) folders.push_back(folder);
   }
   // gcc's own list has a slash behind each.
-  for (std::string& folder : folders) folder = (plan.build_dir / folder / "").lexically_normal().parent_path().string();
+  for (std::string& folder : folders)
+    folder = (plan.build_dir / folder / "").lexically_normal().parent_path().string();
   return folders;
 }
 
-// The linker tells which files it read: libraries that flags name, and the compiler's own, which change with an update
-// that leaves g++ and ld alone.
+// The linker tells which files it read: libraries that flags name, and the compiler's own, which
+// change with an update that leaves g++ and ld alone.
 void have_linker_tell(const Plan& plan, const Facts& facts, Step& step, Command& words) {
   const Words torchs = torch_link_words(plan);
   const bool names_files = !plan.ldflags.empty() || torchs.size() > 1;
@@ -149,8 +154,8 @@ void have_linker_tell(const Plan& plan, const Facts& facts, Step& step, Command&
   }
 }
 
-// By the host compiler and not by nvcc, which would add a device link of 0.1 s that these objects do not need. No CUDA
-// and no torch library: the runtime in the archive finds both when it runs.
+// By the host compiler and not by nvcc, which would add a device link of 0.1 s that these objects
+// do not need. No CUDA and no torch library: the runtime in the archive finds both when it runs.
 Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& steps) {
   Step step = new_step(plan, facts, StepKind::Link, facts.link_flags);
   step.key = plan.program ? plan.name : fmt::format("lib{}.so", plan.name);
@@ -172,7 +177,8 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
   }
   std::string archive = plan.home.runtime_archive().string();
   step.inputs.push_back(archive);
-  add(words, {path_word(archive), own("-Wl,--gc-sections"), own(kRelocations), own("-Wl,--as-needed")});
+  add(words,
+      {path_word(archive), own("-Wl,--gc-sections"), own(kRelocations), own("-Wl,--as-needed")});
   // The symbol table is 23 of 92 KB for one float op, and only a debugger reads it.
   if (!plan.program && !plan.debug) words.push_back(own("-Wl,-s"));
   // Without pages of their own for code and data around it: 4 of 85 KB for one float op on x86_64.
@@ -185,7 +191,8 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
                 own(fmt::format("-Wl,--defsym=kiln_library_{}=kiln_library", plan.name))});
   for (const std::string& flag : plan.ldflags) words.push_back(users(flag));
   have_linker_tell(plan, facts, step, words);
-  // A machine may have libstdc++.a alone beside g++; copied in, it would bring 100 KB and a newer glibc.
+  // A machine may have libstdc++.a alone beside g++; copied in, it would bring 100 KB and a newer
+  // glibc.
   if (!is_clang(plan.host.path)) words.push_back(own("-l:libstdc++.so.6"));
   add(words, {own("-ldl"), own("-lpthread")});
   step.commands = {std::move(words)};
@@ -194,7 +201,9 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
 
 }  // namespace
 
-bool is_clang(const fs::path& compiler) { return compiler.filename().string().find("clang") != std::string::npos; }
+bool is_clang(const fs::path& compiler) {
+  return compiler.filename().string().find("clang") != std::string::npos;
+}
 
 Step new_step(const Plan& plan, const Facts& facts, StepKind kind, const FlagFacts& flags) {
   Step step;
@@ -221,14 +230,16 @@ Command depfile_words(const std::string& target, const std::string& key) {
 
 Command assembler_depfile_words(Step& step) {
   step.writes_assembler_depfile = true;
-  return {own("-Xassembler"), own("--MD"), own("-Xassembler"), path_word(staged(step.key + ".as.d"))};
+  return {own("-Xassembler"), own("--MD"), own("-Xassembler"),
+          path_word(staged(step.key + ".as.d"))};
 }
 
 Command path_map_words(const Plan& plan, std::string_view option) {
   Command words;
   for (const Root& root : plan.roots)
-    words.push_back(path_word(
-        fmt::format("{}={}/={}", option, root.real, option == "-fmacro-prefix-map" ? "" : root.canonical + "/")));
+    words.push_back(
+        path_word(fmt::format("{}={}/={}", option, root.real,
+                              option == "-fmacro-prefix-map" ? "" : root.canonical + "/")));
   return words;
 }
 
@@ -265,7 +276,8 @@ Command nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads) 
   if (plan.host.chosen) add(words, {own("-ccbin"), path_word(compiler_of(plan.host.command))});
   for (std::string& flag : project::gencode_flags(plan.arch)) words.push_back(own(std::move(flag)));
   size_t archs = plan.arch.sass.size();
-  if (archs > 1 && with_threads) words.push_back(own(fmt::format("--threads={}", std::min<size_t>(archs, 4))));
+  if (archs > 1 && with_threads)
+    words.push_back(own(fmt::format("--threads={}", std::min<size_t>(archs, 4))));
   add(words, {own("-Xcompiler"), own(fmt::format("{}", fmt::join(host_code_flags(plan), ",")))});
   add_preprocessor_flags(plan, words);
   add_torch_flags(plan, true, words);
@@ -276,7 +288,8 @@ Command nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads) 
 Graph make_graph(const Plan& plan, const Facts& facts) {
   Graph graph;
   for (const Source& source : plan.sources) {
-    auto recipe = source.cuda ? facts.recipes.find(source.facts.extended_lambda) : facts.recipes.end();
+    auto recipe =
+        source.cuda ? facts.recipes.find(source.facts.extended_lambda) : facts.recipes.end();
     if (recipe == facts.recipes.end())
       graph.steps.push_back(whole_step(plan, facts, source));
     else

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a text have a lambda marked __device__ or __host__?
 //
-//   [..] __device__ (..) {}    [..](..) __device__ {}    [..]<class T> __device__ (T) {}    [..] GPU_LAMBDA (..) {}
+//   [..] __device__ (..) {}    [..](..) __device__ {}    [..]<class T> __device__ (T) {}    [..]
+//   GPU_LAMBDA (..) {}
 #include "build/plan/lambda_scan.h"
 
 #include <algorithm>
@@ -14,12 +15,15 @@ namespace {
 
 constexpr size_t kNowhere = std::string_view::npos;
 
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // What may stand between a lambda's brackets and the mark.
-constexpr std::array<std::string_view, 9> kMarks = {"mutable",  "constexpr",  "consteval", "noexcept",       "static",
-                                                    "__host__", "__device__", "inline",    "__forceinline__"};
+constexpr std::array<std::string_view, 9> kMarks = {"mutable",    "constexpr", "consteval",
+                                                    "noexcept",   "static",    "__host__",
+                                                    "__device__", "inline",    "__forceinline__"};
 
 struct Parts {
   std::string code;    // strings empty, directives each a ';'
@@ -41,7 +45,8 @@ size_t behind_line(std::string_view text, size_t at) {
 
 std::string_view define_in(std::string_view directive) {
   size_t at = directive.find_first_not_of(" \t", 1);
-  return at != kNowhere && directive.substr(at).starts_with("define") ? directive.substr(at + 6) : std::string_view();
+  return at != kNowhere && directive.substr(at).starts_with("define") ? directive.substr(at + 6)
+                                                                      : std::string_view();
 }
 
 Parts parts_of(std::string_view text) {
@@ -87,7 +92,8 @@ size_t before_marks(std::string_view code, size_t at) {
     while (at > 0 && is_blank(code[at - 1])) --at;
     size_t end = at;
     while (at > 0 && is_word(code[at - 1])) --at;
-    if (std::find(kMarks.begin(), kMarks.end(), code.substr(at, end - at)) == kMarks.end()) return end;
+    if (std::find(kMarks.begin(), kMarks.end(), code.substr(at, end - at)) == kMarks.end())
+      return end;
   }
 }
 
@@ -130,8 +136,8 @@ bool has_marked_by_macro(std::string_view code) {
     size_t begin = skip_blanks(at + 1), end = begin;
     while (end < code.size() && is_word(code[end])) ++end;
     std::string_view word = code.substr(begin, end - begin);
-    bool capitals =
-        word.size() > 1 && std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    bool capitals = word.size() > 1 && std::none_of(word.begin(), word.end(),
+                                                    [](char c) { return c >= 'a' && c <= 'z'; });
     size_t open = skip_blanks(end);
     if (!capitals || open >= code.size() || code[open] != '(') continue;
     int depth = 0;
@@ -141,7 +147,9 @@ bool has_marked_by_macro(std::string_view code) {
       if (code[close] == ')' && --depth == 0) break;
     }
     size_t next = skip_blanks(close + 1);
-    if (next >= code.size() || code[next] == '{' || code[next] == '-' || code.substr(next, 7) == "mutable") return true;
+    if (next >= code.size() || code[next] == '{' || code[next] == '-' ||
+        code.substr(next, 7) == "mutable")
+      return true;
   }
   return false;
 }

@@ -23,8 +23,8 @@ namespace {
 constexpr std::array kCudaEndings = {".cu"};
 constexpr std::array kHostEndings = {".cpp", ".cc", ".cxx", ".c++"};
 
-// One image a generation serves all of its GPUs; the PTX of the oldest serves those between, that of the newest those
-// to come.
+// One image a generation serves all of its GPUs; the PTX of the oldest serves those between, that
+// of the newest those to come.
 constexpr std::string_view kReleaseArchs = "8.0+PTX;9.0;10.0;12.0+PTX";
 
 constexpr size_t kHashDigits = 12;
@@ -39,7 +39,8 @@ struct Wanted {
 
 // In a name that stands in shell commands, in C++ and in a Makefile's rule.
 bool is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
+         c == '_' || c == '-';
 }
 
 template <class List>
@@ -49,14 +50,18 @@ bool is_one_of(const std::string& ending, const List& list) {
 
 fs::path absolute(const fs::path& path, const fs::path& base) {
   fs::path out = (path.is_absolute() ? path : base / path).lexically_normal();
-  return out.has_filename() || !out.has_relative_path() ? out : out.parent_path();  // "/a/." becomes "/a/", then "/a"
+  return out.has_filename() || !out.has_relative_path()
+             ? out
+             : out.parent_path();  // "/a/." becomes "/a/", then "/a"
 }
 
 Status add_project(Wanted& wanted, const World& world) {
   fs::path path = wanted.project_dir / project::kManifestName;
   TRY(project::Manifest manifest, project::read_manifest(world.files, path));
   Request& request = wanted.request;
-  auto in_project = [&](const std::string& folder) { return absolute(folder, wanted.project_dir).string(); };
+  auto in_project = [&](const std::string& folder) {
+    return absolute(folder, wanted.project_dir).string();
+  };
   auto put_first = [](std::vector<std::string>& list, std::vector<std::string> front) {
     list.insert(list.begin(), front.begin(), front.end());
   };
@@ -85,7 +90,8 @@ Result<Wanted> resolve_targets(const Request& request, const World& world) {
     fs::path path = absolute(target, request.directory);
     sys::FileState state = world.files.state(path);
     if (!state.exists)
-      return Error{Fault::Usage, fmt::format("cannot build '{}'", target), "there is no such file or folder",
+      return Error{Fault::Usage, fmt::format("cannot build '{}'", target),
+                   "there is no such file or folder",
                    "kiln new NAME makes a project, kiln new --minimal NAME a single .cu"};
     bool is_manifest = path.filename() == project::kManifestName;
     if (!state.is_directory && !is_manifest) {
@@ -97,14 +103,19 @@ Result<Wanted> resolve_targets(const Request& request, const World& world) {
                    fmt::format("'{}' is a folder", target), "build it alone"};
     wanted.project_dir = is_manifest ? path.parent_path() : path;
     if (!world.files.state(wanted.project_dir / project::kManifestName).is_file())
-      return Error{Fault::Usage,
-                   request.targets.empty() ? "there is nothing to build" : fmt::format("'{}' is no project", target),
-                   fmt::format("there is no {} in {}", project::kManifestName, wanted.project_dir.string()),
-                   "name a .cu file, or make a project with kiln new NAME"};
+      return Error{
+          Fault::Usage,
+          request.targets.empty() ? "there is nothing to build"
+                                  : fmt::format("'{}' is no project", target),
+          fmt::format("there is no {} in {}", project::kManifestName, wanted.project_dir.string()),
+          "name a .cu file, or make a project with kiln new NAME"};
   }
   // A debug program belongs to the project it lies in: the same defines, folders and flags.
-  fs::path beside = wanted.sources.empty() ? fs::path() : absolute(wanted.sources[0], request.directory).parent_path();
-  if (request.program && !beside.empty() && world.files.state(beside / project::kManifestName).is_file())
+  fs::path beside = wanted.sources.empty()
+                        ? fs::path()
+                        : absolute(wanted.sources[0], request.directory).parent_path();
+  if (request.program && !beside.empty() &&
+      world.files.state(beside / project::kManifestName).is_file())
     wanted.project_dir = beside;
   if (!wanted.project_dir.empty()) CHECK_OK(add_project(wanted, world));
   return wanted;
@@ -121,7 +132,8 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     fs::path path = absolute(name, wanted.root);
     if (!world.files.state(path).is_file())
       return Error{Fault::Usage, fmt::format("cannot build '{}'", name), "there is no such file",
-                   fmt::format("correct 'sources' in {}", (wanted.project_dir / project::kManifestName).string())};
+                   fmt::format("correct 'sources' in {}",
+                               (wanted.project_dir / project::kManifestName).string())};
     TRY(source.file, world.files.real_path(path));
     source.shown = wanted.root == wanted.request.directory
                        ? name
@@ -134,7 +146,8 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     std::string base = path.filename().string();
     for (char& c : base) c = is_plain(c) ? c : '_';
     source.key = base;
-    for (int i = 2; !keys.insert(source.key).second; ++i) source.key = fmt::format("{}.{}", base, i);
+    for (int i = 2; !keys.insert(source.key).second; ++i)
+      source.key = fmt::format("{}.{}", base, i);
     source.facts = scan_source(world.files, source.file, include_folders, project);
     sources.push_back(std::move(source));
   }
@@ -149,22 +162,23 @@ Result<project::ArchList> resolve_arch(const std::string& asked, bool release, c
   if (list.empty() && release) return project::parse_arch_list(kReleaseArchs);
   std::vector<project::Arch> present = project::gpu_archs(world.files, world.processes, world.env);
   if (present.empty() && list == "native")
-    return Error{Fault::Environment, "cannot build for the native architecture", "this machine has no GPU",
-                 "name one: kiln build --arch 9.0"};
+    return Error{Fault::Environment, "cannot build for the native architecture",
+                 "this machine has no GPU", "name one: kiln build --arch 9.0"};
   if (present.empty()) return project::only(project::kPortableArch);
   std::string text;
   for (const project::Arch& arch : present) text += arch.text() + ";";
   return project::parse_arch_list(text);
 }
 
-// Code with wgmma, tcgen05 or setmaxnreg compiles for the `a` variant of an architecture alone. A list that names a
-// variant knows what it wants.
+// Code with wgmma, tcgen05 or setmaxnreg compiles for the `a` variant of an architecture alone. A
+// list that names a variant knows what it wants.
 void choose_variants(Plan& plan) {
   for (const Source& source : plan.sources)
     for (auto* list : {&plan.arch.sass, &plan.arch.ptx})
       for (project::Arch& arch : *list) {
         if (arch.variant) continue;
-        const std::string& word = arch.major == 9 ? source.facts.hopper_only : source.facts.blackwell_only;
+        const std::string& word =
+            arch.major == 9 ? source.facts.hopper_only : source.facts.blackwell_only;
         if (arch.major < 9 || word.empty()) continue;
         arch.variant = 'a';
         plan.why_variant = fmt::format("{} uses {}", source.shown, word);
@@ -185,19 +199,22 @@ Status check_options(const Request& request) {
     key = key.substr(0, key.find('('));
     bool plain =
         !key.empty() && !(key[0] >= '0' && key[0] <= '9') &&
-        key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+        key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+            std::string::npos;
     if (!plain)
-      return Error{Fault::Usage, fmt::format("'{}' is no define", define), "a define is NAME or NAME=VALUE",
-                   "-D BLOCK=128"};
+      return Error{Fault::Usage, fmt::format("'{}' is no define", define),
+                   "a define is NAME or NAME=VALUE", "-D BLOCK=128"};
   }
   return {};
 }
 
-// Records and keys are UTF-8. Bytes that are not would be replaced there: two values could share a key.
+// Records and keys are UTF-8. Bytes that are not would be replaced there: two values could share a
+// key.
 Status check_encoding(const Plan& plan) {
   std::string odd;  // lines with bytes beyond ASCII
   auto look_at = [&](const std::string& text) {
-    if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) < 0; }))
+    if (std::any_of(text.begin(), text.end(),
+                    [](char c) { return static_cast<signed char>(c) < 0; }))
       odd += text + "\n";
   };
   look_at(plan.build_dir.native());
@@ -211,16 +228,20 @@ Status check_encoding(const Plan& plan) {
     const std::string shown = dump(Json(line));
     const auto back = parse_json(shown, "text");
     if (back && *back == Json(line)) continue;
-    return Error{Fault::Usage, fmt::format("cannot build with {}", shown), "its text is not valid UTF-8",
+    return Error{Fault::Usage, fmt::format("cannot build with {}", shown),
+                 "its text is not valid UTF-8",
                  "write it in UTF-8; in a define, escape a byte as \\377"};
   }
   return {};
 }
 
-// What tells two builds of one lone file apart that should both stay: tuning goes back and forth between them.
+// What tells two builds of one lone file apart that should both stay: tuning goes back and forth
+// between them.
 std::string flags_hash(const Plan& plan, const Request& request) {
   Hasher hasher;
-  hasher.add_field(plan.name).add_field(plan.program ? "program" : "library").add_field(project::describe(plan.arch));
+  hasher.add_field(plan.name)
+      .add_field(plan.program ? "program" : "library")
+      .add_field(project::describe(plan.arch));
   for (const auto* list : {&plan.defines, &plan.cuda_flags, &plan.cflags, &plan.ldflags}) {
     hasher.add_field(std::to_string(list->size()));
     for (const std::string& flag : *list) hasher.add_field(flag);
@@ -238,20 +259,26 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
   std::string stem = plan.sources[0].file.stem().string();
   if (!wanted.project_dir.empty()) {
     fs::path folder = wanted.project_dir / "build" / "kiln";
-    if (plan.release) folder /= "release";  // beside the build of every day, which it must not push out
+    if (plan.release)
+      folder /= "release";  // beside the build of every day, which it must not push out
     return plan.program ? folder / ("program-" + stem) : folder;
   }
   TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
   Hasher paths;
   for (const Source& source : plan.sources) paths.add_field(source.file.string());
-  return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kHashDigits)) / flags_hash(plan, request);
+  return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kHashDigits)) /
+         flags_hash(plan, request);
 }
 
-fs::path cuda_include_of(const project::Compiler& nvcc) { return nvcc.path.parent_path().parent_path() / "include"; }
+fs::path cuda_include_of(const project::Compiler& nvcc) {
+  return nvcc.path.parent_path().parent_path() / "include";
+}
 
-void add_folders(const sys::Environment& env, const char* variable, std::vector<std::string>& folders) {
+void add_folders(const sys::Environment& env, const char* variable,
+                 std::vector<std::string>& folders) {
   if (auto value = env.get(variable))
-    for (std::string_view folder : text::split(*value, ':')) folders.emplace_back(folder.empty() ? "." : folder);
+    for (std::string_view folder : text::split(*value, ':'))
+      folders.emplace_back(folder.empty() ? "." : folder);
 }
 
 // Length before text: no value can be taken for the next variable.
@@ -259,10 +286,12 @@ void read_environment(Plan& plan, const sys::Environment& env) {
   plan.environment = values_of(env, VariableRule::Key);
   plan.link_variables = values_of(env, VariableRule::Link);
   for (const auto* list : {&plan.environment, &plan.link_variables})
-    for (const auto& [name, value] : *list) plan.circumstances += fmt::format("{} {}={}\n", value.size(), name, value);
+    for (const auto& [name, value] : *list)
+      plan.circumstances += fmt::format("{} {}={}\n", value.size(), name, value);
   for (const char* name : {"CPATH", "CPLUS_INCLUDE_PATH"}) add_folders(env, name, plan.cpath);
   for (const char* name : {"LIBRARY_PATH", "LPATH"}) add_folders(env, name, plan.library_path);
-  for (const char* name : {"NVCC_PREPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "NVCC_APPEND_FLAGS"})
+  for (const char* name :
+       {"NVCC_PREPEND_FLAGS", "INCLUDES", "SYSTEM_INCLUDES", "NVCC_APPEND_FLAGS"})
     for (std::string& word : text::shell_split(env.get(name).value_or("")))
       plan.environment_flags.push_back(std::move(word));
 }
@@ -273,21 +302,25 @@ Status find_tools(Plan& plan, const World& world) {
     return Error{Fault::Environment, "this kiln is not whole",
                  fmt::format("there is no {}", plan.home.runtime_archive().string()),
                  "install it again, or set KILN_HOME to its package folder"};
-  bool any_cuda = std::any_of(plan.sources.begin(), plan.sources.end(), [](const Source& s) { return s.cuda; });
+  bool any_cuda =
+      std::any_of(plan.sources.begin(), plan.sources.end(), [](const Source& s) { return s.cuda; });
   if (any_cuda) {
     TRY(plan.nvcc, project::find_nvcc(world.files, world.env));
     plan.cuda_include = cuda_include_of(*plan.nvcc);
   } else if (std::any_of(plan.sources.begin(), plan.sources.end(),
                          [](const Source& s) { return !s.facts.torch_header.empty(); })) {
     // torch.utils.cpp_extension names CUDA's headers for C++ sources too.
-    if (auto nvcc = project::find_nvcc(world.files, world.env)) plan.cuda_include = cuda_include_of(*nvcc);
+    if (auto nvcc = project::find_nvcc(world.files, world.env))
+      plan.cuda_include = cuda_include_of(*nvcc);
   }
   TRY(plan.host, project::find_host_compiler(world.files, world.env));
   TRY(plan.ninja, project::find_ninja(world.files, world.env));
-  plan.circumstances = "kiln " KILN_VERSION_STRING "\n" + (plan.nvcc ? plan.nvcc->identity : "") + plan.host.identity;
+  plan.circumstances = "kiln " KILN_VERSION_STRING "\n" + (plan.nvcc ? plan.nvcc->identity : "") +
+                       plan.host.identity;
   read_environment(plan, world.env);
   for (const char* name : {"as", "ld"})
-    if (fs::path tool = sys::find_program(world.files, name, world.env.get("PATH").value_or("/usr/bin:/bin"));
+    if (fs::path tool =
+            sys::find_program(world.files, name, world.env.get("PATH").value_or("/usr/bin:/bin"));
         !tool.empty()) {
       plan.host_tools.push_back(tool);
       plan.circumstances += tool.string() + "\n";  // another one may appear earlier on PATH
@@ -318,7 +351,8 @@ bool wants_symbols(const Plan& plan) {
 
 // A tool that is started in the project's folder finds a source under /proc/self/cwd.
 std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys::Files& files) {
-  fs::path own = wanted.project_dir.empty() ? plan.sources[0].file.parent_path() : wanted.project_dir;
+  fs::path own =
+      wanted.project_dir.empty() ? plan.sources[0].file.parent_path() : wanted.project_dir;
   std::vector<Root> roots;
   auto real = files.real_path(own);
   for (const fs::path& path : {real ? *real : own, own})  // options may name folders through a link
@@ -342,7 +376,8 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   for (const std::string& folder : wanted.request.includes)
     plan.includes.push_back(absolute(folder, request.directory));
   std::vector<fs::path> scanned = plan.includes;
-  std::erase_if(scanned, [&](const fs::path& folder) { return holds_torchs_headers(world.files, folder); });
+  std::erase_if(scanned,
+                [&](const fs::path& folder) { return holds_torchs_headers(world.files, folder); });
   TRY(plan.sources, resolve_sources(wanted, world, scanned));
   plan.name = wanted.request.name;
   if (plan.name.empty()) plan.name = text::to_identifier(plan.sources[0].file.stem().string());
@@ -360,9 +395,11 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   CHECK_OK(find_tools(plan, world));
   CHECK_OK(check_encoding(plan));
   for (const auto* flags : {&plan.cuda_flags, &plan.environment_flags})
-    if (std::string flag = relocatable_flag(*flags); !flag.empty()) return no_relocatable_code(flag);
+    if (std::string flag = relocatable_flag(*flags); !flag.empty())
+      return no_relocatable_code(flag);
   CHECK_OK(choose_torch_headers(plan, wanted.request, world, torchs_own));
-  if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST")) keep_known(plan, world);
+  if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST"))
+    keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail;
   plan.full_lane = wanted.request.full_lane || plan.release;  // one way to the bytes
@@ -370,7 +407,9 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   plan.project_dir = wanted.project_dir;
   plan.directory = request.directory;
   if (!plan.debug) plan.roots = choose_roots(plan, wanted, world.files);
-  plan.is_program = [&files = world.files](const fs::path& path) { return files.state(path).is_executable; };
+  plan.is_program = [&files = world.files](const fs::path& path) {
+    return files.state(path).is_executable;
+  };
   return plan;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What exactly is to be built, from what, with what, and where? Every default and every relative path of a request
-// resolved.
+// What exactly is to be built, from what, with what, and where? Every default and every relative
+// path of a request resolved.
 #pragma once
 
 #include <functional>
@@ -38,19 +38,19 @@ struct Plan {
   std::vector<fs::path> includes;
   bool fast_math = false;
   TorchHeaders torch = TorchHeaders::None;  // for sources that include torch's headers
-  std::vector<std::string> leaked;          // headers that torch's bring along and the sources rely on
-  fs::path torch_package, python_include;   // of TorchHeaders::Torchs
+  std::vector<std::string> leaked;  // headers that torch's bring along and the sources rely on
+  fs::path torch_package, python_include;  // of TorchHeaders::Torchs
   bool torch_has_cuda = false;
   fs::path build_dir;
   fs::path output;  // empty: none asked for
 
   project::Home home;
   std::optional<project::Compiler> nvcc;  // none where there is no .cu
-  fs::path cuda_include;                  // of C++ sources; empty: no nvcc, or nothing that asks for it
+  fs::path cuda_include;  // of C++ sources; empty: no nvcc, or nothing that asks for it
   project::HostCompiler host;
   fs::path ninja;
-  // Everything outside the command lines that changes what the compilers make: who they are, what their environment
-  // says.
+  // Everything outside the command lines that changes what the compilers make: who they are, what
+  // their environment says.
   std::string circumstances;
   VariableValues environment;             // the variables among them that every step reads
   VariableValues link_variables;          // those that the linker alone reads

@@ -2,7 +2,8 @@
 // Which programs does nvcc start for given flags?
 //
 //   #$ NVVMIR_LIBRARY_DIR=/usr/local/cuda/bin/../nvvm/libdevice
-//   #$ gcc -D__CUDA_ARCH__=900 ... -E ... "/kiln/source.cu" -o "/tmp/tmpxft_0001_0-8_source.compute_90.cpp1.ii"
+//   #$ gcc -D__CUDA_ARCH__=900 ... -E ... "/kiln/source.cu" -o
+//   "/tmp/tmpxft_0001_0-8_source.compute_90.cpp1.ii"
 //   #$ "$CICC_PATH/cicc" ... -arch compute_90 ... -o "/tmp/tmpxft_0001_0-6_source.compute_90.ptx"
 //   #$ ptxas -arch=sm_90 ...   fatbinary ...   gcc ... -c ... -o "/kiln/source.o"
 #include "build/plan/recipe.h"
@@ -20,8 +21,10 @@ namespace kiln::build {
 
 namespace {
 
-// The programs read these; the rest of what nvcc.profile sets is spelled out on their command lines.
-constexpr std::array kProgramVariables = {"NVVMIR_LIBRARY_DIR", "LD_LIBRARY_PATH", "PATH", "TOP", "CICC_PATH"};
+// The programs read these; the rest of what nvcc.profile sets is spelled out on their command
+// lines.
+constexpr std::array kProgramVariables = {"NVVMIR_LIBRARY_DIR", "LD_LIBRARY_PATH", "PATH", "TOP",
+                                          "CICC_PATH"};
 constexpr std::string_view kTemporary = "tmpxft_";
 
 std::string value_after(const Words& words, std::string_view option) {
@@ -33,14 +36,17 @@ bool has(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string base_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+std::string base_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
 
 class Reader {
  public:
   std::optional<Recipe> read(std::string_view text) {
     for (std::string_view line : text::lines(text)) {
       if (!line.starts_with("#$ ")) {
-        if (!text::trim(line).empty()) return std::nullopt;  // a warning: nvcc may do something else than it shows
+        if (!text::trim(line).empty())
+          return std::nullopt;  // a warning: nvcc may do something else than it shows
         continue;
       }
       if (!take(text::trim(line.substr(3)))) return std::nullopt;
@@ -51,14 +57,16 @@ class Reader {
  private:
   bool take(std::string_view line) {
     size_t equals = line.find('=');
-    bool is_variable = equals != std::string_view::npos && line.substr(0, equals).find_first_of(" \"") == line.npos;
+    bool is_variable = equals != std::string_view::npos &&
+                       line.substr(0, equals).find_first_of(" \"") == line.npos;
     if (is_variable) {
       set(line.substr(0, equals), line.substr(equals + 1));
       return true;
     }
     if (line.starts_with("rm ") || line.starts_with("-- ")) return true;
     std::string expanded(line);
-    for (const auto& [name, value] : variables_) expanded = text::replace_all(expanded, "$" + name, value);
+    for (const auto& [name, value] : variables_)
+      expanded = text::replace_all(expanded, "$" + name, value);
     Words words = text::shell_split(expanded);
     if (words.empty()) return false;
     return sort_in(std::move(words));
@@ -66,7 +74,8 @@ class Reader {
 
   void set(std::string_view name, std::string_view value) {
     variables_[std::string(name)] = value;
-    if (std::find(kProgramVariables.begin(), kProgramVariables.end(), name) != kProgramVariables.end())
+    if (std::find(kProgramVariables.begin(), kProgramVariables.end(), name) !=
+        kProgramVariables.end())
       recipe_.env.emplace_back(name, value);
   }
 
@@ -122,8 +131,9 @@ class Reader {
 
   void sort_in_preprocess(Words words) {
     std::string output = value_after(words, "-o");
-    bool device = std::any_of(words.begin(), words.end(),
-                              [](const std::string& word) { return word.starts_with("-D__CUDA_ARCH__="); });
+    bool device = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      return word.starts_with("-D__CUDA_ARCH__=");
+    });
     if (device) {
       preprocesses_.push_back(std::move(words));
     } else {
@@ -152,14 +162,16 @@ class Reader {
       }
     }
     roles_[stub_name_] = "stub.c";
-    bool whole = !recipe_.preprocess.empty() && !recipe_.cudafe.empty() && !recipe_.compile.empty() &&
-                 !recipe_.fatbinary.empty() && !recipe_.devices.empty() && !recipe_.stub_compute.empty();
+    bool whole = !recipe_.preprocess.empty() && !recipe_.cudafe.empty() &&
+                 !recipe_.compile.empty() && !recipe_.fatbinary.empty() &&
+                 !recipe_.devices.empty() && !recipe_.stub_compute.empty();
     for (const DeviceRecipe& device : recipe_.devices) whole &= !device.preprocess.empty();
     if (!whole) return std::nullopt;
     // Relocatable device code needs nvcc's own link.
-    if (has(recipe_.fatbinary, "--device-c") || has(recipe_.cudafe, "--device-c")) return std::nullopt;
-    bool known = name_files(recipe_.preprocess) && name_files(recipe_.cudafe) && name_files(recipe_.compile) &&
-                 name_files(recipe_.fatbinary);
+    if (has(recipe_.fatbinary, "--device-c") || has(recipe_.cudafe, "--device-c"))
+      return std::nullopt;
+    bool known = name_files(recipe_.preprocess) && name_files(recipe_.cudafe) &&
+                 name_files(recipe_.compile) && name_files(recipe_.fatbinary);
     for (DeviceRecipe& device : recipe_.devices) {
       known = known && name_files(device.preprocess) && name_files(device.cicc);
       for (Assembly& assembly : device.assemblies) known = known && name_files(assembly.ptxas);
@@ -172,7 +184,8 @@ class Reader {
   bool name_files(Words& words) const {
     for (std::string& word : words) {
       size_t value = word.find("file=");
-      size_t start = value == std::string::npos ? (word.starts_with("--") ? word.find('=') + 1 : 0) : value + 5;
+      size_t start = value == std::string::npos ? (word.starts_with("--") ? word.find('=') + 1 : 0)
+                                                : value + 5;
       if (auto role = roles_.find(word.substr(start)); role != roles_.end())
         word = word.substr(0, start) + std::string(kFile) + role->second;
       if (word.substr(start) == kDryRunSource) word = word.substr(0, start) + std::string(kSource);
@@ -197,7 +210,8 @@ std::string write_recipe(const Recipe& recipe) {
   Json devices = Json::array();
   for (const DeviceRecipe& device : recipe.devices) {
     Json assemblies = Json::array();
-    for (const Assembly& one : device.assemblies) assemblies.push_back({{"sm", one.sm}, {"ptxas", one.ptxas}});
+    for (const Assembly& one : device.assemblies)
+      assemblies.push_back({{"sm", one.sm}, {"ptxas", one.ptxas}});
     devices.push_back({{"compute", device.compute},
                        {"preprocess", device.preprocess},
                        {"cicc", device.cicc},
@@ -227,7 +241,8 @@ std::optional<Recipe> read_recipe(std::string_view text) {
     recipe.fatbinary = json->at("fatbinary").get<Words>();
     recipe.compile = json->at("compile").get<Words>();
     for (const Json& one : json->at("devices")) {
-      DeviceRecipe device{one.at("compute"), one.at("preprocess").get<Words>(), one.at("cicc").get<Words>(), {}};
+      DeviceRecipe device{
+          one.at("compute"), one.at("preprocess").get<Words>(), one.at("cicc").get<Words>(), {}};
       for (const Json& assembly : one.at("assemblies"))
         device.assemblies.push_back({assembly.at("sm"), assembly.at("ptxas").get<Words>()});
       recipe.devices.push_back(std::move(device));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which programs does nvcc start for given flags? Told by `nvcc --dryrun`, so that kiln can start them itself: the host
-// chain and each architecture's device chain side by side.
+// Which programs does nvcc start for given flags? Told by `nvcc --dryrun`, so that kiln can start
+// them itself: the host chain and each architecture's device chain side by side.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace kiln::build {
 
 using Words = std::vector<std::string>;
 
-// In the words of a recipe a file is kFile + its role: "ii" (host code, preprocessed), "cpp" (what cudafe++ makes of
-// it), "stub.c", "fatbin.c", "module_id", "o", and for an architecture "90a.ii", "90a.ptx", "90a.sm_90a.cubin",
-// "90a.stub.c", "90a.c", "90a.gpu".
+// In the words of a recipe a file is kFile + its role: "ii" (host code, preprocessed), "cpp" (what
+// cudafe++ makes of it), "stub.c", "fatbin.c", "module_id", "o", and for an architecture "90a.ii",
+// "90a.ptx", "90a.sm_90a.cubin", "90a.stub.c", "90a.c", "90a.gpu".
 inline constexpr std::string_view kFile = "\x02";
 // Stands for the source's path.
 inline constexpr std::string_view kSource = "\x03";
@@ -44,7 +44,8 @@ struct Recipe {
   Words fatbinary, compile;
 };
 
-// Nothing when the dry run holds a program or a file of an unknown kind: then nvcc has to do it by itself.
+// Nothing when the dry run holds a program or a file of an unknown kind: then nvcc has to do it by
+// itself.
 std::optional<Recipe> parse_dryrun(std::string_view text);
 
 std::string write_recipe(const Recipe& recipe);

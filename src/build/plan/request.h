@@ -17,17 +17,18 @@ namespace fs = std::filesystem;
 
 // The options of `kiln build`, as typed. Paths may be relative to `directory`.
 struct Request {
-  std::vector<std::string> targets;  // sources, or one project folder; none: the project in `directory`
-  fs::path directory;                // the working directory of who asks
-  bool program = false;              // an executable (the sources define main) instead of an op library
-  std::string name;                  // the namespace of the ops
-  std::string arch;                  // a list as project::parse_arch_list reads it, or "native"
+  std::vector<std::string>
+      targets;           // sources, or one project folder; none: the project in `directory`
+  fs::path directory;    // the working directory of who asks
+  bool program = false;  // an executable (the sources define main) instead of an op library
+  std::string name;      // the namespace of the ops
+  std::string arch;      // a list as project::parse_arch_list reads it, or "native"
   std::vector<std::string> defines;  // "K=V" or "K"
   std::vector<std::string> cuda_flags, cflags, ldflags, includes;
   bool fast_math = false;
-  bool time_headers = false;    // of the slow steps, by compiling those once more
-  bool full_lane = false;       // never device code alone
-  bool release = false;         // for other machines: no line tables, no paths, every generation of GPUs
+  bool time_headers = false;  // of the slow steps, by compiling those once more
+  bool full_lane = false;     // never device code alone
+  bool release = false;  // for other machines: no line tables, no paths, every generation of GPUs
   bool findings_fail = false;   // what ptxas finds (spills, serialised wgmma) is an error
   std::string compat = "auto";  // for sources with torch's headers: auto, require, never
   std::string build_dir;

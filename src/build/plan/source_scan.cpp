@@ -17,10 +17,13 @@ using sys::fs::path;
 
 constexpr size_t kMostFiles = 1024;
 
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Comments become one blank, so that prose is not taken for code. Strings keep their text, in which PTX may be.
+// Comments become one blank, so that prose is not taken for code. Strings keep their text, in which
+// PTX may be.
 std::string without_comments(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -56,28 +59,30 @@ bool calls(std::string_view code, std::string_view word) {
 }
 
 bool defines_main(std::string_view code) {
-  for (size_t at = code.find("main"); at != std::string_view::npos; at = code.find("main", at + 1)) {
+  for (size_t at = code.find("main"); at != std::string_view::npos;
+       at = code.find("main", at + 1)) {
     size_t end = at + 4;
     while (end < code.size() && is_blank(code[end])) ++end;
     bool opens = end < code.size() && code[end] == '(';
     size_t type = code.substr(0, at).find_last_not_of(" \t\r\n");
-    bool typed = type != std::string_view::npos && type >= 2 && type + 1 < at && code.substr(type - 2, 3) == "int" &&
-                 (type == 2 || !is_word(code[type - 3]));
+    bool typed = type != std::string_view::npos && type >= 2 && type + 1 < at &&
+                 code.substr(type - 2, 3) == "int" && (type == 2 || !is_word(code[type - 3]));
     if (opens && typed) return true;
   }
   return false;
 }
 
 // PTX ISA, "Target ISA Notes" of wgmma, setmaxnreg and tcgen05; then what CuTe calls them.
-constexpr std::array<std::string_view, 5> kHopperOnly = {"wgmma.", "setmaxnreg.", "warpgroup_arrive", "warpgroup_reg_",
-                                                         "SM90_64x"};
-constexpr std::array<std::string_view, 5> kBlackwellOnly = {"tcgen05.", "setmaxnreg.", "tcgen05::", "warpgroup_reg_",
-                                                            "SM100_MMA"};
+constexpr std::array<std::string_view, 5> kHopperOnly = {
+    "wgmma.", "setmaxnreg.", "warpgroup_arrive", "warpgroup_reg_", "SM90_64x"};
+constexpr std::array<std::string_view, 5> kBlackwellOnly = {
+    "tcgen05.", "setmaxnreg.", "tcgen05::", "warpgroup_reg_", "SM100_MMA"};
 
 template <class Words>
 std::string first_of(std::string_view code, const Words& words) {
   for (std::string_view word : words)
-    if (code.find(word) != std::string_view::npos) return std::string(word.substr(0, word.find_first_of(".:")));
+    if (code.find(word) != std::string_view::npos)
+      return std::string(word.substr(0, word.find_first_of(".:")));
   return "";
 }
 
@@ -91,7 +96,8 @@ struct Leak {
   std::string_view word;
   std::string_view header;
 };
-// Which name comes from which header. Cheap ones that the compat headers have themselves are not here.
+// Which name comes from which header. Cheap ones that the compat headers have themselves are not
+// here.
 constexpr Leak kLeaks[] = {
 #define LEAK(word, header) {word, header},
 #include "build/plan/leaks.def"
@@ -102,9 +108,11 @@ std::set<std::string> leaked_headers(std::string_view code) {
   std::set<std::string> found;
   for (const Leak& leak : kLeaks) {
     if (found.contains(std::string(leak.header))) continue;
-    for (size_t at = code.find(leak.word); at != std::string_view::npos; at = code.find(leak.word, at + 1)) {
+    for (size_t at = code.find(leak.word); at != std::string_view::npos;
+         at = code.find(leak.word, at + 1)) {
       size_t end = at + leak.word.size();
-      bool whole = (at == 0 || !is_word(code[at - 1])) && (end == code.size() || !is_word(code[end]));
+      bool whole =
+          (at == 0 || !is_word(code[at - 1])) && (end == code.size() || !is_word(code[end]));
       if (!whole) continue;
       found.emplace(leak.header);
       break;
@@ -127,12 +135,14 @@ std::vector<Included> included_names(std::string_view code) {
     rest = text::trim(rest.substr(7));
     if (rest.size() < 3 || (rest[0] != '"' && rest[0] != '<')) continue;
     size_t end = rest.find(rest[0] == '<' ? '>' : '"', 1);
-    if (end != std::string_view::npos) names.push_back({std::string(rest.substr(1, end - 1)), rest[0] == '"'});
+    if (end != std::string_view::npos)
+      names.push_back({std::string(rest.substr(1, end - 1)), rest[0] == '"'});
   }
   return names;
 }
 
-// What counts wherever it stands. A library's headers are many, and their text is looked through in each build.
+// What counts wherever it stands. A library's headers are many, and their text is looked through in
+// each build.
 SourceFacts scan_any(std::string_view code) {
   SourceFacts facts;
   const Lambdas lambdas = extended_lambdas(code);
@@ -162,8 +172,8 @@ SourceFacts scan_text(std::string_view text) {
   return facts;
 }
 
-SourceFacts scan_source(const sys::Files& files, const path& source, const std::vector<path>& include_folders,
-                        const path& own) {
+SourceFacts scan_source(const sys::Files& files, const path& source,
+                        const std::vector<path>& include_folders, const path& own) {
   SourceFacts facts;
   const std::string own_folder = (own.empty() ? source.parent_path() : own).string() + "/";
   std::set<std::string> seen, asked;
@@ -193,7 +203,8 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
     if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
     if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
     for (const Included& one : included_names(code)) {
-      // Thousands, which compile without the flag, and whose names are not what the source relies on.
+      // Thousands, which compile without the flag, and whose names are not what the source relies
+      // on.
       if (is_torch_header(one.name)) continue;
       if (one.quoted && find_in(file.parent_path(), one.name)) continue;
       if (!asked.insert(one.name).second) continue;
@@ -203,7 +214,8 @@ SourceFacts scan_source(const sys::Files& files, const path& source, const std::
   }
   if (!facts.torch_header.empty())
     for (const std::string& file : seen)
-      if (auto content = files.read(file)) facts.leaked.merge(leaked_headers(without_comments(*content)));
+      if (auto content = files.read(file))
+        facts.leaked.merge(leaked_headers(without_comments(*content)));
   // More than was looked at: take the safe side.
   if (!waiting.empty()) facts.extended_lambda = facts.own_lambda = true;
   return facts;

@@ -12,30 +12,35 @@
 namespace kiln::build {
 
 struct SourceFacts {
-  // A lambda marked __device__ or __host__. Never missed in the text looked at; a false alarm only costs time:
-  // --expt-extended-lambda makes nvcc include <functional>, 0.6 s of 1.6 s for a small kernel (nvcc 13.0).
+  // A lambda marked __device__ or __host__. Never missed in the text looked at; a false alarm only
+  // costs time:
+  // --expt-extended-lambda makes nvcc include <functional>, 0.6 s of 1.6 s for a small kernel
+  // (nvcc 13.0).
   bool extended_lambda = false;
-  // One in the source's own text, or in a macro that it may use. Those in functions of headers are the same after any
-  // edit of the source.
+  // One in the source's own text, or in a macro that it may use. Those in functions of headers are
+  // the same after any edit of the source.
   bool own_lambda = false;
   bool macro_lambda = false;
   bool defines_op = false;    // KILN_OP(
   bool defines_main = false;  // int main(
-  // What one architecture's `a` variant alone has; empty, or the word that was found. Said by the text of the source
-  // and of headers below `own`: a library's headers hold such code for all who include them.
+  // What one architecture's `a` variant alone has; empty, or the word that was found. Said by the
+  // text of the source and of headers below `own`: a library's headers hold such code for all who
+  // include them.
   std::string hopper_only;             // wgmma, setmaxnreg
   std::string blackwell_only;          // tcgen05, setmaxnreg
   std::string torch_header;            // the first of torch's that it includes, if any
   bool defines_python_module = false;  // PYBIND11_MODULE(
-  // Headers that torch's bring along and that the text relies on, by the names it uses: "algorithm" for std::sort.
+  // Headers that torch's bring along and that the text relies on, by the names it uses: "algorithm"
+  // for std::sort.
   std::set<std::string> leaked;
 };
 
 SourceFacts scan_text(std::string_view text);
 
-// The source and what it includes by "name", found beside the file or in `include_folders`; <name> too where those have
-// it. `own` is the project's folder; empty: the source's.
+// The source and what it includes by "name", found beside the file or in `include_folders`; <name>
+// too where those have it. `own` is the project's folder; empty: the source's.
 SourceFacts scan_source(const sys::Files& files, const sys::fs::path& source,
-                        const std::vector<sys::fs::path>& include_folders, const sys::fs::path& own = {});
+                        const std::vector<sys::fs::path>& include_folders,
+                        const sys::fs::path& own = {});
 
 }  // namespace kiln::build

@@ -50,9 +50,12 @@ class Lexer {
   std::vector<Range> comments() { return std::move(comments_); }
 
  private:
-  void add(size_t begin, size_t end) { tokens_.push_back({text_.substr(begin, end - begin), begin, end}); }
+  void add(size_t begin, size_t end) {
+    tokens_.push_back({text_.substr(begin, end - begin), begin, end});
+  }
 
-  // Where the line ends whose backslash is here, if blanks alone follow it: gcc joins the next one to it all the same.
+  // Where the line ends whose backslash is here, if blanks alone follow it: gcc joins the next one
+  // to it all the same.
   bool joins_after_blanks(size_t backslash) const {
     size_t at = backslash + 1;
     while (at < text_.size() && is_blank(text_[at])) ++at;
@@ -89,8 +92,8 @@ class Lexer {
     return comments_of_directive(begin, text_.substr(begin, at_ - begin));
   }
 
-  // False for a comment that may go on in the next line. Behind what may not be a plain literal (1'000, R"(..)", don't)
-  // nothing is taken for one.
+  // False for a comment that may go on in the next line. Behind what may not be a plain literal
+  // (1'000, R"(..)", don't) nothing is taken for one.
   bool comments_of_directive(size_t begin, std::string_view text) {
     const bool names_file = directive_name(text).starts_with("include");
     for (size_t i = 1; i < text.size(); ++i) {
@@ -123,8 +126,9 @@ class Lexer {
     if (c == '"' || c == '\'') return literal(c);
     if (is_word(c) || static_cast<unsigned char>(c) >= 0x80) {
       bool number = c >= '0' && c <= '9';
-      while (at_ < text_.size() && (is_word(text_[at_]) || static_cast<unsigned char>(text_[at_]) >= 0x80 ||
-                                    (number && (text_[at_] == '\'' || text_[at_] == '.'))))
+      while (at_ < text_.size() &&
+             (is_word(text_[at_]) || static_cast<unsigned char>(text_[at_]) >= 0x80 ||
+              (number && (text_[at_] == '\'' || text_[at_] == '.'))))
         ++at_;
       std::string_view word = text_.substr(begin, at_ - begin);
       bool raw = word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R";
@@ -170,7 +174,9 @@ class Lexer {
 
 }  // namespace
 
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 std::string directive_name(std::string_view text) {
   std::string_view rest = text::trim(text.substr(1));

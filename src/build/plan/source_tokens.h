@@ -14,11 +14,13 @@ struct Token {
   size_t begin = 0, end = 0;
 };
 
-// Comments are left out. Nothing for what has no end, and where a joined line could make something else of a comment.
+// Comments are left out. Nothing for what has no end, and where a joined line could make something
+// else of a comment.
 std::optional<std::vector<Token>> tokens_of(std::string_view text);
 
-// The text with blanks in the place of its comments: every word stays in its line and column. Two texts that are the
-// same by this mean the same to every compiler, but for __TIMESTAMP__. Nothing as above.
+// The text with blanks in the place of its comments: every word stays in its line and column. Two
+// texts that are the same by this mean the same to every compiler, but for __TIMESTAMP__. Nothing
+// as above.
 std::optional<std::string> without_comments(std::string_view text);
 
 bool is_word(char c);

@@ -23,15 +23,16 @@ std::string swap_prefix(std::string_view path, const std::string& from, const st
 bool can_begin_path(std::string_view text, size_t at) {
   if (at == 0) return true;
   unsigned char before = static_cast<unsigned char>(text[at - 1]);
-  bool part_of_name = before >= 0x80 || before == '/' || before == '_' || before == '.' || before == '-' ||
-                      (before >= '0' && before <= '9') || (before >= 'A' && before <= 'Z') ||
-                      (before >= 'a' && before <= 'z');
+  bool part_of_name = before >= 0x80 || before == '/' || before == '_' || before == '.' ||
+                      before == '-' || (before >= '0' && before <= '9') ||
+                      (before >= 'A' && before <= 'Z') || (before >= 'a' && before <= 'z');
   // "-I/root": an option that ends in a letter.
   return !part_of_name || (at >= 2 && text[at - 2] == '-');
 }
 
 bool can_end_path(std::string_view text, size_t at) {
-  return at == text.size() || std::string_view("/\"' \n\t:,;()=").find(text[at]) != std::string_view::npos;
+  return at == text.size() ||
+         std::string_view("/\"' \n\t:,;()=").find(text[at]) != std::string_view::npos;
 }
 
 std::string replace_paths(std::string_view text, const std::string& from, const std::string& to) {
@@ -47,10 +48,12 @@ std::string replace_paths(std::string_view text, const std::string& from, const 
 
 constexpr std::string_view kKindLetters = "opu";
 
-// Options whose value is a path that the preprocessor looks into, or a file that a step makes or reads by content.
-constexpr std::array<std::string_view, 8> kPathOptions = {"-I",       "-isystem", "-iquote", "-idirafter",
-                                                          "-include", "-imacros", "-o",      "-MF"};
-constexpr std::array<std::string_view, 4> kPathPrefixes = {"-I", "-isystem", "-iquote", "-idirafter"};
+// Options whose value is a path that the preprocessor looks into, or a file that a step makes or
+// reads by content.
+constexpr std::array<std::string_view, 8> kPathOptions = {
+    "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-o", "-MF"};
+constexpr std::array<std::string_view, 4> kPathPrefixes = {"-I", "-isystem", "-iquote",
+                                                           "-idirafter"};
 
 Json to_json(const std::vector<Command>& commands) {
   Json out = Json::array();
@@ -159,19 +162,22 @@ Result<Step> read_step(std::string_view text) {
     step.uncached = json.at("uncached");
     return step;
   } catch (const std::exception& e) {  // of the JSON, or kinds that do not fit their words
-    return Error{Fault::Bug, "cannot read a step of a build", e.what(), "remove the build folder and build again"};
+    return Error{Fault::Bug, "cannot read a step of a build", e.what(),
+                 "remove the build folder and build again"};
   }
 }
 
 std::string real_path(const std::vector<Root>& roots, std::string_view path) {
   for (const Root& root : roots)
-    if (std::string swapped = swap_prefix(path, root.canonical, root.real); !swapped.empty()) return swapped;
+    if (std::string swapped = swap_prefix(path, root.canonical, root.real); !swapped.empty())
+      return swapped;
   return std::string(path);
 }
 
 std::string canonical_path(const std::vector<Root>& roots, std::string_view path) {
   for (const Root& root : roots)
-    if (std::string swapped = swap_prefix(path, root.real, root.canonical); !swapped.empty()) return swapped;
+    if (std::string swapped = swap_prefix(path, root.real, root.canonical); !swapped.empty())
+      return swapped;
   return std::string(path);
 }
 
@@ -192,8 +198,8 @@ Json key_of_commands(const Step& step, const std::string& build_dir) {
   for (Command& command : commands)
     for (Word& word : command)
       if (word.kind == WordKind::Path)
-        word.text =
-            with_canonical_paths(step.roots, replace_paths(text::replace_all(word.text, kStaging, ""), build_dir, ""));
+        word.text = with_canonical_paths(
+            step.roots, replace_paths(text::replace_all(word.text, kStaging, ""), build_dir, ""));
   return to_json(commands);
 }
 
@@ -205,10 +211,10 @@ std::vector<std::string> shown_commands(const Step& step, std::string_view stagi
       const std::string& word = one.text;
       if (!line.empty()) line += ' ';
       size_t at = word.find(kStaging);
-      line +=
-          at == std::string::npos
-              ? text::shell_quote(word)
-              : text::shell_quote(word.substr(0, at) + std::string(staging) + "/" + word.substr(at + kStaging.size()));
+      line += at == std::string::npos
+                  ? text::shell_quote(word)
+                  : text::shell_quote(word.substr(0, at) + std::string(staging) + "/" +
+                                      word.substr(at + kStaging.size()));
     }
     lines.push_back(std::move(line));
   }

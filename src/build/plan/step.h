@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is one step of a build? Commands that make files from files, and all that decides what they make.
+// What is one step of a build? Commands that make files from files, and all that decides what they
+// make.
 #pragma once
 
 #include <map>
@@ -14,16 +15,17 @@
 
 namespace kiln::build {
 
-// Every run has a staging folder of its own. A command writes there, and its results are moved to obj/ when the step
-// has succeeded: a killed one leaves nothing half, and one that outlives its ninja finds its folder gone.
+// Every run has a staging folder of its own. A command writes there, and its results are moved to
+// obj/ when the step has succeeded: a killed one leaves nothing half, and one that outlives its
+// ninja finds its folder gone.
 inline constexpr std::string_view kStaging = "\x01staging/";
 
-// The environment variable through which a step learns the run's staging folder. In the step's text it would change
-// every step on every run.
+// The environment variable through which a step learns the run's staging folder. In the step's text
+// it would change every step on every run.
 inline constexpr const char* kStagingVariable = "KILN_STAGING";
 
-// Who a word of a command belongs to. Only a path is made canonical for a key: what a user wrote may reach the result
-// letter by letter, as -DDATA_DIR="/srv/project/data" does.
+// Who a word of a command belongs to. Only a path is made canonical for a key: what a user wrote
+// may reach the result letter by letter, as -DDATA_DIR="/srv/project/data" does.
 enum class WordKind { Own, Path, User };
 
 struct Word {
@@ -36,13 +38,14 @@ using Command = std::vector<Word>;  // the first word is a program
 Word own(std::string text);
 Word path_word(std::string text);  // one path, perhaps behind an option: "-I/srv/project/include"
 Word users(std::string text);
-// A compiler's word by what it and the one before it are: -I and its kin are paths, -D is the user's.
+// A compiler's word by what it and the one before it are: -I and its kin are paths, -D is the
+// user's.
 Word compiler_word(const std::string& before, std::string text);
 Command compiler_command(const Words& words);
 Words texts(const Command& command);
 
-// A folder under the name that compilers are told: names in anonymous namespaces, line tables and __FILE__ hold it, and
-// a checkout that was moved must still give the same bytes.
+// A folder under the name that compilers are told: names in anonymous namespaces, line tables and
+// __FILE__ hold it, and a checkout that was moved must still give the same bytes.
 struct Root {
   std::string real;       // "/srv/project"
   std::string canonical;  // "/proc/self/cwd"
@@ -59,11 +62,12 @@ struct Step {
   std::string arch;    // "90a" of a device step
   // Run one after another in the build folder. kStaging + name is a file in the staging folder.
   std::vector<Command> commands;
-  std::string preprocessed;          // the file in staging that the first command makes, where it preprocesses only
-  std::string fat_symbol;            // of a fat step: the name under which the host code finds the fat binary
-  std::vector<std::string> outputs;  // names in obj/; the first stands for all in the graph
-  std::vector<std::string> inputs;   // files whose content counts, beside those of the depfile
-  bool writes_depfile = false;       // <key>.d in staging
+  std::string
+      preprocessed;  // the file in staging that the first command makes, where it preprocesses only
+  std::string fat_symbol;  // of a fat step: the name under which the host code finds the fat binary
+  std::vector<std::string> outputs;       // names in obj/; the first stands for all in the graph
+  std::vector<std::string> inputs;        // files whose content counts, beside those of the depfile
+  bool writes_depfile = false;            // <key>.d in staging
   bool writes_assembler_depfile = false;  // <key>.as.d: what .incbin and .include in asm() read
   std::vector<std::pair<std::string, std::string>> env;
   std::vector<std::string> search;     // where the preprocessor looks for headers, in order
@@ -71,14 +75,15 @@ struct Step {
   std::vector<Root> roots;
   std::string circumstances;   // JSON: each compiler's hash and each of their variables, by name
   bool findings_fail = false;  // a finding of ptxas fails the step
-  std::string uncached;        // why its result is not kept, and it runs in every build; empty: it is
+  std::string uncached;  // why its result is not kept, and it runs in every build; empty: it is
 
   std::string step_file() const { return "steps/" + key + ".json"; }
   // The state of every file that it read: ninja looks at times alone, and a time can lie.
   std::string seen_file() const { return "steps/" + key + ".seen"; }
   // Else it reads what other steps made of the source.
   bool reads_source() const {
-    return kind == StepKind::Whole || kind == StepKind::Host || kind == StepKind::Front || kind == StepKind::Device;
+    return kind == StepKind::Whole || kind == StepKind::Host || kind == StepKind::Front ||
+           kind == StepKind::Device;
   }
 };
 
@@ -94,7 +99,8 @@ std::string canonical_path(const std::vector<Root>& roots, std::string_view path
 std::string with_real_paths(const std::vector<Root>& roots, std::string_view text);
 std::string with_canonical_paths(const std::vector<Root>& roots, std::string_view text);
 
-// The commands as a key has them: words apart, each with its kind, paths without the folders that may differ.
+// The commands as a key has them: words apart, each with its kind, paths without the folders that
+// may differ.
 Json key_of_commands(const Step& step, const std::string& build_dir);
 
 // The commands as a person would type them, with `staging` for the folder.

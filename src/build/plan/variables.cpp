@@ -7,7 +7,8 @@ namespace kiln::build {
 namespace {
 
 constexpr Variable kVariables[] = {
-#define VARIABLE(name, rule, reader, reason) {#name, VariableRule::rule, VariableReader::reader, reason},
+#define VARIABLE(name, rule, reader, reason) \
+  {#name, VariableRule::rule, VariableReader::reader, reason},
 #include "build/plan/variables.def"
 #undef VARIABLE
 };
@@ -20,7 +21,8 @@ VariableValues values_of(const sys::Environment& env, VariableRule rule) {
   VariableValues values;
   for (const Variable& variable : kVariables)
     if (variable.rule == rule)
-      if (auto value = env.get(variable.name)) values.emplace_back(variable.name, std::move(*value));
+      if (auto value = env.get(variable.name))
+        values.emplace_back(variable.name, std::move(*value));
   return values;
 }
 
@@ -33,7 +35,8 @@ sys::Environment tool_environment(const sys::Environment& env) {
 
 std::string why_nvrtc_environment(const sys::Environment& env) {
   for (const Variable& variable : kVariables) {
-    const bool read = variable.reader == VariableReader::Toolkit || variable.reader == VariableReader::Headers;
+    const bool read =
+        variable.reader == VariableReader::Toolkit || variable.reader == VariableReader::Headers;
     if (read && env.get(variable.name)) return std::string(variable.name) + " is set";
   }
   return "";

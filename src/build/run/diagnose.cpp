@@ -16,38 +16,47 @@ struct Remedy {
   std::string_view fix;
 };
 
-constexpr std::string_view kWhereHeaders = "say where the header is: -I FOLDER, or include = [...] in kiln.toml";
+constexpr std::string_view kWhereHeaders =
+    "say where the header is: -I FOLDER, or include = [...] in kiln.toml";
 constexpr Remedy kRemedies[] = {
     {"No space left on device", Fault::Environment,
      "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
     {"Disk quota exceeded", Fault::Environment,
      "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
-    {"Read-only file system", Fault::Environment, "choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
-    {"Killed", Fault::Environment, "the system ended the compiler, most likely for memory: set MAX_JOBS=1"},
+    {"Read-only file system", Fault::Environment,
+     "choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+    {"Killed", Fault::Environment,
+     "the system ended the compiler, most likely for memory: set MAX_JOBS=1"},
     {"out of memory", Fault::Environment, "set MAX_JOBS=1, or compile for fewer architectures"},
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
     {"undefined reference to `main'", Fault::Work,
      "a program needs main; for ops: kiln build without --program, and kiln call"},
-    {"undefined reference to", Fault::Work, "name the source or the library that defines it: --ldflag=-lNAME"},
+    {"undefined reference to", Fault::Work,
+     "name the source or the library that defines it: --ldflag=-lNAME"},
     {".h: No such file or directory", Fault::Work, kWhereHeaders},
     {".cuh: No such file or directory", Fault::Work, kWhereHeaders},
     {".hpp: No such file or directory", Fault::Work, kWhereHeaders},
     {"ptxas found what was asked to be an error", Fault::Work,
      "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as a warning"},
-    {"not supported on .target 'sm_90'", Fault::Work, "--arch 9.0a: wgmma and setmaxnreg are in the a variant alone"},
-    {"not supported on .target 'sm_100'", Fault::Work, "--arch 10.0a: tcgen05 is in the a and f variants alone"},
+    {"not supported on .target 'sm_90'", Fault::Work,
+     "--arch 9.0a: wgmma and setmaxnreg are in the a variant alone"},
+    {"not supported on .target 'sm_100'", Fault::Work,
+     "--arch 10.0a: tcgen05 is in the a and f variants alone"},
     {"requires --extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
     {"requires --expt-extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
 };
 
-// An assertion in one of kiln's headers is about the user's line, not the header's. nvcc: `op.h(12): error: static
-// assertion failed with "TEXT"`; gcc: `op.h:12:3: error: static assertion failed: TEXT`.
+// An assertion in one of kiln's headers is about the user's line, not the header's. nvcc:
+// `op.h(12): error: static assertion failed with "TEXT"`; gcc: `op.h:12:3: error: static assertion
+// failed: TEXT`.
 std::string assertion_in_own_header(std::string_view log) {
   for (std::string_view line : text::lines(log)) {
     size_t failed = line.find("static assertion failed");
-    if (failed == std::string_view::npos || line.substr(0, failed).find("/include/kiln/") == std::string_view::npos)
+    if (failed == std::string_view::npos ||
+        line.substr(0, failed).find("/include/kiln/") == std::string_view::npos)
       continue;
-    std::string_view message = text::trim(line.substr(failed + std::string_view("static assertion failed").size()));
+    std::string_view message =
+        text::trim(line.substr(failed + std::string_view("static assertion failed").size()));
     for (std::string_view lead : {"with", ":", "\""})
       if (message.starts_with(lead)) message = text::trim(message.substr(lead.size()));
     if (message.ends_with('"')) message.remove_suffix(1);
@@ -56,8 +65,8 @@ std::string assertion_in_own_header(std::string_view log) {
   return "";
 }
 
-// "add.cu(14):", the first place in the user's source that is named after the assertion: cudafe says "at line 14 of
-// add.cu".
+// "add.cu(14):", the first place in the user's source that is named after the assertion: cudafe
+// says "at line 14 of add.cu".
 std::string place_in_source(std::string_view log, const std::string& shown) {
   for (std::string_view line : text::lines(log.substr(log.find("static assertion failed")))) {
     std::string_view trimmed = text::trim(line);
@@ -71,7 +80,8 @@ std::string place_in_source(std::string_view log, const std::string& shown) {
   return shown + ":";
 }
 
-// The lines before the first error are warnings and notes about files; the error's own line goes first.
+// The lines before the first error are warnings and notes about files; the error's own line goes
+// first.
 std::string error_first(std::string_view log) {
   auto lines = text::lines(log);
   size_t first = 0;
@@ -81,11 +91,13 @@ std::string error_first(std::string_view log) {
     ++first;
   if (first == 0 || first == lines.size()) return std::string(text::trim(log));
   // gcc writes "In file included from" before its error; they belong together.
-  while (first > 0 && (lines[first - 1].starts_with("In file included") || lines[first - 1].starts_with("   ")))
+  while (first > 0 &&
+         (lines[first - 1].starts_with("In file included") || lines[first - 1].starts_with("   ")))
     --first;
   if (first == 0) return std::string(text::trim(log));
   size_t offset = static_cast<size_t>(lines[first].data() - log.data());
-  return std::string(text::trim(log.substr(offset))) + "\n" + std::string(text::trim(log.substr(0, offset)));
+  return std::string(text::trim(log.substr(offset))) + "\n" +
+         std::string(text::trim(log.substr(0, offset)));
 }
 
 }  // namespace
@@ -101,17 +113,20 @@ Error diagnose(const Step& step, std::string_view log, std::string_view supporte
   std::string what = step.what;
   if (!step.source.empty()) {
     text = text::replace_all(text, step.source, shown);
-    what = "compile " + step.source.substr(step.source.rfind('/') + 1);  // whichever of its steps failed
+    what = "compile " +
+           step.source.substr(step.source.rfind('/') + 1);  // whichever of its steps failed
   }
   Error error{Fault::Work, fmt::format("cannot {}", what), error_first(text), ""};
   if (error.why.empty()) error.why = "the command printed nothing";
   if (names_unknown_arch(text)) {
     error.fault = Fault::Usage;
-    if (!supported_archs.empty()) error.fix = fmt::format("--arch with what this nvcc supports: {}", supported_archs);
+    if (!supported_archs.empty())
+      error.fix = fmt::format("--arch with what this nvcc supports: {}", supported_archs);
     return error;
   }
-  error.fix = step.source.empty() ? "see its command line: kiln build -v"
-                                  : "correct the source there; kiln build -v tells the command lines";
+  error.fix = step.source.empty()
+                  ? "see its command line: kiln build -v"
+                  : "correct the source there; kiln build -v tells the command lines";
   if (std::string assertion = assertion_in_own_header(text); !assertion.empty()) {
     error.why = fmt::format("{} error: {}\n{}", place_in_source(text, shown), assertion, error.why);
     return error;

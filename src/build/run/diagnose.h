@@ -10,8 +10,8 @@
 
 namespace kiln::build {
 
-// `log` is what the commands of `step` printed. The error's why is that text, with the source's name as the user wrote
-// it; a message of kiln's own static assertions comes first.
+// `log` is what the commands of `step` printed. The error's why is that text, with the source's
+// name as the user wrote it; a message of kiln's own static assertions comes first.
 Error diagnose(const Step& step, std::string_view log, std::string_view supported_archs);
 
 // Does diagnose() need the list of what nvcc supports for this log? (It costs a process.)

@@ -12,9 +12,11 @@ Words clang_words(const Plan& plan, const Source& source) {
   Words words = {source.cuda ? "clang++" : plan.host.command[0]};
   if (source.cuda) {
     words.insert(words.end(), {"-x", "cuda"});
-    if (plan.nvcc) words.push_back("--cuda-path=" + plan.nvcc->path.parent_path().parent_path().string());
+    if (plan.nvcc)
+      words.push_back("--cuda-path=" + plan.nvcc->path.parent_path().parent_path().string());
     // clangd looks at one architecture; the newest is what most people edit for.
-    if (!plan.arch.sass.empty()) words.push_back("--cuda-gpu-arch=sm_" + plan.arch.sass.back().number());
+    if (!plan.arch.sass.empty())
+      words.push_back("--cuda-gpu-arch=sm_" + plan.arch.sass.back().number());
     words.insert(words.end(), {"-Wno-unknown-cuda-version", "-D__CUDACC_RELAXED_CONSTEXPR__"});
   }
   words.insert(words.end(), {"-std=c++20", "-DKILN_NAMESPACE=" + plan.name});

@@ -47,19 +47,22 @@ std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-void align_to(std::string& out, size_t bytes) { out.resize((out.size() + bytes - 1) / bytes * bytes); }
+void align_to(std::string& out, size_t bytes) {
+  out.resize((out.size() + bytes - 1) / bytes * bytes);
+}
 
 }  // namespace
 
 std::string fat_object(std::string_view fat_binary, std::string_view symbol) {
   // .note.GNU-stack tells the linker that nothing here wants an executable stack.
-  // .note.kiln.room is aligned otherwise than other notes, so that the linker gives it a segment of its own: a row in
-  // the table of segments that an edit may use (swap_fat.h). Name size, no content, a type of its own, name.
+  // .note.kiln.room is aligned otherwise than other notes, so that the linker gives it a segment of
+  // its own: a row in the table of segments that an edit may use (swap_fat.h). Name size, no
+  // content, a type of its own, name.
   const std::string names("\0.nv_fatbin\0.symtab\0.strtab\0.note.GNU-stack\0.note.kiln.room\0", 60);
   const std::string room("\5\0\0\0\0\0\0\0\2\0\0\0kiln\0\0\0\0\0\0\0\0", 24);
   const std::string strings = std::string("\0", 1) + std::string(symbol) + std::string("\0", 1);
-  const std::array<Symbol, 2> symbols = {Symbol{},
-                                         Symbol{1, 0x11, 2, 1, 0, fat_binary.size()}};  // global object, hidden
+  const std::array<Symbol, 2> symbols = {
+      Symbol{}, Symbol{1, 0x11, 2, 1, 0, fat_binary.size()}};  // global object, hidden
 
   std::array<SectionHeader, 7> sections;
   std::string out(sizeof(FileHeader), '\0');
@@ -71,7 +74,8 @@ std::string fat_object(std::string_view fat_binary, std::string_view symbol) {
   };
   sections[1] = {.name = 1, .type = 1, .flags = 2, .align = 8};
   append(sections[1], fat_binary);
-  sections[2] = {.name = 12, .type = 2, .link = 3, .info = 1, .align = 8, .entry_bytes = sizeof(Symbol)};
+  sections[2] = {
+      .name = 12, .type = 2, .link = 3, .info = 1, .align = 8, .entry_bytes = sizeof(Symbol)};
   append(sections[2], {reinterpret_cast<const char*>(symbols.data()), sizeof symbols});
   sections[3] = {.name = 20, .type = 3};
   append(sections[3], strings);

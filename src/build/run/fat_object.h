@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a fat binary get into a library without a compiler? As an object file of one section and one symbol.
+// How does a fat binary get into a library without a compiler? As an object file of one section and
+// one symbol.
 #pragma once
 
 #include <string>

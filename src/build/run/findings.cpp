@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What did ptxas find that makes a kernel slow?
 //
-//   ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes spill stores, 16 bytes spill
-//   loads ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ... in
-//   the
+//   ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes spill
+//   stores, 16 bytes spill loads ptxas info    : (C7510) Potential Performance Loss:
+//   wgmma.mma_async instructions are serialized due to ... in the
 //                   function '_Z4workPf'
 #include "build/run/findings.h"
 
@@ -48,7 +48,8 @@ std::vector<std::string> ptxas_findings(std::string_view log) {
       if (comma != std::string_view::npos) what += ": " + std::string(line.substr(comma + 3));
     }
     std::string finding = function.empty() ? what : fmt::format("{}: {}", function, what);
-    if (std::find(findings.begin(), findings.end(), finding) == findings.end()) findings.push_back(finding);
+    if (std::find(findings.begin(), findings.end(), finding) == findings.end())
+      findings.push_back(finding);
   }
   return findings;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did ptxas find that makes a kernel slow? Spilled registers, serialised wgmma; with names that people can read.
+// What did ptxas find that makes a kernel slow? Spilled registers, serialised wgmma; with names
+// that people can read.
 #pragma once
 
 #include <string>

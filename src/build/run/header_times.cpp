@@ -32,8 +32,8 @@ std::vector<HeaderTime> slow_headers(const Work& work, const std::vector<StepRep
     if (!word.starts_with("-gencode") && word != "-c") spec.arguments.push_back(word);
   std::string trace = (work.staging / "headers").string();
   for (const std::string& word :
-       {std::string("-ptx"), "-arch=compute_" + slowest->arch, "--fdevice-time-trace=" + trace, std::string("-o"),
-        (work.staging / "headers.ptx").string(), slowest->source})
+       {std::string("-ptx"), "-arch=compute_" + slowest->arch, "--fdevice-time-trace=" + trace,
+        std::string("-o"), (work.staging / "headers.ptx").string(), slowest->source})
     spec.arguments.push_back(word);
   spec.env = tool_environment(work.world.env);
   auto result = work.world.processes.run(spec);
@@ -45,11 +45,13 @@ std::vector<HeaderTime> slow_headers(const Work& work, const std::vector<StepRep
 std::vector<HeaderTime> parse_header_trace(std::string_view json_text) {
   auto json = parse_json(json_text, "a time trace");
   if (!json) return {};
-  const Json& events = json->is_object() && json->contains("traceEvents") ? (*json)["traceEvents"] : *json;
+  const Json& events =
+      json->is_object() && json->contains("traceEvents") ? (*json)["traceEvents"] : *json;
   if (!events.is_array()) return {};
   std::map<std::string, double> seconds;
   for (const Json& event : events) {
-    if (!event.is_object() || !event.contains("name") || event["name"] != "Processing Header File") continue;
+    if (!event.is_object() || !event.contains("name") || event["name"] != "Processing Header File")
+      continue;
     if (!event.contains("dur") || !event["dur"].is_number() || !event.contains("args")) continue;
     const Json& args = event["args"];
     if (!args.is_object() || !args.contains("detail") || !args["detail"].is_string()) continue;
@@ -58,7 +60,8 @@ std::vector<HeaderTime> parse_header_trace(std::string_view json_text) {
   }
   std::vector<HeaderTime> out;
   for (const auto& [name, time] : seconds) out.push_back({name, time});
-  std::sort(out.begin(), out.end(), [](const HeaderTime& a, const HeaderTime& b) { return a.seconds > b.seconds; });
+  std::sort(out.begin(), out.end(),
+            [](const HeaderTime& a, const HeaderTime& b) { return a.seconds > b.seconds; });
   if (out.size() > kMostHeaders) out.resize(kMostHeaders);
   return out;
 }

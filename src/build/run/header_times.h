@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which headers make a device compile slow? nvcc tells with --fdevice-time-trace; the slowest source is compiled once
-// more for it.
+// Which headers make a device compile slow? nvcc tells with --fdevice-time-trace; the slowest
+// source is compiled once more for it.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,8 @@
 
 namespace kiln::build {
 
-// Of the slowest device step of this build that took longer than a second; none where there was none.
+// Of the slowest device step of this build that took longer than a second; none where there was
+// none.
 std::vector<HeaderTime> slow_headers(const Work& work, const std::vector<StepReport>& reports);
 
 // The ten longest "Processing Header File" events of a trace, with what each includes.

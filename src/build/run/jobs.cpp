@@ -17,10 +17,13 @@ constexpr size_t kMostRemembered = 2000;
 constexpr double kReserve = 1.2;
 
 std::string name_of_step(const Step& step) {
-  return fmt::format("{} {} {}", name_of(step.kind), canonical_path(step.roots, step.source), step.arch);
+  return fmt::format("{} {} {}", name_of(step.kind), canonical_path(step.roots, step.source),
+                     step.arch);
 }
 
-std::string gigabytes(uint64_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
+std::string gigabytes(uint64_t bytes) {
+  return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
+}
 
 }  // namespace
 
@@ -40,12 +43,13 @@ uint64_t assumed_peak_bytes(StepKind kind) {
   return 1'500'000'000;
 }
 
-Result<JobLimit> job_limit(const std::optional<std::string>& max_jobs, int cores, uint64_t available_bytes,
-                           std::vector<uint64_t> peaks_bytes) {
+Result<JobLimit> job_limit(const std::optional<std::string>& max_jobs, int cores,
+                           uint64_t available_bytes, std::vector<uint64_t> peaks_bytes) {
   if (max_jobs) {
     auto count = text::to_int(text::trim(*max_jobs));
     if (!count || *count < 1 || *count > 4096)
-      return Error{Fault::Environment, "cannot use MAX_JOBS", "it is '" + *max_jobs + "', not a number above 0",
+      return Error{Fault::Environment, "cannot use MAX_JOBS",
+                   "it is '" + *max_jobs + "', not a number above 0",
                    "unset MAX_JOBS, or set it to the number of compilers to run at once"};
     return JobLimit{static_cast<int>(*count), "MAX_JOBS"};
   }
@@ -59,8 +63,9 @@ Result<JobLimit> job_limit(const std::optional<std::string>& max_jobs, int cores
   }
   bool memory_binds = fitting < static_cast<int>(peaks_bytes.size()) && fitting < cores;
   if (!memory_binds) return JobLimit{cores, fmt::format("{} cores", cores)};
-  return JobLimit{std::max(1, fitting), fmt::format("{} of memory for steps of up to {} each",
-                                                    gigabytes(available_bytes), gigabytes(peaks_bytes[0]))};
+  return JobLimit{std::max(1, fitting),
+                  fmt::format("{} of memory for steps of up to {} each", gigabytes(available_bytes),
+                              gigabytes(peaks_bytes[0]))};
 }
 
 Peaks::Peaks(sys::Files& files, sys::fs::path file) : files_(files), file_(std::move(file)) {

@@ -14,8 +14,8 @@
 
 namespace kiln::build {
 
-// What a step takes of which no one remembers a peak: cicc and nvcc on cub or CUTLASS headers take between 1 and 1.5
-// GB.
+// What a step takes of which no one remembers a peak: cicc and nvcc on cub or CUTLASS headers take
+// between 1 and 1.5 GB.
 uint64_t assumed_peak_bytes(StepKind kind);
 
 struct JobLimit {
@@ -23,12 +23,13 @@ struct JobLimit {
   std::string why;  // "2 cores", "MAX_JOBS", "3.1 GB of memory for steps of up to 1.5 GB each"
 };
 
-// MAX_JOBS as it is set, else one for each core that memory allows; at least one. `peaks_bytes` are those of the steps
-// that may run: as many as the largest of them fit side by side.
-Result<JobLimit> job_limit(const std::optional<std::string>& max_jobs, int cores, uint64_t available_bytes,
-                           std::vector<uint64_t> peaks_bytes);
+// MAX_JOBS as it is set, else one for each core that memory allows; at least one. `peaks_bytes` are
+// those of the steps that may run: as many as the largest of them fit side by side.
+Result<JobLimit> job_limit(const std::optional<std::string>& max_jobs, int cores,
+                           uint64_t available_bytes, std::vector<uint64_t> peaks_bytes);
 
-// The most memory that each step took when it last ran, kept for the next build, also of another folder.
+// The most memory that each step took when it last ran, kept for the next build, also of another
+// folder.
 class Peaks {
  public:
   Peaks(sys::Files& files, sys::fs::path file);

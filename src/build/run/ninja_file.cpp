@@ -26,7 +26,8 @@ std::string escape_value(std::string_view text) { return text::replace_all(text,
 
 std::string ninja_file(const Graph& graph, const fs::path& kiln) {
   std::string text = fmt::format(
-      "ninja_required_version = 1.5\nrule run\n  command = {} step $in_file\n  description = $what\n  restat = 1\n",
+      "ninja_required_version = 1.5\nrule run\n  command = {} step $in_file\n  description = "
+      "$what\n  restat = 1\n",
       escape_value(text::shell_quote(kiln.string())));
   text += "build always: phony\n";
   for (const Step& step : graph.steps) {
@@ -39,7 +40,8 @@ std::string ninja_file(const Graph& graph, const fs::path& kiln) {
     text += fmt::format(" | {} {}{}\n  in_file = {}\n  what = {}\n", escape_path(step.step_file()),
                         escape_path(step.seen_file()), step.uncached.empty() ? "" : " always",
                         escape_value(text::shell_quote(step.step_file())), escape_value(step.what));
-    if (step.writes_depfile) text += fmt::format("  depfile = {}\n", escape_value("obj/" + step.key + ".d"));
+    if (step.writes_depfile)
+      text += fmt::format("  depfile = {}\n", escape_value("obj/" + step.key + ".d"));
   }
   return text + fmt::format("default {}\n", escape_path("obj/" + graph.result().outputs[0]));
 }

@@ -9,8 +9,8 @@
 
 namespace kiln::build {
 
-// Each step is done by `kiln step FILE`; `kiln` is the command's path. A step that leaves its outputs as they were
-// spares those after it.
+// Each step is done by `kiln step FILE`; `kiln` is the command's path. A step that leaves its
+// outputs as they were spares those after it.
 std::string ninja_file(const Graph& graph, const fs::path& kiln);
 
 }  // namespace kiln::build

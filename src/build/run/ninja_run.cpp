@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are steps started, by ninja with how many jobs or one after another, and what does a person see meanwhile?
+// How are steps started, by ninja with how many jobs or one after another, and what does a person
+// see meanwhile?
 #include "build/run/ninja_run.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,8 @@ Result<JobLimit> jobs_for(Work& work) {
   return limit;
 }
 
-// "[2/6] compile add.cu for compute_90 0.8 s": from what steps leave in the staging folder and in obj/.
+// "[2/6] compile add.cu for compute_90 0.8 s": from what steps leave in the staging folder and in
+// obj/.
 std::string progress_line(const Work& work, double seconds) {
   size_t done = 0;
   std::string now;
@@ -61,7 +63,9 @@ class ToldProcesses final : public sys::Processes {
   Result<sys::ProcessResult> run(const sys::ProcessSpec& asked) override {
     sys::ProcessSpec spec = asked;
     if (work_.world.on_progress)
-      spec.on_wait = [this] { work_.world.on_progress(progress_line(work_, sys::now_seconds() - begun_)); };
+      spec.on_wait = [this] {
+        work_.world.on_progress(progress_line(work_, sys::now_seconds() - begun_));
+      };
     return work_.world.processes.run(spec);
   }
 
@@ -70,7 +74,8 @@ class ToldProcesses final : public sys::Processes {
   double begun_;
 };
 
-Result<sys::ProcessResult> start_ninja(const Work& work, int jobs, const std::vector<std::string>& targets) {
+Result<sys::ProcessResult> start_ninja(const Work& work, int jobs,
+                                       const std::vector<std::string>& targets) {
   sys::ProcessSpec spec;
   spec.arguments = {work.plan.ninja.string(), fmt::format("-j{}", jobs)};
   spec.arguments.insert(spec.arguments.end(), targets.begin(), targets.end());
@@ -94,7 +99,8 @@ Status run_ninja(Work& work, const std::vector<std::string>& targets) {
   TRY(sys::ProcessResult result, start_ninja(work, limit.jobs, targets));
   if (result.exit_code != 0 && limit.jobs > 1 && ran_out_of_memory(work)) {
     work.note("a compiler was ended for memory: the rest runs one at a time");
-    for (const Step& step : work.graph.steps) CHECK_OK(work.world.files.remove(work.staging / (step.key + ".log")));
+    for (const Step& step : work.graph.steps)
+      CHECK_OK(work.world.files.remove(work.staging / (step.key + ".log")));
     work.explanation.jobs = 1;
     work.explanation.why_jobs = "a compiler was ended for memory";
     TRY(result, start_ninja(work, 1, targets));
@@ -104,7 +110,8 @@ Status run_ninja(Work& work, const std::vector<std::string>& targets) {
   if (auto error = failed_step(work)) return std::move(*error);
   Error error{Fault::Environment, "ninja cannot run the build", std::string(text::trim(result.out)),
               fmt::format("remove {} and build again", work.plan.build_dir.string())};
-  if (result.out.find("No space left") != std::string::npos) error.fix = "free some space there, or use --build-dir";
+  if (result.out.find("No space left") != std::string::npos)
+    error.fix = "free some space there, or use --build-dir";
   return error;
 }
 
@@ -123,8 +130,8 @@ Status run_in_turn(Work& work, const std::vector<const Step*>& steps) {
     if (code == 0) continue;
     show_commands(work);
     if (auto error = failed_step(work)) return std::move(*error);
-    return Error{Fault::Work, fmt::format("cannot {}", step->what), fmt::format("exit code {}", code),
-                 "kiln build -v tells the command lines"};
+    return Error{Fault::Work, fmt::format("cannot {}", step->what),
+                 fmt::format("exit code {}", code), "kiln build -v tells the command lines"};
   }
   show_commands(work);
   return {};

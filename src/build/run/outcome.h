@@ -19,7 +19,8 @@ struct Explanation {
   std::string trigger;  // what was not as it was: "inc/a.h changed"
   std::string lane;     // "full", "device", "slice", "none"
   std::string why_lane;
-  std::string why_variant;  // what asks for an architecture's `a` variant; empty: nothing does, or it was named
+  std::string why_variant;  // what asks for an architecture's `a` variant; empty: nothing does, or
+                            // it was named
   int jobs = 0, cores = 0;
   std::string why_jobs;
   uint64_t available_bytes = 0;

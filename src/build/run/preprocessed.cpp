@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places in what the compilers write to each other name a folder, or repeat what does not matter?
+// Which places in what the compilers write to each other name a folder, or repeat what does not
+// matter?
 #include "build/run/preprocessed.h"
 
 namespace kiln::build {
@@ -33,7 +34,9 @@ void append_with_path(std::string_view line, std::string& out, Swap swap) {
     out.append(line);
     return;
   }
-  out.append(line.substr(0, open + 1)).append(swap(line.substr(open + 1, close - open - 1))).append(line.substr(close));
+  out.append(line.substr(0, open + 1))
+      .append(swap(line.substr(open + 1, close - open - 1)))
+      .append(line.substr(close));
 }
 
 }  // namespace
@@ -41,7 +44,8 @@ void append_with_path(std::string_view line, std::string& out, Swap swap) {
 std::string with_canonical_markers(const std::vector<Root>& roots, std::string_view preprocessed) {
   return each_line(preprocessed, [&](std::string_view line, std::string& out) {
     if (is_marker(line))
-      append_with_path(line, out, [&](std::string_view path) { return canonical_path(roots, path); });
+      append_with_path(line, out,
+                       [&](std::string_view path) { return canonical_path(roots, path); });
     else
       out.append(line);
   });

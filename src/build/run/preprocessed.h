@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places in what the compilers write to each other name a folder, or repeat what does not matter?
+// Which places in what the compilers write to each other name a folder, or repeat what does not
+// matter?
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ std::string with_canonical_markers(const std::vector<Root>& roots, std::string_v
 // `.file 1 "/proc/self/cwd/add.cu"` in PTX becomes `.file 1 "/srv/p/add.cu"`.
 std::string with_real_files(const std::vector<Root>& roots, std::string_view ptx);
 
-// What cudafe++ writes for the host repeats the body of every kernel between "#if 0" and "#endif". Without them an edit
-// of device code leaves the host code as it was, byte for byte.
+// What cudafe++ writes for the host repeats the body of every kernel between "#if 0" and "#endif".
+// Without them an edit of device code leaves the host code as it was, byte for byte.
 std::string without_device_bodies(std::string_view host_code);
 
 }  // namespace kiln::build

@@ -28,7 +28,8 @@ Status prune(sys::Files& files, const Plan& plan, const fs::path& newest) {
     fs::path path = plan.build_dir / name;
     if (is_library && path != newest) old.push_back({files.state(path).mtime_ns, path});
   }
-  std::sort(old.begin(), old.end(), [](const Old& a, const Old& b) { return a.mtime_ns > b.mtime_ns; });
+  std::sort(old.begin(), old.end(),
+            [](const Old& a, const Old& b) { return a.mtime_ns > b.mtime_ns; });
   for (size_t i = kKeptLibraries - 1; i < old.size(); ++i) CHECK_OK(files.remove(old[i].path));
   return {};
 }
@@ -44,7 +45,8 @@ Result<fs::path> publish(sys::Files& files, const Plan& plan, const fs::path& li
     return path;
   }
   TRY(std::string content, files.read(linked));
-  std::string name = fmt::format("lib{}-{}.so", plan.name, hash_hex(content).substr(0, kHashDigits));
+  std::string name =
+      fmt::format("lib{}-{}.so", plan.name, hash_hex(content).substr(0, kHashDigits));
   fs::path path = plan.build_dir / name;
   CHECK_OK(files.publish(linked, path));
   CHECK_OK(files.point_link(link_path(plan), name));

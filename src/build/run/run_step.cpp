@@ -12,11 +12,11 @@
 #include "base/text.h"
 #include "build/cache/dependencies.h"
 #include "build/cache/depfile.h"
+#include "build/cache/key_difference.h"
+#include "build/plan/variables.h"
 #include "build/run/fat_object.h"
 #include "build/run/findings.h"
-#include "build/cache/key_difference.h"
 #include "build/run/preprocessed.h"
-#include "build/plan/variables.h"
 #include "sys/clock.h"
 
 namespace kiln::build {
@@ -48,7 +48,8 @@ class Runner {
     report_.notes = cache_.notes();
     report_.damaged = cache_.damaged();
     if (code && *code == 0)
-      CHECK_OK(world_.files.write(in_obj(step_.key + ".report"), dump(to_json(report_)), sys::Durable::Scratch));
+      CHECK_OK(world_.files.write(in_obj(step_.key + ".report"), dump(to_json(report_)),
+                                  sys::Durable::Scratch));
     return code;
   }
 
@@ -74,7 +75,8 @@ class Runner {
       if (code != 0) return code;
       first = 1;
       if (uses_cache() && from_content()) return with_findings();
-      // 17 of 35 ms that a step costs beside its compilers: what was read is known, and they need it no more.
+      // 17 of 35 ms that a step costs beside its compilers: what was read is known, and they need
+      // it no more.
       reading_ = std::async(std::launch::async, [this] { return collect(); });
     }
     if (step_.kind == StepKind::Fat) CHECK_OK(place_ptx());
@@ -87,7 +89,8 @@ class Runner {
 
   // ---- keys
 
-  // Everything that is known before the first command, by name: for the key and for people who ask why.
+  // Everything that is known before the first command, by name: for the key and for people who ask
+  // why.
   void describe_basis() {
     Json inputs = Json::object();
     for (const std::string& input : step_.inputs)
@@ -130,7 +133,8 @@ class Runner {
     return parts;
   }
 
-  // What this step was made of when it was last made here, or, with other flags, in a folder beside this one.
+  // What this step was made of when it was last made here, or, with other flags, in a folder beside
+  // this one.
   std::string what_changed() {
     const std::string name = step_.key + ".basis";
     path newest = in_obj(name);
@@ -160,7 +164,8 @@ class Runner {
     auto manifest = cache_.get(manifest_key_, origin);
     if (!manifest || manifest->files.empty()) {
       report_.why = what_changed();
-      if (report_.why.empty()) report_.why = "no entry has this source, these flags and these compilers";
+      if (report_.why.empty())
+        report_.why = "no entry has this source, these flags and these compilers";
       return false;
     }
     auto candidates = parse_json(manifest->files[0].content, "manifest");
@@ -168,7 +173,8 @@ class Runner {
     manifest_ = *candidates;
     for (const Json& candidate : manifest_) {
       auto dependencies = read_dependencies(candidate);
-      if (!dependencies || !candidate.contains("result") || !candidate["result"].is_string()) continue;
+      if (!dependencies || !candidate.contains("result") || !candidate["result"].is_string())
+        continue;
       auto difference = first_difference(world_.files, hashes_, step_, *dependencies);
       if (difference) {
         report_.why = *difference;
@@ -203,7 +209,8 @@ class Runner {
         log = file.content;
         continue;
       }
-      bool wanted = std::find(step_.outputs.begin(), step_.outputs.end(), file.name) != step_.outputs.end();
+      bool wanted =
+          std::find(step_.outputs.begin(), step_.outputs.end(), file.name) != step_.outputs.end();
       if (!wanted || !publish(file.name, file.content)) return false;
     }
     if (entry->files.size() != step_.outputs.size() + 1) return false;
@@ -221,8 +228,9 @@ class Runner {
     for (const std::string& word : texts(command)) {
       size_t at = word.find(kStaging);
       spec.arguments.push_back(
-          at == std::string::npos ? word
-                                  : word.substr(0, at) + (world_.staging / word.substr(at + kStaging.size())).string());
+          at == std::string::npos
+              ? word
+              : word.substr(0, at) + (world_.staging / word.substr(at + kStaging.size())).string());
     }
     spec.directory = world_.build_dir;
     sys::Environment env = tool_environment(world_.env);
@@ -238,8 +246,8 @@ class Runner {
     log_ += result.out;
     if (result.signal == 9) log_ += "Killed\n";
     if (result.exit_code != 0)
-      CHECK_OK(world_.files.write(in_staging(step_.key + ".log"), with_real_paths(step_.roots, log_),
-                                  sys::Durable::Scratch));
+      CHECK_OK(world_.files.write(in_staging(step_.key + ".log"),
+                                  with_real_paths(step_.roots, log_), sys::Durable::Scratch));
     return result.exit_code;
   }
 
@@ -248,8 +256,8 @@ class Runner {
     if (code != 0) return code;
     if (step_.roots.empty()) return 0;
     TRY(std::string text, world_.files.read(in_staging(step_.preprocessed)));
-    CHECK_OK(world_.files.write(in_staging(step_.preprocessed), with_canonical_markers(step_.roots, text),
-                                sys::Durable::Scratch));
+    CHECK_OK(world_.files.write(in_staging(step_.preprocessed),
+                                with_canonical_markers(step_.roots, text), sys::Durable::Scratch));
     return 0;
   }
 
@@ -258,8 +266,8 @@ class Runner {
     for (const std::string& input : step_.inputs) {
       if (!input.ends_with(".ptx")) continue;
       TRY(std::string text, world_.files.read(world_.build_dir / input));
-      CHECK_OK(world_.files.write(in_staging(path(input).filename()), with_real_files(step_.roots, text),
-                                  sys::Durable::Scratch));
+      CHECK_OK(world_.files.write(in_staging(path(input).filename()),
+                                  with_real_files(step_.roots, text), sys::Durable::Scratch));
     }
     return {};
   }
@@ -268,11 +276,13 @@ class Runner {
     sys::Files& files = world_.files;
     if (step_.kind == StepKind::Fat) {
       TRY(std::string fat, files.read(in_staging(path(step_.key).stem().string() + ".fatbin")));
-      CHECK_OK(files.write(in_staging(step_.outputs[0]), fat_object(fat, step_.fat_symbol), sys::Durable::Scratch));
+      CHECK_OK(files.write(in_staging(step_.outputs[0]), fat_object(fat, step_.fat_symbol),
+                           sys::Durable::Scratch));
     }
     if (step_.kind == StepKind::Front) {
       TRY(std::string text, files.read(in_staging(step_.outputs[0])));
-      CHECK_OK(files.write(in_staging(step_.outputs[0]), without_device_bodies(text), sys::Durable::Scratch));
+      CHECK_OK(files.write(in_staging(step_.outputs[0]), without_device_bodies(text),
+                           sys::Durable::Scratch));
     }
     if (step_.kind == StepKind::Device) CHECK_OK(forget_staging());
     report_.findings = ptxas_findings(log_);
@@ -285,38 +295,43 @@ class Runner {
     for (const std::string& output : step_.outputs) {
       TRY(std::string content, files.read(in_staging(output)));
       if (!publish(output, content, in_staging(output)))
-        return Error{Fault::Environment, fmt::format("cannot write obj/{}", output), "the disk may be full",
+        return Error{Fault::Environment, fmt::format("cannot write obj/{}", output),
+                     "the disk may be full",
                      "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
     }
     if (!leave(dependencies, log))
-      return Error{Fault::Environment, fmt::format("cannot {}", step_.what), "its log cannot be written",
+      return Error{Fault::Environment, fmt::format("cannot {}", step_.what),
+                   "its log cannot be written",
                    "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
     return 0;
   }
 
-  // 1 when ptxas found something, now or when the entry was made, and that was asked to be an error.
+  // 1 when ptxas found something, now or when the entry was made, and that was asked to be an
+  // error.
   Result<int> with_findings() {
     if (!step_.findings_fail || report_.findings.empty()) return 0;
-    CHECK_OK(
-        world_.files.write(in_staging(step_.key + ".log"),
-                           "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"),
-                           sys::Durable::Scratch));
+    CHECK_OK(world_.files.write(
+        in_staging(step_.key + ".log"),
+        "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"),
+        sys::Durable::Scratch));
     return 1;
   }
 
-  // cicc writes the path of the stub into the stub: the host's object would be made anew by every run.
+  // cicc writes the path of the stub into the stub: the host's object would be made anew by every
+  // run.
   Status forget_staging() {
     for (const std::string& output : step_.outputs) {
       if (!output.ends_with(".stub.c")) continue;
       TRY(std::string text, world_.files.read(in_staging(output)));
-      CHECK_OK(world_.files.write(in_staging(output), text::replace_all(text, world_.staging.string() + "/", ""),
+      CHECK_OK(world_.files.write(in_staging(output),
+                                  text::replace_all(text, world_.staging.string() + "/", ""),
                                   sys::Durable::Scratch));
     }
     return {};
   }
 
-  // The files that a depfile of this run names, without those of the build folder: what other steps made are inputs,
-  // known by their content wherever that folder is.
+  // The files that a depfile of this run names, without those of the build folder: what other steps
+  // made are inputs, known by their content wherever that folder is.
   std::vector<std::string> named_in(const std::string& depfile, bool& missing) {
     std::vector<std::string> files;
     const std::string own_folder = world_.build_dir.string() + "/";
@@ -335,16 +350,21 @@ class Runner {
   Dependencies collect() {
     ReadFiles read;
     if (step_.writes_depfile) read.compiled = named_in(step_.key + ".d", read.unknown);
-    if (step_.writes_assembler_depfile) read.assembled = named_in(step_.key + ".as.d", read.unknown);
-    // Beside what it read the assembler names its input, which is gone, and the names of sources in it.
-    std::erase_if(read.assembled, [&](const std::string& file) { return !world_.files.state(file).is_file(); });
+    if (step_.writes_assembler_depfile)
+      read.assembled = named_in(step_.key + ".as.d", read.unknown);
+    // Beside what it read the assembler names its input, which is gone, and the names of sources in
+    // it.
+    std::erase_if(read.assembled,
+                  [&](const std::string& file) { return !world_.files.state(file).is_file(); });
     for (const auto* list : {&read.compiled, &read.assembled})
-      for (const std::string& file : *list) unsound_ |= world_.files.state(file).ctime_ns >= begun_ns_;
+      for (const std::string& file : *list)
+        unsound_ |= world_.files.state(file).ctime_ns >= begun_ns_;
     unsound_ |= read.unknown;
     return collect_dependencies(world_.files, hashes_, step_, read, world_.build_dir);
   }
 
-  // A file that changed while it was compiled: its hash may be that of another text than the compiler read.
+  // A file that changed while it was compiled: its hash may be that of another text than the
+  // compiler read.
   bool nothing_changed_since() {
     for (const std::string& input : step_.inputs)
       if (input.starts_with('/')) unsound_ |= world_.files.state(input).ctime_ns >= begun_ns_;
@@ -362,7 +382,8 @@ class Runner {
       entry.files.push_back({output, std::move(*content)});
     }
     std::string findings;
-    for (const std::string& finding : report_.findings) findings += std::string(kFindingMark) + finding + "\n";
+    for (const std::string& finding : report_.findings)
+      findings += std::string(kFindingMark) + finding + "\n";
     entry.files.push_back({std::string(kLogName), findings + log});
     cache_.put(entry);
     remember_manifest(dependencies, result_key_);
@@ -409,12 +430,17 @@ class Runner {
     }
     if (step_.writes_depfile) {
       std::vector<std::string> read;
-      for (const auto& [name, hash] : dependencies.files) read.push_back(real_path(step_.roots, name));
-      if (!write_if_changed(step_.key + ".d", write_depfile("obj/" + step_.outputs[0], read))) return false;
+      for (const auto& [name, hash] : dependencies.files)
+        read.push_back(real_path(step_.roots, name));
+      if (!write_if_changed(step_.key + ".d", write_depfile("obj/" + step_.outputs[0], read)))
+        return false;
       if (!write_if_changed(step_.key + ".absent", absent_text(dependencies))) return false;
     }
-    if (!world_.files.write(in_obj(step_.key + ".basis"), dump(remembered()), sys::Durable::Scratch)) return false;
-    return static_cast<bool>(world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::Scratch));
+    if (!world_.files.write(in_obj(step_.key + ".basis"), dump(remembered()),
+                            sys::Durable::Scratch))
+      return false;
+    return static_cast<bool>(
+        world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::Scratch));
   }
 
   std::string absent_text(const Dependencies& dependencies) const {
@@ -488,8 +514,8 @@ std::optional<StepReport> read_report(std::string_view text) {
     report.findings = json->at("findings").get<Words>();
     report.changed = json->at("changed").get<Words>();
     for (const Json& one : json->at("commands"))
-      report.commands.push_back(
-          {one.at("program"), one.at("begin_ns"), one.at("seconds"), one.at("cpu_seconds"), one.at("peak_bytes")});
+      report.commands.push_back({one.at("program"), one.at("begin_ns"), one.at("seconds"),
+                                 one.at("cpu_seconds"), one.at("peak_bytes")});
     return report;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is one step done? From the cache if everything that could change its result is as it was, else by its commands.
+// How is one step done? From the cache if everything that could change its result is as it was,
+// else by its commands.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +61,8 @@ struct StepWorld {
   sys::fs::path staging;
 };
 
-// Leaves outputs, log, depfile and report in obj/, or the log in the staging folder when a command failed: the exit
-// code of that command, 0 when all is well.
+// Leaves outputs, log, depfile and report in obj/, or the log in the staging folder when a command
+// failed: the exit code of that command, 0 when all is well.
 Result<int> run_step(const Step& step, const StepWorld& world, StepReport& report);
 
 }  // namespace kiln::build

@@ -20,12 +20,14 @@ namespace {
 
 constexpr std::string_view kMagic = "kiln-state 3 ";
 
-// A number and the blank behind it. By hand, for there are four in each of hundreds of lines of every build.
+// A number and the blank behind it. By hand, for there are four in each of hundreds of lines of
+// every build.
 std::optional<int64_t> take_number(std::string_view& line) {
   uint64_t value = 0;
   size_t at = line.starts_with('-') ? 1 : 0;
   const size_t first = at;
-  const uint64_t most = static_cast<uint64_t>(INT64_MAX) + first;  // an inode may be written as the least number
+  const uint64_t most =
+      static_cast<uint64_t>(INT64_MAX) + first;  // an inode may be written as the least number
   for (; at < line.size() && line[at] >= '0' && line[at] <= '9'; ++at) {
     const uint64_t digit = static_cast<uint64_t>(line[at] - '0');
     if (value > (most - digit) / 10) return std::nullopt;
@@ -55,16 +57,17 @@ bool parse_line(std::string_view line, SeenFile& file) {
 }  // namespace
 
 bool is_same(const sys::FileState& a, const sys::FileState& b) {
-  return a.exists == b.exists && a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns &&
-         a.inode == b.inode;
+  return a.exists == b.exists && a.size_bytes == b.size_bytes && a.mtime_ns == b.mtime_ns &&
+         a.ctime_ns == b.ctime_ns && a.inode == b.inode;
 }
 
 std::string write_state(const BuildState& state) {
-  std::string text =
-      fmt::format("{}{}\n{}\n{}\n", kMagic, state.files.size() + state.absent.size(), state.key, state.result.string());
+  std::string text = fmt::format("{}{}\n{}\n{}\n", kMagic, state.files.size() + state.absent.size(),
+                                 state.key, state.result.string());
   for (const SeenFile& file : state.files)
-    text += fmt::format("{} {} {} {} {}\n", file.state.size_bytes, file.state.mtime_ns, file.state.ctime_ns,
-                        static_cast<int64_t>(file.state.inode), file.path.string());
+    text += fmt::format("{} {} {} {} {}\n", file.state.size_bytes, file.state.mtime_ns,
+                        file.state.ctime_ns, static_cast<int64_t>(file.state.inode),
+                        file.path.string());
   for (const sys::fs::path& path : state.absent) text += fmt::format("- {}\n", path.string());
   return text;
 }

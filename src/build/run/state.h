@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can it be proved, without ninja, that nothing has changed since the last build? By a record of every file that took
-// part.
+// Can it be proved, without ninja, that nothing has changed since the last build? By a record of
+// every file that took part.
 #pragma once
 
 #include <optional>

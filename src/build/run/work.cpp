@@ -37,7 +37,8 @@ std::string seen_by(const Work& work, const Step& step) {
   std::string text;
   auto see = [&](const std::string& name) {
     sys::FileState state = work.world.files.state(name);
-    text += fmt::format("{} {} {} {} {}\n", state.size_bytes, state.mtime_ns, state.ctime_ns, state.inode, name);
+    text += fmt::format("{} {} {} {} {}\n", state.size_bytes, state.mtime_ns, state.ctime_ns,
+                        state.inode, name);
   };
   std::string own_folder = work.plan.build_dir.string() + "/";
   if (auto depfile = work.world.files.read(work.in_obj(step.key + ".d")))
@@ -84,8 +85,9 @@ Status prepare(Work& work) {
   CHECK_OK(removed);
   work.staging = work.in_build_dir(kStagingFolder) / fmt::format("{:x}", sys::wall_ns());
   CHECK_OK(files.make_directories(work.staging));
-  // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its own.
-  // A file that was written just before may bear the same tick: the build starts with the next one.
+  // The disk's own clock: the kernel stamps files with one that lags by a tick, a server with its
+  // own. A file that was written just before may bear the same tick: the build starts with the next
+  // one.
   const int64_t tick_ns = files.state(work.staging).ctime_ns;
   work.started_ns = tick_ns;
   for (int tries = 0; tries < 50 && work.started_ns == tick_ns; tries++) {
@@ -93,7 +95,8 @@ Status prepare(Work& work) {
     CHECK_OK(files.write(work.staging / "tick", "", sys::Durable::Scratch));
     work.started_ns = files.state(work.staging / "tick").ctime_ns;
   }
-  for (const auto& [name, content] : work.graph.files) CHECK_OK(write_if_changed(work, name, content));
+  for (const auto& [name, content] : work.graph.files)
+    CHECK_OK(write_if_changed(work, name, content));
   return {};
 }
 
@@ -107,7 +110,8 @@ Status write_for_ninja(const Work& work) {
 
 Status remember_seen(const Work& work) {
   for (const Step& step : work.graph.steps) {
-    if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns < work.started_ns) continue;
+    if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns < work.started_ns)
+      continue;
     CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step), sys::Durable::Scratch));
     // Older than what the step made, or ninja would run it again.
     work.world.files.set_mtime(work.in_build_dir(step.seen_file()), 1'000'000'000);
@@ -121,10 +125,12 @@ std::vector<StepReport> reports_since(const Work& work) {
     fs::path file = work.in_obj(step.key + ".report");
     if (work.world.files.state(file).ctime_ns < work.started_ns) continue;
     auto text = work.world.files.read(file);
-    if (auto report = text ? read_report(*text) : std::nullopt) reports.push_back(std::move(*report));
+    if (auto report = text ? read_report(*text) : std::nullopt)
+      reports.push_back(std::move(*report));
   }
-  std::stable_sort(reports.begin(), reports.end(),
-                   [](const StepReport& a, const StepReport& b) { return a.begin_ns < b.begin_ns; });
+  std::stable_sort(reports.begin(), reports.end(), [](const StepReport& a, const StepReport& b) {
+    return a.begin_ns < b.begin_ns;
+  });
   return reports;
 }
 
@@ -142,10 +148,12 @@ void tell_and_count(const Work& work, const std::vector<StepReport>& reports) {
     peaks.saw(*step, report.peak_bytes());
     for (const std::string& note : report.notes) tell(note);
     for (const std::string& finding : report.findings)
-      tell(fmt::format("warning: {}{}: {}", step->shown, step->arch.empty() ? "" : " (compute_" + step->arch + ")",
-                       finding));
+      tell(fmt::format("warning: {}{}: {}", step->shown,
+                       step->arch.empty() ? "" : " (compute_" + step->arch + ")", finding));
     auto log = work.world.files.read(work.in_obj(report.key + ".log"));
-    if (log) tell(text::replace_all(text::trim(*log), step->source.empty() ? "\n\n\n" : step->source, step->shown));
+    if (log)
+      tell(text::replace_all(text::trim(*log), step->source.empty() ? "\n\n\n" : step->source,
+                             step->shown));
   }
   peaks.keep();
   auto place = make_cache_place(work.world.files, work.world.env);
@@ -174,7 +182,8 @@ std::optional<Error> failed_step(const Work& work) {
 bool ran_out_of_memory(const Work& work) {
   for (const Step& step : work.graph.steps) {
     auto log = work.world.files.read(work.staging / (step.key + ".log"));
-    if (log && (log->ends_with("Killed\n") || log->find("out of memory") != std::string::npos)) return true;
+    if (log && (log->ends_with("Killed\n") || log->find("out of memory") != std::string::npos))
+      return true;
   }
   return false;
 }

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "build/run/outcome.h"
 #include "build/plan/graph.h"
 #include "build/plan/plan.h"
 #include "build/plan/request.h"
+#include "build/run/outcome.h"
 #include "build/run/run_step.h"
 
 namespace kiln::build {
@@ -27,26 +27,30 @@ struct Work {
 
   fs::path in_build_dir(std::string_view name) const { return plan.build_dir / name; }
   fs::path in_obj(std::string_view name) const { return plan.build_dir / "obj" / name; }
-  StepWorld step_world() const { return {world.files, world.processes, world.env, plan.build_dir, staging}; }
+  StepWorld step_world() const {
+    return {world.files, world.processes, world.env, plan.build_dir, staging};
+  }
   void note(const std::string& text) const {
     if (world.on_note) world.on_note(text);
   }
 };
 
-// A staging folder of its own, and the files that steps need. A run that was killed left its folder; a command that
-// outlived it can publish nothing once it is gone.
+// A staging folder of its own, and the files that steps need. A run that was killed left its
+// folder; a command that outlived it can publish nothing once it is gone.
 Status prepare(Work& work);
 
 // What ninja reads: the graph, each step, and the state of every file that each step has read.
 Status write_for_ninja(const Work& work);
 
-// After a build: the states of what each step that ran has read. One that differs next time makes the step run again.
+// After a build: the states of what each step that ran has read. One that differs next time makes
+// the step run again.
 Status remember_seen(const Work& work);
 
 // The reports of the steps that ran since the work began, by their beginnings.
 std::vector<StepReport> reports_since(const Work& work);
 
-// Compiler warnings, findings, notes about the cache; what the cache did is counted, memory is remembered.
+// Compiler warnings, findings, notes about the cache; what the cache did is counted, memory is
+// remembered.
 void tell_and_count(const Work& work, const std::vector<StepReport>& reports);
 
 // The error of the step whose log is left in the staging folder.

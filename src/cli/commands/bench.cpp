@@ -68,7 +68,8 @@ std::string hash_of_sources(const fs::path& target) {
 
 Result<Built> build_case(const Options& options, const BenchCase& one, Context& context) {
   const fs::path target = context.directory / options.target;
-  if (is_library(target)) return Built{target, target.parent_path() / "kiln-bench", 0, hash_of_sources(target)};
+  if (is_library(target))
+    return Built{target, target.parent_path() / "kiln-bench", 0, hash_of_sources(target)};
   build::Request request = options.request;
   request.targets = {options.target};
   request.defines.insert(request.defines.end(), one.defines.begin(), one.defines.end());
@@ -100,7 +101,8 @@ void add_facts(const Options& options, const BenchCase& one, const Built& built,
   if (!result.contains("machine")) {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
-    result["machine"] = {{"host", host}, {"cpu", cpu_name()}, {"cores", sys::usable_cores(sys::real_files())}};
+    result["machine"] = {
+        {"host", host}, {"cpu", cpu_name()}, {"cores", sys::usable_cores(sys::real_files())}};
   }
   if (!result.contains("versions")) result["versions"] = Json::object();
   result["source_hash"] = built.source_hash;
@@ -130,7 +132,8 @@ Json core_options(const Options& options) {
   return json;
 }
 
-Result<Json> run_case(const Options& options, const BenchCase& one, const Built& built, Context& context) {
+Result<Json> run_case(const Options& options, const BenchCase& one, const Built& built,
+                      Context& context) {
   measure::OpRequest request;
   request.library = built.library;
   request.op = one.op;
@@ -176,8 +179,8 @@ fs::path baseline_path(const Options& options, const fs::path& folder, const Con
 }
 
 // Saves what has no baseline, compares what has one. The exit code.
-Result<int> use_baseline(const Options& options, const std::vector<Json>& results, const fs::path& folder,
-                         Context& context, Json& said) {
+Result<int> use_baseline(const Options& options, const std::vector<Json>& results,
+                         const fs::path& folder, Context& context, Json& said) {
   const fs::path path = baseline_path(options, folder, context);
   sys::Files& files = sys::real_files();
   if (options.update || !files.state(path).is_file()) {
@@ -194,11 +197,14 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
                  fmt::format("{} has no result in it", path.string()), "--update writes it anew"};
   if (skipped)
-    context.note(fmt::format("warning: {} lines of {} are no results and were skipped", skipped, path.string()));
+    context.note(fmt::format("warning: {} lines of {} are no results and were skipped", skipped,
+                             path.string()));
   if (const std::string why = measure::incomparable(results.front(), then.front()); !why.empty()) {
     if (!options.across_machines)
-      return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
-                   fmt::format("it is of {}", why), "--across-machines compares all the same; --update replaces it"};
+      return Error{Fault::Work,
+                   fmt::format("cannot compare with the baseline {}", options.baseline),
+                   fmt::format("it is of {}", why),
+                   "--across-machines compares all the same; --update replaces it"};
     context.note(fmt::format("warning: the baseline is of {}; the verdicts mean little", why));
   }
   if (const std::string what = measure::differences(results.front(), then.front()); !what.empty())
@@ -208,7 +214,8 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
                  "it has none of these benchmarks", "--update replaces it"};
   if (!context.json)
-    context.print(fmt::format("against the baseline {}\n{}", options.baseline, measure::changes_text(changes)));
+    context.print(fmt::format("against the baseline {}\n{}", options.baseline,
+                              measure::changes_text(changes)));
   for (const measure::Change& change : changes)
     said.push_back({{"what", change.what},
                     {"verdict", measure::name_of(change.verdict)},
@@ -218,8 +225,8 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
   return measure::has_regression(changes) ? 1 : 0;
 }
 
-Status write_files(const Options& options, const std::vector<Json>& results, const fs::path& history,
-                   Context& context) {
+Status write_files(const Options& options, const std::vector<Json>& results,
+                   const fs::path& history, Context& context) {
   const Json all = results;
   const auto write = [&](const std::string& to, const char* kind) -> Status {
     if (to.empty()) return {};
@@ -251,7 +258,8 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
     const fs::path manifest_path = context.directory / options.target / project::kManifestName;
     if (!sys::real_files().state(manifest_path).is_file())
       return Error{Fault::Usage, fmt::format("no op to time in {}", options.target),
-                   fmt::format("no op was named, and there is no {} with benchmarks", project::kManifestName),
+                   fmt::format("no op was named, and there is no {} with benchmarks",
+                               project::kManifestName),
                    "kiln bench FILE.cu OP ARGS"};
     TRY(const project::Manifest manifest, project::read_manifest(sys::real_files(), manifest_path));
     TRY(plans, plans_of(manifest.bench, manifest_path.string()));
@@ -269,14 +277,17 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
 }
 
 Result<int> run(Options& options, Context& context) {
-  if (!options.process.empty()) return be_bench_process(options.process.at(0), options.process.at(1));
-  if (!options.cold_process.empty()) return be_cold_process(options.cold_process.at(0), options.cold_process.at(1));
+  if (!options.process.empty())
+    return be_bench_process(options.process.at(0), options.process.at(1));
+  if (!options.cold_process.empty())
+    return be_cold_process(options.cold_process.at(0), options.cold_process.at(1));
   TRY(const std::vector<BenchCase> cases, all_cases(options, context));
   if (options.cold) {
     TRY(const Built built, build_case(options, cases.front(), context));
-    return bench_cold({built.library, cases.front().op, cases.front().arguments, options.device, options.cold_runs,
-                       options.html, context.directory / options.target, options.request},
-                      context);
+    return bench_cold(
+        {built.library, cases.front().op, cases.front().arguments, options.device,
+         options.cold_runs, options.html, context.directory / options.target, options.request},
+        context);
   }
   std::vector<Json> results;
   fs::path folder;
@@ -285,13 +296,15 @@ Result<int> run(Options& options, Context& context) {
     folder = built.folder;
     TRY(Json result, run_case(options, one, built, context));
     if (!context.json) {
-      context.print((results.empty() ? "" : "\n") + measure::result_text(result, context.terminal.color_out));
+      context.print((results.empty() ? "" : "\n") +
+                    measure::result_text(result, context.terminal.color_out));
       if (options.explain) context.print(measure::explain_text(result));
     }
     CHECK_OK(check_refused(result));
     if (!options.no_history)
       CHECK_OK(measure::append_result(
-          sys::real_files(), options.history.empty() ? folder / "history.jsonl" : context.directory / options.history,
+          sys::real_files(),
+          options.history.empty() ? folder / "history.jsonl" : context.directory / options.history,
           result));
     results.push_back(std::move(result));
   }
@@ -301,7 +314,8 @@ Result<int> run(Options& options, Context& context) {
   if (!options.baseline.empty()) {
     TRY(code, use_baseline(options, results, folder, context, changes));
   }
-  const fs::path history = options.history.empty() ? folder / "history.jsonl" : context.directory / options.history;
+  const fs::path history =
+      options.history.empty() ? folder / "history.jsonl" : context.directory / options.history;
   CHECK_OK(write_files(options, results, history, context));
   if (context.json) context.print_json({{"results", results}, {"baseline", changes}});
   return code;
@@ -309,48 +323,77 @@ Result<int> run(Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A .cu file, a project folder, or a library that kiln build made")
+  app.add_option("TARGET", options->target,
+                 "A .cu file, a project folder, or a library that kiln build made")
       ->option_text(" ");
-  app.add_option("OP", options->plan.op, "The op; without it the benchmarks of kiln.toml are run")->option_text(" ");
-  app.add_option("ARGS", options->plan.arguments, "Its arguments, as kiln call takes them; {NAME} stands for an axis")
+  app.add_option("OP", options->plan.op, "The op; without it the benchmarks of kiln.toml are run")
+      ->option_text(" ");
+  app.add_option("ARGS", options->plan.arguments,
+                 "Its arguments, as kiln call takes them; {NAME} stands for an axis")
       ->take_all()
       ->expected(1 << 20, -1)
       ->allow_extra_args(false)
       ->option_text(" ");
-  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
-    app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type,
+                        const char* text) {
+    app.add_option(name, to, text)
+        ->type_name(type)
+        ->take_all()
+        ->type_size(1)
+        ->allow_extra_args(false);
   };
-  list("--against", options->plan.against, "NAME", "Time this too, in turns, and compare: torch.add (needs torch)");
-  list("--axis", options->axes, "NAME=A,B", "Run for each value of {NAME}; D:MACRO=A,B builds with -DMACRO=A");
-  list("--expect", options->plan.expect, "TENSOR", "What the result must be, when there is no --against");
-  app.add_option("--bytes", options->plan.bytes, "Bytes that a call must move, a formula: '3 * n * size(t)'")
+  list("--against", options->plan.against, "NAME",
+       "Time this too, in turns, and compare: torch.add (needs torch)");
+  list("--axis", options->axes, "NAME=A,B",
+       "Run for each value of {NAME}; D:MACRO=A,B builds with -DMACRO=A");
+  list("--expect", options->plan.expect, "TENSOR",
+       "What the result must be, when there is no --against");
+  app.add_option("--bytes", options->plan.bytes,
+                 "Bytes that a call must move, a formula: '3 * n * size(t)'")
       ->type_name("FORMULA");
-  app.add_option("--flops", options->plan.flops, "Operations that a call must do")->type_name("FORMULA");
-  app.add_flag("--explain", options->explain, "Show what naive timers would have said, and why they differ");
-  app.add_flag("--cold", options->cold, "Time the first call instead, in fresh processes: what it is made of");
-  app.add_option("--cold-runs", options->cold_runs, "How many processes --cold starts (default: 10)")->type_name("N");
-  app.add_option("--baseline", options->baseline,
-                 "Save the results under this name, or compare with those saved; exit 1 if one is slower")
+  app.add_option("--flops", options->plan.flops, "Operations that a call must do")
+      ->type_name("FORMULA");
+  app.add_flag("--explain", options->explain,
+               "Show what naive timers would have said, and why they differ");
+  app.add_flag("--cold", options->cold,
+               "Time the first call instead, in fresh processes: what it is made of");
+  app.add_option("--cold-runs", options->cold_runs,
+                 "How many processes --cold starts (default: 10)")
+      ->type_name("N");
+  app.add_option(
+         "--baseline", options->baseline,
+         "Save the results under this name, or compare with those saved; exit 1 if one is slower")
       ->type_name("NAME");
   app.add_flag("--update", options->update, "Replace the baseline");
-  app.add_flag("--across-machines", options->across_machines, "Compare with a baseline of another machine");
-  app.add_option("--history", options->history, "Append results there (default: beside the build)")->type_name("FILE");
+  app.add_flag("--across-machines", options->across_machines,
+               "Compare with a baseline of another machine");
+  app.add_option("--history", options->history, "Append results there (default: beside the build)")
+      ->type_name("FILE");
   app.add_flag("--no-history", options->no_history, "Keep no record");
-  app.add_option("--markdown", options->markdown, "Write a table there; - for stdout")->type_name("FILE");
+  app.add_option("--markdown", options->markdown, "Write a table there; - for stdout")
+      ->type_name("FILE");
   app.add_option("--csv", options->csv, "Write rows there; - for stdout")->type_name("FILE");
   app.add_option("--html", options->html, "Write one self-contained page there")->type_name("FILE");
-  app.add_option("--precision", options->precision, "Stop when the 95 % interval is within this (default: 0.5)")
+  app.add_option("--precision", options->precision,
+                 "Stop when the 95 % interval is within this (default: 0.5)")
       ->type_name("PERCENT");
-  app.add_option("--time", options->seconds, "Sample for at least so long (default: 0.5)")->type_name("SECONDS");
-  app.add_option("--most", options->seconds_most, "Give up after so long: not converged (default: 15)")
+  app.add_option("--time", options->seconds, "Sample for at least so long (default: 0.5)")
+      ->type_name("SECONDS");
+  app.add_option("--most", options->seconds_most,
+                 "Give up after so long: not converged (default: 15)")
       ->type_name("SECONDS");
   app.add_flag("--quick", options->quick, "A rough figure in a tenth of the time");
-  app.add_option("--limit", options->limit_s, "End a benchmark that takes longer (default: 120)")->type_name("SECONDS");
-  app.add_option("--seed", options->seed, "Seed of tensors and of the order of samples (default: 0)")->type_name("N");
+  app.add_option("--limit", options->limit_s, "End a benchmark that takes longer (default: 120)")
+      ->type_name("SECONDS");
+  app.add_option("--seed", options->seed,
+                 "Seed of tensors and of the order of samples (default: 0)")
+      ->type_name("N");
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
-  app.add_option("--process", options->process, "For kiln itself: the process that measures")->expected(2)->group("");
+  app.add_option("--process", options->process, "For kiln itself: the process that measures")
+      ->expected(2)
+      ->group("");
   app.add_option("--cold-process", options->cold_process, "For kiln itself: a process of --cold")
       ->expected(2)
       ->group("");

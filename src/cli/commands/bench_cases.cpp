@@ -13,7 +13,9 @@ Error wrong(const std::string& source, const std::string& where, std::string why
           "op, args, axes, defines, bytes, flops, against, expect: docs/guide/bench.md"};
 }
 
-std::string scalar(const Json& value) { return value.is_string() ? value.get<std::string>() : dump(value); }
+std::string scalar(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump(value);
+}
 
 // One value or a list of them, as texts.
 std::vector<std::string> texts(const Json& value) {
@@ -23,10 +25,11 @@ std::vector<std::string> texts(const Json& value) {
   return out;
 }
 
-Result<std::vector<measure::Axis>> axes_of(const Json& table, bool defines, const std::string& source,
-                                           const std::string& where) {
+Result<std::vector<measure::Axis>> axes_of(const Json& table, bool defines,
+                                           const std::string& source, const std::string& where) {
   std::vector<measure::Axis> axes;
-  if (!table.is_object()) return wrong(source, where, "it must be a table: { n = [\"2^20\", \"2^24\"] }");
+  if (!table.is_object())
+    return wrong(source, where, "it must be a table: { n = [\"2^20\", \"2^24\"] }");
   for (const auto& [name, values] : table.items()) {
     measure::Axis axis{name, texts(values), defines};
     if (axis.values.empty()) return wrong(source, where + "." + name, "it has no value");
@@ -54,7 +57,8 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
     else if (key == "flops")
       plan.flops = scalar(value);
     else if (key == "axes" || key == "defines") {
-      TRY(const std::vector<measure::Axis> axes, axes_of(value, key == "defines", source, where + "." + key));
+      TRY(const std::vector<measure::Axis> axes,
+          axes_of(value, key == "defines", source, where + "." + key));
       plan.axes.insert(plan.axes.end(), axes.begin(), axes.end());
     } else {
       return wrong(source, where, fmt::format("there is no key '{}'", key));

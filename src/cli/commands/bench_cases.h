@@ -32,7 +32,8 @@ struct BenchCase {
 
 Result<std::vector<BenchCase>> cases_of(const BenchPlan& plan);
 
-// The table [bench] of kiln.toml: one plan a sub-table. `only` names one; "" takes all. `source` is for messages.
+// The table [bench] of kiln.toml: one plan a sub-table. `only` names one; "" takes all. `source` is
+// for messages.
 //   [bench.add]
 //   op = "my_add"
 //   args = ["randn:{t}:{n}", "randn:{t}:{n}"]

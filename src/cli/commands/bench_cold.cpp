@@ -41,9 +41,11 @@ struct Folder {
 };
 
 // Each process gets an empty cache of compiled PTX, so that none finds what another left.
-Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Environment env, const fs::path& scratch,
-                                     const Json& request, const std::string& what) {
-  const fs::path asked = scratch / "request.json", answered = scratch / "answer.json", cache = scratch / "ptx-cache";
+Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Environment env,
+                                     const fs::path& scratch, const Json& request,
+                                     const std::string& what) {
+  const fs::path asked = scratch / "request.json", answered = scratch / "answer.json",
+                 cache = scratch / "ptx-cache";
   CHECK_OK(sys::real_files().write(asked, dump(request), sys::Durable::No));
   CHECK_OK(sys::real_files().remove(answered));
   std::error_code ignored;
@@ -59,9 +61,9 @@ Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Enviro
   const auto text = sys::real_files().read(answered);
   if (!text)
     return Error{Fault::Work, what,
-                 done.timed_out
-                     ? "it did not finish in 120 s"
-                     : fmt::format("the process ended with code {}: {}", done.exit_code, text::trim(done.out)),
+                 done.timed_out ? "it did not finish in 120 s"
+                                : fmt::format("the process ended with code {}: {}", done.exit_code,
+                                              text::trim(done.out)),
                  "see that it runs by itself: kiln call FILE.cu OP ARGS"};
   TRY(const Json answer, parse_json(*text, "the answer of a cold start"));
   if (answer.contains("error"))
@@ -95,8 +97,8 @@ bool has_gpu(const measure::ColdRun& run) {
 
 Result<int> bench_cold(const ColdOptions& options, Context& context) {
   if (options.runs < 1 || options.runs > 1000)
-    return Error{Fault::Usage, fmt::format("cannot start {} processes", options.runs), "--cold-runs is 1 to 1000",
-                 "leave out --cold-runs, or give such a number"};
+    return Error{Fault::Usage, fmt::format("cannot start {} processes", options.runs),
+                 "--cold-runs is 1 to 1000", "leave out --cold-runs, or give such a number"};
   TRY(const fs::path folder, sys::make_temporary_folder("kiln-cold"));
   const Folder scratch{folder};
   TRY(sys::Environment env, program_environment(context.env));
@@ -108,9 +110,11 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
   const auto add = [&](const Kind& kind) -> Status {
     sys::Environment with = env;
     for (const auto& [name, value] : kind.env) with.set(name, value);
-    const measure::ColdRequest request{kind.name, kind.library, dependents, options.op, options.arguments};
-    TRY(measure::ColdRun run, one_process({own.string(), "bench", "--cold-process"}, with, scratch.path,
-                                          measure::to_json(request), options.op + " cannot be started cold"));
+    const measure::ColdRequest request{kind.name, kind.library, dependents, options.op,
+                                       options.arguments};
+    TRY(measure::ColdRun run,
+        one_process({own.string(), "bench", "--cold-process"}, with, scratch.path,
+                    measure::to_json(request), options.op + " cannot be started cold"));
     runs.push_back(std::move(run));
     return {};
   };
@@ -119,8 +123,9 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
   const bool gpu = has_gpu(runs.front());
   if (gpu) {
     kinds.push_back({"native, eager modules", options.library, {{"CUDA_MODULE_LOADING", "EAGER"}}});
-    kinds.push_back(
-        {"native, PTX compiled", options.library, {{"CUDA_FORCE_PTX_JIT", "1"}, {"CUDA_CACHE_DISABLE", "1"}}});
+    kinds.push_back({"native, PTX compiled",
+                     options.library,
+                     {{"CUDA_FORCE_PTX_JIT", "1"}, {"CUDA_CACHE_DISABLE", "1"}}});
     if (options.target.extension() != ".so") {
       if (auto foreign = build_without_sass(options, context))
         kinds.push_back({"native, no SASS for this GPU", *foreign, {}});
@@ -134,7 +139,8 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
   if (auto python = python_with_torch(context, "no stages of Python")) {
     sys::Environment with = python->env;
     if (!options.device.empty()) with.set("KILN_DEVICE", options.device);
-    const measure::ColdRequest request{"python", options.library, {}, options.op, options.arguments};
+    const measure::ColdRequest request{
+        "python", options.library, {}, options.op, options.arguments};
     for (int i = 0; i < std::min(options.runs, kPythonRuns); ++i) {
       auto run = one_process({python->program, "-m", "kiln._cold_process"}, with, scratch.path,
                              measure::to_json(request), "no stages of Python");
@@ -165,7 +171,8 @@ Result<int> be_cold_process(const std::string& request_path, const std::string& 
     TRY(const measure::ColdRun run, measure::run_cold_stages(request));
     return measure::to_json(run);
   }();
-  CHECK_OK(sys::real_files().write(answer_path, dump(answer ? *answer : to_json(answer.error())), sys::Durable::No));
+  CHECK_OK(sys::real_files().write(answer_path, dump(answer ? *answer : to_json(answer.error())),
+                                   sys::Durable::No));
   return 0;
 }
 

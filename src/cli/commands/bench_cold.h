@@ -14,7 +14,8 @@ struct ColdOptions {
   std::string device;
   int runs = 10;
   std::string html;
-  std::filesystem::path target;  // what the library was built from; a library itself cannot be built another way
+  std::filesystem::path
+      target;  // what the library was built from; a library itself cannot be built another way
   build::Request request;
 };
 Result<int> bench_cold(const ColdOptions& options, Context& context);

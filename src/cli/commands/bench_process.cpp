@@ -47,22 +47,27 @@ std::string last_words(const std::string& output) {
   return words;
 }
 
-Error ended_badly(const measure::OpRequest& request, const sys::ProcessResult& done, double limit_s) {
+Error ended_badly(const measure::OpRequest& request, const sys::ProcessResult& done,
+                  double limit_s) {
   const std::string what = fmt::format("{} cannot be timed", request.op);
   if (done.timed_out)
     return {Fault::Work, what, fmt::format("it did not finish in {:.0f} s", limit_s),
             "look for an endless loop; --limit SECONDS gives it more time"};
   if (done.signal)
-    return {Fault::Work, what,
-            fmt::format("the process ended by signal {} ({})", done.signal, ::strsignal(done.signal)),
-            done.signal == SIGKILL ? "it may have taken all memory: take smaller tensors"
-                                   : "kiln call runs it once; on the engine the message names the line"};
-  return {Fault::Work, what, fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
+    return {
+        Fault::Work, what,
+        fmt::format("the process ended by signal {} ({})", done.signal, ::strsignal(done.signal)),
+        done.signal == SIGKILL
+            ? "it may have taken all memory: take smaller tensors"
+            : "kiln call runs it once; on the engine the message names the line"};
+  return {Fault::Work, what,
+          fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
           "see that it runs by itself: kiln call FILE.cu OP ARGS"};
 }
 
 Error error_of(const Json& error) {
-  Error out{Fault::Work, error.value("what", "the benchmark failed"), error.value("why", ""), error.value("fix", "")};
+  Error out{Fault::Work, error.value("what", "the benchmark failed"), error.value("why", ""),
+            error.value("fix", "")};
   const std::string fault = error.value("fault", "work");
   if (fault == "usage") out.fault = Fault::Usage;
   if (fault == "environment") out.fault = Fault::Environment;
@@ -90,7 +95,8 @@ Result<Python> find_python(Context& context, const std::string& what_for) {
 Result<Python> python_with_torch(Context& context, const std::string& what_for) {
   TRY(Python python, find_python(context, what_for));
   sys::ProcessSpec look;
-  look.arguments = {python.program, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"};
+  look.arguments = {python.program, "-c",
+                    "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"};
   look.env = python.env;
   TRY(const sys::ProcessResult found, sys::real_processes().run(look));
   if (found.exit_code != 0)
@@ -99,16 +105,20 @@ Result<Python> python_with_torch(Context& context, const std::string& what_for) 
   return python;
 }
 
-Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s, Context& context) {
+Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s,
+                               Context& context) {
   TRY(const Letters letters, Letters::open());
-  CHECK_OK(sys::real_files().write(letters.request(), dump(measure::to_json(request)), sys::Durable::No));
+  CHECK_OK(sys::real_files().write(letters.request(), dump(measure::to_json(request)),
+                                   sys::Durable::No));
   sys::ProcessSpec spec;
   if (request.against.empty()) {
     TRY(const fs::path own, sys::own_executable());
     TRY(spec.env, program_environment(context.env));
-    spec.arguments = {own.string(), "bench", "--process", letters.request().string(), letters.answer().string()};
+    spec.arguments = {own.string(), "bench", "--process", letters.request().string(),
+                      letters.answer().string()};
   } else {
-    TRY(Python python, python_with_torch(context, "cannot compare with " + request.against.front()));
+    TRY(Python python,
+        python_with_torch(context, "cannot compare with " + request.against.front()));
     spec.arguments = {python.program, "-m", "kiln._bench_process", letters.request().string(),
                       letters.answer().string()};
     spec.env = std::move(python.env);
@@ -124,12 +134,13 @@ Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s
   return answer;
 }
 
-Result<Json> ask_python(const Python& python, const std::string& module, const Json& request, double limit_s,
-                        const std::string& what, bool show, Context& context) {
+Result<Json> ask_python(const Python& python, const std::string& module, const Json& request,
+                        double limit_s, const std::string& what, bool show, Context& context) {
   TRY(const Letters letters, Letters::open());
   CHECK_OK(sys::real_files().write(letters.request(), dump(request), sys::Durable::No));
   sys::ProcessSpec spec;
-  spec.arguments = {python.program, "-m", module, letters.request().string(), letters.answer().string()};
+  spec.arguments = {python.program, "-m", module, letters.request().string(),
+                    letters.answer().string()};
   spec.env = python.env;
   spec.limit_s = limit_s;
   TRY(const sys::ProcessResult done, sys::real_processes().run(spec));
@@ -137,9 +148,9 @@ Result<Json> ask_python(const Python& python, const std::string& module, const J
   const auto text = sys::real_files().read(letters.answer());
   if (!text)
     return Error{Fault::Work, what,
-                 done.timed_out
-                     ? fmt::format("it did not finish in {:.0f} s", limit_s)
-                     : fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
+                 done.timed_out ? fmt::format("it did not finish in {:.0f} s", limit_s)
+                                : fmt::format("the process ended with code {}: {}", done.exit_code,
+                                              last_words(done.out)),
                  done.timed_out ? "give it longer: --limit SECONDS"
                                 : "see that it runs by itself: kiln call, or python3 for a script"};
   TRY(Json answer, parse_json(*text, "the answer of Python"));
@@ -154,7 +165,8 @@ Result<int> be_bench_process(const std::string& request_path, const std::string&
     TRY(const measure::OpRequest request, measure::op_request(json));
     return measure::bench_op(request);
   }();
-  CHECK_OK(sys::real_files().write(answer_path, dump(answer ? *answer : to_json(answer.error())), sys::Durable::No));
+  CHECK_OK(sys::real_files().write(answer_path, dump(answer ? *answer : to_json(answer.error())),
+                                   sys::Durable::No));
   return 0;
 }
 

@@ -24,10 +24,11 @@ struct Options {
 };
 
 // A page for a browser, or, with the ending .json, a trace for chrome://tracing and Perfetto.
-Status write_timeline(const std::string& name, const build::Outcome& outcome, const Context& context) {
+Status write_timeline(const std::string& name, const build::Outcome& outcome,
+                      const Context& context) {
   std::filesystem::path file = context.directory / name;
-  std::string text =
-      file.extension() == ".json" ? dump(build::chrome_trace(outcome), 1) : build::timeline_page(outcome);
+  std::string text = file.extension() == ".json" ? dump(build::chrome_trace(outcome), 1)
+                                                 : build::timeline_page(outcome);
   CHECK_OK(sys::real_files().write(file, text, sys::Durable::No));
   if (file.extension() != ".json")
     CHECK_OK(sys::real_files().write(std::filesystem::path(file).replace_extension(".trace.json"),
@@ -43,12 +44,15 @@ std::string floor_text(const ship::LibraryNeeds& needs) {
 
 Result<int> run_release(Options options, Context& context) {
   if (options.request.program)
-    return Error{Fault::Usage, "cannot release a program", "a release is an op library with its header",
+    return Error{Fault::Usage, "cannot release a program",
+                 "a release is an op library with its header",
                  "kiln build --program without --release"};
   std::string output = std::exchange(options.request.output, "");
   TRY(build::Outcome outcome, build_for(context, options.request));
-  std::filesystem::path root = outcome.project_dir.empty() ? context.directory : outcome.project_dir;
-  std::filesystem::path folder = output.empty() ? root / "build/release" : context.directory / output;
+  std::filesystem::path root =
+      outcome.project_dir.empty() ? context.directory : outcome.project_dir;
+  std::filesystem::path folder =
+      output.empty() ? root / "build/release" : context.directory / output;
   build::World world{sys::real_files(), sys::real_processes(), context.env, {}, {}, {}};
   TRY(ship::Release release, ship::write_release(outcome, folder.lexically_normal(), world));
   if (std::string changes = ship::uncommitted(root, world); !changes.empty())
@@ -59,16 +63,18 @@ Result<int> run_release(Options options, Context& context) {
     context.print_json(json);
     return 0;
   }
-  context.note(fmt::format("{}: released in {} for {}\n  lib/lib{}.so: {} bytes, {} op{}; {}", outcome.name,
-                           text::duration(outcome.seconds), project::describe(outcome.arch), outcome.name,
-                           release.library_bytes, release.library.ops.size(),
-                           release.library.ops.size() == 1 ? "" : "s", floor_text(release.needs)));
+  context.note(fmt::format("{}: released in {} for {}\n  lib/lib{}.so: {} bytes, {} op{}; {}",
+                           outcome.name, text::duration(outcome.seconds),
+                           project::describe(outcome.arch), outcome.name, release.library_bytes,
+                           release.library.ops.size(), release.library.ops.size() == 1 ? "" : "s",
+                           floor_text(release.needs)));
   context.print(release.folder.string() + "\n");
   return 0;
 }
 
 Result<int> run(Options options, Context& context) {
-  if (options.tuned || !options.tuned_for.empty()) CHECK_OK(take_tuned(options.request, options.tuned_for, context));
+  if (options.tuned || !options.tuned_for.empty())
+    CHECK_OK(take_tuned(options.request, options.tuned_for, context));
   if (options.request.release) return run_release(std::move(options), context);
   options.request.time_headers = !options.timeline.empty();
   TRY(build::Outcome outcome, build_for(context, options.request));
@@ -80,10 +86,11 @@ Result<int> run(Options options, Context& context) {
     return 0;
   }
   if (options.explain) context.note(text::trim(explain(outcome)));
-  context.note(outcome.rebuilt
-                   ? fmt::format("{}: built in {} for {}", outcome.name, text::duration(outcome.seconds),
-                                 project::describe(outcome.arch))
-                   : fmt::format("{}: nothing changed ({})", outcome.name, project::describe(outcome.arch)));
+  context.note(
+      outcome.rebuilt
+          ? fmt::format("{}: built in {} for {}", outcome.name, text::duration(outcome.seconds),
+                        project::describe(outcome.arch))
+          : fmt::format("{}: nothing changed ({})", outcome.name, project::describe(outcome.arch)));
   context.print((outcome.program ? outcome.file : outcome.link).string() + "\n");
   return 0;
 }
@@ -97,22 +104,27 @@ Run setup(CLI::App& app) {
       ->type_name("");
   add_build_options(app, *request, "Options");
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
-  app.add_flag("--explain", options->explain, "Tell what was rebuilt and why, the lane, hits and misses, jobs, memory");
-  app.add_option(
-         "--timeline", options->timeline,
-         "Write every step on a time axis: a page (.html, with .trace.json beside it) or a Chrome trace (.json)")
+  app.add_flag("--explain", options->explain,
+               "Tell what was rebuilt and why, the lane, hits and misses, jobs, memory");
+  app.add_option("--timeline", options->timeline,
+                 "Write every step on a time axis: a page (.html, with .trace.json beside it) or a "
+                 "Chrome trace (.json)")
       ->type_name("FILE");
-  app.add_flag("--tuned", options->tuned, "Bake in what kiln tune found best: tuned.json beside the source");
-  app.add_option("--tuned-for", options->tuned_for, "The same, of the entry with this in its text: 32x16x512x128")
+  app.add_flag("--tuned", options->tuned,
+               "Bake in what kiln tune found best: tuned.json beside the source");
+  app.add_option("--tuned-for", options->tuned_for,
+                 "The same, of the entry with this in its text: 32x16x512x128")
       ->type_name("TEXT");
-  app.add_flag(
-      "--release", request->release,
-      "For other machines: no paths and line tables, every GPU generation; a folder with library, C header and "
-      "CMake package (build/release)");
-  app.add_option("-o,--output", request->output, "Also copy the result there; with --release: the folder")
+  app.add_flag("--release", request->release,
+               "For other machines: no paths and line tables, every GPU generation; a folder with "
+               "library, C header and "
+               "CMake package (build/release)");
+  app.add_option("-o,--output", request->output,
+                 "Also copy the result there; with --release: the folder")
       ->type_name("FILE");
   app.footer(
-      "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, TORCH_CUDA_ARCH_LIST,\n"
+      "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, "
+      "TORCH_CUDA_ARCH_LIST,\n"
       "XDG_CACHE_HOME, KILN_HOME; for the cache see kiln cache --help.");
   return [options](Context& context) { return run(*options, context); };
 }

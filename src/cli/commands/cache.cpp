@@ -32,7 +32,9 @@ std::string bytes_text(uint64_t bytes) {
 uint64_t bytes_below(const fs::path& folder) {
   uint64_t bytes = 0;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
+  for (fs::recursive_directory_iterator
+           at(folder, fs::directory_options::skip_permission_denied, error),
+       end;
        !error && at != end; at.increment(error))
     if (std::error_code no_size; at->is_regular_file(no_size)) bytes += at->file_size(no_size);
   return bytes;
@@ -41,10 +43,11 @@ uint64_t bytes_below(const fs::path& folder) {
 Result<build::CachePlace> place_of(const Context& context) {
   TRY(build::CachePlace place, build::cache_place(context.env));
   if (place.folder.empty())
-    return Error{Fault::Usage, "there is no cache", "KILN_CACHE_DIR is off", "unset KILN_CACHE_DIR"};
+    return Error{Fault::Usage, "there is no cache", "KILN_CACHE_DIR is off",
+                 "unset KILN_CACHE_DIR"};
   if (!place.refused.empty())
-    return Error{Fault::Environment, fmt::format("the cache {} is not used", place.folder.string()), place.refused,
-                 place.fix};
+    return Error{Fault::Environment, fmt::format("the cache {} is not used", place.folder.string()),
+                 place.refused, place.fix};
   return place;
 }
 
@@ -64,12 +67,14 @@ std::vector<fs::path> torch_builds(const Context& context) {
   if (!context.env.get("TORCH_EXTENSIONS_DIR")) return {top};
   std::vector<fs::path> folders;
   for (const std::string& name : sys::real_files().list(top))
-    if (sys::real_files().state(top / name / "build.ninja").is_file()) folders.push_back(top / name);
+    if (sys::real_files().state(top / name / "build.ninja").is_file())
+      folders.push_back(top / name);
   return folders;
 }
 
 fs::path ccache_program(const Context& context) {
-  return sys::find_program(sys::real_files(), "ccache", context.env.get("PATH").value_or("/usr/bin:/bin"));
+  return sys::find_program(sys::real_files(), "ccache",
+                           context.env.get("PATH").value_or("/usr/bin:/bin"));
 }
 
 // Nothing where ccache is not there, or failed.
@@ -86,7 +91,8 @@ std::optional<std::string> ccache_says(const Context& context, const char* optio
 
 Result<int> show(const Context& context) {
   TRY(build::CachePlace place, place_of(context));
-  TRY(build::CacheListing listing, build::prune(sys::real_files(), place.folder, UINT64_MAX, nullptr));
+  TRY(build::CacheListing listing,
+      build::prune(sys::real_files(), place.folder, UINT64_MAX, nullptr));
   build::CacheCounts counts = build::read_counts(sys::real_files(), place.folder);
   TRY(fs::path cache, project::cache_folder(context.env));
   fs::path torch = torch_extensions(context);
@@ -113,13 +119,17 @@ Result<int> show(const Context& context) {
   std::string out = fmt::format("{}\n", place.folder.string());
   out += fmt::format("  {} entries, {} of at most {}\n", listing.entries, bytes_text(listing.bytes),
                      bytes_text(place.limit_bytes));
-  out += fmt::format("  {} hits, {} shared hits, {} misses, {} damaged, {} evicted\n", counts.local_hits,
-                     counts.remote_hits, counts.misses, counts.damaged, counts.evicted);
+  out += fmt::format("  {} hits, {} shared hits, {} misses, {} damaged, {} evicted\n",
+                     counts.local_hits, counts.remote_hits, counts.misses, counts.damaged,
+                     counts.evicted);
   if (remote) out += fmt::format("  shared at {}\n", *remote);
-  out += fmt::format("{}\n  {} of builds of lone files\n", (cache / "lone").string(), bytes_text(lone));
+  out += fmt::format("{}\n  {} of builds of lone files\n", (cache / "lone").string(),
+                     bytes_text(lone));
   if (!torch.empty() && torch_bytes)
-    out += fmt::format("{}\n  {} of torch.utils.cpp_extension\n", torch.string(), bytes_text(torch_bytes));
-  if (!ccache.empty()) out += "ccache\n  " + text::replace_all(text::trim(ccache), "\n", "\n  ") + "\n";
+    out += fmt::format("{}\n  {} of torch.utils.cpp_extension\n", torch.string(),
+                       bytes_text(torch_bytes));
+  if (!ccache.empty())
+    out += "ccache\n  " + text::replace_all(text::trim(ccache), "\n", "\n  ") + "\n";
   context.print(out);
   return 0;
 }
@@ -153,21 +163,25 @@ Result<int> explain(const Options& options, const Context& context) {
   return 0;
 }
 
-void differences(const std::string& where, const Json& a, const Json& b, std::vector<std::string>& out) {
+void differences(const std::string& where, const Json& a, const Json& b,
+                 std::vector<std::string>& out) {
   if (a == b) return;
   if (a.is_object() && b.is_object()) {
     for (const auto& [name, value] : a.items())
-      differences(where.empty() ? name : where + " / " + name, value, b.contains(name) ? b[name] : Json(), out);
+      differences(where.empty() ? name : where + " / " + name, value,
+                  b.contains(name) ? b[name] : Json(), out);
     for (const auto& [name, value] : b.items())
-      if (!a.contains(name)) differences(where.empty() ? name : where + " / " + name, Json(), value, out);
+      if (!a.contains(name))
+        differences(where.empty() ? name : where + " / " + name, Json(), value, out);
     return;
   }
   if (a.is_array() && b.is_array() && a.size() == b.size()) {
-    for (size_t i = 0; i < a.size(); ++i) differences(fmt::format("{}[{}]", where, i), a[i], b[i], out);
+    for (size_t i = 0; i < a.size(); ++i)
+      differences(fmt::format("{}[{}]", where, i), a[i], b[i], out);
     return;
   }
-  out.push_back(
-      fmt::format("{}\n  - {}\n  + {}", where, a.is_null() ? "nothing" : dump(a), b.is_null() ? "nothing" : dump(b)));
+  out.push_back(fmt::format("{}\n  - {}\n  + {}", where, a.is_null() ? "nothing" : dump(a),
+                            b.is_null() ? "nothing" : dump(b)));
 }
 
 Result<int> compare(const Options& options, const Context& context) {
@@ -202,7 +216,8 @@ Result<int> prune_to(const Options& options, const Context& context) {
   if (context.json)
     context.print_json({{"removed", removed}, {"entries", left.entries}, {"bytes", left.bytes}});
   else
-    context.print(fmt::format("{} entries removed, {} left ({})\n", removed, left.entries, bytes_text(left.bytes)));
+    context.print(fmt::format("{} entries removed, {} left ({})\n", removed, left.entries,
+                              bytes_text(left.bytes)));
   return 0;
 }
 
@@ -237,32 +252,40 @@ Result<int> clear(const Options& options, const Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  auto chosen = std::make_shared<std::function<Result<int>(Context&)>>([](Context& context) { return show(context); });
+  auto chosen = std::make_shared<std::function<Result<int>(Context&)>>(
+      [](Context& context) { return show(context); });
   auto add = [&](const char* name, const char* text, auto run) {
     CLI::App* sub = app.add_subcommand(name, text);
     sub->fallthrough();
-    sub->callback(
-        [chosen, run, options] { *chosen = [run, options](Context& context) { return run(*options, context); }; });
+    sub->callback([chosen, run, options] {
+      *chosen = [run, options](Context& context) { return run(*options, context); };
+    });
     return sub;
   };
   app.require_subcommand(0, 1);
   add("show", "Sizes and hits, also of torch_extensions and ccache (the default)",
       [](const Options&, Context& context) { return show(context); });
-  CLI::App* one =
-      add("explain", "What one key was made of", [](const Options& o, Context& c) { return explain(o, c); });
-  one->add_option("KEY", options->key, "A key of kiln build --explain, or its beginning")->required()->type_name("");
-  CLI::App* two =
-      add("compare", "What differs between two keys", [](const Options& o, Context& c) { return compare(o, c); });
+  CLI::App* one = add("explain", "What one key was made of",
+                      [](const Options& o, Context& c) { return explain(o, c); });
+  one->add_option("KEY", options->key, "A key of kiln build --explain, or its beginning")
+      ->required()
+      ->type_name("");
+  CLI::App* two = add("compare", "What differs between two keys",
+                      [](const Options& o, Context& c) { return compare(o, c); });
   two->add_option("A", options->key, "A key")->required()->type_name("");
   two->add_option("B", options->other, "Another")->required()->type_name("");
-  CLI::App* less =
-      add("prune", "Remove what was used longest ago", [](const Options& o, Context& c) { return prune_to(o, c); });
-  less->add_option("--size", options->size, "Down to this, as 500M or 2G (default: the limit, KILN_CACHE_SIZE)")
+  CLI::App* less = add("prune", "Remove what was used longest ago",
+                       [](const Options& o, Context& c) { return prune_to(o, c); });
+  less->add_option("--size", options->size,
+                   "Down to this, as 500M or 2G (default: the limit, KILN_CACHE_SIZE)")
       ->type_name("SIZE");
-  CLI::App* none = add("clear", "Remove all entries", [](const Options& o, Context& c) { return clear(o, c); });
-  none->add_flag("--all", options->everything, "Builds of lone files, torch_extensions and ccache too");
+  CLI::App* none =
+      add("clear", "Remove all entries", [](const Options& o, Context& c) { return clear(o, c); });
+  none->add_flag("--all", options->everything,
+                 "Builds of lone files, torch_extensions and ccache too");
   app.footer(
-      "Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE (redis://host:port or a\n"
+      "Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE "
+      "(redis://host:port or a\n"
       "folder), KILN_CACHE_SECRET, KILN_CACHE_TIMEOUT.");
   return [chosen](Context& context) { return (*chosen)(context); };
 }

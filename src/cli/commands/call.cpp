@@ -52,8 +52,8 @@ Status check_not_a_program(const std::filesystem::path& source) {
   if (!sys::real_files().state(source).is_file()) return {};
   const build::SourceFacts facts = build::scan_source(sys::real_files(), source, {});
   if (!facts.defines_main || facts.defines_op) return {};
-  return Error{Fault::Usage, fmt::format("cannot call into {}", source.string()), "it defines main and no op",
-               "kiln run " + source.string()};
+  return Error{Fault::Usage, fmt::format("cannot call into {}", source.string()),
+               "it defines main and no op", "kiln run " + source.string()};
 }
 
 Result<host::OpLibrary> open_target(const Options& options, Context& context) {
@@ -63,7 +63,8 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
     build::Request request = options.request;
     request.targets = {options.target};
     TRY(const build::Outcome outcome, build_for(context, request));
-    if (outcome.rebuilt) context.note(fmt::format("built {} in {}", outcome.name, time_text(outcome.seconds)));
+    if (outcome.rebuilt)
+      context.note(fmt::format("built {} in {}", outcome.name, time_text(outcome.seconds)));
     target = outcome.file;
   }
   // Both are read by the runtime inside the library.
@@ -81,19 +82,22 @@ Result<std::vector<host::TensorSpec>> parse_expectations(const Options& options)
   }
   for (const std::string& path : options.save)
     if (!path.ends_with(".npy"))
-      return Error{Fault::Usage, "cannot save to " + path, "results are saved as .npy files", "end the name in .npy"};
+      return Error{Fault::Usage, "cannot save to " + path, "results are saved as .npy files",
+                   "end the name in .npy"};
   return specs;
 }
 
 // The n-th --save and the n-th --expect belong to the n-th tensor that came out.
-Result<std::vector<const host::Output*>> tensors_for(const Options& options, const std::vector<host::Output>& outputs) {
+Result<std::vector<const host::Output*>> tensors_for(const Options& options,
+                                                     const std::vector<host::Output>& outputs) {
   std::vector<const host::Output*> tensors;
   for (const host::Output& output : outputs)
     if (output.array) tensors.push_back(&output);
   const auto check = [&](const char* option, size_t count) -> Status {
     if (count <= tensors.size()) return {};
     return Error{Fault::Usage, fmt::format("{} is given {} times", option, count),
-                 fmt::format("{} gave {} tensor{}", options.op, tensors.size(), tensors.size() == 1 ? "" : "s"),
+                 fmt::format("{} gave {} tensor{}", options.op, tensors.size(),
+                             tensors.size() == 1 ? "" : "s"),
                  "give it at most once for each of them"};
   };
   CHECK_OK(check("--save", options.save.size()));
@@ -101,7 +105,8 @@ Result<std::vector<const host::Output*>> tensors_for(const Options& options, con
   return tensors;
 }
 
-Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat, std::vector<host::Output>& outputs) {
+Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat,
+                             std::vector<host::Output>& outputs) {
   CallTimes times;
   const auto timed = [&]() -> Result<double> {
     const double begin = sys::now_seconds();
@@ -114,10 +119,11 @@ Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat, std::vector<hos
   TRY(outputs, call.outputs());
   TRY(const std::vector<std::string> overwritten, call.overwritten_inputs());
   if (!overwritten.empty())
-    return Error{Fault::Work,
-                 fmt::format("{} wrote to its input '{}'", host::full_name(call.op()), overwritten.front()),
-                 fmt::format("{} does not say that it does", call.op().schema),
-                 "take the argument as Tensor& instead of const Tensor&, or write to a new tensor"};
+    return Error{
+        Fault::Work,
+        fmt::format("{} wrote to its input '{}'", host::full_name(call.op()), overwritten.front()),
+        fmt::format("{} does not say that it does", call.op().schema),
+        "take the argument as Tensor& instead of const Tensor&, or write to a new tensor"};
   for (int64_t i = 0; i < repeat; ++i) {
     TRY(const double seconds, timed());
     times.later_seconds.push_back(seconds);
@@ -125,31 +131,36 @@ Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat, std::vector<hos
   return times;
 }
 
-Result<CallOutcome> call_op(const Options& options, const std::vector<host::TensorSpec>& expected, host::OpCall& call) {
+Result<CallOutcome> call_op(const Options& options, const std::vector<host::TensorSpec>& expected,
+                            host::OpCall& call) {
   CallOutcome outcome;
   TRY(outcome.times, make_calls(call, options.repeat, outcome.outputs));
   TRY(const std::vector<const host::Output*> tensors, tensors_for(options, outcome.outputs));
-  for (size_t i = 0; i < options.save.size(); ++i) CHECK_OK(host::write_npy(options.save[i], *tensors[i]->array));
+  for (size_t i = 0; i < options.save.size(); ++i)
+    CHECK_OK(host::write_npy(options.save[i], *tensors[i]->array));
   for (size_t i = 0; i < expected.size(); ++i) {
     TRY(const host::Array wanted, host::make_array(expected[i], options.seed));
     const host::Array& seen = *tensors[i]->array;
     Expectation expectation{expected[i].text, tensors[i]->name, {}, {}};
-    expectation.tolerance = host::tolerance_for(seen.type(), wanted.type(), options.rtol, options.atol);
+    expectation.tolerance =
+        host::tolerance_for(seen.type(), wanted.type(), options.rtol, options.atol);
     expectation.comparison = host::compare(seen, wanted, expectation.tolerance);
     outcome.expectations.push_back(std::move(expectation));
   }
   return outcome;
 }
 
-void print_people(const Options& options, const host::OpCall& call, const CallOutcome& outcome, Context& context) {
+void print_people(const Options& options, const host::OpCall& call, const CallOutcome& outcome,
+                  Context& context) {
   std::string out = call_text(call, outcome.times);
   for (const host::Output& output : outcome.outputs) out += output_text(output, options.print);
   for (const Expectation& expectation : outcome.expectations) {
     if (!expectation.comparison.note.empty())
       out += fmt::format("{}: {}\n", expectation.output, expectation.comparison.note);
     if (expectation.comparison.equal)
-      out += fmt::format("{}: as expected ({}; greatest error {} absolute, {} relative)\n", expectation.output,
-                         expectation.source, host::number_text(expectation.comparison.max_absolute, 3),
+      out += fmt::format("{}: as expected ({}; greatest error {} absolute, {} relative)\n",
+                         expectation.output, expectation.source,
+                         host::number_text(expectation.comparison.max_absolute, 3),
                          host::number_text(expectation.comparison.max_relative, 3));
   }
   context.print(out);
@@ -157,21 +168,25 @@ void print_people(const Options& options, const host::OpCall& call, const CallOu
   for (const host::Output& output : outcome.outputs) {
     if (!output.array || saved >= options.save.size()) continue;
     context.note(fmt::format("saved {}", options.save[saved++]));
-    if (const std::string note = host::npy_note(output.array->dtype); !note.empty()) context.note(note);
+    if (const std::string note = host::npy_note(output.array->dtype); !note.empty())
+      context.note(note);
   }
 }
 
-void print_program(const Options& options, const host::OpCall& call, const CallOutcome& outcome, Context& context) {
+void print_program(const Options& options, const host::OpCall& call, const CallOutcome& outcome,
+                   Context& context) {
   Json devices = Json::array(), outputs = Json::array(), expectations = Json::array();
   for (host::Device device : call.devices()) devices.push_back(device_label(device));
   for (const host::Output& output : outcome.outputs) outputs.push_back(output_json(output));
-  for (const Expectation& expectation : outcome.expectations) expectations.push_back(expectation_json(expectation));
-  Json json{{"op", host::full_name(call.op())},
-            {"schema", call.op().schema},
-            {"devices", devices},
-            {"seconds", {{"first", outcome.times.first_seconds}, {"later", outcome.times.later_seconds}}},
-            {"outputs", outputs},
-            {"saved", options.save}};
+  for (const Expectation& expectation : outcome.expectations)
+    expectations.push_back(expectation_json(expectation));
+  Json json{
+      {"op", host::full_name(call.op())},
+      {"schema", call.op().schema},
+      {"devices", devices},
+      {"seconds", {{"first", outcome.times.first_seconds}, {"later", outcome.times.later_seconds}}},
+      {"outputs", outputs},
+      {"saved", options.save}};
   if (!outcome.expectations.empty()) json["expectations"] = expectations;
   context.print_json(json);
 }
@@ -187,7 +202,8 @@ Result<int> run(const Options& options, Context& context) {
   TRY(const host::Device device, library.default_device());
   TRY(host::OpCall call, host::OpCall::prepare(library, bound, device, options.seed));
   TRY(const CallOutcome outcome, call_op(options, expected, call));
-  context.json ? print_program(options, call, outcome, context) : print_people(options, call, outcome, context);
+  context.json ? print_program(options, call, outcome, context)
+               : print_people(options, call, outcome, context);
   for (const Expectation& expectation : outcome.expectations) {
     if (expectation.comparison.equal) continue;
     Error error{Fault::Work, fmt::format("{} is not {}", expectation.output, expectation.source),
@@ -201,18 +217,26 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A .cu file, a project folder, or a library that kiln build made")
+  app.add_option("TARGET", options->target,
+                 "A .cu file, a project folder, or a library that kiln build made")
       ->required()
       ->option_text(" ");
-  app.add_option("OP", options->op, "The op, or OP.OVERLOAD; without it the ops are listed")->option_text(" ");
+  app.add_option("OP", options->op, "The op, or OP.OVERLOAD; without it the ops are listed")
+      ->option_text(" ");
   // Not a list of CLI11's own: that would take [1,2,3] apart.
-  app.add_option("ARGS", options->arguments, "Its arguments, by position or as NAME=VALUE; see below")
+  app.add_option("ARGS", options->arguments,
+                 "Its arguments, by position or as NAME=VALUE; see below")
       ->take_all()
       ->expected(kMostArguments, -1)
       ->allow_extra_args(false)
       ->option_text(" ");
-  auto add_list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
-    app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+  auto add_list = [&](const char* name, std::vector<std::string>& to, const char* type,
+                      const char* text) {
+    app.add_option(name, to, text)
+        ->type_name(type)
+        ->take_all()
+        ->type_size(1)
+        ->allow_extra_args(false);
   };
   const CLI::Validator count(
       [](std::string& text) {
@@ -221,12 +245,19 @@ Run setup(CLI::App& app) {
       },
       "");
   add_list("--save", options->save, "FILE.npy", "Save the next tensor result there (repeatable)");
-  add_list("--expect", options->expect, "TENSOR", "Compare the next tensor result with this; exit 1 if it differs");
-  app.add_option("--rtol", options->rtol, "Relative tolerance of --expect (default: by dtype)")->type_name("NUMBER");
-  app.add_option("--atol", options->atol, "Absolute tolerance of --expect (default: by dtype)")->type_name("NUMBER");
-  app.add_option("--repeat", options->repeat, "Call it N more times and tell the times")->type_name("N")->check(count);
-  app.add_option("--seed", options->seed, "Seed of the random tensors (default: 0)")->type_name("N");
-  app.add_option("--print", options->print, "Elements shown at each end of a dimension; 0 shows none (default: 3)")
+  add_list("--expect", options->expect, "TENSOR",
+           "Compare the next tensor result with this; exit 1 if it differs");
+  app.add_option("--rtol", options->rtol, "Relative tolerance of --expect (default: by dtype)")
+      ->type_name("NUMBER");
+  app.add_option("--atol", options->atol, "Absolute tolerance of --expect (default: by dtype)")
+      ->type_name("NUMBER");
+  app.add_option("--repeat", options->repeat, "Call it N more times and tell the times")
+      ->type_name("N")
+      ->check(count);
+  app.add_option("--seed", options->seed, "Seed of the random tensors (default: 0)")
+      ->type_name("N");
+  app.add_option("--print", options->print,
+                 "Elements shown at each end of a dimension; 0 shows none (default: 3)")
       ->type_name("N")
       ->check(count);
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
@@ -234,9 +265,12 @@ Run setup(CLI::App& app) {
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
   add_build_options(app, options->request);
   app.footer(
-      "Tensors: KIND:DTYPE:SHAPE, as randn:f32:1024x1024, arange:i64:5, ones:bf16:2^20, full=3:f32:8,\n"
-      "randint=0,10:i32:4x4; kinds zeros ones eye rand randn empty full arange randint; options :seed=N :t\n"
-      ":strides=N,N :offset=N @cuda:N; or a .npy file. Others: 3, 2.5, true, none, [1,2,3], f32, cuda:0, text.\n"
+      "Tensors: KIND:DTYPE:SHAPE, as randn:f32:1024x1024, arange:i64:5, ones:bf16:2^20, "
+      "full=3:f32:8,\n"
+      "randint=0,10:i32:4x4; kinds zeros ones eye rand randn empty full arange randint; options "
+      ":seed=N :t\n"
+      ":strides=N,N :offset=N @cuda:N; or a .npy file. Others: 3, 2.5, true, none, [1,2,3], f32, "
+      "cuda:0, text.\n"
       "A negative number that does not begin with a digit is written NAME=-inf.");
   return [options](Context& context) { return run(*options, context); };
 }

@@ -20,7 +20,9 @@ std::string strides_note(const host::Layout& layout) {
   return fmt::format(" strides ({})", fmt::join(layout.strides, ", "));
 }
 
-bool has_mean(const host::Summary& summary) { return summary.nan_count + summary.infinite_count < summary.count; }
+bool has_mean(const host::Summary& summary) {
+  return summary.nan_count + summary.infinite_count < summary.count;
+}
 
 std::string range_text(const host::DType& type, const host::Summary& summary) {
   std::vector<std::string> parts;
@@ -89,8 +91,9 @@ Json parameter_json(const KilnParameter& parameter) {
 
 std::string ops_text(const host::OpLibrary& library) {
   const KilnLibrary& table = library.table();
-  std::string out = fmt::format("{}: {} op{} in {} (kiln {})\n", table.name, table.op_count,
-                                table.op_count == 1 ? "" : "s", library.path().string(), table.kiln_version);
+  std::string out =
+      fmt::format("{}: {} op{} in {} (kiln {})\n", table.name, table.op_count,
+                  table.op_count == 1 ? "" : "s", library.path().string(), table.kiln_version);
   for (const KilnOpInfo& op : library.ops()) {
     out += fmt::format("  {}\n", op.schema);
     if (op.doc && *op.doc)
@@ -105,8 +108,10 @@ Json ops_json(const host::OpLibrary& library) {
   Json ops = Json::array();
   for (const KilnOpInfo& op : library.ops()) {
     Json parameters = Json::array(), results = Json::array();
-    for (uint32_t i = 0; i < op.parameter_count; ++i) parameters.push_back(parameter_json(op.parameters[i]));
-    for (uint32_t i = 0; i < op.result_count; ++i) results.push_back(host::type_name(op.results[i]));
+    for (uint32_t i = 0; i < op.parameter_count; ++i)
+      parameters.push_back(parameter_json(op.parameters[i]));
+    for (uint32_t i = 0; i < op.result_count; ++i)
+      results.push_back(host::type_name(op.results[i]));
     ops.push_back({{"name", host::full_name(op)},
                    {"schema", op.schema},
                    {"doc", op.doc},
@@ -116,19 +121,24 @@ Json ops_json(const host::OpLibrary& library) {
                    {"parameters", parameters},
                    {"results", results}});
   }
-  return {
-      {"library", library.path().string()}, {"name", table.name}, {"kiln_version", table.kiln_version}, {"ops", ops}};
+  return {{"library", library.path().string()},
+          {"name", table.name},
+          {"kiln_version", table.kiln_version},
+          {"ops", ops}};
 }
 
 std::string call_text(const host::OpCall& call, const CallTimes& times) {
   std::string devices;
-  for (host::Device device : call.devices()) devices += (devices.empty() ? "" : ", ") + device_label(device);
+  for (host::Device device : call.devices())
+    devices += (devices.empty() ? "" : ", ") + device_label(device);
   std::string line = fmt::format("{}({}) on {}: {}", host::full_name(call.op()),
-                                 text::join(call.tensor_arguments(), ", "), devices, time_text(times.first_seconds));
+                                 text::join(call.tensor_arguments(), ", "), devices,
+                                 time_text(times.first_seconds));
   if (!times.later_seconds.empty())
-    line += fmt::format(" the first time, then {} calls: min {}, median {}", times.later_seconds.size(),
-                        time_text(*std::min_element(times.later_seconds.begin(), times.later_seconds.end())),
-                        time_text(median(times.later_seconds)));
+    line += fmt::format(
+        " the first time, then {} calls: min {}, median {}", times.later_seconds.size(),
+        time_text(*std::min_element(times.later_seconds.begin(), times.later_seconds.end())),
+        time_text(median(times.later_seconds)));
   return line + "\n";
 }
 
@@ -138,9 +148,10 @@ std::string output_text(const host::Output& output, int64_t edge) {
   const host::Array& array = *output.array;
   const host::DType& type = array.type();
   const host::Summary summary = host::summarise(array);
-  std::string out =
-      fmt::format("{}: {} {}{}\n", label, type.name, host::shape_text(array.layout.sizes), strides_note(array.layout));
-  if (const std::string range = range_text(type, summary); !range.empty()) out += "  " + range + "\n";
+  std::string out = fmt::format("{}: {} {}{}\n", label, type.name,
+                                host::shape_text(array.layout.sizes), strides_note(array.layout));
+  if (const std::string range = range_text(type, summary); !range.empty())
+    out += "  " + range + "\n";
   if (edge > 0) out += "  " + host::elements_text(array, edge, "  ") + "\n";
   return out;
 }
@@ -191,12 +202,13 @@ std::string mismatch_text(const Expectation& expectation) {
   const host::Comparison& c = expectation.comparison;
   if (!c.unlike.empty()) return c.unlike;
   return fmt::format(
-      "{} of {} elements differ by more than rtol {} atol {}; the first at {}: {}, wanted {}; greatest error {} "
+      "{} of {} elements differ by more than rtol {} atol {}; the first at {}: {}, wanted {}; "
+      "greatest error {} "
       "absolute, "
       "{} relative",
-      c.mismatches, c.count, number_text(expectation.tolerance.rtol, 0), number_text(expectation.tolerance.atol, 0),
-      host::coordinate_text(c.first), c.first_seen, c.first_wanted, number_text(c.max_absolute, 3),
-      number_text(c.max_relative, 3));
+      c.mismatches, c.count, number_text(expectation.tolerance.rtol, 0),
+      number_text(expectation.tolerance.atol, 0), host::coordinate_text(c.first), c.first_seen,
+      c.first_wanted, number_text(c.max_absolute, 3), number_text(c.max_relative, 3));
 }
 
 Json expectation_json(const Expectation& expectation) {
@@ -213,7 +225,9 @@ Json expectation_json(const Expectation& expectation) {
   json["mismatches"] = c.mismatches;
   json["max_absolute_error"] = c.max_absolute;
   json["max_relative_error"] = c.max_relative;
-  if (!c.equal) json["first_mismatch"] = {{"index", c.first}, {"seen", c.first_seen}, {"wanted", c.first_wanted}};
+  if (!c.equal)
+    json["first_mismatch"] = {
+        {"index", c.first}, {"seen", c.first_seen}, {"wanted", c.first_wanted}};
   return json;
 }
 

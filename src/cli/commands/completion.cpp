@@ -33,7 +33,8 @@ std::vector<Row> rows() {
     CLI::App app;
     command->setup(app);
     Row row{command->name, command->summary, option_names(app)};
-    for (const char* global : {"--json", "--verbose", "-v", "--color"}) row.options.emplace_back(global);
+    for (const char* global : {"--json", "--verbose", "-v", "--color"})
+      row.options.emplace_back(global);
     out.push_back(std::move(row));
   }
   return out;

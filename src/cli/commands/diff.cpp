@@ -39,14 +39,17 @@ Result<int> run(Options& options, Context& context) {
   read.threads = sys::usable_cores(sys::real_files());
   bool sources = options.before.ends_with(".cu") || options.after.ends_with(".cu");
   if (!sources)
-    for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
+    for (std::string_view word : text::split_any(options.request.arch, " ,;"))
+      read.archs.emplace_back(word);
   TRY(inspect::Analysis before, open(options, context, options.before, read));
   TRY(inspect::Analysis after, open(options, context, options.after, read));
   inspect::FileDiff diff = inspect::compare_files(before, after, options.kernel);
   if (options.sass) {
     inspect::CodeOptions code{read.archs, options.kernel, 0};
-    TRY(auto old_code, inspect::list_code(before, code, sys::real_files(), sys::real_processes(), context.env));
-    TRY(auto new_code, inspect::list_code(after, code, sys::real_files(), sys::real_processes(), context.env));
+    TRY(auto old_code,
+        inspect::list_code(before, code, sys::real_files(), sys::real_processes(), context.env));
+    TRY(auto new_code,
+        inspect::list_code(after, code, sys::real_files(), sys::real_processes(), context.env));
     inspect::add_blocks(diff, old_code, new_code);
     if (!new_code.note.empty()) context.note("note: " + new_code.note);
   }
@@ -57,17 +60,22 @@ Result<int> run(Options& options, Context& context) {
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
-  sys::write_paged(inspect::diff_text(diff, style), options.no_pager ? sys::Terminal{} : context.terminal, context.env);
+  sys::write_paged(inspect::diff_text(diff, style),
+                   options.no_pager ? sys::Terminal{} : context.terminal, context.env);
   return 0;
 }
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("BEFORE", options->before, "The older binary, .cu or project")->required()->type_name("");
+  app.add_option("BEFORE", options->before, "The older binary, .cu or project")
+      ->required()
+      ->type_name("");
   app.add_option("AFTER", options->after, "The newer one")->required()->type_name("");
   app.add_flag("--sass", options->sass, "The instructions too, block by block");
-  app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");
-  app.add_option("--member", options->member, "The file of a wheel, archive or package")->type_name("TEXT");
+  app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")
+      ->type_name("TEXT");
+  app.add_option("--member", options->member, "The file of a wheel, archive or package")
+      ->type_name("TEXT");
   app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };

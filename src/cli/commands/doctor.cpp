@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kiln doctor`: what on this machine, in this library or in this project keeps kernels from being built or run, and
-// what mends it?
+// `kiln doctor`: what on this machine, in this library or in this project keeps kernels from being
+// built or run, and what mends it?
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +29,8 @@ Result<doctor::Facts> gather(const Options& options, const Context& context) {
   for (const std::string& library : options.libraries)
     CHECK_OK(doctor::gather_library(outside, context.directory / library, library, facts));
   if (!options.project.empty())
-    CHECK_OK(doctor::gather_project(outside, context.directory / options.project, options.project, facts));
+    CHECK_OK(doctor::gather_project(outside, context.directory / options.project, options.project,
+                                    facts));
   bool whole_machine = options.libraries.empty() && options.project.empty() && !options.process;
   if (whole_machine && !options.quick && facts.toolkit.nvcc.found() && facts.ninja.found())
     doctor::time_compile(outside, facts);
@@ -37,7 +38,8 @@ Result<doctor::Facts> gather(const Options& options, const Context& context) {
 }
 
 // Whoever asks about a library wants to hear of it, not of ninja.
-std::vector<doctor::CheckResult> asked_for(const Options& options, std::vector<doctor::CheckResult> results) {
+std::vector<doctor::CheckResult> asked_for(const Options& options,
+                                           std::vector<doctor::CheckResult> results) {
   using doctor::Area;
   if (options.libraries.empty() && options.project.empty()) return results;
   std::erase_if(results, [&](const doctor::CheckResult& result) {
@@ -53,18 +55,20 @@ std::vector<doctor::CheckResult> asked_for(const Options& options, std::vector<d
 std::set<doctor::Cure> cures_of(const std::vector<doctor::CheckResult>& results) {
   std::set<doctor::Cure> cures;
   for (const doctor::CheckResult& result : results)
-    if (result.finding.verdict >= doctor::Verdict::Warn && result.finding.cure != doctor::Cure::None)
+    if (result.finding.verdict >= doctor::Verdict::Warn &&
+        result.finding.cure != doctor::Cure::None)
       cures.insert(result.finding.cure);
   return cures;
 }
 
-Status mend(const doctor::Facts& facts, std::set<doctor::Cure> cures, bool dry_run, const Context& context) {
+Status mend(const doctor::Facts& facts, std::set<doctor::Cure> cures, bool dry_run,
+            const Context& context) {
   doctor::SetupOptions setup;
   setup.folder = facts.setup_folder;
   setup.only = std::move(cures);
   if (setup.folder.empty())
-    return Error{Fault::Environment, "cannot tell where to install", "neither HOME nor XDG_DATA_HOME is set",
-                 "kiln setup --prefix FOLDER"};
+    return Error{Fault::Environment, "cannot tell where to install",
+                 "neither HOME nor XDG_DATA_HOME is set", "kiln setup --prefix FOLDER"};
   auto done = run_setup(facts, setup, dry_run, context);
   return done ? Status() : Status(std::move(done.error()));
 }
@@ -80,7 +84,8 @@ Result<int> run(const Options& options, Context& context) {
   bool fix = options.fix && !cures.empty();
   // One JSON value: that of the fix, where there is something to mend.
   if (!context.json)
-    context.print(doctor::report_text(facts, results, {context.terminal.color_out, context.verbose}));
+    context.print(
+        doctor::report_text(facts, results, {context.terminal.color_out, context.verbose}));
   else if (!fix)
     context.print_json(doctor::report_json(facts, results));
   if (fix) CHECK_OK(mend(facts, std::move(cures), options.dry_run, context));
@@ -89,20 +94,26 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("LIBRARY", options->libraries, "A .so or .whl: why would it not load or not run here?")->type_name("");
-  app.add_option("--build", options->project, "Why does the build of this project fail or take long?")
+  app.add_option("LIBRARY", options->libraries,
+                 "A .so or .whl: why would it not load or not run here?")
+      ->type_name("");
+  app.add_option("--build", options->project,
+                 "Why does the build of this project fail or take long?")
       ->type_name("DIR");
-  app.add_option("--pid", options->process, "Which CUDA runtimes has this process mapped?")->type_name("PID");
+  app.add_option("--pid", options->process, "Which CUDA runtimes has this process mapped?")
+      ->type_name("PID");
   app.add_flag("--quick", options->quick, "Without the timed compile of a small kernel");
   app.add_flag("--fix", options->fix, "Mend what is safe to mend, as kiln setup does");
   app.add_flag("--dry-run", options->dry_run, "With --fix: say what would be done, and do nothing");
   app.add_flag("--page", options->page, "Print the troubleshooting page of the docs");
-  app.footer("Exit code: 0 no fault (warnings may be), 1 a fault. -v shows every check and the facts.");
+  app.footer(
+      "Exit code: 0 no fault (warnings may be), 1 a fault. -v shows every check and the facts.");
   return [options](Context& context) { return run(*options, context); };
 }
 
 }  // namespace
 
-const Command doctor_command = {"doctor", "Find out what is wrong with a machine, a library or a build", setup};
+const Command doctor_command = {
+    "doctor", "Find out what is wrong with a machine, a library or a build", setup};
 
 }  // namespace kiln::cli

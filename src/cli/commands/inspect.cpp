@@ -9,10 +9,10 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
-#include "inspect/views/code_views.h"
-#include "inspect/views/json_views.h"
 #include "inspect/page/page.h"
 #include "inspect/page/svg.h"
+#include "inspect/views/code_views.h"
+#include "inspect/views/json_views.h"
 #include "inspect/views/symbol_views.h"
 #include "inspect/views/text_views.h"
 #include "sys/machine.h"
@@ -27,8 +27,8 @@ struct Options {
   build::Request request;
   std::string target, kernel, member, extract, html, svg;
   std::vector<std::string> sources;
-  bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false, sass = false,
-       source = false, no_pager = false;
+  bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false,
+       sass = false, source = false, no_pager = false;
   uint32_t block = 256;
 };
 
@@ -50,23 +50,27 @@ Views chosen(const Options& options) {
 }
 
 // Images under names that say what they are: 0001.sm_90.cubin, 0002.compute_90.ptx.
-Status extract(const inspect::Analysis& analysis, const std::vector<std::string>& archs, const sys::fs::path& folder) {
+Status extract(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
+               const sys::fs::path& folder) {
   size_t number = 0;
   for (const inspect::Image& image : analysis.images.images) {
     if (!inspect::matches(image, archs)) continue;
     TRY(auto bytes, inspect::unpack(image, analysis.file.bytes));
-    const char* suffix = image.is(binary::ImageKind::Elf) ? "cubin" : image.is(binary::ImageKind::Ptx) ? "ptx" : "bin";
+    const char* suffix = image.is(binary::ImageKind::Elf)   ? "cubin"
+                         : image.is(binary::ImageKind::Ptx) ? "ptx"
+                                                            : "bin";
     std::string label = text::replace_all(image.label(), " ", "_");
     CHECK_OK(sys::real_files().write(folder / fmt::format("{:04}.{}.{}", ++number, label, suffix),
-                                     {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, sys::Durable::No));
+                                     {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                     sys::Durable::No));
   }
   return {};
 }
 
 Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const Options& options,
                                        const Context& context) {
-  auto view = inspect::read_symbol_view(analysis.file, sys::real_files(), sys::real_processes(), context.env,
-                                        {options.all_symbols});
+  auto view = inspect::read_symbol_view(analysis.file, sys::real_files(), sys::real_processes(),
+                                        context.env, {options.all_symbols});
   if (!view) {
     view.error().what = fmt::format("cannot inspect {}", analysis.file.name);
     if (view.error().fix.empty()) view.error().fix = inspect::kDamagedFix;
@@ -74,15 +78,18 @@ Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const 
   return view;
 }
 
-Result<inspect::CodeList> code_of(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
-                                  const Options& options, const Context& context) {
-  return inspect::list_code(analysis, {archs, options.kernel, 0}, sys::real_files(), sys::real_processes(),
-                            context.env);
+Result<inspect::CodeList> code_of(const inspect::Analysis& analysis,
+                                  const std::vector<std::string>& archs, const Options& options,
+                                  const Context& context) {
+  return inspect::list_code(analysis, {archs, options.kernel, 0}, sys::real_files(),
+                            sys::real_processes(), context.env);
 }
 
-Result<std::string> text_of(const inspect::Analysis& analysis, const Views& views, const std::vector<uint32_t>& gpus,
-                            const std::vector<std::string>& archs, const inspect::SourceScope& scope,
-                            const Options& options, const Context& context) {
+Result<std::string> text_of(const inspect::Analysis& analysis, const Views& views,
+                            const std::vector<uint32_t>& gpus,
+                            const std::vector<std::string>& archs,
+                            const inspect::SourceScope& scope, const Options& options,
+                            const Context& context) {
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
@@ -101,9 +108,11 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
   if (views.sass) {
     TRY(auto code, code_of(analysis, archs, options, context));
     inspect::Sources sources(sys::real_files(), scope);
-    out += options.source ? inspect::sass_with_source_text(code, sources, style) : inspect::sass_text(code, style);
+    out += options.source ? inspect::sass_with_source_text(code, sources, style)
+                          : inspect::sass_text(code, style);
     if (code.images.empty())
-      out += archs.empty() && options.kernel.empty() ? "no SASS in it\n" : "no SASS of what was asked for in it\n";
+      out += archs.empty() && options.kernel.empty() ? "no SASS in it\n"
+                                                     : "no SASS of what was asked for in it\n";
   }
   if (views.symbols) {
     TRY(auto view, symbols_of(analysis, options, context));
@@ -112,47 +121,56 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
   return out;
 }
 
-// A page of thousands of listings helps nobody and loads for minutes; this many make a page of less than a megabyte.
+// A page of thousands of listings helps nobody and loads for minutes; this many make a page of less
+// than a megabyte.
 constexpr size_t kPageInstructions = 6000;
 
 Status write_page(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
-                  const std::vector<uint32_t>& gpus, const inspect::SourceScope& scope, const Options& options,
-                  const Context& context) {
-  TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageInstructions}, sys::real_files(),
-                                    sys::real_processes(), context.env));
+                  const std::vector<uint32_t>& gpus, const inspect::SourceScope& scope,
+                  const Options& options, const Context& context) {
+  TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageInstructions},
+                                    sys::real_files(), sys::real_processes(), context.env));
   inspect::PageInput input{analysis, code, std::nullopt, gpus, options.block};
   if (!analysis.machine.empty()) {
     TRY(auto symbols, symbols_of(analysis, options, context));
     input.symbols = std::move(symbols);
   }
   inspect::Sources sources(sys::real_files(), scope);
-  CHECK_OK(sys::real_files().write(context.directory / options.html, inspect::make_page(input, sources)));
-  if (const std::string left_out = sources.note(); !left_out.empty()) context.note("note: " + left_out);
+  CHECK_OK(sys::real_files().write(context.directory / options.html,
+                                   inspect::make_page(input, sources)));
+  if (const std::string left_out = sources.note(); !left_out.empty())
+    context.note("note: " + left_out);
   return {};
 }
 
 Status write_files(const inspect::Analysis& analysis, const std::vector<std::string>& archs,
-                   const std::vector<uint32_t>& gpus, const inspect::SourceScope& scope, const Options& options,
-                   const Context& context) {
-  if (!options.extract.empty()) CHECK_OK(extract(analysis, archs, context.directory / options.extract));
+                   const std::vector<uint32_t>& gpus, const inspect::SourceScope& scope,
+                   const Options& options, const Context& context) {
+  if (!options.extract.empty())
+    CHECK_OK(extract(analysis, archs, context.directory / options.extract));
   if (!options.svg.empty())
-    CHECK_OK(sys::real_files().write(context.directory / options.svg, inspect::overview_svg(analysis)));
+    CHECK_OK(
+        sys::real_files().write(context.directory / options.svg, inspect::overview_svg(analysis)));
   if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, scope, options, context));
   return {};
 }
 
-Status write_json(const std::vector<inspect::Analysis>& all, const Views& views, const std::vector<uint32_t>& gpus,
-                  const std::vector<std::string>& archs, const Options& options, const Context& context) {
+Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
+                  const std::vector<uint32_t>& gpus, const std::vector<std::string>& archs,
+                  const Options& options, const Context& context) {
   const auto write = [](std::string_view text) { sys::write_out(sys::printable_json(text)); };
-  write(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema, dump(Json(options.target))));
+  write(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema,
+                    dump(Json(options.target))));
   bool first = true;
   for (const inspect::Analysis& analysis : all) {
-    Json value = views.overview ? inspect::overview_json(analysis, gpus) : Json{{"name", analysis.file.name}};
+    Json value = views.overview ? inspect::overview_json(analysis, gpus)
+                                : Json{{"name", analysis.file.name}};
     if (views.ptx) {
       TRY(auto images, inspect::read_ptx_images(analysis, archs));
       value["ptx"] = Json::array();
       for (const inspect::PtxImage& image : images)
-        value["ptx"].push_back({{"arch", image.arch}, {"text", inspect::ptx_of_kernels(image.text, options.kernel)}});
+        value["ptx"].push_back(
+            {{"arch", image.arch}, {"text", inspect::ptx_of_kernels(image.text, options.kernel)}});
     }
     if (views.sass) {
       TRY(auto code, code_of(analysis, archs, options, context));
@@ -187,9 +205,11 @@ Result<int> run(Options& options, Context& context) {
   read.kernels = views.kernels || views.sass || !options.html.empty();
   read.threads = sys::usable_cores(sys::real_files());
   if (!target.compiled)
-    for (std::string_view word : text::split_any(options.request.arch, " ,;")) read.archs.emplace_back(word);
+    for (std::string_view word : text::split_any(options.request.arch, " ,;"))
+      read.archs.emplace_back(word);
   std::vector<uint32_t> gpus = gpus_here(context);
-  const inspect::SourceScope scope = source_scope(target, options.request, options.sources, context);
+  const inspect::SourceScope scope =
+      source_scope(target, options.request, options.sources, context);
   std::vector<inspect::Analysis> all;
   std::string text;
   bool damaged = false;
@@ -205,44 +225,56 @@ Result<int> run(Options& options, Context& context) {
     TRY(std::string part, text_of(analysis, views, gpus, read.archs, scope, options, context));
     text += part;
   }
-  bool only_files = !asked(options).any() && !(options.html.empty() && options.svg.empty() && options.extract.empty());
+  bool only_files = !asked(options).any() &&
+                    !(options.html.empty() && options.svg.empty() && options.extract.empty());
   if (only_files && !context.json) return damaged ? 1 : 0;
   if (context.json)
     CHECK_OK(write_json(all, views, gpus, read.archs, options, context));
   else
-    sys::write_paged(std::move(text), options.no_pager ? sys::Terminal{} : context.terminal, context.env);
+    sys::write_paged(std::move(text), options.no_pager ? sys::Terminal{} : context.terminal,
+                     context.env);
   return damaged ? 1 : 0;
 }
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target,
-                 "A .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or an installed Python package")
+                 "A .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or an installed "
+                 "Python package")
       ->required()
       ->type_name("");
-  app.add_flag("--overview", options->overview, "What the file consists of and which GPUs it serves");
-  app.add_flag("--kernels", options->kernels, "Registers, memory, spills, instructions and occupancy of each kernel");
+  app.add_flag("--overview", options->overview,
+               "What the file consists of and which GPUs it serves");
+  app.add_flag("--kernels", options->kernels,
+               "Registers, memory, spills, instructions and occupancy of each kernel");
   app.add_flag("--ptx", options->ptx, "The PTX; of a .cu without building the extension");
-  app.add_flag("--sass", options->sass, "The SASS with control codes, live registers and source lines");
+  app.add_flag("--sass", options->sass,
+               "The SASS with control codes, live registers and source lines");
   app.add_flag("--source", options->source, "The SASS under the lines of the source");
-  app.add_flag("--symbols", options->symbols, "What it defines and needs, who provides each, libraries, wheel tag");
-  app.add_flag("--all-symbols", options->all_symbols, "The whole symbol tables, as readelf -s has them");
-  app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")->type_name("TEXT");
+  app.add_flag("--symbols", options->symbols,
+               "What it defines and needs, who provides each, libraries, wheel tag");
+  app.add_flag("--all-symbols", options->all_symbols,
+               "The whole symbol tables, as readelf -s has them");
+  app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")
+      ->type_name("TEXT");
   app.add_option("--block", options->block, "Threads of a block, for the occupancy (default 256)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_option("--member", options->member,
                  "Only files of the wheel, archive or package with this text in their name")
       ->type_name("TEXT");
-  app.add_option("--html", options->html, "Write all views as one page that needs nothing else")->type_name("FILE");
-  app.add_option("--sources", options->sources,
-                 "Show the text of sources below this folder too, not of the project's alone (repeatable)")
+  app.add_option("--html", options->html, "Write all views as one page that needs nothing else")
+      ->type_name("FILE");
+  app.add_option(
+         "--sources", options->sources,
+         "Show the text of sources below this folder too, not of the project's alone (repeatable)")
       ->type_name("DIR")
       ->take_all()
       ->type_size(1)
       ->allow_extra_args(false);
   app.add_option("--svg", options->svg, "Write the picture of the overview")->type_name("FILE");
-  app.add_option("--extract", options->extract, "Write every image there, unpacked")->type_name("DIR");
+  app.add_option("--extract", options->extract, "Write every image there, unpacked")
+      ->type_name("DIR");
   app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };

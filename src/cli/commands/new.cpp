@@ -30,14 +30,18 @@ Result<int> run(const Options& options, Context& context) {
   if (!text::is_identifier(name)) {
     bool one_file = name.ends_with(".cu");
     std::string fitting = text::to_identifier(one_file ? goal.stem().string() : name);
-    return Error{Fault::Usage, fmt::format("'{}' cannot be a name of ops", name),
-                 "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
-                 fmt::format("kiln new {}{}", one_file ? "--minimal " : "", (goal.parent_path() / fitting).string())};
+    return Error{
+        Fault::Usage, fmt::format("'{}' cannot be a name of ops", name),
+        "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
+        fmt::format("kiln new {}{}", one_file ? "--minimal " : "",
+                    (goal.parent_path() / fitting).string())};
   }
   TRY(project::Home home, project::find_home(context.env));
   sys::Files& files = sys::real_files();
   fs::path folder = context.directory / (options.minimal ? goal.parent_path() : goal);
-  TRY(auto scaffold, project::read_scaffold(files, home.templates() / (options.minimal ? "minimal" : "project"), name));
+  TRY(auto scaffold,
+      project::read_scaffold(files, home.templates() / (options.minimal ? "minimal" : "project"),
+                             name));
   CHECK_OK(project::write_scaffold(files, folder, scaffold, options.force));
 
   Json written = Json::array();
@@ -48,7 +52,8 @@ Result<int> run(const Options& options, Context& context) {
     list += path.lexically_proximate(context.directory).string() + "\n";
   }
   if (context.json) {
-    context.print_json({{"name", name}, {"folder", folder.lexically_normal().string()}, {"files", written}});
+    context.print_json(
+        {{"name", name}, {"folder", folder.lexically_normal().string()}, {"files", written}});
     return 0;
   }
   context.print(list);
@@ -60,11 +65,14 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("NAME", options->name, "Name of the ops, and of the folder that is made")->required()->type_name("");
+  app.add_option("NAME", options->name, "Name of the ops, and of the folder that is made")
+      ->required()
+      ->type_name("");
   app.add_flag("--minimal", options->minimal, "One NAME.cu with one op, nothing else");
   app.add_flag("--force", options->force, "Overwrite files that are there");
   app.footer(
-      "Without --minimal: kiln.toml, the op (NAME.cu), a debug program without torch (main.cu), tests, a benchmark.");
+      "Without --minimal: kiln.toml, the op (NAME.cu), a debug program without torch (main.cu), "
+      "tests, a benchmark.");
   return [options](Context& context) { return run(*options, context); };
 }
 

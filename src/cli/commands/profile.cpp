@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kiln profile`: which ops ran, each under its caller, down to the kernels, and where did the time go?
+// `kiln profile`: which ops ran, each under its caller, down to the kernels, and where did the time
+// go?
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +30,8 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
   if (options.target.ends_with(".py")) {
     if (state.is_file()) return std::string("script");
     return Error{Fault::Usage, "cannot profile " + options.target, "there is no such file",
-                 "give the path of a script (.py), a .cu file, project or library, or package.module.function"};
+                 "give the path of a script (.py), a .cu file, project or library, or "
+                 "package.module.function"};
   }
   const std::string extension = path.extension().string();
   if (state.exists || extension == ".cu" || extension == ".so") {
@@ -39,8 +41,10 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
   }
   if (options.target.find('.') != std::string::npos) return std::string("function");
   return Error{Fault::Usage, "cannot profile " + options.target,
-               "it is no script (.py), no source, project or library, and no function (package.module.function)",
-               "give the path of a script (.py), a .cu file, project or library, or package.module.function"};
+               "it is no script (.py), no source, project or library, and no function "
+               "(package.module.function)",
+               "give the path of a script (.py), a .cu file, project or library, or "
+               "package.module.function"};
 }
 
 Result<int> run(const Options& options, Context& context) {
@@ -66,14 +70,16 @@ Result<int> run(const Options& options, Context& context) {
   }
   TRY(Python python, python_with_torch(context, "cannot profile " + options.target));
   if (!options.device.empty()) python.env.set("KILN_DEVICE", options.device);
-  TRY(const Json profile, ask_python(python, "kiln._profile_process", request, options.limit_s,
-                                     options.target + " cannot be profiled", kind == "script", context));
+  TRY(const Json profile,
+      ask_python(python, "kiln._profile_process", request, options.limit_s,
+                 options.target + " cannot be profiled", kind == "script", context));
   if (!options.html.empty()) {
     TRY(const std::string page, measure::render("profile-html", profile));
     CHECK_OK(sys::real_files().write(context.directory / options.html, page));
     context.note("wrote " + options.html);
   }
-  if (!options.trace.empty()) context.note(fmt::format("wrote {}: open it in https://ui.perfetto.dev", options.trace));
+  if (!options.trace.empty())
+    context.note(fmt::format("wrote {}: open it in https://ui.perfetto.dev", options.trace));
   if (context.json) return context.print_json(profile), 0;
   TRY(const std::string text, measure::render("profile-text", profile));
   context.print(text);
@@ -92,20 +98,24 @@ Run setup(CLI::App& app) {
       ->expected(1 << 20, -1)
       ->allow_extra_args(false)
       ->option_text(" ");
-  app.add_option("--html", options->html, "Write one self-contained page there: flame graph, timeline, tree")
+  app.add_option("--html", options->html,
+                 "Write one self-contained page there: flame graph, timeline, tree")
       ->type_name("FILE");
   app.add_option("--trace", options->trace, "Write a Chrome trace there")->type_name("FILE");
-  app.add_option("--limit", options->limit_s, "End it when it takes longer (default: 600)")->type_name("SECONDS");
+  app.add_option("--limit", options->limit_s, "End it when it takes longer (default: 600)")
+      ->type_name("SECONDS");
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
   add_build_options(app, options->request);
-  app.footer("Needs torch. Without a GPU the tree is the CPU's, with the kernels that the engine ran.");
+  app.footer(
+      "Needs torch. Without a GPU the tree is the CPU's, with the kernels that the engine ran.");
   return [options](Context& context) { return run(*options, context); };
 }
 
 }  // namespace
 
-const Command profile_command = {"profile", "Show which ops and kernels ran, and where the time went", setup};
+const Command profile_command = {"profile",
+                                 "Show which ops and kernels ran, and where the time went", setup};
 
 }  // namespace kiln::cli

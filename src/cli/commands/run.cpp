@@ -26,7 +26,8 @@ Status check_kind(const Options& options, const Context& context) {
   if (!sys::real_files().state(path).is_file()) return {};  // the build says it better
   build::SourceFacts facts = build::scan_source(sys::real_files(), path, {});
   if (facts.defines_main || !facts.defines_op) return {};
-  return Error{Fault::Usage, fmt::format("cannot run {}", options.program), "this file defines ops, not main",
+  return Error{Fault::Usage, fmt::format("cannot run {}", options.program),
+               "this file defines ops, not main",
                fmt::format("kiln call {} OP ARGUMENTS", options.program)};
 }
 
@@ -46,7 +47,9 @@ Result<int> run(Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")->required()->type_name("");
+  app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")
+      ->required()
+      ->type_name("");
   app.add_option("--source", options->more_sources, "One more source of the program (repeatable)")
       ->type_name("FILE")
       ->take_all()

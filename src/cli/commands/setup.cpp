@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kiln setup`: what is missing on this machine is installed, an env file is written, and all of it can be undone.
+// `kiln setup`: what is missing on this machine is installed, an env file is written, and all of it
+// can be undone.
 #include "doctor/setup.h"
 
 #include <fmt/format.h>
@@ -26,42 +27,51 @@ struct Options {
 Result<int> remove(const Options& options, const doctor::Outside& outside, const Context& context) {
   TRY(auto lines, doctor::remove_setup(options.setup.folder, outside, options.dry_run));
   if (context.json) {
-    context.print_json({{"folder", options.setup.folder.string()}, {"dry_run", options.dry_run}, {"removed", lines}});
+    context.print_json({{"folder", options.setup.folder.string()},
+                        {"dry_run", options.dry_run},
+                        {"removed", lines}});
     return 0;
   }
   if (lines.empty())
-    context.print(fmt::format("nothing to remove: {} holds no setup\n", options.setup.folder.string()));
-  for (const std::string& line : lines) context.print(fmt::format("{}{}\n", options.dry_run ? "would " : "", line));
+    context.print(
+        fmt::format("nothing to remove: {} holds no setup\n", options.setup.folder.string()));
+  for (const std::string& line : lines)
+    context.print(fmt::format("{}{}\n", options.dry_run ? "would " : "", line));
   return 0;
 }
 
 // Before anything is installed, and in a dry run as well.
 Status check_places(const doctor::SetupOptions& setup, const sys::Files& files) {
   if (Status status = sys::may_write(files, setup.folder); !status)
-    return Error{Fault::Environment, fmt::format("cannot install into {}", setup.folder.string()), status.error().why,
+    return Error{Fault::Environment, fmt::format("cannot install into {}", setup.folder.string()),
+                 status.error().why,
                  "kiln setup --prefix FOLDER, with a folder that you may write to"};
   if (Status status = sys::may_write(files, setup.cache); !setup.cache.empty() && !status)
-    return Error{Fault::Environment, fmt::format("cannot keep the cache in {}", setup.cache), status.error().why,
+    return Error{Fault::Environment, fmt::format("cannot keep the cache in {}", setup.cache),
+                 status.error().why,
                  "kiln setup --cache FOLDER, with a folder that you may write to"};
   if (!setup.find_links.empty() && !files.state(setup.find_links).is_directory)
-    return Error{Fault::Usage, fmt::format("cannot take packages from {}", setup.find_links), "there is no such folder",
+    return Error{Fault::Usage, fmt::format("cannot take packages from {}", setup.find_links),
+                 "there is no such folder",
                  "--find-links FOLDER, with the wheels in it: pip download -d FOLDER PACKAGE"};
   return {};
 }
 
 Result<int> run(Options& options, Context& context) {
-  // Compilers are installed, by pip and by kiln: whoever else could write to them would have a part in every build.
+  // Compilers are installed, by pip and by kiln: whoever else could write to them would have a part
+  // in every build.
   ::umask(::umask(0022) | 0022);
   doctor::Outside outside{sys::real_files(), sys::real_processes(), context.env};
-  options.setup.folder =
-      options.prefix.empty() ? project::setup_folder(context.env) : context.directory / options.prefix;
+  options.setup.folder = options.prefix.empty() ? project::setup_folder(context.env)
+                                                : context.directory / options.prefix;
   if (options.setup.folder.empty())
-    return Error{Fault::Environment, "cannot tell where to install", "neither HOME nor XDG_DATA_HOME is set",
-                 "kiln setup --prefix FOLDER"};
+    return Error{Fault::Environment, "cannot tell where to install",
+                 "neither HOME nor XDG_DATA_HOME is set", "kiln setup --prefix FOLDER"};
   options.setup.folder = options.setup.folder.lexically_normal();
   if (!options.setup.find_links.empty())
     options.setup.find_links = (context.directory / options.setup.find_links).string();
-  if (!options.setup.cache.empty()) options.setup.cache = (context.directory / options.setup.cache).string();
+  if (!options.setup.cache.empty())
+    options.setup.cache = (context.directory / options.setup.cache).string();
   if (options.remove) return remove(options, outside, context);
   CHECK_OK(check_places(options.setup, outside.files));
   doctor::Facts facts = doctor::gather_machine(outside);
@@ -72,25 +82,31 @@ Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
   app.add_flag("--remove", options->remove, "Undo what kiln setup did");
-  app.add_option("--prefix", options->prefix, "Install there (default: $XDG_DATA_HOME/kiln, ~/.local/share/kiln)")
+  app.add_option("--prefix", options->prefix,
+                 "Install there (default: $XDG_DATA_HOME/kiln, ~/.local/share/kiln)")
       ->type_name("DIR");
-  app.add_option("--arch", options->setup.arch, "Pin these GPU architectures (default: the GPU here, or 8.0)")
+  app.add_option("--arch", options->setup.arch,
+                 "Pin these GPU architectures (default: the GPU here, or 8.0)")
       ->type_name("LIST");
   app.add_option("--jobs", options->setup.jobs, "MAX_JOBS (default: what cores and memory allow)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096).description(""));
   app.add_option("--cache", options->setup.cache, "Keep kiln's cache there")->type_name("DIR");
-  app.add_option("--torch", options->setup.torch, "Install torch too: cpu, cuda or a version as 2.7.1")
+  app.add_option("--torch", options->setup.torch,
+                 "Install torch too: cpu, cuda or a version as 2.7.1")
       ->type_name("KIND");
-  app.add_option("--find-links", options->setup.find_links, "Take packages from this folder of wheels, not from PyPI")
+  app.add_option("--find-links", options->setup.find_links,
+                 "Take packages from this folder of wheels, not from PyPI")
       ->type_name("DIR");
-  app.add_flag("--conda", options->setup.conda, "Write activation snippets into the active conda environment");
+  app.add_flag("--conda", options->setup.conda,
+               "Write activation snippets into the active conda environment");
   app.add_flag("--rc", options->setup.shells, "Source the env file from ~/.bashrc and ~/.zshrc");
   return [options](Context& context) { return run(*options, context); };
 }
 
 }  // namespace
 
-const Command setup_command = {"setup", "Make a machine ready: what is missing is installed", setup};
+const Command setup_command = {"setup", "Make a machine ready: what is missing is installed",
+                               setup};
 
 }  // namespace kiln::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kiln test`: does a project's code do what it should? It builds, its program ends with 0, its Python tests pass.
+// `kiln test`: does a project's code do what it should? It builds, its program ends with 0, its
+// Python tests pass.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,13 +41,15 @@ struct Session {
     Part part{std::move(name), said.empty() ? "passed" : "failed", said, 0};
     if (said.starts_with("skipped: ")) part = {part.name, "skipped", said.substr(9), 0};
     part.seconds = sys::now_seconds() - begun;
-    context.note(fmt::format("{:8} {}{}{}", part.state, part.name, part.why.empty() ? "" : ": ", part.why));
+    context.note(
+        fmt::format("{:8} {}{}{}", part.state, part.name, part.why.empty() ? "" : ": ", part.why));
     parts.push_back(std::move(part));
   }
 };
 
 // Its words go to stderr with --json, where stdout is for one JSON value.
-Result<int> run_child(Session& session, std::vector<std::string> words, const sys::Environment& env) {
+Result<int> run_child(Session& session, std::vector<std::string> words,
+                      const sys::Environment& env) {
   sys::ProcessSpec spec;
   spec.arguments = std::move(words);
   spec.directory = session.folder;
@@ -57,7 +60,9 @@ Result<int> run_child(Session& session, std::vector<std::string> words, const sy
   return result.exit_code;
 }
 
-std::string first_line(const Error& error) { return error.what + ": " + error.why.substr(0, error.why.find('\n')); }
+std::string first_line(const Error& error) {
+  return error.what + ": " + error.why.substr(0, error.why.find('\n'));
+}
 
 std::string run_program(Session& session, const fs::path& program, const sys::Environment& env) {
   auto code = run_child(session, {program.string()}, env);
@@ -66,16 +71,18 @@ std::string run_program(Session& session, const fs::path& program, const sys::En
 }
 
 // Which of them this Python lacks. Looked for and not imported: torch takes seconds.
-Result<std::vector<std::string>> missing_packages(const Python& python, const std::vector<std::string>& wanted) {
+Result<std::vector<std::string>> missing_packages(const Python& python,
+                                                  const std::vector<std::string>& wanted) {
   sys::ProcessSpec look;
   look.arguments = {python.program, "-c",
-                    "import importlib.util as u, sys; print(*[n for n in sys.argv[1:] if u.find_spec(n) is None])"};
+                    "import importlib.util as u, sys; print(*[n for n in sys.argv[1:] if "
+                    "u.find_spec(n) is None])"};
   look.arguments.insert(look.arguments.end(), wanted.begin(), wanted.end());
   look.env = python.env;
   TRY(const sys::ProcessResult found, sys::real_processes().run(look));
   if (found.exit_code != 0)
-    return Error{Fault::Environment, fmt::format("cannot use {}", python.program), std::string(text::trim(found.out)),
-                 "KILN_PYTHON names another Python"};
+    return Error{Fault::Environment, fmt::format("cannot use {}", python.program),
+                 std::string(text::trim(found.out)), "KILN_PYTHON names another Python"};
   std::vector<std::string> names;
   for (std::string_view name : text::split_any(found.out, " \n")) names.emplace_back(name);
   return names;
@@ -94,7 +101,8 @@ std::string run_pytest(Session& session) {
   return *code == 0 ? "" : fmt::format("pytest ended with {}", *code);
 }
 
-// The scaffold's own bench.py, which prints its times beside torch's; without torch what kiln.toml declares.
+// The scaffold's own bench.py, which prints its times beside torch's; without torch what kiln.toml
+// declares.
 std::string run_bench(Session& session, const sys::Environment& env) {
   auto python = find_python(session.context, "cannot run bench.py");
   auto missing = python ? missing_packages(*python, {"torch"}) : python.error();
@@ -104,7 +112,9 @@ std::string run_bench(Session& session, const sys::Environment& env) {
   } else {
     auto own = sys::own_executable();
     if (!own) return first_line(own.error());
-    const std::string why = !python ? python.error().why : missing ? "no torch for bench.py" : missing.error().what;
+    const std::string why = !python   ? python.error().why
+                            : missing ? "no torch for bench.py"
+                                      : missing.error().what;
     session.context.note(why + ": kiln bench, without a peer");
     words = {own->string(), "bench"};
   }
@@ -117,7 +127,8 @@ struct Extent {
   bool clean = false, bench = false;
 };
 
-Result<int> run(build::Request request, const std::string& target, const Extent& extent, Context& context) {
+Result<int> run(build::Request request, const std::string& target, const Extent& extent,
+                Context& context) {
   fs::path folder = (context.directory / target).lexically_normal();
   const sys::Files& files = sys::real_files();
   if (!files.state(folder / project::kManifestName).is_file())
@@ -139,7 +150,8 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
     TRY(build::Outcome built, build_for(context, program));
     session.add("main.cu", [&] { return run_program(session, built.file, env); });
   }
-  if (files.state(folder / "tests").is_directory) session.add("tests", [&] { return run_pytest(session); });
+  if (files.state(folder / "tests").is_directory)
+    session.add("tests", [&] { return run_pytest(session); });
   bool has_bench = files.state(folder / "bench.py").is_file();
   if (extent.bench && has_bench) session.add("bench", [&] { return run_bench(session, env); });
 
@@ -148,7 +160,8 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
   Json parts = Json::array();
   for (const Part& part : session.parts) {
     failed |= part.state == "failed";
-    parts.push_back({{"name", part.name}, {"state", part.state}, {"why", part.why}, {"seconds", part.seconds}});
+    parts.push_back(
+        {{"name", part.name}, {"state", part.state}, {"why", part.why}, {"seconds", part.seconds}});
   }
   if (context.json) context.print_json({{"passed", !failed}, {"parts", parts}});
   return failed ? 1 : 0;
@@ -161,12 +174,18 @@ Run setup(CLI::App& app) {
     Extent extent;
   };
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")->type_name("");
+  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")
+      ->type_name("");
   add_build_options(app, options->request);
   app.add_flag("--clean", options->extent.clean, "Remove build/ first");
-  app.add_flag("--bench", options->extent.bench, "Run bench.py at the end, or kiln bench where there is no torch");
-  app.footer("Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is skipped by name.");
-  return [options](Context& context) { return run(options->request, options->target, options->extent, context); };
+  app.add_flag("--bench", options->extent.bench,
+               "Run bench.py at the end, or kiln bench where there is no torch");
+  app.footer(
+      "Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is "
+      "skipped by name.");
+  return [options](Context& context) {
+    return run(options->request, options->target, options->extent, context);
+  };
 }
 
 }  // namespace

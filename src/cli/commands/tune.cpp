@@ -45,13 +45,16 @@ struct Options {
   bool fresh = false, no_save = false, lane = false;
 };
 
-// About a quarter of a second a variant: enough for half a percent where a kernel runs for a tenth of a millisecond.
-const Json kTiming = {{"warm_up_least_s", 0.02}, {"warm_up_most_s", 0.1}, {"samples_least", 20}, {"time_least_s", 0.04},
-                      {"time_most_s", 0.6},      {"precision", 0.005},    {"side", false},       {"kernels", false},
-                      {"roof", false},           {"call_limit_s", 20}};
-const Json kRacing = {{"warm_up_least_s", 0.1}, {"warm_up_most_s", 0.5}, {"samples_least", 100}, {"time_least_s", 1},
-                      {"time_most_s", 8},       {"precision", 0.002},    {"side", false},        {"kernels", false},
-                      {"roof", false},          {"call_limit_s", 20}};
+// About a quarter of a second a variant: enough for half a percent where a kernel runs for a tenth
+// of a millisecond.
+const Json kTiming = {{"warm_up_least_s", 0.02}, {"warm_up_most_s", 0.1}, {"samples_least", 20},
+                      {"time_least_s", 0.04},    {"time_most_s", 0.6},    {"precision", 0.005},
+                      {"side", false},           {"kernels", false},      {"roof", false},
+                      {"call_limit_s", 20}};
+const Json kRacing = {{"warm_up_least_s", 0.1}, {"warm_up_most_s", 0.5}, {"samples_least", 100},
+                      {"time_least_s", 1},      {"time_most_s", 8},      {"precision", 0.002},
+                      {"side", false},          {"kernels", false},      {"roof", false},
+                      {"call_limit_s", 20}};
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -65,16 +68,18 @@ std::string utc_now() {
 Result<size_t> builders(const Context& context) {
   const sys::Files& files = sys::real_files();
   const int cores = sys::usable_cores(files);
-  const std::vector<uint64_t> peaks(static_cast<size_t>(cores), build::assumed_peak_bytes(build::StepKind::Device));
-  TRY(const build::JobLimit limit,
-      build::job_limit(context.env.get("MAX_JOBS"), cores, sys::available_memory_bytes(files), peaks));
+  const std::vector<uint64_t> peaks(static_cast<size_t>(cores),
+                                    build::assumed_peak_bytes(build::StepKind::Device));
+  TRY(const build::JobLimit limit, build::job_limit(context.env.get("MAX_JOBS"), cores,
+                                                    sys::available_memory_bytes(files), peaks));
   return static_cast<size_t>(limit.jobs);
 }
 
-// What serves the GPU: the project's own entry for it ("9.0a"), or the plain one. Without a GPU one is enough.
+// What serves the GPU: the project's own entry for it ("9.0a"), or the plain one. Without a GPU one
+// is enough.
 std::string arch_for(const Json& device, const std::string& manifest_arch) {
-  const auto list =
-      manifest_arch.empty() ? Result<project::ArchList>(Error{}) : project::parse_arch_list(manifest_arch);
+  const auto list = manifest_arch.empty() ? Result<project::ArchList>(Error{})
+                                          : project::parse_arch_list(manifest_arch);
   const std::string compute = device.value("compute", "");
   if (compute.empty()) return list && !list->sass.empty() ? list->sass.front().text() : "";
   if (list)
@@ -84,7 +89,8 @@ std::string arch_for(const Json& device, const std::string& manifest_arch) {
 }
 
 // The right results, where somebody else than the first variant gives them.
-Status make_reference(const TunePlan& plan, const Options& options, const fs::path& folder, Context& context) {
+Status make_reference(const TunePlan& plan, const Options& options, const fs::path& folder,
+                      Context& context) {
   sys::Files& files = sys::real_files();
   fs::path part = folder;
   part += ".part";
@@ -96,11 +102,13 @@ Status make_reference(const TunePlan& plan, const Options& options, const fs::pa
     CHECK_OK(host::write_npy(part / "result0.npy", wanted));
   } else {
     TRY(const Python python, python_with_torch(context, "cannot compare with " + plan.reference));
-    TRY(const Json answer,
-        ask_python(
-            python, "kiln._tune_reference",
-            {{"name", plan.reference}, {"arguments", plan.check}, {"seed", options.seed}, {"folder", part.string()}},
-            options.limit_s, "cannot compare with " + plan.reference, context.verbose, context));
+    TRY(const Json answer, ask_python(python, "kiln._tune_reference",
+                                      {{"name", plan.reference},
+                                       {"arguments", plan.check},
+                                       {"seed", options.seed},
+                                       {"folder", part.string()}},
+                                      options.limit_s, "cannot compare with " + plan.reference,
+                                      context.verbose, context));
   }
   std::error_code failed;
   fs::rename(part, folder, failed);
@@ -118,7 +126,8 @@ struct ProgressLine {
   void show(const std::string& text) {
     if (!context.terminal.err_is_terminal || context.json) return;
     clear();
-    sys::write_err(sys::printable(text).substr(0, static_cast<size_t>(std::max(context.terminal.columns - 1, 20))));
+    sys::write_err(sys::printable(text).substr(
+        0, static_cast<size_t>(std::max(context.terminal.columns - 1, 20))));
     shown = true;
   }
 };
@@ -130,10 +139,11 @@ tune::Hooks hooks_for(ProgressLine& line, Context& context) {
   hooks.on_outcome = [&line, &context](const tune::Outcome& outcome) {
     if (!context.verbose) return;
     line.clear();
-    context.note(fmt::format("{:11} {}{}", tune::name_of(outcome.fate), text::join(outcome.defines, " "),
-                             outcome.fate == tune::Fate::Timed ? fmt::format(": {:.2f} us", outcome.time_us)
-                             : outcome.reason.empty()          ? ""
-                                                               : ": " + outcome.reason));
+    context.note(
+        fmt::format("{:11} {}{}", tune::name_of(outcome.fate), text::join(outcome.defines, " "),
+                    outcome.fate == tune::Fate::Timed ? fmt::format(": {:.2f} us", outcome.time_us)
+                    : outcome.reason.empty()          ? ""
+                                                      : ": " + outcome.reason));
   };
   hooks.interrupted = [] { return sys::pending_interrupt() != 0; };
   return hooks;
@@ -147,26 +157,30 @@ struct Session {
   std::unique_ptr<tune::Workers> workers;
 };
 
-Status save_choice(const Options& options, const Session& session, const Json& result, Context& context) {
+Status save_choice(const Options& options, const Session& session, const Json& result,
+                   Context& context) {
   if (options.no_save || !result.value("timed", false) || result["best"].is_null()) return {};
   sys::Files& files = sys::real_files();
-  const fs::path path = options.save.empty() ? session.place.tuned : context.directory / options.save;
+  const fs::path path =
+      options.save.empty() ? session.place.tuned : context.directory / options.save;
   tune::Choices choices;
   if (files.state(path).is_file()) {
     TRY(const std::string text, files.read(path));
     TRY(choices, tune::parse_choices(text, path.string()));
   }
-  tune::put(choices, {session.plan.op, argument_kinds(session.plan.arguments), result["device"].value("name", ""),
-                      result["device"].value("compute", ""), result["best"]["defines"].get<std::vector<std::string>>(),
-                      result["best"].value("us", 0.0), result.value("date", ""), KILN_VERSION_STRING,
-                      session.request.defines, session.request.arch});
+  tune::put(choices, {session.plan.op, argument_kinds(session.plan.arguments),
+                      result["device"].value("name", ""), result["device"].value("compute", ""),
+                      result["best"]["defines"].get<std::vector<std::string>>(),
+                      result["best"].value("us", 0.0), result.value("date", ""),
+                      KILN_VERSION_STRING, session.request.defines, session.request.arch});
   CHECK_OK(files.write(path, tune::write_choices(choices)));
   context.note("saved the choice in " + path.string() +
                ": kiln build --tuned takes it, kiln.load(..., tuned=True) too");
   return {};
 }
 
-Status write_results(const Options& options, const Json& result, const fs::path& folder, Context& context) {
+Status write_results(const Options& options, const Json& result, const fs::path& folder,
+                     Context& context) {
   sys::Files& files = sys::real_files();
   CHECK_OK(files.write(folder / "result.json", dump(result, 1) + "\n", sys::Durable::No));
   const auto write = [&](const std::string& to, const std::string& text) -> Status {
@@ -181,7 +195,8 @@ Status write_results(const Options& options, const Json& result, const fs::path&
   return write(options.html, options.html.empty() ? "" : report::tune_page(result));
 }
 
-Result<std::unique_ptr<tune::LocalWorkers>> open_local(const Options& options, const build::Request& request,
+Result<std::unique_ptr<tune::LocalWorkers>> open_local(const Options& options,
+                                                       const build::Request& request,
                                                        const fs::path& folder, Context& context) {
   tune::LocalPlan local;
   TRY(local.kiln, sys::own_executable());
@@ -194,7 +209,8 @@ Result<std::unique_ptr<tune::LocalWorkers>> open_local(const Options& options, c
   return tune::LocalWorkers::open(std::move(local));
 }
 
-Result<std::unique_ptr<tune::RayWorkers>> open_ray(const Options& options, const build::Request& request,
+Result<std::unique_ptr<tune::RayWorkers>> open_ray(const Options& options,
+                                                   const build::Request& request,
                                                    const fs::path& folder, Context& context) {
   tune::RayPlan plan;
   TRY(Python python, find_python(context, "cannot use Ray"));
@@ -209,7 +225,8 @@ Result<std::unique_ptr<tune::RayWorkers>> open_ray(const Options& options, const
 
 // The architecture is that of the GPU, once it is known.
 template <class Kind>
-Session with_workers(Session session, std::unique_ptr<Kind> workers, const std::string& manifest_arch) {
+Session with_workers(Session session, std::unique_ptr<Kind> workers,
+                     const std::string& manifest_arch) {
   if (session.request.arch.empty()) {
     session.request.arch = arch_for(workers->lanes().front(), manifest_arch);
     workers->request().arch = session.request.arch;
@@ -285,8 +302,9 @@ Result<int> show_replay(const Options& options, Context& context) {
                         {"best", to_json(played.best)},
                         {"ratio", played.ratio}});
   else
-    context.print(fmt::format("{} tried, {} timed: {:.2f} us, {:.3f}x of the best: {}\n", played.tried, played.timed,
-                              played.found.time_us, played.ratio, text::join(played.found.defines, " ")));
+    context.print(fmt::format("{} tried, {} timed: {:.2f} us, {:.3f}x of the best: {}\n",
+                              played.tried, played.timed, played.found.time_us, played.ratio,
+                              text::join(played.found.defines, " ")));
   return 0;
 }
 
@@ -299,7 +317,8 @@ Result<int> run(Options& options, Context& context) {
   sys::InterruptScope no_half_lines;
   TRY(Session session, open_session(options, context));
   const Json device = session.workers->lanes().front();
-  TRY(const Json subject, tune_subject(session.plan, session.place, session.request, device, options.seed, context));
+  TRY(const Json subject,
+      tune_subject(session.plan, session.place, session.request, device, options.seed, context));
   const fs::path folder = session.place.folder / subject_name(session.plan, subject);
   sys::Files& files = sys::real_files();
   const fs::path journal_path =
@@ -311,22 +330,27 @@ Result<int> run(Options& options, Context& context) {
   CHECK_OK(files.make_directories(folder));
   TRY(tune::Journal journal, tune::Journal::open(files, journal_path, subject));
   if (!journal.outcomes().empty())
-    context.note(fmt::format("going on: {} outcomes are in {}", journal.outcomes().size(), journal_path.string()));
-  TRY(const tune::Search search, tune::Search::make(session.plan.space, {options.trials, options.seed}));
+    context.note(fmt::format("going on: {} outcomes are in {}", journal.outcomes().size(),
+                             journal_path.string()));
+  TRY(const tune::Search search,
+      tune::Search::make(session.plan.space, {options.trials, options.seed}));
   tune::Task task = task_of(session, options, folder);
   if (!task.has_reference && (!session.plan.expect.empty() || !session.plan.reference.empty())) {
     CHECK_OK(make_reference(session.plan, options, task.reference, context));
     task.has_reference = true;
   }
   ProgressLine line{context};
-  tune::Tuner tuner(session.plan.space, search, journal, *session.workers, task, hooks_for(line, context));
+  tune::Tuner tuner(session.plan.space, search, journal, *session.workers, task,
+                    hooks_for(line, context));
   const Result<tune::Tuned> tuned = tuner.run();
   line.clear();
   if (!tuned) return Error(tuned.error());
-  Json result{{"name", session.plan.name},   {"op", session.plan.op}, {"arguments", session.plan.arguments},
-              {"check", session.plan.check}, {"device", device},      {"date", utc_now()},
-              {"kiln", KILN_VERSION_STRING}};
-  result.update(tune::result_json(session.plan.space, search, session.plan.space_words, journal.outcomes(), *tuned));
+  Json result{
+      {"name", session.plan.name},   {"op", session.plan.op}, {"arguments", session.plan.arguments},
+      {"check", session.plan.check}, {"device", device},      {"date", utc_now()},
+      {"kiln", KILN_VERSION_STRING}};
+  result.update(tune::result_json(session.plan.space, search, session.plan.space_words,
+                                  journal.outcomes(), *tuned));
   session.workers.reset();
   (void)files.remove(session.place.folder / "variants");
   CHECK_OK(write_results(options, result, folder, context));
@@ -337,35 +361,53 @@ Result<int> run(Options& options, Context& context) {
 }
 
 void add_space_options(CLI::App& app, TuneWords& words) {
-  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type, const char* text) {
-    app.add_option(name, to, text)->type_name(type)->take_all()->type_size(1)->allow_extra_args(false);
+  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type,
+                        const char* text) {
+    app.add_option(name, to, text)
+        ->type_name(type)
+        ->take_all()
+        ->type_size(1)
+        ->allow_extra_args(false);
   };
-  list("--param", words.params, "K=A,B", "A define and the values to try (repeatable; replaces those of kiln.toml)");
-  list("--where", words.where, "EXPR", "Only configurations for which it holds: 'BLOCK_M % (16 * WARPS) == 0'");
-  list("--check", words.check, "ARG", "Compare results with these arguments instead (repeatable, in order)");
+  list("--param", words.params, "K=A,B",
+       "A define and the values to try (repeatable; replaces those of kiln.toml)");
+  list("--where", words.where, "EXPR",
+       "Only configurations for which it holds: 'BLOCK_M % (16 * WARPS) == 0'");
+  list("--check", words.check, "ARG",
+       "Compare results with these arguments instead (repeatable, in order)");
   app.add_option("--reference", words.reference,
                  "What is right: a Python function, torch.add (default: the first variant)")
       ->type_name("NAME");
-  app.add_option("--expect", words.expect, "What is right: a tensor, as kiln call --expect")->type_name("TENSOR");
-  app.add_option("--rtol", words.rtol, "Relative tolerance of results (default: by dtype)")->type_name("NUMBER");
-  app.add_option("--atol", words.atol, "Absolute tolerance of results (default: by dtype)")->type_name("NUMBER");
-  app.add_option("--kernel", words.kernel, "Prune by kernels with this in their names (default: all of the library)")
+  app.add_option("--expect", words.expect, "What is right: a tensor, as kiln call --expect")
+      ->type_name("TENSOR");
+  app.add_option("--rtol", words.rtol, "Relative tolerance of results (default: by dtype)")
+      ->type_name("NUMBER");
+  app.add_option("--atol", words.atol, "Absolute tolerance of results (default: by dtype)")
+      ->type_name("NUMBER");
+  app.add_option("--kernel", words.kernel,
+                 "Prune by kernels with this in their names (default: all of the library)")
       ->type_name("TEXT");
-  app.add_option("--shared-bytes", words.shared_bytes, "Dynamic shared memory of a block: 'BLOCK_M * 256'")
+  app.add_option("--shared-bytes", words.shared_bytes,
+                 "Dynamic shared memory of a block: 'BLOCK_M * 256'")
       ->type_name("EXPR");
-  app.add_option("--threads", words.threads, "Threads of a block, for the occupancy (default: launch bounds, 256)")
+  app.add_option("--threads", words.threads,
+                 "Threads of a block, for the occupancy (default: launch bounds, 256)")
       ->type_name("EXPR");
-  app.add_option("--max-spill-bytes", words.max_spill_bytes, "Prune what spills more (default: 0; -1: nothing)")
+  app.add_option("--max-spill-bytes", words.max_spill_bytes,
+                 "Prune what spills more (default: 0; -1: nothing)")
       ->type_name("N");
-  app.add_option("--max-registers", words.max_registers, "Prune what takes more a thread")->type_name("N");
-  app.add_option("--min-blocks", words.min_blocks, "Prune where fewer fit on a multiprocessor (default: 1)")
+  app.add_option("--max-registers", words.max_registers, "Prune what takes more a thread")
+      ->type_name("N");
+  app.add_option("--min-blocks", words.min_blocks,
+                 "Prune where fewer fit on a multiprocessor (default: 1)")
       ->type_name("N");
 }
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target, "A .cu file or a project folder")->option_text(" ");
-  app.add_option("OP", options->words.name, "The op, or the NAME of a table [tune.NAME] in kiln.toml")
+  app.add_option("OP", options->words.name,
+                 "The op, or the NAME of a table [tune.NAME] in kiln.toml")
       ->option_text(" ");
   app.add_option("ARGS", options->words.arguments, "Its arguments, as kiln call takes them")
       ->take_all()
@@ -373,34 +415,45 @@ Run setup(CLI::App& app) {
       ->allow_extra_args(false)
       ->option_text(" ");
   add_space_options(app, options->words);
-  app.add_option("--trials", options->trials, "Time so many: a sample, then the most hopeful (default: all)")
+  app.add_option("--trials", options->trials,
+                 "Time so many: a sample, then the most hopeful (default: all)")
       ->type_name("N");
   app.add_option("--time", options->seconds, "Be done after about so long")->type_name("SECONDS");
-  app.add_option("--limit", options->limit_s, "End a variant that takes longer to check and time (default: 60)")
+  app.add_option("--limit", options->limit_s,
+                 "End a variant that takes longer to check and time (default: 60)")
       ->type_name("SECONDS");
-  app.add_option("--finalists", options->finalists, "How many of the fastest are timed again in turns (default: 5)")
+  app.add_option("--finalists", options->finalists,
+                 "How many of the fastest are timed again in turns (default: 5)")
       ->type_name("N");
-  app.add_option("--seed", options->seed, "Seed of tensors and of the search (default: 0)")->type_name("N");
+  app.add_option("--seed", options->seed, "Seed of tensors and of the search (default: 0)")
+      ->type_name("N");
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
-  app.add_option("--ray", options->ray, "Build and measure on the workers of a Ray cluster; local starts one here")
+  app.add_option("--ray", options->ray,
+                 "Build and measure on the workers of a Ray cluster; local starts one here")
       ->type_name("ADDRESS");
-  app.add_option("--journal", options->journal, "Append outcomes there (default: in the build folder)")
+  app.add_option("--journal", options->journal,
+                 "Append outcomes there (default: in the build folder)")
       ->type_name("FILE");
   app.add_flag("--fresh", options->fresh, "Forget what earlier runs found");
   app.add_option("--html", options->html, "Write a page with heat maps")->type_name("FILE");
-  app.add_option("--markdown", options->markdown, "Write a table of all; - for stdout")->type_name("FILE");
+  app.add_option("--markdown", options->markdown, "Write a table of all; - for stdout")
+      ->type_name("FILE");
   app.add_option("-o,--output", options->output, "Write everything as JSON")->type_name("FILE");
-  app.add_option("--save", options->save, "Keep the choice there (default: tuned.json beside the source)")
+  app.add_option("--save", options->save,
+                 "Keep the choice there (default: tuned.json beside the source)")
       ->type_name("FILE");
   app.add_flag("--no-save", options->no_save, "Keep the choice nowhere");
-  app.add_option("--replay", options->replay, "From the JSON of a run that tried all: what --trials N would have found")
+  app.add_option("--replay", options->replay,
+                 "From the JSON of a run that tried all: what --trials N would have found")
       ->type_name("FILE");
-  app.add_flag("--measuring", options->lane, "For kiln itself: the process that measures")->group("");
+  app.add_flag("--measuring", options->lane, "For kiln itself: the process that measures")
+      ->group("");
   add_build_options(app, options->request);
   app.footer(
-      "kiln tune add.cu my_add randn:f32:2^24 randn:f32:2^24 --param BLOCK=128,256,512 --param VECTOR=1,2,4\n"
+      "kiln tune add.cu my_add randn:f32:2^24 randn:f32:2^24 --param BLOCK=128,256,512 --param "
+      "VECTOR=1,2,4\n"
       "A run that was ended goes on when it is started again. Without a GPU nothing is timed.");
   return [options](Context& context) { return run(*options, context); };
 }

@@ -15,12 +15,15 @@ struct Table {
   std::string where;
   Error wrong(std::string why) const {
     return {Fault::Usage, fmt::format("{}: {}", source, where), std::move(why),
-            "op, args, check, params, where, defines, reference, expect, rtol, atol, kernel, shared_bytes, threads, "
+            "op, args, check, params, where, defines, reference, expect, rtol, atol, kernel, "
+            "shared_bytes, threads, "
             "max_spill_bytes, max_registers, min_blocks: docs/reference/tune.md"};
   }
 };
 
-std::string scalar(const Json& value) { return value.is_string() ? value.get<std::string>() : dump(value); }
+std::string scalar(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump(value);
+}
 
 struct Key {
   const char* name;
@@ -57,7 +60,8 @@ constexpr Key kKeys[] = {
     {"threads", [](const Json& v, TuneWords& w) { return text_of(v, w.threads); }},
     {"rtol", [](const Json& v, TuneWords& w) { return number_of(v, w.rtol); }},
     {"atol", [](const Json& v, TuneWords& w) { return number_of(v, w.atol); }},
-    {"max_spill_bytes", [](const Json& v, TuneWords& w) { return number_of(v, w.max_spill_bytes); }},
+    {"max_spill_bytes",
+     [](const Json& v, TuneWords& w) { return number_of(v, w.max_spill_bytes); }},
     {"max_registers", [](const Json& v, TuneWords& w) { return number_of(v, w.max_registers); }},
     {"min_blocks", [](const Json& v, TuneWords& w) { return number_of(v, w.min_blocks); }},
 };
@@ -74,10 +78,11 @@ Result<TuneWords> words_of(const Json& json, const Table& table) {
       if (name == key.name) known = &key;
     if (!known) {
       const auto meant = text::closest(name, names);
-      return table.wrong(
-          fmt::format("there is no key '{}'{}", name, meant ? fmt::format("; did you mean {}?", *meant) : ""));
+      return table.wrong(fmt::format("there is no key '{}'{}", name,
+                                     meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
-    if (!known->read(value, words)) return table.wrong(fmt::format("'{}' is {}", name, dump(value)));
+    if (!known->read(value, words))
+      return table.wrong(fmt::format("'{}' is {}", name, dump(value)));
   }
   return words;
 }
@@ -109,10 +114,11 @@ Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std:
   if (tables.is_object() && tables.contains(said.name)) {
     const Json& json = tables[said.name];
     TRY(const TuneWords written, words_of(json, {source, "tune." + said.name}));
-    for (auto member : {&TuneWords::op, &TuneWords::reference, &TuneWords::expect, &TuneWords::kernel,
-                        &TuneWords::shared_bytes, &TuneWords::threads})
+    for (auto member : {&TuneWords::op, &TuneWords::reference, &TuneWords::expect,
+                        &TuneWords::kernel, &TuneWords::shared_bytes, &TuneWords::threads})
       prefer(words.*member, written.*member);
-    for (auto member : {&TuneWords::check, &TuneWords::defines}) prefer(words.*member, written.*member);
+    for (auto member : {&TuneWords::check, &TuneWords::defines})
+      prefer(words.*member, written.*member);
     // Results of other arguments are not those of the table's.
     if (words.arguments.empty())
       words.arguments = written.arguments;
@@ -120,7 +126,8 @@ Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std:
       words.check.clear();
     prefer(words.rtol, written.rtol);
     prefer(words.atol, written.atol);
-    for (auto member : {&TuneWords::max_spill_bytes, &TuneWords::max_registers, &TuneWords::min_blocks})
+    for (auto member :
+         {&TuneWords::max_spill_bytes, &TuneWords::max_registers, &TuneWords::min_blocks})
       prefer(words.*member, written.*member);
     if (json.contains("params")) params = json["params"];
     if (json.contains("where")) where = json["where"];
@@ -129,7 +136,8 @@ Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std:
     return Error{Fault::Usage, fmt::format("nothing to tune for {}", said.name),
                  tables.empty()
                      ? "no values were given for any define"
-                     : fmt::format("no --param was given, and {} has no [tune.{}] with params", source, said.name),
+                     : fmt::format("no --param was given, and {} has no [tune.{}] with params",
+                                   source, said.name),
                  "--param BLOCK=64,128,256"};
   if (!said.params.empty()) {
     // A constraint of the table names axes that may not be there any more.
@@ -161,14 +169,16 @@ std::vector<std::string> argument_kinds(const std::vector<std::string>& argument
   std::vector<std::string> kinds;
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
-    const bool named = equals != std::string::npos && text::is_identifier(argument.substr(0, equals)) &&
+    const bool named = equals != std::string::npos &&
+                       text::is_identifier(argument.substr(0, equals)) &&
                        !host::looks_like_tensor(argument);
     const std::string name = named ? argument.substr(0, equals + 1) : "";
     const std::string value = argument.substr(name.size());
-    const auto spec =
-        host::looks_like_tensor(value) ? host::parse_tensor_spec(value) : Result<host::TensorSpec>(Error{});
+    const auto spec = host::looks_like_tensor(value) ? host::parse_tensor_spec(value)
+                                                     : Result<host::TensorSpec>(Error{});
     const host::DType* type = spec && spec->has_dtype ? host::find_dtype(spec->dtype) : nullptr;
-    kinds.push_back(name + (type ? fmt::format("{} {}", type->name, host::shape_text(spec->sizes)) : value));
+    kinds.push_back(
+        name + (type ? fmt::format("{} {}", type->name, host::shape_text(spec->sizes)) : value));
   }
   return kinds;
 }

@@ -31,7 +31,9 @@ bool is_source(const fs::path& path) {
 std::vector<fs::path> sources_below(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code failed;
-  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, failed), end;
+  for (fs::recursive_directory_iterator
+           at(folder, fs::directory_options::skip_permission_denied, failed),
+       end;
        !failed && at != end; at.increment(failed)) {
     const std::string name = at->path().filename().string();
     std::error_code unknown;
@@ -71,24 +73,28 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   if (path.filename() == project::kManifestName) path = path.parent_path();
   const sys::FileState state = files.state(path);
   if (!state.exists)
-    return Error{Fault::Usage, fmt::format("cannot tune '{}'", target), "there is no such file or folder",
+    return Error{Fault::Usage, fmt::format("cannot tune '{}'", target),
+                 "there is no such file or folder",
                  "kiln tune FILE.cu OP ARGS, or a project with [tune.NAME] in its kiln.toml"};
   TRY(place.target, files.real_path(path));
   place.is_project = state.is_directory;
   if (place.is_project) {
     if (!files.state(place.target / project::kManifestName).is_file())
       return Error{Fault::Usage, fmt::format("'{}' is no project", target),
-                   fmt::format("there is no {} in it", project::kManifestName), "name a .cu file, or kiln new NAME"};
+                   fmt::format("there is no {} in it", project::kManifestName),
+                   "name a .cu file, or kiln new NAME"};
     place.folder = place.target / "build" / "kiln" / "tune";
     place.tuned = place.target / "tuned.json";
     return place;
   }
   if (place.target.extension() != ".cu")
-    return Error{Fault::Usage, fmt::format("cannot tune '{}'", target), "variants are built from a .cu or a project",
+    return Error{Fault::Usage, fmt::format("cannot tune '{}'", target),
+                 "variants are built from a .cu or a project",
                  "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
   TRY(const fs::path cache, project::own_cache_folder(sys::real_files(), context.env));
   const std::string stem = place.target.stem().string();
-  place.folder = cache / "tune" / fmt::format("{}-{}", stem, hash_hex(place.target.string()).substr(0, kHashDigits));
+  place.folder = cache / "tune" /
+                 fmt::format("{}-{}", stem, hash_hex(place.target.string()).substr(0, kHashDigits));
   place.tuned = place.target.parent_path() / (stem + ".tuned.json");
   return place;
 }
@@ -109,17 +115,19 @@ std::string hash_of_all_sources(const TunePlace& place) {
     if (path.filename() == project::kManifestName) {
       auto manifest = project::parse_manifest(content, path.string());
       if (!manifest) continue;
-      content = text::join(manifest->sources, "\n") + "\n" + text::join(manifest->defines, "\n") + "\n" +
-                text::join(manifest->cuda_flags, "\n") + "\n" + text::join(manifest->include, "\n") +
-                (manifest->fast_math ? "\nfast" : "");
+      content = text::join(manifest->sources, "\n") + "\n" + text::join(manifest->defines, "\n") +
+                "\n" + text::join(manifest->cuda_flags, "\n") + "\n" +
+                text::join(manifest->include, "\n") + (manifest->fast_math ? "\nfast" : "");
     }
-    hasher.add_field(path.lexically_relative(place.target.parent_path()).string()).add_field(content);
+    hasher.add_field(path.lexically_relative(place.target.parent_path()).string())
+        .add_field(content);
   }
   return hasher.hex();
 }
 
-Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place, const build::Request& request,
-                          const Json& device, uint64_t seed, const Context& context) {
+Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place,
+                          const build::Request& request, const Json& device, uint64_t seed,
+                          const Context& context) {
   TRY(const project::Compiler nvcc, project::find_nvcc(sys::real_files(), context.env));
   // What the builds of the variants are asked for, but for what has a place of its own below.
   build::Request flags = request;
@@ -142,7 +150,8 @@ Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place, const bu
 }
 
 std::string subject_name(const TunePlan& plan, const Json& subject) {
-  return fmt::format("{}-{}", text::to_identifier(plan.name), hash_hex(dump(subject)).substr(0, kHashDigits));
+  return fmt::format("{}-{}", text::to_identifier(plan.name),
+                     hash_hex(dump(subject)).substr(0, kHashDigits));
 }
 
 }  // namespace kiln::cli

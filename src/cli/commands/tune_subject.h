@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which earlier results still hold? Those of the same sources, op, arguments, flags, compiler and GPU: their journal
-// lies in a folder of its own for all that.
+// Which earlier results still hold? Those of the same sources, op, arguments, flags, compiler and
+// GPU: their journal lies in a folder of its own for all that.
 #pragma once
 
 #include <filesystem>
@@ -20,13 +20,14 @@ struct TunePlace {
 };
 Result<TunePlace> tune_place(const std::string& target, const Context& context);
 
-// A hash of every source and header that is the author's own: of a project all in its folder, of a lone file those
-// that it includes by quotes.
+// A hash of every source and header that is the author's own: of a project all in its folder, of a
+// lone file those that it includes by quotes.
 std::string hash_of_all_sources(const TunePlace& place);
 
 // What a journal is about. `device` is the lane's; `request` has the architectures.
-Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place, const build::Request& request,
-                          const Json& device, uint64_t seed, const Context& context);
+Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place,
+                          const build::Request& request, const Json& device, uint64_t seed,
+                          const Context& context);
 
 // A short name for the subject's journal: "forward-1f2e3d4c5b6a".
 std::string subject_name(const TunePlan& plan, const Json& subject);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kiln wheel`: how does a project get to other people's machines? As one wheel, audited and tried before its upload.
+// `kiln wheel`: how does a project get to other people's machines? As one wheel, audited and tried
+// before its upload.
 #include "ship/wheel.h"
 
 #include <fmt/format.h>
@@ -62,21 +63,25 @@ Result<int> run_audit(const Options& options, Context& context) {
   fs::path file = context.directory / options.audit;
   TRY(ship::WheelView view, ship::read_wheel(file));
   Findings findings = ship::audit(view);
-  if (!options.no_tools) append(findings, ship::ask_tools(file, !options.offline, world_of(context)));
+  if (!options.no_tools)
+    append(findings, ship::ask_tools(file, !options.offline, world_of(context)));
   return told(findings, file, Json::object(), context);
 }
 
 Result<int> run_repair(const Options& options, Context& context) {
   fs::path output = context.directory / (options.output.empty() ? "dist" : options.output);
   build::World world = world_of(context);
-  TRY(ship::Repaired repaired, ship::repair_wheel(context.directory / options.repair, output, !options.offline, world));
+  TRY(ship::Repaired repaired,
+      ship::repair_wheel(context.directory / options.repair, output, !options.offline, world));
   if (!context.json)
-    context.note(fmt::format("left to the packages of torch and CUDA: {}",
-                             repaired.excluded.empty() ? "nothing" : text::join(repaired.excluded, ", ")));
+    context.note(
+        fmt::format("left to the packages of torch and CUDA: {}",
+                    repaired.excluded.empty() ? "nothing" : text::join(repaired.excluded, ", ")));
   return told(repaired.findings, repaired.file, {{"excluded", repaired.excluded}}, context);
 }
 
-Findings try_all(const Options& options, const ship::Wheel& wheel, const fs::path& project, const build::World& world) {
+Findings try_all(const Options& options, const ship::Wheel& wheel, const fs::path& project,
+                 const build::World& world) {
   Findings findings;
   fs::path smoke = project / kSmoke;
   if (!world.files.state(smoke).is_file()) smoke.clear();
@@ -90,7 +95,8 @@ Result<fs::path> project_folder(const std::string& target, const Context& contex
   if (folder.filename().empty()) folder = folder.parent_path();
   if (sys::real_files().state(folder / project::kManifestName).is_file()) return folder;
   return Error{Fault::Usage, fmt::format("cannot make a wheel of {}", target),
-               fmt::format("there is no {} in it", project::kManifestName), "kiln new NAME makes a project"};
+               fmt::format("there is no {} in it", project::kManifestName),
+               "kiln new NAME makes a project"};
 }
 
 Result<int> run(Options options, Context& context) {
@@ -98,13 +104,15 @@ Result<int> run(Options options, Context& context) {
   if (!options.repair.empty()) return run_repair(options, context);
   build::World world = world_of(context);
   TRY(fs::path folder, project_folder(options.target, context));
-  TRY(project::Manifest manifest, project::read_manifest(world.files, folder / project::kManifestName));
+  TRY(project::Manifest manifest,
+      project::read_manifest(world.files, folder / project::kManifestName));
   CHECK_OK(ship::check_package(world.files, folder, manifest.name));
   options.request.targets = {folder.string()};
   options.request.release = true;
   TRY(build::Outcome outcome, build_for(context, options.request));
-  ship::WheelRequest request{folder, options.output.empty() ? folder / "dist" : context.directory / options.output,
-                             options.editable};
+  ship::WheelRequest request{
+      folder, options.output.empty() ? folder / "dist" : context.directory / options.output,
+      options.editable};
   TRY(ship::Wheel wheel, ship::write_wheel(outcome, request, world));
   for (const std::string& note : wheel.notes) context.note("note: " + note);
   std::string changes = options.editable ? "" : ship::uncommitted(folder, world);
@@ -124,32 +132,40 @@ Result<int> run(Options options, Context& context) {
                    {"uncommitted", changes}},
                   context);
   if (code == 0 && !options.editable && !context.json)
-    context.note(fmt::format("to upload it: python3 -m twine upload {}", text::shell_quote(wheel.file.string())));
+    context.note(fmt::format("to upload it: python3 -m twine upload {}",
+                             text::shell_quote(wheel.file.string())));
   return code;
 }
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")->type_name("");
+  app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")
+      ->type_name("");
   add_build_options(app, options->request);
-  app.add_option("-o,--output", options->output, "The folder that gets the wheel (default: dist of the project)")
+  app.add_option("-o,--output", options->output,
+                 "The folder that gets the wheel (default: dist of the project)")
       ->type_name("DIR");
   app.add_option("--try", options->tries,
-                 "Install it in a clean environment and run smoke.py: torch==2.7.1, or an environment that has torch "
+                 "Install it in a clean environment and run smoke.py: torch==2.7.1, or an "
+                 "environment that has torch "
                  "(repeatable)")
       ->type_name("WHERE")
       ->take_all()
       ->type_size(1)
       ->allow_extra_args(false);
-  app.add_option("--audit", options->audit, "Only audit this wheel, whoever made it")->type_name("WHEEL");
+  app.add_option("--audit", options->audit, "Only audit this wheel, whoever made it")
+      ->type_name("WHEEL");
   app.add_option("--repair", options->repair,
-                 "Make a torch-linked wheel manylinux: auditwheel, with the libraries of torch and CUDA left out")
+                 "Make a torch-linked wheel manylinux: auditwheel, with the libraries of torch and "
+                 "CUDA left out")
       ->type_name("WHEEL");
   app.add_flag("--no-tools", options->no_tools, "Do not ask auditwheel and twine");
   app.add_flag("--offline", options->offline, "Install nothing: ask only the tools that are here");
-  app.add_flag("--editable", options->editable, "What pip install -e asks for: a package that builds itself on import");
+  app.add_flag("--editable", options->editable,
+               "What pip install -e asks for: a package that builds itself on import");
   app.footer(
-      "Name, version and dependencies come from pyproject.toml. The path of the wheel goes to stdout. Nothing is\n"
+      "Name, version and dependencies come from pyproject.toml. The path of the wheel goes to "
+      "stdout. Nothing is\n"
       "uploaded: the command that does it is printed.");
   return [options](Context& context) { return run(*options, context); };
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast is the engine, beside the bars that it must hold? Prints a table, a row a bar, with PASS or MISS.
+// How fast is the engine, beside the bars that it must hold? Prints a table, a row a bar, with PASS
+// or MISS.
 //
-// One core is measured in CPU time of this thread, so that a busy machine changes the figures less; two cores by the
-// clock on the wall, which asks for two cores that are free (cores.h).
+// One core is measured in CPU time of this thread, so that a busy machine changes the figures less;
+// two cores by the clock on the wall, which asks for two cores that are free (cores.h).
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -22,11 +23,11 @@
 #include "binary/elf.h"
 #include "engine/bench/cores.h"
 #include "engine/bench/scalar.h"
-#include "engine/machine/fault.h"
-#include "engine/decode/image.h"
 #include "engine/cudart/launch.h"
 #include "engine/cudart/threads.h"
+#include "engine/decode/image.h"
 #include "engine/library/level.h"
+#include "engine/machine/fault.h"
 #include "engine/numbers/numeric.h"
 #include "ptx/parser.h"
 
@@ -78,11 +79,13 @@ struct Bars {
     rows += fmt::format("| {} | {:.3g} {} | | | | {} |\n", name, figure, unit, how);
   }
   // `most`: the figure may not be above the bar, else not below it.
-  void add(std::string_view name, double figure, std::string_view unit, bool most, double bar, std::string_view how) {
+  void add(std::string_view name, double figure, std::string_view unit, bool most, double bar,
+           std::string_view how) {
     bool holds = most ? figure <= bar : figure >= bar;
     missed += !holds;
     rows += fmt::format("| {} | {:.3g} {} | {} {:.3g} | {:.2f} | {} | {} |\n", name, figure, unit,
-                        most ? "<=" : ">=", bar, most ? bar / figure : figure / bar, holds ? "PASS" : "MISS", how);
+                        most ? "<=" : ">=", bar, most ? bar / figure : figure / bar,
+                        holds ? "PASS" : "MISS", how);
   }
 };
 
@@ -102,7 +105,8 @@ struct Bench {
   void launch(const char* name, KilnDim3 grid, KilnDim3 block, Arguments... arguments) {
     auto program = image.kernel(name);
     if (!program) give_up(format(program.error()));
-    KernelFacts facts{*program, *image.kernel(name, true), image.static_shared_bytes(**program), kDefaultSharedBytes};
+    KernelFacts facts{*program, *image.kernel(name, true), image.static_shared_bytes(**program),
+                      kDefaultSharedBytes};
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     KilnEngineLaunch what{};
     what.grid = grid;
@@ -120,12 +124,14 @@ void threads(const char* count) { setenv("KILN_ENGINE_THREADS", count, 1); }
 
 constexpr uint32_t kCount = 16u << 20;
 
-// What a program of its own measures on two CPUs: in turns, for what else the machine does hits both.
+// What a program of its own measures on two CPUs: in turns, for what else the machine does hits
+// both.
 int measure_two_cores(Bench& bench) {
   std::vector<float> a(kCount, 1.0f), b(kCount, 2.0f), out(kCount);
   for (auto* v : {&a, &b, &out}) bench.region(*v);
   auto add = [&] {
-    bench.launch("add", {kCount / 256, 1, 1}, {256, 1, 1}, a.data(), b.data(), out.data(), int64_t{kCount});
+    bench.launch("add", {kCount / 256, 1, 1}, {256, 1, 1}, a.data(), b.data(), out.data(),
+                 int64_t{kCount});
   };
   TwoCores best{{}, 1e30, 1e30, 1e30};
   for (int i = 0; i < 25; ++i) {
@@ -142,19 +148,26 @@ int measure_two_cores(Bench& bench) {
 
 // `one`: seconds of CPU time that one core takes.
 void bench_two_cores(Bars& bars, double one, const std::string& folder) {
-  const std::vector<TwoCores> pairs = measure_pairs(std::filesystem::read_symlink("/proc/self/exe"), folder);
+  const std::vector<TwoCores> pairs =
+      measure_pairs(std::filesystem::read_symlink("/proc/self/exe"), folder);
   if (pairs.empty()) return;
-  const TwoCores& best = *std::max_element(pairs.begin(), pairs.end(),
-                                           [](const TwoCores& a, const TwoCores& b) { return a.gain() < b.gain(); });
-  // On a machine that does something else too the wall says nothing: then what both threads cost together does.
+  const TwoCores& best =
+      *std::max_element(pairs.begin(), pairs.end(),
+                        [](const TwoCores& a, const TwoCores& b) { return a.gain() < b.gain(); });
+  // On a machine that does something else too the wall says nothing: then what both threads cost
+  // together does.
   const bool busy = best.alone > one * 1.1;
-  std::string how = busy ? fmt::format("machine busy: by the CPU time of both threads, {:.1f} ms; by the wall {:.2f}x",
-                                       best.both_cpu * 1e3, best.gain())
-                         : fmt::format("{:.1f} ms beside {:.1f} ms on the wall", best.both * 1e3, best.alone * 1e3);
+  std::string how =
+      busy ? fmt::format(
+                 "machine busy: by the CPU time of both threads, {:.1f} ms; by the wall {:.2f}x",
+                 best.both_cpu * 1e3, best.gain())
+           : fmt::format("{:.1f} ms beside {:.1f} ms on the wall", best.both * 1e3,
+                         best.alone * 1e3);
   how += "; CPUs";
   for (const TwoCores& pair : pairs)
     how += fmt::format(" {} and {}: {:.2f}x", pair.pair.first, pair.pair.second, pair.gain());
-  bars.add("the same: two cores", busy ? 2 * one / best.both_cpu : best.gain(), "x one core", false, 1.8, how);
+  bars.add("the same: two cores", busy ? 2 * one / best.both_cpu : best.gain(), "x one core", false,
+           1.8, how);
 }
 
 void bench_add(Bars& bars, Bench& bench, const std::string& folder) {
@@ -170,29 +183,35 @@ void bench_add(Bars& bars, Bench& bench, const std::string& folder) {
   auto add = [&] { bench.launch("add", {kCount / 256, 1, 1}, {256, 1, 1}, pa, pb, po, n); };
   double one = best_of(7, kCpu, add);
   int64_t n4 = kCount / 4;
-  double four = best_of(7, kCpu, [&] { bench.launch("add4", {kCount / 1024, 1, 1}, {256, 1, 1}, pa, pb, po, n4); });
+  double four = best_of(7, kCpu, [&] {
+    bench.launch("add4", {kCount / 1024, 1, 1}, {256, 1, 1}, pa, pb, po, n4);
+  });
   for (float v : out) {
     if (v != 3.0f) give_up("add: wrong result");
   }
   auto program = bench.image.kernel("add");
   auto body = ptx::parse_body(*(*program)->module, *(*program)->function);
   const double instructions = static_cast<double>(body->instructions.size());
-  bars.add("add of 16M floats, one core, bounds checked", one / plain, "x of a plain loop", true, 12,
-           fmt::format("{:.1f} ms beside {:.1f} ms; with float4 {:.1f} ms", one * 1e3, plain * 1e3, four * 1e3));
+  bars.add("add of 16M floats, one core, bounds checked", one / plain, "x of a plain loop", true,
+           12,
+           fmt::format("{:.1f} ms beside {:.1f} ms; with float4 {:.1f} ms", one * 1e3, plain * 1e3,
+                       four * 1e3));
   const uint64_t arguments[] = {reinterpret_cast<uint64_t>(pa), reinterpret_cast<uint64_t>(pb),
                                 reinterpret_cast<uint64_t>(po), kCount};
   std::fill(out.begin(), out.end(), 0.0f);
   const double scalar = best_of(3, kCpu, [&] {
-    auto status = run_scalar(bench.image.module(), "add", kCount / 256, 256, arguments, bench.regions);
+    auto status =
+        run_scalar(bench.image.module(), "add", kCount / 256, 256, arguments, bench.regions);
     if (!status) give_up(format(status.error()));
   });
   for (float v : out) {
     if (v != 3.0f) give_up("add, one thread after the other: wrong result");
   }
-  bars.note("the same, by an interpreter of one thread after the other", scalar / one, "x of the engine",
+  bars.note("the same, by an interpreter of one thread after the other", scalar / one,
+            "x of the engine",
             fmt::format("{:.0f} ms; bench/scalar.cpp, bounds checked", scalar * 1e3));
-  bars.add("the same: PTX instructions of lanes", instructions * kCount / one * 1e-9, "G/s", false, 6,
-           fmt::format("{} instructions a thread", body->instructions.size()));
+  bars.add("the same: PTX instructions of lanes", instructions * kCount / one * 1e-9, "G/s", false,
+           6, fmt::format("{} instructions a thread", body->instructions.size()));
   bench.regions.clear();
   bench_two_cores(bars, one, folder);
 }
@@ -211,7 +230,8 @@ void bench_matmul(Bars& bars, Bench& bench) {
   float sum = 0;
   for (size_t k = 0; k < kSize; ++k) sum += a[3 * kSize + k] * b[k * kSize + 5];
   if (out[3 * kSize + 5] != sum) give_up("matmul: wrong result");
-  bars.add("tiled matmul 512^3 fp32, one core", 512.0 * 512 * 512 / time * 1e-9, "G lane-FMA/s", false, 1,
+  bars.add("tiled matmul 512^3 fp32, one core", 512.0 * 512 * 512 / time * 1e-9, "G lane-FMA/s",
+           false, 1,
            fmt::format("{:.1f} ms; {} bytes of registers a warp", time * 1e3,
                        (*bench.image.kernel("matmul", true))->frame_bytes));
   bench.regions.clear();
@@ -230,15 +250,18 @@ void bench_mma(Bars& bars, Bench& bench, const char* kernel, bool half) {
   bench.region(b);
   bench.region(out);
   double time = best_of(5, kCpu, [&] {
-    bench.launch(kernel, {kSize / 64, kSize / 64, 1}, {128, 1, 1}, a.data(), b.data(), out.data(), int{kSize});
+    bench.launch(kernel, {kSize / 64, kSize / 64, 1}, {128, 1, 1}, a.data(), b.data(), out.data(),
+                 int{kSize});
   });
   float sum = 0;
   for (size_t k = 0; k < kSize; ++k) {
     sum += static_cast<float>((67 * kSize + k) % 7) * static_cast<float>((k * kSize + 69) % 5);
   }
-  if (out[67 * kSize + 69] != sum) give_up(fmt::format("{}: {} and not {}", kernel, out[67 * kSize + 69], sum));
+  if (out[67 * kSize + 69] != sum)
+    give_up(fmt::format("{}: {} and not {}", kernel, out[67 * kSize + 69], sum));
   bars.add(fmt::format("mma.sync m16n8k16 {} matmul 256^3, one core", half ? "f16" : "bf16"),
-           2.0 * kSize * kSize * kSize / time * 1e-9, "GFLOP/s", false, 5, fmt::format("{:.1f} ms", time * 1e3));
+           2.0 * kSize * kSize * kSize / time * 1e-9, "GFLOP/s", false, 5,
+           fmt::format("{:.1f} ms", time * 1e3));
   bench.regions.clear();
 }
 
@@ -250,17 +273,23 @@ void bench_launch(Bars& bars, Bench& bench) {
   bars.add("empty launch", empty / kTimes * 1e6, "us", true, 5, "1,000 launches");
 }
 
-// A kernel of 5,000 instructions, of the kinds that are common: addresses, loads, arithmetic, predicates, stores.
+// A kernel of 5,000 instructions, of the kinds that are common: addresses, loads, arithmetic,
+// predicates, stores.
 std::string long_kernel() {
   std::string text =
-      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry long_kernel(.param .u64 p)\n{\n.reg .pred "
-      "%p<2000>;\n.reg .b32 %r<6000>;\n.reg .f32 %f<6000>;\n.reg .b64 %rd<6000>;\nld.param.u64 %rd0, [p];\n"
-      "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\nadd.s64 %rd2, %rd0, %rd1;\nmov.f32 %f0, 0f3f800000;\n";
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry long_kernel(.param .u64 "
+      "p)\n{\n.reg .pred "
+      "%p<2000>;\n.reg .b32 %r<6000>;\n.reg .f32 %f<6000>;\n.reg .b64 %rd<6000>;\nld.param.u64 "
+      "%rd0, [p];\n"
+      "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\nadd.s64 %rd2, %rd0, %rd1;\nmov.f32 %f0, "
+      "0f3f800000;\n";
   int count = 5;
   for (int i = 1; count + 7 <= 4999; ++i, count += 7) {
     text += fmt::format(
-        "ld.global.f32 %f{1}, [%rd2+{0}];\nfma.rn.f32 %f{2}, %f{1}, %f{1}, %f{3};\nadd.s32 %r{4}, %r{5}, {0};\n"
-        "setp.lt.s32 %p{4}, %r{4}, %r0;\nselp.f32 %f{6}, %f{2}, %f{1}, %p{4};\nand.b32 %r{7}, %r{4}, 255;\n"
+        "ld.global.f32 %f{1}, [%rd2+{0}];\nfma.rn.f32 %f{2}, %f{1}, %f{1}, %f{3};\nadd.s32 %r{4}, "
+        "%r{5}, {0};\n"
+        "setp.lt.s32 %p{4}, %r{4}, %r0;\nselp.f32 %f{6}, %f{2}, %f{1}, %p{4};\nand.b32 %r{7}, "
+        "%r{4}, 255;\n"
         "@%p{4} st.global.f32 [%rd2+{0}], %f{6};\n",
         i * 4, i * 3, i * 3 + 1, i * 3 - 1, i * 2, i * 2 - 2, i * 3 + 2, i * 2 + 1);
   }
@@ -277,22 +306,25 @@ void bench_decode(Bars& bars) {
     if (!program) give_up(format(program.error()));
     ops = (*program)->ops.size();
   });
-  bars.add("parse and decode 5,000 instructions", decode * 1e3, "ms", true, 20, fmt::format("{} Ops", ops));
+  bars.add("parse and decode 5,000 instructions", decode * 1e3, "ms", true, 20,
+           fmt::format("{} Ops", ops));
 }
 
 // The library that programs open, and beside it those for levels of CPU, of which it opens one.
 void bench_library(Bars& bars, const std::string& library) {
   std::vector<std::filesystem::path> files = {library};
   for (const auto& entry : std::filesystem::directory_iterator(files[0].parent_path())) {
-    if (entry.path().filename().string().rfind("libkiln_engine-", 0) == 0) files.push_back(entry.path());
+    if (entry.path().filename().string().rfind("libkiln_engine-", 0) == 0)
+      files.push_back(entry.path());
   }
   std::sort(files.begin() + 1, files.end());
   for (const auto& file : files) {
     const std::string bytes = text_of(file);
     auto elf = binary::read_elf({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
     if (!elf) give_up(format(elf.error()));
-    bars.add(file.filename().string(), static_cast<double>(bytes.size()) / 1e6, "MB", true, 5,
-             elf->find(".symtab") ? "as built, with its symbols" : "as built and installed, stripped");
+    bars.add(
+        file.filename().string(), static_cast<double>(bytes.size()) / 1e6, "MB", true, 5,
+        elf->find(".symtab") ? "as built, with its symbols" : "as built and installed, stripped");
   }
 }
 
@@ -326,7 +358,8 @@ void become(std::string_view level, char** argv) {
   if (level == kLevel) return;
   std::string path = std::filesystem::read_symlink("/proc/self/exe");
   const size_t name = path.rfind('/') + 1;
-  path = path.substr(0, name) + "kiln_engine_bench" + (level == "baseline" ? "" : "-" + std::string(level));
+  path = path.substr(0, name) + "kiln_engine_bench" +
+         (level == "baseline" ? "" : "-" + std::string(level));
   execv(path.c_str(), argv);
   give_up(fmt::format("{} cannot be started: the engine was not built for {}", path, level));
 }
@@ -355,13 +388,16 @@ int main(int argc, char** argv) {
     }
   }
   if (plain.empty() || plain.size() > 2) {
-    give_up(fmt::format(
-        "usage: {} [--level=baseline|x86-64-v3|x86-64-v4] [--only=PART_OF_NAME] [--report=FOLDER] tests/ptx/kernels "
-        "[libkiln_engine.so]\n  the level: what the library would take on this CPU, unless it is named",
-        argv[0]));
+    give_up(
+        fmt::format("usage: {} [--level=baseline|x86-64-v3|x86-64-v4] [--only=PART_OF_NAME] "
+                    "[--report=FOLDER] tests/ptx/kernels "
+                    "[libkiln_engine.so]\n  the level: what the library would take on this CPU, "
+                    "unless it is named",
+                    argv[0]));
   }
   if (level.empty()) level = "baseline";
-  if (level != "baseline" && level_for(level).empty()) give_up(fmt::format("this CPU has not what {} needs", level));
+  if (level != "baseline" && level_for(level).empty())
+    give_up(fmt::format("this CPU has not what {} needs", level));
   become(level, argv);
   threads("1");
   Bench bench(text_of(plain[0] + "/bench.ptx")), mma(text_of(plain[0] + "/bench_mma.ptx"));
@@ -380,16 +416,20 @@ int main(int argc, char** argv) {
   char day[16];
   strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
   std::string table = fmt::format(
-      "| what | figure | bar | bar held by a factor of | | how |\n|---|---|---|---|---|---|\n{}", bars.rows);
+      "| what | figure | bar | bar held by a factor of | | how |\n|---|---|---|---|---|---|\n{}",
+      bars.rows);
   fmt::print("level: {}\n\n{}", level_text(), table);
   if (!report.empty()) {
     std::ofstream out(fmt::format("{}/engine-{}.md", report, machine.machine));
     out << fmt::format(
-        "# The engine's bars on {}\n\n`ninja engine_bars` made this page on {}: {}, {} cores, g++ {}; level of CPU: "
+        "# The engine's bars on {}\n\n`ninja engine_bars` made this page on {}: {}, {} cores, g++ "
+        "{}; level of CPU: "
         "{}.\n"
-        "One core is measured in CPU time; two cores by the clock on the wall. Every kernel is bounds checked, and its "
+        "One core is measured in CPU time; two cores by the clock on the wall. Every kernel is "
+        "bounds checked, and its "
         "result compared.\n\n{}",
-        machine.machine, day, processor(), std::thread::hardware_concurrency(), __VERSION__, level_text(), table);
+        machine.machine, day, processor(), std::thread::hardware_concurrency(), __VERSION__,
+        level_text(), table);
   }
   return bars.missed ? 1 : 0;
 }

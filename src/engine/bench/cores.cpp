@@ -38,7 +38,8 @@ bool stay_on(CpuPair pair) {
 std::vector<TwoCores> measure_pairs(const std::string& program, const std::string& folder) {
   std::vector<TwoCores> found;
   for (CpuPair pair : pairs_to_try()) {
-    const std::string command = fmt::format("'{}' --cpus={},{} '{}'", program, pair.first, pair.second, folder);
+    const std::string command =
+        fmt::format("'{}' --cpus={},{} '{}'", program, pair.first, pair.second, folder);
     FILE* output = popen(command.c_str(), "r");
     if (!output) continue;
     TwoCores one{pair};

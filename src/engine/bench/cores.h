@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which two CPUs are two cores? Two of a machine may share a core, a cache or a node of memory, and a thread stays
-// where it once began: so several pairs are measured, each by a program of its own that may use these two alone.
+// Which two CPUs are two cores? Two of a machine may share a core, a cache or a node of memory, and
+// a thread stays where it once began: so several pairs are measured, each by a program of its own
+// that may use these two alone.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions of these PTX files does the engine not run? Prints each form once, with the first line it stands
-// on, and how many kernels it keeps from running; ends with 1 when there is one.
+// Which instructions of these PTX files does the engine not run? Prints each form once, with the
+// first line it stands on, and how many kernels it keeps from running; ends with 1 when there is
+// one.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -64,7 +65,8 @@ int check(int count, char** paths) {
       }
     }
   }
-  for (const auto& [what, seen] : unknown) std::printf("%6u  %s  (%s)\n", seen.times, what.c_str(), seen.first.c_str());
+  for (const auto& [what, seen] : unknown)
+    std::printf("%6u  %s  (%s)\n", seen.times, what.c_str(), seen.first.c_str());
   std::printf("%u of %u kernels can run\n", good, kernels);
   return good == kernels ? 0 : 1;
 }

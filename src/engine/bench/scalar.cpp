@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one thread after the other run? A switch over decoded instructions on an array of 64-bit registers.
+// How does one thread after the other run? A switch over decoded instructions on an array of 64-bit
+// registers.
 #include "engine/bench/scalar.h"
 
 #include <fmt/format.h>
@@ -58,7 +59,9 @@ struct Decoder {
       if (added) at->second = constant(0);
       return at->second;
     }
-    return o.kind == ptx::OperandKind::Integer || o.kind == ptx::OperandKind::Float ? constant(o.bits) : o.reg;
+    return o.kind == ptx::OperandKind::Integer || o.kind == ptx::OperandKind::Float
+               ? constant(o.bits)
+               : o.reg;
   }
 
   bool decode(const ptx::Instruction& ins, std::span<const uint64_t> arguments) {
@@ -83,21 +86,22 @@ struct Decoder {
     } else if (text == "st.global.f32") {
       step = {Code::Store, false, 0, o[0].reg, o[1].reg, 0, 0, 0, o[0].offset};
     } else {
-      static const std::map<std::string_view, Code> kCodes = {{"mov.u32", Code::Move},
-                                                              {"mov.u64", Code::Move},
-                                                              {"cvta.to.global.u64", Code::Move},
-                                                              {"cvt.u64.u32", Code::Move},
-                                                              {"cvt.s64.s32", Code::WidenSigned},
-                                                              {"add.s32", Code::Add32},
-                                                              {"add.s64", Code::Add64},
-                                                              {"shl.b64", Code::Shift64},
-                                                              {"mul.wide.u32", Code::MulWide},
-                                                              {"add.f32", Code::AddFloat},
-                                                              {"add.rn.f32", Code::AddFloat},
-                                                              {"mul.f32", Code::MulFloat},
-                                                              {"fma.rn.f32", Code::FmaFloat},
-                                                              {"setp.lt.s64", Code::Less},
-                                                              {"setp.ge.s64", Code::GreaterOrEqual}};
+      static const std::map<std::string_view, Code> kCodes = {
+          {"mov.u32", Code::Move},
+          {"mov.u64", Code::Move},
+          {"cvta.to.global.u64", Code::Move},
+          {"cvt.u64.u32", Code::Move},
+          {"cvt.s64.s32", Code::WidenSigned},
+          {"add.s32", Code::Add32},
+          {"add.s64", Code::Add64},
+          {"shl.b64", Code::Shift64},
+          {"mul.wide.u32", Code::MulWide},
+          {"add.f32", Code::AddFloat},
+          {"add.rn.f32", Code::AddFloat},
+          {"mul.f32", Code::MulFloat},
+          {"fma.rn.f32", Code::FmaFloat},
+          {"setp.lt.s64", Code::Less},
+          {"setp.ge.s64", Code::GreaterOrEqual}};
       auto code = kCodes.find(text);
       if (code == kCodes.end() || ins.guard != ptx::kNoRegister) return false;
       step.code = code->second;
@@ -201,18 +205,22 @@ bool run_thread(const Step* steps, uint64_t* r, Machine& machine) {
 Status run_scalar(const ptx::Module& module, const char* kernel, uint32_t blocks, uint32_t threads,
                   std::span<const uint64_t> arguments, std::span<const KilnRegion> regions) {
   const ptx::Function* function = module.find(kernel);
-  if (!function) return Error{Fault::Work, "run one thread after the other", fmt::format("no kernel {}", kernel), ""};
+  if (!function)
+    return Error{Fault::Work, "run one thread after the other", fmt::format("no kernel {}", kernel),
+                 ""};
   TRY(ptx::Body body, ptx::parse_body(module, *function));
   Decoder decoder{body, *function, std::vector<uint64_t>(body.registers.size()), {}, {}};
   std::vector<uint32_t> first_step;  // by instruction
   for (const ptx::Instruction& ins : body.instructions) {
     first_step.push_back(static_cast<uint32_t>(decoder.steps.size()));
     if (!decoder.decode(ins, arguments)) {
-      return Error{Fault::Work, "run one thread after the other", fmt::format("'{}' is not known", ins.text()), ""};
+      return Error{Fault::Work, "run one thread after the other",
+                   fmt::format("'{}' is not known", ins.text()), ""};
     }
   }
   for (Step& step : decoder.steps) {
-    if (step.code == Code::Branch || step.code == Code::BranchIf) step.target = first_step[step.target];
+    if (step.code == Code::Branch || step.code == Code::BranchIf)
+      step.target = first_step[step.target];
   }
   std::vector<uint64_t>& r = decoder.registers;
   auto set = [&](std::string_view name, uint64_t value) {
@@ -226,8 +234,9 @@ Status run_scalar(const ptx::Module& module, const char* kernel, uint32_t blocks
     for (uint32_t thread = 0; thread < threads; ++thread) {
       if (tid != decoder.specials.end()) r[tid->second] = thread;
       if (!run_thread(decoder.steps.data(), r.data(), machine)) {
-        return Error{Fault::Work, "run one thread after the other",
-                     fmt::format("thread {} of block {} reads or writes out of bounds", thread, block), ""};
+        return Error{
+            Fault::Work, "run one thread after the other",
+            fmt::format("thread {} of block {} reads or writes out of bounds", thread, block), ""};
       }
     }
   }

@@ -52,6 +52,7 @@ enum CudaError : int {
 // What a message says that there is no memory to put together.
 constexpr const char* kNoMemoryText =
     "Out of memory: the engine could not get the memory that the call needs\n"
-    "  fix: raise the limit of the process (ulimit -v), or launch fewer threads or less local memory at a time";
+    "  fix: raise the limit of the process (ulimit -v), or launch fewer threads or less local "
+    "memory at a time";
 
 }  // namespace kiln::engine

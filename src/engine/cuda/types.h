@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which structs of the CUDA 13 runtime does the engine read and write? The engine is built without CUDA's headers;
-// tests/unit/engine/cuda_types_test.cpp compares these with them.
+// Which structs of the CUDA 13 runtime does the engine read and write? The engine is built without
+// CUDA's headers; tests/unit/engine/cuda_types_test.cpp compares these with them.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,21 @@ namespace kiln::engine {
 struct Array;  // cudaArray
 
 // cudaMemcpyKind.
-enum CopyKind : int { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefault = 4 };
+enum CopyKind : int {
+  kHostToHost = 0,
+  kHostToDevice = 1,
+  kDeviceToHost = 2,
+  kDeviceToDevice = 3,
+  kDefault = 4
+};
 
 // cudaChannelFormatKind.
-enum ChannelKind : int { kSignedChannel = 0, kUnsignedChannel = 1, kFloatChannel = 2, kNoChannel = 3 };
+enum ChannelKind : int {
+  kSignedChannel = 0,
+  kUnsignedChannel = 1,
+  kFloatChannel = 2,
+  kNoChannel = 3
+};
 struct ChannelDesc {
   int x, y, z, w;  // bits
   int kind;
@@ -180,13 +191,20 @@ enum : int { kAttributeCooperative = 2, kAttributeCluster = 4 };
 // cudaFuncAttributes.
 struct FunctionAttributes {
   size_t shared_bytes, const_bytes, local_bytes;
-  int max_threads, registers, ptx_version, binary_version, cache_mode_ca, max_dynamic_shared, carveout;
-  int cluster_dim_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_policy, nonportable_cluster;
+  int max_threads, registers, ptx_version, binary_version, cache_mode_ca, max_dynamic_shared,
+      carveout;
+  int cluster_dim_must_be_set, cluster_width, cluster_height, cluster_depth, cluster_policy,
+      nonportable_cluster;
   int reserved[16];
 };
 
 // cudaResourceType.
-enum ResourceType : int { kArrayResource = 0, kMipmapResource = 1, kLinearResource = 2, kPitch2DResource = 3 };
+enum ResourceType : int {
+  kArrayResource = 0,
+  kMipmapResource = 1,
+  kLinearResource = 2,
+  kPitch2DResource = 3
+};
 struct ResourceDesc {
   int type;
   union {

@@ -7,12 +7,12 @@
 #include <set>
 #include <unordered_map>
 
-#include "engine/memory/arrays.h"
-#include "engine/machine/fault.h"
 #include "engine/cudart/fork.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
+#include "engine/memory/arrays.h"
 
 namespace kiln::engine {
 namespace {
@@ -34,7 +34,8 @@ int make_array(Array** out, const ChannelDesc* desc, Extent extent, unsigned fla
   const int bytes = bytes_of(*desc);
   if (bytes < 1 || bytes > 16 || extent.width == 0) {
     return fail(kInvalidChannelDescriptor,
-                fmt::format("cudaMallocArray: elements of {} bytes, {} of them a row", bytes, extent.width));
+                fmt::format("cudaMallocArray: elements of {} bytes, {} of them a row", bytes,
+                            extent.width));
   }
   auto array = std::make_unique<Array>();
   array->desc = *desc;
@@ -47,7 +48,8 @@ int make_array(Array** out, const ChannelDesc* desc, Extent extent, unsigned fla
   *out = array.release();
   return kSuccess;
 }
-int malloc_array(Array** out, const ChannelDesc* desc, size_t width, size_t height, unsigned flags) {
+int malloc_array(Array** out, const ChannelDesc* desc, size_t width, size_t height,
+                 unsigned flags) {
   return make_array(out, desc, {width, height, 0}, flags);
 }
 int malloc_3d_array(Array** out, const ChannelDesc* desc, Extent extent, unsigned flags) {
@@ -57,7 +59,8 @@ int free_array(Array* array) {
   if (!array) return kSuccess;
   {
     std::lock_guard lock(table().mutex);
-    if (!table().arrays.erase(array)) return fail(kInvalidValue, "cudaFreeArray: this is no array that is alive");
+    if (!table().arrays.erase(array))
+      return fail(kInvalidValue, "cudaFreeArray: this is no array that is alive");
   }
   delete array;
   return kSuccess;
@@ -69,20 +72,24 @@ int array_info(ChannelDesc* desc, Extent* extent, unsigned* flags, Array* array)
   if (flags) *flags = array->flags;
   return kSuccess;
 }
-int channel_desc(ChannelDesc* desc, Array* array) { return array_info(desc, nullptr, nullptr, array); }
+int channel_desc(ChannelDesc* desc, Array* array) {
+  return array_info(desc, nullptr, nullptr, array);
+}
 ChannelDesc create_channel_desc(int x, int y, int z, int w, int kind) { return {x, y, z, w, kind}; }
 
 // ---- Copies whose offsets and widths are in bytes
 
-int array_copy(const void* stream, Array* to_array, size_t to_x, size_t to_y, void* to, size_t to_pitch,
-               Array* from_array, size_t from_x, size_t from_y, const void* from, size_t from_pitch, size_t width,
-               size_t height, int kind) {
+int array_copy(const void* stream, Array* to_array, size_t to_x, size_t to_y, void* to,
+               size_t to_pitch, Array* from_array, size_t from_x, size_t from_y, const void* from,
+               size_t from_pitch, size_t width, size_t height, int kind) {
   for (Array* array : {to_array, from_array}) {
-    if (array && !is_array(array)) return fail(kInvalidResourceHandle, "this is no array that is alive");
+    if (array && !is_array(array))
+      return fail(kInvalidResourceHandle, "this is no array that is alive");
   }
   const uint32_t step = to_array ? to_array->element_bytes : from_array->element_bytes;
   if (width % step || to_x % step || from_x % step) {
-    return fail(kInvalidValue, fmt::format("a copy of {} bytes is not one of whole elements of {}", width, step));
+    return fail(kInvalidValue,
+                fmt::format("a copy of {} bytes is not one of whole elements of {}", width, step));
   }
   Copy3D copy{};
   copy.to_array = to_array;
@@ -96,29 +103,33 @@ int array_copy(const void* stream, Array* to_array, size_t to_x, size_t to_y, vo
   if (int code = check_copy(copy)) return code;
   return submit(stream, copy);
 }
-int to_array_2d_async(Array* to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height,
-                      int kind, void* stream) {
+int to_array_2d_async(Array* to, size_t x, size_t y, const void* from, size_t pitch, size_t width,
+                      size_t height, int kind, void* stream) {
   return array_copy(stream, to, x, y, nullptr, 0, nullptr, 0, 0, from, pitch, width, height, kind);
 }
-int to_array_2d(Array* to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height, int kind) {
+int to_array_2d(Array* to, size_t x, size_t y, const void* from, size_t pitch, size_t width,
+                size_t height, int kind) {
   return to_array_2d_async(to, x, y, from, pitch, width, height, kind, nullptr);
 }
-int from_array_2d_async(void* to, size_t pitch, Array* from, size_t x, size_t y, size_t width, size_t height, int kind,
-                        void* stream) {
+int from_array_2d_async(void* to, size_t pitch, Array* from, size_t x, size_t y, size_t width,
+                        size_t height, int kind, void* stream) {
   return array_copy(stream, nullptr, 0, 0, to, pitch, from, x, y, nullptr, 0, width, height, kind);
 }
-int from_array_2d(void* to, size_t pitch, Array* from, size_t x, size_t y, size_t width, size_t height, int kind) {
+int from_array_2d(void* to, size_t pitch, Array* from, size_t x, size_t y, size_t width,
+                  size_t height, int kind) {
   return from_array_2d_async(to, pitch, from, x, y, width, height, kind, nullptr);
 }
-int array_to_array(Array* to, size_t to_x, size_t to_y, Array* from, size_t from_x, size_t from_y, size_t width,
-                   size_t height, int kind) {
-  return array_copy(nullptr, to, to_x, to_y, nullptr, 0, from, from_x, from_y, nullptr, 0, width, height, kind);
+int array_to_array(Array* to, size_t to_x, size_t to_y, Array* from, size_t from_x, size_t from_y,
+                   size_t width, size_t height, int kind) {
+  return array_copy(nullptr, to, to_x, to_y, nullptr, 0, from, from_x, from_y, nullptr, 0, width,
+                    height, kind);
 }
 // A run of bytes through the rows of an array.
 int flat_array(Array* array, size_t x, size_t y, std::byte** at, size_t bytes) {
   if (!is_array(array)) return fail(kInvalidResourceHandle, "this is no array that is alive");
   const size_t offset = y * array->row_bytes() + x;
-  if (offset + bytes > array->bytes.size()) return fail(kInvalidValue, "the copy reaches beyond the array");
+  if (offset + bytes > array->bytes.size())
+    return fail(kInvalidValue, "the copy reaches beyond the array");
   *at = array->bytes.data() + offset;
   return kSuccess;
 }
@@ -155,7 +166,8 @@ int describe(TextureObject* object) {
     case kLinearResource:
       object->data = static_cast<std::byte*>(resource.linear.at);
       object->desc = resource.linear.desc;
-      object->width = resource.linear.bytes / static_cast<size_t>(std::max(bytes_of(object->desc), 1));
+      object->width =
+          resource.linear.bytes / static_cast<size_t>(std::max(bytes_of(object->desc), 1));
       object->height = object->depth = 1;
       object->pitch = resource.linear.bytes;
       break;
@@ -171,10 +183,12 @@ int describe(TextureObject* object) {
       return fail(kNotSupported, "textures of mipmapped arrays are not supported on the engine");
   }
   object->element_bytes = static_cast<uint32_t>(bytes_of(object->desc));
-  if (!object->data || !object->element_bytes) return fail(kInvalidValue, "the texture has no elements");
+  if (!object->data || !object->element_bytes)
+    return fail(kInvalidValue, "the texture has no elements");
   return kSuccess;
 }
-int make_object(uint64_t* out, const ResourceDesc* resource, const TextureDesc* texture, bool surface) {
+int make_object(uint64_t* out, const ResourceDesc* resource, const TextureDesc* texture,
+                bool surface) {
   if (!out || !resource || (!texture && !surface)) return fail(kInvalidValue, "a pointer is null");
   auto object = std::make_unique<TextureObject>();
   object->resource = *resource;
@@ -186,11 +200,15 @@ int make_object(uint64_t* out, const ResourceDesc* resource, const TextureDesc* 
   table().objects[*out] = std::move(object);
   return kSuccess;
 }
-int create_texture(uint64_t* out, const ResourceDesc* resource, const TextureDesc* texture, const void* view) {
-  if (view) return fail(kNotSupported, "textures with a resource view are not supported on the engine");
+int create_texture(uint64_t* out, const ResourceDesc* resource, const TextureDesc* texture,
+                   const void* view) {
+  if (view)
+    return fail(kNotSupported, "textures with a resource view are not supported on the engine");
   return make_object(out, resource, texture, false);
 }
-int create_surface(uint64_t* out, const ResourceDesc* resource) { return make_object(out, resource, nullptr, true); }
+int create_surface(uint64_t* out, const ResourceDesc* resource) {
+  return make_object(out, resource, nullptr, true);
+}
 int destroy_object(uint64_t handle) {
   std::lock_guard lock(table().mutex);
   if (handle == 0 || table().objects.erase(handle)) return kSuccess;

@@ -5,25 +5,28 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
 
 enum Status : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 
-int begin(Stream* handle, std::shared_ptr<Graph> graph, std::vector<Node*> tail, int mode, bool existing) {
+int begin(Stream* handle, std::shared_ptr<Graph> graph, std::vector<Node*> tail, int mode,
+          bool existing) {
   static std::atomic<unsigned long long> next_id{1};
   std::lock_guard lock(handles().mutex);
   if (reinterpret_cast<uintptr_t>(handle) <= 1) {
-    return fail(kStreamCaptureUnsupported, "the legacy default stream cannot be captured; use a stream of its own");
+    return fail(kStreamCaptureUnsupported,
+                "the legacy default stream cannot be captured; use a stream of its own");
   }
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
-  if (mode < 0 || mode > 2) return fail(kInvalidValue, fmt::format("no mode {} of a capture", mode));
+  if (mode < 0 || mode > 2)
+    return fail(kInvalidValue, fmt::format("no mode {} of a capture", mode));
   if (stream->capture) return fail(kIllegalState, "this stream is being captured already");
   auto capture = std::make_shared<Capture>();
   capture->graph = std::move(graph);
@@ -36,8 +39,11 @@ int begin(Stream* handle, std::shared_ptr<Graph> graph, std::vector<Node*> tail,
   stream->tail = std::move(tail);
   return kSuccess;
 }
-int begin_capture(Stream* stream, int mode) { return begin(stream, std::make_shared<Graph>(), {}, mode, false); }
-int begin_capture_to_graph(Stream* stream, Graph* graph, Node* const* before, const EdgeData*, size_t count, int mode) {
+int begin_capture(Stream* stream, int mode) {
+  return begin(stream, std::make_shared<Graph>(), {}, mode, false);
+}
+int begin_capture_to_graph(Stream* stream, Graph* graph, Node* const* before, const EdgeData*,
+                           size_t count, int mode) {
   std::lock_guard lock(handles().mutex);
   if (!handles().graphs.count(graph)) return fail(kInvalidValue, "this is no graph that is alive");
   std::shared_ptr<Graph> borrowed(graph, [](Graph*) {});
@@ -55,10 +61,12 @@ bool joined(const Capture& capture) {
     next.insert(next.end(), node->before.begin(), node->before.end());
   }
   auto all_seen = [&](const std::vector<Node*>& tail) {
-    return std::all_of(tail.begin(), tail.end(), [&](const Node* node) { return seen.count(node) != 0; });
+    return std::all_of(tail.begin(), tail.end(),
+                       [&](const Node* node) { return seen.count(node) != 0; });
   };
-  return all_seen(capture.tails_of_destroyed) && std::all_of(capture.streams.begin(), capture.streams.end(),
-                                                             [&](const Stream* s) { return all_seen(s->tail); });
+  return all_seen(capture.tails_of_destroyed) &&
+         std::all_of(capture.streams.begin(), capture.streams.end(),
+                     [&](const Stream* s) { return all_seen(s->tail); });
 }
 
 int end_capture(Stream* handle, Graph** out) {
@@ -78,7 +86,8 @@ int end_capture(Stream* handle, Graph** out) {
     other->tail.clear();
   }
   if (capture->invalid) return fail(kStreamCaptureInvalidated, "a call made this capture invalid");
-  if (!whole) return fail(kStreamCaptureUnjoined, "a stream that joined the capture was not waited for");
+  if (!whole)
+    return fail(kStreamCaptureUnjoined, "a stream that joined the capture was not waited for");
   if (capture->into_existing) {
     if (out) *out = capture->graph.get();
     return kSuccess;
@@ -97,8 +106,8 @@ int is_capturing_call(Stream* handle, int* status) {
   *status = !stream->capture ? kNone : stream->capture->invalid ? kInvalidated : kActive;
   return kSuccess;
 }
-int capture_info(Stream* handle, int* status, unsigned long long* id, Graph** graph, Node* const** before,
-                 const EdgeData** edges, size_t* count) {
+int capture_info(Stream* handle, int* status, unsigned long long* id, Graph** graph,
+                 Node* const** before, const EdgeData** edges, size_t* count) {
   std::lock_guard lock(handles().mutex);
   if (int code = is_capturing_call(handle, status)) return code;
   if (*status != kActive) return kSuccess;
@@ -111,7 +120,8 @@ int capture_info(Stream* handle, int* status, unsigned long long* id, Graph** gr
   return kSuccess;
 }
 // flags: 0 adds to what the next work depends on, 1 replaces it.
-int update_dependencies(Stream* handle, Node** nodes, const EdgeData*, size_t count, unsigned flags) {
+int update_dependencies(Stream* handle, Node** nodes, const EdgeData*, size_t count,
+                        unsigned flags) {
   std::lock_guard lock(handles().mutex);
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the copies and fills of the CUDA runtime become work? All are copies of three dimensions, some of them flat.
+// How do the copies and fills of the CUDA runtime become work? All are copies of three dimensions,
+// some of them flat.
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -20,7 +21,8 @@ Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
   copy.kind = kind;
   return copy;
 }
-Copy3D rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind) {
+Copy3D rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+            size_t height, int kind) {
   Copy3D copy{};
   copy.from = {const_cast<void*>(from), from_pitch, width, height};
   copy.to = {to, to_pitch, width, height};
@@ -38,33 +40,40 @@ int fill_in(const void* stream, const Fill& fill) {
   return submit(stream, fill);
 }
 
-int copy_now(void* to, const void* from, size_t bytes, int kind) { return perform_copy(flat(to, from, bytes, kind)); }
+int copy_now(void* to, const void* from, size_t bytes, int kind) {
+  return perform_copy(flat(to, from, bytes, kind));
+}
 int copy_async(void* to, const void* from, size_t bytes, int kind, void* stream) {
   return copy_in(stream, flat(to, from, bytes, kind));
 }
-int copy_peer(void* to, int, const void* from, int, size_t bytes) { return copy_now(to, from, bytes, kDeviceToDevice); }
+int copy_peer(void* to, int, const void* from, int, size_t bytes) {
+  return copy_now(to, from, bytes, kDeviceToDevice);
+}
 int copy_peer_async(void* to, int, const void* from, int, size_t bytes, void* stream) {
   return copy_async(to, from, bytes, kDeviceToDevice, stream);
 }
-int copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind) {
+int copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+            size_t height, int kind) {
   return perform_copy(rows(to, to_pitch, from, from_pitch, width, height, kind));
 }
-int copy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind,
-                  void* stream) {
+int copy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                  size_t height, int kind, void* stream) {
   return copy_in(stream, rows(to, to_pitch, from, from_pitch, width, height, kind));
 }
 int copy_3d(const Copy3D* copy) {
   return copy ? perform_copy(*copy) : fail(kInvalidValue, "cudaMemcpy3D: the parameters are null");
 }
 int copy_3d_async(const Copy3D* copy, void* stream) {
-  return copy ? copy_in(stream, *copy) : fail(kInvalidValue, "cudaMemcpy3D: the parameters are null");
+  return copy ? copy_in(stream, *copy)
+              : fail(kInvalidValue, "cudaMemcpy3D: the parameters are null");
 }
 Copy3D without_peers(const Copy3DPeer& copy) {
   return {copy.from_array, copy.from_position, copy.from,      copy.to_array, copy.to_position,
           copy.to,         copy.extent,        kDeviceToDevice};
 }
 int copy_3d_peer(const Copy3DPeer* copy) {
-  return copy ? perform_copy(without_peers(*copy)) : fail(kInvalidValue, "cudaMemcpy3DPeer: the parameters are null");
+  return copy ? perform_copy(without_peers(*copy))
+              : fail(kInvalidValue, "cudaMemcpy3DPeer: the parameters are null");
 }
 int copy_3d_peer_async(const Copy3DPeer* copy, void* stream) {
   return copy ? copy_in(stream, without_peers(*copy))
@@ -74,7 +83,9 @@ int copy_3d_peer_async(const Copy3DPeer* copy, void* stream) {
 Fill fill_of(void* to, size_t pitch, int value, size_t width, size_t height) {
   return {to, pitch, static_cast<unsigned>(value) & 0xff, 1, width, height};
 }
-int fill_now(void* to, int value, size_t bytes) { return perform_fill(fill_of(to, bytes, value, bytes, 1)); }
+int fill_now(void* to, int value, size_t bytes) {
+  return perform_fill(fill_of(to, bytes, value, bytes, 1));
+}
 int fill_async(void* to, int value, size_t bytes, void* stream) {
   return fill_in(stream, fill_of(to, bytes, value, bytes, 1));
 }
@@ -87,11 +98,14 @@ int fill_2d_async(void* to, size_t pitch, int value, size_t width, size_t height
 int fill_3d_async(PitchedPointer to, int value, Extent extent, void* stream) {
   for (size_t z = 0; z < extent.depth; ++z) {
     void* slice = static_cast<std::byte*>(to.at) + z * to.height * to.pitch;
-    if (int code = fill_in(stream, fill_of(slice, to.pitch, value, extent.width, extent.height))) return code;
+    if (int code = fill_in(stream, fill_of(slice, to.pitch, value, extent.width, extent.height)))
+      return code;
   }
   return kSuccess;
 }
-int fill_3d(PitchedPointer to, int value, Extent extent) { return fill_3d_async(to, value, extent, nullptr); }
+int fill_3d(PitchedPointer to, int value, Extent extent) {
+  return fill_3d_async(to, value, extent, nullptr);
+}
 
 // ---- Variables of a library
 
@@ -101,8 +115,8 @@ int symbol_memory(const void* symbol, size_t bytes, size_t offset, std::byte** a
   const Image::VariableMemory* memory = resolved_variable(symbol, &code, &text);
   if (!memory) return fail(code, std::move(text));
   if (offset > memory->bytes || memory->bytes - offset < bytes) {
-    return fail(kInvalidValue,
-                fmt::format("{} bytes at offset {} of a variable of {} bytes", bytes, offset, memory->bytes));
+    return fail(kInvalidValue, fmt::format("{} bytes at offset {} of a variable of {} bytes", bytes,
+                                           offset, memory->bytes));
   }
   *at = static_cast<std::byte*>(memory->at) + offset;
   return kSuccess;
@@ -110,9 +124,13 @@ int symbol_memory(const void* symbol, size_t bytes, size_t offset, std::byte** a
 int symbol_kind(int kind, bool to_symbol) {
   if (kind == kHostToHost) return kind;
   bool other_is_device = kind == kDeviceToDevice;
-  return other_is_device ? kDeviceToDevice : kind == kDefault ? kDefault : to_symbol ? kHostToDevice : kDeviceToHost;
+  return other_is_device    ? kDeviceToDevice
+         : kind == kDefault ? kDefault
+         : to_symbol        ? kHostToDevice
+                            : kDeviceToHost;
 }
-int to_symbol_async(const void* symbol, const void* from, size_t bytes, size_t offset, int kind, void* stream) {
+int to_symbol_async(const void* symbol, const void* from, size_t bytes, size_t offset, int kind,
+                    void* stream) {
   std::byte* at = nullptr;
   if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
   return copy_in(stream, flat(at, from, bytes, symbol_kind(kind, true)));
@@ -122,7 +140,8 @@ int to_symbol(const void* symbol, const void* from, size_t bytes, size_t offset,
   if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
   return perform_copy(flat(at, from, bytes, symbol_kind(kind, true)));
 }
-int from_symbol_async(void* to, const void* symbol, size_t bytes, size_t offset, int kind, void* stream) {
+int from_symbol_async(void* to, const void* symbol, size_t bytes, size_t offset, int kind,
+                      void* stream) {
   std::byte* at = nullptr;
   if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
   return copy_in(stream, flat(to, at, bytes, symbol_kind(kind, false)));

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "engine/cuda/device_properties.h"
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -44,7 +44,8 @@ DeviceProperties device_properties() {
   p.texture_pitch_alignment = 32;
   p.surface_alignment = 512;
   p.multiprocessors = kMultiprocessors;
-  p.can_map_host = p.concurrent_kernels = p.unified_addressing = p.managed_memory = p.concurrent_managed = 1;
+  p.can_map_host = p.concurrent_kernels = p.unified_addressing = p.managed_memory =
+      p.concurrent_managed = 1;
   p.async_engines = 1;
   p.memory_bus_width = 512;
   p.l2_bytes = kL2Bytes;
@@ -65,7 +66,8 @@ namespace {
 
 int check_device(int device) {
   return device == 0 ? kSuccess
-                     : fail(kInvalidDevice, fmt::format("there is no device {}: the engine is device 0", device));
+                     : fail(kInvalidDevice,
+                            fmt::format("there is no device {}: the engine is device 0", device));
 }
 
 int get_device_count(int* count) {
@@ -149,7 +151,8 @@ constexpr AttributeRow kAttributes[] = {
 int get_attribute(int* value, int attribute, int device) {
   if (int code = check_device(device)) return code;
   if (!value) return fail(kInvalidValue, "the place for the attribute is null");
-  if (attribute < 1 || attribute > 200) return fail(kInvalidValue, fmt::format("no device attribute {}", attribute));
+  if (attribute < 1 || attribute > 200)
+    return fail(kInvalidValue, fmt::format("no device attribute {}", attribute));
   *value = 0;  // a feature the virtual device has not
   for (const AttributeRow& row : kAttributes) {
     if (row.number == attribute)
@@ -188,18 +191,21 @@ int choose_device(int* device, const void*) {
 constexpr const char* kBusId = "0000:00:00.0";
 int get_bus_id(char* out, int bytes, int device) {
   if (int code = check_device(device)) return code;
-  if (!out || bytes <= static_cast<int>(std::strlen(kBusId))) return fail(kInvalidValue, "no room for the PCI bus id");
+  if (!out || bytes <= static_cast<int>(std::strlen(kBusId)))
+    return fail(kInvalidValue, "no room for the PCI bus id");
   std::strcpy(out, kBusId);
   return kSuccess;
 }
 int device_by_bus_id(int* device, const char* text) {
-  if (!device || !text || std::strcmp(text, kBusId) != 0) return fail(kInvalidDevice, "no device with this PCI bus id");
+  if (!device || !text || std::strcmp(text, kBusId) != 0)
+    return fail(kInvalidDevice, "no device with this PCI bus id");
   *device = 0;
   return kSuccess;
 }
 
-// cudaLimit: stack of a thread, printf buffer, heap of device malloc, depth and launches of nested kernels, L2 fetch
-// granularity, persisting L2 bytes. Kept, so that a program reads what it set; none of them limits the engine.
+// cudaLimit: stack of a thread, printf buffer, heap of device malloc, depth and launches of nested
+// kernels, L2 fetch granularity, persisting L2 bytes. Kept, so that a program reads what it set;
+// none of them limits the engine.
 std::atomic<size_t> g_limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
 int set_limit(int limit, size_t value) {
   if (limit < 0 || limit >= static_cast<int>(std::size(g_limits)))

@@ -10,11 +10,14 @@
 namespace kiln::engine {
 
 struct Environment {
-  uint32_t threads = 0;          // KILN_ENGINE_THREADS: how many threads run blocks; 0: one a core
-  uint64_t step_limit = 0;       // KILN_ENGINE_STEP_LIMIT: instructions a warp may run in loops; 0: no limit
-  uint64_t memory_mb = 0;        // KILN_ENGINE_MEMORY_MB: for registers and local memory; 0: half of the machine's
-  bool fill_with_zeros = false;  // KILN_ENGINE_FILL=zero: shared and local memory begin as zeros, not as junk
-  std::string_view level;        // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
+  uint32_t threads = 0;  // KILN_ENGINE_THREADS: how many threads run blocks; 0: one a core
+  uint64_t step_limit =
+      0;  // KILN_ENGINE_STEP_LIMIT: instructions a warp may run in loops; 0: no limit
+  uint64_t memory_mb =
+      0;  // KILN_ENGINE_MEMORY_MB: for registers and local memory; 0: half of the machine's
+  bool fill_with_zeros =
+      false;  // KILN_ENGINE_FILL=zero: shared and local memory begin as zeros, not as junk
+  std::string_view level;  // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
 };
 
 // Read anew each time: a test or a program may change them.

@@ -8,16 +8,16 @@
 #include <set>
 #include <string>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/fork.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
 
-// The fault of a program's kernel. CUDA reports it at the next call that waits, and then at every call: the context is
-// lost until cudaDeviceReset.
+// The fault of a program's kernel. CUDA reports it at the next call that waits, and then at every
+// call: the context is lost until cudaDeviceReset.
 struct DeviceFault {
   std::mutex mutex;
   std::atomic<int> code{0};
@@ -67,8 +67,9 @@ bool ended_by_refusal(int* code) noexcept {
   const ThreadErrors& errors = thread_errors();
   if (!errors.refused) return false;
   try {
-    *code = fail(errors.refused, "an earlier launch of this program could not begin: " +
-                                     errors.refused_message.substr(0, errors.refused_message.find('\n')));
+    *code = fail(errors.refused,
+                 "an earlier launch of this program could not begin: " +
+                     errors.refused_message.substr(0, errors.refused_message.find('\n')));
   } catch (const std::bad_alloc&) {
     *code = fail_without_memory(errors.refused);
   }
@@ -90,7 +91,8 @@ bool ended_by_fault(After after, int* code) noexcept {
   fault.told = true;
   try {
     const std::string_view text = fault.text.empty() ? kNoMemoryText : std::string_view(fault.text);
-    *code = fail(kept, fmt::format("an earlier kernel of this program failed: {}", text.substr(0, text.find('\n'))));
+    *code = fail(kept, fmt::format("an earlier kernel of this program failed: {}",
+                                   text.substr(0, text.find('\n'))));
   } catch (const std::bad_alloc&) {
     *code = fail_without_memory(kept);
   }
@@ -103,7 +105,8 @@ void tell(int code) {
   Told& told = told_messages();
   std::lock_guard lock(told.mutex);
   const std::string& message = thread_errors().message;
-  if (message.empty() || told.lines.size() >= kMostLines || !told.lines.insert(message).second) return;
+  if (message.empty() || told.lines.size() >= kMostLines || !told.lines.insert(message).second)
+    return;
   std::fflush(stdout);
   std::fprintf(stderr, "kiln: %s\n", message.c_str());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order does a fork take the engine's locks? The order in which calls take them: whoever holds one of them
-// only waits for such that come later in this list.
+// In which order does a fork take the engine's locks? The order in which calls take them: whoever
+// holds one of them only waits for such that come later in this list.
 #include "engine/cudart/fork.h"
 
 #include <pthread.h>
@@ -31,9 +31,9 @@ void rehearse_fork() {
 }
 
 void watch_forks() {
-  static const bool registered =
-      pthread_atfork(
-          before_fork, [] { after_fork(ForkPhase::Parent); }, [] { after_fork(ForkPhase::Child); }) == 0;
+  static const bool registered = pthread_atfork(
+                                     before_fork, [] { after_fork(ForkPhase::Parent); },
+                                     [] { after_fork(ForkPhase::Child); }) == 0;
   (void)registered;
 }
 

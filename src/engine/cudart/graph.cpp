@@ -15,7 +15,8 @@ Node* Graph::add(Work work, std::vector<Node*> before) {
 }
 
 bool Graph::has(const Node* node) const {
-  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& own) { return own.get() == node; });
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](const auto& own) { return own.get() == node; });
 }
 
 void Graph::remove(Node* node) {

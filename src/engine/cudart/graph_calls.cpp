@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -107,16 +107,19 @@ int node_dependents(Node* node, Node** nodes, EdgeData* edges, size_t* count) {
   if (edges && count) std::fill(edges, edges + std::min(*count, later.size()), EdgeData{});
   return give(later, nodes, count);
 }
-int add_dependencies(Graph* graph, Node* const* from, Node* const* to, const EdgeData*, size_t count) {
+int add_dependencies(Graph* graph, Node* const* from, Node* const* to, const EdgeData*,
+                     size_t count) {
   std::lock_guard lock(handles().mutex);
   if (!is_graph(graph)) return bad_graph();
   for (size_t i = 0; i < count; ++i) {
-    if (!graph->has(from[i]) || !graph->has(to[i])) return fail(kInvalidValue, "the graph has no such node");
+    if (!graph->has(from[i]) || !graph->has(to[i]))
+      return fail(kInvalidValue, "the graph has no such node");
     to[i]->before.push_back(from[i]);
   }
   return kSuccess;
 }
-int remove_dependencies(Graph* graph, Node* const* from, Node* const* to, const EdgeData*, size_t count) {
+int remove_dependencies(Graph* graph, Node* const* from, Node* const* to, const EdgeData*,
+                        size_t count) {
   std::lock_guard lock(handles().mutex);
   if (!is_graph(graph)) return bad_graph();
   for (size_t i = 0; i < count; ++i) {
@@ -127,7 +130,8 @@ int remove_dependencies(Graph* graph, Node* const* from, Node* const* to, const 
 }
 int destroy_node(Node* node) {
   std::lock_guard lock(handles().mutex);
-  if (!node || !is_graph(node->graph)) return fail(kInvalidValue, "this is no node of a graph that is alive");
+  if (!node || !is_graph(node->graph))
+    return fail(kInvalidValue, "this is no node of a graph that is alive");
   node->graph->remove(node);
   return kSuccess;
 }
@@ -142,13 +146,15 @@ int instantiate(Executable** out, Graph* graph, unsigned long long flags) {
   made->graph = clone(*graph, &made->node_of);
   made->order = launch_order(*made->graph);
   made->flags = flags;
-  if (made->order.size() != graph->nodes.size()) return fail(kInvalidValue, "the graph has a cycle");
+  if (made->order.size() != graph->nodes.size())
+    return fail(kInvalidValue, "the graph has a cycle");
   handles().executables.insert(made.get());
   *out = made.release();
   return kSuccess;
 }
 int instantiate_with_params(Executable** out, Graph* graph, InstantiateParameters* parameters) {
-  if (!parameters) return fail(kInvalidValue, "cudaGraphInstantiateWithParams: the parameters are null");
+  if (!parameters)
+    return fail(kInvalidValue, "cudaGraphInstantiateWithParams: the parameters are null");
   int code = instantiate(out, graph, parameters->flags);
   parameters->error_node = nullptr;
   parameters->result = code ? 1 : 0;
@@ -184,7 +190,8 @@ int upload(Executable* executable, Stream* stream) {
 enum Update : int { kUpdated = 0, kTopologyChanged = 2, kNodeTypeChanged = 3 };
 int update_failed(UpdateResult* result, int why, Node* node) {
   if (result) *result = {why, node, nullptr};
-  return fail(kGraphExecUpdateFailure, "cudaGraphExecUpdate: the graph is not like the one that was instantiated");
+  return fail(kGraphExecUpdateFailure,
+              "cudaGraphExecUpdate: the graph is not like the one that was instantiated");
 }
 // Nodes correspond by the order in which they were added.
 int exec_update(Executable* executable, Graph* graph, UpdateResult* result) {
@@ -195,8 +202,10 @@ int exec_update(Executable* executable, Graph* graph, UpdateResult* result) {
   if (own.size() != graph->nodes.size()) return update_failed(result, kTopologyChanged, nullptr);
   for (size_t i = 0; i < own.size(); ++i) {
     Node* other = graph->nodes[i].get();
-    if (own[i]->before.size() != other->before.size()) return update_failed(result, kTopologyChanged, other);
-    if (own[i]->work.index() != other->work.index()) return update_failed(result, kNodeTypeChanged, other);
+    if (own[i]->before.size() != other->before.size())
+      return update_failed(result, kTopologyChanged, other);
+    if (own[i]->work.index() != other->work.index())
+      return update_failed(result, kNodeTypeChanged, other);
   }
   std::map<const Node*, Node*> copies;
   auto fresh = clone(*graph, &copies);
@@ -210,7 +219,8 @@ int set_enabled(Executable* executable, Node* node, unsigned enabled) {
   std::lock_guard lock(handles().mutex);
   if (!is_executable(executable)) return bad_executable();
   auto found = executable->node_of.find(node);
-  if (found == executable->node_of.end()) return fail(kInvalidValue, "the executable graph has no such node");
+  if (found == executable->node_of.end())
+    return fail(kInvalidValue, "the executable graph has no such node");
   found->second->enabled = enabled != 0;
   return kSuccess;
 }
@@ -218,7 +228,8 @@ int get_enabled(Executable* executable, Node* node, unsigned* enabled) {
   std::lock_guard lock(handles().mutex);
   if (!is_executable(executable)) return bad_executable();
   auto found = executable->node_of.find(node);
-  if (found == executable->node_of.end()) return fail(kInvalidValue, "the executable graph has no such node");
+  if (found == executable->node_of.end())
+    return fail(kInvalidValue, "the executable graph has no such node");
   *enabled = found->second->enabled;
   return kSuccess;
 }
@@ -234,16 +245,19 @@ int debug_dot(Graph* graph, const char* path, unsigned) {
     std::fprintf(file, "  n%p [label=\"%zu: type %d\"];\n", static_cast<const void*>(&node), i,
                  static_cast<int>(type_of(node.work)));
     for (const Node* earlier : node.before) {
-      std::fprintf(file, "  n%p -> n%p;\n", static_cast<const void*>(earlier), static_cast<const void*>(&node));
+      std::fprintf(file, "  n%p -> n%p;\n", static_cast<const void*>(earlier),
+                   static_cast<const void*>(&node));
     }
   }
   std::fputs("}\n", file);
-  return std::fclose(file) == 0 ? int{kSuccess} : fail(kUnknown, fmt::format("cannot write {}", path));
+  return std::fclose(file) == 0 ? int{kSuccess}
+                                : fail(kUnknown, fmt::format("cannot write {}", path));
 }
 
 // cudaGraphMemAttributeType: used and reserved bytes, now and at most.
 int graph_memory(int, int attribute, void* value) {
-  if (!value || attribute < 0 || attribute > 3) return fail(kInvalidValue, "no such attribute of graph memory");
+  if (!value || attribute < 0 || attribute > 3)
+    return fail(kInvalidValue, "no such attribute of graph memory");
   uint64_t bytes = state().device.heap.bytes_in_use(kGraphMemory);
   std::memcpy(value, &bytes, 8);
   return kSuccess;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the nodes of a graph made, asked and changed, in the graph and in what was instantiated from it?
+// How are the nodes of a graph made, asked and changed, in the graph and in what was instantiated
+// from it?
 #include <fmt/format.h>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -15,7 +16,8 @@ int add(Node** out, Graph* graph, Node* const* before, size_t count, Work work) 
   if (!handles().graphs.count(graph)) return fail(kInvalidValue, "this is no graph that is alive");
   if (!out || (count && !before)) return fail(kInvalidValue, "a pointer is null");
   for (size_t i = 0; i < count; ++i) {
-    if (!graph->has(before[i])) return fail(kInvalidValue, "a node to wait for is not in the graph");
+    if (!graph->has(before[i]))
+      return fail(kInvalidValue, "a node to wait for is not in the graph");
   }
   *out = graph->add(std::move(work), {before, before + count});
   return kSuccess;
@@ -26,9 +28,11 @@ int find(Executable* executable, Node* node, Node** out) {
   if (!node) return fail(kInvalidValue, "the node is null");
   *out = node;
   if (!executable) return kSuccess;
-  if (!handles().executables.count(executable)) return fail(kInvalidValue, "this is no executable graph that is alive");
+  if (!handles().executables.count(executable))
+    return fail(kInvalidValue, "this is no executable graph that is alive");
   auto found = executable->node_of.find(node);
-  if (found == executable->node_of.end()) return fail(kInvalidValue, "the executable graph has no such node");
+  if (found == executable->node_of.end())
+    return fail(kInvalidValue, "the executable graph has no such node");
   *out = found->second;
   return kSuccess;
 }
@@ -36,7 +40,8 @@ template <class Kind>
 int change(Executable* executable, Node* node, Kind work) {
   std::lock_guard lock(handles().mutex);
   if (int code = find(executable, node, &node)) return code;
-  if (!std::holds_alternative<Kind>(node->work)) return fail(kInvalidValue, "the node is of another type");
+  if (!std::holds_alternative<Kind>(node->work))
+    return fail(kInvalidValue, "the node is of another type");
   node->work = std::move(work);
   return kSuccess;
 }
@@ -51,7 +56,8 @@ int look(Node* node, Kind** out) {
 
 int kernel_work(const KernelNode* from, KernelWork* out) {
   if (!from) return fail(kInvalidValue, "the parameters of the kernel are null");
-  if (from->extra) return fail(kNotSupported, "kernel arguments in `extra` are not supported: use kernelParams");
+  if (from->extra)
+    return fail(kNotSupported, "kernel arguments in `extra` are not supported: use kernelParams");
   KilnEngineLaunch launch{};
   launch.host_function = from->function;
   launch.grid = from->grid;
@@ -60,7 +66,8 @@ int kernel_work(const KernelNode* from, KernelWork* out) {
   launch.dynamic_shared_bytes = from->shared_bytes;
   return make_kernel_work(launch, out);
 }
-int add_kernel(Node** out, Graph* graph, Node* const* before, size_t count, const KernelNode* parameters) {
+int add_kernel(Node** out, Graph* graph, Node* const* before, size_t count,
+               const KernelNode* parameters) {
   KernelWork work;
   if (int code = kernel_work(parameters, &work)) return code;
   return add(out, graph, before, count, std::move(work));
@@ -85,14 +92,17 @@ int set_kernel_in(Executable* executable, Node* node, const KernelNode* paramete
   work.cluster = old->cluster;
   return change(executable, node, std::move(work));
 }
-int set_kernel(Node* node, const KernelNode* parameters) { return set_kernel_in(nullptr, node, parameters); }
+int set_kernel(Node* node, const KernelNode* parameters) {
+  return set_kernel_in(nullptr, node, parameters);
+}
 int set_kernel_attribute(Node* node, int attribute, const char* value) {
   KernelWork* work = nullptr;
   if (int code = look(node, &work)) return code;
   if (attribute == kAttributeCooperative) {
     int wanted = 0;
     std::memcpy(&wanted, value, 4);
-    work->flags = wanted ? work->flags | KILN_LAUNCH_COOPERATIVE : work->flags & ~uint32_t{KILN_LAUNCH_COOPERATIVE};
+    work->flags = wanted ? work->flags | KILN_LAUNCH_COOPERATIVE
+                         : work->flags & ~uint32_t{KILN_LAUNCH_COOPERATIVE};
   }
   if (attribute == kAttributeCluster) std::memcpy(&work->cluster, value, sizeof work->cluster);
   return kSuccess;
@@ -129,8 +139,8 @@ int add_copy(Node** out, Graph* graph, Node* const* before, size_t count, const 
   if (int code = check_copy(*copy)) return code;
   return add(out, graph, before, count, *copy);
 }
-int add_flat_copy(Node** out, Graph* graph, Node* const* before, size_t count, void* to, const void* from, size_t bytes,
-                  int kind) {
+int add_flat_copy(Node** out, Graph* graph, Node* const* before, size_t count, void* to,
+                  const void* from, size_t bytes, int kind) {
   Copy3D copy = flat(to, from, bytes, kind);
   return add_copy(out, graph, before, count, &copy);
 }
@@ -144,14 +154,15 @@ int symbol_at(const void* symbol, size_t bytes, size_t offset, std::byte** at) {
   *at = static_cast<std::byte*>(memory->at) + offset;
   return kSuccess;
 }
-int add_copy_to_symbol(Node** out, Graph* graph, Node* const* before, size_t count, const void* symbol,
-                       const void* from, size_t bytes, size_t offset, int kind) {
+int add_copy_to_symbol(Node** out, Graph* graph, Node* const* before, size_t count,
+                       const void* symbol, const void* from, size_t bytes, size_t offset,
+                       int kind) {
   std::byte* at = nullptr;
   if (int code = symbol_at(symbol, bytes, offset, &at)) return code;
   return add_flat_copy(out, graph, before, count, at, from, bytes, kind);
 }
-int add_copy_from_symbol(Node** out, Graph* graph, Node* const* before, size_t count, void* to, const void* symbol,
-                         size_t bytes, size_t offset, int kind) {
+int add_copy_from_symbol(Node** out, Graph* graph, Node* const* before, size_t count, void* to,
+                         const void* symbol, size_t bytes, size_t offset, int kind) {
   std::byte* at = nullptr;
   if (int code = symbol_at(symbol, bytes, offset, &at)) return code;
   return add_flat_copy(out, graph, before, count, to, at, bytes, kind);
@@ -168,7 +179,8 @@ int set_copy_in(Executable* executable, Node* node, const Copy3D* copy) {
   return change(executable, node, *copy);
 }
 int set_copy(Node* node, const Copy3D* copy) { return set_copy_in(nullptr, node, copy); }
-int set_flat_copy_in(Executable* executable, Node* node, void* to, const void* from, size_t bytes, int kind) {
+int set_flat_copy_in(Executable* executable, Node* node, void* to, const void* from, size_t bytes,
+                     int kind) {
   Copy3D copy = flat(to, from, bytes, kind);
   return set_copy_in(executable, node, &copy);
 }
@@ -221,7 +233,8 @@ int add_wait(Node** out, Graph* graph, Node* const* before, size_t count, CudaEv
 }
 int add_child(Node** out, Graph* graph, Node* const* before, size_t count, Graph* child) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().graphs.count(child)) return fail(kInvalidValue, "the child is no graph that is alive");
+  if (!handles().graphs.count(child))
+    return fail(kInvalidValue, "the child is no graph that is alive");
   return add(out, graph, before, count, ChildWork{clone(*child, nullptr)});
 }
 int get_child(Node* node, Graph** out) {
@@ -232,10 +245,12 @@ int get_child(Node* node, Graph** out) {
 }
 int set_child_in(Executable* executable, Node* node, Graph* child) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().graphs.count(child)) return fail(kInvalidValue, "the child is no graph that is alive");
+  if (!handles().graphs.count(child))
+    return fail(kInvalidValue, "the child is no graph that is alive");
   return change(executable, node, ChildWork{clone(*child, nullptr)});
 }
-int add_allocate(Node** out, Graph* graph, Node* const* before, size_t count, AllocationNode* parameters) {
+int add_allocate(Node** out, Graph* graph, Node* const* before, size_t count,
+                 AllocationNode* parameters) {
   if (!parameters) return fail(kInvalidValue, "the parameters of the allocation are null");
   AllocateWork work;
   if (int code = make_allocate_work(*parameters, &work)) return code;
@@ -265,7 +280,8 @@ int get_type(Node* node, int* type) {
 
 // ---- The general forms
 
-int add_node(Node** out, Graph* graph, Node* const* before, const EdgeData*, size_t count, NodeParameters* p) {
+int add_node(Node** out, Graph* graph, Node* const* before, const EdgeData*, size_t count,
+             NodeParameters* p) {
   if (!p) return fail(kInvalidValue, "the parameters of the node are null");
   switch (static_cast<NodeType>(p->type)) {
     case NodeType::Kernel:
@@ -289,7 +305,8 @@ int add_node(Node** out, Graph* graph, Node* const* before, const EdgeData*, siz
     case NodeType::Free:
       return add_free(out, graph, before, count, p->free);
   }
-  return fail(kNotSupported, fmt::format("graph nodes of type {} are not supported on the engine", p->type));
+  return fail(kNotSupported,
+              fmt::format("graph nodes of type {} are not supported on the engine", p->type));
 }
 int set_node_in(Executable* executable, Node* node, NodeParameters* p) {
   if (!p) return fail(kInvalidValue, "the parameters of the node are null");
@@ -303,10 +320,13 @@ int set_node_in(Executable* executable, Node* node, NodeParameters* p) {
     case NodeType::Host:
       return set_host_in(executable, node, &p->host);
     default:
-      return fail(kNotSupported, fmt::format("graph nodes of type {} cannot be changed on the engine", p->type));
+      return fail(kNotSupported,
+                  fmt::format("graph nodes of type {} cannot be changed on the engine", p->type));
   }
 }
-int set_node(Node* node, NodeParameters* parameters) { return set_node_in(nullptr, node, parameters); }
+int set_node(Node* node, NodeParameters* parameters) {
+  return set_node_in(nullptr, node, parameters);
+}
 
 }  // namespace
 

@@ -27,7 +27,8 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
 }
 
 bool is_plain(const struct sigaction& action) {
-  return !(action.sa_flags & SA_SIGINFO) && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
+  return !(action.sa_flags & SA_SIGINFO) &&
+         (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
 }
 
 template <class Function>
@@ -70,7 +71,8 @@ InterruptWatch::~InterruptWatch() {
 }
 
 void fork_interrupts(ForkPhase phase) {
-  if (phase == ForkPhase::Child && watchers > 0) {  // launches of threads that the child does not have
+  if (phase == ForkPhase::Child &&
+      watchers > 0) {  // launches of threads that the child does not have
     watchers = 0;
     uninstall();
   }
@@ -79,7 +81,8 @@ void fork_interrupts(ForkPhase phase) {
 
 bool InterruptWatch::raised() {
   if (state_.load(std::memory_order_acquire) == kNew) {
-    // Before the lock: the search waits for whoever loads a library, and that may wait for a fork (fork.h).
+    // Before the lock: the search waits for whoever loads a library, and that may wait for a fork
+    // (fork.h).
     const bool python = in_process<int()>("PyErr_CheckSignals") != nullptr;
     std::lock_guard lock(watch_mutex);
     if (state_.load() == kNew) {
@@ -87,7 +90,8 @@ bool InterruptWatch::raised() {
       state_.store(python && install() ? kWatching : kNothingToWatch, std::memory_order_release);
     }
   }
-  return state_.load(std::memory_order_acquire) == kWatching && interrupts.load(std::memory_order_relaxed) != seen_;
+  return state_.load(std::memory_order_acquire) == kWatching &&
+         interrupts.load(std::memory_order_relaxed) != seen_;
 }
 
 bool python_will_raise() {
@@ -98,8 +102,9 @@ bool python_will_raise() {
   auto* interrupt = in_process<void()>("PyErr_SetInterrupt");
   if (!ensure || !release || !check || !clear || !interrupt) return false;
   const int state = ensure();
-  // Does the handler raise here? Then it will again, as soon as the call has returned to the interpreter. An exception
-  // of C++ instead would reach Python as a RuntimeError, and KeyboardInterrupt would come some statement later.
+  // Does the handler raise here? Then it will again, as soon as the call has returned to the
+  // interpreter. An exception of C++ instead would reach Python as a RuntimeError, and
+  // KeyboardInterrupt would come some statement later.
   const bool raises = check() != 0;
   if (raises) {
     clear();

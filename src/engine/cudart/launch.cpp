@@ -10,9 +10,9 @@
 
 #include "engine/cudart/environment.h"
 #include "engine/cudart/interrupt.h"
+#include "engine/cudart/listener.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/grid.h"
-#include "engine/cudart/listener.h"
 
 namespace kiln::engine {
 namespace {
@@ -23,42 +23,48 @@ LaunchOutcome refuse(const Program& program, int code, std::string why) {
   return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why), false};
 }
 
-LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLaunch& launch, uint64_t shared_bytes) {
+LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLaunch& launch,
+                                  uint64_t shared_bytes) {
   const Program& program = *kernel.program;
   const KilnDim3 &g = launch.grid, &b = launch.block;
   uint64_t threads = uint64_t{b.x} * b.y * b.z;
   if (g.x == 0 || g.y == 0 || g.z == 0) {
-    return refuse(program, kInvalidConfiguration, fmt::format("the grid ({},{},{}) is empty", g.x, g.y, g.z));
+    return refuse(program, kInvalidConfiguration,
+                  fmt::format("the grid ({},{},{}) is empty", g.x, g.y, g.z));
   }
   if (g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) {
-    return refuse(program, kInvalidConfiguration,
-                  fmt::format("the grid ({},{},{}) is larger than (2147483647,65535,65535)", g.x, g.y, g.z));
+    return refuse(
+        program, kInvalidConfiguration,
+        fmt::format("the grid ({},{},{}) is larger than (2147483647,65535,65535)", g.x, g.y, g.z));
   }
   if (threads == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 || threads > kMaxThreadsPerBlock) {
-    return refuse(program, kInvalidConfiguration,
-                  fmt::format("the block ({},{},{}) is not between 1 and {} threads, at most (1024,1024,64)", b.x, b.y,
-                              b.z, kMaxThreadsPerBlock));
+    return refuse(
+        program, kInvalidConfiguration,
+        fmt::format("the block ({},{},{}) is not between 1 and {} threads, at most (1024,1024,64)",
+                    b.x, b.y, b.z, kMaxThreadsPerBlock));
   }
   const ptx::Function& function = *program.function;
   if (function.max_threads && threads > function.max_threads) {
-    return refuse(
-        program, kInvalidValue,
-        fmt::format("{} threads a block are more than its __launch_bounds__({})", threads, function.max_threads));
+    return refuse(program, kInvalidValue,
+                  fmt::format("{} threads a block are more than its __launch_bounds__({})", threads,
+                              function.max_threads));
   }
   const uint32_t* wanted = function.required_threads;
   if (wanted[0] && (b.x != wanted[0] || b.y != wanted[1] || b.z != wanted[2])) {
     return refuse(program, kInvalidValue,
-                  fmt::format("the block must be ({},{},{}), as it was compiled", wanted[0], wanted[1], wanted[2]));
+                  fmt::format("the block must be ({},{},{}), as it was compiled", wanted[0],
+                              wanted[1], wanted[2]));
   }
   if (shared_bytes > kernel.shared_limit) {
     std::string hint =
         kernel.shared_limit < kMaxSharedBytesOptIn && shared_bytes <= kMaxSharedBytesOptIn
-            ? "; raise it with cudaFuncSetAttribute(..., cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
+            ? "; raise it with cudaFuncSetAttribute(..., "
+              "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
               "or kiln::launch"
             : "";
-    return refuse(
-        program, kInvalidValue,
-        fmt::format("{} bytes of shared memory a block are more than {}{}", shared_bytes, kernel.shared_limit, hint));
+    return refuse(program, kInvalidValue,
+                  fmt::format("{} bytes of shared memory a block are more than {}{}", shared_bytes,
+                              kernel.shared_limit, hint));
   }
   return {};
 }
@@ -70,22 +76,23 @@ LaunchOutcome set_cluster(const Program& program, const KilnEngineLaunch& launch
     const KilnDim3 wanted{compiled[0], std::max(compiled[1], 1u), std::max(compiled[2], 1u)};
     if (launch.cluster.x && (size.x != wanted.x || size.y != wanted.y || size.z != wanted.z)) {
       return refuse(program, kInvalidValue,
-                    fmt::format("the cluster must be ({},{},{}), as it was compiled", wanted.x, wanted.y, wanted.z));
+                    fmt::format("the cluster must be ({},{},{}), as it was compiled", wanted.x,
+                                wanted.y, wanted.z));
     }
     size = wanted;
   }
   const uint64_t blocks = uint64_t{size.x} * size.y * size.z;
-  if (blocks == 0 || size.x > kMaxClusterBlocks || size.y > kMaxClusterBlocks || size.z > kMaxClusterBlocks ||
-      blocks > kMaxClusterBlocks) {
+  if (blocks == 0 || size.x > kMaxClusterBlocks || size.y > kMaxClusterBlocks ||
+      size.z > kMaxClusterBlocks || blocks > kMaxClusterBlocks) {
     return refuse(program, kInvalidClusterSize,
-                  fmt::format("the cluster ({},{},{}) is not between 1 and {} blocks", size.x, size.y, size.z,
-                              kMaxClusterBlocks));
+                  fmt::format("the cluster ({},{},{}) is not between 1 and {} blocks", size.x,
+                              size.y, size.z, kMaxClusterBlocks));
   }
   const KilnDim3& g = launch.grid;
   if (g.x % size.x || g.y % size.y || g.z % size.z) {
     return refuse(program, kInvalidValue,
-                  fmt::format("the grid ({},{},{}) is no multiple of the cluster ({},{},{})", g.x, g.y, g.z, size.x,
-                              size.y, size.z));
+                  fmt::format("the grid ({},{},{}) is no multiple of the cluster ({},{},{})", g.x,
+                              g.y, g.z, size.x, size.y, size.z));
   }
   grid->cluster_dim = size;
   grid->cluster_size = static_cast<uint32_t>(blocks);
@@ -94,27 +101,32 @@ LaunchOutcome set_cluster(const Program& program, const KilnEngineLaunch& launch
 
 }  // namespace
 
-uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads, uint64_t dynamic_shared_bytes) {
+uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads,
+                         uint64_t dynamic_shared_bytes) {
   if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;
   uint64_t shared = kernel.static_shared_bytes + dynamic_shared_bytes;
   if (shared > kMaxSharedBytesOptIn) return 0;
   uint32_t warps = (threads + kWarpSize - 1) / kWarpSize;
   uint64_t by_threads = kMaxThreadsPerMultiprocessor / (warps * kWarpSize);
   uint64_t by_shared = kSharedBytesPerMultiprocessor / (shared + kReservedSharedBytes);
-  return static_cast<uint32_t>(std::min<uint64_t>({by_threads, by_shared, kMaxBlocksPerMultiprocessor}));
+  return static_cast<uint32_t>(
+      std::min<uint64_t>({by_threads, by_shared, kMaxBlocksPerMultiprocessor}));
 }
 
 namespace {
 
-LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
+LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& kernel,
+                              const KilnEngineLaunch& launch) {
   const Program* chosen = kernel.program;
-  bool rows_fill_warps = launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1);
+  bool rows_fill_warps =
+      launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1);
   if (rows_fill_warps && kernel.program_for_rows) chosen = kernel.program_for_rows;
   const Program& program = *chosen;
   uint64_t align = image.dynamic_shared_alignment();
   uint64_t static_bytes = (kernel.static_shared_bytes + align - 1) / align * align;
   // The alignment is not the user's: only what was asked for counts against the limit.
-  LaunchOutcome refused = check_configuration(kernel, launch, kernel.static_shared_bytes + launch.dynamic_shared_bytes);
+  LaunchOutcome refused =
+      check_configuration(kernel, launch, kernel.static_shared_bytes + launch.dynamic_shared_bytes);
   if (refused.code) return refused;
   if (program.parameter_bytes && !launch.arguments) {
     return refuse(program, kInvalidValue, "it has parameters and none were given");
@@ -142,10 +154,12 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
   grid.cooperative = launch.flags & KILN_LAUNCH_COOPERATIVE;
   if (grid.cooperative) {
     uint64_t most =
-        uint64_t{resident_blocks(kernel, grid.threads_per_block, launch.dynamic_shared_bytes)} * kMultiprocessors;
+        uint64_t{resident_blocks(kernel, grid.threads_per_block, launch.dynamic_shared_bytes)} *
+        kMultiprocessors;
     if (grid.block_count > most) {
-      return refuse(program, kCooperativeLaunchTooLarge,
-                    fmt::format("{} blocks cannot be resident together; at most {}", grid.block_count, most));
+      return refuse(
+          program, kCooperativeLaunchTooLarge,
+          fmt::format("{} blocks cannot be resident together; at most {}", grid.block_count, most));
     }
   }
   grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
@@ -157,9 +171,11 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
     ++index;
   }
   RunningLaunch running(device.heap);
-  grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0, running.take_regions());
+  grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0,
+                    running.take_regions());
   uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters());
-  grid.memory.add({parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
+  grid.memory.add(
+      {parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
   if (grid.cooperative) {
     const uint64_t workspace = reinterpret_cast<uint64_t>(grid.workspace);
     grid.memory.add({workspace, workspace + sizeof grid.workspace, true, ""});
@@ -171,15 +187,19 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
   const int64_t begin_ns = launch_begins();
   run_grid(grid);
   running.end();
-  if (begin_ns) launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes, grid.fault_code);
+  if (begin_ns)
+    launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes,
+                 grid.fault_code);
   if (grid.interrupted.load() && python_will_raise()) return {};  // what was computed is never seen
-  if (grid.fault_code) return {grid.fault_code, std::move(grid.fault_text), !grid.interrupted.load()};
+  if (grid.fault_code)
+    return {grid.fault_code, std::move(grid.fault_text), !grid.interrupted.load()};
   return {};
 }
 
 }  // namespace
 
-LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel, const KilnEngineLaunch& launch) {
+LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel,
+                            const KilnEngineLaunch& launch) {
   try {
     return launch_or_throw(image, device, kernel, launch);
   } catch (const std::bad_alloc&) {

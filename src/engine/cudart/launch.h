@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does it take to launch a kernel? Checks of the configuration, the parameter block, then run_grid().
+// What does it take to launch a kernel? Checks of the configuration, the parameter block, then
+// run_grid().
 #pragma once
 
 #include <string>
@@ -18,15 +19,18 @@ struct LaunchOutcome {
 
 struct KernelFacts {
   const Program* program = nullptr;
-  const Program* program_for_rows = nullptr;  // the same, decoded for blocks whose rows fill warps; may be null
+  const Program* program_for_rows =
+      nullptr;  // the same, decoded for blocks whose rows fill warps; may be null
   uint64_t static_shared_bytes = 0;
   uint64_t shared_limit = kDefaultSharedBytes;  // static and dynamic together
 };
 
 // `kernel` must have been decoded from `image`.
-LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel, const KilnEngineLaunch& launch);
+LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel,
+                            const KilnEngineLaunch& launch);
 
 // Blocks of a kernel that fit on a multiprocessor together.
-uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads, uint64_t dynamic_shared_bytes);
+uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads,
+                         uint64_t dynamic_shared_bytes);
 
 }  // namespace kiln::engine

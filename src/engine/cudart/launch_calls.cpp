@@ -4,15 +4,15 @@
 
 #include <cstring>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
 
-int launch(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments, size_t shared, void* stream,
-           uint32_t flags, KilnDim3 cluster = {0, 0, 0}) {
+int launch(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments, size_t shared,
+           void* stream, uint32_t flags, KilnDim3 cluster = {0, 0, 0}) {
   KilnEngineLaunch what{};
   what.struct_bytes = sizeof what;
   what.flags = flags | KILN_LAUNCH_DEFERRED;
@@ -27,12 +27,12 @@ int launch(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments
   return launch_in_stream(what);
 }
 
-int launch_kernel_plain(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments, size_t shared,
-                        void* stream) {
+int launch_kernel_plain(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments,
+                        size_t shared, void* stream) {
   return launch(function, grid, block, arguments, shared, stream, 0);
 }
-int launch_cooperative(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments, size_t shared,
-                       void* stream) {
+int launch_cooperative(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments,
+                       size_t shared, void* stream) {
   return launch(function, grid, block, arguments, shared, stream, KILN_LAUNCH_COOPERATIVE);
 }
 
@@ -42,11 +42,12 @@ int launch_ex(const LaunchConfig* config, const void* function, void** arguments
   KilnDim3 cluster{0, 0, 0};
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const LaunchAttribute& attribute = config->attributes[i];
-    if (attribute.id == kAttributeCooperative && attribute.value.cooperative) flags |= KILN_LAUNCH_COOPERATIVE;
+    if (attribute.id == kAttributeCooperative && attribute.value.cooperative)
+      flags |= KILN_LAUNCH_COOPERATIVE;
     if (attribute.id == kAttributeCluster) cluster = attribute.value.cluster;
   }
-  return launch(function, config->grid, config->block, arguments, config->dynamic_shared_bytes, config->stream, flags,
-                cluster);
+  return launch(function, config->grid, config->block, arguments, config->dynamic_shared_bytes,
+                config->stream, flags, cluster);
 }
 
 RegisteredFunction* find(const void* function, int* code) {
@@ -80,8 +81,9 @@ int set_attribute(const void* function, int attribute, int value) {
   }
   uint64_t wanted = static_cast<uint64_t>(value < 0 ? 0 : value);
   if (value < 0 || wanted + found->facts.static_shared_bytes > kMaxSharedBytesOptIn) {
-    return fail(kInvalidValue, fmt::format("{} bytes of dynamic shared memory and {} static ones are more than {}",
-                                           value, found->facts.static_shared_bytes, kMaxSharedBytesOptIn));
+    return fail(kInvalidValue,
+                fmt::format("{} bytes of dynamic shared memory and {} static ones are more than {}",
+                            value, found->facts.static_shared_bytes, kMaxSharedBytesOptIn));
   }
   found->max_dynamic_shared = wanted;
   return kSuccess;
@@ -97,12 +99,15 @@ int get_attributes(FunctionAttributes* out, const void* function) {
   out->shared_bytes = found->facts.static_shared_bytes;
   out->local_bytes = program.local_bytes;
   uint32_t bound = program.function->max_threads;
-  out->max_threads = static_cast<int>(bound ? std::min(bound, kMaxThreadsPerBlock) : kMaxThreadsPerBlock);
+  out->max_threads =
+      static_cast<int>(bound ? std::min(bound, kMaxThreadsPerBlock) : kMaxThreadsPerBlock);
   out->registers = 32;
-  // As on a GPU: of the PTX that was taken, and of what the device runs when it has compiled that PTX.
+  // As on a GPU: of the PTX that was taken, and of what the device runs when it has compiled that
+  // PTX.
   out->ptx_version = static_cast<int>(found->image->arch);
   out->binary_version = static_cast<int>(kDeviceArch);
-  out->max_dynamic_shared = static_cast<int>(found->shared_limit() - found->facts.static_shared_bytes);
+  out->max_dynamic_shared =
+      static_cast<int>(found->shared_limit() - found->facts.static_shared_bytes);
   for (const ptx::Variable& variable : program.module->variables) {
     if (variable.space == ptx::Space::Const) out->const_bytes += variable.bytes();
   }
@@ -120,12 +125,13 @@ int occupancy(int* blocks, const void* function, int threads, size_t dynamic_sha
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
-  *blocks = threads <= 0
-                ? 0
-                : static_cast<int>(resident_blocks(found->facts, static_cast<uint32_t>(threads), dynamic_shared));
+  *blocks = threads <= 0 ? 0
+                         : static_cast<int>(resident_blocks(
+                               found->facts, static_cast<uint32_t>(threads), dynamic_shared));
   return kSuccess;
 }
-int occupancy_with_flags(int* blocks, const void* function, int threads, size_t dynamic_shared, unsigned) {
+int occupancy_with_flags(int* blocks, const void* function, int threads, size_t dynamic_shared,
+                         unsigned) {
   return occupancy(blocks, function, threads, dynamic_shared);
 }
 int available_dynamic_shared(size_t* bytes, const void* function, int blocks, int) {
@@ -134,7 +140,9 @@ int available_dynamic_shared(size_t* bytes, const void* function, int blocks, in
   if (!found) return code;
   uint64_t each = blocks > 0 ? kSharedBytesPerMultiprocessor / static_cast<uint64_t>(blocks) : 0;
   uint64_t taken = found->facts.static_shared_bytes + kReservedSharedBytes;
-  *bytes = each > taken ? std::min(each - taken, found->shared_limit() - found->facts.static_shared_bytes) : 0;
+  *bytes = each > taken
+               ? std::min(each - taken, found->shared_limit() - found->facts.static_shared_bytes)
+               : 0;
   return kSuccess;
 }
 constexpr unsigned kMostClusterBlocks = 8;  // what every sm_90 can do
@@ -156,7 +164,8 @@ int active_clusters(int* clusters, const void* function, const LaunchConfig* con
     size = attribute.value.cluster.x * attribute.value.cluster.y * attribute.value.cluster.z;
   }
   const uint32_t threads = config->block.x * config->block.y * config->block.z;
-  const uint32_t resident = resident_blocks(found->facts, threads, config->dynamic_shared_bytes) * kMultiprocessors;
+  const uint32_t resident =
+      resident_blocks(found->facts, threads, config->dynamic_shared_bytes) * kMultiprocessors;
   *clusters = size ? static_cast<int>(resident / size) : 0;
   return kSuccess;
 }
@@ -178,7 +187,8 @@ int parameter_info(const void* function, size_t index, size_t* offset, size_t* b
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
   const auto& parameters = found->facts.program->function->parameters;
-  if (index >= parameters.size()) return fail(kInvalidValue, fmt::format("the kernel has no parameter {}", index));
+  if (index >= parameters.size())
+    return fail(kInvalidValue, fmt::format("the kernel has no parameter {}", index));
   size_t at = 0;
   for (size_t i = 0; i <= index; ++i) {
     at = (at + parameters[i].align - 1) / parameters[i].align * parameters[i].align;

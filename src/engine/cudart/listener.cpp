@@ -21,7 +21,8 @@ std::atomic<const Listener*> g_listener{nullptr};
 std::mutex listener_mutex;
 
 int64_t monotonic_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -43,8 +44,8 @@ void fork_listeners(ForkPhase phase) { hold(listener_mutex, phase); }
 
 int64_t launch_begins() { return g_listener.load(std::memory_order_acquire) ? monotonic_ns() : 0; }
 
-void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel, uint64_t shared_bytes,
-                  int code) {
+void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel,
+                  uint64_t shared_bytes, int code) {
   const Listener* listener = g_listener.load(std::memory_order_acquire);
   if (!listener || begin_ns == 0) return;
   const KilnLaunchRecord record{

@@ -13,7 +13,7 @@ void listen_to_launches(KilnLaunchListener listener, void* user);
 
 // 0 when nobody listens.
 int64_t launch_begins();
-void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel, uint64_t shared_bytes,
-                  int code);
+void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel,
+                  uint64_t shared_bytes, int code);
 
 }  // namespace kiln::engine

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do cudaMalloc and its kin run on the engine? Device memory is host memory that the engine knows.
+// How do cudaMalloc and its kin run on the engine? Device memory is host memory that the engine
+// knows.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <set>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/fork.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -33,12 +34,16 @@ int release(const char* what, void* at) {
     if (known->name == kGraphMemory) return kSuccess;  // it goes with its graph
     if (state().device.heap.release(at)) return kSuccess;
   }
-  return fail(kInvalidValue,
-              fmt::format("{}: 0x{:x} is no allocation of the engine", what, reinterpret_cast<uint64_t>(at)));
+  return fail(kInvalidValue, fmt::format("{}: 0x{:x} is no allocation of the engine", what,
+                                         reinterpret_cast<uint64_t>(at)));
 }
 
-int cuda_malloc(void** out, size_t bytes) { return allocate("cudaMalloc", out, bytes, AllocationKind::Device); }
-int cuda_malloc_host(void** out, size_t bytes) { return allocate("cudaMallocHost", out, bytes, AllocationKind::Host); }
+int cuda_malloc(void** out, size_t bytes) {
+  return allocate("cudaMalloc", out, bytes, AllocationKind::Device);
+}
+int cuda_malloc_host(void** out, size_t bytes) {
+  return allocate("cudaMallocHost", out, bytes, AllocationKind::Host);
+}
 int cuda_host_alloc(void** out, size_t bytes, unsigned) {
   return allocate("cudaHostAlloc", out, bytes, AllocationKind::Host);
 }
@@ -60,7 +65,8 @@ int cuda_malloc_3d(PitchedPointer* out, Extent extent) {
   out->width = extent.width;
   out->height = extent.height;
   out->pitch = (extent.width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
-  return allocate("cudaMalloc3D", &out->at, out->pitch * extent.height * extent.depth, AllocationKind::Device);
+  return allocate("cudaMalloc3D", &out->at, out->pitch * extent.height * extent.depth,
+                  AllocationKind::Device);
 }
 
 // ---- In stream order
@@ -75,7 +81,9 @@ int malloc_async(void** out, size_t bytes, void* stream) {
   *out = work.node.at;
   return submit(stream, std::move(work));
 }
-int malloc_from_pool(void** out, size_t bytes, void*, void* stream) { return malloc_async(out, bytes, stream); }
+int malloc_from_pool(void** out, size_t bytes, void*, void* stream) {
+  return malloc_async(out, bytes, stream);
+}
 int free_async(void* at, void* stream) {
   if (!stream_of(stream)) return bad_stream();
   if (is_capturing(stream)) return submit(stream, FreeWork{at});
@@ -140,7 +148,8 @@ int pool_destroy(Pool* pool) {
   delete pool;
   return kSuccess;
 }
-// cudaMemPoolAttr: 1 to 3 are ints, the rest 64 bits; 4 the release threshold, 5 and 7 the current bytes.
+// cudaMemPoolAttr: 1 to 3 are ints, the rest 64 bits; 4 the release threshold, 5 and 7 the current
+// bytes.
 int pool_set_attribute(Pool* pool, int attribute, const void* value) {
   if (!is_pool(pool)) return bad_pool();
   if (!value || attribute < 1 || attribute > 8)
@@ -162,7 +171,9 @@ int pool_get_attribute(Pool* pool, int attribute, void* value) {
   return kSuccess;
 }
 int pool_trim(Pool* pool, size_t) { return is_pool(pool) ? kSuccess : bad_pool(); }
-int pool_set_access(Pool* pool, const void*, size_t) { return is_pool(pool) ? kSuccess : bad_pool(); }
+int pool_set_access(Pool* pool, const void*, size_t) {
+  return is_pool(pool) ? kSuccess : bad_pool();
+}
 int pool_get_access(int* flags, Pool* pool, const MemoryLocation*) {
   if (!is_pool(pool)) return bad_pool();
   *flags = 3;  // read and write
@@ -174,17 +185,21 @@ int pool_get_access(int* flags, Pool* pool, const MemoryLocation*) {
 int host_register(void* at, size_t bytes, unsigned) {
   if (!at || !bytes) return fail(kInvalidValue, "cudaHostRegister: nothing to register");
   auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
-  if (known) return fail(kHostMemoryAlreadyRegistered, "cudaHostRegister: part or all of it is registered already");
+  if (known)
+    return fail(kHostMemoryAlreadyRegistered,
+                "cudaHostRegister: part or all of it is registered already");
   state().device.heap.adopt(at, bytes, AllocationKind::Host, "registered");
   return kSuccess;
 }
 int host_unregister(void* at) {
-  return state().device.heap.forget(at) ? kSuccess
-                                 : fail(kHostMemoryNotRegistered, "cudaHostUnregister: this memory is not registered");
+  return state().device.heap.forget(at)
+             ? kSuccess
+             : fail(kHostMemoryNotRegistered, "cudaHostUnregister: this memory is not registered");
 }
 int host_get_device_pointer(void** out, void* host, unsigned) {
   if (!out || !state().device.heap.find(reinterpret_cast<uint64_t>(host))) {
-    return fail(kInvalidValue, "cudaHostGetDevicePointer: not memory of cudaHostAlloc or cudaHostRegister");
+    return fail(kInvalidValue,
+                "cudaHostGetDevicePointer: not memory of cudaHostAlloc or cudaHostRegister");
   }
   *out = host;
   return kSuccess;
@@ -207,14 +222,16 @@ int mem_get_info(size_t* free_bytes, size_t* total) {
   return kSuccess;
 }
 int pointer_get_attributes(PointerAttributes* out, const void* at) {
-  if (!out) return fail(kInvalidValue, "cudaPointerGetAttributes: the place for the answer is null");
+  if (!out)
+    return fail(kInvalidValue, "cudaPointerGetAttributes: the place for the answer is null");
   auto allocation = state().device.heap.find(reinterpret_cast<uint64_t>(at));
   void* pointer = const_cast<void*>(at);
   if (!allocation) {
     *out = {0, -2, nullptr, pointer, {}};
     return kSuccess;
   }
-  bool host = allocation->kind == AllocationKind::Host, managed = allocation->kind == AllocationKind::Managed;
+  bool host = allocation->kind == AllocationKind::Host,
+       managed = allocation->kind == AllocationKind::Managed;
   *out = {managed ? 3 : host ? 1 : 2, 0, pointer, host || managed ? pointer : nullptr, {}};
   return kSuccess;
 }
@@ -225,18 +242,24 @@ int mem_prefetch(const void* at, size_t, MemoryLocation, unsigned, void* stream)
   if (!at) return fail(kInvalidValue, "cudaMemPrefetchAsync: the pointer is null");
   return stream_of(stream) ? kSuccess : bad_stream();
 }
-// cudaMemRangeAttribute: 1 read mostly, 2 preferred location, 3 accessed by, 4 last prefetch location.
+// cudaMemRangeAttribute: 1 read mostly, 2 preferred location, 3 accessed by, 4 last prefetch
+// location.
 int range_get_attribute(void* out, size_t bytes, int attribute, const void* at, size_t) {
-  if (!out || !at || bytes < 4) return fail(kInvalidValue, "cudaMemRangeGetAttribute: a pointer is null, or no room");
-  if (attribute < 1 || attribute > 8) return fail(kInvalidValue, fmt::format("no attribute {} of memory", attribute));
+  if (!out || !at || bytes < 4)
+    return fail(kInvalidValue, "cudaMemRangeGetAttribute: a pointer is null, or no room");
+  if (attribute < 1 || attribute > 8)
+    return fail(kInvalidValue, fmt::format("no attribute {} of memory", attribute));
   std::memset(out, 0, bytes);
   constexpr int kNoDevice = -2;  // cudaInvalidDeviceId
   if (attribute == 3) {
-    for (size_t i = 0; i + 4 <= bytes; i += 4) std::memcpy(static_cast<char*>(out) + i, &kNoDevice, 4);
+    for (size_t i = 0; i + 4 <= bytes; i += 4)
+      std::memcpy(static_cast<char*>(out) + i, &kNoDevice, 4);
   }
   return kSuccess;
 }
-int attach(void* stream, void*, size_t, unsigned) { return stream_of(stream) ? kSuccess : bad_stream(); }
+int attach(void* stream, void*, size_t, unsigned) {
+  return stream_of(stream) ? kSuccess : bad_stream();
+}
 
 }  // namespace
 

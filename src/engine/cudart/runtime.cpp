@@ -14,8 +14,9 @@ namespace {
 std::unordered_map<std::string_view, void*> make_table() {
   std::unordered_map<std::string_view, void*> table;
   for (const auto& list :
-       {runtime_memory(), runtime_copies(), runtime_arrays(), runtime_streams(), runtime_capture(), runtime_graphs(),
-        runtime_graph_nodes(), runtime_device(), runtime_launch(), runtime_errors(), runtime_driver()}) {
+       {runtime_memory(), runtime_copies(), runtime_arrays(), runtime_streams(), runtime_capture(),
+        runtime_graphs(), runtime_graph_nodes(), runtime_device(), runtime_launch(),
+        runtime_errors(), runtime_driver()}) {
     for (const RuntimeFunction& function : list) table.emplace(function.name, function.address);
   }
   return table;
@@ -26,7 +27,8 @@ std::unordered_map<std::string_view, void*> make_table() {
 void* runtime_function(const char* name) {
   static const auto* table = new std::unordered_map<std::string_view, void*>(make_table());
   std::string_view wanted = name;
-  // The default stream of a thread is a stream like any other here: work is done when a call returns.
+  // The default stream of a thread is a stream like any other here: work is done when a call
+  // returns.
   for (std::string_view suffix : {"_ptsz", "_ptds"}) {
     if (wanted.size() > suffix.size() && wanted.substr(wanted.size() - suffix.size()) == suffix)
       wanted.remove_suffix(suffix.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions of the CUDA runtime does the engine have, and what stands around each of them? Lists of names, one a
-// file; the ABI is that of CUDA 13.
+// Which functions of the CUDA runtime does the engine have, and what stands around each of them?
+// Lists of names, one a file; the ABI is that of CUDA 13.
 #pragma once
 
 #include <exception>
@@ -30,8 +30,8 @@ std::span<const RuntimeFunction> runtime_errors();
 
 // What a call does when a kernel of the program has faulted and nobody was told yet.
 enum class After {
-  Told,     // as a call that waits for the device: it reports the fault
-  Waits,    // the same, and it reports a launch that could not begin and that nobody has asked about
+  Told,   // as a call that waits for the device: it reports the fault
+  Waits,  // the same, and it reports a launch that could not begin and that nobody has asked about
   Skipped,  // as asynchronous work behind the fault: it succeeds and nothing happens
   Normal    // it needs no device
 };

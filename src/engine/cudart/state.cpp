@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "binary/fatbin.h"
-#include "engine/machine/fault.h"
 #include "engine/cudart/fork.h"
 #include "engine/cudart/threads.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 
@@ -64,20 +64,21 @@ void load_image(RegisteredImage& registered) {
     registered.load_error = format(texts.error());
     return;
   }
-  // The newest that the virtual device can run; else the oldest of those that are too new, which the engine reads all
-  // the same.
+  // The newest that the virtual device can run; else the oldest of those that are too new, which
+  // the engine reads all the same.
   const binary::PtxText* best = nullptr;
   for (const binary::PtxText& text : *texts) {
     bool fits = text.arch <= kDeviceArch;
     bool best_fits = best && best->arch <= kDeviceArch;
-    if (!best || (fits && (!best_fits || text.arch > best->arch)) || (!fits && !best_fits && text.arch < best->arch))
+    if (!best || (fits && (!best_fits || text.arch > best->arch)) ||
+        (!fits && !best_fits && text.arch < best->arch))
       best = &text;
   }
   if (!best) {
     registered.load_code = kNoKernelImageForDevice;
-    registered.load_error =
-        format(Error{Fault::Work, "cannot run this library on the engine", "its fat binary holds no PTX",
-                     "compile with -gencode arch=compute_90,code=compute_90, or build it with kiln"});
+    registered.load_error = format(
+        Error{Fault::Work, "cannot run this library on the engine", "its fat binary holds no PTX",
+              "compile with -gencode arch=compute_90,code=compute_90, or build it with kiln"});
     return;
   }
   auto image = std::make_unique<Image>(state().device.heap);
@@ -91,7 +92,8 @@ void load_image(RegisteredImage& registered) {
   // The host reads a managed variable through a pointer of its own.
   for (const auto& pending : registered.variables) {
     if (!(pending.flags & KILN_VARIABLE_MANAGED)) continue;
-    if (const auto* memory = registered.image->variable(pending.name)) *static_cast<void**>(pending.host) = memory->at;
+    if (const auto* memory = registered.image->variable(pending.name))
+      *static_cast<void**>(pending.host) = memory->at;
   }
 }
 
@@ -116,13 +118,16 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
   }
   if (!function && registrations_lost.load()) {
     *code = kMemoryAllocation;
-    *text = "no memory was left when the libraries of this process were registered: some kernels are unknown";
+    *text =
+        "no memory was left when the libraries of this process were registered: some kernels are "
+        "unknown";
     return nullptr;
   }
   if (!function) {
     *code = kInvalidDeviceFunction;
-    *text = fmt::format("cannot launch the function at {}: no library has registered it as a kernel",
-                        fmt::ptr(host_function));
+    *text =
+        fmt::format("cannot launch the function at {}: no library has registered it as a kernel",
+                    fmt::ptr(host_function));
     return nullptr;
   }
   std::lock_guard lock(function->image->mutex);
@@ -135,8 +140,10 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
       auto program = function->image->image->kernel(function->name);
       if (program) {
         function->facts.program = *program;
-        if (auto rows = function->image->image->kernel(function->name, true)) function->facts.program_for_rows = *rows;
-        function->facts.static_shared_bytes = function->image->image->static_shared_bytes(**program);
+        if (auto rows = function->image->image->kernel(function->name, true))
+          function->facts.program_for_rows = *rows;
+        function->facts.static_shared_bytes =
+            function->image->image->static_shared_bytes(**program);
       } else {
         const ptx::Function* known = function->image->image->module().find(function->name);
         function->error_code = known ? kNotSupported : kInvalidDeviceFunction;
@@ -153,7 +160,8 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
   return function;
 }
 
-const Image::VariableMemory* resolved_variable(const void* host_variable, int* code, std::string* text) {
+const Image::VariableMemory* resolved_variable(const void* host_variable, int* code,
+                                               std::string* text) {
   RegisteredVariable variable;
   {
     std::lock_guard lock(state().mutex);
@@ -162,7 +170,8 @@ const Image::VariableMemory* resolved_variable(const void* host_variable, int* c
   }
   if (!variable.image) {
     *code = kInvalidSymbol;
-    *text = fmt::format("no library has registered a device variable at {}", fmt::ptr(host_variable));
+    *text =
+        fmt::format("no library has registered a device variable at {}", fmt::ptr(host_variable));
     return nullptr;
   }
   Image* image = loaded(*variable.image, code, text);
@@ -206,8 +215,9 @@ int launch_now(const KilnEngineLaunch& launch) {
   try {
     return launch_or_throw(launch);
   } catch (const std::bad_alloc&) {
-    // A GPU does not run out of memory here, so many a program asks only the calls that wait: for it the launch is lost
-    // as one that faults, and no later call hands out memory that no kernel has written.
+    // A GPU does not run out of memory here, so many a program asks only the calls that wait: for
+    // it the launch is lost as one that faults, and no later call hands out memory that no kernel
+    // has written.
     if (!(launch.flags & KILN_LAUNCH_DEFERRED)) return fail_without_memory(kMemoryAllocation);
     keep_fault(kMemoryAllocation, {});
     return kSuccess;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the engine know in this process? Images, the host addresses that stand for kernels and variables, memory,
-// last errors.
+// What does the engine know in this process? Images, the host addresses that stand for kernels and
+// variables, memory, last errors.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/decode/image.h"
 #include "engine/cudart/launch.h"
+#include "engine/decode/image.h"
 #include "engine/machine/device.h"
 
 namespace kiln::engine {
@@ -83,8 +83,8 @@ ThreadErrors& thread_errors();
 int fail(int code, std::string message) noexcept;
 int fail_without_memory(int code) noexcept;  // the same with kNoMemoryText
 
-// The fault of a kernel that nobody waits for: kept, and reported where CUDA would report it. The first one counts.
-// Without a text: kNoMemoryText.
+// The fault of a kernel that nobody waits for: kept, and reported where CUDA would report it. The
+// first one counts. Without a text: kNoMemoryText.
 void keep_fault(int code, std::string text) noexcept;
 int kept_fault();  // 0: none
 void forget_fault();
@@ -94,7 +94,8 @@ Image* loaded(RegisteredImage& registered, int* code, std::string* text);
 // The kernel behind a host address, decoded; null: `code` and `text` say why.
 RegisteredFunction* resolved_function(const void* host_function, int* code, std::string* text);
 // The memory of a variable behind a host address.
-const Image::VariableMemory* resolved_variable(const void* host_variable, int* code, std::string* text);
+const Image::VariableMemory* resolved_variable(const void* host_variable, int* code,
+                                               std::string* text);
 
 int launch_now(const KilnEngineLaunch& launch);
 // A program's launch: into the capture of its stream, or now.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the calls about streams and events do? Work is finished when its call returns, so order is kept by itself;
-// events tell real times.
+// What do the calls about streams and events do? Work is finished when its call returns, so order
+// is kept by itself; events tell real times.
 #include <atomic>
 #include <chrono>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -26,7 +26,8 @@ int create_stream(Stream** out, unsigned flags, int priority) {
 }
 int stream_create(Stream** out) { return create_stream(out, 0, 0); }
 int stream_create_with_flags(Stream** out, unsigned flags) {
-  return flags > 1 ? fail(kInvalidValue, "cudaStreamCreateWithFlags: flags are 0 or 1") : create_stream(out, flags, 0);
+  return flags > 1 ? fail(kInvalidValue, "cudaStreamCreateWithFlags: flags are 0 or 1")
+                   : create_stream(out, flags, 0);
 }
 int stream_create_with_priority(Stream** out, unsigned flags, int priority) {
   constexpr int kGreatest = -5;  // as cudaDeviceGetStreamPriorityRange says
@@ -37,7 +38,8 @@ int stream_destroy(Stream* stream) {
   if (!handles().streams.erase(stream)) return bad_stream();
   if (auto capture = stream->capture) {
     capture->streams.erase(stream);
-    capture->tails_of_destroyed.insert(capture->tails_of_destroyed.end(), stream->tail.begin(), stream->tail.end());
+    capture->tails_of_destroyed.insert(capture->tails_of_destroyed.end(), stream->tail.begin(),
+                                       stream->tail.end());
     if (capture->origin == stream) {
       capture->invalid = true;
       for (Stream* other : capture->streams) {
@@ -84,7 +86,9 @@ int stream_get_device(Stream* stream, int* device) {
   return kSuccess;
 }
 // Access policies of the L2 cache and the like are hints.
-int stream_set_attribute(Stream* stream, int, const void*) { return stream_of(stream) ? kSuccess : bad_stream(); }
+int stream_set_attribute(Stream* stream, int, const void*) {
+  return stream_of(stream) ? kSuccess : bad_stream();
+}
 int stream_copy_attributes(Stream* to, Stream* from) {
   return stream_of(to) && stream_of(from) ? kSuccess : bad_stream();
 }
@@ -96,7 +100,8 @@ int launch_host_function(Stream* stream, HostFunction function, void* argument) 
 using StreamCallback = void (*)(Stream*, int, void*);
 int stream_add_callback(Stream* stream, StreamCallback function, void* argument, unsigned flags) {
   if (!stream_of(stream)) return bad_stream();
-  if (!function || flags) return fail(kInvalidValue, "cudaStreamAddCallback: the function is null, or flags are not 0");
+  if (!function || flags)
+    return fail(kInvalidValue, "cudaStreamAddCallback: the function is null, or flags are not 0");
   if (int code = check_not_capturing(stream, "cudaStreamAddCallback")) return code;
   return call_host([&] { function(stream, kept_fault(), argument); });
 }
@@ -107,7 +112,8 @@ enum : unsigned { kDisableTiming = 2, kInterprocess = 4, kRecordExternal = 1, kW
 
 int event_create_with_flags(CudaEvent** out, unsigned flags) {
   if (!out) return fail(kInvalidValue, "the place for the event is null");
-  if (flags & kInterprocess) return fail(kNotSupported, "events for other processes are not supported on the engine");
+  if (flags & kInterprocess)
+    return fail(kNotSupported, "events for other processes are not supported on the engine");
   auto* event = new CudaEvent;
   event->timed = !(flags & kDisableTiming);
   std::lock_guard lock(handles().mutex);
@@ -136,7 +142,9 @@ int event_record_with_flags(CudaEvent* event, Stream* handle, unsigned flags) {
   event->tail.clear();
   return submit(handle, RecordWork{event});
 }
-int event_record(CudaEvent* event, Stream* stream) { return event_record_with_flags(event, stream, 0); }
+int event_record(CudaEvent* event, Stream* stream) {
+  return event_record_with_flags(event, stream, 0);
+}
 int stream_wait_event(Stream* handle, CudaEvent* event, unsigned flags) {
   std::lock_guard lock(handles().mutex);
   Stream* stream = stream_of(handle);
@@ -164,7 +172,8 @@ int stream_wait_event(Stream* handle, CudaEvent* event, unsigned flags) {
 int check_event(CudaEvent* event) {
   std::lock_guard lock(handles().mutex);
   if (!is_event(event)) return bad_event();
-  return event->capture ? fail(kCapturedEvent, "the event was last recorded in a capture") : int{kSuccess};
+  return event->capture ? fail(kCapturedEvent, "the event was last recorded in a capture")
+                        : int{kSuccess};
 }
 int event_synchronize(CudaEvent* event) { return check_event(event); }
 int event_query(CudaEvent* event) { return check_event(event); }
@@ -173,7 +182,8 @@ int event_elapsed_time(float* milliseconds, CudaEvent* start, CudaEvent* stop) {
   std::lock_guard lock(handles().mutex);
   if (!is_event(start) || !is_event(stop)) return bad_event();
   if (!start->recorded || !stop->recorded || !start->timed || !stop->timed) {
-    return fail(kInvalidResourceHandle, "both events must have been recorded, and made with timing");
+    return fail(kInvalidResourceHandle,
+                "both events must have been recorded, and made with timing");
   }
   *milliseconds = std::chrono::duration<float, std::milli>(stop->at - start->at).count();
   return kSuccess;

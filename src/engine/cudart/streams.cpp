@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "engine/machine/fault.h"
 #include "engine/cudart/fork.h"
 #include "engine/cudart/state.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 
@@ -24,7 +24,8 @@ Stream* stream_of(const void* handle) {
     return &kept[reinterpret_cast<uintptr_t>(handle)];
   }
   std::lock_guard lock(handles().mutex);
-  return handles().streams.count(handle) ? static_cast<Stream*>(const_cast<void*>(handle)) : nullptr;
+  return handles().streams.count(handle) ? static_cast<Stream*>(const_cast<void*>(handle))
+                                         : nullptr;
 }
 
 bool is_event(const void* handle) {
@@ -46,7 +47,8 @@ int check_not_capturing(const void* handle, const char* what) {
   Stream* stream = stream_of(handle);
   if (!stream || !stream->capture) return kSuccess;
   stream->capture->invalid = true;
-  return fail(kStreamCaptureUnsupported, fmt::format("{} is not allowed while its stream is being captured", what));
+  return fail(kStreamCaptureUnsupported,
+              fmt::format("{} is not allowed while its stream is being captured", what));
 }
 
 int submit(const void* handle, Work work) {
@@ -55,7 +57,8 @@ int submit(const void* handle, Work work) {
     Stream* stream = stream_of(handle);
     if (!stream) return bad_stream();
     if (stream->capture) {
-      if (stream->capture->invalid) return fail(kStreamCaptureInvalidated, "an earlier call made this capture invalid");
+      if (stream->capture->invalid)
+        return fail(kStreamCaptureInvalidated, "an earlier call made this capture invalid");
       try {
         stream->tail = {stream->capture->graph->add(std::move(work), stream->tail)};
       } catch (const std::bad_alloc&) {

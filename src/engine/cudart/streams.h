@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are streams, events and a capture on the engine? Work is finished when submit() returns, unless its stream is
-// being captured: then it becomes a node of the graph.
+// What are streams, events and a capture on the engine? Work is finished when submit() returns,
+// unless its stream is being captured: then it becomes a node of the graph.
 #pragma once
 
 #include <memory>
@@ -51,7 +51,8 @@ struct Handles {
 };
 Handles& handles();
 
-// Null, cudaStreamLegacy and cudaStreamPerThread have a record of their own. Null: this is no stream.
+// Null, cudaStreamLegacy and cudaStreamPerThread have a record of their own. Null: this is no
+// stream.
 Stream* stream_of(const void* handle);
 bool is_event(const void* handle);
 int bad_stream();

@@ -6,7 +6,8 @@
 
 namespace kiln::engine {
 
-// Made when first asked for, and anew in the child of a fork, which has none of its parent's threads.
+// Made when first asked for, and anew in the child of a fork, which has none of its parent's
+// threads.
 Pool* process_pool();
 
 }  // namespace kiln::engine

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cstring>
 
-#include "engine/memory/arrays.h"
-#include "engine/machine/fault.h"
 #include "engine/cudart/graph.h"
-#include "engine/memory/memory.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
+#include "engine/machine/fault.h"
+#include "engine/memory/arrays.h"
+#include "engine/memory/memory.h"
 
 namespace kiln::engine {
 
@@ -31,9 +31,10 @@ KernelWork& KernelWork::operator=(const KernelWork& other) {
 }
 
 NodeType type_of(const Work& work) {
-  constexpr NodeType kTypes[] = {NodeType::Empty, NodeType::Kernel,      NodeType::Copy,      NodeType::Fill,
-                                 NodeType::Host,  NodeType::RecordEvent, NodeType::WaitEvent, NodeType::Allocate,
-                                 NodeType::Free,  NodeType::Graph};
+  constexpr NodeType kTypes[] = {NodeType::Empty,     NodeType::Kernel,   NodeType::Copy,
+                                 NodeType::Fill,      NodeType::Host,     NodeType::RecordEvent,
+                                 NodeType::WaitEvent, NodeType::Allocate, NodeType::Free,
+                                 NodeType::Graph};
   static_assert(std::size(kTypes) == std::variant_size_v<Work>);
   return kTypes[work.index()];
 }
@@ -64,18 +65,23 @@ int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out) {
 
 int make_allocate_work(const AllocationNode& node, AllocateWork* out) {
   void* at = state().device.heap.allocate(node.bytes, AllocationKind::Device, kGraphMemory);
-  if (!at) return fail(kMemoryAllocation, fmt::format("no memory for {} bytes of a graph", node.bytes));
+  if (!at)
+    return fail(kMemoryAllocation, fmt::format("no memory for {} bytes of a graph", node.bytes));
   out->node = node;
   out->node.at = at;
-  out->memory = std::shared_ptr<void>(at, [](void* memory) { state().device.heap.release(memory); });
+  out->memory =
+      std::shared_ptr<void>(at, [](void* memory) { state().device.heap.release(memory); });
   return kSuccess;
 }
 
 int fail_for_host_function(const char* what) noexcept {
   try {
-    keep_fault(kUnknown, fmt::format("A host function of the program threw an exception: {}\n  fix: catch it inside of "
-                                     "the function; on a GPU it would end the process",
-                                     what));
+    keep_fault(
+        kUnknown,
+        fmt::format(
+            "A host function of the program threw an exception: {}\n  fix: catch it inside of "
+            "the function; on a GPU it would end the process",
+            what));
   } catch (const std::bad_alloc&) {
     keep_fault(kUnknown, {});
   }
@@ -120,15 +126,16 @@ struct Perform {
 
 std::atomic<bool> g_serves_ops{false};
 
-// A device pointer must lie inside of one allocation of the engine, to its last byte; where ops are served, inside of
-// what the process has mapped.
+// A device pointer must lie inside of one allocation of the engine, to its last byte; where ops are
+// served, inside of what the process has mapped.
 int check_device(const char* what, const void* at, size_t bytes, bool write) {
   uint64_t address = reinterpret_cast<uint64_t>(at);
   auto allocation = state().device.heap.find(address);
   if (allocation && allocation->begin + allocation->bytes - address >= bytes) return kSuccess;
   if (allocation) {
-    return fail(kInvalidValue, fmt::format("{}: {} bytes at 0x{:x} run over the end of an allocation of {} bytes", what,
-                                           bytes, address, allocation->bytes));
+    return fail(kInvalidValue,
+                fmt::format("{}: {} bytes at 0x{:x} run over the end of an allocation of {} bytes",
+                            what, bytes, address, allocation->bytes));
   }
   if (g_serves_ops) {
     auto region = mapped_region(address);
@@ -150,20 +157,26 @@ uint32_t step_bytes(const Copy3D& copy) {
 }
 
 std::byte* row_of(const Side& side, uint32_t step, size_t y, size_t z) {
-  if (side.array) return side.array->row(side.position.y + y, side.position.z + z) + side.position.x * step;
+  if (side.array)
+    return side.array->row(side.position.y + y, side.position.z + z) + side.position.x * step;
   size_t rows = side.pointer.height ? side.pointer.height : 1;
   return static_cast<std::byte*>(side.pointer.at) +
-         ((side.position.z + z) * rows + side.position.y + y) * side.pointer.pitch + side.position.x;
+         ((side.position.z + z) * rows + side.position.y + y) * side.pointer.pitch +
+         side.position.x;
 }
 
-int check_side(const char* what, const Side& side, const Extent& extent, uint32_t step, bool device, bool write) {
+int check_side(const char* what, const Side& side, const Extent& extent, uint32_t step, bool device,
+               bool write) {
   if (side.array) {
-    if (!state().device.textures.is_array(side.array)) return fail(kInvalidValue, fmt::format("{}: this is no array that is alive", what));
+    if (!state().device.textures.is_array(side.array))
+      return fail(kInvalidValue, fmt::format("{}: this is no array that is alive", what));
     const Array& array = *side.array;
-    if (side.position.x + extent.width > array.extent.width || side.position.y + extent.height > array.rows() ||
+    if (side.position.x + extent.width > array.extent.width ||
+        side.position.y + extent.height > array.rows() ||
         side.position.z + extent.depth > array.slices()) {
-      return fail(kInvalidValue, fmt::format("{}: the copy reaches beyond the array of {} x {} x {} elements", what,
-                                             array.extent.width, array.rows(), array.slices()));
+      return fail(kInvalidValue,
+                  fmt::format("{}: the copy reaches beyond the array of {} x {} x {} elements",
+                              what, array.extent.width, array.rows(), array.slices()));
     }
     return kSuccess;
   }
@@ -171,7 +184,8 @@ int check_side(const char* what, const Side& side, const Extent& extent, uint32_
   const size_t width = extent.width * step;
   if ((extent.height > 1 || extent.depth > 1) && side.position.x + width > side.pointer.pitch) {
     return fail(kInvalidPitchValue,
-                fmt::format("{}: a row of {} bytes is wider than the pitch of {}", what, width, side.pointer.pitch));
+                fmt::format("{}: a row of {} bytes is wider than the pitch of {}", what, width,
+                            side.pointer.pitch));
   }
   if (!device) return kSuccess;
   const std::byte* first = row_of(side, step, 0, 0);
@@ -192,17 +206,19 @@ int check_copy(const Copy3D& copy) {
   const uint32_t step = step_bytes(copy);
   const bool to_device = copy.kind == kHostToDevice || copy.kind == kDeviceToDevice;
   const bool from_device = copy.kind == kDeviceToHost || copy.kind == kDeviceToDevice;
-  if (int code = check_side("cudaMemcpy to", {copy.to_array, copy.to_position, copy.to}, extent, step, to_device, true))
+  if (int code = check_side("cudaMemcpy to", {copy.to_array, copy.to_position, copy.to}, extent,
+                            step, to_device, true))
     return code;
-  return check_side("cudaMemcpy from", {copy.from_array, copy.from_position, copy.from}, extent, step, from_device,
-                    false);
+  return check_side("cudaMemcpy from", {copy.from_array, copy.from_position, copy.from}, extent,
+                    step, from_device, false);
 }
 
 int perform_copy(const Copy3D& copy) {
   if (int code = check_copy(copy)) return code;
   const Extent& extent = copy.extent;
   const uint32_t step = step_bytes(copy);
-  const Side to{copy.to_array, copy.to_position, copy.to}, from{copy.from_array, copy.from_position, copy.from};
+  const Side to{copy.to_array, copy.to_position, copy.to},
+      from{copy.from_array, copy.from_position, copy.from};
   if (extent.width == 0) return kSuccess;
   for (size_t z = 0; z < extent.depth; ++z) {
     for (size_t y = 0; y < extent.height; ++y) {
@@ -214,13 +230,15 @@ int perform_copy(const Copy3D& copy) {
 
 int check_fill(const Fill& fill) {
   if (fill.element_bytes != 1 && fill.element_bytes != 2 && fill.element_bytes != 4) {
-    return fail(kInvalidValue, fmt::format("cudaMemset: elements of {} bytes; 1, 2 or 4", fill.element_bytes));
+    return fail(kInvalidValue,
+                fmt::format("cudaMemset: elements of {} bytes; 1, 2 or 4", fill.element_bytes));
   }
   if (fill.width == 0 || fill.height == 0) return kSuccess;
   const size_t row = fill.width * fill.element_bytes;
   if (fill.height > 1 && row > fill.pitch) {
     return fail(kInvalidPitchValue,
-                fmt::format("cudaMemset: a row of {} bytes is wider than the pitch of {}", row, fill.pitch));
+                fmt::format("cudaMemset: a row of {} bytes is wider than the pitch of {}", row,
+                            fill.pitch));
   }
   return check_device("cudaMemset", fill.at, (fill.height - 1) * fill.pitch + row, true);
 }
@@ -233,7 +251,8 @@ int perform_fill(const Fill& fill) {
       std::memset(row, static_cast<int>(fill.value), fill.width);
       continue;
     }
-    for (size_t x = 0; x < fill.width; ++x) std::memcpy(row + x * fill.element_bytes, &fill.value, fill.element_bytes);
+    for (size_t x = 0; x < fill.width; ++x)
+      std::memcpy(row + x * fill.element_bytes, &fill.value, fill.element_bytes);
   }
   return kSuccess;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can a stream be asked to do? Each kind of work as data, so that it can run now or become a node of a graph.
+// What can a stream be asked to do? Each kind of work as data, so that it can run now or become a
+// node of a graph.
 #pragma once
 
 #include <cxxabi.h>
@@ -52,8 +53,8 @@ struct ChildWork {
 };
 struct EmptyWork {};
 
-using Work = std::variant<EmptyWork, KernelWork, Copy3D, Fill, HostCall, RecordWork, WaitWork, AllocateWork, FreeWork,
-                          ChildWork>;
+using Work = std::variant<EmptyWork, KernelWork, Copy3D, Fill, HostCall, RecordWork, WaitWork,
+                          AllocateWork, FreeWork, ChildWork>;
 
 NodeType type_of(const Work& work);
 
@@ -62,8 +63,9 @@ int make_allocate_work(const AllocationNode& node, AllocateWork* out);
 // The kernel's arguments copied; an error when the kernel is unknown or cannot run here.
 int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out);
 
-// A function of the program in a stream. What it throws becomes a fault of the device, as a kernel's: the exception
-// cannot reach the program, for on a GPU another thread would have called the function.
+// A function of the program in a stream. What it throws becomes a fault of the device, as a
+// kernel's: the exception cannot reach the program, for on a GPU another thread would have called
+// the function.
 int fail_for_host_function(const char* what) noexcept;
 template <class Function>
 int call_host(Function function) {
@@ -83,9 +85,11 @@ int call_host(Function function) {
 int perform(const Work& work);
 int perform_copy(const Copy3D& copy);
 int perform_fill(const Fill& fill);
-// From now on the process' own memory is device memory to copies and fills too: an op's CPU tensors.
+// From now on the process' own memory is device memory to copies and fills too: an op's CPU
+// tensors.
 void serve_ops();
-// Are the pointers and sizes of a copy or a fill right? Asked before anything is copied, also while a graph is built.
+// Are the pointers and sizes of a copy or a fill right? Asked before anything is copied, also while
+// a graph is built.
 int check_copy(const Copy3D& copy);
 int check_fill(const Fill& fill);
 

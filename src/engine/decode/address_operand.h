@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an instruction with several addresses keep them? Each as where its base lies, and an offset; read lane by
-// lane.
+// How does an instruction with several addresses keep them? Each as where its base lies, and an
+// offset; read lane by lane.
 #pragma once
 
-#include "engine/machine/access.h"
 #include "engine/decode/lowering.h"
+#include "engine/machine/access.h"
 
 namespace kiln::engine {
 
@@ -38,7 +38,8 @@ inline bool lane_value(Lowering& l, const ptx::Operand& operand, ptx::Type type,
   return true;
 }
 
-inline bool address_operand(Lowering& l, const ptx::Operand& operand, ptx::Space space, AddressOperand* out) {
+inline bool address_operand(Lowering& l, const ptx::Operand& operand, ptx::Space space,
+                            AddressOperand* out) {
   Source base;
   uint32_t base_bytes = 8;
   out->space = space;

@@ -12,10 +12,13 @@ namespace {
 
 constexpr size_t kFarthest = 16;  // Ops between a load and its reader
 
-bool reads(const Op& op, uint32_t offset) { return op.a == offset || op.b == offset || op.c == offset; }
+bool reads(const Op& op, uint32_t offset) {
+  return op.a == offset || op.b == offset || op.c == offset;
+}
 
-// Neither writes memory nor stops: a load may be done behind it as well as before it. The address of the load does not
-// change, for it is of base and step. (A check of another index may stop the launch; the load then was for nothing.)
+// Neither writes memory nor stops: a load may be done behind it as well as before it. The address
+// of the load does not change, for it is of base and step. (A check of another index may stop the
+// launch; the load then was for nothing.)
 bool may_be_passed(const Op& op) {
   return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run) ||
          is_index_check(op.run);
@@ -58,15 +61,18 @@ void fuse_checks(Program& program, const std::unordered_set<const Op*>& entries)
   std::vector<Op>& ops = program.ops;
   for (size_t i = program.warp_start; i < ops.size(); ++i) {
     if (!is_index_check(ops[i].run)) continue;
-    for (size_t at = i + 1, steps = 0; at < ops.size() && steps < kFarthest && !entries.count(&ops[at]);
-         ++at, ++steps) {
+    for (size_t at = i + 1, steps = 0;
+         at < ops.size() && steps < kFarthest && !entries.count(&ops[at]); ++at, ++steps) {
       const bool is_check = is_index_check(ops[at].run);
       if (!may_be_passed(ops[at])) break;
       if (!is_check && (ops[at].d == ops[i].a)) break;  // another index from here on
       if (!check_same_index(ops[i], ops[at])) continue;
       const size_t to = i + 1 + ops[i].d;
-      const auto writes_size = [&](const Op& op) { return !is_index_check(op.run) && op.d == ops[at].b; };
-      const auto begin = ops.begin() + static_cast<long>(to), end = ops.begin() + static_cast<long>(at);
+      const auto writes_size = [&](const Op& op) {
+        return !is_index_check(op.run) && op.d == ops[at].b;
+      };
+      const auto begin = ops.begin() + static_cast<long>(to),
+                 end = ops.begin() + static_cast<long>(at);
       if (std::any_of(begin, end, writes_size)) continue;
       std::rotate(begin, end, end + 1);
       ++ops[i].d;
@@ -79,9 +85,12 @@ void fuse_loads(Program& program) {
   std::vector<Op>& ops = program.ops;
   for (size_t i = ops.size(); i-- > 0;) {
     const Op& load = ops[i];
-    if (load.run != plain_load_32() || !(load.y & kReadOnce) || !(load.x & kAddressAffine)) continue;
+    if (load.run != plain_load_32() || !(load.y & kReadOnce) || !(load.x & kAddressAffine))
+      continue;
     size_t at = i + 1;
-    while (at < ops.size() && at - i <= kFarthest && !reads(ops[at], load.d) && may_be_passed(ops[at])) ++at;
+    while (at < ops.size() && at - i <= kFarthest && !reads(ops[at], load.d) &&
+           may_be_passed(ops[at]))
+      ++at;
     if (at >= ops.size() || ops[at].effect != Effect::Lanes4) continue;
     Handler both = fused(load, ops[at]);
     if (!both) continue;

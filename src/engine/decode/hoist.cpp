@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the Ops found that hold for a launch or a block, and how does a frame go on to the next warp?
+// How are the Ops found that hold for a launch or a block, and how does a frame go on to the next
+// warp?
 #include "engine/decode/hoist.h"
 
 #include <algorithm>
@@ -25,8 +26,8 @@ uint8_t check_of(AffineKind kind) {
   }
 }
 
-// The headers that the Ops of each warp read; empty: one of them may read any. The others are steps on the way, which
-// are computed again with their block.
+// The headers that the Ops of each warp read; empty: one of them may read any. The others are steps
+// on the way, which are computed again with their block.
 std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
   std::set<uint32_t> read = {kScratch};
   for (const PlacedOp& placed : ops) {
@@ -35,7 +36,8 @@ std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
     read.insert({op.a, op.b, op.c, op.d});
     if (!op.data) continue;
     if (op.effect == Effect::Scalar) {
-      for (const AffineTerm& term : static_cast<const AffineOp*>(op.data)->terms) read.insert(term.offset);
+      for (const AffineTerm& term : static_cast<const AffineOp*>(op.data)->terms)
+        read.insert(term.offset);
     } else if (is_compare_affine(op.run)) {
       for (const AffineTerm& term : compared(op)) read.insert(term.offset);
     } else {
@@ -85,8 +87,10 @@ Tier tier_of(Special special, bool lanes, bool affine) {
   }
 }
 
-void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known, std::vector<PlacedOp>& ops) {
-  std::unordered_map<uint32_t, uint8_t> advancing;  // headers that rise with %tid.x: how they are widened
+void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
+                std::vector<PlacedOp>& ops) {
+  std::unordered_map<uint32_t, uint8_t>
+      advancing;  // headers that rise with %tid.x: how they are widened
   std::vector<uint32_t> order;
   uint32_t thread = kScratch;  // the header of %tid.x
   for (const SpecialSlot& slot : program.specials) {
@@ -111,7 +115,8 @@ void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known, std:
     const AffineOp& how = *static_cast<const AffineOp*>(op.data);
     bool rises = true;
     for (const AffineTerm& term : how.terms) {
-      rises = rises && (term.affine ? advancing.count(term.offset) != 0 : tier_at(term.offset) != Tier::Warp);
+      rises = rises && (term.affine ? advancing.count(term.offset) != 0
+                                    : tier_at(term.offset) != Tier::Warp);
     }
     if (!rises) continue;
     placed.tier = Tier::Block;

@@ -16,7 +16,8 @@ namespace kiln::engine {
 
 namespace {
 
-// A function is decoded inside of the first call to it. No compiler writes chains this long, and the stack ends.
+// A function is decoded inside of the first call to it. No compiler writes chains this long, and
+// the stack ends.
 constexpr uint32_t kMaxDecodingDepth = 256;
 
 }  // namespace
@@ -58,11 +59,12 @@ Status Image::load(std::string text) {
 }
 
 Result<Image::VariableMemory> Image::allocate(const ptx::Variable& v) {
-  void* memory =
-      heap_.allocate(v.bytes(), AllocationKind::Variable, std::string(v.name.substr(0, v.name.find('@'))).c_str());
+  void* memory = heap_.allocate(v.bytes(), AllocationKind::Variable,
+                                std::string(v.name.substr(0, v.name.find('@'))).c_str());
   if (!memory) {
     return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
-                 fmt::format("no memory for {} bytes", v.bytes()), "free some memory, or make the variable smaller"};
+                 fmt::format("no memory for {} bytes", v.bytes()),
+                 "free some memory, or make the variable smaller"};
   }
   std::memset(memory, 0, v.bytes());
   return VariableMemory{memory, v.bytes()};
@@ -71,7 +73,8 @@ Result<Image::VariableMemory> Image::allocate(const ptx::Variable& v) {
 Status Image::declare_in_function(const ptx::Function& function, const ptx::Variable& v) {
   if (function_variable(function, v.name)) return {};
   TRY(VariableMemory memory, allocate(v));
-  const auto made = function_variables_.emplace(fmt::format("{}/{}", function.name, v.name), memory).first;
+  const auto made =
+      function_variables_.emplace(fmt::format("{}/{}", function.name, v.name), memory).first;
   try {
     return fill(v, memory.at, &function);
   } catch (...) {  // the next launch must not take it for filled
@@ -81,7 +84,8 @@ Status Image::declare_in_function(const ptx::Function& function, const ptx::Vari
   }
 }
 
-std::optional<uint64_t> Image::function_variable(const ptx::Function& function, std::string_view name) const {
+std::optional<uint64_t> Image::function_variable(const ptx::Function& function,
+                                                 std::string_view name) const {
   if (function_variables_.empty()) return std::nullopt;
   auto found = function_variables_.find(fmt::format("{}/{}", function.name, name));
   if (found == function_variables_.end()) return std::nullopt;
@@ -92,7 +96,8 @@ Status Image::fill(const ptx::Variable& v, void* memory, const ptx::Function* in
   uint32_t bytes = ptx::bytes_of(v.type);
   auto* to = static_cast<std::byte*>(memory);
   if (v.init.size() * bytes > v.bytes()) {
-    return Error{Fault::Work, fmt::format("cannot load the variable {}", v.name), "more values than room", ""};
+    return Error{Fault::Work, fmt::format("cannot load the variable {}", v.name),
+                 "more values than room", ""};
   }
   for (const ptx::InitialValue& value : v.init) {
     uint64_t bits = value.bits;
@@ -129,17 +134,22 @@ const ptx::Variable* Image::shared_variable(std::string_view name) const {
   return found == shared_.end() ? nullptr : found->second;
 }
 
-uint64_t Image::shared_variable_offset(std::string_view name) const { return shared_offsets_.at(name); }
+uint64_t Image::shared_variable_offset(std::string_view name) const {
+  return shared_offsets_.at(name);
+}
 
 Result<uint64_t> Image::symbol_address(std::string_view name) {
-  if (const VariableMemory* variable = this->variable(name)) return reinterpret_cast<uint64_t>(variable->at);
-  if (const ptx::Function* function = module_.find(name); function && !function->body_text.empty()) {
+  if (const VariableMemory* variable = this->variable(name))
+    return reinterpret_cast<uint64_t>(variable->at);
+  if (const ptx::Function* function = module_.find(name);
+      function && !function->body_text.empty()) {
     TRY(const Program* program, this->program(*function, false));
     uint64_t pointer = reinterpret_cast<uint64_t>(program);
     by_pointer_[pointer] = program;
     return pointer;
   }
-  return Error{Fault::Work, "cannot find a symbol", fmt::format("the symbol '{}' is not defined", name), ""};
+  return Error{Fault::Work, "cannot find a symbol",
+               fmt::format("the symbol '{}' is not defined", name), ""};
 }
 
 const Program* Image::program_at(uint64_t pointer) const {
@@ -154,7 +164,8 @@ Result<const Program*> Image::program(const ptx::Function& function, bool rows_f
   if (decoded.program) return static_cast<const Program*>(decoded.program.get());
   if (decoding_depth_ == kMaxDecodingDepth) {
     return Error{Fault::Work, fmt::format("cannot run {}", function.name),
-                 fmt::format("line {}: functions call each other more than {} deep", function.line, kMaxDecodingDepth),
+                 fmt::format("line {}: functions call each other more than {} deep", function.line,
+                             kMaxDecodingDepth),
                  ""};
   }
   decoded.round = round_;
@@ -192,7 +203,8 @@ Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps
   std::lock_guard lock(mutex_);
   const ptx::Function* function = module_.find(name);
   if (!function || !function->is_entry || function->body_text.empty()) {
-    return Error{Fault::Work, fmt::format("cannot launch {}", name), "no kernel of this name is in the library's PTX",
+    return Error{Fault::Work, fmt::format("cannot launch {}", name),
+                 "no kernel of this name is in the library's PTX",
                  "build it with PTX inside: --arch 9.0+PTX"};
   }
   ++round_;
@@ -204,8 +216,8 @@ Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps
   }
 }
 
-// Without memory decoding stops anywhere: what it has begun must not be taken for whole the next time. Functions that
-// are whole go too, for they may call one that is not.
+// Without memory decoding stops anywhere: what it has begun must not be taken for whole the next
+// time. Functions that are whole go too, for they may call one that is not.
 void Image::forget_round() noexcept {
   decoding_depth_ = 0;
   for (auto& programs : programs_) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has the engine loaded of one library? Its PTX, its variables in memory, and the functions decoded so far.
+// What has the engine loaded of one library? Its PTX, its variables in memory, and the functions
+// decoded so far.
 #pragma once
 
 #include <memory>
@@ -47,9 +48,11 @@ class Image {
   Result<const Program*> program(const ptx::Function& function, bool rows_fill_warps);
   const Program* program_at(uint64_t pointer) const;
   Result<uint64_t> symbol_address(std::string_view name);
-  // The memory of a .global or .const variable that the function's body declares, one for all decodings of it.
+  // The memory of a .global or .const variable that the function's body declares, one for all
+  // decodings of it.
   Status declare_in_function(const ptx::Function& function, const ptx::Variable& variable);
-  std::optional<uint64_t> function_variable(const ptx::Function& function, std::string_view name) const;
+  std::optional<uint64_t> function_variable(const ptx::Function& function,
+                                            std::string_view name) const;
   const ptx::Variable* shared_variable(std::string_view name) const;
   uint64_t shared_variable_offset(std::string_view name) const;
   uint64_t common_shared_bytes() const { return common_shared_bytes_; }
@@ -78,7 +81,7 @@ class Image {
     std::unique_ptr<Error> error;
     uint64_t round = 0;
   };
-  uint64_t round_ = 0;                                         // of kernel(): what one call of it decodes
+  uint64_t round_ = 0;  // of kernel(): what one call of it decodes
   std::unordered_map<std::string_view, Decoded> programs_[2];  // the second: rows fill warps
   std::unordered_map<uint64_t, const Program*> by_pointer_;
   uint32_t decoding_depth_ = 0;

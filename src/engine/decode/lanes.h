@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one operation run on 32 lanes? Templates that make handlers from a function of single values.
+// How does one operation run on 32 lanes? Templates that make handlers from a function of single
+// values.
 //
-// A handler exists for each mix of scalar and lane operands; when all are scalar it computes once. Lanes are written in
-// full: under a mask the warp blends them (Effect::Lanes*).
+// A handler exists for each mix of scalar and lane operands; when all are scalar it computes once.
+// Lanes are written in full: under a mask the warp blends them (Effect::Lanes*).
 #pragma once
 
 #include <concepts>
 
 #include "engine/decode/lowering.h"
-#include "engine/numbers/numeric.h"
 #include "engine/machine/warp.h"
+#include "engine/numbers/numeric.h"
 
 namespace kiln::engine {
 
@@ -164,7 +165,8 @@ bool lower_binary_as(Lowering& l) {
   return with_type(l.type(), [&](auto t) {
     using T = decltype(t);
     if constexpr (BinaryOn<F, T>) {
-      l.emit_value(l.operand(0), sizeof(T), a.uniform && b.uniform, binary_handler<F, T, T, T>(a, b), a, b);
+      l.emit_value(l.operand(0), sizeof(T), a.uniform && b.uniform,
+                   binary_handler<F, T, T, T>(a, b), a, b);
       return true;
     } else {
       return l.refuse("no such type for this instruction");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the Ops of a function made and put in order? (Where its operands live: lowering_operands.cpp.)
+// How are the Ops of a function made and put in order? (Where its operands live:
+// lowering_operands.cpp.)
 #include "engine/decode/lowering.h"
 
 #include <fmt/format.h>
@@ -10,12 +11,12 @@
 #include <utility>
 
 #include "engine/decode/control.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/hoist.h"
 #include "engine/decode/image.h"
-#include "engine/numbers/numeric.h"
 #include "engine/decode/spread.h"
+#include "engine/machine/fault.h"
+#include "engine/numbers/numeric.h"
 #include "ptx/parser.h"
 
 namespace kiln::engine {
@@ -24,30 +25,36 @@ namespace {
 constexpr uint32_t kMaxFrameBytes = 256u << 20;
 constexpr uint64_t kMaxSharedBytes = 1u << 20;
 
-// These may park the split, or change what it runs: a guard before them becomes a branch around them.
-constexpr std::string_view kParks[] = {"brx",      "call", "ret",      "exit",     "trap",  "brkpt", "bar",
-                                       "barrier",  "shfl", "vote",     "match",    "redux", "elect", "nanosleep",
-                                       "mbarrier", "mma",  "ldmatrix", "stmatrix", "wgmma", "wmma",  "movmatrix"};
+// These may park the split, or change what it runs: a guard before them becomes a branch around
+// them.
+constexpr std::string_view kParks[] = {
+    "brx",      "call", "ret",      "exit",     "trap",  "brkpt", "bar",
+    "barrier",  "shfl", "vote",     "match",    "redux", "elect", "nanosleep",
+    "mbarrier", "mma",  "ldmatrix", "stmatrix", "wgmma", "wmma",  "movmatrix"};
 
 std::atomic<uint64_t> next_serial{1};
 
-// The variant of an architecture that an instruction belongs to: a GPU's driver refuses it in plain PTX.
+// The variant of an architecture that an instruction belongs to: a GPU's driver refuses it in plain
+// PTX.
 constexpr std::string_view kOfVariants[] = {"wgmma", "setmaxnreg", "tensormap"};
 
 bool wants_variant(const ptx::Instruction& ins, std::string_view target) {
   if (target.ends_with('a') || target.ends_with('f')) return false;
   if (ins.mnemonic == "tensormap" && !ins.has("replace")) return false;
-  return std::find(std::begin(kOfVariants), std::end(kOfVariants), ins.mnemonic) != std::end(kOfVariants);
+  return std::find(std::begin(kOfVariants), std::end(kOfVariants), ins.mnemonic) !=
+         std::end(kOfVariants);
 }
 
 // Does it look at memory in a way that asks for what others write? Calls may.
 bool may_wait(const ptx::Body& body) {
-  constexpr std::string_view kNames[] = {"atom", "call", "mbarrier", "nanosleep", "fence", "membar"};
+  constexpr std::string_view kNames[] = {"atom",      "call",  "mbarrier",
+                                         "nanosleep", "fence", "membar"};
   for (const ptx::Instruction& ins : body.instructions) {
     for (std::string_view name : kNames) {
       if (ins.mnemonic == name) return true;
     }
-    if (ins.mnemonic == "ld" && (ins.has("volatile") || ins.has("acquire") || ins.has("relaxed") || ins.has("mmio")))
+    if (ins.mnemonic == "ld" &&
+        (ins.has("volatile") || ins.has("acquire") || ins.has("relaxed") || ins.has("mmio")))
       return true;
   }
   return false;
@@ -55,9 +62,13 @@ bool may_wait(const ptx::Body& body) {
 
 }  // namespace
 
-Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, bool rows_fill_warps,
-                   Program& program)
-    : image_(image), module_(module), function_(function), rows_fill_warps_(rows_fill_warps), program_(program) {
+Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function,
+                   bool rows_fill_warps, Program& program)
+    : image_(image),
+      module_(module),
+      function_(function),
+      rows_fill_warps_(rows_fill_warps),
+      program_(program) {
   program_.name = std::string(function.name);
   program_.serial = next_serial.fetch_add(1);
   program_.module = &module;
@@ -76,7 +87,8 @@ uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {
   }
   uint64_t offset = (uint64_t{program_.frame_bytes} + align - 1) / align * align;
   if (offset + bytes > kMaxFrameBytes) {
-    refuse(fmt::format("the function needs more than {} MB of registers a warp", kMaxFrameBytes >> 20));
+    refuse(fmt::format("the function needs more than {} MB of registers a warp",
+                       kMaxFrameBytes >> 20));
     return kScratch;
   }
   program_.frame_bytes = static_cast<uint32_t>(offset + bytes);
@@ -170,12 +182,15 @@ Status Lowering::declare() {
         break;
       case ptx::Space::Shared: {
         if (!is_kernel())
-          return error_at({}, fmt::format("the shared variable '{}' inside of a device function", v.name));
-        shared_end = (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) / v.align * v.align;
+          return error_at(
+              {}, fmt::format("the shared variable '{}' inside of a device function", v.name));
+        shared_end =
+            (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) / v.align * v.align;
         shared_[v.name] = shared_end;
         shared_end += v.bytes();
         program_.shared_bytes = shared_end;
-        if (shared_end > kMaxSharedBytes) return error_at({}, "its shared variables are larger than 1 MB");
+        if (shared_end > kMaxSharedBytes)
+          return error_at({}, "its shared variables are larger than 1 MB");
         break;
       }
       default: {
@@ -192,17 +207,19 @@ Status Lowering::declare() {
 void Lowering::count_definitions() {
   definitions_.assign(body_.registers.size(), 0);
   auto define = [&](const ptx::Operand& o) {
-    if (o.kind == ptx::OperandKind::Register || o.kind == ptx::OperandKind::Predicate) ++definitions_[o.reg];
+    if (o.kind == ptx::OperandKind::Register || o.kind == ptx::OperandKind::Predicate)
+      ++definitions_[o.reg];
     for (const ptx::Operand& e : o.elements) {
-      if (o.kind == ptx::OperandKind::Vector && e.kind == ptx::OperandKind::Register) ++definitions_[e.reg];
+      if (o.kind == ptx::OperandKind::Vector && e.kind == ptx::OperandKind::Register)
+        ++definitions_[e.reg];
     }
   };
   for (const ptx::Instruction& ins : body_.instructions) {
-    // Every operand that a form may write stands first; a second one (d|p) may follow. Counting a register that is only
-    // read costs speed and no correctness, so that no list of exceptions is needed here beyond the stores
-    // and the checks of indices.
-    if (ins.operands.empty() || ins.mnemonic == "st" || ins.mnemonic == "call" || ins.mnemonic == "red" ||
-        ins.mnemonic == "kiln") {
+    // Every operand that a form may write stands first; a second one (d|p) may follow. Counting a
+    // register that is only read costs speed and no correctness, so that no list of exceptions is
+    // needed here beyond the stores and the checks of indices.
+    if (ins.operands.empty() || ins.mnemonic == "st" || ins.mnemonic == "call" ||
+        ins.mnemonic == "red" || ins.mnemonic == "kiln") {
       for (const ptx::Operand& o : ins.operands) {
         if (ins.mnemonic == "call") define(o);
       }
@@ -210,7 +227,8 @@ void Lowering::count_definitions() {
     }
     define(ins.operands[0]);
     // d|p and p|q: a second result is always a predicate.
-    if (ins.operands.size() > 1 && ins.operands[1].kind == ptx::OperandKind::Predicate) define(ins.operands[1]);
+    if (ins.operands.size() > 1 && ins.operands[1].kind == ptx::OperandKind::Predicate)
+      define(ins.operands[1]);
   }
 }
 
@@ -222,8 +240,8 @@ Op& Lowering::emit(Handler handler) {
   return program_.ops.back();
 }
 
-void Lowering::emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform, Handler handler, Source a,
-                          Source b, Source c, int64_t imm) {
+void Lowering::emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform,
+                          Handler handler, Source a, Source b, Source c, int64_t imm) {
   if (!handler) {
     refuse("no such type for this instruction");
     return;
@@ -252,23 +270,27 @@ void Lowering::emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_
   }
 }
 
-void Lowering::fix_later(size_t op_index,
-                         std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix) {
+void Lowering::fix_later(
+    size_t op_index,
+    std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix) {
   fixes_.push_back({op_index, std::move(fix)});
 }
 
 void Lowering::branch_to(Op& op, std::string_view label) {
   size_t index = static_cast<size_t>(&op - program_.ops.data());
-  fix_later(index,
-            [label](Op& fixed, const std::function<const Op*(std::string_view)>& find) { fixed.target = find(label); });
+  fix_later(index, [label](Op& fixed, const std::function<const Op*(std::string_view)>& find) {
+    fixed.target = find(label);
+  });
 }
 
 bool Lowering::alias_affine(const ptx::Operand& operand, ptx::Type type, const ptx::Operand& from) {
   AffineTerm term;
   Source on_lanes;
   if (!affine_dest(operand, ptx::bytes_of(type))) return false;
-  if (from.kind != ptx::OperandKind::Register && from.kind != ptx::OperandKind::Special) return false;
-  if (from.kind == ptx::OperandKind::Special && from.name != "tid.x" && from.name != "laneid") return false;
+  if (from.kind != ptx::OperandKind::Register && from.kind != ptx::OperandKind::Special)
+    return false;
+  if (from.kind == ptx::OperandKind::Special && from.name != "tid.x" && from.name != "laneid")
+    return false;
   if (!affine_term(from, type, &term, &on_lanes) || !term.affine) return false;
   Place& p = places_[operand.reg];
   p.known = true;
@@ -317,8 +339,8 @@ Status Lowering::lower_instruction(uint32_t index) {
   if (!match) return error_at(ins, ptx::why_unknown(ins));
   match_ = *match;
   if (wants_variant(ins, module_.target)) {
-    Error error =
-        error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for", ins.text(), module_.target));
+    Error error = error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for",
+                                            ins.text(), module_.target));
     error.fix =
         "build with --arch 9.0a; nvcc -arch=sm_90a also makes plain compute_90 PTX, nvcc "
         "-gencode=arch=compute_90a,code=[sm_90a,compute_90a] does not";
@@ -332,7 +354,8 @@ Status Lowering::lower_instruction(uint32_t index) {
     guard.x = ins.guard_negated;
   }
   if (!lower_function(match->form)(*this) || !refusal_.empty()) {
-    return error_at(ins, fmt::format("'{}': {}", ins.text(), refusal_.empty() ? "not supported" : refusal_));
+    return error_at(
+        ins, fmt::format("'{}': {}", ins.text(), refusal_.empty() ? "not supported" : refusal_));
   }
   if (own_guard) return {};
   size_t count = program_.ops.size() - guard_op - 1;
@@ -340,7 +363,8 @@ Status Lowering::lower_instruction(uint32_t index) {
   for (std::string_view mnemonic : kParks) parks |= mnemonic == ins.mnemonic;
   if (count != 1 || parks) {
     program_.ops[guard_op].run = &run_branch_around;
-    program_.ops[guard_op].imm = static_cast<int64_t>(index) + 1;  // the instruction to go on with; see finish()
+    program_.ops[guard_op].imm =
+        static_cast<int64_t>(index) + 1;  // the instruction to go on with; see finish()
     branches_around_.push_back(static_cast<uint32_t>(guard_op));
   }
   return {};
@@ -371,9 +395,10 @@ void Lowering::finish() {
   auto next = after_.begin();
   uint32_t instruction = 0;
   for (uint32_t i = 0; i < program_.ops.size(); ++i) {
-    while (instruction < body_.instructions.size() && first_op_[instruction + 1] <= i) ++instruction;
-    const bool guarded =
-        instruction < body_.instructions.size() && body_.instructions[instruction].guard != ptx::kNoRegister;
+    while (instruction < body_.instructions.size() && first_op_[instruction + 1] <= i)
+      ++instruction;
+    const bool guarded = instruction < body_.instructions.size() &&
+                         body_.instructions[instruction].guard != ptx::kNoRegister;
     place_of_op[i] = static_cast<uint32_t>(placed.size());
     placed.push_back({program_.ops[i], guarded});
     for (; next != after_.end() && next->first == i; ++next) placed.push_back({next->second});
@@ -381,7 +406,8 @@ void Lowering::finish() {
   if (is_kernel()) find_tiers(program_, tiers_of_slots(), placed);
   std::vector<Op> ordered;
   ordered.reserve(placed.size());
-  std::vector<uint32_t> moved(placed.size()), goes_on(placed.size());  // to where; behind it, among those of each warp
+  std::vector<uint32_t> moved(placed.size()),
+      goes_on(placed.size());  // to where; behind it, among those of each warp
   for (Tier tier : {Tier::Launch, Tier::Block, Tier::Warp}) {
     if (tier == Tier::Block) program_.block_start = static_cast<uint32_t>(ordered.size());
     if (tier == Tier::Warp) program_.warp_start = static_cast<uint32_t>(ordered.size());
@@ -393,7 +419,9 @@ void Lowering::finish() {
     }
   }
   program_.ops = std::move(ordered);
-  auto op_of = [&](uint32_t index) -> const Op* { return &program_.ops[goes_on[place_of_op[first_op_[index]]]]; };
+  auto op_of = [&](uint32_t index) -> const Op* {
+    return &program_.ops[goes_on[place_of_op[first_op_[index]]]];
+  };
   std::function<const Op*(std::string_view)> find = [&](std::string_view label) -> const Op* {
     auto found = body_.labels.find(label);
     return found == body_.labels.end() ? nullptr : op_of(found->second);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one PTX function become a Program? A Lowering knows where each register lives; the functions named in
-// instructions.def ask it for operands and emit Ops.
+// How does one PTX function become a Program? A Lowering knows where each register lives; the
+// functions named in instructions.def ask it for operands and emit Ops.
 #pragma once
 
 #include <functional>
@@ -37,8 +37,8 @@ struct Dest {
 class Lowering {
  public:
   // `rows_fill_warps`: the lanes of a warp have neighbouring %tid.x and one %tid.y and %tid.z.
-  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, bool rows_fill_warps,
-           Program& program);
+  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function,
+           bool rows_fill_warps, Program& program);
 
   Status run();
 
@@ -49,7 +49,8 @@ class Lowering {
   ptx::Type other_type() const { return *match_.other_type; }
   bool has(std::string_view modifier) const { return ins_->has(modifier); }
 
-  // Reads. A register whose width is not the type's is refused. Floats among the immediates become the bits of `type`.
+  // Reads. A register whose width is not the type's is refused. Floats among the immediates become
+  // the bits of `type`.
   bool source(const ptx::Operand& operand, ptx::Type type, Source* out);
   // The same as 32 lanes of the type's width, whatever it takes.
   bool lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offset);
@@ -58,13 +59,15 @@ class Lowering {
   uint32_t register_bytes(const ptx::Operand& operand) const;
   // Any register, as it is.
   bool register_source(uint32_t reg, Source* out);
-  bool address(const ptx::Operand& operand, Source* base, uint32_t* base_bytes, int64_t* offset, ptx::Space* space);
+  bool address(const ptx::Operand& operand, Source* base, uint32_t* base_bytes, int64_t* offset,
+               ptx::Space* space);
 
   // Writes. `all_uniform`: every source is a scalar, so the result may be one.
   bool dest_uniform(const ptx::Operand& operand, bool all_uniform) const;
   bool dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, Dest* out);
   bool dest_predicate(const ptx::Operand& operand, uint32_t* offset);  // `_` goes to scratch
-  // A scalar that holds from here to its last use, in one stretch of a basic block: for a load from one address.
+  // A scalar that holds from here to its last use, in one stretch of a basic block: for a load from
+  // one address.
   bool dest_in_stretch(const ptx::Operand& operand) const;
   bool dest_of_stretch(const ptx::Operand& operand, uint32_t bytes, Dest* out);
   // Written here, and read by one Op of the same stretch alone.
@@ -79,15 +82,15 @@ class Lowering {
   bool alias(const ptx::Operand& operand, Source to, const ptx::Operand& from);
   // The same for a value of base and step.
   bool alias_affine(const ptx::Operand& operand, ptx::Type type, const ptx::Operand& from);
-  // A scalar that the kernel's parameter at this address fills at launch; false when the address is none of a
-  // parameter.
+  // A scalar that the kernel's parameter at this address fills at launch; false when the address is
+  // none of a parameter.
   bool parameter(const ptx::Operand& address, ptx::Type type, Source* out);
 
-  // Emits an Op that computes `dest` with handlers for a scalar and for lanes; takes care of a scalar result that has
-  // to go to a register of lanes.
+  // Emits an Op that computes `dest` with handlers for a scalar and for lanes; takes care of a
+  // scalar result that has to go to a register of lanes.
   Op& emit(Handler handler);
-  void emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform, Handler handler, Source a,
-                  Source b = {}, Source c = {}, int64_t imm = 0);
+  void emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform, Handler handler,
+                  Source a, Source b = {}, Source c = {}, int64_t imm = 0);
   template <class T>
   T* own(T value) {
     auto kept = std::make_shared<T>(std::move(value));
@@ -95,17 +98,19 @@ class Lowering {
     return kept.get();
   }
 
-  // A scalar or a value of base and step, as it is; false: neither. `on_lanes` is the same for an ordinary handler.
+  // A scalar or a value of base and step, as it is; false: neither. `on_lanes` is the same for an
+  // ordinary handler.
   bool affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term, Source* on_lanes);
   // Emits an Op that computes base and step of the result. `on_lanes` runs when that cannot be.
-  bool emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes, const AffineTerm (&terms)[3],
-                   Handler on_lanes, const Source (&lane_sources)[3]);
+  bool emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes,
+                   const AffineTerm (&terms)[3], Handler on_lanes, const Source (&lane_sources)[3]);
   // Whether the result of this instruction may be kept as base and step.
   bool affine_dest(const ptx::Operand& operand, uint32_t bytes) const;
 
   bool refuse(std::string why);
   void branch_to(Op& op, std::string_view label);  // sets Op::target when all Ops are known
-  void fix_later(size_t op_index, std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix);
+  void fix_later(size_t op_index,
+                 std::function<void(Op&, const std::function<const Op*(std::string_view)>&)> fix);
 
   Program& program() { return program_; }
   Image& image() { return image_; }
@@ -128,10 +133,12 @@ class Lowering {
     uint32_t offset = 0;
     bool known = false;
     bool uniform = false;
-    bool affine = false;        // `offset` is that of the header
-    bool of_stretch = false;    // uniform, but only from its definition to its last use (lowering_blocks.cpp)
-    uint32_t lanes_copy = 0;    // of a uniform value that some Op wants as lanes; 0: none
-    uint32_t defined_at = ~0u;  // index of the Op that wrote a uniform value; ~0: there before the first Op
+    bool affine = false;  // `offset` is that of the header
+    bool of_stretch =
+        false;  // uniform, but only from its definition to its last use (lowering_blocks.cpp)
+    uint32_t lanes_copy = 0;  // of a uniform value that some Op wants as lanes; 0: none
+    uint32_t defined_at =
+        ~0u;  // index of the Op that wrote a uniform value; ~0: there before the first Op
   };
 
   Status declare();
@@ -164,11 +171,12 @@ class Lowering {
   std::string refusal_;
   std::vector<Place> places_;
   std::vector<uint32_t> definitions_;
-  std::vector<uint32_t> uses_;        // by register: how often it is read
-  std::vector<bool> in_stretch_;      // by register: written once and read in the same stretch alone
+  std::vector<uint32_t> uses_;    // by register: how often it is read
+  std::vector<bool> in_stretch_;  // by register: written once and read in the same stretch alone
   bool reads_stretch_value_ = false;  // the instruction at hand
   std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
-  std::map<uint32_t, std::vector<uint32_t>> free_slots_;  // by bytes of a lane: those of values that are gone
+  std::map<uint32_t, std::vector<uint32_t>>
+      free_slots_;  // by bytes of a lane: those of values that are gone
   std::map<uint64_t, uint32_t> constants_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> lane_constants_;
   std::map<Special, uint32_t> specials_;

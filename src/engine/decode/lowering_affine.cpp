@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operands are values of base and step, and where do their lanes come from when an Op wants them?
+// Which operands are values of base and step, and where do their lanes come from when an Op wants
+// them?
 #include "engine/decode/lowering.h"
 #include "engine/program/specials.h"
 
@@ -27,15 +28,17 @@ void Lowering::materialize_after(uint32_t header, uint32_t defined_at) {
   }
 }
 
-bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term, Source* on_lanes) {
+bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTerm* term,
+                           Source* on_lanes) {
   uint32_t header = 0;
   if (operand.kind == ptx::OperandKind::Register) {
     const Place& p = places_[operand.reg];
-    if (!p.known || (!p.uniform && !p.affine) || p.of_stretch || register_bytes(operand) != ptx::bytes_of(type))
+    if (!p.known || (!p.uniform && !p.affine) || p.of_stretch ||
+        register_bytes(operand) != ptx::bytes_of(type))
       return false;
     if (p.affine) header = p.offset;
-  } else if (operand.kind == ptx::OperandKind::Special && rows_fill_warps_ && ptx::bytes_of(type) == 4 &&
-             (operand.name == "tid.x" || operand.name == "laneid")) {
+  } else if (operand.kind == ptx::OperandKind::Special && rows_fill_warps_ &&
+             ptx::bytes_of(type) == 4 && (operand.name == "tid.x" || operand.name == "laneid")) {
     header = affine_special(operand.name == "tid.x" ? Special::TidX : Special::LaneId);
   }
   if (header) {
@@ -45,7 +48,9 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
   }
   if (operand.kind == ptx::OperandKind::Special) {
     for (const SpecialRow& row : kSpecials) {
-      if (row.name == operand.name && row.lanes && !(rows_fill_warps_ && row.special != Special::TidX)) return false;
+      if (row.name == operand.name && row.lanes &&
+          !(rows_fill_warps_ && row.special != Special::TidX))
+        return false;
     }
   }
   if (!source(operand, type, on_lanes) || !on_lanes->uniform) return false;
@@ -57,8 +62,9 @@ bool Lowering::affine_dest(const ptx::Operand& operand, uint32_t bytes) const {
   return rows_fill_warps_ && dest_uniform(operand, true) && register_bytes(operand) == bytes;
 }
 
-bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes, const AffineTerm (&terms)[3],
-                           Handler on_lanes, const Source (&lane_sources)[3]) {
+bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes,
+                           const AffineTerm (&terms)[3], Handler on_lanes,
+                           const Source (&lane_sources)[3]) {
   const ptx::Operand& to = operand(0);
   Place& p = places_[to.reg];
   p.known = true;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which registers live inside of one stretch of a basic block, and which are read but once?
 //
-// Between two places where a split of the warp may stop, no other split runs. So a value that the active lanes share
-// there (a load from one address) needs one scalar, as long as all that read it stand in the same stretch.
+// Between two places where a split of the warp may stop, no other split runs. So a value that the
+// active lanes share there (a load from one address) needs one scalar, as long as all that read it
+// stand in the same stretch.
 #include <algorithm>
 
 #include "engine/decode/lowering.h"
@@ -10,20 +11,25 @@
 namespace kiln::engine {
 namespace {
 
-// These never park, branch or yield. What is not named here ends a stretch: costs speed and no correctness.
+// These never park, branch or yield. What is not named here ends a stretch: costs speed and no
+// correctness.
 constexpr std::string_view kStraight[] = {
-    "abs",   "add", "and", "bfe", "bfi",  "bfind", "brev", "clz",  "cnot",  "copysign", "cos",  "cvt", "cvta",
-    "div",   "ex2", "fma", "fns", "kiln", "ld",    "lg2",  "lop3", "mad",   "max",      "min",  "mov", "mul",
-    "mul24", "neg", "not", "or",  "popc", "prmt",  "rcp",  "rem",  "rsqrt", "sad",      "selp", "set", "setp",
-    "shf",   "shl", "shr", "sin", "slct", "sqrt",  "st",   "sub",  "tanh",  "testp",    "xor"};
+    "abs",  "add",  "and",  "bfe",  "bfi",   "bfind", "brev",  "clz",  "cnot",  "copysign",
+    "cos",  "cvt",  "cvta", "div",  "ex2",   "fma",   "fns",   "kiln", "ld",    "lg2",
+    "lop3", "mad",  "max",  "min",  "mov",   "mul",   "mul24", "neg",  "not",   "or",
+    "popc", "prmt", "rcp",  "rem",  "rsqrt", "sad",   "selp",  "set",  "setp",  "shf",
+    "shl",  "shr",  "sin",  "slct", "sqrt",  "st",    "sub",   "tanh", "testp", "xor"};
 
 bool is_straight(const ptx::Instruction& ins) {
-  return ins.guard == ptx::kNoRegister && std::binary_search(std::begin(kStraight), std::end(kStraight), ins.mnemonic);
+  return ins.guard == ptx::kNoRegister &&
+         std::binary_search(std::begin(kStraight), std::end(kStraight), ins.mnemonic);
 }
 
 template <class Then>
 void each_register(const ptx::Operand& o, Then then) {
-  if (o.kind == ptx::OperandKind::Register || (o.kind == ptx::OperandKind::Address && o.base_is_register)) then(o.reg);
+  if (o.kind == ptx::OperandKind::Register ||
+      (o.kind == ptx::OperandKind::Address && o.base_is_register))
+    then(o.reg);
   for (const ptx::Operand& e : o.elements) each_register(e, then);
 }
 
@@ -49,11 +55,13 @@ void Lowering::find_stretches() {
       each_register(ins.operands[k], [&](uint32_t reg) {
         ++uses_[reg];
         last_read_[reg] = i;
-        if (defined[reg] != stretch) defined[reg] = kMany;  // read elsewhere, or before it is written
+        if (defined[reg] != stretch)
+          defined[reg] = kMany;  // read elsewhere, or before it is written
       });
     }
     if (writes && !ins.operands.empty()) {
-      each_register(ins.operands[0], [&](uint32_t reg) { defined[reg] = defined[reg] == kNone ? stretch : kMany; });
+      each_register(ins.operands[0],
+                    [&](uint32_t reg) { defined[reg] = defined[reg] == kNone ? stretch : kMany; });
     }
     if (!straight) ++stretch;
   }
@@ -62,14 +70,15 @@ void Lowering::find_stretches() {
   }
 }
 
-// A frame that fits the L1 cache: a matmul with its inner loop unrolled has a hundred registers that live for two
-// instructions. A slot is free only when the whole instruction has been lowered, so that no Op writes over what the
-// next one of the same instruction reads.
+// A frame that fits the L1 cache: a matmul with its inner loop unrolled has a hundred registers
+// that live for two instructions. A slot is free only when the whole instruction has been lowered,
+// so that no Op writes over what the next one of the same instruction reads.
 void Lowering::free_slots_after(uint32_t index) {
   for (const ptx::Operand& o : body_.instructions[index].operands) {
     each_register(o, [&](uint32_t reg) {
       const Place& p = places_[reg];
-      if (!in_stretch_[reg] || last_read_[reg] != index || !p.known || p.uniform || p.affine) return;
+      if (!in_stretch_[reg] || last_read_[reg] != index || !p.known || p.uniform || p.affine)
+        return;
       last_read_[reg] = ~0u;  // it may stand there twice
       free_slots_[ptx::bytes_of(body_.registers[reg].type)].push_back(p.offset);
     });
@@ -77,12 +86,13 @@ void Lowering::free_slots_after(uint32_t index) {
 }
 
 bool Lowering::dest_in_stretch(const ptx::Operand& operand) const {
-  return operand.kind == ptx::OperandKind::Register && in_stretch_[operand.reg] && ins_->guard == ptx::kNoRegister &&
-         !places_[operand.reg].known;
+  return operand.kind == ptx::OperandKind::Register && in_stretch_[operand.reg] &&
+         ins_->guard == ptx::kNoRegister && !places_[operand.reg].known;
 }
 
 bool Lowering::read_once(const ptx::Operand& operand) const {
-  return operand.kind == ptx::OperandKind::Register && in_stretch_[operand.reg] && uses_[operand.reg] == 1;
+  return operand.kind == ptx::OperandKind::Register && in_stretch_[operand.reg] &&
+         uses_[operand.reg] == 1;
 }
 
 bool Lowering::dest_of_stretch(const ptx::Operand& operand, uint32_t bytes, Dest* out) {

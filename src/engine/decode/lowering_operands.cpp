@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does an operand live: in a register of one value, of 32 lanes, of base and step, or as a constant?
+// Where does an operand live: in a register of one value, of 32 lanes, of base and step, or as a
+// constant?
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
 #include "engine/decode/control.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/image.h"
 #include "engine/decode/lowering.h"
+#include "engine/decode/spread.h"
+#include "engine/machine/fault.h"
 #include "engine/numbers/numeric.h"
 #include "engine/program/specials.h"
-#include "engine/decode/spread.h"
 #include "ptx/parser.h"
 
 namespace kiln::engine {
@@ -33,7 +34,10 @@ const Op* run_scalar_add(Warp& warp, const Op* op) {
 }  // namespace
 
 Effect lanes_effect(uint32_t bytes) {
-  return bytes == 8 ? Effect::Lanes8 : bytes == 4 ? Effect::Lanes4 : bytes == 2 ? Effect::Lanes2 : Effect::Lanes1;
+  return bytes == 8   ? Effect::Lanes8
+         : bytes == 4 ? Effect::Lanes4
+         : bytes == 2 ? Effect::Lanes2
+                      : Effect::Lanes1;
 }
 
 Op make_spread(uint32_t from, uint32_t to, uint32_t bytes) {
@@ -76,9 +80,11 @@ uint64_t Lowering::immediate_bits(const ptx::Operand& operand, ptx::Type type) c
     }
     return operand.bits;
   }
-  if (operand.wide && ptx::bytes_of(type) == 4) return as_bits(static_cast<float>(std::bit_cast<double>(operand.bits)));
+  if (operand.wide && ptx::bytes_of(type) == 4)
+    return as_bits(static_cast<float>(std::bit_cast<double>(operand.bits)));
   if (!operand.wide && type == ptx::Type::f64) {
-    return std::bit_cast<uint64_t>(static_cast<double>(as_float(static_cast<uint32_t>(operand.bits))));
+    return std::bit_cast<uint64_t>(
+        static_cast<double>(as_float(static_cast<uint32_t>(operand.bits))));
   }
   return operand.bits;
 }
@@ -113,10 +119,12 @@ bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
   if (auto local = local_.find(operand.name); local != local_.end()) {
     return based(Special::LocalBase, local->second + extra);
   }
-  if (auto parameter = parameter_offsets_.find(operand.name); parameter != parameter_offsets_.end()) {
+  if (auto parameter = parameter_offsets_.find(operand.name);
+      parameter != parameter_offsets_.end()) {
     return based(Special::ParamBase, parameter->second + extra);
   }
-  if (passed(operand.name)) return refuse(fmt::format("the address of the argument '{}' is taken", operand.name));
+  if (passed(operand.name))
+    return refuse(fmt::format("the address of the argument '{}' is taken", operand.name));
   if (auto inside = image_.function_variable(function_, operand.name)) {
     out->offset = constant(*inside + extra);
     return true;
@@ -137,7 +145,8 @@ bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
 bool Lowering::special_operand(const ptx::Operand& operand, Source* out) {
   for (const SpecialRow& row : kSpecials) {
     if (row.name != operand.name) continue;
-    bool in_rows = rows_fill_warps_ && (row.special == Special::TidY || row.special == Special::TidZ);
+    bool in_rows =
+        rows_fill_warps_ && (row.special == Special::TidY || row.special == Special::TidZ);
     if (rows_fill_warps_ && (row.special == Special::TidX || row.special == Special::LaneId)) {
       uint32_t header = affine_special(row.special);
       materialize_after(header, ~0u);
@@ -176,8 +185,8 @@ bool Lowering::source(const ptx::Operand& operand, ptx::Type type, Source* out) 
       return true;
     case ptx::OperandKind::Register:
       if (register_bytes(operand) != ptx::bytes_of(type)) {
-        return refuse(fmt::format("the register {} has not the width of .{}", body_.registers[operand.reg].name(),
-                                  ptx::name_of(type)));
+        return refuse(fmt::format("the register {} has not the width of .{}",
+                                  body_.registers[operand.reg].name(), ptx::name_of(type)));
       }
       return register_source(operand.reg, out);
     case ptx::OperandKind::Special:
@@ -193,7 +202,8 @@ uint32_t Lowering::spread(Source source, uint32_t bytes, Place* of) {
   if (of && of->lanes_copy) return of->lanes_copy;
   uint32_t to = temporary(bytes);
   Op op = make_spread(source.offset, to, bytes);
-  op.effect = Effect::Scalar;  // made once, it must hold for lanes that are not active at the time too
+  op.effect =
+      Effect::Scalar;  // made once, it must hold for lanes that are not active at the time too
   if (of && of->defined_at != ~0u) {
     op.site = program_.ops[of->defined_at].site;
     after_.emplace(of->defined_at, op);
@@ -211,7 +221,8 @@ bool Lowering::lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offs
     auto [place, added] = lane_constants_.try_emplace({bits, bytes}, 0);
     if (added) {
       std::vector<std::byte> all(size_t{bytes} * kWarpSize);
-      for (uint32_t i = 0; i < kWarpSize; ++i) std::memcpy(all.data() + size_t{i} * bytes, &bits, bytes);
+      for (uint32_t i = 0; i < kWarpSize; ++i)
+        std::memcpy(all.data() + size_t{i} * bytes, &bits, bytes);
       place->second = allocate_constant(all.data(), static_cast<uint32_t>(all.size()));
     }
     *offset = place->second;
@@ -246,11 +257,12 @@ bool Lowering::predicate(const ptx::Operand& operand, uint32_t* offset) {
   return true;
 }
 
-bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base_bytes, int64_t* offset,
-                       ptx::Space* space) {
+bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base_bytes,
+                       int64_t* offset, ptx::Space* space) {
   *offset = operand.offset;
   if (operand.base_is_register) {
-    if (body_.registers[operand.reg].type == ptx::Type::pred) return refuse("a predicate is no address");
+    if (body_.registers[operand.reg].type == ptx::Type::pred)
+      return refuse("a predicate is no address");
     *base_bytes = ptx::bytes_of(body_.registers[operand.reg].type);
     if (*base_bytes < 4) return refuse("an address of less than 32 bits");
     if (const Place& p = places_[operand.reg]; p.known && p.affine) {
@@ -269,8 +281,8 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
   name.name = operand.name;
   // A constant address of shared memory wants no tag; that of a variable in generic form does.
   if (*space == ptx::Space::Generic) {
-    if (shared_.count(operand.name) ||
-        (!image_.function_variable(function_, operand.name) && image_.shared_variable(operand.name)))
+    if (shared_.count(operand.name) || (!image_.function_variable(function_, operand.name) &&
+                                        image_.shared_variable(operand.name)))
       *space = ptx::Space::Shared;
     if (local_.count(operand.name)) *space = ptx::Space::Local;
   }
@@ -278,9 +290,9 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
 }
 
 bool Lowering::dest_uniform(const ptx::Operand& operand, bool all_uniform) const {
-  return all_uniform && operand.kind == ptx::OperandKind::Register && definitions_[operand.reg] == 1 &&
-         ins_->guard == ptx::kNoRegister && !places_[operand.reg].known &&
-         (!reads_stretch_value_ || in_stretch_[operand.reg]);
+  return all_uniform && operand.kind == ptx::OperandKind::Register &&
+         definitions_[operand.reg] == 1 && ins_->guard == ptx::kNoRegister &&
+         !places_[operand.reg].known && (!reads_stretch_value_ || in_stretch_[operand.reg]);
 }
 
 bool Lowering::dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, Dest* out) {
@@ -290,7 +302,8 @@ bool Lowering::dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, D
   }
   if (operand.kind != ptx::OperandKind::Register) return refuse("a register is wanted here");
   if (bytes && register_bytes(operand) != bytes) {
-    return refuse(fmt::format("the register {} has not the width of the result", body_.registers[operand.reg].name()));
+    return refuse(fmt::format("the register {} has not the width of the result",
+                              body_.registers[operand.reg].name()));
   }
   if (uniform) {
     Place& p = places_[operand.reg];

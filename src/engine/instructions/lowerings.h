@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions may stand in the first column of instructions.def? Each decodes one family of forms.
+// Which functions may stand in the first column of instructions.def? Each decodes one family of
+// forms.
 #pragma once
 
 #include "engine/decode/lowering.h"
@@ -57,7 +58,7 @@ struct FloatNeg;
 struct FloatMin;
 struct FloatMax;
 
-// lower_integer.cpp
+// integer/integer.cpp
 template <class F>
 bool unary(Lowering&);
 template <class F>
@@ -73,7 +74,7 @@ bool sub_carry(Lowering&);
 bool mad_carry(Lowering&);
 bool mul_wide(Lowering&);
 bool mad_wide(Lowering&);
-// lower_bits.cpp
+// integer/bits.cpp
 bool find_nth_set(Lowering&);
 bool bit_extract(Lowering&);
 bool bit_insert(Lowering&);
@@ -84,7 +85,7 @@ bool dot_product2(Lowering&);
 bool lop3(Lowering&);
 bool funnel_shift(Lowering&);
 bool permute(Lowering&);
-// lower_float.cpp
+// float/float.cpp
 template <class F>
 bool unary_float(Lowering&);
 template <class F>
@@ -93,7 +94,7 @@ template <class F>
 bool ternary_float(Lowering&);
 bool test_property(Lowering&);
 bool copy_sign(Lowering&);
-// lower_compare.cpp, lower_compare_pair.cpp, lower_select.cpp
+// compare/compare.cpp, compare/compare_pair.cpp, compare/select.cpp
 bool compare(Lowering&);
 bool compare_pair(Lowering&);
 bool compare_set(Lowering&);
@@ -102,15 +103,15 @@ bool select(Lowering&);
 bool select_by_sign(Lowering&);
 bool predicate_logic(Lowering&);
 bool predicate_not(Lowering&);
-// lower_move.cpp
+// memory/move.cpp
 bool move(Lowering&);
 bool pack(Lowering&);
 bool unpack(Lowering&);
 bool convert_address(Lowering&);
 bool test_space(Lowering&);
-// lower_convert.cpp
+// convert/convert.cpp
 bool convert(Lowering&);
-// lower_convert_small.cpp
+// convert/convert_small.cpp
 bool convert_small(Lowering&);
 bool convert_pair(Lowering&);
 bool convert_tf32(Lowering&);
@@ -120,7 +121,7 @@ bool convert_tiny_to_f16(Lowering&);
 bool convert_scale_from_f32(Lowering&);
 bool convert_scale_from_bf16(Lowering&);
 bool convert_scale_to_bf16(Lowering&);
-// lower_memory.cpp
+// memory/memory.cpp
 bool load(Lowering&);
 bool store(Lowering&);
 bool nothing(Lowering&);
@@ -128,10 +129,10 @@ bool copy_async(Lowering&);
 bool copy_async_commit(Lowering&);
 bool copy_async_wait(Lowering&);
 void emit_copy_land(Lowering&);  // all copies of the thread land
-// lower_atomic.cpp
+// memory/atomic.cpp
 bool atomic(Lowering&);
 bool fence(Lowering&);
-// lower_control.cpp
+// control/control.cpp
 bool branch(Lowering&);
 bool branch_indexed(Lowering&);
 bool leave_function(Lowering&);
@@ -141,11 +142,11 @@ bool yield_warp(Lowering&);
 bool barrier(Lowering&);
 bool barrier_reduce(Lowering&);
 bool warp_barrier(Lowering&);
-// lower_view_check.cpp
+// memory/view_check.cpp
 bool check_bounds(Lowering&);
-// lower_call.cpp
+// control/call.cpp
 bool call(Lowering&);
-// lower_warp.cpp
+// warp/warp.cpp
 bool shuffle(Lowering&);
 bool vote(Lowering&);
 bool vote_ballot(Lowering&);

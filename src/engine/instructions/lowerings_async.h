@@ -6,27 +6,27 @@
 
 namespace kiln::engine {
 
-// lower_cluster.cpp
+// warp/cluster.cpp
 bool map_to_block(Lowering&);
 bool rank_of_address(Lowering&);
 bool cluster_barrier(Lowering&);
-// lower_mbarrier.cpp
+// async/mbarrier.cpp
 bool mbarrier_init(Lowering&);
 bool mbarrier_arrive(Lowering&);
 bool mbarrier_expect(Lowering&);
 bool mbarrier_pending(Lowering&);
 bool mbarrier_wait(Lowering&);
 bool copy_async_arrive(Lowering&);
-// lower_bulk.cpp
+// async/bulk.cpp
 bool copy_bulk(Lowering&);
 bool reduce_bulk(Lowering&);
 bool store_async(Lowering&);
 bool reduce_async(Lowering&);
-// lower_tensor.cpp
+// async/tensor.cpp
 bool copy_tensor(Lowering&);
 bool replace_tensor_map(Lowering&);
 bool copy_tensor_map(Lowering&);
-// lower_wgmma.cpp
+// matrix/wgmma.cpp
 bool warpgroup_multiply(Lowering&);
 
 }  // namespace kiln::engine

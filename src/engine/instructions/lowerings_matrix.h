@@ -6,15 +6,15 @@
 
 namespace kiln::engine {
 
-// lower_matrix.cpp
+// matrix/matrix.cpp
 bool matrix_multiply(Lowering&);
-// lower_matrix_quarter.cpp
+// matrix/matrix_quarter.cpp
 bool quarter_multiply(Lowering&);
-// lower_matrix_rows.cpp
+// matrix/matrix_rows.cpp
 bool matrix_load(Lowering&);
 bool matrix_store(Lowering&);
 bool matrix_transpose(Lowering&);
-// lower_wmma.cpp
+// matrix/wmma.cpp
 bool wmma_transfer(Lowering&);
 bool wmma_multiply(Lowering&);
 }  // namespace kiln::engine

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions decode the rarer forms: video instructions, 128 bits, vector atomics, the stack, three operands?
+// Which functions decode the rarer forms: video instructions, 128 bits, vector atomics, the stack,
+// three operands?
 #pragma once
 
 #include "engine/decode/lowering.h"
 
 namespace kiln::engine {
 
-// lower_video.cpp
+// video/video.cpp
 bool video(Lowering&);
 bool video_simd(Lowering&);
-// lower_wide.cpp
+// memory/wide.cpp
 bool wide_load(Lowering&);
 bool wide_store(Lowering&);
 bool wide_move(Lowering&);
 bool wide_pack(Lowering&);
 bool wide_unpack(Lowering&);
 bool wide_atomic(Lowering&);
-// lower_atomic_vector.cpp
+// memory/atomic_vector.cpp
 bool vector_atomic(Lowering&);
-// lower_stack.cpp
+// memory/stack.cpp
 bool take_stack(Lowering&);
 bool save_stack(Lowering&);
-// lower_extra.cpp
+// float/extra.cpp
 bool sign_of_both(Lowering&);
 bool of_three(Lowering&);
 bool integer_relu(Lowering&);

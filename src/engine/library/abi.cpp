@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <exception>
 
-#include "engine/memory/budget.h"
 #include "engine/cudart/environment.h"
-#include "engine/machine/fault.h"
 #include "engine/cudart/fork.h"
-#include "engine/library/level.h"
 #include "engine/cudart/listener.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
 #include "engine/cudart/work.h"
+#include "engine/library/level.h"
+#include "engine/machine/fault.h"
+#include "engine/memory/budget.h"
 #include "kiln/engine_abi.h"
 
 namespace kiln::engine {
@@ -62,7 +62,8 @@ void register_function(void* image, const void* host_function, const char* devic
   });
 }
 
-void register_variable(void* image, void* host_variable, const char* device_name, uint64_t bytes, uint32_t flags) {
+void register_variable(void* image, void* host_variable, const char* device_name, uint64_t bytes,
+                       uint32_t flags) {
   if (!image) return;
   registered([&] {
     auto* of = static_cast<RegisteredImage*>(image);
@@ -78,8 +79,10 @@ void register_variable(void* image, void* host_variable, const char* device_name
 void unregister_image(void* image) {
   registered([&] {
     std::lock_guard lock(state().mutex);
-    std::erase_if(state().functions, [&](const auto& entry) { return entry.second->image == image; });
-    std::erase_if(state().variables, [&](const auto& entry) { return entry.second.image == image; });
+    std::erase_if(state().functions,
+                  [&](const auto& entry) { return entry.second->image == image; });
+    std::erase_if(state().variables,
+                  [&](const auto& entry) { return entry.second.image == image; });
     std::erase_if(state().images, [&](const auto& entry) { return entry.get() == image; });
   });
 }
@@ -129,8 +132,8 @@ constexpr KilnEngine kEngine = {
     &serve_ops,
 };
 
-// What is made when it is first used is made now: a fork in the midst of that would leave the child waiting for a
-// thread that it does not have. Without memory it stays for later.
+// What is made when it is first used is made now: a fork in the midst of that would leave the child
+// waiting for a thread that it does not have. Without memory it stays for later.
 [[gnu::constructor]] void make_all_that_lasts() {
   guarded([] {
     state();
@@ -145,11 +148,13 @@ constexpr KilnEngine kEngine = {
 }  // namespace
 }  // namespace kiln::engine
 
-extern "C" __attribute__((visibility("default"))) const KilnEngine* kiln_engine(uint32_t abi_version_wanted) {
+extern "C" __attribute__((visibility("default"))) const KilnEngine* kiln_engine(
+    uint32_t abi_version_wanted) {
 #if defined(KILN_ENGINE_CHOOSES_LEVEL)
   using namespace kiln::engine;
-  static const KilnEngine* const kBetter = engine_of_level(
-      level_for(environment().level), reinterpret_cast<const void*>(&kiln_engine), KILN_ENGINE_ABI_VERSION);
+  static const KilnEngine* const kBetter =
+      engine_of_level(level_for(environment().level), reinterpret_cast<const void*>(&kiln_engine),
+                      KILN_ENGINE_ABI_VERSION);
   if (kBetter && abi_version_wanted == KILN_ENGINE_ABI_VERSION) return kBetter;
 #endif
   return abi_version_wanted == KILN_ENGINE_ABI_VERSION ? &kiln::engine::kEngine : nullptr;

@@ -22,18 +22,20 @@ constexpr Level kLevels[] = {{nullptr, nullptr}};
 std::string_view level_for(std::string_view asked) {
   for (const Level& level : kLevels) {
     if (!level.name || (!asked.empty() && asked != level.name)) continue;
-    if (level.supported()) return level.name;  // one that is asked for and not supported would end the process
+    if (level.supported())
+      return level.name;  // one that is asked for and not supported would end the process
   }
   return "";
 }
 
-const KilnEngine* engine_of_level(std::string_view level, const void* in_library, uint32_t abi_version) {
+const KilnEngine* engine_of_level(std::string_view level, const void* in_library,
+                                  uint32_t abi_version) {
   Dl_info own;
   if (level.empty() || !dladdr(in_library, &own) || !own.dli_fname) return nullptr;
   std::string path = own.dli_fname;
   const size_t folder = path.rfind('/');
-  path = (folder == std::string::npos ? std::string() : path.substr(0, folder + 1)) + "libkiln_engine-" +
-         std::string(level) + ".so";
+  path = (folder == std::string::npos ? std::string() : path.substr(0, folder + 1)) +
+         "libkiln_engine-" + std::string(level) + ".so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return nullptr;
   auto* table = reinterpret_cast<const KilnEngine* (*)(uint32_t)>(dlsym(library, "kiln_engine"));

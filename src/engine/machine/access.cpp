@@ -13,7 +13,8 @@ uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_ze
 
 bool allowed(Warp& warp, const Op* op, uint64_t address, uint64_t bytes, bool write) {
   Worker::CachedRegion& cached = warp.worker->cached(op);
-  if (address >= cached.begin && address < cached.end && cached.end - address >= bytes && (cached.writable || !write)) {
+  if (address >= cached.begin && address < cached.end && cached.end - address >= bytes &&
+      (cached.writable || !write)) {
     return true;
   }
   auto region = warp.block->grid->memory.find(address, bytes, write);
@@ -34,8 +35,8 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
 
 }  // namespace
 
-std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
-                     uint32_t align, Access access) {
+std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
+                     uint32_t bytes, uint32_t align, Access access) {
   if (space == ptx::Space::Generic) {
     uint64_t tag = address >> 56;
     if (tag == kSharedTag) {
@@ -80,8 +81,8 @@ std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, 
 
 namespace {
 
-std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
-                       Access access) {
+std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
+                       uint32_t bytes, Access access) {
   return locate_at(warp, op, lane, space, address, bytes, bytes, access);
 }
 
@@ -112,7 +113,8 @@ Pattern<A> pattern_of(const A* address, uint32_t bytes) {
 }
 
 template <class A>
-Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]) {
+Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
+                   std::byte* (&pointer)[kWarpSize]) {
   const auto space = static_cast<ptx::Space>(op->z);
   const uint64_t offset = static_cast<uint64_t>(op->imm);
   const A* address = warp.lanes<A>(op->x & kAddressAffine ? op->a + kAffineLanes : op->a);
@@ -125,8 +127,8 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access, std:
   const Pattern<A> pattern = pattern_of(address, bytes);
   const uint64_t wrap = sizeof(A) == 4 ? 0xffffffffu : ~uint64_t{0};
   const uint64_t first = (pattern.least + offset) & wrap;
-  const uint64_t all =
-      pattern.contiguous ? uint64_t{bytes} * kWarpSize : uint64_t{pattern.most} - pattern.least + bytes;
+  const uint64_t all = pattern.contiguous ? uint64_t{bytes} * kWarpSize
+                                          : uint64_t{pattern.most} - pattern.least + bytes;
   const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;
   // The whole range at once: inside of shared memory, or inside of one region.
   std::byte* base = nullptr;
@@ -160,8 +162,8 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access, std:
 namespace {
 
 // Base and step say it all: neighbours in memory, or one place. Anything else goes by lanes.
-bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize],
-                   Shape* shape) {
+bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
+                   std::byte* (&pointer)[kWarpSize], Shape* shape) {
   const Affine& value = affine_at(warp, op->a);
   if (value.state == AffineState::Lanes || warp.mask != kFullMask) return false;
   const bool narrow = op->x & kAddress32;
@@ -186,7 +188,8 @@ bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access, std:
 
 }  // namespace
 
-Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]) {
+Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
+             std::byte* (&pointer)[kWarpSize]) {
   if (op->x & kAddressAffine) {
     Shape shape;
     if (locate_affine(warp, op, bytes, access, pointer, &shape)) return shape;
@@ -199,7 +202,8 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte*
     if (op->x & kAddress32) at &= 0xffffffffu;
     auto space = static_cast<ptx::Space>(op->z);
     if (space == ptx::Space::Local || (space == ptx::Space::Generic && (at >> 56) == kLocalTag)) {
-      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {  // the same address is another place for each lane
+      for (uint32_t rest = warp.mask; rest;
+           rest &= rest - 1) {  // the same address is another place for each lane
         uint32_t lane = first_lane(rest);
         pointer[lane] = locate_lane(warp, op, lane, space, at, bytes, access);
         if (!pointer[lane]) return Shape::Fault;
@@ -213,13 +217,16 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte*
   return locate_lanes<uint64_t>(warp, op, bytes, access, pointer);
 }
 
-std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes, Access access) {
+std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes,
+                          Access access) {
   return locate_lane(warp, op, lane, ptx::Space::Generic, address, bytes, access);
 }
 
-bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most, std::string* out) {
+bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most,
+               std::string* out) {
   for (size_t i = 0; i < most; ++i) {
-    const std::byte* at = locate_lane(warp, op, lane, ptx::Space::Generic, address + i, 1, Access::Read);
+    const std::byte* at =
+        locate_lane(warp, op, lane, ptx::Space::Generic, address + i, 1, Access::Read);
     if (!at) return false;
     if (*at == std::byte{0}) return true;
     out->push_back(static_cast<char>(*at));

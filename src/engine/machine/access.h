@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an Op's address become memory of this process? Checked for bounds, rights and alignment before anything is
-// touched.
+// How does an Op's address become memory of this process? Checked for bounds, rights and alignment
+// before anything is touched.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,13 @@ enum class Shape : uint8_t {
 };
 
 // Where the bytes of each active lane are. `space` is in Op::z.
-Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte* (&pointer)[kWarpSize]);
+Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
+             std::byte* (&pointer)[kWarpSize]);
 
-// The common cases without a call: all lanes active, and the address a scalar or of base and step. Fault here means
-// only that locate() has to look.
-[[gnu::always_inline]] inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes, bool write,
-                                                   std::byte** pointer) {
+// The common cases without a call: all lanes active, and the address a scalar or of base and step.
+// Fault here means only that locate() has to look.
+[[gnu::always_inline]] inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes,
+                                                   bool write, std::byte** pointer) {
   if (warp.mask != kFullMask || !(op->x & (kAddressUniform | kAddressAffine))) return Shape::Fault;
   const auto space = static_cast<ptx::Space>(op->z);
   uint64_t first, step = 0;
@@ -59,8 +60,8 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access, std::byte*
   } else {
     // A region never reaches into the tagged windows: what it holds is global memory.
     const Worker::CachedRegion& cached = warp.worker->cached(op);
-    if (space == ptx::Space::Local || first < cached.begin || first >= cached.end || cached.end - first < all ||
-        (write && !cached.writable)) {
+    if (space == ptx::Space::Local || first < cached.begin || first >= cached.end ||
+        cached.end - first < all || (write && !cached.writable)) {
       return Shape::Fault;
     }
     *pointer = reinterpret_cast<std::byte*>(first);
@@ -77,17 +78,20 @@ template <class T>
   uint64_t first = value.base + static_cast<uint64_t>(op->imm);
   if (op->x & kAddress32) first &= 0xffffffffu;
   const uint64_t limit = warp.block->shared_bytes;
-  if ((first & (sizeof(T) - 1)) || first > limit || limit - first < sizeof(T) * kWarpSize) return nullptr;
+  if ((first & (sizeof(T) - 1)) || first > limit || limit - first < sizeof(T) * kWarpSize)
+    return nullptr;
   return warp.block->shared + first;
 }
-// 32 neighbours of global memory, at an address of 64 bits: a region never reaches into the tagged windows.
+// 32 neighbours of global memory, at an address of 64 bits: a region never reaches into the tagged
+// windows.
 template <class T, bool kWrite>
 [[gnu::always_inline]] inline std::byte* global_neighbours(Warp& warp, const Op* op) {
   const Affine& value = affine_at(warp, op->a);
   const uint64_t first = value.base + static_cast<uint64_t>(op->imm);
   const Worker::CachedRegion& cached = warp.worker->cached(op);
-  const bool good = warp.mask == kFullMask && value.state != AffineState::Lanes && value.step == sizeof(T) &&
-                    (first & (sizeof(T) - 1)) == 0 && first >= cached.begin && first < cached.end &&
+  const bool good = warp.mask == kFullMask && value.state != AffineState::Lanes &&
+                    value.step == sizeof(T) && (first & (sizeof(T) - 1)) == 0 &&
+                    first >= cached.begin && first < cached.end &&
                     cached.end - first >= sizeof(T) * kWarpSize && (!kWrite || cached.writable);
   return good ? reinterpret_cast<std::byte*>(first) : nullptr;
 }
@@ -101,11 +105,14 @@ template <class T>
 }
 
 // One lane of any space, aligned to `align`. Null: a fault was reported.
-std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address, uint32_t bytes,
-                     uint32_t align, Access access);
+std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
+                     uint32_t bytes, uint32_t align, Access access);
 // One lane at a generic address. Null: a fault was reported.
-std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes, Access access);
-// The text that ends in NUL at a generic address, at most `most` bytes of it. False: a fault was reported.
-bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most, std::string* out);
+std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes,
+                          Access access);
+// The text that ends in NUL at a generic address, at most `most` bytes of it. False: a fault was
+// reported.
+bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most,
+               std::string* out);
 
 }  // namespace kiln::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a frame go on from one warp of a block to the next? Values of base and step that rise with
-// %tid.x (decode/hoist.h) get the next warp's base by one addition: running their Ops again would cost
-// more than the rest of a short kernel.
+// How does a frame go on from one warp of a block to the next? Values of base and step that rise
+// with %tid.x (decode/hoist.h) get the next warp's base by one addition: running their Ops again
+// would cost more than the rest of a short kernel.
 #pragma once
 
 #include <limits>
@@ -10,7 +10,8 @@
 
 namespace kiln::engine {
 
-// Advance::check: another value has these 32 bits as 64, signed or not. Where they wrap around it would go on.
+// Advance::check: another value has these 32 bits as 64, signed or not. Where they wrap around it
+// would go on.
 constexpr uint8_t kCheckSigned = 1, kCheckUnsigned = 2;
 
 inline bool wraps_around(const Affine& value, int64_t lanes, uint8_t check) {
@@ -21,12 +22,13 @@ inline bool wraps_around(const Affine& value, int64_t lanes, uint8_t check) {
   };
   const uint32_t base = static_cast<uint32_t>(value.base);
   using Signed = std::numeric_limits<int32_t>;
-  if ((check & kCheckSigned) && !stays(static_cast<int32_t>(base), Signed::min(), Signed::max())) return true;
+  if ((check & kCheckSigned) && !stays(static_cast<int32_t>(base), Signed::min(), Signed::max()))
+    return true;
   return (check & kCheckUnsigned) && !stays(base, 0, std::numeric_limits<uint32_t>::max());
 }
 
-// A frame that has served warp `from` of the same block goes on to warp `to` in the same row of it. False: some value
-// wraps around; the Ops of the block have to run.
+// A frame that has served warp `from` of the same block goes on to warp `to` in the same row of it.
+// False: some value wraps around; the Ops of the block have to run.
 inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_t to) {
   const int64_t lanes = (int64_t{to} - int64_t{from}) * kWarpSize;
   std::byte* registers = frame.data();
@@ -40,8 +42,8 @@ inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_
   return true;
 }
 
-// A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no more is needed for
-// that than advance(); null: the block starts the next one.
+// A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no
+// more is needed for that than advance(); null: the block starts the next one.
 const Op* go_on(Warp& warp);
 
 }  // namespace kiln::engine

@@ -12,7 +12,8 @@ void materialize(Warp& warp, uint32_t offset) {
     for (uint32_t i = 0; i < kWarpSize; ++i) lanes[i] = value.base + i * value.step;
   } else {
     uint32_t* lanes = warp.lanes<uint32_t>(offset + kAffineLanes);
-    const uint32_t base = static_cast<uint32_t>(value.base), step = static_cast<uint32_t>(value.step);
+    const uint32_t base = static_cast<uint32_t>(value.base),
+                   step = static_cast<uint32_t>(value.step);
     for (uint32_t i = 0; i < kWarpSize; ++i) lanes[i] = base + i * step;
   }
   value.state = AffineState::Both;
@@ -147,7 +148,8 @@ Handler affine_handler(AffineKind kind, uint32_t bytes) {
     case AffineKind::Mad:
       return wide ? &run_affine<AffineKind::Mad, uint64_t> : &run_affine<AffineKind::Mad, uint32_t>;
     case AffineKind::ShiftLeft:
-      return wide ? &run_affine<AffineKind::ShiftLeft, uint64_t> : &run_affine<AffineKind::ShiftLeft, uint32_t>;
+      return wide ? &run_affine<AffineKind::ShiftLeft, uint64_t>
+                  : &run_affine<AffineKind::ShiftLeft, uint32_t>;
     case AffineKind::WidenSigned:
       return &run_widen<int32_t>;
     case AffineKind::WidenUnsigned:

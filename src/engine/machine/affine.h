@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are values kept that rise by the same step from lane to lane? As base and step, so that an index or an address of
-// 32 lanes costs two additions. %tid.x is such a value when rows of the block fill whole warps; sums with and products
-// by scalars stay such values.
+// How are values kept that rise by the same step from lane to lane? As base and step, so that an
+// index or an address of 32 lanes costs two additions. %tid.x is such a value when rows of the
+// block fill whole warps; sums with and products by scalars stay such values.
 //
-// Like scalars, they are computed only by registers that are written once from values that do not change while the warp
-// lives: so they do not change either, whatever path each lane takes.
+// Like scalars, they are computed only by registers that are written once from values that do not
+// change while the warp lives: so they do not change either, whatever path each lane takes.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/program/program.h"
 #include "engine/machine/warp.h"
+#include "engine/program/program.h"
 
 namespace kiln::engine {
 
@@ -73,7 +73,8 @@ bool affine_ends(const Affine& value, T* first, T* last) {
   *first = static_cast<T>(value.base);
   using Signed = std::make_signed_t<T>;
   Signed span;
-  return !__builtin_mul_overflow(static_cast<Signed>(value.step), static_cast<Signed>(kWarpSize - 1), &span) &&
+  return !__builtin_mul_overflow(static_cast<Signed>(value.step),
+                                 static_cast<Signed>(kWarpSize - 1), &span) &&
          !__builtin_add_overflow(*first, span, last);
 }
 

@@ -5,11 +5,11 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/machine/advance.h"
 #include "engine/machine/affine.h"
 #include "engine/machine/fault.h"
-#include "engine/memory/fill.h"
-#include "engine/machine/advance.h"
 #include "engine/machine/warp.h"
+#include "engine/memory/fill.h"
 
 namespace kiln::engine {
 
@@ -112,7 +112,8 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
     case Special::ClusterNctaidZ:
       return cluster.z;
     case Special::ClusterCtarank:
-      return block.x % cluster.x + cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
+      return block.x % cluster.x +
+             cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
     case Special::ClusterNctarank:
       return uint64_t{cluster.x} * cluster.y * cluster.z;
     case Special::IsExplicitCluster:
@@ -146,7 +147,8 @@ void fill_specials(Warp& warp, Frame& frame, Tier from) {
     if (slot.affine) {
       auto* value = reinterpret_cast<Affine*>(to);
       uint32_t first = warp.index * kWarpSize;
-      *value = {slot.special == Special::TidX ? first % warp.block->grid->block_dim.x : 0, 1, AffineState::Steps, 4};
+      *value = {slot.special == Special::TidX ? first % warp.block->grid->block_dim.x : 0, 1,
+                AffineState::Steps, 4};
       continue;
     }
     uint32_t* lanes = reinterpret_cast<uint32_t*>(to);
@@ -169,7 +171,8 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   shared_bytes = of.shared_bytes + of.reserved_bytes;
   // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
   if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
-  shared = shared_storage.data() + (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
+  shared = shared_storage.data() +
+           (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
   fill_memory(shared, of.shared_bytes, of.settings.fill_word);
   if (of.reserved_bytes) std::memset(shared + of.shared_bytes, 0, of.reserved_bytes);
   number = at.x + uint64_t{of.grid_dim.x} * (at.y + uint64_t{of.grid_dim.y} * at.z);
@@ -190,7 +193,8 @@ bool needs_specials(const Program& program) {
   return !program.specials.empty() && program.specials[0].tier == Tier::Warp;
 }
 
-// Which Op does a warp begin with? What the frame still holds of the launch or of the block need not run again.
+// Which Op does a warp begin with? What the frame still holds of the launch or of the block need
+// not run again.
 const Op* begin(Warp& warp, Frame& frame) {
   const Block& block = *warp.block;
   const Program& program = *block.grid->program;
@@ -201,7 +205,8 @@ const Op* begin(Warp& warp, Frame& frame) {
   frame.served_warp = warp.index;
   if (served == block.number) {
     const KilnDim3& dim = block.grid->block_dim;
-    const bool same_row = (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
+    const bool same_row =
+        (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
     if (same_row && advance(program, frame, before, warp.index)) {
       if (needs_specials(program)) fill_specials(warp, frame, Tier::Warp);
       return ops + program.warp_start;
@@ -252,10 +257,11 @@ const Op* start_warp(Block& block, uint32_t index) {
 
 std::string describe_exhaustion(const Grid& grid) {
   return fmt::format(
-      "Out of memory: the kernel needs {} bytes of registers and {} of local memory per warp; all warps that run "
+      "Out of memory: the kernel needs {} bytes of registers and {} of local memory per warp; all "
+      "warps that run "
       "together may have {} MB, or less where the process has a limit\n  at {}",
-      grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize, grid.settings.memory_limit_bytes >> 20,
-      demangled(grid.program->name));
+      grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize,
+      grid.settings.memory_limit_bytes >> 20, demangled(grid.program->name));
 }
 
 // Frames of callees are left behind when a launch stops in the middle.
@@ -282,7 +288,9 @@ const Op* go_on(Warp& warp) {
   const Program& program = *grid.program;
   const uint32_t next = warp.index + 1;
   if (next != block.started || (next + 1) * kWarpSize > grid.threads_per_block) return nullptr;
-  if (grid.block_dim.y != 1 || grid.block_dim.z != 1 || program.has_calls || needs_specials(program)) return nullptr;
+  if (grid.block_dim.y != 1 || grid.block_dim.z != 1 || program.has_calls ||
+      needs_specials(program))
+    return nullptr;
   if (!warp.copies.empty() || !warp.groups.empty()) return nullptr;
   Frame& frame = *warp.kernel_frame;
   if (!advance(program, frame, warp.index, next)) {
@@ -329,7 +337,8 @@ Outcome Block::run() {
       ++finished_count;
       progress = true;
       if (i + 1 == started && i + 1 < warp_count) {
-        std::swap(warps[i], warps[i + 1]);  // the next one goes on with what this one leaves, its frame too
+        std::swap(warps[i],
+                  warps[i + 1]);  // the next one goes on with what this one leaves, its frame too
       } else {
         release_frames(warp);
       }

@@ -22,7 +22,8 @@ std::string Block::describe_deadlock() const {
   if (together) blocks.assign(cluster->blocks.begin(), cluster->blocks.end());
   std::vector<std::pair<const Block*, const Warp*>> unfinished;
   for (const Block* block : blocks) {
-    for (uint32_t i = 0; i < block->started; ++i) unfinished.emplace_back(block, block->warps[i].get());
+    for (uint32_t i = 0; i < block->started; ++i)
+      unfinished.emplace_back(block, block->warps[i].get());
   }
   for (const auto& [block, warp] : unfinished) {
     for (const Split& split : warp->splits) {
@@ -45,13 +46,16 @@ std::string Block::describe_deadlock() const {
     }
   }
   std::string text = fmt::format(
-      "Barrier deadlock: no thread of the {} can go on\n  at {}\n  in block ({},{},{}), {} of {} threads have not "
+      "Barrier deadlock: no thread of the {} can go on\n  at {}\n  in block ({},{},{}), {} of {} "
+      "threads have not "
       "ended",
-      together ? "cluster" : "block", demangled(grid->program->name), x, y, z, live_threads, grid->threads_per_block);
+      together ? "cluster" : "block", demangled(grid->program->name), x, y, z, live_threads,
+      grid->threads_per_block);
   for (const auto& [place, group] : waiting) {
-    text += fmt::format("\n  {} threads wait at {}, the first is thread ({},{},{})", group.threads, place,
-                        group.first.x, group.first.y, group.first.z);
-    if (together) text += fmt::format(" of block ({},{},{})", group.block->x, group.block->y, group.block->z);
+    text += fmt::format("\n  {} threads wait at {}, the first is thread ({},{},{})", group.threads,
+                        place, group.first.x, group.first.y, group.first.z);
+    if (together)
+      text += fmt::format(" of block ({},{},{})", group.block->x, group.block->y, group.block->z);
   }
   return text;
 }

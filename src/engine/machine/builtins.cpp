@@ -70,23 +70,27 @@ const Op* run_assert(const BuiltinCall& call) {
   std::string message, file, function;
   if (!read_text(call.warp, call.op, lane, call.argument<uint64_t>(0, lane), kMostText, &message) ||
       !read_text(call.warp, call.op, lane, call.argument<uint64_t>(1, lane), kMostText, &file) ||
-      !read_text(call.warp, call.op, lane, call.argument<uint64_t>(3, lane), kMostText, &function)) {
+      !read_text(call.warp, call.op, lane, call.argument<uint64_t>(3, lane), kMostText,
+                 &function)) {
     return nullptr;
   }
   ThreadId thread = thread_of(call.warp, lane);
   const Block& block = *call.warp.block;
-  return call.warp.fault(call.op, kAssert, lane,
-                         fmt::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.", file,
-                                     call.argument<uint32_t>(2, lane), function, block.x, block.y, block.z, thread.x,
-                                     thread.y, thread.z, message));
+  return call.warp.fault(
+      call.op, kAssert, lane,
+      fmt::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.", file,
+                  call.argument<uint32_t>(2, lane), function, block.x, block.y, block.z, thread.x,
+                  thread.y, thread.z, message));
 }
 
 const Op* run_malloc(const BuiltinCall& call) {
   for (uint32_t rest = call.warp.mask; rest; rest &= rest - 1) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     uint64_t bytes = call.argument<uint64_t>(0, lane);
-    void* memory =
-        bytes > (uint64_t{1} << 32) ? nullptr : call.warp.block->grid->device->heap.allocate(bytes, AllocationKind::Device, "device malloc");
+    void* memory = bytes > (uint64_t{1} << 32)
+                       ? nullptr
+                       : call.warp.block->grid->device->heap.allocate(bytes, AllocationKind::Device,
+                                                                      "device malloc");
     call.result<uint64_t>(lane, reinterpret_cast<uint64_t>(memory));
   }
   call.warp.block->grid->memory.refresh(call.warp.block->grid->device->heap.regions());
@@ -98,8 +102,9 @@ const Op* run_free(const BuiltinCall& call) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     uint64_t at = call.argument<uint64_t>(0, lane);
     if (at && !call.warp.block->grid->device->heap.release(reinterpret_cast<void*>(at))) {
-      return call.warp.fault(call.op, kLaunchFailure, lane,
-                             fmt::format("Invalid free of 0x{:x}\n{}", at, where(call.warp, *call.op, lane)));
+      return call.warp.fault(
+          call.op, kLaunchFailure, lane,
+          fmt::format("Invalid free of 0x{:x}\n{}", at, where(call.warp, *call.op, lane)));
     }
   }
   call.warp.block->grid->memory.refresh(call.warp.block->grid->device->heap.regions());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions may a kernel call that no PTX defines? printf, assert, malloc and free of the device.
+// Which functions may a kernel call that no PTX defines? printf, assert, malloc and free of the
+// device.
 #pragma once
 
 #include <cstring>
@@ -19,7 +20,8 @@ struct BuiltinCall {
   template <class T>
   T argument(size_t index, uint32_t lane) const {
     T value{};
-    std::memcpy(&value, warp.registers + arguments[index].offset + size_t{lane} * arguments[index].bytes,
+    std::memcpy(&value,
+                warp.registers + arguments[index].offset + size_t{lane} * arguments[index].bytes,
                 std::min<size_t>(sizeof(T), arguments[index].bytes));
     return value;
   }

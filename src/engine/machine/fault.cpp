@@ -48,27 +48,29 @@ std::string view_text(const Warp& warp, uint64_t data) {
   const auto region = warp.block->grid->memory.owner(data);
   if (!region) return fmt::format("the View at 0x{:x}", data);
   if (region->name && region->name[0]) return tensor_text(region->name);
-  return fmt::format("the View at 0x{:x}, in the allocation at 0x{:x} of size {} bytes", data, region->begin,
-                     grouped(region->end - region->begin));
+  return fmt::format("the View at 0x{:x}, in the allocation at 0x{:x} of size {} bytes", data,
+                     region->begin, grouped(region->end - region->begin));
 }
 
 std::string nearest_text(const Warp& warp, uint64_t address, uint32_t bytes, Access access) {
   auto region = warp.block->grid->memory.nearest(address);
   if (!region) return "the launch was given no memory at all";
-  std::string name = region->name && region->name[0] ? fmt::format(" ({})", tensor_text(region->name)) : "";
+  std::string name =
+      region->name && region->name[0] ? fmt::format(" ({})", tensor_text(region->name)) : "";
   uint64_t size = region->end - region->begin;
-  std::string allocation =
-      fmt::format("the nearest allocation at 0x{:x} of size {} bytes{}", region->begin, grouped(size), name);
+  std::string allocation = fmt::format("the nearest allocation at 0x{:x} of size {} bytes{}",
+                                       region->begin, grouped(size), name);
   if (address < region->begin)
     return fmt::format("and is {} bytes before {}", grouped(region->begin - address), allocation);
   if (address >= region->end) {
     return fmt::format("and is {} bytes after {}", grouped(address - region->end + 1), allocation);
   }
   if (region->holds(address, bytes) && access != Access::Read && !region->writable) {
-    return fmt::format("and is inside memory that the op may only read: {} bytes at 0x{:x}{}", grouped(size),
-                       region->begin, name);
+    return fmt::format("and is inside memory that the op may only read: {} bytes at 0x{:x}{}",
+                       grouped(size), region->begin, name);
   }
-  return fmt::format("and runs {} bytes over the end of {}", grouped(address + bytes - region->end), allocation);
+  return fmt::format("and runs {} bytes over the end of {}", grouped(address + bytes - region->end),
+                     allocation);
 }
 
 }  // namespace
@@ -88,13 +90,15 @@ std::string place_of(const Program& program, const Op& op) {
   auto base_name = [](std::string path) { return path; };
   if (site.source.file == 0)
     return fmt::format("PTX line {} (compile with -lineinfo for the source line)", site.ptx_line);
-  std::string inner = fmt::format("{}:{}", base_name(program.module->file_name(site.source.file)), site.source.line);
+  std::string inner = fmt::format("{}:{}", base_name(program.module->file_name(site.source.file)),
+                                  site.source.line);
   if (site.source.outer_file == 0 ||
       (site.source.outer_file == site.source.file && site.source.outer_line == site.source.line)) {
     return inner;
   }
   std::string outer =
-      fmt::format("{}:{}", base_name(program.module->file_name(site.source.outer_file)), site.source.outer_line);
+      fmt::format("{}:{}", base_name(program.module->file_name(site.source.outer_file)),
+                  site.source.outer_line);
   return fmt::format("{} (inlined from {})", outer, inner);
 }
 
@@ -104,17 +108,20 @@ std::string where(const Warp& warp, const Op& op, uint32_t lane) {
   const Program& kernel = *block.grid->program;
   const Program& function = *warp.frame->program;
   std::string callee = &kernel == &function ? "" : fmt::format(" in {}", demangled(function.name));
-  return fmt::format("  at {} in {}{}\n  by thread ({},{},{}) in block ({},{},{})", demangled(kernel.name),
-                     place_of(function, op), callee, thread.x, thread.y, thread.z, block.x, block.y, block.z);
+  return fmt::format("  at {} in {}{}\n  by thread ({},{},{}) in block ({},{},{})",
+                     demangled(kernel.name), place_of(function, op), callee, thread.x, thread.y,
+                     thread.z, block.x, block.y, block.z);
 }
 
-const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
-                        uint32_t bytes) {
-  std::string text = fmt::format("Invalid {} {} of size {} bytes\n{}\n  Address 0x{:x} is out of bounds\n  ",
-                                 space_name(space), access_name(access), bytes, where(warp, *op, lane), address);
+const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
+                        uint64_t address, uint32_t bytes) {
+  std::string text =
+      fmt::format("Invalid {} {} of size {} bytes\n{}\n  Address 0x{:x} is out of bounds\n  ",
+                  space_name(space), access_name(access), bytes, where(warp, *op, lane), address);
   switch (space) {
     case ptx::Space::Shared:
-      text += fmt::format("the block has {} bytes of shared memory", grouped(warp.block->shared_bytes));
+      text +=
+          fmt::format("the block has {} bytes of shared memory", grouped(warp.block->shared_bytes));
       break;
     case ptx::Space::Local:
       text += fmt::format("the thread has {} bytes of local memory", grouped(warp.local_limit));
@@ -125,18 +132,20 @@ const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space spac
   return warp.fault(op, kIllegalAddress, lane, text);
 }
 
-const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size, int64_t dimension,
-                              uint64_t data) {
-  return warp.fault(op, kIllegalAddress, lane,
-                    fmt::format("Index out of bounds: index {} of {} in dimension {} of {}\n{}", index, size, dimension,
-                                view_text(warp, data), where(warp, *op, lane)));
+const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size,
+                              int64_t dimension, uint64_t data) {
+  return warp.fault(
+      op, kIllegalAddress, lane,
+      fmt::format("Index out of bounds: index {} of {} in dimension {} of {}\n{}", index, size,
+                  dimension, view_text(warp, data), where(warp, *op, lane)));
 }
 
-const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
-                     uint32_t bytes) {
-  return warp.fault(op, kMisalignedAddress, lane,
-                    fmt::format("Invalid {} {} of size {} bytes\n{}\n  Address 0x{:x} is misaligned", space_name(space),
-                                access_name(access), bytes, where(warp, *op, lane), address));
+const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
+                     uint64_t address, uint32_t bytes) {
+  return warp.fault(
+      op, kMisalignedAddress, lane,
+      fmt::format("Invalid {} {} of size {} bytes\n{}\n  Address 0x{:x} is misaligned",
+                  space_name(space), access_name(access), bytes, where(warp, *op, lane), address));
 }
 
 }  // namespace kiln::engine

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a kernel's fault read? In compute-sanitizer's words: what, where in the source, which thread, which address.
+// How does a kernel's fault read? In compute-sanitizer's words: what, where in the source, which
+// thread, which address.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,12 @@ std::string where(const Warp& warp, const Op& op, uint32_t lane);
 
 enum class Access : uint8_t { Read, Write, Atomic };
 
-const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
-                        uint32_t bytes);
+const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
+                        uint64_t address, uint32_t bytes);
 // The index of a View whose elements begin at `data`.
-const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size, int64_t dimension,
-                              uint64_t data);
-const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access, uint64_t address,
-                     uint32_t bytes);
+const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size,
+                              int64_t dimension, uint64_t data);
+const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
+                     uint64_t address, uint32_t bytes);
 
 }  // namespace kiln::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a thread run blocks? It takes them from the grid's counter, keeps frames for the next ones, and opens more
-// where all it has wait for others. Which threads do so is in threads.cpp.
+// How does a thread run blocks? It takes them from the grid's counter, keeps frames for the next
+// ones, and opens more where all it has wait for others. Which threads do so is in threads.cpp.
 #include "engine/machine/grid.h"
 
 #include <fmt/format.h>
@@ -50,13 +50,15 @@ void Worker::drop_all() noexcept {
 }
 
 Worker::Pool& Worker::pool_of(const Program& program) {
-  auto fits = [&](const Pool& pool) { return pool.program == &program && pool.serial == program.serial; };
+  auto fits = [&](const Pool& pool) {
+    return pool.program == &program && pool.serial == program.serial;
+  };
   if (last_pool_ < pools_.size() && fits(pools_[last_pool_])) return pools_[last_pool_];
   for (last_pool_ = 0; last_pool_ < pools_.size(); ++last_pool_) {
     if (fits(pools_[last_pool_])) return pools_[last_pool_];
   }
-  // Programs go away with their image; a pool of one that is gone is found by its serial and dropped when there are
-  // many.
+  // Programs go away with their image; a pool of one that is gone is found by its serial and
+  // dropped when there are many.
   if (pools_.size() >= 64) {
     for (Pool& old : pools_) {
       while (old.free) {
@@ -87,7 +89,8 @@ Frame* Worker::make_frame(const Program& program, const Grid& grid) {
   frame->next_made = made_;
   if (made_) made_->previous_made = frame;
   made_ = frame;
-  if (!program.image.empty()) std::memcpy(frame->data(), program.image.data(), program.image.size());
+  if (!program.image.empty())
+    std::memcpy(frame->data(), program.image.data(), program.image.size());
   return frame;
 }
 
@@ -138,7 +141,8 @@ void Worker::release(Frame* frame) noexcept {
 bool Worker::open_next(Grid& grid) {
   if (next_ == end_) {
     const uint64_t all = grid.block_count / grid.cluster_size;
-    next_ = std::min(grid.next_block.fetch_add(grid.blocks_at_once, std::memory_order_relaxed), all);
+    next_ =
+        std::min(grid.next_block.fetch_add(grid.blocks_at_once, std::memory_order_relaxed), all);
     end_ = std::min(next_ + grid.blocks_at_once, all);
     if (next_ == end_) return false;
   }
@@ -167,7 +171,8 @@ bool Worker::open_next(Grid& grid) {
   auto cluster = std::make_shared<Cluster>();
   cluster->live_threads = grid.cluster_size * grid.threads_per_block;
   for (uint32_t rank = 0; rank < grid.cluster_size; ++rank) {
-    Block* block = open({first.x + rank % size.x, first.y + rank / size.x % size.y, first.z + rank / size.x / size.y});
+    Block* block = open({first.x + rank % size.x, first.y + rank / size.x % size.y,
+                         first.z + rank / size.x / size.y});
     block->cluster = cluster;
     cluster->blocks.push_back(block);
   }
@@ -193,8 +198,9 @@ void Worker::close(std::unique_ptr<Block> block) {
 
 // A block, or a turn of each of its warps: some milliseconds in all.
 constexpr uint32_t kRoundsBetweenPolls = 64;
-// So long must all blocks of all workers wait in vain before it is called a deadlock: a loop around an mbarrier may
-// also watch a word that another block writes, and a block that has not come to grid.sync() one that the host writes.
+// So long must all blocks of all workers wait in vain before it is called a deadlock: a loop around
+// an mbarrier may also watch a word that another block writes, and a block that has not come to
+// grid.sync() one that the host writes.
 constexpr std::chrono::milliseconds kStuck{500}, kStuckGrid{3000};
 
 namespace {
@@ -258,14 +264,15 @@ void Worker::run_to_the_end(Grid& grid) {
   }
   for (CachedRegion& region : cache_) region = {};
   next_ = end_ = 0;
-  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a neighbour needs and
-  // more; a cooperative launch has all its blocks resident.
+  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a
+  // neighbour needs and more; a cooperative launch has all its blocks resident.
   const size_t most = grid.cooperative ? ~size_t{0} : 64;
   Standstill standstill(grid);
   for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
     if (rounds % kRoundsBetweenPolls == 0 && grid.outside && grid.outside->raised()) {
       grid.interrupted.store(true);
-      grid.report(kLaunchTimeout, fmt::format("Interrupted by SIGINT\n  at {}", demangled(grid.program->name)));
+      grid.report(kLaunchTimeout,
+                  fmt::format("Interrupted by SIGINT\n  at {}", demangled(grid.program->name)));
       break;
     }
     if (active_.empty() && !open_next(grid)) break;
@@ -279,7 +286,8 @@ void Worker::run_to_the_end(Grid& grid) {
       active_.erase(active_.begin() + static_cast<long>(i));
     }
     const bool opened = !active_.empty() && active_.size() < most && open_next(grid);
-    if (opened || active_.empty() || !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
+    if (opened || active_.empty() ||
+        !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
       standstill.moved();
     } else if (standstill.lasts()) {
       grid.report(kLaunchFailure, active_[0]->describe_deadlock());

@@ -6,8 +6,8 @@
 
 namespace kiln::engine {
 
-// Runs all blocks to their end, or to the first fault, which is then in the grid. Throws std::bad_alloc before any
-// block has begun, and nothing afterwards.
+// Runs all blocks to their end, or to the first fault, which is then in the grid. Throws
+// std::bad_alloc before any block has begun, and nothing afterwards.
 void run_grid(Grid& grid);
 
 // As the settings say, else the cores this process may use.

@@ -15,8 +15,8 @@
 namespace kiln::engine {
 namespace {
 
-// Signals belong to the program's own threads: helpers are made, and so begin, with all of them blocked but those that
-// tell of a fault of the thread itself.
+// Signals belong to the program's own threads: helpers are made, and so begin, with all of them
+// blocked but those that tell of a fault of the thread itself.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -33,8 +33,9 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// What a thread has of its own in a library may take memory when it is first touched, as by the first exception, and
-// the process ends where there is none. So there must be room for it before, and it is touched at once.
+// What a thread has of its own in a library may take memory when it is first touched, as by the
+// first exception, and the process ends where there is none. So there must be room for it before,
+// and it is touched at once.
 bool has_room() noexcept {
   constexpr size_t kEnough = 65536;
   void* volatile room = std::malloc(kEnough);
@@ -44,15 +45,18 @@ bool has_room() noexcept {
   return true;
 }
 
-// Enough for a thread to be alone with its memory for a while, few enough for all threads to end together. Blocks that
-// wait for each other are taken one by one, in the order in which they are waited for.
+// Enough for a thread to be alone with its memory for a while, few enough for all threads to end
+// together. Blocks that wait for each other are taken one by one, in the order in which they are
+// waited for.
 uint32_t blocks_at_once(const Grid& grid, uint32_t workers) {
   if (grid.cooperative || grid.cluster_size > 1 || grid.program->may_wait) return 1;
   constexpr uint64_t kShares = 64, kMost = 16;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(grid.block_count / (kShares * workers), 1, kMost));
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(grid.block_count / (kShares * workers), 1, kMost));
 }
 
-// A pointer: memory of a thread of its own is small, so that it need not be found when a thread runs out of memory.
+// A pointer: memory of a thread of its own is small, so that it need not be found when a thread
+// runs out of memory.
 Worker& worker_of_this_thread() {
   thread_local std::unique_ptr<Worker> own;
   if (!own) own = std::make_unique<Worker>();
@@ -83,8 +87,8 @@ bool Pool::share(Grid& grid, Worker& own, uint32_t helpers) noexcept {
   return shared;
 }
 
-// Under in_use_. Where the system refuses a thread (a limit of processes, no memory for a stack) those that are there
-// serve; it is asked again later, for a limit may pass.
+// Under in_use_. Where the system refuses a thread (a limit of processes, no memory for a stack)
+// those that are there serve; it is asked again later, for a limit may pass.
 void Pool::grow(uint32_t wanted) noexcept {
   constexpr uint32_t kLaunchesBetweenTries = 64;
   if (helpers_ >= wanted || (refused_ && ++since_refusal_ % kLaunchesBetweenTries != 0)) return;

@@ -13,8 +13,8 @@
 
 namespace kiln::engine {
 
-// Never freed: its threads run until the process ends. Only one grid at a time is shared out; a second
-// launch from another thread runs alone.
+// Never freed: its threads run until the process ends. Only one grid at a time is shared out; a
+// second launch from another thread runs alone.
 class Pool {
  public:
   // False: the pool is busy, or no thread could be had; nothing has run.

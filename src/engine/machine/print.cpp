@@ -9,7 +9,8 @@
 namespace kiln::engine {
 namespace {
 
-// Wider fields and more digits are cut to this: a format must not make the process run out of memory.
+// Wider fields and more digits are cut to this: a format must not make the process run out of
+// memory.
 constexpr int32_t kMostWidth = 4096;
 
 enum class Size { Int, Short, Byte, Wide };
@@ -157,7 +158,8 @@ class Reader {
       if (!arguments_.word(&word)) return false;
       const int bits = c.size == Size::Int ? 32 : c.size == Size::Short ? 16 : 8;
       value = uint64_t{word} << (64 - bits);
-      value = is_signed ? static_cast<uint64_t>(static_cast<int64_t>(value) >> (64 - bits)) : value >> (64 - bits);
+      value = is_signed ? static_cast<uint64_t>(static_cast<int64_t>(value) >> (64 - bits))
+                        : value >> (64 - bits);
     }
     const char type[] = {'l', 'l', c.type, '\0'};
     put(c, type, static_cast<unsigned long long>(value));

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a warp run? The split that is deepest in calls and lowest in the program goes first, so that lanes meet
-// again; one that loops for long gives way to the others, so that a lane that spins on another lane's write gets its
-// wish.
+// How does a warp run? The split that is deepest in calls and lowest in the program goes first, so
+// that lanes meet again; one that loops for long gives way to the others, so that a lane that spins
+// on another lane's write gets its wish.
 #include "engine/machine/warp.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "engine/machine/advance.h"
 #include "engine/machine/fault.h"
 #include "engine/memory/fill.h"
-#include "engine/machine/advance.h"
 
 namespace kiln::engine {
 namespace {
 
-// Backward branches between two turns: long enough to hide the cost of a switch, short enough for spins.
+// Backward branches between two turns: long enough to hide the cost of a switch, short enough for
+// spins.
 constexpr int32_t kTurn = 2048;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
 // A loop around a wait that is longer does some other work.
@@ -28,9 +29,11 @@ void blend(std::byte* registers, uint32_t to, uint32_t mask) {
   for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (mask >> i & 1) ? s[i] : d[i];
 }
 
-// grid.sync() of cooperative groups: all blocks but one add 1, that one adds 2^31 less their number.
+// grid.sync() of cooperative groups: all blocks but one add 1, that one adds 2^31 less their
+// number.
 bool grid_is_partly_here(const Grid& grid) {
-  return grid.cooperative && (__atomic_load_n(&grid.workspace[1], __ATOMIC_RELAXED) & 0x7fffffffu) != 0;
+  return grid.cooperative &&
+         (__atomic_load_n(&grid.workspace[1], __ATOMIC_RELAXED) & 0x7fffffffu) != 0;
 }
 
 bool goes_before(const Split& a, const Split& b) {
@@ -78,7 +81,8 @@ bool Warp::pick() {
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t j = i + 1; j < splits.size();) {
       Split &a = splits[i], &b = splits[j];
-      if (a.at == b.at && a.frame == b.frame && a.wait != Wait::Barrier && b.wait != Wait::Barrier) {
+      if (a.at == b.at && a.frame == b.frame && a.wait != Wait::Barrier &&
+          b.wait != Wait::Barrier) {
         a.mask |= b.mask;
         a.wait = Wait::None;  // a *.sync looks again whether all are here
         a.pass |= b.pass;
@@ -92,10 +96,13 @@ bool Warp::pick() {
   }
   size_t best = splits.size();
   for (size_t i = 0; i < splits.size(); ++i) {
-    if (splits[i].wait == Wait::None && (best == splits.size() || goes_before(splits[i], splits[best]))) best = i;
+    if (splits[i].wait == Wait::None &&
+        (best == splits.size() || goes_before(splits[i], splits[best])))
+      best = i;
   }
   if (best == splits.size()) {
-    // bar.warp.sync may be reached at several places: complete when all its members wait, wherever they stand.
+    // bar.warp.sync may be reached at several places: complete when all its members wait, wherever
+    // they stand.
     uint32_t waiting = 0;
     for (const Split& s : splits) waiting |= s.wait == Wait::Sync ? s.mask : 0;
     for (size_t i = 0; i < splits.size(); ++i) {
@@ -129,7 +136,8 @@ void Warp::run_alone(const Op* op) {
 void Warp::run_divergent(const Op* op) {
   const Op* limit = nullptr;
   for (const Split& s : splits) {
-    if (s.wait == Wait::None && s.frame == frame && s.penalty <= current_penalty && (!limit || s.at < limit))
+    if (s.wait == Wait::None && s.frame == frame && s.penalty <= current_penalty &&
+        (!limit || s.at < limit))
       limit = s.at;
   }
   if (!limit) {
@@ -173,7 +181,8 @@ Outcome Warp::run(const Op* first) {
     if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
-    // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here too.
+    // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here
+    // too.
     if (const uint64_t limit = block->grid->settings.step_limit; limit && steps > limit) {
       yield(op);
       return Outcome::Faulted;
@@ -185,7 +194,8 @@ Outcome Warp::run(const Op* first) {
     }
     if (event == Event::Fault) return Outcome::Faulted;
     if (event == Event::Yield) {
-      // What the spinning lanes wait for may well be another lane of this warp: each split has its turn.
+      // What the spinning lanes wait for may well be another lane of this warp: each split has its
+      // turn.
       if (++yields >= splits.size()) return Outcome::Yielded;
       turn = kTurn;
     }
@@ -273,7 +283,8 @@ const Op* Warp::exit_lanes() {
 
 const Op* Warp::fault(const Op* op, int code, uint32_t, const std::string& what) {
   event = Event::Fault;
-  splits.push_back({op, mask, frame, Wait::None, 0, 0, 0, false});  // so that its frames are found and given back
+  splits.push_back({op, mask, frame, Wait::None, 0, 0, 0,
+                    false});  // so that its frames are found and given back
   block->grid->report(code, what);
   return nullptr;
 }
@@ -298,7 +309,8 @@ bool Warp::grow_local(uint32_t bytes_per_lane) {
     return false;
   }
   for (uint32_t lane = 0; lane < kWarpSize && local_stride; ++lane) {
-    std::memcpy(grown.data() + size_t{lane} * stride, local.data() + size_t{lane} * local_stride, local_stride);
+    std::memcpy(grown.data() + size_t{lane} * stride, local.data() + size_t{lane} * local_stride,
+                local_stride);
   }
   budget.release(local.size());
   local = std::move(grown);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the state of a running kernel? A grid has blocks, a block has warps, a warp has splits: groups of lanes that
-// stand at the same Op of the same frame. All splits of a warp can go on independently of each other, as CUDA promises
-// since Volta.
+// What is the state of a running kernel? A grid has blocks, a block has warps, a warp has splits:
+// groups of lanes that stand at the same Op of the same frame. All splits of a warp can go on
+// independently of each other, as CUDA promises since Volta.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,8 @@ struct alignas(64) Frame {
   uint32_t served_warp = 0;
   uint64_t bytes = 0;          // of the whole frame
   Frame* next_free = nullptr;  // of those that the worker keeps for this program
-  Frame* next_made = nullptr;  // of all that the worker has made: what is left of a launch that broke off
+  Frame* next_made =
+      nullptr;  // of all that the worker has made: what is left of a launch that broke off
   Frame* previous_made = nullptr;
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
@@ -84,8 +85,8 @@ struct Warp {
   uint32_t carry = 0;  // condition code of each lane
   uint32_t index = 0;
   uint64_t current_penalty = 0;
-  bool pass_sync = false;      // the split has waited for its members and may go through
-  bool moved = false;          // since run() was called, something has happened but waits that look in vain
+  bool pass_sync = false;  // the split has waited for its members and may go through
+  bool moved = false;  // since run() was called, something has happened but waits that look in vain
   uint64_t looked_at = 0;      // `steps` when a wait last looked in vain
   const Op* resume = nullptr;  // where the picked split stands
   std::vector<Split> splits;   // all but the current one
@@ -93,7 +94,8 @@ struct Warp {
   uint64_t steps = 0;
   std::vector<std::byte> local;  // lane after lane
   uint32_t local_stride = 0;
-  uint32_t local_limit = 0;       // what the functions of this warp have declared; the memory may be larger
+  uint32_t local_limit =
+      0;  // what the functions of this warp have declared; the memory may be larger
   uint32_t cluster_parity = 0;    // by lane: the phase of the cluster's barrier at which it arrived
   std::vector<AsyncCopy> copies;  // begun, not committed
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
@@ -126,12 +128,13 @@ struct Warp {
   const Op* jump_back(const Op* from, const Op* to);
   const Op* park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mask);
   const Op* yield(const Op* next);
-  // As yield, of a wait that must look again: after others, and only others of the cluster, have had their turn.
+  // As yield, of a wait that must look again: after others, and only others of the cluster, have
+  // had their turn.
   const Op* look_again(const Op* next, Look looks);
   const Op* exit_lanes();
   const Op* fault(const Op* op, int code, uint32_t lane, const std::string& what);
-  // True when all lanes of `members` that live are here; else the split has been parked and the handler must return
-  // null.
+  // True when all lanes of `members` that live are here; else the split has been parked and the
+  // handler must return null.
   bool converged(const Op* op, uint32_t members);
   bool grow_local(uint32_t bytes_per_lane);
   // Local variables begin as fill.h says: `bytes` at `from`, in each lane of `lanes`.
@@ -145,8 +148,8 @@ struct Warp {
   void run_divergent(const Op* op);
 };
 
-// A backward branch that waits for somebody (Op::y) uses up its turn sooner: 16 times around a lock, not 2,048. With
-// 1,152 threads at one lock that is 1 s and not 53.
+// A backward branch that waits for somebody (Op::y) uses up its turn sooner: 16 times around a
+// lock, not 2,048. With 1,152 threads at one lock that is 1 s and not 53.
 constexpr int32_t kSpinCost = 128;
 
 struct Barrier {
@@ -160,8 +163,8 @@ struct Barrier {
 
 constexpr uint32_t kBarrierCount = 16;
 
-// Blocks that run together, on one thread, and see each other's shared memory. Those that have ended are kept until
-// the last one has.
+// Blocks that run together, on one thread, and see each other's shared memory. Those that have
+// ended are kept until the last one has.
 struct Cluster {
   std::vector<Block*> blocks;  // by rank
   std::vector<std::unique_ptr<Block>> ended;
@@ -192,7 +195,8 @@ struct Block {
   bool stuck = false;    // in the last run() all that its warps did was to look in vain
 
   void start(Grid& grid, Worker& worker, KilnDim3 at);
-  // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something outside of it.
+  // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something
+  // outside of it.
   Outcome run();
   void arrive(uint8_t barrier, uint32_t threads, uint32_t wanted);
   void release_if_complete(uint8_t barrier);
@@ -213,8 +217,9 @@ struct Grid {
   uint64_t dynamic_shared_bytes = 0;
   uint64_t reserved_bytes = 0;  // behind them, where the kernel asks for %reserved_smem_offset
   bool cooperative = false;
-  uint32_t workspace[2] = {8, 0};  // of a cooperative grid: its size, and the barrier of grid.sync()
-  bool has_barriers = true;        // false: neither the kernel nor what it calls has any
+  uint32_t workspace[2] = {8,
+                           0};  // of a cooperative grid: its size, and the barrier of grid.sync()
+  bool has_barriers = true;     // false: neither the kernel nor what it calls has any
   // In lines of 128 bytes, as a tensor map among the parameters has to be aligned.
   struct alignas(128) ParameterLine {
     std::byte bytes[128];
@@ -224,12 +229,13 @@ struct Grid {
   uint64_t epoch = 0;
   Settings settings;
   uint32_t blocks_at_once = 1;  // that a thread takes from the counter
-  // Lines of the cache for what threads write: else each write takes the rest of the grid from the others' caches.
+  // Lines of the cache for what threads write: else each write takes the rest of the grid from the
+  // others' caches.
   alignas(128) std::atomic<uint64_t> next_block{0};  // or cluster
   alignas(128) std::atomic<bool> stop{false};
   alignas(128) std::atomic<uint32_t> workers{0};  // that run blocks of it
   std::atomic<uint32_t> stuck_workers{0};         // of those, all of whose blocks wait in vain
-  StopSignal* outside = nullptr;  // null: nothing stops it
+  StopSignal* outside = nullptr;                  // null: nothing stops it
   std::atomic<bool> interrupted{false};
   std::mutex fault_mutex;
   int fault_code = 0;
@@ -240,7 +246,8 @@ struct Grid {
   void report(int code, std::string text) noexcept;
 };
 
-// What one thread keeps for the blocks it runs: frames to reuse, and which region each site touched last.
+// What one thread keeps for the blocks it runs: frames to reuse, and which region each site touched
+// last.
 class Worker {
  public:
   Worker() = default;
@@ -278,7 +285,7 @@ class Worker {
   void drop_all() noexcept;
 
   std::shared_ptr<Budget> budget_;  // what the frames below count in
-  uint64_t next_ = 0, end_ = 0;  // blocks that this thread has taken and not begun
+  uint64_t next_ = 0, end_ = 0;     // blocks that this thread has taken and not begun
   CachedRegion cache_[256];
   std::vector<Pool> pools_;
   size_t last_pool_ = 0;   // the one that was used last

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are CUDA arrays, textures and surfaces on the engine? Rows of elements in ordinary memory, and how to read them.
+// What are CUDA arrays, textures and surfaces on the engine? Rows of elements in ordinary memory,
+// and how to read them.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,8 @@ struct TextureObject {
   unsigned flags = 0;                                  // of the array
 };
 
-// The arrays and objects that are alive. Its methods are thread-safe; who changes it takes the mutex.
+// The arrays and objects that are alive. Its methods are thread-safe; who changes it takes the
+// mutex.
 struct Textures {
   mutable std::mutex mutex;
   std::set<const void*> arrays;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much memory may the registers and the local memory of running kernels take? Half of the
-// machine's, or KILN_ENGINE_MEMORY_MB. A kernel that needs more is refused: otherwise the system would
-// kill the whole process.
+// machine's, or KILN_ENGINE_MEMORY_MB. A kernel that needs more is refused: otherwise the system
+// would kill the whole process.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,8 @@ class Budget {
   void forget() { reserved_ = 0; }
 
  private:
-  // Signed: the child of a fork starts at nothing, and then gives back what its own thread had taken.
+  // Signed: the child of a fork starts at nothing, and then gives back what its own thread had
+  // taken.
   std::atomic<int64_t> reserved_{0};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does shared and local memory hold before anybody has written it? On a GPU whatever the last block left there.
-// Zeros would make a kernel that forgot to write look right, so it is junk here, and the same junk in every run.
+// What does shared and local memory hold before anybody has written it? On a GPU whatever the last
+// block left there. Zeros would make a kernel that forgot to write look right, so it is junk here,
+// and the same junk in every run.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace kiln::engine {
 
-// NaN as f16, bf16, f32 and f64; an index far outside of everything as 32 or 64 bits, signed or not.
+// NaN as f16, bf16, f32 and f64; an index far outside of everything as 32 or 64 bits, signed or
+// not.
 constexpr uint64_t kJunk = 0x7ffd7ffd7ffd7ffd;
 
 inline void fill_memory(std::byte* to, uint64_t bytes, uint64_t word) {

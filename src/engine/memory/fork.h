@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes the engine usable in the child of a fork, whatever other threads were doing? A fork takes every lock of
-// the engine first, in one order, so that nothing is half changed; the child gets them back and forgets what belonged
-// to threads that it does not have.
+// What makes the engine usable in the child of a fork, whatever other threads were doing? A fork
+// takes every lock of the engine first, in one order, so that nothing is half changed; the child
+// gets them back and forgets what belonged to threads that it does not have.
 //
-// Locks of a launch (Grid, MemoryMap, the helpers' own) are not among them: the thread that forks is in no launch, and
-// the child makes helpers of its own.
+// Locks of a launch (Grid, MemoryMap, the helpers' own) are not among them: the thread that forks
+// is in no launch, and the child makes helpers of its own.
 #pragma once
 
 #include <mutex>

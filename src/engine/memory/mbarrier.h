@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the 64 bits of an mbarrier say? They are the engine's own: bits 0-19 arrivals still wanted, 20-39 arrivals of
-// a phase, 40-62 bytes still to come (signed), 63 the parity of the phase. The blocks of a cluster run on one thread:
-// no atomics are needed.
+// What do the 64 bits of an mbarrier say? They are the engine's own: bits 0-19 arrivals still
+// wanted, 20-39 arrivals of a phase, 40-62 bytes still to come (signed), 63 the parity of the
+// phase. The blocks of a cluster run on one thread: no atomics are needed.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,13 @@ struct Phase {
 };
 
 inline Phase decode_phase(uint64_t word) {
-  return {word & kArrivalMask, word >> 20 & kArrivalMask, static_cast<int64_t>(word << 1) >> 41, word >> 63};
+  return {word & kArrivalMask, word >> 20 & kArrivalMask, static_cast<int64_t>(word << 1) >> 41,
+          word >> 63};
 }
 
 inline uint64_t encode_phase(const Phase& p) {
-  return p.pending | p.wanted << 20 | (static_cast<uint64_t>(p.bytes) & ((uint64_t{1} << 23) - 1)) << 40 |
-         p.parity << 63;
+  return p.pending | p.wanted << 20 |
+         (static_cast<uint64_t>(p.bytes) & ((uint64_t{1} << 23) - 1)) << 40 | p.parity << 63;
 }
 
 inline void complete_if_done(Phase* p) {

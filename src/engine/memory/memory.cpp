@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is an address found among the regions of a launch, the engine's allocations and the mappings of the process?
+// How is an address found among the regions of a launch, the engine's allocations and the mappings
+// of the process?
 #include "engine/memory/memory.h"
 
 #include <algorithm>
@@ -13,8 +14,9 @@ namespace {
 constexpr uint64_t kAlignment = 256;
 
 const Region* find_in(const std::vector<Region>& sorted, uint64_t address) {
-  auto above = std::upper_bound(sorted.begin(), sorted.end(), address,
-                                [](uint64_t value, const Region& region) { return value < region.begin; });
+  auto above =
+      std::upper_bound(sorted.begin(), sorted.end(), address,
+                       [](uint64_t value, const Region& region) { return value < region.begin; });
   return above == sorted.begin() ? nullptr : &above[-1];
 }
 
@@ -29,8 +31,9 @@ void consider(std::optional<Region>* best, const Region& region, uint64_t addres
 }
 
 void nearest_in(std::optional<Region>* best, const std::vector<Region>& sorted, uint64_t address) {
-  auto above = std::upper_bound(sorted.begin(), sorted.end(), address,
-                                [](uint64_t value, const Region& region) { return value < region.begin; });
+  auto above =
+      std::upper_bound(sorted.begin(), sorted.end(), address,
+                       [](uint64_t value, const Region& region) { return value < region.begin; });
   if (above != sorted.end()) consider(best, *above, address);
   if (above != sorted.begin()) consider(best, above[-1], address);
 }
@@ -138,7 +141,8 @@ std::shared_ptr<const std::vector<Region>> Heap::regions_locked() const {
   if (!snapshot_) {
     auto regions = std::make_shared<std::vector<Region>>();
     regions->reserve(allocations_.size());
-    for (const auto& [begin, a] : allocations_) regions->push_back({begin, begin + a.bytes, true, ""});
+    for (const auto& [begin, a] : allocations_)
+      regions->push_back({begin, begin + a.bytes, true, ""});
     snapshot_ = std::move(regions);
   }
   return snapshot_;
@@ -152,7 +156,8 @@ uint64_t Heap::bytes_in_use() const {
 uint64_t Heap::bytes_in_use(const std::string& name) const {
   std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto& [begin, allocation] : allocations_) bytes += allocation.name == name ? allocation.bytes : 0;
+  for (const auto& [begin, allocation] : allocations_)
+    bytes += allocation.name == name ? allocation.bytes : 0;
   return bytes;
 }
 
@@ -192,7 +197,9 @@ std::optional<Region> MemoryMap::find(uint64_t address, uint64_t bytes, bool wri
     if (region.holds(address, bytes) && (region.writable || !write)) return region;
   }
   auto allocations = heap();
-  if (const Region* region = find_in(*allocations, address); region && region->holds(address, bytes)) return *region;
+  if (const Region* region = find_in(*allocations, address);
+      region && region->holds(address, bytes))
+    return *region;
   if (check_) return std::nullopt;
   auto region = mapped_region(address);
   if (region && region->holds(address, bytes) && (region->writable || !write)) return region;
@@ -207,7 +214,8 @@ std::optional<Region> MemoryMap::owner(uint64_t address) const {
   }
   if (empty) return *empty;
   auto allocations = heap();
-  if (const Region* region = find_in(*allocations, address); region && region->holds(address, 1)) return *region;
+  if (const Region* region = find_in(*allocations, address); region && region->holds(address, 1))
+    return *region;
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses may a kernel touch? The tensors of the launch, the engine's own allocations and variables; and, where
-// an op gave no list, whatever the process has mapped.
+// Which addresses may a kernel touch? The tensors of the launch, the engine's own allocations and
+// variables; and, where an op gave no list, whatever the process has mapped.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ namespace kiln::engine {
 // A generic address outside of global memory carries its space in the top byte.
 constexpr uint64_t kSharedTag = 0x01;
 constexpr uint64_t kLocalTag = 0x02;
-// Inside of the shared window: bits 24-31 are 0 for the block's own memory, else the rank in the cluster plus one.
+// Inside of the shared window: bits 24-31 are 0 for the block's own memory, else the rank in the
+// cluster plus one.
 constexpr uint32_t kPeerShift = 24;
 constexpr uint64_t kPeerBits = uint64_t{0xff} << kPeerShift;
 constexpr uint64_t kSharedWindow = kSharedTag << 56;
@@ -52,8 +53,8 @@ class Heap {
  public:
   // Aligned to 256 bytes, zeroed only as the system does it. Null when there is no memory.
   void* allocate(uint64_t bytes, AllocationKind kind, const char* name = "") noexcept;
-  // From now on no new launch may touch it. The memory itself stays until every launch has ended that began before, for
-  // those may: cudaFree of a GPU waits for them.
+  // From now on no new launch may touch it. The memory itself stays until every launch has ended
+  // that began before, for those may: cudaFree of a GPU waits for them.
   bool release(const void* begin);
   // Memory that someone else owns but that kernels may touch.
   void adopt(const void* begin, uint64_t bytes, AllocationKind kind, std::string name);
@@ -104,7 +105,8 @@ class RunningLaunch {
 // What one launch may touch.
 class MemoryMap {
  public:
-  void begin(const KilnRegion* regions, uint32_t count, bool check, std::shared_ptr<const std::vector<Region>> heap);
+  void begin(const KilnRegion* regions, uint32_t count, bool check,
+             std::shared_ptr<const std::vector<Region>> heap);
   void add(Region region);
   // Device-side malloc and free changed the heap.
   void refresh(std::shared_ptr<const std::vector<Region>> heap);

@@ -8,15 +8,17 @@
 namespace kiln::engine {
 namespace {
 
-constexpr TensorType kTypes[] = {{"u8", 1},  {"u16", 2}, {"u32", 4},  {"s32", 4}, {"u64", 8}, {"s64", 8}, {"f16", 2},
-                                 {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f32", 4}, {"f32", 4}, {"f32", 4}};
+constexpr TensorType kTypes[] = {{"u8", 1},  {"u16", 2}, {"u32", 4}, {"s32", 4}, {"u64", 8},
+                                 {"s64", 8}, {"f16", 2}, {"f32", 4}, {"f64", 8}, {"bf16", 2},
+                                 {"f32", 4}, {"f32", 4}, {"f32", 4}};
 
 constexpr int kCudaSuccess = 0, kCudaInvalidValue = 1, kCudaNotSupported = 801;
 
 int encode_tiled(TensorMap* out, int data_type, uint32_t rank, void* address, const uint64_t* sizes,
-                 const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave,
-                 int swizzle, int /*l2_promotion*/, int oob_fill) {
-  if (!out || !sizes || !box || !element_strides || rank < 1 || rank > kMaxTensorRank || (rank > 1 && !strides))
+                 const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
+                 int interleave, int swizzle, int /*l2_promotion*/, int oob_fill) {
+  if (!out || !sizes || !box || !element_strides || rank < 1 || rank > kMaxTensorRank ||
+      (rank > 1 && !strides))
     return kCudaInvalidValue;
   if (interleave != 0 || !tensor_type(static_cast<uint32_t>(data_type))) return kCudaNotSupported;
   TensorMap map;
@@ -27,8 +29,8 @@ int encode_tiled(TensorMap* out, int data_type, uint32_t rank, void* address, co
   map.swizzle = static_cast<uint8_t>(swizzle);
   map.nan_fill = oob_fill != 0;
   for (uint32_t i = 0; i < rank; ++i) {
-    if (sizes[i] == 0 || sizes[i] > (uint64_t{1} << 32) || box[i] == 0 || box[i] > 256 || element_strides[i] == 0 ||
-        element_strides[i] > 8) {
+    if (sizes[i] == 0 || sizes[i] > (uint64_t{1} << 32) || box[i] == 0 || box[i] > 256 ||
+        element_strides[i] == 0 || element_strides[i] > 8) {
       return kCudaInvalidValue;
     }
     map.last[i] = static_cast<uint32_t>(sizes[i] - 1);
@@ -42,7 +44,8 @@ int encode_tiled(TensorMap* out, int data_type, uint32_t rank, void* address, co
 }
 
 int replace_address(TensorMap* map, void* address) {
-  if (!map || map->magic != kTensorMapMagic || reinterpret_cast<uint64_t>(address) % 16) return kCudaInvalidValue;
+  if (!map || map->magic != kTensorMapMagic || reinterpret_cast<uint64_t>(address) % 16)
+    return kCudaInvalidValue;
   map->address = reinterpret_cast<uint64_t>(address);
   return kCudaSuccess;
 }
@@ -54,7 +57,10 @@ const TensorType* tensor_type(uint32_t data_type) {
 }
 
 uint32_t swizzle_span(Swizzle swizzle) {
-  return swizzle == Swizzle::None ? 0 : swizzle == Swizzle::Bytes32 ? 32 : swizzle == Swizzle::Bytes64 ? 64 : 128;
+  return swizzle == Swizzle::None      ? 0
+         : swizzle == Swizzle::Bytes32 ? 32
+         : swizzle == Swizzle::Bytes64 ? 64
+                                       : 128;
 }
 
 const char* why_bad_tensor_map(const TensorMap& map) {
@@ -70,16 +76,20 @@ const char* why_bad_tensor_map(const TensorMap& map) {
   }
   const uint32_t row_bytes = uint32_t{map.box[0]} * type->bytes;
   if (row_bytes % 16) return "a row of its box is no multiple of 16 bytes";
-  if (map.swizzle > static_cast<uint8_t>(Swizzle::Bytes128Atom64)) return "its swizzle is not known";
-  if (map.swizzle == static_cast<uint8_t>(Swizzle::Bytes128Atom32Flip8)) return "its swizzle is not supported";
+  if (map.swizzle > static_cast<uint8_t>(Swizzle::Bytes128Atom64))
+    return "its swizzle is not known";
+  if (map.swizzle == static_cast<uint8_t>(Swizzle::Bytes128Atom32Flip8))
+    return "its swizzle is not supported";
   const uint32_t span = swizzle_span(static_cast<Swizzle>(map.swizzle));
   if (span && row_bytes > span) return "a row of its box is longer than the swizzle";
   return "";
 }
 
 void* driver_function(const char* name) {
-  if (std::strcmp(name, "cuTensorMapEncodeTiled") == 0) return reinterpret_cast<void*>(&encode_tiled);
-  if (std::strcmp(name, "cuTensorMapReplaceAddress") == 0) return reinterpret_cast<void*>(&replace_address);
+  if (std::strcmp(name, "cuTensorMapEncodeTiled") == 0)
+    return reinterpret_cast<void*>(&encode_tiled);
+  if (std::strcmp(name, "cuTensorMapReplaceAddress") == 0)
+    return reinterpret_cast<void*>(&replace_address);
   return nullptr;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a CUtensorMap of the engine hold? 128 bytes that cuTensorMapEncodeTiled fills and TMA copies read; a GPU's
-// own layout is not public, and a map never leaves the machine that made it.
+// What does a CUtensorMap of the engine hold? 128 bytes that cuTensorMapEncodeTiled fills and TMA
+// copies read; a GPU's own layout is not public, and a map never leaves the machine that made it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,15 @@ struct TensorType {
 };
 const TensorType* tensor_type(uint32_t data_type);  // null: not known here
 
-enum class Swizzle : uint8_t { None, Bytes32, Bytes64, Bytes128, Bytes128Atom32, Bytes128Atom32Flip8, Bytes128Atom64 };
+enum class Swizzle : uint8_t {
+  None,
+  Bytes32,
+  Bytes64,
+  Bytes128,
+  Bytes128Atom32,
+  Bytes128Atom32Flip8,
+  Bytes128Atom64
+};
 
 struct alignas(64) TensorMap {
   uint64_t magic = 0;
@@ -40,8 +48,8 @@ constexpr uint64_t kTensorMapMagic = 0x70616d2d6e6c696bu;  // "kiln-map"
 // What the rules of cuTensorMapEncodeTiled say against it; empty: nothing.
 const char* why_bad_tensor_map(const TensorMap& map);
 
-// The place of a byte in shared memory once the swizzle has permuted chunks of 16 bytes. `address` counts from a
-// multiple of 1024 bytes.
+// The place of a byte in shared memory once the swizzle has permuted chunks of 16 bytes. `address`
+// counts from a multiple of 1024 bytes.
 inline uint64_t swizzled(Swizzle swizzle, uint64_t address) {
   switch (swizzle) {
     case Swizzle::Bytes32:

@@ -11,14 +11,15 @@
 
 namespace kiln::engine {
 
-// Unsigned arithmetic of at least 32 bits: wraps as the hardware does, and the compiler may not assume otherwise.
+// Unsigned arithmetic of at least 32 bits: wraps as the hardware does, and the compiler may not
+// assume otherwise.
 template <Integer T>
 using Wrap = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <Integer T>
-using Wider =
-    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
-                       std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
-                                          std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
+using Wider = std::conditional_t<
+    sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+    std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
+                       std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
 struct Add {
   template <Integer T>
@@ -82,7 +83,9 @@ struct MadHigh {
   }
 };
 struct MadHighSaturating {
-  static int32_t f(int32_t a, int32_t b, int32_t c) { return AddSaturating::f(MulHigh::f(a, b), c); }
+  static int32_t f(int32_t a, int32_t b, int32_t c) {
+    return AddSaturating::f(MulHigh::f(a, b), c);
+  }
 };
 // The low 24 bits of each operand; sign-extended for s32.
 template <class T>
@@ -96,7 +99,9 @@ struct Mul24Low {
 };
 struct Mul24High {
   template <Integer T>
-  requires(sizeof(T) == 4) static T f(T a, T b) { return static_cast<T>((low24(a) * low24(b)) >> 16); }
+  requires(sizeof(T) == 4) static T f(T a, T b) {
+    return static_cast<T>((low24(a) * low24(b)) >> 16);
+  }
 };
 struct Mad24Low {
   template <Integer T>
@@ -212,7 +217,9 @@ struct FindMost {
   static uint32_t f(T a) {
     using U = std::make_unsigned_t<T>;
     U v = static_cast<U>(std::is_signed_v<T> && a < 0 ? ~a : a);
-    return v == 0 ? ~0u : static_cast<uint32_t>(sizeof(T) * 8 - 1) - static_cast<uint32_t>(std::countl_zero(v));
+    return v == 0 ? ~0u
+                  : static_cast<uint32_t>(sizeof(T) * 8 - 1) -
+                        static_cast<uint32_t>(std::countl_zero(v));
   }
 };
 struct FindMostShift {

@@ -11,13 +11,29 @@
 
 namespace kiln::engine {
 
-enum class Element : uint8_t { F16, Bf16, Tf32, E4m3, E5m2, E3m2, E2m3, E2m1, S8, U8, S4, U4, B1, F64 };
+enum class Element : uint8_t {
+  F16,
+  Bf16,
+  Tf32,
+  E4m3,
+  E5m2,
+  E3m2,
+  E2m3,
+  E2m1,
+  S8,
+  U8,
+  S4,
+  U4,
+  B1,
+  F64
+};
 
 inline bool element_named(std::string_view name, Element* out) {
   constexpr std::pair<std::string_view, Element> kNames[] = {
-      {"f16", Element::F16},   {"bf16", Element::Bf16}, {"tf32", Element::Tf32}, {"e4m3", Element::E4m3},
-      {"e5m2", Element::E5m2}, {"e3m2", Element::E3m2}, {"e2m3", Element::E2m3}, {"e2m1", Element::E2m1},
-      {"s8", Element::S8},     {"u8", Element::U8},     {"s4", Element::S4},     {"u4", Element::U4},
+      {"f16", Element::F16},   {"bf16", Element::Bf16}, {"tf32", Element::Tf32},
+      {"e4m3", Element::E4m3}, {"e5m2", Element::E5m2}, {"e3m2", Element::E3m2},
+      {"e2m3", Element::E2m3}, {"e2m1", Element::E2m1}, {"s8", Element::S8},
+      {"u8", Element::U8},     {"s4", Element::S4},     {"u4", Element::U4},
       {"b1", Element::B1},     {"f64", Element::F64}};
   for (auto [known, type] : kNames) {
     if (known == name) {
@@ -85,8 +101,8 @@ T element(Element type, uint32_t word, uint32_t e) {
   }
 }
 
-// Products of the small floats are exact in f32: rounding once or twice gives the same bits, and the CPU decides which
-// is faster.
+// Products of the small floats are exact in f32: rounding once or twice gives the same bits, and
+// the CPU decides which is faster.
 inline float multiply_add(float a, float b, float c) {
 #if defined(__FP_FAST_FMAF)
   return __builtin_fmaf(a, b, c);
@@ -96,7 +112,8 @@ inline float multiply_add(float a, float b, float c) {
 }
 inline double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
 inline int32_t multiply_add(int32_t a, int32_t b, int32_t c) {
-  return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b) + static_cast<uint32_t>(c));
+  return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b) +
+                              static_cast<uint32_t>(c));
 }
 inline int64_t multiply_add(int64_t a, int64_t b, int64_t c) { return a * b + c; }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are fragments turned into matrices and multiplied in vector registers?
 //
-// A register of 32 lanes is an 8 x 8 tile of 16-bit elements in memory order: lane 4 * row + t holds columns 2t and
-// 2t + 1. Eight rows of sums at a time stay in vector registers: with fewer the additions wait for each other.
+// A register of 32 lanes is an 8 x 8 tile of 16-bit elements in memory order: lane 4 * row + t
+// holds columns 2t and 2t + 1. Eight rows of sums at a time stay in vector registers: with fewer
+// the additions wait for each other.
 //
-// Vectors are spelled out: from arrays of floats GCC makes scalar multiply-adds on x86_64, four times as slow.
+// Vectors are spelled out: from arrays of floats GCC makes scalar multiply-adds on x86_64, four
+// times as slow.
 #include "engine/numbers/matrix_product.h"
 
 #include <cmath>
@@ -54,7 +56,8 @@ struct Row {
 Row row_of(Floats low, Floats high) { return {low, high}; }
 Floats low_of(Row row) { return row.low; }
 Floats high_of(Row row) { return row.high; }
-// kExact: the product has no rounding of its own, so that two instructions give the bits of a fused one.
+// kExact: the product has no rounding of its own, so that two instructions give the bits of a fused
+// one.
 template <bool kExact>
 [[gnu::always_inline]] inline Row multiply_add(float a, Row b, Row c) {
 #if defined(__aarch64__)
@@ -75,7 +78,8 @@ template <bool kExact>
 #endif
 
 struct WidenF16 {
-  static constexpr bool kExactProduct = true;  // 11 bits by 11 bits, and exponents far inside of those of f32
+  static constexpr bool kExactProduct =
+      true;  // 11 bits by 11 bits, and exponents far inside of those of f32
   static Row f(Words row) {
 #if defined(__aarch64__)
     const float16x8_t half = std::bit_cast<float16x8_t>(row);
@@ -96,19 +100,22 @@ struct WidenBf16 {
   static constexpr bool kExactProduct = false;  // below 2^-126 a product may lose bits
   static Row f(Words row) {
     const Words zero{};
-    return row_of(std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 0, 8, 1, 9, 2, 10, 3, 11)),
-                  std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 4, 12, 5, 13, 6, 14, 7, 15)));
+    return row_of(
+        std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 0, 8, 1, 9, 2, 10, 3, 11)),
+        std::bit_cast<Floats>(__builtin_shufflevector(zero, row, 4, 12, 5, 13, 6, 14, 7, 15)));
   }
 };
 
-// Columns become rows, by steps that are one instruction each: a shuffle of 16-bit words that only moves pairs of them
-// is not seen as one of 32-bit words by GCC.
+// Columns become rows, by steps that are one instruction each: a shuffle of 16-bit words that only
+// moves pairs of them is not seen as one of 32-bit words by GCC.
 void transpose(const Words (&in)[kTile], Words (&out)[kTile]) {
   Pairs pairs[kTile];
   Fours fours[kTile];
   for (uint32_t i = 0; i < kTile; i += 2) {
-    pairs[i] = std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 0, 8, 1, 9, 2, 10, 3, 11));
-    pairs[i + 1] = std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 4, 12, 5, 13, 6, 14, 7, 15));
+    pairs[i] =
+        std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 0, 8, 1, 9, 2, 10, 3, 11));
+    pairs[i + 1] =
+        std::bit_cast<Pairs>(__builtin_shufflevector(in[i], in[i + 1], 4, 12, 5, 13, 6, 14, 7, 15));
   }
   for (uint32_t i = 0; i < kTile; i += 4) {
     for (uint32_t j = 0; j < 2; ++j) {
@@ -145,14 +152,16 @@ void multiply(const SmallProduct& product) {
     transpose(columns, rows);
     for (uint32_t i = 0; i < kTile; ++i) b[r * kTile + i] = Widen::f(rows[i]);
   }
-  for (uint32_t half = 0; half < kRows / kAtOnce; ++half) {  // tiles of 8 rows: lanes 4i to 4i + 3 have row i
+  for (uint32_t half = 0; half < kRows / kAtOnce;
+       ++half) {  // tiles of 8 rows: lanes 4i to 4i + 3 have row i
     const float *c_even = product.c[half * 2], *c_odd = product.c[half * 2 + 1];
     float *d_even = product.d[half * 2], *d_odd = product.d[half * 2 + 1];
     Row sums[kAtOnce];
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kAtOnce; ++i) {
       const Floats even = load<Floats>(c_even + i * 4), odd = load<Floats>(c_odd + i * 4);
-      sums[i] = row_of(__builtin_shufflevector(even, odd, 0, 4, 1, 5), __builtin_shufflevector(even, odd, 2, 6, 3, 7));
+      sums[i] = row_of(__builtin_shufflevector(even, odd, 0, 4, 1, 5),
+                       __builtin_shufflevector(even, odd, 2, 6, 3, 7));
     }
     for (uint32_t k = 0; k < kDepth; ++k) {
 #pragma GCC unroll 8

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number types do lanes hold, and how do the small floats convert? Bit for bit as a GPU does it.
+// Which number types do lanes hold, and how do the small floats convert? Bit for bit as a GPU does
+// it.
 #pragma once
 
 #include <bit>
@@ -63,7 +64,8 @@ inline uint16_t float_to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// A sum of doubles rounded to odd: a second rounding, to a format of at most 51 bits, is then as if there were but one.
+// A sum of doubles rounded to odd: a second rounding, to a format of at most 51 bits, is then as if
+// there were but one.
 inline double add_to_odd(double a, double b) {
   double sum = a + b;
   if (!(std::fabs(sum) < std::numeric_limits<double>::infinity())) return sum;
@@ -148,8 +150,9 @@ inline double quieted(double value) {
   return value != value ? std::bit_cast<double>(std::bit_cast<uint64_t>(value) | kQuiet) : value;
 }
 
-// The NaN of a result, the same on every CPU. On NVIDIA GPUs f32 has but one. In f64 an operand's NaN is handed on, the
-// first one's before the second one's; an invalid operation gives the negative one.
+// The NaN of a result, the same on every CPU. On NVIDIA GPUs f32 has but one. In f64 an operand's
+// NaN is handed on, the first one's before the second one's; an invalid operation gives the
+// negative one.
 template <class... From>
 float canonical(float value, From...) {
   return value != value ? as_float(kFloatNan) : value;

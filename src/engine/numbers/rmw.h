@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do atom, red and the reducing copies do to a place in memory? One function of old value and operand, and a loop
-// of compare-and-swap, as other threads of the host run other blocks.
+// What do atom, red and the reducing copies do to a place in memory? One function of old value and
+// operand, and a loop of compare-and-swap, as other threads of the host run other blocks.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,8 @@ enum class Rmw : uint8_t { Add, Min, Max, Inc, Dec, Exch, And, Or, Xor, Cas };
 template <class T>
 T apply(Rmw what, T old, T operand, T swap) {
   if constexpr (Packed<T>) {
-    return {apply(what, old.low, operand.low, swap.low), apply(what, old.high, operand.high, swap.high)};
+    return {apply(what, old.low, operand.low, swap.low),
+            apply(what, old.high, operand.high, swap.high)};
   } else if constexpr (SmallFloat<T>) {
     float a = old, b = operand;
     switch (what) {
@@ -71,7 +72,8 @@ T apply(Rmw what, T old, T operand, T swap) {
 }
 
 template <class T>
-using Word = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+using Word = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
 
 template <class T>
 T exchange(std::byte* at, Rmw what, T operand, T swap) {
@@ -80,14 +82,16 @@ T exchange(std::byte* at, Rmw what, T operand, T swap) {
   for (;;) {
     T old = std::bit_cast<T>(seen);
     Word<T> next = std::bit_cast<Word<T>>(apply(what, old, operand, swap));
-    if (__atomic_compare_exchange_n(word, &seen, next, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return old;
+    if (__atomic_compare_exchange_n(word, &seen, next, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      return old;
   }
 }
 
 inline Rmw rmw_of(const ptx::Instruction& ins) {
   constexpr std::pair<std::string_view, Rmw> kNames[] = {
-      {"add", Rmw::Add},   {"min", Rmw::Min}, {"max", Rmw::Max}, {"inc", Rmw::Inc}, {"dec", Rmw::Dec},
-      {"exch", Rmw::Exch}, {"and", Rmw::And}, {"or", Rmw::Or},   {"xor", Rmw::Xor}, {"cas", Rmw::Cas}};
+      {"add", Rmw::Add}, {"min", Rmw::Min},   {"max", Rmw::Max}, {"inc", Rmw::Inc},
+      {"dec", Rmw::Dec}, {"exch", Rmw::Exch}, {"and", Rmw::And}, {"or", Rmw::Or},
+      {"xor", Rmw::Xor}, {"cas", Rmw::Cas}};
   for (auto [name, what] : kNames) {
     if (ins.has(name)) return what;
   }

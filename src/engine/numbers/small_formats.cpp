@@ -33,7 +33,8 @@ double round_to(const Format& format, double value, Rounding rounding) {
   if (std::fabs(result) <= format.largest) return result;
   bool to_infinity = rounding == Rounding::Near || (rounding == Rounding::Up && value > 0) ||
                      (rounding == Rounding::Down && value < 0);
-  return std::copysign(to_infinity ? std::numeric_limits<double>::infinity() : format.largest, value);
+  return std::copysign(to_infinity ? std::numeric_limits<double>::infinity() : format.largest,
+                       value);
 }
 
 namespace {
@@ -62,9 +63,11 @@ uint8_t encode(double value, const Layout& layout) {
   if (magnitude == 0) return sign;
   int bias = bias_of(layout), exponent = std::ilogb(magnitude);
   if (exponent < 1 - bias) {
-    return static_cast<uint8_t>(sign | static_cast<uint8_t>(std::ldexp(magnitude, bias - 1 + layout.mantissa_bits)));
+    return static_cast<uint8_t>(
+        sign | static_cast<uint8_t>(std::ldexp(magnitude, bias - 1 + layout.mantissa_bits)));
   }
-  int mantissa = static_cast<int>(std::ldexp(magnitude, layout.mantissa_bits - exponent)) - (1 << layout.mantissa_bits);
+  int mantissa = static_cast<int>(std::ldexp(magnitude, layout.mantissa_bits - exponent)) -
+                 (1 << layout.mantissa_bits);
   return static_cast<uint8_t>(sign | ((exponent + bias) << layout.mantissa_bits) | mantissa);
 }
 
@@ -72,8 +75,9 @@ double decode(uint8_t bits, const Layout& layout) {
   int bias = bias_of(layout), mantissa_bits = layout.mantissa_bits;
   int exponent = (bits & (sign_of(layout) - 1)) >> mantissa_bits;
   int mantissa = bits & ((1 << mantissa_bits) - 1);
-  double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
-                                   : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+  double magnitude =
+      exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                    : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
   return bits & sign_of(layout) ? -magnitude : magnitude;
 }
 
@@ -82,7 +86,8 @@ double decode(uint8_t bits, const Layout& layout) {
 uint8_t float_to_tiny(TinyFloat kind, float value) {
   const Layout& layout = layout_of(kind);
   if (value != value) return layout.nan;
-  const double rounded = round_to(layout.format, value, Rounding::Near), largest = layout.format.largest;
+  const double rounded = round_to(layout.format, value, Rounding::Near),
+               largest = layout.format.largest;
   return encode(std::clamp(rounded, -largest, largest), layout);
 }
 
@@ -99,7 +104,8 @@ uint8_t float_to_scale(float value, bool up, bool saturate) {
   constexpr uint32_t kInfinity = 0x7f800000, kSmallest = 0x00400000;  // 2^-127 is a denormal of f32
   const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7fffffff;
   if (magnitude > kInfinity) return 0xff;
-  const bool between = (magnitude & 0x007fffff) != 0 && magnitude > kSmallest && magnitude < kInfinity;
+  const bool between =
+      (magnitude & 0x007fffff) != 0 && magnitude > kSmallest && magnitude < kInfinity;
   const uint32_t exponent = (magnitude >> 23) + (up && between ? 1 : 0);
   return static_cast<uint8_t>(saturate ? std::min(exponent, 0xfeu) : exponent);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do up to 16 bytes move as one? A GPU reads and writes the vector of a lane at once, and programs count on it:
-// CUB's look-back has a flag and its value side by side in ld.relaxed.v2.u64. Other threads of the host run other
-// blocks.
+// How do up to 16 bytes move as one? A GPU reads and writes the vector of a lane at once, and
+// programs count on it: CUB's look-back has a flag and its value side by side in ld.relaxed.v2.u64.
+// Other threads of the host run other blocks.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,10 @@ inline Whole compare_and_swap(std::byte* at, Whole wanted, Whole next) {
       "csel %[put_high], %[next_high], %[high], eq\n"
       "stlxp %w[failed], %[put_low], %[put_high], [%[at]]\n"
       "cbnz %w[failed], 1b"
-      : [low] "=&r"(seen.low), [high] "=&r"(seen.high), [put_low] "=&r"(put.low), [put_high] "=&r"(put.high),
-        [failed] "=&r"(failed)
-      : [at] "r"(at), [wanted_low] "r"(wanted.low), [wanted_high] "r"(wanted.high), [next_low] "r"(next.low),
-        [next_high] "r"(next.high)
+      : [low] "=&r"(seen.low), [high] "=&r"(seen.high), [put_low] "=&r"(put.low),
+        [put_high] "=&r"(put.high), [failed] "=&r"(failed)
+      : [at] "r"(at), [wanted_low] "r"(wanted.low), [wanted_high] "r"(wanted.high),
+        [next_low] "r"(next.low), [next_high] "r"(next.high)
       : "cc", "memory");
   return seen;
 #else
@@ -53,7 +53,8 @@ inline Whole load_whole(std::byte* at) {
 #if defined(__aarch64__)
   asm volatile("ldp %0, %1, [%2]" : "=r"(value.low), "=r"(value.high) : "r"(at) : "memory");
 #else
-  asm volatile("movdqa (%[at]), %%xmm0\nmovdqu %%xmm0, (%[to])" ::[at] "r"(at), [to] "r"(&value) : "xmm0", "memory");
+  asm volatile("movdqa (%[at]), %%xmm0\nmovdqu %%xmm0, (%[to])" ::[at] "r"(at), [to] "r"(&value)
+               : "xmm0", "memory");
 #endif
   return value;
 }
@@ -61,7 +62,8 @@ inline Whole load_whole(std::byte* at) {
 inline void store_whole(std::byte* at, Whole value) {
   if (!plain_accesses_are_whole()) {
     Whole seen = load_whole(at);
-    for (Whole found = compare_and_swap(at, seen, value); found != seen; found = compare_and_swap(at, seen, value)) {
+    for (Whole found = compare_and_swap(at, seen, value); found != seen;
+         found = compare_and_swap(at, seen, value)) {
       seen = found;
     }
     return;
@@ -74,7 +76,8 @@ inline void store_whole(std::byte* at, Whole value) {
 #endif
 }
 
-// `bytes` of one lane, as few accesses as there can be. What is not aligned is the lane's own memory.
+// `bytes` of one lane, as few accesses as there can be. What is not aligned is the lane's own
+// memory.
 inline void load_as_one(std::byte* from, std::byte* to, uint32_t bytes) {
   const auto place = reinterpret_cast<uintptr_t>(from);
   if (bytes % 16 == 0 && place % 16 == 0) {

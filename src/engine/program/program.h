@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the decoder make of a function? A flat list of Ops whose operands are byte offsets into a frame.
+// What does the decoder make of a function? A flat list of Ops whose operands are byte offsets into
+// a frame.
 //
-// A frame holds the registers of 32 lanes as a structure of arrays. A value that is the same for the whole warp for as
-// long as it lives (immediates, parameters, %ctaid and what is computed from them by registers written once) is kept
-// once, as a scalar of 8 bytes; the others have 32 lanes of their width. A predicate is a mask of 32 bits.
+// A frame holds the registers of 32 lanes as a structure of arrays. A value that is the same for
+// the whole warp for as long as it lives (immediates, parameters, %ctaid and what is computed from
+// them by registers written once) is kept once, as a scalar of 8 bytes; the others have 32 lanes of
+// their width. A predicate is a mask of 32 bits.
 #pragma once
 
 #include <cstddef>
@@ -134,12 +136,14 @@ struct Program {
   const ptx::Module* module = nullptr;
   const ptx::Function* function = nullptr;
   std::vector<Op> ops;
-  // A kernel begins with Ops that hold for a launch, then such that hold for a block; the first of the others.
+  // A kernel begins with Ops that hold for a launch, then such that hold for a block; the first of
+  // the others.
   uint32_t block_start = 0, warp_start = 0;
   std::vector<Advance> advances;
   std::vector<Site> sites;
   uint32_t frame_bytes = 0;
-  // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is zero.
+  // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is
+  // zero.
   std::vector<std::byte> image;
   std::vector<SpecialSlot> specials;
   std::vector<ParameterSlot> parameters;

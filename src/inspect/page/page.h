@@ -6,9 +6,9 @@
 #include <string>
 
 #include "inspect/analysis.h"
-#include "inspect/views/code_views.h"
 #include "inspect/needs.h"
 #include "inspect/sources.h"
+#include "inspect/views/code_views.h"
 
 namespace kiln::inspect {
 
@@ -20,7 +20,8 @@ struct PageInput {
   uint32_t block_threads = 256;
 };
 
-// No network, no other file: style, script, pictures and data are in it; of the sources what `sources` gives.
+// No network, no other file: style, script, pictures and data are in it; of the sources what
+// `sources` gives.
 std::string make_page(const PageInput& input, Sources& sources);
 
 }  // namespace kiln::inspect

@@ -58,15 +58,18 @@ std::string bar(double y, const std::vector<Slice>& slices) {
   std::string out;
   double x = kLeft;
   for (const Slice& slice : slices) {
-    double width = static_cast<double>(slice.bytes) * kWidth / static_cast<double>(std::max<uint64_t>(whole, 1));
+    double width = static_cast<double>(slice.bytes) * kWidth /
+                   static_cast<double>(std::max<uint64_t>(whole, 1));
     out += fmt::format(
-        "<g><title>{}: {}</title><rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" height=\"{:.0f}\" fill=\"{}\"/>",
+        "<g><title>{}: {}</title><rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" "
+        "height=\"{:.0f}\" fill=\"{}\"/>",
         escaped(slice.label), escaped(slice.detail), x, y, std::max(width, 0.3), kBar, slice.color);
     double text_width = static_cast<double>(slice.label.size()) * 7.2;
     if (width > text_width + 8)
-      out +=
-          fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\" fill=\"#fff\" font-size=\"12\">{}</text>",
-                      x + width / 2, y + kBar / 2 + 4, escaped(slice.label));
+      out += fmt::format(
+          "<text x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\" fill=\"#fff\" "
+          "font-size=\"12\">{}</text>",
+          x + width / 2, y + kBar / 2 + 4, escaped(slice.label));
     out += "</g>\n";
     x += width;
   }
@@ -74,8 +77,9 @@ std::string bar(double y, const std::vector<Slice>& slices) {
 }
 
 std::string caption(double y, std::string_view text) {
-  return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"13\" fill=\"currentColor\">{}</text>\n", kLeft, y,
-                     escaped(text));
+  return fmt::format(
+      "<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"13\" fill=\"currentColor\">{}</text>\n", kLeft,
+      y, escaped(text));
 }
 
 }  // namespace
@@ -109,8 +113,9 @@ std::string overview_svg(const Analysis& analysis) {
   std::vector<GroupTotal> totals = totals_of(analysis.pieces);
   std::vector<Slice> file;
   for (const GroupTotal& total : totals)
-    file.push_back({std::string(name_of(total.group)), fmt::format("{} bytes", grouped(total.bytes)),
-                    color_of(total.group), total.bytes});
+    file.push_back({std::string(name_of(total.group)),
+                    fmt::format("{} bytes", grouped(total.bytes)), color_of(total.group),
+                    total.bytes});
   double y = 24;
   body += caption(y, fmt::format("{}: {}{}, {}", analysis.file.name, name_of(analysis.file.kind),
                                  analysis.machine.empty() ? "" : " for " + analysis.machine,
@@ -119,18 +124,19 @@ std::string overview_svg(const Analysis& analysis) {
   y += 78;
   std::vector<Slice> images;
   for (const ImageGroup& group : groups_of(analysis.images.images))
-    images.push_back({group.label,
-                      fmt::format("{} x, {} bytes{}", group.count, grouped(group.packed_bytes),
-                                  group.compression == "none"
-                                      ? ""
-                                      : fmt::format(", {} from {}", group.compression, grouped(group.unpacked_bytes))),
-                      group.label.starts_with("sm_")        ? color_of(Group::Sass)
-                      : group.label.starts_with("compute_") ? color_of(Group::Ptx)
-                                                            : color_of(Group::Lto),
-                      group.packed_bytes});
+    images.push_back(
+        {group.label,
+         fmt::format("{} x, {} bytes{}", group.count, grouped(group.packed_bytes),
+                     group.compression == "none" ? ""
+                                                 : fmt::format(", {} from {}", group.compression,
+                                                               grouped(group.unpacked_bytes))),
+         group.label.starts_with("sm_")        ? color_of(Group::Sass)
+         : group.label.starts_with("compute_") ? color_of(Group::Ptx)
+                                               : color_of(Group::Lto),
+         group.packed_bytes});
   if (!images.empty()) {
-    body += caption(
-        y, fmt::format("GPU images: {} in {} fat binaries", analysis.images.images.size(), analysis.images.containers));
+    body += caption(y, fmt::format("GPU images: {} in {} fat binaries",
+                                   analysis.images.images.size(), analysis.images.containers));
     body += bar(y + 10, images);
     y += 78;
   }
@@ -143,7 +149,8 @@ std::string overview_svg(const Analysis& analysis) {
         x, y - 10, file[i].color, x + 18, y, escaped(file[i].label), human_bytes(file[i].bytes));
   }
   return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" "
       "font-family=\"system-ui, sans-serif\" role=\"img\">\n{2}</svg>\n",
       kWidth + 2 * kLeft, y + 20, body);
 }

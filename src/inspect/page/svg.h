@@ -8,8 +8,8 @@
 
 namespace kiln::inspect {
 
-// A whole SVG document: the file as one bar, its fat binary as a second one, a legend with sizes. Colours suit light
-// and dark pages.
+// A whole SVG document: the file as one bar, its fat binary as a second one, a legend with sizes.
+// Colours suit light and dark pages.
 std::string overview_svg(const Analysis& analysis);
 
 // For text in SVG and HTML.

@@ -21,24 +21,28 @@ std::string frames_text(const Listing& listing, const std::vector<SourceFrame>& 
   for (const SourceFrame& frame : frames)
     out += fmt::format(
         "{}{}:{}{}", out.empty() ? "" : " < ", base_name(listing.files[frame.file]), frame.line,
-        frame.function.empty() ? "" : fmt::format(" ({})", frame.function.substr(0, frame.function.find('('))));
+        frame.function.empty()
+            ? ""
+            : fmt::format(" ({})", frame.function.substr(0, frame.function.find('('))));
   return out;
 }
 
 bool same_frames(const std::vector<SourceFrame>& a, const std::vector<SourceFrame>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const SourceFrame& x, const SourceFrame& y) {
-    return x.file == y.file && x.line == y.line && x.function == y.function;
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const SourceFrame& x, const SourceFrame& y) {
+                      return x.file == y.file && x.line == y.line && x.function == y.function;
+                    });
 }
 
 std::string line_text(const SassLine& line, bool disassembled) {
   std::string live = line.live_registers < 0 ? "" : std::to_string(line.live_registers);
   if (line.live_predicates > 0) live += fmt::format("+{}p", line.live_predicates);
   if (line.live_uniform > 0) live += fmt::format("+{}u", line.live_uniform);
-  std::string out = fmt::format("  {:>9}  {}  {:04x}  {}", live, text_of(line.control), line.address, line.text);
+  std::string out =
+      fmt::format("  {:>9}  {}  {:04x}  {}", live, text_of(line.control), line.address, line.text);
   if (!disassembled)
-    out +=
-        fmt::format("{:>{}}0x{:016x} 0x{:016x}", "", 16 - std::min<size_t>(line.text.size(), 15), line.low, line.high);
+    out += fmt::format("{:>{}}0x{:016x} 0x{:016x}", "", 16 - std::min<size_t>(line.text.size(), 15),
+                       line.low, line.high);
   return out + "\n";
 }
 
@@ -51,7 +55,8 @@ std::string listing_text(const CodeList& code, const TextStyle& style, Sources* 
   };
   for (const CodeImage& image : code.images)
     for (const Listing& listing : image.listing.kernels) {
-      out += style.bold(fmt::format("{}  {}", listing.arch, binary::demangle(listing.symbol))) + "\n";
+      out +=
+          style.bold(fmt::format("{}  {}", listing.arch, binary::demangle(listing.symbol))) + "\n";
       out += style.dim(fmt::format("  {:>9}  {:<19}  {}  instruction\n", "live", "control", "at"));
       const std::vector<SourceFrame>* last = nullptr;
       for (const SassLine& line : listing.lines) {
@@ -66,9 +71,11 @@ std::string listing_text(const CodeList& code, const TextStyle& style, Sources* 
         out += line_text(line, listing.disassembled);
       }
     }
-  if (code.left_out) out += fmt::format("{} more kernels: name one with --kernel\n", grouped(code.left_out));
+  if (code.left_out)
+    out += fmt::format("{} more kernels: name one with --kernel\n", grouped(code.left_out));
   if (!code.note.empty()) out += "note: " + code.note + "\n";
-  if (std::string left_out = sources ? sources->note() : ""; !left_out.empty()) out += "note: " + left_out + "\n";
+  if (std::string left_out = sources ? sources->note() : ""; !left_out.empty())
+    out += "note: " + left_out + "\n";
   return out;
 }
 
@@ -84,12 +91,14 @@ std::string kept_ptx(const binary::Elf& elf) {
 
 }  // namespace
 
-Result<std::vector<PtxImage>> read_ptx_images(const Analysis& analysis, const std::vector<std::string>& archs) {
+Result<std::vector<PtxImage>> read_ptx_images(const Analysis& analysis,
+                                              const std::vector<std::string>& archs) {
   std::vector<PtxImage> out;
   for (const Image& image : analysis.images.images) {
     if (!image.is(ImageKind::Ptx) || !matches(image, archs)) continue;
     TRY(auto bytes, unpack(image, analysis.file.bytes));
-    out.push_back({image.label(), std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+    out.push_back(
+        {image.label(), std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
   }
   if (!out.empty()) return out;
   for (const Image& image : analysis.images.images) {
@@ -111,15 +120,18 @@ std::string ptx_of_kernels(const std::string& module, const std::string& filter)
   for (const ptx::Function& function : parsed->functions) {
     std::string name(function.name);
     if (function.body_text.empty() || !name_matches(filter, name, binary::demangle(name))) continue;
-    size_t end = static_cast<size_t>(function.body_text.data() - module.data()) + function.body_text.size();
-    size_t last = static_cast<size_t>(std::count(module.begin(), module.begin() + static_cast<ptrdiff_t>(end), '\n'));
+    size_t end =
+        static_cast<size_t>(function.body_text.data() - module.data()) + function.body_text.size();
+    size_t last = static_cast<size_t>(
+        std::count(module.begin(), module.begin() + static_cast<ptrdiff_t>(end), '\n'));
     for (size_t i = function.line ? function.line - 1 : 0; i <= last && i < lines.size(); ++i)
       out += std::string(lines[i]) + "\n";
   }
   return out;
 }
 
-std::string ptx_text(const std::vector<PtxImage>& images, const std::string& filter, const TextStyle& style) {
+std::string ptx_text(const std::vector<PtxImage>& images, const std::string& filter,
+                     const TextStyle& style) {
   std::string out;
   for (const PtxImage& image : images) {
     if (images.size() > 1) out += style.bold(fmt::format("// {}", image.arch)) + "\n";
@@ -127,7 +139,9 @@ std::string ptx_text(const std::vector<PtxImage>& images, const std::string& fil
     if (!out.ends_with('\n')) out += '\n';
   }
   if (images.empty()) return "no PTX in it\n";
-  return text::trim(out).empty() ? fmt::format("no PTX of a kernel with '{}' in its name in it\n", filter) : out;
+  return text::trim(out).empty()
+             ? fmt::format("no PTX of a kernel with '{}' in its name in it\n", filter)
+             : out;
 }
 
 Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options, sys::Files& files,
@@ -143,7 +157,8 @@ Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options,
     listing.symbols.clear();
     for (const KernelRow& row : analysis.kernels.rows) {
       if (row.image != i || !name_matches(options.kernel, row.name, demangle(row.name))) continue;
-      if (options.max_instructions && taken > 0 && taken + row.instructions() > options.max_instructions) {
+      if (options.max_instructions && taken > 0 &&
+          taken + row.instructions() > options.max_instructions) {
         ++out.left_out;
         continue;
       }
@@ -162,7 +177,9 @@ Result<CodeList> list_code(const Analysis& analysis, const CodeOptions& options,
   return out;
 }
 
-std::string sass_text(const CodeList& code, const TextStyle& style) { return listing_text(code, style, nullptr); }
+std::string sass_text(const CodeList& code, const TextStyle& style) {
+  return listing_text(code, style, nullptr);
+}
 
 std::string sass_with_source_text(const CodeList& code, Sources& sources, const TextStyle& style) {
   return listing_text(code, style, &sources);
@@ -177,9 +194,10 @@ Json listing_json(const Listing& listing) {
     for (unsigned i = 0; i < 6; ++i)
       if (control.wait_mask >> i & 1) waits.push_back(i);
     for (const SourceFrame& frame : line.source)
-      source.push_back({{"file", listing.files[frame.file]},
-                        {"line", frame.line},
-                        {"function", frame.function.empty() ? Json(nullptr) : Json(frame.function)}});
+      source.push_back(
+          {{"file", listing.files[frame.file]},
+           {"line", frame.line},
+           {"function", frame.function.empty() ? Json(nullptr) : Json(frame.function)}});
     Json one{{"address", line.address},
              {"text", line.text},
              {"words", {fmt::format("0x{:016x}", line.low), fmt::format("0x{:016x}", line.high)}},

@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "inspect/analysis.h"
-#include "inspect/views/listing.h"
 #include "inspect/sources.h"
+#include "inspect/views/listing.h"
 #include "inspect/views/text_views.h"
 
 namespace kiln::inspect {
@@ -15,10 +15,12 @@ struct PtxImage {
   std::string text;
 };
 // The PTX images that the options leave, or what cubins keep of theirs when there is none.
-Result<std::vector<PtxImage>> read_ptx_images(const Analysis& analysis, const std::vector<std::string>& archs);
+Result<std::vector<PtxImage>> read_ptx_images(const Analysis& analysis,
+                                              const std::vector<std::string>& archs);
 // Only the functions with this text in their name; all of the module for an empty one.
 std::string ptx_of_kernels(const std::string& module, const std::string& filter);
-std::string ptx_text(const std::vector<PtxImage>& images, const std::string& filter, const TextStyle& style);
+std::string ptx_text(const std::vector<PtxImage>& images, const std::string& filter,
+                     const TextStyle& style);
 
 struct CodeOptions {
   std::vector<std::string> archs;

@@ -18,7 +18,8 @@ using Key = std::pair<std::string, std::string>;  // architecture, symbol
 
 std::map<Key, const KernelRow*> rows_of(const Analysis& analysis) {
   std::map<Key, const KernelRow*> out;
-  for (const KernelRow& row : analysis.kernels.rows) out.emplace(Key(row.arch_text(), row.name), &row);
+  for (const KernelRow& row : analysis.kernels.rows)
+    out.emplace(Key(row.arch_text(), row.name), &row);
   return out;
 }
 
@@ -39,8 +40,8 @@ std::string plain_name(const std::string& symbol) {
 std::vector<Figure> figures_of(const KernelRow* before, const KernelRow* after) {
   std::vector<Figure> out;
   auto add = [&](const char* name, auto&& value) {
-    out.push_back(
-        {name, before ? static_cast<int64_t>(value(*before)) : 0, after ? static_cast<int64_t>(value(*after)) : 0});
+    out.push_back({name, before ? static_cast<int64_t>(value(*before)) : 0,
+                   after ? static_cast<int64_t>(value(*after)) : 0});
   };
   add("registers", [](const KernelRow& row) { return row.resources.registers; });
   add("shared bytes", [](const KernelRow& row) { return row.user_shared_bytes(); });
@@ -60,7 +61,8 @@ std::vector<Figure> figures_of(const KernelRow* before, const KernelRow* after) 
 std::vector<Figure> mix_of(const KernelRow* before, const KernelRow* after) {
   std::vector<Figure> out;
   for (size_t i = 0; i < binary::kSassClasses; ++i) {
-    int64_t a = before ? before->resources.counts[i] : 0, b = after ? after->resources.counts[i] : 0;
+    int64_t a = before ? before->resources.counts[i] : 0,
+            b = after ? after->resources.counts[i] : 0;
     if (a || b) out.push_back({std::string(name_of(static_cast<binary::SassClass>(i))), a, b});
   }
   return out;
@@ -74,7 +76,10 @@ Change verdict(const std::vector<Figure>& figures) {
     slimmer |= delta < 0;
     fatter |= delta > 0;
   }
-  return slimmer && fatter ? Change::Mixed : slimmer ? Change::Slimmer : fatter ? Change::Fatter : Change::Same;
+  return slimmer && fatter ? Change::Mixed
+         : slimmer         ? Change::Slimmer
+         : fatter          ? Change::Fatter
+                           : Change::Same;
 }
 
 KernelDiff compare_kernels(const KernelRow* before, const KernelRow* after) {
@@ -110,9 +115,10 @@ std::vector<Block> blocks_of(const Listing& listing) {
     if (!line.label.empty()) out.push_back({fmt::format("block {}", number[line.label]), {}});
     std::string text = text::replace_all(line.text, ".reuse", "");
     if (!line.target.empty())
-      text =
-          text::replace_all(text, "`(" + line.target + ")",
-                            number.contains(line.target) ? fmt::format("block {}", number[line.target]) : "elsewhere");
+      text = text::replace_all(text, "`(" + line.target + ")",
+                               number.contains(line.target)
+                                   ? fmt::format("block {}", number[line.target])
+                                   : "elsewhere");
     out.back().lines.push_back(std::move(text));
   }
   return out;
@@ -136,7 +142,8 @@ std::vector<std::pair<char, std::string>> line_diff(const std::vector<std::strin
   auto at = [&](size_t i, size_t j) -> uint32_t& { return best[i * (m + 1) + j]; };
   for (size_t i = n; i-- > 0;)
     for (size_t j = m; j-- > 0;)
-      at(i, j) = a[head + i] == b[head + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
+      at(i, j) =
+          a[head + i] == b[head + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
   size_t i = 0, j = 0;
   while (i < n || j < m) {
     if (i < n && j < m && a[head + i] == b[head + j]) {
@@ -160,17 +167,19 @@ std::vector<BlockDiff> compare_blocks(const Listing& before, const Listing& afte
     BlockDiff diff;
     diff.label = i < b.size() ? other.label : one.label;
     diff.lines = line_diff(one.lines, other.lines);
-    diff.changed =
-        std::any_of(diff.lines.begin(), diff.lines.end(), [](const auto& line) { return line.first != ' '; });
+    diff.changed = std::any_of(diff.lines.begin(), diff.lines.end(),
+                               [](const auto& line) { return line.first != ' '; });
     out.push_back(std::move(diff));
   }
   return out;
 }
 
-const Listing* find_listing(const CodeList& code, const std::string& arch, const std::string& symbol) {
+const Listing* find_listing(const CodeList& code, const std::string& arch,
+                            const std::string& symbol) {
   for (const CodeImage& image : code.images)
     for (const Listing& listing : image.listing.kernels)
-      if (listing.arch == arch && (listing.symbol == symbol || plain_name(listing.symbol) == plain_name(symbol)))
+      if (listing.arch == arch &&
+          (listing.symbol == symbol || plain_name(listing.symbol) == plain_name(symbol)))
         return &listing;
   return nullptr;
 }
@@ -178,12 +187,14 @@ const Listing* find_listing(const CodeList& code, const std::string& arch, const
 std::string figure_text(const Figure& figure) {
   return fmt::format("{} {} -> {} ({:+})", figure.name,
                      grouped(static_cast<uint64_t>(std::max<int64_t>(figure.before, 0))),
-                     grouped(static_cast<uint64_t>(std::max<int64_t>(figure.after, 0))), figure.delta());
+                     grouped(static_cast<uint64_t>(std::max<int64_t>(figure.after, 0))),
+                     figure.delta());
 }
 
 Json figures_json(const std::vector<Figure>& figures) {
   Json out = Json::object();
-  for (const Figure& figure : figures) out[figure.name] = {{"before", figure.before}, {"after", figure.after}};
+  for (const Figure& figure : figures)
+    out[figure.name] = {{"before", figure.before}, {"after", figure.after}};
   return out;
 }
 
@@ -226,10 +237,12 @@ FileDiff compare_files(const Analysis& before, const Analysis& after, const std:
     if (!old) {
       Key plain(key.first, plain_name(key.second));
       auto near = by_plain.find(plain);
-      if (near != by_plain.end() && !ambiguous.contains(plain) && !matched.contains(near->second)) old = near->second;
+      if (near != by_plain.end() && !ambiguous.contains(plain) && !matched.contains(near->second))
+        old = near->second;
     }
     if (old) matched.insert(old);
-    if (name_matches(filter, row->name, demangle(row->name))) out.kernels.push_back(compare_kernels(old, row));
+    if (name_matches(filter, row->name, demangle(row->name)))
+      out.kernels.push_back(compare_kernels(old, row));
   }
   for (const auto& [key, row] : a)
     if (!matched.contains(row) && name_matches(filter, row->name, demangle(row->name)))
@@ -237,7 +250,8 @@ FileDiff compare_files(const Analysis& before, const Analysis& after, const std:
   std::map<Group, Figure> groups;
   for (const GroupTotal& total : totals_of(before.pieces))
     groups[total.group].before = static_cast<int64_t>(total.bytes);
-  for (const GroupTotal& total : totals_of(after.pieces)) groups[total.group].after = static_cast<int64_t>(total.bytes);
+  for (const GroupTotal& total : totals_of(after.pieces))
+    groups[total.group].after = static_cast<int64_t>(total.bytes);
   for (auto& [group, figure] : groups) {
     figure.name = std::string(name_of(group));
     out.groups.push_back(figure);
@@ -259,8 +273,8 @@ void add_blocks(FileDiff& diff, const CodeList& before, const CodeList& after) {
     const Listing* b = find_listing(after, kernel.arch, kernel.symbol);
     if (!a || !b) continue;
     kernel.blocks = compare_blocks(*a, *b);
-    kernel.code_differs =
-        std::any_of(kernel.blocks.begin(), kernel.blocks.end(), [](const BlockDiff& block) { return block.changed; });
+    kernel.code_differs = std::any_of(kernel.blocks.begin(), kernel.blocks.end(),
+                                      [](const BlockDiff& block) { return block.changed; });
   }
 }
 
@@ -277,26 +291,31 @@ std::string diff_text(const FileDiff& diff, const TextStyle& style) {
       continue;
     }
     out +=
-        style.bold(fmt::format("{}  {}: {}", kernel.arch, fitted(kernel.name, style.columns - 20),
-                               kernel.change == Change::Same ? "other code, same figures" : name_of(kernel.change))) +
+        style.bold(fmt::format(
+            "{}  {}: {}", kernel.arch, fitted(kernel.name, style.columns - 20),
+            kernel.change == Change::Same ? "other code, same figures" : name_of(kernel.change))) +
         "\n";
     for (const Figure& figure : kernel.figures)
       if (figure.delta()) out += fmt::format("  {}\n", figure_text(figure));
     std::string mix;
     for (const Figure& figure : kernel.mix)
-      if (figure.delta()) mix += fmt::format("{}{:+} {}", mix.empty() ? "" : ", ", figure.delta(), figure.name);
+      if (figure.delta())
+        mix += fmt::format("{}{:+} {}", mix.empty() ? "" : ", ", figure.delta(), figure.name);
     if (!mix.empty()) out += fmt::format("  mix: {}\n", mix);
     for (const BlockDiff& block : kernel.blocks) {
       if (!block.changed) continue;
       out += style.dim(fmt::format("  @@ {}\n", block.label));
       for (const auto& [mark, line] : block.lines) {
         std::string text = fmt::format("  {} {}\n", mark, line);
-        out += !style.color || mark == ' ' ? text : fmt::format("\x1b[{}m{}\x1b[0m", mark == '+' ? 32 : 31, text);
+        out += !style.color || mark == ' '
+                   ? text
+                   : fmt::format("\x1b[{}m{}\x1b[0m", mark == '+' ? 32 : 31, text);
       }
     }
   }
   if (diff.kernels.empty()) out += "no kernels in SASS in either\n";
-  if (same) out += fmt::format("{} kernel{} without a change\n", grouped(same), same == 1 ? "" : "s");
+  if (same)
+    out += fmt::format("{} kernel{} without a change\n", grouped(same), same == 1 ? "" : "s");
   return out;
 }
 
@@ -307,7 +326,8 @@ Json diff_json(const FileDiff& diff) {
     for (const BlockDiff& block : kernel.blocks) {
       if (!block.changed) continue;
       Json lines = Json::array();
-      for (const auto& [mark, line] : block.lines) lines.push_back(std::string(1, mark) + " " + line);
+      for (const auto& [mark, line] : block.lines)
+        lines.push_back(std::string(1, mark) + " " + line);
       blocks.push_back({{"block", block.label}, {"lines", std::move(lines)}});
     }
     kernels.push_back({{"name", kernel.name},

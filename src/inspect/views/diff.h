@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did an edit do to the kernels of a binary? Resources, instruction mix and SASS of two files, kernel by kernel.
+// What did an edit do to the kernels of a binary? Resources, instruction mix and SASS of two files,
+// kernel by kernel.
 #pragma once
 
 #include <string>
@@ -42,8 +43,8 @@ struct FileDiff {
   std::vector<std::string> images_added, images_removed;
 };
 
-// Kernels are matched by architecture and name; one that only one file has under that name is matched with the only
-// other one whose name differs in parameters or anonymous namespace alone.
+// Kernels are matched by architecture and name; one that only one file has under that name is
+// matched with the only other one whose name differs in parameters or anonymous namespace alone.
 FileDiff compare_files(const Analysis& before, const Analysis& after, const std::string& filter);
 
 // Adds the blocks: instructions compared by text without addresses, labels and register reuse.

@@ -28,7 +28,8 @@ Json image_json(const Image& image) {
       {"offset", image.container_offset + entry.offset},
       {"compression", name_of(entry.compression)},
       {"packed_bytes", entry.packed_bytes},
-      {"unpacked_bytes", entry.compression == binary::Compression::None ? entry.packed_bytes : entry.unpacked_bytes},
+      {"unpacked_bytes",
+       entry.compression == binary::Compression::None ? entry.packed_bytes : entry.unpacked_bytes},
       {"debug", entry.debug}};
   if (image.is(binary::ImageKind::Ptx) && entry.version_major)
     out["ptx_isa"] = fmt::format("{}.{}", entry.version_major, entry.version_minor);
@@ -45,13 +46,15 @@ Json overview_json(const Analysis& analysis, const std::vector<uint32_t>& gpus) 
            {"kind", name_of(analysis.file.kind)},
            {"machine", analysis.machine.empty() ? Json(nullptr) : Json(analysis.machine)},
            {"bytes", analysis.file.bytes.size()}};
-  Json groups = Json::array(), pieces = Json::array(), images = Json::array(), served = Json::array(),
-       here = Json::array();
+  Json groups = Json::array(), pieces = Json::array(), images = Json::array(),
+       served = Json::array(), here = Json::array();
   for (const GroupTotal& total : totals_of(analysis.pieces))
     groups.push_back({{"group", name_of(total.group)}, {"bytes", total.bytes}});
   for (const Piece& piece : analysis.pieces)
-    pieces.push_back(
-        {{"group", name_of(piece.group)}, {"name", piece.name}, {"offset", piece.offset}, {"bytes", piece.bytes}});
+    pieces.push_back({{"group", name_of(piece.group)},
+                      {"name", piece.name},
+                      {"offset", piece.offset},
+                      {"bytes", piece.bytes}});
   for (const Image& image : analysis.images.images) images.push_back(image_json(image));
   for (const Served& one : served_gpus(analysis.images.images))
     served.push_back({{"arch", dotted(one.gpu->arch)},
@@ -88,7 +91,8 @@ Json kernel_json(const KernelRow& row, Demangler& demangle, uint32_t block_threa
   for (const binary::KernelParameter& parameter : attributes.parameters)
     parameters.push_back({{"offset", parameter.offset}, {"bytes", parameter.bytes}});
   for (size_t i = 0; i < kernel.counts.size(); ++i)
-    if (kernel.counts[i]) mix[std::string(name_of(static_cast<binary::SassClass>(i)))] = kernel.counts[i];
+    if (kernel.counts[i])
+      mix[std::string(name_of(static_cast<binary::SassClass>(i)))] = kernel.counts[i];
   uint32_t threads = row.block_threads(block_threads);
   bool known = false;
   Occupancy fits = occupancy_of(row, threads, &known);
@@ -125,8 +129,8 @@ Json kernel_json(const KernelRow& row, Demangler& demangle, uint32_t block_threa
   return out;
 }
 
-void write_with_kernels(const Json& value, const Analysis& analysis, const std::string& filter, uint32_t block_threads,
-                        const Sink& sink) {
+void write_with_kernels(const Json& value, const Analysis& analysis, const std::string& filter,
+                        uint32_t block_threads, const Sink& sink) {
   std::string head = dump(value);
   head.pop_back();
   sink(head + (value.empty() ? "\"kernels\":[" : ",\"kernels\":["));

@@ -15,10 +15,11 @@ inline constexpr std::string_view kJsonSchema = "kiln.inspect/1";
 Json overview_json(const Analysis& analysis, const std::vector<uint32_t>& gpus);
 Json kernel_json(const KernelRow& row, Demangler& demangle, uint32_t block_threads);
 
-// Where the text goes, piece by piece: the kernels of a large library as one value would take gigabytes.
+// Where the text goes, piece by piece: the kernels of a large library as one value would take
+// gigabytes.
 using Sink = std::function<void(std::string_view)>;
 // `value`, an object, with the list of kernels as its last member.
-void write_with_kernels(const Json& value, const Analysis& analysis, const std::string& filter, uint32_t block_threads,
-                        const Sink& sink);
+void write_with_kernels(const Json& value, const Analysis& analysis, const std::string& filter,
+                        uint32_t block_threads, const Sink& sink);
 
 }  // namespace kiln::inspect

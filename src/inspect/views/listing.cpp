@@ -27,7 +27,8 @@ std::vector<std::string> column_names(std::string_view comment) {
   return names;
 }
 
-void read_counts(std::string_view comment, const std::vector<std::string>& names, DisassembledLine& line) {
+void read_counts(std::string_view comment, const std::vector<std::string>& names,
+                 DisassembledLine& line) {
   std::vector<std::string_view> cells = text::split(comment, '|');
   for (size_t i = 0; i < cells.size() && i < names.size(); ++i) {
     int count = static_cast<int>(text::to_int(text::trim(cells[i])).value_or(0));
@@ -64,7 +65,8 @@ class Lines {
     const binary::LineRow* row = table_.find(section, line.address, &sequence);
     while (row && line.source.size() < kMaxInlineDepth) {
       if (row->line)
-        line.source.push_back({row->file, row->line, row->inlined_at >= 0 ? name_of(row->function) : std::string()});
+        line.source.push_back(
+            {row->file, row->line, row->inlined_at >= 0 ? name_of(row->function) : std::string()});
       row = row->inlined_at >= 0 ? &sequence->rows[static_cast<size_t>(row->inlined_at)] : nullptr;
     }
   }
@@ -80,28 +82,34 @@ class Lines {
   std::unordered_map<std::string_view, std::string> names_;
 };
 
-Result<std::string> run_nvdisasm(Bytes cubin, const ListingOptions& options, const std::vector<uint32_t>& symbols,
-                                 sys::Files& files, sys::Processes& processes) {
+Result<std::string> run_nvdisasm(Bytes cubin, const ListingOptions& options,
+                                 const std::vector<uint32_t>& symbols, sys::Files& files,
+                                 sys::Processes& processes) {
   TRY(sys::fs::path folder, sys::make_temporary_folder("kiln-sass"));
   path file = folder / "image.cubin";
-  auto written = files.write(file, {reinterpret_cast<const char*>(cubin.data()), cubin.size()}, sys::Durable::No);
+  auto written = files.write(file, {reinterpret_cast<const char*>(cubin.data()), cubin.size()},
+                             sys::Durable::No);
   std::string numbers;
   for (uint32_t symbol : symbols) numbers += (numbers.empty() ? "" : ",") + std::to_string(symbol);
   sys::ProcessSpec spec;
-  spec.arguments = {options.nvdisasm.string(), "-c", "-lrm", "count", "-fun", numbers, file.string()};
-  auto result = written ? processes.run(spec) : Result<sys::ProcessResult>(std::move(written.error()));
+  spec.arguments = {
+      options.nvdisasm.string(), "-c", "-lrm", "count", "-fun", numbers, file.string()};
+  auto result =
+      written ? processes.run(spec) : Result<sys::ProcessResult>(std::move(written.error()));
   std::error_code ignored;
   sys::fs::remove_all(folder, ignored);
   if (!result) return std::move(result.error());
   if (result->exit_code != 0 && result->out.find("/*0000*/") == std::string::npos)
-    return Error{Fault::Work, "nvdisasm could not read an image", std::string(text::trim(result->out)),
+    return Error{Fault::Work, "nvdisasm could not read an image",
+                 std::string(text::trim(result->out)),
                  "pip install --upgrade nvidia-cuda-nvdisasm"};
   return std::move(result->out);
 }
 
 }  // namespace
 
-path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
+path find_nvdisasm(const sys::Files& files, sys::Processes& processes,
+                   const sys::Environment& env) {
   path found = sys::find_program(files, "nvdisasm", env.get("PATH").value_or("/usr/bin:/bin"));
   if (!found.empty()) return found;
   std::vector<path> folders;
@@ -110,7 +118,8 @@ path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys
   if (folders.empty()) folders.emplace_back("/usr/local/cuda/bin");
   for (const path& folder : folders)
     if (files.state(folder / "nvdisasm").is_executable) return folder / "nvdisasm";
-  if (path installed = project::setup_program(files, env, project::kSetupNvdisasm); !installed.empty())
+  if (path installed = project::setup_program(files, env, project::kSetupNvdisasm);
+      !installed.empty())
     return installed;
   auto package = find_package(files, processes, env, "nvidia");
   if (!package) return {};
@@ -121,14 +130,16 @@ path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys
   return {};
 }
 
-std::map<std::string, std::map<uint64_t, DisassembledLine>> parse_nvdisasm(std::string_view output) {
+std::map<std::string, std::map<uint64_t, DisassembledLine>> parse_nvdisasm(
+    std::string_view output) {
   std::map<std::string, std::map<uint64_t, DisassembledLine>> out;
   std::map<uint64_t, DisassembledLine>* section = nullptr;
   std::vector<std::string> names;
   std::string label;
   for (std::string_view line : text::lines(output)) {
     size_t comment_at = line.rfind("// |");
-    std::string_view comment = comment_at == line.npos ? std::string_view() : line.substr(comment_at + 3);
+    std::string_view comment =
+        comment_at == line.npos ? std::string_view() : line.substr(comment_at + 3);
     std::string_view head = text::trim(line.substr(0, comment_at));
     // ".sectioninfo" follows it in cubins before sm_90.
     if (head.starts_with(".section\t") || head.starts_with(".section ")) {
@@ -172,17 +183,21 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
   out.ptx = ptx_lines(cubin.elf);
   std::map<std::string, std::map<uint64_t, DisassembledLine>> disassembled;
   if (options.nvdisasm.empty()) {
-    out.note = "no nvdisasm: hexadecimal words instead of operands; pip install nvidia-cuda-nvdisasm";
+    out.note =
+        "no nvdisasm: hexadecimal words instead of operands; pip install nvidia-cuda-nvdisasm";
   } else {
     auto text = run_nvdisasm(bytes, options, options.symbols, files, processes);
     if (text)
       disassembled = parse_nvdisasm(*text);
     else
-      out.note = fmt::format("nvdisasm failed ({}): hexadecimal words instead of operands", text.error().why);
+      out.note = fmt::format("nvdisasm failed ({}): hexadecimal words instead of operands",
+                             text.error().why);
   }
   Lines lines(source_lines);
   for (const binary::Kernel& kernel : cubin.kernels) {
-    if (std::find(options.symbols.begin(), options.symbols.end(), kernel.symbol) == options.symbols.end()) continue;
+    if (std::find(options.symbols.begin(), options.symbols.end(), kernel.symbol) ==
+        options.symbols.end())
+      continue;
     Listing listing;
     listing.symbol = std::string(kernel.name);
     listing.arch = options.arch;
@@ -191,9 +206,11 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
     auto found = disassembled.find(std::string(section.name));
     listing.disassembled = found != disassembled.end() && !found->second.empty();
     if (!listing.disassembled && out.note.empty())
-      out.note = fmt::format("nvdisasm said nothing about {}: hexadecimal words instead of operands", listing.symbol);
+      out.note = fmt::format(
+          "nvdisasm said nothing about {}: hexadecimal words instead of operands", listing.symbol);
     Bytes code = binary::code_of(cubin, kernel);
-    for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size(); at += binary::kInstructionBytes) {
+    for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size();
+         at += binary::kInstructionBytes) {
       SassLine line;
       line.address = kernel.code_offset + at;
       line.low = *binary::read_at<uint64_t>(code, at);
@@ -213,7 +230,8 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
       }
       if (line.text.empty()) line.text = std::string(binary::opcode_of(line.low).mnemonic);
       lines.add_source(kernel.section, line);
-      if (const binary::LineRow* row = ptx_table.find(kernel.section, line.address)) line.ptx_line = row->line;
+      if (const binary::LineRow* row = ptx_table.find(kernel.section, line.address))
+        line.ptx_line = row->line;
       listing.lines.push_back(std::move(line));
     }
     while (!listing.lines.empty() && binary::opcode_of(listing.lines.back().low).mnemonic == "NOP")

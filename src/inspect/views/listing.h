@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a kernel's SASS read like, instruction by instruction: text, control code, live registers, branch target,
-// source line with the calls it was inlined into, PTX line?
+// What does a kernel's SASS read like, instruction by instruction: text, control code, live
+// registers, branch target, source line with the calls it was inlined into, PTX line?
 #pragma once
 
 #include <map>
@@ -19,7 +19,8 @@ namespace kiln::inspect {
 struct SourceFrame {
   uint32_t file = 0;  // index into Listing::files
   uint32_t line = 0;
-  std::string function;  // demangled name of the inlined function that the line is in; empty for the kernel itself
+  std::string function;  // demangled name of the inlined function that the line is in; empty for
+                         // the kernel itself
 };
 
 struct SassLine {
@@ -30,7 +31,7 @@ struct SassLine {
   std::string target;  // the label that it branches to
   int live_registers = -1, live_predicates = -1, live_uniform = -1;  // -1: not known
   std::vector<SourceFrame> source;                                   // innermost first
-  uint32_t ptx_line = 0;                                             // of Listing::ptx, from 1; 0: not known
+  uint32_t ptx_line = 0;  // of Listing::ptx, from 1; 0: not known
 };
 
 struct Listing {
@@ -42,21 +43,23 @@ struct Listing {
 
 struct CubinListing {
   std::vector<Listing> kernels;
-  std::vector<std::string> ptx;  // lines of the PTX that the cubin was made of, where it keeps it (-lineinfo, -G)
-  std::string note;              // what to install for more; empty when nothing is missing
+  std::vector<std::string>
+      ptx;  // lines of the PTX that the cubin was made of, where it keeps it (-lineinfo, -G)
+  std::string note;  // what to install for more; empty when nothing is missing
 };
 
-// nvdisasm: PATH, CUDA_HOME or else /usr/local/cuda, that of `kiln setup`, the PyPI package nvidia-cuda-nvdisasm of
-// python3. Empty: none.
-sys::fs::path find_nvdisasm(const sys::Files& files, sys::Processes& processes, const sys::Environment& env);
+// nvdisasm: PATH, CUDA_HOME or else /usr/local/cuda, that of `kiln setup`, the PyPI package
+// nvidia-cuda-nvdisasm of python3. Empty: none.
+sys::fs::path find_nvdisasm(const sys::Files& files, sys::Processes& processes,
+                            const sys::Environment& env);
 
 struct ListingOptions {
   sys::fs::path nvdisasm;         // empty: without
   std::vector<uint32_t> symbols;  // of the kernels wanted
   std::string arch;               // "sm_90a"
 };
-Result<CubinListing> list_cubin(binary::Bytes cubin, const ListingOptions& options, sys::Files& files,
-                                sys::Processes& processes);
+Result<CubinListing> list_cubin(binary::Bytes cubin, const ListingOptions& options,
+                                sys::Files& files, sys::Processes& processes);
 
 // What nvdisasm -c -lrm count prints, by section and address.
 struct DisassembledLine {

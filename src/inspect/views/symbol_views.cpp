@@ -34,7 +34,11 @@ std::string_view type_name(uint8_t type) {
 }
 
 std::string_view binding_name(uint8_t binding) {
-  return binding == 0 ? "LOCAL" : binding == 1 ? "GLOBAL" : binding == 2 ? "WEAK" : binding == 10 ? "UNIQUE" : "?";
+  return binding == 0    ? "LOCAL"
+         : binding == 1  ? "GLOBAL"
+         : binding == 2  ? "WEAK"
+         : binding == 10 ? "UNIQUE"
+                         : "?";
 }
 
 std::string_view visibility_name(uint8_t other) {
@@ -52,11 +56,13 @@ void tree_text(const SymbolView& view, int at, int depth, std::set<int>& shown, 
   bool again = !shown.insert(at).second;
   if (depth > 0)
     out += fmt::format("  {:{}}{}  {}\n", "", (depth - 1) * 2, library.name,
-                       again                     ? "(above)"
-                       : library.path.empty()    ? "not found"
-                       : !library.member.empty() ? fmt::format("in this wheel: {} ({})", library.member, library.how)
-                       : library.by_loader       ? fmt::format("{} ({})", library.path.string(), library.how)
-                                                 : fmt::format("not found by the loader; {}", library.path.string()));
+                       again                  ? "(above)"
+                       : library.path.empty() ? "not found"
+                       : !library.member.empty()
+                           ? fmt::format("in this wheel: {} ({})", library.member, library.how)
+                       : library.by_loader
+                           ? fmt::format("{} ({})", library.path.string(), library.how)
+                           : fmt::format("not found by the loader; {}", library.path.string()));
   if (again) return;
   for (int child : library.children) tree_text(view, child, depth + 1, shown, out);
 }
@@ -85,13 +91,13 @@ Json table_json(const std::vector<SymbolRow>& rows) {
 
 std::string table_text(const char* title, const std::vector<SymbolRow>& rows) {
   if (rows.empty()) return "";
-  std::string out =
-      fmt::format("{}: {} symbols\n  {:>6} {:>16} {:>8} {:<7} {:<6} {:<9} {:>5} {}\n", title, grouped(rows.size()),
-                  "number", "value", "bytes", "type", "bind", "visible", "where", "name");
+  std::string out = fmt::format("{}: {} symbols\n  {:>6} {:>16} {:>8} {:<7} {:<6} {:<9} {:>5} {}\n",
+                                title, grouped(rows.size()), "number", "value", "bytes", "type",
+                                "bind", "visible", "where", "name");
   for (size_t i = 0; i < rows.size(); ++i)
-    out += fmt::format("  {:>6} {:016x} {:>8} {:<7} {:<6} {:<9} {:>5} {}\n", i, rows[i].value, rows[i].bytes,
-                       type_name(rows[i].type), binding_name(rows[i].binding), visibility_name(rows[i].other),
-                       rows[i].section, versioned(rows[i]));
+    out += fmt::format("  {:>6} {:016x} {:>8} {:<7} {:<6} {:<9} {:>5} {}\n", i, rows[i].value,
+                       rows[i].bytes, type_name(rows[i].type), binding_name(rows[i].binding),
+                       visibility_name(rows[i].other), rows[i].section, versioned(rows[i]));
   return out;
 }
 
@@ -104,7 +110,8 @@ std::string symbols_text(const SymbolView& view, const TextStyle& style) {
   if (!view.soname.empty()) out += fmt::format("soname {}\n", view.soname);
   if (!view.rpath.empty()) out += fmt::format("RPATH {}\n", view.rpath);
   if (!view.runpath.empty()) out += fmt::format("RUNPATH {}\n", view.runpath);
-  if (!view.origin.empty()) out += fmt::format("$ORIGIN is {} once pip has installed the wheel\n", view.origin);
+  if (!view.origin.empty())
+    out += fmt::format("$ORIGIN is {} once pip has installed the wheel\n", view.origin);
   if (view.libraries.size() > 1) {
     out += style.bold("libraries") + "\n";
     std::set<int> shown;
@@ -123,7 +130,8 @@ std::string symbols_text(const SymbolView& view, const TextStyle& style) {
   for (size_t i = 0; i < view.floor.reasons.size(); ++i)
     out += fmt::format("{}{}", i ? ", " : ": not older because of ", view.floor.reasons[i]);
   out += "\n";
-  for (const std::string& library : view.floor.outside) out += fmt::format("  {}: no manylinux promises it\n", library);
+  for (const std::string& library : view.floor.outside)
+    out += fmt::format("  {}: no manylinux promises it\n", library);
   for (const std::string& line : view.advice) out += fmt::format("note: {}\n", line);
   out += style.bold(fmt::format("needed: {}", grouped(view.needed.size())));
   out += nobody ? fmt::format(", {} of them from nobody\n", grouped(nobody)) : "\n";
@@ -135,12 +143,14 @@ std::string symbols_text(const SymbolView& view, const TextStyle& style) {
     if (!needed.why.empty()) out += fmt::format("      {}\n", needed.why);
   }
   out += style.bold(fmt::format("defined: {}", grouped(view.defined.size()))) + "\n";
-  for (const SymbolRow& row : view.defined) out += fmt::format("  {} {}\n", row.letter, versioned(row));
+  for (const SymbolRow& row : view.defined)
+    out += fmt::format("  {} {}\n", row.letter, versioned(row));
   return out;
 }
 
 std::string tables_text(const SymbolView& view) {
-  return table_text(view.libraries.empty() ? ".symtab" : ".dynsym", view.dynamic) + table_text(".symtab", view.all);
+  return table_text(view.libraries.empty() ? ".symtab" : ".dynsym", view.dynamic) +
+         table_text(".symtab", view.all);
 }
 
 Json symbols_json(const SymbolView& view) {
@@ -164,8 +174,9 @@ Json symbols_json(const SymbolView& view) {
                          {"found_by_loader", library.by_loader && !library.path.empty()},
                          {"needed_by", parent.name}});
   }
-  Json out{{"soname", text(view.soname)},           {"rpath", text(view.rpath)},   {"runpath", text(view.runpath)},
-           {"interpreter", text(view.interpreter)}, {"origin", text(view.origin)}, {"libraries", std::move(libraries)}};
+  Json out{{"soname", text(view.soname)},   {"rpath", text(view.rpath)},
+           {"runpath", text(view.runpath)}, {"interpreter", text(view.interpreter)},
+           {"origin", text(view.origin)},   {"libraries", std::move(libraries)}};
   out["system"] = {{"glibc", text(view.floor.glibc)},   {"glibcxx", text(view.floor.glibcxx)},
                    {"cxxabi", text(view.floor.cxxabi)}, {"tag", view.floor.tag},
                    {"because_of", view.floor.reasons},  {"outside", view.floor.outside}};

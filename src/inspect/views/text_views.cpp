@@ -24,7 +24,8 @@ std::string bar(uint64_t part, uint64_t whole, int width) {
 // What a line holds on paper, or in a file; a terminal says itself.
 constexpr int kPicture = 40, kWideTable = 114;
 
-// Items with commas between, broken between them where a line is full; further lines begin below the first item.
+// Items with commas between, broken between them where a line is full; further lines begin below
+// the first item.
 std::string listed(const std::string& head, const std::vector<std::string>& items, int columns) {
   std::string out = head, blank(head.size(), ' ');
   size_t width = head.size();
@@ -47,24 +48,31 @@ std::string picture_text(const Analysis& analysis, const TextStyle& style) {
   int room = style.columns > 0 ? std::clamp(style.columns - 42, 10, kPicture) : kPicture;
   uint64_t whole = analysis.file.bytes.size();
   for (const GroupTotal& total : totals_of(analysis.pieces)) {
-    out += fmt::format("  {:<18}{:>10}  {:>5.1f} %  {}\n", name_of(total.group), human_bytes(total.bytes),
-                       100.0 * static_cast<double>(total.bytes) / static_cast<double>(std::max<uint64_t>(whole, 1)),
+    out += fmt::format("  {:<18}{:>10}  {:>5.1f} %  {}\n", name_of(total.group),
+                       human_bytes(total.bytes),
+                       100.0 * static_cast<double>(total.bytes) /
+                           static_cast<double>(std::max<uint64_t>(whole, 1)),
                        bar(total.bytes, whole, room));
   }
-  return out + fmt::format("  {:<18}{:>10}  {} bytes\n", "total", human_bytes(whole), grouped(whole));
+  return out +
+         fmt::format("  {:<18}{:>10}  {} bytes\n", "total", human_bytes(whole), grouped(whole));
 }
 
 std::string images_text(const Analysis& analysis) {
   const ImageList& list = analysis.images;
   if (list.images.empty() && list.faults.empty()) return "no GPU code\n";
-  std::string out = list.containers == 0 ? std::string("image\n")
-                                         : fmt::format("fat binary: {} container{}, {} image{}\n",
-                                                       grouped(list.containers), list.containers == 1 ? "" : "s",
-                                                       grouped(list.images.size()), list.images.size() == 1 ? "" : "s");
+  std::string out =
+      list.containers == 0
+          ? std::string("image\n")
+          : fmt::format("fat binary: {} container{}, {} image{}\n", grouped(list.containers),
+                        list.containers == 1 ? "" : "s", grouped(list.images.size()),
+                        list.images.size() == 1 ? "" : "s");
   for (const ImageGroup& group : groups_of(list.images)) {
-    out += fmt::format("  {:<13}{:>6} x  {:>10}", group.label, group.count, human_bytes(group.packed_bytes));
+    out += fmt::format("  {:<13}{:>6} x  {:>10}", group.label, group.count,
+                       human_bytes(group.packed_bytes));
     if (group.compression != "none")
-      out += fmt::format("  {} (unpacked {})", group.compression, human_bytes(group.unpacked_bytes));
+      out +=
+          fmt::format("  {} (unpacked {})", group.compression, human_bytes(group.unpacked_bytes));
     out += group.debug ? "  debug\n" : "\n";
   }
   for (const std::string& fault : list.faults) out += fmt::format("  damaged: {}\n", fault);
@@ -80,17 +88,20 @@ std::string here_text(const Served& served) {
     case Service::Native:
       return fmt::format("runs {} as it is", served.by) +
              (served.jit_containers
-                  ? fmt::format("; the driver compiles the PTX of {} fat binar{} when it is first loaded",
-                                grouped(served.jit_containers), served.jit_containers == 1 ? "y" : "ies")
+                  ? fmt::format(
+                        "; the driver compiles the PTX of {} fat binar{} when it is first loaded",
+                        grouped(served.jit_containers), served.jit_containers == 1 ? "y" : "ies")
                   : "");
     case Service::Jit:
-      return fmt::format("no SASS for it: the driver compiles {} when it is first loaded", served.by);
+      return fmt::format("no SASS for it: the driver compiles {} when it is first loaded",
+                         served.by);
     default:
       return "cannot run: no kernel image is available for this GPU";
   }
 }
 
-std::string service_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style) {
+std::string service_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
+                         const TextStyle& style) {
   std::vector<Served> all = served_gpus(analysis.images.images);
   std::string out = "GPUs\n";
   auto list = [&](Service service, const char* word) {
@@ -98,13 +109,16 @@ std::string service_text(const Analysis& analysis, const std::vector<uint32_t>& 
     for (const Served& served : all) {
       if (served.service != service) continue;
       std::string image = served.by;
-      if (served.jit_containers) image += fmt::format(" ({} by JIT)", grouped(served.jit_containers));
-      auto found = std::find_if(by.begin(), by.end(), [&](const auto& one) { return one.first == image; });
+      if (served.jit_containers)
+        image += fmt::format(" ({} by JIT)", grouped(served.jit_containers));
+      auto found =
+          std::find_if(by.begin(), by.end(), [&](const auto& one) { return one.first == image; });
       if (found == by.end()) found = by.insert(found, {image, {}});
       found->second.push_back(gpu_line(served));
     }
     for (const auto& [image, names] : by) {
-      out += listed(fmt::format("  {:<8}{}", word, image.empty() ? "" : image + ": "), names, style.columns);
+      out += listed(fmt::format("  {:<8}{}", word, image.empty() ? "" : image + ": "), names,
+                    style.columns);
       word = "";
     }
   };
@@ -112,11 +126,14 @@ std::string service_text(const Analysis& analysis, const std::vector<uint32_t>& 
   list(Service::Jit, "by JIT");
   list(Service::None, "not");
   const DriverFloor& floor = analysis.floor;
-  if (floor.sass) out += fmt::format("  driver  {} or newer for SASS ({})\n", floor.sass, floor.why_sass);
-  if (floor.ptx) out += fmt::format("  driver  {} or newer for JIT ({})\n", floor.ptx, floor.why_ptx);
+  if (floor.sass)
+    out += fmt::format("  driver  {} or newer for SASS ({})\n", floor.sass, floor.why_sass);
+  if (floor.ptx)
+    out += fmt::format("  driver  {} or newer for JIT ({})\n", floor.ptx, floor.why_ptx);
   if (gpus.empty()) out += "  here    no GPU\n";
   for (uint32_t arch : gpus)
-    out += fmt::format("  here    {}: {}\n", dotted(arch), here_text(service_for(analysis.images.images, arch)));
+    out += fmt::format("  here    {}: {}\n", dotted(arch),
+                       here_text(service_for(analysis.images.images, arch)));
   return out;
 }
 
@@ -133,7 +150,8 @@ std::vector<std::string> mix_items(const binary::SassCounts& counts) {
   std::vector<std::pair<uint32_t, std::string_view>> parts;
   for (size_t i = 0; i < counts.size(); ++i)
     if (counts[i]) parts.emplace_back(counts[i], name_of(static_cast<binary::SassClass>(i)));
-  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> out;
   for (const auto& [count, name] : parts) out.push_back(fmt::format("{} {}", count, name));
   return out;
@@ -153,7 +171,9 @@ std::string fitted(std::string_view text, int columns) {
   return std::string(text.substr(0, static_cast<size_t>(columns) - 1)) + "…";
 }
 
-std::string mix_text(const binary::SassCounts& counts) { return text::join(mix_items(counts), ", "); }
+std::string mix_text(const binary::SassCounts& counts) {
+  return text::join(mix_items(counts), ", ");
+}
 
 std::string bounds_text(const binary::KernelAttributes& attributes) {
   auto shape = [](const uint32_t(&d)[3]) {
@@ -165,31 +185,37 @@ std::string bounds_text(const binary::KernelAttributes& attributes) {
   return attributes.max_threads[0] ? "<= " + shape(attributes.max_threads) + least : "";
 }
 
-bool name_matches(const std::string& filter, const std::string& mangled, const std::string& demangled) {
-  return filter.empty() || mangled.find(filter) != mangled.npos || demangled.find(filter) != demangled.npos;
+bool name_matches(const std::string& filter, const std::string& mangled,
+                  const std::string& demangled) {
+  return filter.empty() || mangled.find(filter) != mangled.npos ||
+         demangled.find(filter) != demangled.npos;
 }
 
-std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style) {
+std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
+                                 const TextStyle& style) {
   std::string out = images_text(analysis);
   if (!analysis.images.images.empty()) out += service_text(analysis, gpus, style);
   return out;
 }
 
-std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style) {
-  std::string out = style.bold(analysis.file.name) + ": " + std::string(name_of(analysis.file.kind));
+std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
+                          const TextStyle& style) {
+  std::string out =
+      style.bold(analysis.file.name) + ": " + std::string(name_of(analysis.file.kind));
   if (!analysis.machine.empty()) out += ", " + analysis.machine;
   out += fmt::format(", {} bytes\n", grouped(analysis.file.bytes.size()));
   out += picture_text(analysis, style) + images_and_gpus_text(analysis, gpus, style);
   if (style.verbose) {
     out += "pieces\n";
     for (const Piece& piece : analysis.pieces)
-      out += fmt::format("  {:#012x} {:>14}  {:<17} {}\n", piece.offset, grouped(piece.bytes), name_of(piece.group),
-                         piece.name);
+      out += fmt::format("  {:#012x} {:>14}  {:<17} {}\n", piece.offset, grouped(piece.bytes),
+                         name_of(piece.group), piece.name);
   }
   return out;
 }
 
-std::string kernels_text(const Analysis& analysis, const std::string& filter, const TextStyle& style) {
+std::string kernels_text(const Analysis& analysis, const std::string& filter,
+                         const TextStyle& style) {
   Demangler demangle;
   std::vector<const KernelRow*> rows;
   std::map<std::string_view, size_t> first_seen;
@@ -201,42 +227,55 @@ std::string kernels_text(const Analysis& analysis, const std::string& filter, co
   std::stable_sort(rows.begin(), rows.end(), [&](const KernelRow* a, const KernelRow* b) {
     return std::pair(first_seen[a->name], a->arch) < std::pair(first_seen[b->name], b->arch);
   });
-  std::string out = fmt::format(
-      "kernels: {}{}\n", grouped(first_seen.size()),
-      rows.size() == first_seen.size() ? "" : fmt::format(" ({} with all architectures)", grouped(rows.size())));
+  std::string out =
+      fmt::format("kernels: {}{}\n", grouped(first_seen.size()),
+                  rows.size() == first_seen.size()
+                      ? ""
+                      : fmt::format(" ({} with all architectures)", grouped(rows.size())));
   std::string faults;
-  for (const std::string& fault : analysis.kernels.faults) faults += fmt::format("  damaged: {}\n", fault);
+  for (const std::string& fault : analysis.kernels.faults)
+    faults += fmt::format("  damaged: {}\n", fault);
   if (rows.empty()) return out + faults;
   // A line of a narrow terminal has no room for the occupancy, which takes the next one.
   bool narrow = style.columns > 0 && style.columns < kWideTable;
-  auto line = [&](std::string_view arch, std::string_view registers, std::string_view shared, std::string_view stack,
-                  std::string_view spills, std::string_view constant, std::string_view parameters,
-                  std::string_view barriers, std::string_view bounds, std::string_view instructions) {
-    return narrow ? fmt::format("  {:<7}{:>5}{:>13}{:>6}{:>12}{:>6}{:>7}{:>4}{:>11}{:>7}", arch, registers, shared,
-                                stack, spills, constant, parameters, barriers, bounds, instructions)
-                  : fmt::format("  {:<8}{:>5}{:>15}{:>7}{:>14}{:>7}{:>8}{:>5}{:>12}{:>8}", arch, registers, shared,
-                                stack, spills, constant, parameters, barriers, bounds, instructions);
+  auto line = [&](std::string_view arch, std::string_view registers, std::string_view shared,
+                  std::string_view stack, std::string_view spills, std::string_view constant,
+                  std::string_view parameters, std::string_view barriers, std::string_view bounds,
+                  std::string_view instructions) {
+    return narrow ? fmt::format("  {:<7}{:>5}{:>13}{:>6}{:>12}{:>6}{:>7}{:>4}{:>11}{:>7}", arch,
+                                registers, shared, stack, spills, constant, parameters, barriers,
+                                bounds, instructions)
+                  : fmt::format("  {:<8}{:>5}{:>15}{:>7}{:>14}{:>7}{:>8}{:>5}{:>12}{:>8}", arch,
+                                registers, shared, stack, spills, constant, parameters, barriers,
+                                bounds, instructions);
   };
-  out += style.dim(line("arch", "regs", "shared", "stack", "spill st/ld", "const", "params", "bar", "bounds", "instr") +
+  out += style.dim(line("arch", "regs", "shared", "stack", "spill st/ld", "const", "params", "bar",
+                        "bounds", "instr") +
                    (narrow ? "" : "  occupancy")) +
          "\n";
   const std::string* last = nullptr;
   for (const KernelRow* row : rows) {
     const binary::Kernel& kernel = row->resources;
     if (!last || *last != row->name)
-      out += style.bold(style.verbose ? demangle(row->name) : fitted(demangle(row->name), style.columns)) + "\n";
+      out += style.bold(style.verbose ? demangle(row->name)
+                                      : fitted(demangle(row->name), style.columns)) +
+             "\n";
     last = &row->name;
-    std::string shared = kernel.shared_reserved_bytes
-                             ? fmt::format("{} + {}", row->user_shared_bytes(), kernel.shared_reserved_bytes)
-                             : fmt::format("{}", kernel.shared_bytes);
+    std::string shared =
+        kernel.shared_reserved_bytes
+            ? fmt::format("{} + {}", row->user_shared_bytes(), kernel.shared_reserved_bytes)
+            : fmt::format("{}", kernel.shared_bytes);
     auto number = [](uint64_t value) { return std::to_string(value); };
     out += line(row->arch_text(), number(kernel.registers), shared, number(kernel.stack_bytes),
-                fmt::format("{}/{}", kernel.spill_store_bytes, kernel.spill_load_bytes), number(kernel.constant_bytes),
-                number(kernel.attributes.parameter_bytes), number(kernel.attributes.barriers),
-                bounds_text(kernel.attributes), number(row->instructions()));
-    out += fmt::format("{}{}\n", narrow ? "\n         occupancy " : "  ", occupancy_text(*row, style));
+                fmt::format("{}/{}", kernel.spill_store_bytes, kernel.spill_load_bytes),
+                number(kernel.constant_bytes), number(kernel.attributes.parameter_bytes),
+                number(kernel.attributes.barriers), bounds_text(kernel.attributes),
+                number(row->instructions()));
+    out +=
+        fmt::format("{}{}\n", narrow ? "\n         occupancy " : "  ", occupancy_text(*row, style));
     if (style.verbose)
-      out += style.dim(listed(narrow ? "         " : "          ", mix_items(kernel.counts), style.columns));
+      out += style.dim(
+          listed(narrow ? "         " : "          ", mix_items(kernel.counts), style.columns));
   }
   return out + faults;
 }

@@ -19,15 +19,20 @@ struct TextStyle {
 };
 
 // `gpus`: architectures of this machine's GPUs, as 90.
-std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style);
+std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
+                          const TextStyle& style);
 
 // Of it the images and the GPUs alone, for where a drawing shows the rest.
-std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus, const TextStyle& style);
+std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
+                                 const TextStyle& style);
 
-// Rows by kernel, then by architecture. `filter` is searched in mangled and demangled names; empty: all.
-std::string kernels_text(const Analysis& analysis, const std::string& filter, const TextStyle& style);
+// Rows by kernel, then by architecture. `filter` is searched in mangled and demangled names; empty:
+// all.
+std::string kernels_text(const Analysis& analysis, const std::string& filter,
+                         const TextStyle& style);
 
-bool name_matches(const std::string& filter, const std::string& mangled, const std::string& demangled);
+bool name_matches(const std::string& filter, const std::string& mangled,
+                  const std::string& demangled);
 // "cut…"
 std::string fitted(std::string_view text, int columns);
 std::string mix_text(const binary::SassCounts& counts);

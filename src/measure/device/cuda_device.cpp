@@ -22,7 +22,8 @@ namespace kiln::measure {
 namespace {
 
 constexpr int kNotReady = 600, kOutOfMemory = 2;
-constexpr int kMultiprocessors = 16, kL2Bytes = 38, kClockKhz = 13, kMajor = 75, kMinor = 76, kMemoryKhz = 36,
+constexpr int kMultiprocessors = 16, kL2Bytes = 38, kClockKhz = 13, kMajor = 75, kMinor = 76,
+              kMemoryKhz = 36,
               kMemoryBits = 37;  // CU_DEVICE_ATTRIBUTE_*
 constexpr unsigned kMappedPortable = 0x3, kWaitGreaterEqual = 0x0;
 constexpr int kCaptureRelaxed = 2;
@@ -30,7 +31,9 @@ constexpr double kHoldLimit_s = 0.2;  // longer than any enqueueing; shorter tha
 constexpr int kGemmSize = 8192;
 
 double steady_ns() {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::nano>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 class CudaDevice final : public Device {
@@ -46,7 +49,9 @@ class CudaDevice final : public Device {
   Status record(int event) override {
     return check(cu_.event_record(events_[static_cast<size_t>(event)], stream_), "record an event");
   }
-  Status flush_l2() override { return check(cu_.memory_set(flush_, 0, flush_bytes_, stream_), "flush the L2 cache"); }
+  Status flush_l2() override {
+    return check(cu_.memory_set(flush_, 0, flush_bytes_, stream_), "flush the L2 cache");
+  }
   Status copy(int64_t bytes) override;
   Status delay(double ns) override;
   Status hold() override;
@@ -55,13 +60,16 @@ class CudaDevice final : public Device {
   Status synchronize(double limit_s) override;
   Status wait_for_event(int event, double limit_s) override;
   Result<double> elapsed_ns(int from, int to) override;
-  bool has_passed(int event) override { return cu_.event_query(events_[static_cast<size_t>(event)]) == 0; }
+  bool has_passed(int event) override {
+    return cu_.event_query(events_[static_cast<size_t>(event)]) == 0;
+  }
   ClockReading clocks() override;
   std::vector<Neighbour> neighbours() override;
   Result<Spin> spin(double ns) override;
   int64_t free_bytes() override;
   Result<Launch> capture(const std::function<Status(int)>& body, int calls) override;
-  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s, bool memsets) override;
+  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s,
+                                          bool memsets) override;
   Result<double> gemm_tflops() override;
 
  private:
@@ -95,7 +103,8 @@ class CudaDevice final : public Device {
 };
 
 Error CudaDevice::failure(int code, const char* what) const {
-  Error error{Fault::Work, fmt::format("cannot {} on {}", what, facts_.name.empty() ? "the GPU" : facts_.name),
+  Error error{Fault::Work,
+              fmt::format("cannot {} on {}", what, facts_.name.empty() ? "the GPU" : facts_.name),
               cuda_error_text(cu_, code), ""};
   if (code == kOutOfMemory) {
     error.fault = Fault::Environment;
@@ -140,10 +149,12 @@ Status CudaDevice::open(const CudaPlace& place) {
     facts_.driver = nvml_->driver();
     if (unsigned mhz = nvml_->most_sm_mhz()) facts_.most_mhz = mhz;
   } else {
-    facts_.notes = "no NVML (" + nvml.error().why + "): throttle reasons and other processes are not listed";
+    facts_.notes =
+        "no NVML (" + nvml.error().why + "): throttle reasons and other processes are not listed";
   }
   flush_bytes_ = 2 * static_cast<size_t>(std::max<int64_t>(facts_.l2_bytes, 8 << 20));
-  CHECK_OK(check(cu_.memory_allocate(&flush_, flush_bytes_), "allocate the buffer that flushes L2"));
+  CHECK_OK(
+      check(cu_.memory_allocate(&flush_, flush_bytes_), "allocate the buffer that flushes L2"));
   CHECK_OK(open_module());
   return open_gate();
 }
@@ -164,8 +175,9 @@ Status CudaDevice::open_module() {
 
 Status CudaDevice::open_gate() {
   if (!cu_.wait_value) {
-    facts_.notes += (facts_.notes.empty() ? "" : "; ") +
-                    std::string("the driver cannot hold a stream: the host's enqueueing may be in short times");
+    facts_.notes +=
+        (facts_.notes.empty() ? "" : "; ") +
+        std::string("the driver cannot hold a stream: the host's enqueueing may be in short times");
     return {};
   }
   void* host = nullptr;
@@ -182,7 +194,8 @@ CudaDevice::~CudaDevice() {
   for (CuEvent event : events_) cu_.event_destroy(event);
   for (CuPointer pointer : {flush_, from_, to_})
     if (pointer) cu_.memory_free(pointer);
-  // The module, the host words and the context stay: cheap, and other users of the process have the context too.
+  // The module, the host words and the context stay: cheap, and other users of the process have the
+  // context too.
 }
 
 Status CudaDevice::make_events(int count) {
@@ -198,7 +211,8 @@ Status CudaDevice::make_events(int count) {
 
 Status CudaDevice::hold() {
   if (!gate_) return {};
-  return check(cu_.wait_value(stream_, gate_device_, gate_->hold(), kWaitGreaterEqual), "hold the stream");
+  return check(cu_.wait_value(stream_, gate_device_, gate_->hold(), kWaitGreaterEqual),
+               "hold the stream");
 }
 
 Status CudaDevice::release() {
@@ -229,13 +243,15 @@ Status CudaDevice::synchronize(double limit_s) {
 }
 
 Status CudaDevice::wait_for_event(int event, double limit_s) {
-  return wait(limit_s, "run the call", [&] { return cu_.event_query(events_[static_cast<size_t>(event)]); });
+  return wait(limit_s, "run the call",
+              [&] { return cu_.event_query(events_[static_cast<size_t>(event)]); });
 }
 
 Result<double> CudaDevice::elapsed_ns(int from, int to) {
   float ms = 0;
-  CHECK_OK(check(cu_.event_elapsed(&ms, events_[static_cast<size_t>(from)], events_[static_cast<size_t>(to)]),
-                 "read two events"));
+  CHECK_OK(check(
+      cu_.event_elapsed(&ms, events_[static_cast<size_t>(from)], events_[static_cast<size_t>(to)]),
+      "read two events"));
   return static_cast<double>(ms) * 1e6;
 }
 
@@ -251,21 +267,26 @@ std::vector<Neighbour> CudaDevice::neighbours() {
   unsigned count = std::size(rows);
   if (!nvml_->processes(rows, count)) return others;
   const auto own = static_cast<unsigned>(::getpid());
-  // In a container NVML has pids of the host, this process's own among them: then one of them is this one.
-  const bool own_seen = std::any_of(rows, rows + count, [&](const Nvml::Process& row) { return row.pid == own; });
+  // In a container NVML has pids of the host, this process's own among them: then one of them is
+  // this one.
+  const bool own_seen =
+      std::any_of(rows, rows + count, [&](const Nvml::Process& row) { return row.pid == own; });
   const unsigned expected = own_seen ? 0 : 1;
   for (unsigned i = 0; i < count; ++i)
-    if (rows[i].pid != own) others.push_back({rows[i].pid, static_cast<int64_t>(rows[i].used_bytes)});
+    if (rows[i].pid != own)
+      others.push_back({rows[i].pid, static_cast<int64_t>(rows[i].used_bytes)});
   if (others.size() <= expected) others.clear();
   return others;
 }
 
 Status CudaDevice::delay(double ns) {
   const double mhz = facts_.most_mhz > 0 ? facts_.most_mhz : 1500;
-  // 29 cycles for a dependent FMA and the loop around it (H200); the length matters less than that it is always equal.
+  // 29 cycles for a dependent FMA and the loop around it (H200); the length matters less than that
+  // it is always equal.
   auto iterations = static_cast<unsigned>(ns * mhz / 1e3 / 29);
   void* arguments[] = {&iterations, &spin_out_};
-  return check(cu_.launch(spin_kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr), "launch kiln_spin");
+  return check(cu_.launch(spin_kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, arguments, nullptr),
+               "launch kiln_spin");
 }
 
 Result<Spin> CudaDevice::spin(double ns) {
@@ -275,7 +296,8 @@ Result<Spin> CudaDevice::spin(double ns) {
   CHECK_OK(synchronize(10));
   float ms = 0;
   CHECK_OK(check(cu_.event_elapsed(&ms, spin_events_[0], spin_events_[1]), "read two events"));
-  const auto cycles = static_cast<double>(spin_host_[0]), timer_ns = static_cast<double>(spin_host_[1]);
+  const auto cycles = static_cast<double>(spin_host_[0]),
+             timer_ns = static_cast<double>(spin_host_[1]);
   return Spin{static_cast<double>(ms) * 1e6, timer_ns > 0 ? cycles / timer_ns * 1e3 : 0};
 }
 
@@ -289,7 +311,8 @@ Status CudaDevice::fill(CuPointer to, size_t bytes, unsigned mask) {
   unsigned seed = 12345;
   void* arguments[] = {&to, &count, &seed, &mask};
   const auto blocks = static_cast<unsigned>((count + 255) / 256);
-  return check(cu_.launch(fill_kernel_, blocks, 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr), "fill memory");
+  return check(cu_.launch(fill_kernel_, blocks, 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr),
+               "fill memory");
 }
 
 Status CudaDevice::need_buffers(size_t bytes) {
@@ -310,12 +333,14 @@ Status CudaDevice::copy(int64_t bytes) {
   unsigned long long count = half / 16;
   void* arguments[] = {&from_, &to_, &count};
   const auto blocks = static_cast<unsigned>((count + 1023) / 1024);
-  return check(cu_.launch(copy_kernel_, blocks, 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr), "launch kiln_copy");
+  return check(cu_.launch(copy_kernel_, blocks, 1, 1, 256, 1, 1, 0, stream_, arguments, nullptr),
+               "launch kiln_copy");
 }
 
 Result<Device::Launch> CudaDevice::capture(const std::function<Status(int)>& body, int calls) {
   if (!stream_)
-    return Error{Fault::Work, "cannot capture a graph", "the calls go to the default stream", "use another stream"};
+    return Error{Fault::Work, "cannot capture a graph", "the calls go to the default stream",
+                 "use another stream"};
   CHECK_OK(check(cu_.begin_capture(stream_, kCaptureRelaxed), "begin a graph"));
   Status status;
   for (int i = 0; i < calls && status; ++i) status = body(i);
@@ -326,11 +351,14 @@ Result<Device::Launch> CudaDevice::capture(const std::function<Status(int)>& bod
   const int made = cu_.graph_instantiate(&executable, graph, 0);
   cu_.graph_destroy(graph);
   CHECK_OK(check(made, "instantiate a graph"));
-  const std::shared_ptr<void> owner(executable, [this](void* held) { cu_.graph_exec_destroy(held); });
-  return Launch([this, owner] { return check(cu_.graph_launch(owner.get(), stream_), "launch a graph"); });
+  const std::shared_ptr<void> owner(executable,
+                                    [this](void* held) { cu_.graph_exec_destroy(held); });
+  return Launch(
+      [this, owner] { return check(cu_.graph_launch(owner.get(), stream_), "launch a graph"); });
 }
 
-Result<std::vector<KernelRecord>> CudaDevice::trace(const std::function<Status()>& body, double limit_s, bool memsets) {
+Result<std::vector<KernelRecord>> CudaDevice::trace(const std::function<Status()>& body,
+                                                    double limit_s, bool memsets) {
   CHECK_OK(cupti_begin(memsets));
   Status status = body();
   if (status) status = synchronize(limit_s);
@@ -353,7 +381,8 @@ Result<double> CudaDevice::gemm_tflops() {
     for (int i = 0; i < 12; ++i) {
       CHECK_OK(record(0));
       if (int code = blas.multiply(kGemmSize, matrices[0], matrices[1], matrices[2]); code != 0)
-        return Error{Fault::Environment, "no matrix product", fmt::format("cublasGemmEx gave {}", code), ""};
+        return Error{Fault::Environment, "no matrix product",
+                     fmt::format("cublasGemmEx gave {}", code), ""};
       CHECK_OK(record(1));
       CHECK_OK(synchronize(30));
       TRY(const double ns, elapsed_ns(0, 1));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a call measured on a GPU? Through the driver, in the primary context, which libcudart and torch use too.
+// How is a call measured on a GPU? Through the driver, in the primary context, which libcudart and
+// torch use too.
 #pragma once
 
 #include <memory>

@@ -92,13 +92,15 @@ Result<sys::Library> open_cuda_library(const char* stem) {
     if (const char* root = std::getenv(variable); root && *root)
       for (const std::string& name : names)
         for (const char* folder : {"lib64", "lib"})
-          if (auto found = sys::Library::open(fmt::format("{}/{}/{}", root, folder, name))) return found;
+          if (auto found = sys::Library::open(fmt::format("{}/{}/{}", root, folder, name)))
+            return found;
   for (const std::string& name : names) {
     if (auto found = sys::Library::open("/usr/local/cuda/lib64/" + name)) return found;
     if (auto found = sys::Library::open(name)) return found;
   }
   return Error{Fault::Environment, fmt::format("cannot find lib{}", stem),
-               "it is not loaded, not in CUDA_HOME and not where the loader looks", "set CUDA_HOME"};
+               "it is not loaded, not in CUDA_HOME and not where the loader looks",
+               "set CUDA_HOME"};
 }
 
 constexpr int kBf16 = 14, kFloat32Compute = 68;  // CUDA_R_16BF, CUBLAS_COMPUTE_32F
@@ -109,7 +111,8 @@ constexpr int kDefaultAlgorithm = -1;            // CUBLAS_GEMM_DEFAULT
 Result<const CudaDriver*> cuda_driver() {
   static const Loaded* loaded = new Loaded(load());
   if (!loaded->why.empty())
-    return Error{Fault::Environment, "no GPU to measure on", loaded->why, "install the NVIDIA driver; --device engine"};
+    return Error{Fault::Environment, "no GPU to measure on", loaded->why,
+                 "install the NVIDIA driver; --device engine"};
   return &loaded->driver;
 }
 
@@ -117,13 +120,15 @@ std::string cuda_error_text(const CudaDriver& driver, int code) {
   const char *name = nullptr, *words = nullptr;
   driver.error_name(code, &name);
   driver.error_string(code, &words);
-  return fmt::format("{}: {}", name ? name : fmt::format("CUDA error {}", code), words ? words : "no text for it");
+  return fmt::format("{}: {}", name ? name : fmt::format("CUDA error {}", code),
+                     words ? words : "no text for it");
 }
 
 Result<Nvml> Nvml::open(const std::string& pci) {
   TRY(const sys::Library library, sys::Library::open("libnvidia-ml.so.1"));
   const auto init = reinterpret_cast<int (*)()>(library.find("nvmlInit_v2"));
-  const auto by_pci = reinterpret_cast<int (*)(const char*, void**)>(library.find("nvmlDeviceGetHandleByPciBusId_v2"));
+  const auto by_pci = reinterpret_cast<int (*)(const char*, void**)>(
+      library.find("nvmlDeviceGetHandleByPciBusId_v2"));
   Nvml nvml;
   if (!init || !by_pci || init() != 0 || by_pci(pci.c_str(), &nvml.device_) != 0)
     return Error{Fault::Environment, "cannot ask NVML", "it does not know the GPU " + pci, ""};
@@ -178,7 +183,8 @@ bool Nvml::processes(Process* into, unsigned& count) const {
   if (!processes_ || processes_(device_, &room, rows) != 0) return false;
   const unsigned most = count;
   count = 0;
-  for (unsigned i = 0; i < room && count < most; ++i) into[count++] = {rows[i].pid, rows[i].used_bytes};
+  for (unsigned i = 0; i < room && count < most; ++i)
+    into[count++] = {rows[i].pid, rows[i].used_bytes};
   return true;
 }
 
@@ -190,7 +196,8 @@ std::string Nvml::driver() const {
 Result<Blas> Blas::open(CuStream stream) {
   TRY(const sys::Library library, open_cuda_library("cublas"));
   const auto create = reinterpret_cast<int (*)(void**)>(library.find("cublasCreate_v2"));
-  const auto set_stream = reinterpret_cast<int (*)(void*, CuStream)>(library.find("cublasSetStream_v2"));
+  const auto set_stream =
+      reinterpret_cast<int (*)(void*, CuStream)>(library.find("cublasSetStream_v2"));
   Blas blas;
   std::string missing;
   find(library, "cublasGemmEx", blas.gemm_, missing);
@@ -198,15 +205,16 @@ Result<Blas> Blas::open(CuStream stream) {
     return Error{Fault::Environment, "cannot use cuBLAS", "it lacks cublasGemmEx", ""};
   // The handle is never destroyed: it would free memory while the process ends.
   if (int code = create(&blas.handle_); code != 0 || set_stream(blas.handle_, stream) != 0)
-    return Error{Fault::Environment, "cannot use cuBLAS", fmt::format("cublasCreate gave {}", code), ""};
+    return Error{Fault::Environment, "cannot use cuBLAS", fmt::format("cublasCreate gave {}", code),
+                 ""};
   return blas;
 }
 
 int Blas::multiply(int n, CuPointer a, CuPointer b, CuPointer c) const {
   const float one = 1, zero = 0;
   const auto at = [](CuPointer pointer) { return reinterpret_cast<void*>(pointer); };
-  return gemm_(handle_, 0, 0, n, n, n, &one, at(a), kBf16, n, at(b), kBf16, n, &zero, at(c), kBf16, n, kFloat32Compute,
-               kDefaultAlgorithm);
+  return gemm_(handle_, 0, 0, n, n, n, &one, at(a), kBf16, n, at(b), kBf16, n, &zero, at(c), kBf16,
+               n, kFloat32Compute, kDefaultAlgorithm);
 }
 
 }  // namespace kiln::measure

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions of the driver, NVML and cuBLAS does the timing core use? Found at run time: nothing of CUDA is
-// linked.
+// Which functions of the driver, NVML and cuBLAS does the timing core use? Found at run time:
+// nothing of CUDA is linked.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ using CuStream = void*;
 using CuEvent = void*;
 using CuPointer = unsigned long long;
 
-// libcuda.so.1. All are there in every driver that CUDA 12 and 13 run on; `wait_value` may be missing.
+// libcuda.so.1. All are there in every driver that CUDA 12 and 13 run on; `wait_value` may be
+// missing.
 struct CudaDriver {
   int (*init)(unsigned);
   int (*driver_version)(int*);
@@ -56,7 +57,8 @@ struct CudaDriver {
   int (*host_device_pointer)(CuPointer*, void*, unsigned);
   int (*module_load)(void**, const void*);
   int (*module_function)(void**, void*, const char*);
-  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CuStream, void**, void**);
+  int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                CuStream, void**, void**);
   int (*error_name)(int, const char**);
   int (*error_string)(int, const char**);
   int (*wait_value)(CuStream, CuPointer, uint32_t, unsigned);  // may be null
@@ -105,8 +107,8 @@ class Blas {
 
  private:
   void* handle_ = nullptr;
-  int (*gemm_)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*,
-               void*, int, int, int, int) = nullptr;
+  int (*gemm_)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int,
+               int, const void*, void*, int, int, int, int) = nullptr;
 };
 
 }  // namespace kiln::measure

@@ -19,7 +19,8 @@ constexpr int kMemset = 2;             // CUPTI_ACTIVITY_KIND_MEMSET
 constexpr int kConcurrentKernel = 10;  // CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL
 constexpr size_t kBufferBytes = 1 << 20;
 
-// The head of CUpti_ActivityKernel4 to 10: later ones only grew at the end (cupti_activity.h of 12.8 and 13.0).
+// The head of CUpti_ActivityKernel4 to 10: later ones only grew at the end (cupti_activity.h
+// of 12.8 and 13.0).
 struct KernelActivity {
   uint32_t kind;
   uint8_t cache, shared_config;
@@ -56,7 +57,8 @@ uint64_t clock_ns() {
 // CUPTI's callbacks carry no argument of ours.
 std::mutex g_lock;
 std::vector<KernelRecord> g_records;
-uint64_t g_origin = 0;  // the first record's begin: a double that counts from 1970 has steps of 256 ns
+uint64_t g_origin =
+    0;  // the first record's begin: a double that counts from 1970 has steps of 256 ns
 const Cupti* g_cupti = nullptr;
 
 void buffer_requested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
@@ -111,7 +113,8 @@ Cupti load() {
     get("cuptiActivityFlushAll", cupti.flush);
     get("cuptiActivityGetNextRecord", cupti.next);
     get("cuptiGetResultString", cupti.result_text);
-    if (cupti.register_callbacks && cupti.enable && cupti.disable && cupti.flush && cupti.next) return cupti;
+    if (cupti.register_callbacks && cupti.enable && cupti.disable && cupti.flush && cupti.next)
+      return cupti;
   }
   cupti.why = "libcupti is not loaded, not in CUDA_HOME and not where the loader looks";
   return cupti;
@@ -119,7 +122,8 @@ Cupti load() {
 
 Error no_records(std::string why) {
   return {Fault::Environment, "no kernel times from CUPTI", std::move(why),
-          "events are used alone; to permit it: NVreg_RestrictProfilingToAdminUsers=0, and no other profiler"};
+          "events are used alone; to permit it: NVreg_RestrictProfilingToAdminUsers=0, and no "
+          "other profiler"};
 }
 
 Error failed(const Cupti& cupti, const char* what, int code) {
@@ -140,14 +144,16 @@ Status cupti_begin(bool memsets) {
   // Each time: another profiler may have put its own there since.
   const int registered = cupti->register_callbacks(buffer_requested, buffer_completed);
   if (registered != 0) return failed(*cupti, "cuptiActivityRegisterCallbacks", registered);
-  // torch.profiler leaves a clock behind that counts cycles of the CPU, 2.1 a nanosecond on one machine, and sets it
-  // anew whenever it starts. Where this fails the sampler sees it by its events.
+  // torch.profiler leaves a clock behind that counts cycles of the CPU, 2.1 a nanosecond on one
+  // machine, and sets it anew whenever it starts. Where this fails the sampler sees it by its
+  // events.
   if (cupti->register_clock) (void)cupti->register_clock(clock_ns);
   {
     const std::lock_guard guard(g_lock);
     g_records.clear();
   }
-  if (const int code = cupti->enable(kConcurrentKernel); code != 0) return failed(*cupti, "cuptiActivityEnable", code);
+  if (const int code = cupti->enable(kConcurrentKernel); code != 0)
+    return failed(*cupti, "cuptiActivityEnable", code);
   if (memsets) (void)cupti->enable(kMemset);
   return {};
 }

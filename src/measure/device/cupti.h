@@ -9,9 +9,9 @@
 
 namespace kiln::measure {
 
-// While it is on, kernels of this process are recorded. Fails when CUPTI is not there, not permitted, or taken by
-// another profiler (there is one subscriber a process). With `memsets` CUPTI follows those too: nobody reads
-// the records, but where it puts its timestamps may depend on it.
+// While it is on, kernels of this process are recorded. Fails when CUPTI is not there, not
+// permitted, or taken by another profiler (there is one subscriber a process). With `memsets` CUPTI
+// follows those too: nobody reads the records, but where it puts its timestamps may depend on it.
 Status cupti_begin(bool memsets);
 // Everything that has finished since; call it after the device was synchronised.
 Result<std::vector<KernelRecord>> cupti_end();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must a device be able to do to be measured on? Three have it: the GPU (cuda_device.h), the engine
-// (engine_device.h) and one for tests whose clock, cache, noise and neighbours are told (fake_device.h).
+// What must a device be able to do to be measured on? Three have it: the GPU (cuda_device.h), the
+// engine (engine_device.h) and one for tests whose clock, cache, noise and neighbours are told
+// (fake_device.h).
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,8 @@ struct Neighbour {
   int64_t memory_bytes = 0;
 };
 
-// A kernel that always takes as many cycles, timed: another process on the GPU takes slices out of it.
+// A kernel that always takes as many cycles, timed: another process on the GPU takes slices out of
+// it.
 struct Spin {
   double event_ns = 0;  // between events; 0: the device has no such kernel
   double sm_mhz = 0;    // cycles over global timer
@@ -73,15 +75,18 @@ class Device {
   virtual Status record(int event) = 0;
   virtual Status flush_l2() = 0;
   virtual Status copy(int64_t bytes) = 0;  // of device memory: half read, half written
-  // Keeps the stream busy for about so long, by a kernel that touches no memory: kiln_spin to CUPTI.
+  // Keeps the stream busy for about so long, by a kernel that touches no memory: kiln_spin to
+  // CUPTI.
   virtual Status delay(double ns) = 0;
-  // What comes after waits in the stream until release(), so that the host's time to enqueue it is not in it.
+  // What comes after waits in the stream until release(), so that the host's time to enqueue it is
+  // not in it.
   virtual Status hold() = 0;
   virtual Status release() = 0;
   // A hold that nobody released in time was opened: the call waits for the device inside.
   virtual bool was_forced_open() = 0;
 
-  // The host waits for everything on the device. Fails after `limit_s`, and the device is lost for this process.
+  // The host waits for everything on the device. Fails after `limit_s`, and the device is lost for
+  // this process.
   virtual Status synchronize(double limit_s) = 0;
   virtual Status wait_for_event(int event, double limit_s) = 0;
   virtual Result<double> elapsed_ns(int from, int to) = 0;
@@ -96,10 +101,11 @@ class Device {
   // `body` put into a graph `calls` times over; what comes back launches it.
   using Launch = std::function<Status()>;
   virtual Result<Launch> capture(const std::function<Status(int)>& body, int calls) = 0;
-  // Kernels that ran while `body` did, from CUPTI; the error says why there is none (not there, not permitted, taken).
-  // With `memsets` CUPTI follows those as well, as other profilers let it; they are not in the answer.
-  virtual Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s,
-                                                  bool memsets) = 0;
+  // Kernels that ran while `body` did, from CUPTI; the error says why there is none (not there, not
+  // permitted, taken). With `memsets` CUPTI follows those as well, as other profilers let it; they
+  // are not in the answer.
+  virtual Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body,
+                                                  double limit_s, bool memsets) = 0;
   // TFLOP/s of a bf16 matrix product on random data; the error says why it cannot be had.
   virtual Result<double> gemm_tflops() = 0;
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does device_code.h come from? nvcc -arch=compute_75 -ptx device_code.cu, comments taken out.
+// Where does device_code.h come from? nvcc -arch=compute_75 -ptx device_code.cu, comments taken
+// out.
 
-// One thread for a known number of cycles; says how many passed on the SM's clock and on the global timer.
+// One thread for a known number of cycles; says how many passed on the SM's clock and on the global
+// timer.
 extern "C" __global__ void kiln_spin(unsigned iterations, unsigned long long* out) {
   unsigned long long t0, t1;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t0));
   long long c0 = clock64();
   float x = 1.0f;
 #pragma unroll 1
-  for (unsigned i = 0; i < iterations; i++) asm volatile("fma.rn.f32 %0, %0, 0f3F7FFFFF, 0f33800000;" : "+f"(x));
+  for (unsigned i = 0; i < iterations; i++)
+    asm volatile("fma.rn.f32 %0, %0, 0f3F7FFFFF, 0f33800000;" : "+f"(x));
   long long c1 = clock64();
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t1));
   out[0] = c1 - c0;
@@ -28,7 +31,8 @@ extern "C" __global__ void kiln_copy(const uint4* from, uint4* to, unsigned long
 }
 
 // Random bits: zeros take less power, and a GPU that takes less power is faster.
-extern "C" __global__ void kiln_fill(uint4* to, unsigned long long count, unsigned seed, unsigned mask) {
+extern "C" __global__ void kiln_fill(uint4* to, unsigned long long count, unsigned seed,
+                                     unsigned mask) {
   unsigned long long i = (unsigned long long)blockIdx.x * 256 + threadIdx.x;
   if (i >= count) return;
   unsigned v[4];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels does the timing core itself run? PTX text for the driver to compile, so that neither nvcc nor a fat
-// binary is needed. It is nvcc's, for device_code.cu, with the version lowered to what drivers have known since 2020.
+// Which kernels does the timing core itself run? PTX text for the driver to compile, so that
+// neither nvcc nor a fat binary is needed. It is nvcc's, for device_code.cu, with the version
+// lowered to what drivers have known since 2020.
 #pragma once
 
 namespace kiln::measure {

@@ -17,8 +17,8 @@
 namespace kiln::measure {
 namespace {
 
-// The engine that an op library has brought into this process; null: none has. One that ends before `listen` is of a
-// kiln that told nobody.
+// The engine that an op library has brought into this process; null: none has. One that ends before
+// `listen` is of a kiln that told nobody.
 const KilnEngine* loaded_engine() {
   std::string path;
   dl_iterate_phdr(
@@ -46,7 +46,9 @@ class EngineDevice final : public Device {
   }
   const DeviceFacts& facts() const override { return facts_; }
   double now_ns() override {
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double, std::nano>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
   }
   Status make_events(int count) override {
     if (events_.size() < static_cast<size_t>(count)) events_.resize(static_cast<size_t>(count));
@@ -82,15 +84,19 @@ class EngineDevice final : public Device {
     if (FILE* file = std::fopen("/proc/self/statm", "r")) {
       const bool read = std::fscanf(file, "%ld %ld", &pages, &resident) == 2;
       std::fclose(file);
-      if (read) return facts_.memory_bytes - static_cast<int64_t>(resident) * ::sysconf(_SC_PAGESIZE);
+      if (read)
+        return facts_.memory_bytes - static_cast<int64_t>(resident) * ::sysconf(_SC_PAGESIZE);
     }
     return -1;
   }
   Result<Launch> capture(const std::function<Status(int)>&, int) override {
     return Error{Fault::Environment, "no CUDA graph", "the engine has none", ""};
   }
-  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double, bool) override;
-  Result<double> gemm_tflops() override { return Error{Fault::Environment, "no roof", "there is no GPU", ""}; }
+  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double,
+                                          bool) override;
+  Result<double> gemm_tflops() override {
+    return Error{Fault::Environment, "no roof", "there is no GPU", ""};
+  }
 
  private:
   static void heard(const KilnLaunchRecord* launch, void* self);
@@ -107,15 +113,18 @@ void EngineDevice::heard(const KilnLaunchRecord* launch, void* self) {
   KernelRecord record{short_kernel_name(launch->kernel), static_cast<double>(launch->begin_ns),
                       static_cast<double>(launch->begin_ns + launch->ns)};
   record.grid[0] = launch->grid.x, record.grid[1] = launch->grid.y, record.grid[2] = launch->grid.z;
-  record.block[0] = launch->block.x, record.block[1] = launch->block.y, record.block[2] = launch->block.z;
+  record.block[0] = launch->block.x, record.block[1] = launch->block.y,
+  record.block[2] = launch->block.z;
   record.dynamic_shared_bytes = static_cast<int>(launch->shared_bytes);
   const std::lock_guard guard(device->lock_);
   if (device->tracing_) device->records_.push_back(std::move(record));
 }
 
-Result<std::vector<KernelRecord>> EngineDevice::trace(const std::function<Status()>& body, double, bool) {
+Result<std::vector<KernelRecord>> EngineDevice::trace(const std::function<Status()>& body, double,
+                                                      bool) {
   const KilnEngine* engine = loaded_engine();
-  if (!engine) return Error{Fault::Environment, "no kernel times", "no call came to the engine", ""};
+  if (!engine)
+    return Error{Fault::Environment, "no kernel times", "no call came to the engine", ""};
   records_.clear();
   tracing_ = true;
   engine->listen(heard, this);

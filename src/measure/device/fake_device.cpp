@@ -12,7 +12,8 @@ constexpr double kPatienceOfHold_ns = 50e6;
 
 }  // namespace
 
-FakeDevice::FakeDevice(FakeModel model) : model_(model), free_bytes_(model.memory_bytes), random_(model.seed) {
+FakeDevice::FakeDevice(FakeModel model)
+    : model_(model), free_bytes_(model.memory_bytes), random_(model.seed) {
   facts_.kind = "fake";
   facts_.name = "a fake GPU";
   facts_.l2_bytes = model.l2_bytes;
@@ -33,7 +34,8 @@ double FakeDevice::normal() {
 }
 
 double FakeDevice::mhz_at(double ns) const {
-  return model_.throttle_after_ns > 0 && ns >= model_.throttle_after_ns ? model_.throttled_mhz : model_.mhz;
+  return model_.throttle_after_ns > 0 && ns >= model_.throttle_after_ns ? model_.throttled_mhz
+                                                                        : model_.mhz;
 }
 
 // The other process has [k * every, k * every + slice) to itself.
@@ -60,8 +62,10 @@ void FakeDevice::scale(KernelRecord& record) const {
 
 // When a kernel that may begin at `begin_ns` ends.
 double FakeDevice::run(double begin_ns, const FakeKernel& kernel, double gap_ns) {
-  const bool hot = kernel.buffer == resident_ && kernel.bytes <= static_cast<double>(model_.l2_bytes);
-  double ns = kernel.fixed_ns + kernel.bytes / (hot ? model_.l2_bytes_per_ns : model_.bytes_per_ns) +
+  const bool hot =
+      kernel.buffer == resident_ && kernel.bytes <= static_cast<double>(model_.l2_bytes);
+  double ns = kernel.fixed_ns +
+              kernel.bytes / (hot ? model_.l2_bytes_per_ns : model_.bytes_per_ns) +
               kernel.cycles / mhz_at(begin_ns) * 1e3;
   ns *= model_.mhz / mhz_at(begin_ns) * (1 + model_.window_drift * begin_ns / kSecond);
   ns *= std::max(0.5, 1 + model_.noise * normal());
@@ -84,7 +88,8 @@ void FakeDevice::launch(const FakeKernel& kernel) {
   host_ns_ += model_.launch_host_ns;
   double& done = kernel.other_stream ? other_ns_ : stream_ns_;
   // A stream that ran dry begins when the launch arrives.
-  done = run(held_ && !kernel.other_stream ? done : std::max(done, host_ns_), kernel, model_.gap_ns);
+  done =
+      run(held_ && !kernel.other_stream ? done : std::max(done, host_ns_), kernel, model_.gap_ns);
 }
 
 void FakeDevice::synchronize_inside() {
@@ -111,7 +116,8 @@ Status FakeDevice::record(int event) {
 
 Status FakeDevice::flush_l2() {
   std::vector<KernelRecord>* traced = std::exchange(traced_, nullptr);  // a memset is no kernel
-  launch({.fixed_ns = 1500, .bytes = 2.0 * static_cast<double>(model_.l2_bytes), .buffer = 1 << 20});
+  launch(
+      {.fixed_ns = 1500, .bytes = 2.0 * static_cast<double>(model_.l2_bytes), .buffer = 1 << 20});
   traced_ = traced;
   return {};
 }
@@ -132,7 +138,8 @@ Status FakeDevice::delay(double ns) {
   return {};
 }
 
-// What is enqueued while it is held begins at once in the books; release() shifts it to its real begin.
+// What is enqueued while it is held begins at once in the books; release() shifts it to its real
+// begin.
 Status FakeDevice::hold() {
   host_ns_ += model_.event_host_ns;
   held_from_ns_ = stream_ns_ = std::max(stream_ns_, host_ns_);
@@ -196,13 +203,16 @@ Result<Device::Launch> FakeDevice::capture(const std::function<Status(int)>& bod
   return Launch([this, kernels]() -> Status {
     host_ns_ += model_.launch_host_ns;
     if (!held_) stream_ns_ = std::max(stream_ns_, host_ns_);
-    for (const FakeKernel& kernel : *kernels) stream_ns_ = run(stream_ns_, kernel, model_.gap_ns / 2);
+    for (const FakeKernel& kernel : *kernels)
+      stream_ns_ = run(stream_ns_, kernel, model_.gap_ns / 2);
     return {};
   });
 }
 
-Result<std::vector<KernelRecord>> FakeDevice::trace(const std::function<Status()>& body, double limit_s, bool) {
-  if (!model_.cupti) return Error{Fault::Environment, "no kernel times from CUPTI", "it is not permitted", ""};
+Result<std::vector<KernelRecord>> FakeDevice::trace(const std::function<Status()>& body,
+                                                    double limit_s, bool) {
+  if (!model_.cupti)
+    return Error{Fault::Environment, "no kernel times from CUPTI", "it is not permitted", ""};
   std::vector<KernelRecord> records;
   traced_ = &records;
   Status status = body();

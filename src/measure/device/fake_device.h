@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a GPU behave that a test controls? Time is simulated: launches are asynchronous, a stream is in order, an L2
-// remembers who was last, clocks fall, noise and another process can be had.
+// How does a GPU behave that a test controls? Time is simulated: launches are asynchronous, a
+// stream is in order, an L2 remembers who was last, clocks fall, noise and another process can be
+// had.
 #pragma once
 
 #include <map>
@@ -66,13 +67,16 @@ class FakeDevice final : public Device {
   Status synchronize(double limit_s) override;
   Status wait_for_event(int event, double limit_s) override;
   Result<double> elapsed_ns(int from, int to) override;
-  bool has_passed(int event) override { return !held_ && events_[static_cast<size_t>(event)] <= host_ns_; }
+  bool has_passed(int event) override {
+    return !held_ && events_[static_cast<size_t>(event)] <= host_ns_;
+  }
   ClockReading clocks() override;
   std::vector<Neighbour> neighbours() override;
   Result<Spin> spin(double ns) override;
   int64_t free_bytes() override { return free_bytes_; }
   Result<Launch> capture(const std::function<Status(int)>& body, int calls) override;
-  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s, bool) override;
+  Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double limit_s,
+                                          bool) override;
   Result<double> gemm_tflops() override { return 700.0; }
 
  private:
@@ -85,7 +89,8 @@ class FakeDevice final : public Device {
 
   FakeModel model_;
   DeviceFacts facts_;
-  double host_ns_ = 0, stream_ns_ = 0, other_ns_ = 0;  // when the host is, when the streams are done
+  double host_ns_ = 0, stream_ns_ = 0,
+         other_ns_ = 0;  // when the host is, when the streams are done
   bool held_ = false, forced_open_ = false, hangs_ = false;
   double held_from_ns_ = 0;
   std::vector<size_t> held_events_;

@@ -11,12 +11,15 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(10);
 
 double steady_ns() {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::nano>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
 
-Gate::Gate(uint32_t* word, double limit_s) : word_(word), limit_ns_(limit_s * 1e9), watchdog_([this] { watch(); }) {}
+Gate::Gate(uint32_t* word, double limit_s)
+    : word_(word), limit_ns_(limit_s * 1e9), watchdog_([this] { watch(); }) {}
 
 Gate::~Gate() {
   closing_ = true;

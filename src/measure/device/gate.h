@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a stream held until everything is enqueued, and never for ever? It waits until a word of host memory reaches
-// the number of the hold; a watchdog lets it go when nobody else does.
+// How is a stream held until everything is enqueued, and never for ever? It waits until a word of
+// host memory reaches the number of the hold; a watchdog lets it go when nobody else does.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ class Gate {
   // The number for which the stream is to wait.
   uint32_t hold();
   void release();
-  // Whether the watchdog had to, since it was last asked: what was measured then is not to be trusted.
+  // Whether the watchdog had to, since it was last asked: what was measured then is not to be
+  // trusted.
   bool was_forced_open() { return forced_open_.exchange(false); }
 
  private:
@@ -31,7 +32,8 @@ class Gate {
 
   uint32_t* const word_;
   const double limit_ns_;
-  std::mutex mutex_;  // the hold that the watchdog finds too long must not be another one when it ends it
+  std::mutex
+      mutex_;  // the hold that the watchdog finds too long must not be another one when it ends it
   uint32_t holds_ = 0;
   double held_since_ns_ = 0;  // 0: it is open
   std::atomic<bool> forced_open_{false}, closing_{false};

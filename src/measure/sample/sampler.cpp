@@ -16,7 +16,8 @@ constexpr double kBatch_ns = 5e6;  // about so much work between two waits of th
 constexpr double kSpin_ns = 250e3;
 constexpr double kMostDelay_ns = 400e3;
 constexpr double kWatchEvery_ns = 2e7;  // NVML takes up to a millisecond
-constexpr double kClockWithin = 0.05;   // of CUPTI against events: the ends of a trace are not the events' moments
+constexpr double kClockWithin =
+    0.05;  // of CUPTI against events: the ends of a trace are not the events' moments
 
 }  // namespace
 
@@ -33,8 +34,8 @@ uint64_t Sampler::next_random() {
   return z ^ (z >> 31);
 }
 
-// How long the host takes to enqueue a call and two events; so long the stream must have something else to do, or the
-// host's time is between the events.
+// How long the host takes to enqueue a call and two events; so long the stream must have something
+// else to do, or the host's time is between the events.
 Result<double> Sampler::lead_ns(const Contender& contender) {
   if (const auto found = lead_ns_.find(&contender); found != lead_ns_.end()) return found->second;
   CHECK_OK(sync());
@@ -64,9 +65,10 @@ Result<double> Sampler::lead_ns(const Contender& contender) {
 
 Result<bool> Sampler::isolated(const Contender& contender, int pair, bool flush, bool warm_first) {
   TRY(const double lead, lead_ns(contender));
-  // Twice as long as it takes: a host that is interrupted for a moment stays in time. Where that is very long the
-  // stream is held instead, which costs a microsecond between the events (H200: 17.7 for 17.1 us of a plain program). A
-  // call that waits for the device would wait for ever in a held stream, and is late in any.
+  // Twice as long as it takes: a host that is interrupted for a moment stays in time. Where that is
+  // very long the stream is held instead, which costs a microsecond between the events (H200: 17.7
+  // for 17.1 us of a plain program). A call that waits for the device would wait for ever in a held
+  // stream, and is late in any.
   const double busy_ns = 2 * lead * (warm_first ? 2 : 1) + 5e3;
   const bool waits = waiting_.contains(&contender), held = busy_ns > kMostDelay_ns && !waits;
   if (held)
@@ -140,8 +142,9 @@ Status Sampler::warm_up(const std::vector<const Contender*>& contenders, const P
   }
 }
 
-Status Sampler::interleaved(const std::vector<const Contender*>& contenders, const Patience& patience,
-                            double check_share, std::vector<Series>& series, Watch& watch) {
+Status Sampler::interleaved(const std::vector<const Contender*>& contenders,
+                            const Patience& patience, double check_share,
+                            std::vector<Series>& series, Watch& watch) {
   CHECK_OK(device_.make_events(2 * (kPairs + 1)));
   series.assign(contenders.size(), {});
   const auto count = contenders.size();
@@ -206,8 +209,9 @@ Status Sampler::interleaved(const std::vector<const Contender*>& contenders, con
     for (size_t i = 0; i < count; ++i) {
       series[i].outcome = progress(sorted(series[i].ns), busy_ns / kSecond, elapsed_s, patience);
       // One that takes part twice has its time from the first.
-      const bool again = std::find(contenders.begin(), contenders.begin() + static_cast<ptrdiff_t>(i), contenders[i]) !=
-                         contenders.begin() + static_cast<ptrdiff_t>(i);
+      const bool again =
+          std::find(contenders.begin(), contenders.begin() + static_cast<ptrdiff_t>(i),
+                    contenders[i]) != contenders.begin() + static_cast<ptrdiff_t>(i);
       all &= again || series[i].outcome != Progress::More;
     }
     if (all) return {};
@@ -224,7 +228,8 @@ Result<std::vector<double>> repeat(Device& device, double seconds, int least, Sa
   while (static_cast<int>(values.size()) < least || device.now_ns() - begin < seconds * kSecond) {
     TRY(const double value, sample());
     values.push_back(value);
-    if (static_cast<int>(values.size()) >= 5 && device.now_ns() - begin > 10 * seconds * kSecond) break;  // slow calls
+    if (static_cast<int>(values.size()) >= 5 && device.now_ns() - begin > 10 * seconds * kSecond)
+      break;  // slow calls
   }
   return values;
 }
@@ -240,7 +245,8 @@ Result<std::vector<double>> Sampler::hot(const Contender& contender, double seco
   });
 }
 
-Result<std::vector<double>> Sampler::batched(const Contender& contender, int calls, double seconds) {
+Result<std::vector<double>> Sampler::batched(const Contender& contender, int calls,
+                                             double seconds) {
   CHECK_OK(device_.make_events(2 * (kPairs + 1)));
   return repeat(device_, seconds, 5, [&]() -> Result<double> {
     CHECK_OK(device_.record(0));
@@ -255,7 +261,8 @@ Result<std::vector<double>> Sampler::batched(const Contender& contender, int cal
 Result<std::vector<double>> Sampler::graph(const Contender& contender, int calls, double seconds) {
   CHECK_OK(device_.make_events(2 * (kPairs + 1)));
   const auto body = [&](int i) { return contender.call(i % contender.rotations); };
-  TRY(const Device::Launch replay, contender.capture ? contender.capture(calls) : device_.capture(body, calls));
+  TRY(const Device::Launch replay,
+      contender.capture ? contender.capture(calls) : device_.capture(body, calls));
   CHECK_OK(replay());
   CHECK_OK(sync());
   return repeat(device_, seconds, 5, [&]() -> Result<double> {
@@ -333,8 +340,9 @@ Result<std::vector<double>> Sampler::empty_pairs(int count) {
 
 Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
   CHECK_OK(device_.make_events(2 * (kPairs + 1)));
-  // The flush is a memset, which CUPTI does not list among the kernels. The kernel that keeps the stream busy stands
-  // between the calls. No events around a call, which would be 0.1 us of an add of 2^22; two span it all.
+  // The flush is a memset, which CUPTI does not list among the kernels. The kernel that keeps the
+  // stream busy stands between the calls. No events around a call, which would be 0.1 us of an add
+  // of 2^22; two span it all.
   const auto body = [&]() -> Status {
     CHECK_OK(device_.record(2));
     for (int i = 0; i < count; ++i) {
@@ -345,7 +353,8 @@ Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
     }
     return device_.record(3);
   };
-  TRY(const std::vector<KernelRecord> all, device_.trace(body, limits_.call_s, limits_.trace_flush));
+  TRY(const std::vector<KernelRecord> all,
+      device_.trace(body, limits_.call_s, limits_.trace_flush));
   TRY(const double span_ns, device_.elapsed_ns(2, 3));
   Traced traced;
   for (size_t i = 0; i < all.size();) {
@@ -364,15 +373,18 @@ Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
     traced.ns.push_back(end - begin);
     traced.busy_ns.push_back(busy);
   }
-  if (traced.ns.empty()) return Error{Fault::Environment, "no kernel times", "no kernel ran in a call", ""};
+  if (traced.ns.empty())
+    return Error{Fault::Environment, "no kernel times", "no kernel ran in a call", ""};
   if (!device_.is_gpu()) return traced;  // one clock
   const auto [first, last] = std::minmax_element(
-      all.begin(), all.end(), [](const KernelRecord& a, const KernelRecord& b) { return a.begin_ns < b.begin_ns; });
+      all.begin(), all.end(),
+      [](const KernelRecord& a, const KernelRecord& b) { return a.begin_ns < b.begin_ns; });
   if (span_ns > 0) traced.clock = (last->end_ns - first->begin_ns) / span_ns;
   if (std::abs(traced.clock - 1) <= kClockWithin) return traced;
   // Another profiler has put in a clock that does not count nanoseconds, and it stayed.
   if (!(traced.clock > 0))
-    return Error{Fault::Environment, "no kernel times from CUPTI", "its times do not run forward", ""};
+    return Error{Fault::Environment, "no kernel times from CUPTI", "its times do not run forward",
+                 ""};
   for (std::vector<double>* values : {&traced.ns, &traced.busy_ns})
     for (double& value : *values) value /= traced.clock;
   for (KernelRecord& kernel : traced.kernels)

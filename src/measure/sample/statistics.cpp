@@ -17,14 +17,18 @@ struct Random {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
     return z ^ (z >> 31);
   }
-  size_t below(size_t bound) { return static_cast<size_t>((static_cast<__uint128_t>(next()) * bound) >> 64); }
+  size_t below(size_t bound) {
+    return static_cast<size_t>((static_cast<__uint128_t>(next()) * bound) >> 64);
+  }
 };
 
 double median_in_place(std::vector<double>& values) {
   const size_t half = values.size() / 2;
   std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half), values.end());
   if (values.size() % 2) return values[half];
-  return (values[half] + *std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half))) / 2;
+  return (values[half] +
+          *std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half))) /
+         2;
 }
 
 Interval percentile(std::vector<double>& estimates, double confidence) {
@@ -69,7 +73,8 @@ double binomial_half_cdf(int64_t k, int64_t count) {
   const double log_all = static_cast<double>(count) * std::log(2.0);
   double sum = 0;
   for (int64_t i = 0; i <= k; ++i)
-    sum += std::exp(std::lgamma(static_cast<double>(count) + 1) - std::lgamma(static_cast<double>(i) + 1) -
+    sum += std::exp(std::lgamma(static_cast<double>(count) + 1) -
+                    std::lgamma(static_cast<double>(i) + 1) -
                     std::lgamma(static_cast<double>(count - i) + 1) - log_all);
   return std::min(1.0, sum);
 }
@@ -112,7 +117,8 @@ double relative_half_width(Samples ordered, double confidence) {
 Outliers tukey(Samples ordered) {
   Outliers found;
   if (ordered.empty()) return found;
-  const double first = quantile(ordered, 0.25), third = quantile(ordered, 0.75), range = third - first;
+  const double first = quantile(ordered, 0.25), third = quantile(ordered, 0.75),
+               range = third - first;
   found.low_fence = first - 1.5 * range;
   found.high_fence = third + 1.5 * range;
   for (double value : ordered) {
@@ -148,7 +154,8 @@ Summary summarise(Samples samples) {
   summary.median = quantile(ordered, 0.5);
   summary.least = ordered.front();
   summary.greatest = ordered.back();
-  summary.mean = std::accumulate(ordered.begin(), ordered.end(), 0.0) / static_cast<double>(ordered.size());
+  summary.mean =
+      std::accumulate(ordered.begin(), ordered.end(), 0.0) / static_cast<double>(ordered.size());
   summary.trimmed = trimmed_mean(ordered);
   summary.p05 = quantile(ordered, 0.05);
   summary.p25 = quantile(ordered, 0.25);
@@ -163,7 +170,8 @@ size_t neighbours(size_t count) {
   return std::max<size_t>(1, static_cast<size_t>(std::cbrt(static_cast<double>(count))));
 }
 
-Ratio paired_ratio(Samples a, Samples b, uint64_t seed, int resamples, double confidence, size_t block) {
+Ratio paired_ratio(Samples a, Samples b, uint64_t seed, int resamples, double confidence,
+                   size_t block) {
   std::vector<double> logs(a.size());
   for (size_t i = 0; i < a.size(); ++i) logs[i] = std::log(a[i] / b[i]);
   Random random{seed};
@@ -193,7 +201,8 @@ double drift(Samples samples) {
   if (count < 3) return 0;
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t x, size_t y) { return samples[x] < samples[y]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t x, size_t y) { return samples[x] < samples[y]; });
   std::vector<double> rank(count);
   for (size_t i = 0; i < count;) {  // equal samples share the mean of their ranks
     size_t end = i;

@@ -24,8 +24,9 @@ double median(Samples samples);  // 0 for none
 // P(X <= k) for X binomial with `count` trials of probability 1/2.
 double binomial_half_cdf(int64_t k, int64_t count);
 
-// Confidence interval of the median from two order statistics: no assumption about the distribution. The whole range
-// where the samples are too few for the confidence (under 6 for 95 %).
+// Confidence interval of the median from two order statistics: no assumption about the
+// distribution. The whole range where the samples are too few for the confidence (under 6 for 95
+// %).
 Interval median_interval(Samples ordered, double confidence = 0.95);
 
 // Half of the interval, relative to the median.
@@ -38,37 +39,40 @@ struct Outliers {
 };
 Outliers tukey(Samples ordered);
 
-// Without the lowest and the highest tenth. Where times have two modes the median jumps between them, and this does
-// not.
+// Without the lowest and the highest tenth. Where times have two modes the median jumps between
+// them, and this does not.
 double trimmed_mean(Samples ordered);
 
-// Two heaps of about equal size, and the median in the valley between: more samples do not settle it. Seen on an H200:
-// adds of 2^24 take 51.3 or 52.8 us, and change over every millisecond.
+// Two heaps of about equal size, and the median in the valley between: more samples do not settle
+// it. Seen on an H200: adds of 2^24 take 51.3 or 52.8 us, and change over every millisecond.
 bool has_two_modes(Samples ordered);
 
 struct Summary {
   int64_t count = 0;
-  double median = 0, least = 0, greatest = 0, mean = 0, trimmed = 0, p05 = 0, p25 = 0, p75 = 0, p95 = 0;
+  double median = 0, least = 0, greatest = 0, mean = 0, trimmed = 0, p05 = 0, p25 = 0, p75 = 0,
+         p95 = 0;
   Interval interval;  // 95 % of the median
   Outliers outliers;
 };
 Summary summarise(Samples samples);
 
-// The ratio of a to b over pairs taken at the same time: exp of the median of log(a[i] / b[i]), with a percentile
-// bootstrap of the pairs, `block` neighbours at a time. Equal length, not empty, all above 0.
+// The ratio of a to b over pairs taken at the same time: exp of the median of log(a[i] / b[i]),
+// with a percentile bootstrap of the pairs, `block` neighbours at a time. Equal length, not empty,
+// all above 0.
 struct Ratio {
   double value = 1;
   Interval interval;
 };
-Ratio paired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000, double confidence = 0.95,
-                   size_t block = 1);
+Ratio paired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000,
+                   double confidence = 0.95, size_t block = 1);
 
-// So many neighbours together: samples that follow each other are alike, and drawn one by one they would promise more
-// than they know. The cube root of their number is the usual choice.
+// So many neighbours together: samples that follow each other are alike, and drawn one by one they
+// would promise more than they know. The cube root of their number is the usual choice.
 size_t neighbours(size_t count);
 
 // The ratio of two medians of samples that were not taken together.
-Ratio unpaired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000, double confidence = 0.95);
+Ratio unpaired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000,
+                     double confidence = 0.95);
 
 // Spearman's rank correlation of the samples with their order: a drift over the run.
 double drift(Samples samples);

@@ -14,9 +14,11 @@ constexpr double kEnoughOfTwoModes = 2;  // times the least time
 }  // namespace
 
 Progress progress(Samples ordered, double busy_s, double elapsed_s, const Patience& patience) {
-  const bool enough = static_cast<int64_t>(ordered.size()) >= patience.samples_least && busy_s >= patience.time_least_s;
+  const bool enough = static_cast<int64_t>(ordered.size()) >= patience.samples_least &&
+                      busy_s >= patience.time_least_s;
   if (enough && relative_half_width(ordered) <= patience.precision) return Progress::Converged;
-  if (busy_s >= kEnoughOfTwoModes * patience.time_least_s && has_two_modes(ordered)) return Progress::Converged;
+  if (busy_s >= kEnoughOfTwoModes * patience.time_least_s && has_two_modes(ordered))
+    return Progress::Converged;
   return elapsed_s >= patience.time_most_s ? Progress::NotConverged : Progress::More;
 }
 

@@ -6,7 +6,8 @@
 
 namespace kiln::measure {
 
-// Seconds unless the name says otherwise. The defaults are the method's: docs/design/measuring.md gives the reasons.
+// Seconds unless the name says otherwise. The defaults are the method's: docs/design/measuring.md
+// gives the reasons.
 struct Patience {
   double warm_up_least_s = 0.2, warm_up_most_s = 2.0;
   int64_t samples_least = 20;
@@ -17,11 +18,12 @@ struct Patience {
 
 enum class Progress { More, Converged, NotConverged };
 
-// Converged: the interval is within the precision, or there are two modes, which no number of samples brings together.
-// `ordered` is sorted; `busy_s` of the device, `elapsed_s` of the wall.
+// Converged: the interval is within the precision, or there are two modes, which no number of
+// samples brings together. `ordered` is sorted; `busy_s` of the device, `elapsed_s` of the wall.
 Progress progress(Samples ordered, double busy_s, double elapsed_s, const Patience& patience);
 
-// Warm: long enough, and the last window's median within 2 % of the one before; or the most time is over.
+// Warm: long enough, and the last window's median within 2 % of the one before; or the most time is
+// over.
 bool is_warm(Samples in_order, double elapsed_s, const Patience& patience);
 
 }  // namespace kiln::measure

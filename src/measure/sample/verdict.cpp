@@ -27,7 +27,8 @@ std::string_view name_of(Verdict verdict) {
 }
 
 Verdict verdict_of(const Ratio& ratio, double threshold) {
-  const double low = std::log(ratio.interval.low), high = std::log(ratio.interval.high), limit = std::log1p(threshold);
+  const double low = std::log(ratio.interval.low), high = std::log(ratio.interval.high),
+               limit = std::log1p(threshold);
   if (low > limit) return Verdict::Slower;
   if (high < -limit) return Verdict::Faster;
   if (low >= -limit && high <= limit) return Verdict::Same;
@@ -38,7 +39,8 @@ Judgement judge(Samples a, Samples b, Samples same, Samples same_again, uint64_t
   Judgement judgement;
   const size_t block = neighbours(a.size());
   judgement.ratio = paired_ratio(a, b, seed, kResamples, kConfidence, block);
-  judgement.same_with_self = paired_ratio(same_again, same, seed + 1, kResamples, kConfidence, block);
+  judgement.same_with_self =
+      paired_ratio(same_again, same, seed + 1, kResamples, kConfidence, block);
   // What equals seem to differ by, with its own uncertainty, is no difference.
   const Interval& self = judgement.same_with_self.interval;
   const double self_band = std::max(std::abs(std::log(self.low)), std::abs(std::log(self.high)));

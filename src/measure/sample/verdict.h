@@ -11,9 +11,11 @@ namespace kiln::measure {
 enum class Verdict { Same, Faster, Slower, Ambiguous };
 std::string_view name_of(Verdict verdict);  // "SAME", "FASTER", "SLOWER", "AMBIGUOUS"
 
-// Below this nobody should act on a difference: event times of one kernel in two places of a program differ by as much.
+// Below this nobody should act on a difference: event times of one kernel in two places of a
+// program differ by as much.
 inline constexpr double kLeastDifference = 0.005;
-// Two windows of one run differ by 1 to 3 % for the same kernel: what was not interleaved is told from 3 % on.
+// Two windows of one run differ by 1 to 3 % for the same kernel: what was not interleaved is told
+// from 3 % on.
 inline constexpr double kLeastDifferenceAcrossRuns = 0.03;
 
 struct Judgement {
@@ -23,11 +25,12 @@ struct Judgement {
   Ratio same_with_self;  // A against A, in the same rounds
 };
 
-// All were taken in the same rounds, in random order; `same` and `same_again` are one contender twice: how large the
-// ratio of equals is here.
+// All were taken in the same rounds, in random order; `same` and `same_again` are one contender
+// twice: how large the ratio of equals is here.
 Judgement judge(Samples a, Samples b, Samples same, Samples same_again, uint64_t seed = 0);
 
-// A ratio against a threshold: beyond it with the whole interval, within it with the whole interval, or neither.
+// A ratio against a threshold: beyond it with the whole interval, within it with the whole
+// interval, or neither.
 Verdict verdict_of(const Ratio& ratio, double threshold);
 
 }  // namespace kiln::measure

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that read shared and local memory which they have not written, a printf with a format of any kind, and one
-// that needs much local memory: for tests of what the engine makes of them.
+// Kernels that read shared and local memory which they have not written, a printf with a format of
+// any kind, and one that needs much local memory: for tests of what the engine makes of them.
 #include <kiln/op.h>
 
 #include <cstdio>

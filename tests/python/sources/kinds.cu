@@ -14,19 +14,22 @@ __global__ void fill_kernel(kiln::View<T, 1> out, T start, T step) {
   if (i < out.size(0)) out(i) = start + static_cast<T>(i) * step;
 }
 
-__global__ void sum_kernel(kiln::View<const float, 1> a, kiln::View<const float, 1> b, kiln::View<float, 1> out) {
+__global__ void sum_kernel(kiln::View<const float, 1> a, kiln::View<const float, 1> b,
+                           kiln::View<float, 1> out) {
   const int64_t i = kiln::global_thread();
   if (i < out.size(0)) out(i) = a(i) + b(i);
 }
 
 static void affine(const kiln::Tensor& x, double factor, double offset, kiln::Tensor& out) {
   affine_kernel<float><<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
-      x.flat<const float>(), static_cast<float>(factor), static_cast<float>(offset), out.flat<float>());
+      x.flat<const float>(), static_cast<float>(factor), static_cast<float>(offset),
+      out.flat<float>());
 }
 
 template <class T>
 static void fill(kiln::Tensor& out, T start, T step) {
-  fill_kernel<T><<<kiln::blocks_for(out.numel(), 128), 128, 0, kiln::stream(out)>>>(out.flat<T>(), start, step);
+  fill_kernel<T><<<kiln::blocks_for(out.numel(), 128), 128, 0, kiln::stream(out)>>>(out.flat<T>(),
+                                                                                    start, step);
 }
 
 // float, int, bool, with defaults and a keyword-only part.
@@ -59,14 +62,17 @@ kiln::Tensor total(kiln::TensorList xs) {
   kiln::Tensor out = kiln::zeros(xs[0].sizes(), xs[0].dtype(), xs[0].device());
   for (const kiln::Tensor& x : xs)
     sum_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
-        x.flat<const float>(), const_cast<const kiln::Tensor&>(out).flat<const float>(), out.flat<float>());
+        x.flat<const float>(), const_cast<const kiln::Tensor&>(out).flat<const float>(),
+        out.flat<float>());
   return out;
 }
 KILN_OP(total, "xs").fake("f32[*xs[0].shape]");
 
 // Lists of numbers.
-kiln::Tensor ramp(const kiln::Tensor& like, kiln::Span<const int64_t> sizes, kiln::Span<const double> start_and_step) {
-  KILN_CHECK(start_and_step.size() == 2, "start_and_step has ", start_and_step.size(), " values, 2 are wanted");
+kiln::Tensor ramp(const kiln::Tensor& like, kiln::Span<const int64_t> sizes,
+                  kiln::Span<const double> start_and_step) {
+  KILN_CHECK(start_and_step.size() == 2, "start_and_step has ", start_and_step.size(),
+             " values, 2 are wanted");
   kiln::Tensor out = kiln::empty(sizes, kiln::Dtype::f32, like.device());
   fill(out, static_cast<float>(start_and_step[0]), static_cast<float>(start_and_step[1]));
   return out;
@@ -75,7 +81,8 @@ KILN_OP(ramp, "like, sizes, start_and_step").fake("f32[*sizes]");
 
 // A string.
 kiln::Tensor named(const kiln::Tensor& x, kiln::Str how) {
-  KILN_CHECK(how == "double" || how == "negate", "how is '", how, "'; it can be 'double' or 'negate'");
+  KILN_CHECK(how == "double" || how == "negate", "how is '", how,
+             "'; it can be 'double' or 'negate'");
   kiln::Tensor out = kiln::empty_like(x);
   affine(x, how == "double" ? 2 : -1, 0, out);
   return out;
@@ -94,7 +101,8 @@ kiln::Tensor count_up(int64_t n, kiln::Dtype dtype, kiln::Device device) {
 KILN_OP(count_up, "n, dtype, device").fake("dtype[n] @ device");
 
 // Optional numbers.
-kiln::Tensor shifted(const kiln::Tensor& x, kiln::Optional<int64_t> by, kiln::Optional<double> times) {
+kiln::Tensor shifted(const kiln::Tensor& x, kiln::Optional<int64_t> by,
+                     kiln::Optional<double> times) {
   kiln::Tensor out = kiln::empty_like(x);
   affine(x, times.value_or(1), static_cast<double>(by.value_or(0)), out);
   return out;
@@ -134,15 +142,19 @@ kiln::Tensor moved(const kiln::Tensor& x) {
   const size_t bytes = static_cast<size_t>(x.numel()) * sizeof(float);
   float last = 0;
   void* const wild = reinterpret_cast<void*>(0x1230);
-  const auto check = [](cudaError_t code) { KILN_CHECK(code == cudaSuccess, "code ", static_cast<int>(code)); };
+  const auto check = [](cudaError_t code) {
+    KILN_CHECK(code == cudaSuccess, "code ", static_cast<int>(code));
+  };
   check(cudaMemsetAsync(out.data<float>(), 0, bytes, kiln::stream(x)));
-  check(cudaMemcpyAsync(out.data<float>() + 1, x.data<const float>(), bytes - 4, cudaMemcpyDeviceToDevice,
-                        kiln::stream(x)));
+  check(cudaMemcpyAsync(out.data<float>() + 1, x.data<const float>(), bytes - 4,
+                        cudaMemcpyDeviceToDevice, kiln::stream(x)));
   check(cudaStreamSynchronize(kiln::stream(x)));
   check(cudaMemcpy(&last, x.data<const float>() + x.numel() - 1, 4, cudaMemcpyDeviceToHost));
   check(cudaMemcpy(out.data<float>(), &last, 4, cudaMemcpyHostToDevice));
-  if (x.is_cuda()) return out;  // a GPU that reads the process' memory tells it later, and is lost then
-  KILN_CHECK(cudaMemcpy(&last, wild, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue, "a wild pointer was read");
+  if (x.is_cuda())
+    return out;  // a GPU that reads the process' memory tells it later, and is lost then
+  KILN_CHECK(cudaMemcpy(&last, wild, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue,
+             "a wild pointer was read");
   KILN_CHECK(cudaMemset(wild, 0, 4) == cudaErrorInvalidValue, "a wild pointer was written");
   cudaGetLastError();
   return out;
@@ -168,8 +180,8 @@ kiln::Tensor picky(const kiln::Tensor& x, const kiln::Tensor& y) {
   KILN_CHECK(x.ndim() == 2, "x has ", x.ndim(), " dimensions, 2 are wanted");
   KILN_CHECK(x.sizes() == y.sizes(), "sizes differ: ", x.sizes(), " and ", y.sizes());
   kiln::Tensor out = kiln::empty_like(x);
-  sum_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(x.flat<const float>(),
-                                                                            y.flat<const float>(), out.flat<float>());
+  sum_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
+      x.flat<const float>(), y.flat<const float>(), out.flat<float>());
   return out;
 }
 KILN_OP(picky, "x, y").fake("like(x)");
@@ -178,13 +190,14 @@ KILN_OP(picky, "x, y").fake("like(x)");
 template <int N>
 __global__ void copy_kernel(kiln::View<const float, N> x, kiln::View<float, N> out) {
   const int64_t i = kiln::global_thread();
-  if (i < out.size(0) * out.size(1)) out(i / out.size(1), i % out.size(1)) = x(i / out.size(1), i % out.size(1));
+  if (i < out.size(0) * out.size(1))
+    out(i / out.size(1), i % out.size(1)) = x(i / out.size(1), i % out.size(1));
 }
 kiln::Tensor copied(const kiln::Tensor& x) {
   kiln::Tensor out = kiln::empty_like(x);
   if (x.numel() > 0)
-    copy_kernel<2>
-        <<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(x.view<const float, 2>(), out.view<float, 2>());
+    copy_kernel<2><<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
+        x.view<const float, 2>(), out.view<float, 2>());
   return out;
 }
 KILN_OP(copied, "x").fake("f32[*x.shape]");

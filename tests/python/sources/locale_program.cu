@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that takes the locale of its user, for the whole process or for one thread, before it uses CUDA.
+// A program that takes the locale of its user, for the whole process or for one thread, before it
+// uses CUDA.
 #include <locale.h>
 
 #include <cstdio>

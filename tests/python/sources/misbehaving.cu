@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that a benchmark must survive: one that throws, hangs, crashes, allocates without end, spoils its input, and one
-// that changes its mind. All mean x + 1.
+// Ops that a benchmark must survive: one that throws, hangs, crashes, allocates without end, spoils
+// its input, and one that changes its mind. All mean x + 1.
 #include <kiln/op.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +12,8 @@ __global__ void add_one(kiln::View<const float, 1> x, kiln::View<float, 1> out, 
 
 static kiln::Tensor plus(const kiln::Tensor& x, float step = 1) {
   kiln::Tensor out = kiln::empty_like(x);
-  add_one<<<kiln::blocks_for(x.numel(), 64), 64, 0, kiln::stream(x)>>>(x.flat<const float>(), out.flat<float>(), step);
+  add_one<<<kiln::blocks_for(x.numel(), 64), 64, 0, kiln::stream(x)>>>(x.flat<const float>(),
+                                                                       out.flat<float>(), step);
   return out;
 }
 

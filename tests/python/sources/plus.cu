@@ -13,7 +13,8 @@ __global__ void plus_kernel(kiln::View<const float, 1> x, kiln::View<float, 1> o
 
 kiln::Tensor plus(const kiln::Tensor& x) {
   kiln::Tensor out = kiln::empty_like(x);
-  plus_kernel<<<kiln::blocks_for(x.numel(), 64), 64, 0, kiln::stream(x)>>>(x.flat<const float>(), out.flat<float>());
+  plus_kernel<<<kiln::blocks_for(x.numel(), 64), 64, 0, kiln::stream(x)>>>(x.flat<const float>(),
+                                                                           out.flat<float>());
   return out;
 }
 KILN_OP(plus, "x").fake("like(x)").doc("x + STEP");

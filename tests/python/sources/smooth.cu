@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops with gradients, for kiln.test and for what an op without a backward does. f16 and bf16 compute in f32.
+// Ops with gradients, for kiln.test and for what an op without a backward does. f16 and bf16
+// compute in f32.
 #include <kiln/half.h>
 #include <kiln/op.h>
 
@@ -26,16 +27,16 @@ kiln::Tensor gelu(const kiln::Tensor& x) {
   if (x.numel() == 0) return out;
   kiln::dispatch<float, double, kiln::half, kiln::bf16>(x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    gelu_kernel<T>
-        <<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(x.data<const T>(), out.data<T>(), x.numel());
+    gelu_kernel<T><<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
+        x.data<const T>(), out.data<T>(), x.numel());
   });
   return out;
 }
 KILN_OP(gelu, "x").fake("x.dtype[*x.shape]");
 
 // a * b by row and column, whatever the strides; and a + b.
-__global__ void product_kernel(kiln::View<const float, 2> a, kiln::View<const float, 2> b, kiln::View<float, 2> product,
-                               kiln::View<float, 2> sum) {
+__global__ void product_kernel(kiln::View<const float, 2> a, kiln::View<const float, 2> b,
+                               kiln::View<float, 2> product, kiln::View<float, 2> sum) {
   const int64_t i = kiln::global_thread();
   if (i >= a.size(0) * a.size(1)) return;
   const int64_t r = i / a.size(1), c = i % a.size(1);
@@ -49,7 +50,8 @@ kiln::Tensors<2> product_and_sum(const kiln::Tensor& a, const kiln::Tensor& b) {
                sum = kiln::empty(a.sizes(), a.dtype(), a.device());
   if (a.numel() > 0)
     product_kernel<<<kiln::blocks_for(a.numel(), 128), 128, 0, kiln::stream(a)>>>(
-        a.view<const float, 2>(), b.view<const float, 2>(), product.view<float, 2>(), sum.view<float, 2>());
+        a.view<const float, 2>(), b.view<const float, 2>(), product.view<float, 2>(),
+        sum.view<float, 2>());
   return {product, sum};
 }
 KILN_OP(product_and_sum, "a, b").fake("f32[*a.shape], f32[*a.shape]");
@@ -77,7 +79,7 @@ __global__ void scale_kernel(float* x, float factor, int64_t n) {
 }
 void scale_(kiln::Tensor& x, double factor) {
   if (x.numel() > 0)
-    scale_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(x.data<float>(),
-                                                                                static_cast<float>(factor), x.numel());
+    scale_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
+        x.data<float>(), static_cast<float>(factor), x.numel());
 }
 KILN_OP(scale_, "x, factor");

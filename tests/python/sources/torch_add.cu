@@ -29,7 +29,8 @@ torch::Tensor my_add(torch::Tensor a, const torch::Tensor& b) {
   return out;
 }
 
-__global__ void scale_rows_kernel(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> x, float factor) {
+__global__ void scale_rows_kernel(
+    torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> x, float factor) {
   const int row = blockIdx.x, column = threadIdx.x;
   if (column < x.size(1)) x[row][column] *= factor;
 }
@@ -44,13 +45,14 @@ std::tuple<at::Tensor, int64_t, bool> facts(const at::Tensor& x) {
   return {x.t().contiguous(), x.dim(), x.is_contiguous()};
 }
 std::vector<at::Tensor> halves(at::Tensor x, int64_t dim) { return x.split(x.size(dim) / 2, dim); }
-at::Tensor mixed(at::Tensor x, std::optional<at::Tensor> bias, std::vector<int64_t> shape, double alpha, bool negate,
-                 const std::string& reduce) {
+at::Tensor mixed(at::Tensor x, std::optional<at::Tensor> bias, std::vector<int64_t> shape,
+                 double alpha, bool negate, const std::string& reduce) {
   at::Tensor out = x * alpha + 1;
   if (bias) out = out + *bias;
   if (negate) out = -out;
   out = out.view(shape);
-  TORCH_CHECK_VALUE(reduce == "none" || reduce == "sum" || reduce == "mean", "unknown reduction ", reduce);
+  TORCH_CHECK_VALUE(reduce == "none" || reduce == "sum" || reduce == "mean", "unknown reduction ",
+                    reduce);
   if (reduce == "sum") return out.sum(0);
   if (reduce == "mean") return out.mean(std::vector<int64_t>{0}, /*keepdim=*/true);
   return out;
@@ -85,8 +87,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("scale_rows_", &scale_rows_, py::arg("x"), py::arg("factor") = 2.0);
   m.def("facts", &facts);
   m.def("halves", &halves, py::arg("x"), py::arg("dim") = 0);
-  m.def("mixed", &mixed, "much at once", py::arg("x"), py::arg("bias") = py::none(), py::arg("shape"),
-        py::arg("alpha") = 1.0, py::arg("negate") = false, py::arg("reduce") = "none");
+  m.def("mixed", &mixed, "much at once", py::arg("x"), py::arg("bias") = py::none(),
+        py::arg("shape"), py::arg("alpha") = 1.0, py::arg("negate") = false,
+        py::arg("reduce") = "none");
   m.def("indexed", &indexed, py::call_guard<py::gil_scoped_release>());
   m.def("size_of", &size_of);
   m.def("as_float", &as_float);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of a TORCH_LIBRARY and functions of host tensors, for torch.utils.cpp_extension: nothing in it knows of kiln.
+// Ops of a TORCH_LIBRARY and functions of host tensors, for torch.utils.cpp_extension: nothing in
+// it knows of kiln.
 #include <torch/extension.h>
 
 #include <vector>
@@ -17,7 +18,8 @@ at::Tensor muladd(const at::Tensor& a, const at::Tensor& b, double c) {
 void add_one_(at::Tensor& x) { x.add_(1); }
 std::tuple<at::Tensor, at::Tensor> both(const at::Tensor& x, int64_t n) { return {x * n, x + n}; }
 at::Tensor pick(at::TensorList list, int64_t i, std::optional<at::Tensor> instead) {
-  TORCH_CHECK_INDEX(i < static_cast<int64_t>(list.size()) || instead.has_value(), "no tensor ", i, " of ", list.size());
+  TORCH_CHECK_INDEX(i < static_cast<int64_t>(list.size()) || instead.has_value(), "no tensor ", i,
+                    " of ", list.size());
   return i < static_cast<int64_t>(list.size()) ? list[i].clone() : instead->clone();
 }
 at::Tensor named(const at::Tensor& x, c10::string_view how, bool twice) {
@@ -52,14 +54,15 @@ std::vector<std::vector<int64_t>> shapes(const std::vector<at::Tensor>& list) {
   return out;
 }
 std::string said(const at::Tensor& x) {
-  return c10::str(x.sizes(), " ", x.strides(), " ", x.scalar_type(), " ", x.device(), " ", x.is_contiguous(), " ",
-                  x.dim());
+  return c10::str(x.sizes(), " ", x.strides(), " ", x.scalar_type(), " ", x.device(), " ",
+                  x.is_contiguous(), " ", x.dim());
 }
 at::Tensor arithmetic(const at::Tensor& x, const at::Tensor& y) {
   at::Tensor z = (x + y) * 2 - x / 3;
   z += 1;
   z = at::where(z > 0, z, -z).to(at::kDouble);
-  return at::cat({z.flatten(), z.sum().reshape({1}), z.max().unsqueeze(0), at::linspace(0, 1, 3, z.options())});
+  return at::cat({z.flatten(), z.sum().reshape({1}), z.max().unsqueeze(0),
+                  at::linspace(0, 1, 3, z.options())});
 }
 at::Tensor made(std::vector<int64_t> shape, at::ScalarType type) {
   return at::ones(shape, at::TensorOptions().dtype(type)).mul(3).add(at::zeros(shape, type));
@@ -107,6 +110,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         return *x / 2;
       },
       py::arg("x") = py::none());
-  m.def("swapped",
-        [](std::tuple<int64_t, std::string> pair) { return std::make_tuple(std::get<1>(pair), std::get<0>(pair)); });
+  m.def("swapped", [](std::tuple<int64_t, std::string> pair) {
+    return std::make_tuple(std::get<1>(pair), std::get<0>(pair));
+  });
 }

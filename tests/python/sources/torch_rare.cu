@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source for torch.utils.cpp_extension that uses what few do: autograd functions, named arguments in checks, elements
-// by their number, lists and values of any kind, torch's settings. Nothing in it knows of kiln.
+// A source for torch.utils.cpp_extension that uses what few do: autograd functions, named arguments
+// in checks, elements by their number, lists and values of any kind, torch's settings. Nothing in
+// it knows of kiln.
 #include <ATen/cuda/CUDAContext.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/extension.h>
@@ -13,9 +14,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-__global__ void scaled_kernel(at::cuda::detail::TensorInfo<const float, int> x, float* out, float factor, int n) {
+__global__ void scaled_kernel(at::cuda::detail::TensorInfo<const float, int> x, float* out,
+                              float factor, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = x.data[at::cuda::detail::IndexToOffset<const float, int, -1>::get(i, x)] * factor;
+  if (i < n)
+    out[i] = x.data[at::cuda::detail::IndexToOffset<const float, int, -1>::get(i, x)] * factor;
 }
 
 at::Tensor scaled(const at::Tensor& x, double factor) {
@@ -23,14 +26,16 @@ at::Tensor scaled(const at::Tensor& x, double factor) {
   at::Tensor out = at::empty(x.sizes(), x.options());
   if (n)
     scaled_kernel<<<(n + 127) / 128, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
-        at::cuda::detail::getTensorInfo<const float, int>(x), out.data_ptr<float>(), static_cast<float>(factor), n);
+        at::cuda::detail::getTensorInfo<const float, int>(x), out.data_ptr<float>(),
+        static_cast<float>(factor), n);
   return out;
 }
 
 // y = factor * x * weight; a kernel in both directions.
 class Scaled : public torch::autograd::Function<Scaled> {
  public:
-  static variable_list forward(AutogradContext* ctx, Variable x, double factor, std::optional<Variable> weight) {
+  static variable_list forward(AutogradContext* ctx, Variable x, double factor,
+                               std::optional<Variable> weight) {
     TORCH_CHECK_VALUE(factor != 0, "a factor of 0 has no use");
     ctx->saved_data["factor"] = factor;
     ctx->saved_data["shape"] = x.sizes();
@@ -46,7 +51,8 @@ class Scaled : public torch::autograd::Function<Scaled> {
     variable_list saved = ctx->get_saved_variables();
     const double factor = ctx->saved_data["factor"].toDouble();
     const c10::List<int64_t> shape = ctx->saved_data["shape"].toIntList();
-    TORCH_CHECK(ctx->saved_data["name"].toStringRef() == "scaled" && shape.size() == size_t(saved[0].dim()));
+    TORCH_CHECK(ctx->saved_data["name"].toStringRef() == "scaled" &&
+                shape.size() == size_t(saved[0].dim()));
     at::Tensor gradient = scaled(gradients[0].contiguous(), factor);
     const bool weighted = ctx->saved_data["weighted"].toBool() && ctx->needs_input_grad(1);
     at::Tensor of_weight = weighted ? gradient * saved[0] : at::Tensor();
@@ -62,11 +68,13 @@ class Doubled : public torch::autograd::Function<Doubled> {
     return x;
   }
   static variable_list backward(AutogradContext*, variable_list gradients) {
-    return {gradients[0] * 2, Variable(), gradients[0]};  // more than there are arguments, and not all undefined
+    return {gradients[0] * 2, Variable(),
+            gradients[0]};  // more than there are arguments, and not all undefined
   }
 };
 
-std::tuple<at::Tensor, at::Tensor> scale(at::Tensor x, double factor, std::optional<at::Tensor> weight) {
+std::tuple<at::Tensor, at::Tensor> scale(at::Tensor x, double factor,
+                                         std::optional<at::Tensor> weight) {
   auto both = Scaled::apply(x, factor, weight);
   return {both[0], both[1]};
 }

@@ -55,8 +55,8 @@ kiln::Tensor shift(const kiln::Tensor& x, double by) {
 #endif
   kiln::Tensor out = kiln::empty_like(x);
   const int64_t n = x.numel();
-  shift_kernel<<<(n + BLOCK - 1) / BLOCK, BLOCK, 0, kiln::stream(x)>>>(x.data<const float>(), out.data<float>(), n,
-                                                                       static_cast<float>(by));
+  shift_kernel<<<(n + BLOCK - 1) / BLOCK, BLOCK, 0, kiln::stream(x)>>>(
+      x.data<const float>(), out.data<float>(), n, static_cast<float>(by));
   return out;
 }
 

@@ -21,7 +21,8 @@ int main() {
   KilnTensor* result = nullptr;
   int64_t count = 0;
   if (scale_ops_scale(&x, &result)) return std::fprintf(stderr, "%s\n", scale_ops_last_error()), 1;
-  if (shift_ops_shift(result, 0.5, &count)) return std::fprintf(stderr, "%s\n", shift_ops_last_error()), 1;
+  if (shift_ops_shift(result, 0.5, &count))
+    return std::fprintf(stderr, "%s\n", shift_ops_last_error()), 1;
   if (ops->synchronize(device, index)) return 1;
   if (ops->copy(values.data(), KILN_DEVICE_CPU, result->data, device, bytes)) return 1;
   for (float value : values) std::printf("%g ", value);

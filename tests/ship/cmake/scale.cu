@@ -9,8 +9,8 @@ __global__ void scale_kernel(kiln::View<const float, 1> x, kiln::View<float, 1> 
 
 kiln::Tensor scale(const kiln::Tensor& x) {
   kiln::Tensor out = kiln::empty_like(x);
-  scale_kernel<<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<const float>(),
-                                                                                out.flat<float>());
+  scale_kernel<<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(x)>>>(
+      x.flat<const float>(), out.flat<float>());
   return out;
 }
 KILN_OP(scale, "x").fake("like(x)").doc("x times FACTOR.");

@@ -8,8 +8,8 @@ __global__ void shift_kernel(kiln::View<float, 1> x, float value) {
 }
 
 int64_t shift(kiln::Tensor& x, double value) {
-  shift_kernel<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(x.flat<float>(),
-                                                                              static_cast<float>(value));
+  shift_kernel<<<kiln::blocks_for(x.numel(), 256), 256, 0, kiln::stream(x)>>>(
+      x.flat<float>(), static_cast<float>(value));
   return x.numel();
 }
 KILN_OP(shift, "x, value=1.0");

@@ -16,7 +16,8 @@ TEST(Format, LeavesOutWhatIsEmpty) {
 }
 
 TEST(Format, KeepsCaretsUnderWhatTheyMean) {
-  EXPECT_EQ(format({Fault::Work, "x", "a = b;\n    ^", ""}), "error: x\n  why: a = b;\n           ^");
+  EXPECT_EQ(format({Fault::Work, "x", "a = b;\n    ^", ""}),
+            "error: x\n  why: a = b;\n           ^");
 }
 
 TEST(ToJson, HasAllFourFields) {

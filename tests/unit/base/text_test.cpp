@@ -42,14 +42,16 @@ TEST(Text, NumbersAreTheWholeText) {
 
 TEST(Text, AnIdentifierIsNoKeywordOfCppOrPython) {
   EXPECT_TRUE(is_identifier("my_add2"));
-  for (const char* bad : {"", "2d", "a-b", "class", "lambda", "ä"}) EXPECT_FALSE(is_identifier(bad)) << bad;
+  for (const char* bad : {"", "2d", "a-b", "class", "lambda", "ä"})
+    EXPECT_FALSE(is_identifier(bad)) << bad;
 }
 
 TEST(Text, MakesAnIdentifierOfAnything) {
   EXPECT_EQ(to_identifier("my-add 2"), "my_add_2");
   EXPECT_EQ(to_identifier("3d"), "_3d");
   EXPECT_EQ(to_identifier("class"), "_class");
-  for (const char* any : {"", "a.b", "ü", "for"}) EXPECT_TRUE(is_identifier(to_identifier(any))) << any;
+  for (const char* any : {"", "a.b", "ü", "for"})
+    EXPECT_TRUE(is_identifier(to_identifier(any))) << any;
 }
 
 TEST(Text, SuggestsOnlyWhatIsNear) {
@@ -62,7 +64,8 @@ TEST(Text, SuggestsOnlyWhatIsNear) {
 TEST(Text, ShellQuoteAndSplitAreInverse) {
   for (std::string word : {"a", "", "a b", "it's", "$HOME", "-DX=\"y\"", "a\\b", "[sm_90]"})
     EXPECT_THAT(shell_split(shell_quote(word)), ElementsAre(word));
-  EXPECT_THAT(shell_split("ccache  '/opt/my cuda/nvcc' -x\\ y"), ElementsAre("ccache", "/opt/my cuda/nvcc", "-x y"));
+  EXPECT_THAT(shell_split("ccache  '/opt/my cuda/nvcc' -x\\ y"),
+              ElementsAre("ccache", "/opt/my cuda/nvcc", "-x y"));
 }
 
 TEST(Text, DurationsReadWell) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are ELF files, cubins, line tables and archives of the corpus read right, and their damaged forms refused with an
-// offset?
+// Are ELF files, cubins, line tables and archives of the corpus read right, and their damaged forms
+// refused with an offset?
 #include <gmock/gmock.h>
 
 #include <cstring>

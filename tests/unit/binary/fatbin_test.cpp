@@ -24,7 +24,8 @@ struct Builder {
     std::memcpy(bytes.data() + at, &value, sizeof value);
   }
   // Returns where the entry's header stands.
-  size_t entry(uint16_t kind, uint32_t arch, const std::string& payload, uint64_t flags, uint64_t unpacked) {
+  size_t entry(uint16_t kind, uint32_t arch, const std::string& payload, uint64_t flags,
+               uint64_t unpacked) {
     size_t at = bytes.size();
     uint64_t padded = (payload.size() + 7) / 8 * 8;
     bytes.resize(at + 64 + padded);
@@ -51,8 +52,8 @@ std::string zstd(const std::string& text) {
 }
 std::string lz4(const std::string& text) {
   std::string out(static_cast<size_t>(LZ4_compressBound(static_cast<int>(text.size()))), '\0');
-  out.resize(static_cast<size_t>(
-      LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()), static_cast<int>(out.size()))));
+  out.resize(static_cast<size_t>(LZ4_compress_default(
+      text.data(), out.data(), static_cast<int>(text.size()), static_cast<int>(out.size()))));
   return out;
 }
 
@@ -85,7 +86,8 @@ TEST(Fatbin, FromAWrapperInMemory) {
   ASSERT_TRUE(static_cast<bool>(ptx)) << format(ptx.error());
   EXPECT_EQ(ptx->size(), 1u);
   wrapper.magic = 1;
-  EXPECT_THAT(format(ptx_in_wrapper(&wrapper).error()), HasSubstr("the wrapper's magic is 0x00000001"));
+  EXPECT_THAT(format(ptx_in_wrapper(&wrapper).error()),
+              HasSubstr("the wrapper's magic is 0x00000001"));
 }
 
 TEST(Fatbin, EveryTruncationIsAnErrorAndNoCrash) {

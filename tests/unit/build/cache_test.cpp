@@ -21,7 +21,10 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 Entry sample(const std::string& name = "a", std::string content = "machine code") {
-  return {hash_hex(name), "compile " + name, {{"flags", "-O3"}}, {{"a.o", std::move(content)}, {"log", ""}}};
+  return {hash_hex(name),
+          "compile " + name,
+          {{"flags", "-O3"}},
+          {{"a.o", std::move(content)}, {"log", ""}}};
 }
 
 TEST(EntryFormat, IsReadAsItWasWritten) {
@@ -157,7 +160,8 @@ TEST_F(CacheTest, AFolderIsSharedByThoseWhoKnowTheSecret) {
 TEST_F(CacheTest, AnEntryThatIsNotAsLongAsItSaysIsDamagedBeforeItIsRead) {
   open().put(sample());
   const sys::fs::path file = entry_path("/c/kiln/store", sample().key);
-  for (std::string bytes : {*files.read(file) + "x", std::string("kiln-entry 1\n10 99999999999 1\n"), std::string()}) {
+  for (std::string bytes :
+       {*files.read(file) + "x", std::string("kiln-entry 1\n10 99999999999 1\n"), std::string()}) {
     files.add(file, bytes);
     Cache cache = open();
     Origin origin;
@@ -184,7 +188,8 @@ TEST_F(CacheTest, ADamagedEntryOfASharedFolderIsNotTheEndOfSharing) {
 
 TEST_F(CacheTest, ADamagedCountDoesNotPrune) {
   open().put(sample());
-  for (const char* counts : {R"({"bytes": 9223372036854775807})", R"({"bytes": -5})", R"({"bytes": "x"})", "[", ""}) {
+  for (const char* counts :
+       {R"({"bytes": 9223372036854775807})", R"({"bytes": -5})", R"({"bytes": "x"})", "[", ""}) {
     files.add("/c/kiln/store/counts.json", counts);
     EXPECT_EQ(read_counts(files, "/c/kiln/store").bytes, 0) << counts;
   }
@@ -212,8 +217,10 @@ TEST(Redis, AddressesAndReplies) {
   EXPECT_EQ((**parse_redis_reply("$3\r\na\r\n\r\n")).value, "a\r\n");
   EXPECT_FALSE((**parse_redis_reply("$-1\r\n")).value);
   EXPECT_TRUE((**parse_redis_reply("-ERR no\r\n")).is_error);
-  for (const char* part : {"", "$3", "$3\r\nab", "+O"}) EXPECT_FALSE(*parse_redis_reply(part)) << "more must come";
-  for (const char* odd : {"$999999999999\r\n", "$x\r\n", "?\r\n", "\r\n"}) EXPECT_FALSE(parse_redis_reply(odd)) << odd;
+  for (const char* part : {"", "$3", "$3\r\nab", "+O"})
+    EXPECT_FALSE(*parse_redis_reply(part)) << "more must come";
+  for (const char* odd : {"$999999999999\r\n", "$x\r\n", "?\r\n", "\r\n"})
+    EXPECT_FALSE(parse_redis_reply(odd)) << odd;
 }
 
 TEST(Redis, AReplyComesInPiecesOfAnySize) {
@@ -252,18 +259,21 @@ TEST(Remote, APasswordIsNotShown) {
   EXPECT_EQ(shown_place("redis://me:hunter2@h@host"), "redis://...@host");
   EXPECT_EQ(shown_place("redis://host"), "redis://host");
   EXPECT_EQ(shown_place("/mnt/team@work"), "/mnt/team@work");
-  EXPECT_EQ(parse_redis_address("redis://:hunter2@host:x").error().what.find("hunter2"), std::string::npos);
+  EXPECT_EQ(parse_redis_address("redis://:hunter2@host:x").error().what.find("hunter2"),
+            std::string::npos);
 }
 
 class DependenciesTest : public ::testing::Test {
  protected:
   DependenciesTest() {
-    files.add("/w/a.cu", "#include \"b.h\"\n#  include <sys.h>\n#if __has_include(\"extra.h\")\n#endif\n");
+    files.add("/w/a.cu",
+              "#include \"b.h\"\n#  include <sys.h>\n#if __has_include(\"extra.h\")\n#endif\n");
     files.add("/w/inc2/b.h").add("/usr/include/sys.h").add_directory("/w/inc1");
     step.search = {"/w/inc1", "/w/inc2", "/usr/include"};
     step.roots = {{"/w", "/proc/self/cwd"}};
     seen = collect_dependencies(files, *std::make_unique<ContentHashes>(files), step,
-                                {{"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, {}, false}, "/build");
+                                {{"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, {}, false},
+                                "/build");
   }
   std::optional<std::string> difference() {
     ContentHashes hashes(files);
@@ -318,11 +328,14 @@ TEST_F(DependenciesTest, ALibraryThatAppearsBeforeTheOneLinkedIsSeen) {
 }
 
 TEST_F(DependenciesTest, WhatAnAssemblerReadsIsKnownOrNothingIs) {
-  files.add("/w/inc2/data.bin", "1").add("/w/a.cpp", "asm(\".incbin \\\"data.bin\\\"\");").add_directory("/build");
+  files.add("/w/inc2/data.bin", "1")
+      .add("/w/a.cpp", "asm(\".incbin \\\"data.bin\\\"\");")
+      .add_directory("/build");
   step.kind = StepKind::Host;
   step.writes_assembler_depfile = true;
   ContentHashes hashes(files);
-  seen = collect_dependencies(files, hashes, step, {{"/w/a.cpp"}, {"/w/inc2/data.bin"}, false}, "/build");
+  seen = collect_dependencies(files, hashes, step, {{"/w/a.cpp"}, {"/w/inc2/data.bin"}, false},
+                              "/build");
   EXPECT_FALSE(difference());
   EXPECT_THAT(seen.absent, Contains("/build/data.bin"));
   EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/data.bin"));
@@ -341,7 +354,8 @@ TEST_F(DependenciesTest, APrecompiledHeaderCountsOnceItIsThere) {
   step.commands = {{path_word("g++"), path_word("-I/w/inc1"), path_word("-I/w/inc2")}};
   ContentHashes hashes(files);
   auto collected = [&] {
-    return collect_dependencies(files, hashes, step, {{"/w/b.cpp", "/w/inc2/b.h"}, {}, false}, "/build");
+    return collect_dependencies(files, hashes, step, {{"/w/b.cpp", "/w/inc2/b.h"}, {}, false},
+                                "/build");
   };
   seen = collected();
   files.add("/w/inc2/b.h.gch", "1");
@@ -359,7 +373,9 @@ TEST_F(DependenciesTest, AMissingDepfileIsNeverBelieved) {
 }
 
 TEST_F(DependenciesTest, AreTheSameInAMovedCheckout) {
-  files.add("/moved/a.cu", *files.read("/w/a.cu")).add("/moved/inc2/b.h").add_directory("/moved/inc1");
+  files.add("/moved/a.cu", *files.read("/w/a.cu"))
+      .add("/moved/inc2/b.h")
+      .add_directory("/moved/inc1");
   step.roots = {{"/moved", "/proc/self/cwd"}};
   EXPECT_FALSE(difference());
 }
@@ -371,24 +387,29 @@ Json command(std::string_view line) {
 }
 
 TEST(KeyDifference, NamesThePartThatIsNotWhatItWas) {
-  const Json before = {{"kiln", "0.1.0"},
-                       {"commands", Json::array({command("gcc -E -DX=1 a.cu"), command("cicc -arch compute_90")})},
-                       {"compilers and environment", {{"cicc", "aa"}, {"CPATH", "CPATH=/i"}}},
-                       {"inputs", Json::object()},
-                       {"source", {{"/p/a.cu", "11"}}}};
+  const Json before = {
+      {"kiln", "0.1.0"},
+      {"commands", Json::array({command("gcc -E -DX=1 a.cu"), command("cicc -arch compute_90")})},
+      {"compilers and environment", {{"cicc", "aa"}, {"CPATH", "CPATH=/i"}}},
+      {"inputs", Json::object()},
+      {"source", {{"/p/a.cu", "11"}}}};
   auto told = [&](auto change) {
     Json now = before;
     change(now);
     return what_differs(before, now);
   };
   EXPECT_EQ(told([](Json&) {}), "");
-  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E -DX=2 a.cu"); }), "-DX=1 is now -DX=2");
-  EXPECT_EQ(told([](Json& now) { now["commands"][1] = command("cicc -arch compute_90 -fast"); }), "-fast is new");
+  EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E -DX=2 a.cu"); }),
+            "-DX=1 is now -DX=2");
+  EXPECT_EQ(told([](Json& now) { now["commands"][1] = command("cicc -arch compute_90 -fast"); }),
+            "-fast is new");
   EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -E a.cu"); }), "-DX=1 is gone");
   EXPECT_EQ(told([](Json& now) { now["commands"][0] = command("gcc -DX=1 -E a.cu"); }),
             "the order of the flags changed");
-  EXPECT_EQ(told([](Json& now) { now["compilers and environment"]["cicc"] = "bb"; }), "cicc changed");
-  EXPECT_EQ(told([](Json& now) { now["compilers and environment"].erase("CPATH"); }), "CPATH is gone");
+  EXPECT_EQ(told([](Json& now) { now["compilers and environment"]["cicc"] = "bb"; }),
+            "cicc changed");
+  EXPECT_EQ(told([](Json& now) { now["compilers and environment"].erase("CPATH"); }),
+            "CPATH is gone");
   EXPECT_EQ(told([](Json& now) { now["source"]["/p/a.cu"] = "22"; }), "/p/a.cu changed");
   EXPECT_EQ(told([](Json& now) { now["kiln"] = "0.2.0"; }), "kiln 0.1.0 is now 0.2.0");
   EXPECT_EQ(told([](Json& now) {
@@ -400,7 +421,8 @@ TEST(KeyDifference, NamesThePartThatIsNotWhatItWas) {
 
 TEST(Includes, AreReadInAllTheirForms) {
   EXPECT_THAT(
-      include_names("#include <a/b.h> // x\n # include\"c.h\"\n#include_next <d.h>\n#define X __has_include(<e.h>)\n"
+      include_names("#include <a/b.h> // x\n # include\"c.h\"\n#include_next <d.h>\n#define X "
+                    "__has_include(<e.h>)\n"
                     "#include MACRO\n#if defined(A) && \\\n  __has_include(\"f.h\")\n"),
       ElementsAre(IncludeName{"a/b.h", false}, IncludeName{"c.h", true}, IncludeName{"d.h", false},
                   IncludeName{"e.h", false}, IncludeName{"f.h", true}));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is an edit of device code alone told from every other one? A wrong yes would leave a stale host object behind.
+// Is an edit of device code alone told from every other one? A wrong yes would leave a stale host
+// object behind.
 #include <gmock/gmock.h>
 
 #include "base/text.h"
 #include "build/edit/device_code.h"
-#include "build/run/header_times.h"
 #include "build/edit/ptx_text.h"
-#include "build/plan/source_tokens.h"
 #include "build/edit/swap_fat.h"
+#include "build/plan/source_tokens.h"
+#include "build/run/header_times.h"
 
 namespace kiln::build {
 namespace {
@@ -56,7 +57,9 @@ TEST(DeviceCode, ABodyOfAKernelIsDeviceCodeAlone) {
   EXPECT_EQ(why_host_changes(kSource, kSource), "");
   EXPECT_EQ(why_host_changes(kSource, edited("a[i] + 1", "a[i] * 3")), "");
   EXPECT_EQ(why_host_changes(kSource, edited("2 * x", "x / 7 + \"}\"[0]")), "");
-  EXPECT_EQ(why_host_changes(kSource, edited("out[i] =", "#pragma unroll\n out[i] =").c_str()).find("lines moved"), 0u);
+  EXPECT_EQ(why_host_changes(kSource, edited("out[i] =", "#pragma unroll\n out[i] =").c_str())
+                .find("lines moved"),
+            0u);
 }
 
 TEST(DeviceCode, CommentsAreNoCode) {
@@ -68,24 +71,29 @@ TEST(DeviceCode, CommentsAreNoCode) {
 }
 
 TEST(SourceTokens, CodeStaysInItsLineAndColumn) {
-  EXPECT_EQ(without_comments("int a;  // one\n/* two\n   lines */ int b;"), "int a;\n\n            int b;");
-  EXPECT_EQ(without_comments("f(\"//\", '\"', R\"(/* */)\"); // x"), "f(\"//\", '\"', R\"(/* */)\");");
-  EXPECT_EQ(without_comments("#define A 1  // one\n#define B /* two */ 2\n"), "#define A 1\n#define B           2\n");
-  EXPECT_EQ(without_comments("#include <a//b.h>\n#include \"a//b.h\" // c"), "#include <a//b.h>\n#include \"a//b.h\"");
+  EXPECT_EQ(without_comments("int a;  // one\n/* two\n   lines */ int b;"),
+            "int a;\n\n            int b;");
+  EXPECT_EQ(without_comments("f(\"//\", '\"', R\"(/* */)\"); // x"),
+            "f(\"//\", '\"', R\"(/* */)\");");
+  EXPECT_EQ(without_comments("#define A 1  // one\n#define B /* two */ 2\n"),
+            "#define A 1\n#define B           2\n");
+  EXPECT_EQ(without_comments("#include <a//b.h>\n#include \"a//b.h\" // c"),
+            "#include <a//b.h>\n#include \"a//b.h\"");
   // A comment whose line is joined to the next one.
   EXPECT_EQ(without_comments("// one \\\nint a;\nint b;"), "\n\nint b;");
 }
 
 TEST(SourceTokens, WhatMayBeNoLiteralHidesNoCode) {
-  for (const char* line :
-       {"#define N 1'000 + '\"' + \"// real\"\n", "#define R_ R\"(a\"// real)\"\n", "#error don't // x\n"})
+  for (const char* line : {"#define N 1'000 + '\"' + \"// real\"\n",
+                           "#define R_ R\"(a\"// real)\"\n", "#error don't // x\n"})
     EXPECT_EQ(without_comments(line), line);
 }
 
 TEST(SourceTokens, JoinedLinesThatMayHideCodeAreNotFollowed) {
   for (const char* text :
-       {"// one \\ \nint a;", "// one \\\r\nint a;", "/* one *\\\n/ int a; /* two */", "/\\\n/ one\n",
-        "#define A /* one\n// */ int a;\n", "int a; /*\n*/ #define A\n", "// one ?\?/\nint a;"})
+       {"// one \\ \nint a;", "// one \\\r\nint a;", "/* one *\\\n/ int a; /* two */",
+        "/\\\n/ one\n", "#define A /* one\n// */ int a;\n", "int a; /*\n*/ #define A\n",
+        "// one ?\?/\nint a;"})
     EXPECT_FALSE(without_comments(text)) << text;
 }
 
@@ -110,27 +118,33 @@ TEST(DeviceCode, MovedLinesMatterWhereSomethingBelowTellsItsLine) {
   std::string moved = edited("  int i = threadIdx.x;  // {\n", "  int i;\n  i = threadIdx.x;\n");
   EXPECT_THAT(why_host_changes(kSource, moved), HasSubstr("KILN_OP"));
   std::string quiet = "__global__ void k(int* p) { *p = 1; }\nvoid host() {}\n";
-  EXPECT_EQ(why_host_changes(quiet, "__global__ void k(int* p) {\n *p = 1; }\nvoid host() {}\n"), "");
+  EXPECT_EQ(why_host_changes(quiet, "__global__ void k(int* p) {\n *p = 1; }\nvoid host() {}\n"),
+            "");
 }
 
 TEST(DeviceCode, AMacroInSmallLettersMayTellItsLineToo) {
   const std::string before = "__global__ void k(int* p) { *p = 1; }\nvoid host() { check(1); }\n";
   const std::string after = "__global__ void k(int* p) {\n *p = 1; }\nvoid host() { check(1); }\n";
   EXPECT_EQ(why_host_changes(before, after), "");
-  EXPECT_THAT(why_host_changes(before, after, {"check"}), HasSubstr("'check' below k may tell its line"));
+  EXPECT_THAT(why_host_changes(before, after, {"check"}),
+              HasSubstr("'check' below k may tell its line"));
 }
 
 TEST(DeviceCode, AnAddedCommentLineIsDeviceCodeWhereNothingBelowTellsItsLine) {
-  const std::string quiet = "#include <x.h>\n__global__ void k(int* p) { *p = 1; }\nvoid host() {}\n";
+  const std::string quiet =
+      "#include <x.h>\n__global__ void k(int* p) { *p = 1; }\nvoid host() {}\n";
   EXPECT_EQ(why_host_changes(quiet, "// one\n// two\n" + quiet + "// three\n"), "");
   EXPECT_EQ(why_host_changes("// one\n" + quiet, quiet), "");
-  EXPECT_THAT(why_host_changes(kSource, std::string("// one\n") + kSource), HasSubstr("may tell its line"));
+  EXPECT_THAT(why_host_changes(kSource, std::string("// one\n") + kSource),
+              HasSubstr("may tell its line"));
   EXPECT_EQ(why_host_changes(kSource, std::string(kSource) + "\n// below everything\n"), "");
   const std::string wide = "void host() {\n  CHECK(1,\n    2);\n}\n";
-  EXPECT_THAT(why_host_changes(wide, text::replace_all(wide, "1,\n", "1,\n\n")), HasSubstr("CHECK"));
+  EXPECT_THAT(why_host_changes(wide, text::replace_all(wide, "1,\n", "1,\n\n")),
+              HasSubstr("CHECK"));
   EXPECT_EQ(why_host_changes(wide + "int a;\n", wide + "\nint a;\n"), "");
   // To these an empty line is more than a line.
-  for (const char* text : {"const char* s = R\"(a\n)\";\n", "#define A(x) \\\n  x\nint a = A(1);\n"}) {
+  for (const char* text :
+       {"const char* s = R\"(a\n)\";\n", "#define A(x) \\\n  x\nint a = A(1);\n"}) {
     const std::string source(text), longer = text::replace_all(source, "\n", "\n\n");
     EXPECT_NE(why_host_changes(source, longer), "") << source;
   }
@@ -138,19 +152,24 @@ TEST(DeviceCode, AnAddedCommentLineIsDeviceCodeWhereNothingBelowTellsItsLine) {
 
 TEST(DeviceCode, AMacroInFrontMayMakeAFunctionTheHostsToo) {
   auto why = [](const std::string& head) {
-    auto source = [&](const char* body) { return head + " { return " + body + "; }\nvoid host() {}\n"; };
-    return why_host_changes(source("1"), source("2"), defined_names("#define hd __host__\n#  define f(x) x"));
+    auto source = [&](const char* body) {
+      return head + " { return " + body + "; }\nvoid host() {}\n";
+    };
+    return why_host_changes(source("1"), source("2"),
+                            defined_names("#define hd __host__\n#  define f(x) x"));
   };
   EXPECT_EQ(why("__device__ int g(int x)"), "");
-  EXPECT_EQ(why("template <class T, int BLOCK> __global__ void __launch_bounds__(BLOCK) SAXPY(T x)"), "");
+  EXPECT_EQ(
+      why("template <class T, int BLOCK> __global__ void __launch_bounds__(BLOCK) SAXPY(T x)"), "");
   EXPECT_THAT(why("hd __device__ int g(int x)"), HasSubstr("hd"));
   EXPECT_THAT(why("__device__ int f(int x)"), HasSubstr("'f'"));
   EXPECT_THAT(why("_CCCL_HOST __device__ int g(int x)"), HasSubstr("_CCCL_HOST"));
 }
 
 TEST(DeviceCode, TextThatCannotBeFollowedIsNotGuessed) {
-  for (const char* text : {"void f() {", "}", "void f()\n#if A\n{ }\n#endif\n", "/* open", "const char* s = \"open",
-                           "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n"})
+  for (const char* text :
+       {"void f() {", "}", "void f()\n#if A\n{ }\n#endif\n", "/* open", "const char* s = \"open",
+        "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\n"})
     EXPECT_FALSE(items_of(text)) << text;
 }
 
@@ -165,8 +184,9 @@ TEST(Slice, HasNoHostCodeAndTheSameLines) {
 
 TEST(Slice, IsRefusedWhereItCouldMeanSomethingElse) {
   for (const char* text :
-       {"namespace { __global__ void k() {} }", "#ifdef __NVCC__\n#endif\n", "#if __has_include(<x.h>)\n#endif\n",
-        "__global__ void k() { assert(1); }", "__global__ void k(const char** p) { *p = __FILE__; }",
+       {"namespace { __global__ void k() {} }", "#ifdef __NVCC__\n#endif\n",
+        "#if __has_include(<x.h>)\n#endif\n", "__global__ void k() { assert(1); }",
+        "__global__ void k(const char** p) { *p = __FILE__; }",
         "int pick(int x) { return x; }\n__global__ void k(int* p) { *p = pick(1); }"})
     EXPECT_NE(slice_of(text).why, "") << text;
   EXPECT_EQ(slice_of("#if __CUDA_ARCH__ >= 900\n#endif\n__global__ void k() {}\n").why, "");

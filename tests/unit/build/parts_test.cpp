@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the small parts of a build hold: job limits, dependency files, source scans, the record of the last build?
+// Do the small parts of a build hold: job limits, dependency files, source scans, the record of the
+// last build?
 #include <gmock/gmock.h>
 
 #include "build/cache/depfile.h"
-#include "build/run/jobs.h"
 #include "build/plan/source_scan.h"
+#include "build/run/jobs.h"
 #include "build/run/state.h"
 #include "sys/fake_files.h"
 
@@ -16,7 +17,9 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kGB = 1'000'000'000;
 
-std::vector<uint64_t> steps_of(size_t count, uint64_t bytes) { return std::vector<uint64_t>(count, bytes); }
+std::vector<uint64_t> steps_of(size_t count, uint64_t bytes) {
+  return std::vector<uint64_t>(count, bytes);
+}
 
 TEST(Jobs, AreBoundedByCoresAndMemory) {
   EXPECT_EQ(job_limit({}, 16, 100 * kGB, steps_of(20, 2 * kGB))->jobs, 16);
@@ -39,7 +42,8 @@ TEST(Jobs, SmallStepsRunBesideALargeOne) {
 }
 
 TEST(Jobs, AMaxJobsThatIsNoNumberIsAnError) {
-  for (const char* text : {"0", "-1", "many", "4x"}) EXPECT_FALSE(job_limit(text, 4, kGB, {})) << text;
+  for (const char* text : {"0", "-1", "many", "4x"})
+    EXPECT_FALSE(job_limit(text, 4, kGB, {})) << text;
 }
 
 TEST(Jobs, APeakIsRememberedForTheNextBuild) {
@@ -47,13 +51,16 @@ TEST(Jobs, APeakIsRememberedForTheNextBuild) {
   Step step;
   step.kind = StepKind::Device;
   step.source = "/w/big.cu";
-  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), assumed_peak_bytes(StepKind::Device));
+  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step),
+            assumed_peak_bytes(StepKind::Device));
   Peaks peaks(files, "/c/peaks.json");
   peaks.saw(step, 10 * kGB);
   peaks.keep();
-  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), 12 * kGB) << "with a fifth in reserve";
+  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), 12 * kGB)
+      << "with a fifth in reserve";
   files.add("/c/peaks.json", "{broken");
-  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step), assumed_peak_bytes(StepKind::Device));
+  EXPECT_EQ(Peaks(files, "/c/peaks.json").expected_bytes(step),
+            assumed_peak_bytes(StepKind::Device));
 }
 
 TEST(Depfile, ReadsContinuationsAndEscapes) {
@@ -133,7 +140,8 @@ TEST(Scan, FollowsIncludesThatItFinds) {
 
 TEST(Scan, TorchsHeadersAreNamedAndNotLookedThrough) {
   sys::FakeFiles files;
-  files.add("/p/a.cu", "#include <torch/extension.h>\n#include <mine.h>\n").add("/i/mine.h", "std::map<int, int> m;\n");
+  files.add("/p/a.cu", "#include <torch/extension.h>\n#include <mine.h>\n")
+      .add("/i/mine.h", "std::map<int, int> m;\n");
   files.add("/i/torch/extension.h", "auto f = [=] __device__ () {}; std::regex r;");
   SourceFacts facts = scan_source(files, "/p/a.cu", {"/i"});
   EXPECT_EQ(facts.torch_header, "torch/extension.h");
@@ -143,18 +151,22 @@ TEST(Scan, TorchsHeadersAreNamedAndNotLookedThrough) {
 
 TEST(Scan, ALambdaOfAHeadersFunctionIsNotTheSourcesOwn) {
   sys::FakeFiles files;
-  files.add("/p/a.cu", "#include \"b.h\"\n").add("/p/b.h", "inline void f() { g([=] __device__ () {}); }\n");
+  files.add("/p/a.cu", "#include \"b.h\"\n")
+      .add("/p/b.h", "inline void f() { g([=] __device__ () {}); }\n");
   EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).extended_lambda);
   EXPECT_FALSE(scan_source(files, "/p/a.cu", {}).own_lambda);
   files.add("/p/b.h", "#define MARKED [=] __device__\n");
-  EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).own_lambda) << "a macro's text is the source's where it is named";
+  EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).own_lambda)
+      << "a macro's text is the source's where it is named";
   files.add("/p/b.h", "").add("/p/a.cu", "auto f = [=] __device__ () {};");
   EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).own_lambda);
 }
 
 TEST(State, IsReadAsItWasWritten) {
-  BuildState state{
-      "key", "/b/libadd.so", {{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}}, {"/p/none.h"}};
+  BuildState state{"key",
+                   "/b/libadd.so",
+                   {{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}},
+                   {"/p/none.h"}};
   auto again = parse_state(write_state(state));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->key, "key");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a request become the right plan, and the plan the right commands? On a disk in memory, without a compiler.
+// Does a request become the right plan, and the plan the right commands? On a disk in memory,
+// without a compiler.
 #include "build/plan/plan.h"
 
 #include <gmock/gmock.h>
 
-#include "build/run/diagnose.h"
 #include "build/plan/graph.h"
+#include "build/run/diagnose.h"
 #include "build/run/ninja_file.h"
 #include "sys/fake_files.h"
 #include "sys/fake_processes.h"
@@ -21,7 +22,9 @@ class PlanTest : public ::testing::Test {
  protected:
   PlanTest() {
     files.add("/cuda/bin/nvcc", "", true).add("/bin/g++", "", true).add("/bin/ninja", "", true);
-    files.add("/kiln/lib/libkiln_runtime.a").add("/w/add.cu", "KILN_OP(my_add)").add("/w/sub/extra.cpp");
+    files.add("/kiln/lib/libkiln_runtime.a")
+        .add("/w/add.cu", "KILN_OP(my_add)")
+        .add("/w/sub/extra.cpp");
     request.directory = "/w";
     request.targets = {"add.cu"};
   }
@@ -31,11 +34,16 @@ class PlanTest : public ::testing::Test {
     EXPECT_FALSE(result);
     return result ? Error{} : result.error();
   }
-  std::string command(size_t edge = 0) { return shown_commands(make_graph(*plan(), {}).steps[edge], "obj")[0]; }
+  std::string command(size_t edge = 0) {
+    return shown_commands(make_graph(*plan(), {}).steps[edge], "obj")[0];
+  }
 
   sys::FakeFiles files;
   sys::FakeProcesses processes;
-  sys::Environment env{{"PATH", "/bin"}, {"CUDA_HOME", "/cuda"}, {"KILN_HOME", "/kiln"}, {"XDG_CACHE_HOME", "/cache"}};
+  sys::Environment env{{"PATH", "/bin"},
+                       {"CUDA_HOME", "/cuda"},
+                       {"KILN_HOME", "/kiln"},
+                       {"XDG_CACHE_HOME", "/cache"}};
   Request request;
 };
 
@@ -49,7 +57,8 @@ TEST_F(PlanTest, ALoneFileIsNamedByItsStemAndBuiltInTheCache) {
 
 TEST_F(PlanTest, WgmmaAndTcgen05TakeTheVariantOfTheirArchitecture) {
   request.arch = "8.0;9.0;10.0+PTX";
-  files.add("/w/add.cu", "#include \"mma.h\"\n").add("/w/mma.h", "asm(\"wgmma.fence.sync.aligned;\");");
+  files.add("/w/add.cu", "#include \"mma.h\"\n")
+      .add("/w/mma.h", "asm(\"wgmma.fence.sync.aligned;\");");
   EXPECT_EQ(project::describe(plan()->arch), "sm_80, sm_90a, sm_100 + PTX compute_100");
   EXPECT_THAT(plan()->why_variant, HasSubstr("wgmma"));
   files.add("/w/mma.h", "asm(\"tcgen05.alloc.cta_group::1\");");
@@ -87,7 +96,8 @@ TEST_F(PlanTest, TheArchComesFromTheOptionThenTheManifestThenTorchsVariable) {
 
 TEST_F(PlanTest, AProjectGivesNameSourcesAndFolders) {
   files.add("/w/kiln.toml",
-            "name = 'ops'\nsources = ['add.cu', 'sub/extra.cpp']\ninclude = ['inc']\ndefines = ['A=1']\n");
+            "name = 'ops'\nsources = ['add.cu', 'sub/extra.cpp']\ninclude = ['inc']\ndefines = "
+            "['A=1']\n");
   request.targets = {"/w"};
   request.directory = "/";
   request.defines = {"B=2"};
@@ -153,10 +163,11 @@ TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
   request.cuda_flags = {"-Xptxas=-v"};
   request.fast_math = true;
   std::string line = command();
-  for (const char* part : {"/cuda/bin/nvcc -c -std=c++20 -O3 -lineinfo --expt-relaxed-constexpr",
-                           "'-gencode=arch=compute_90,code=[sm_90,compute_90]'", "-fvisibility=hidden,-fno-gnu-unique",
-                           "-DKILN_NAMESPACE=add", "'-DMESSAGE=\"a b\"'", "-Xptxas=-v", "--use_fast_math",
-                           "-I/kiln/include", "-MD -MT obj/add.cu.o -MF obj/add.cu.d -o obj/add.cu.o /w/add.cu"})
+  for (const char* part :
+       {"/cuda/bin/nvcc -c -std=c++20 -O3 -lineinfo --expt-relaxed-constexpr",
+        "'-gencode=arch=compute_90,code=[sm_90,compute_90]'", "-fvisibility=hidden,-fno-gnu-unique",
+        "-DKILN_NAMESPACE=add", "'-DMESSAGE=\"a b\"'", "-Xptxas=-v", "--use_fast_math",
+        "-I/kiln/include", "-MD -MT obj/add.cu.o -MF obj/add.cu.d -o obj/add.cu.o /w/add.cu"})
     EXPECT_THAT(line, HasSubstr(part));
   EXPECT_THAT(line, Not(HasSubstr("extended-lambda")));
   files.add("/w/add.cu", "auto f = [=] __device__ () {};");
@@ -166,7 +177,9 @@ TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
 TEST_F(PlanTest, TheLinkLineHasNoCudaAndNoTorch) {
   request.ldflags = {"-lm"};
   std::string line = command(1);
-  EXPECT_THAT(line, HasSubstr("/bin/g++ -shared -o obj/libadd.so obj/add.cu.o /kiln/lib/libkiln_runtime.a"));
+  EXPECT_THAT(
+      line,
+      HasSubstr("/bin/g++ -shared -o obj/libadd.so obj/add.cu.o /kiln/lib/libkiln_runtime.a"));
   EXPECT_THAT(line, HasSubstr("-lm"));
   EXPECT_THAT(line, Not(HasSubstr("cudart")));
   request.program = true;
@@ -207,7 +220,8 @@ TEST_F(PlanTest, VariablesOfTheTableAreInTheCircumstances) {
     // The compiler that it names has to be there.
     if (std::string_view(variable.name) == "NVCC_CCBIN") env.set(variable.name, "/bin/g++");
     EXPECT_EQ(plan()->circumstances != before, counts) << variable.name;
-    EXPECT_EQ(tool_environment(env).get(variable.name).has_value(), variable.rule != VariableRule::Clear);
+    EXPECT_EQ(tool_environment(env).get(variable.name).has_value(),
+              variable.rule != VariableRule::Clear);
     env = plain;
   }
 }
@@ -226,7 +240,9 @@ TEST_F(PlanTest, TheNinjaFileEscapesItsText) {
   Plan made = *plan();
   std::string text = ninja_file(make_graph(made, {}), "/my kiln/bin/kiln");
   EXPECT_THAT(text, HasSubstr("command = '/my kiln/bin/kiln' step $in_file\n"));
-  EXPECT_THAT(text, HasSubstr("build obj/a_b_.cu.o: run /w/a$ b$$.cu | steps/a_b_.cu.json steps/a_b_.cu.seen\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("build obj/a_b_.cu.o: run /w/a$ b$$.cu | steps/a_b_.cu.json steps/a_b_.cu.seen\n"));
 }
 
 class DiagnoseTest : public PlanTest {
@@ -239,7 +255,8 @@ class DiagnoseTest : public PlanTest {
 
 TEST_F(DiagnoseTest, TheTextIsNvccsWithTheErrorFirst) {
   Error error = diagnosis(
-      "/w/add.cu(2): warning #177-D: x\n\n/w/add.cu(7): error: identifier \"foo\" is undefined\n    foo();\n");
+      "/w/add.cu(2): warning #177-D: x\n\n/w/add.cu(7): error: identifier \"foo\" is undefined\n   "
+      " foo();\n");
   EXPECT_EQ(error.fault, Fault::Work);
   EXPECT_EQ(error.what, "cannot compile add.cu");
   EXPECT_EQ(error.why.find("add.cu(7): error: identifier \"foo\" is undefined\n    foo();"), 0u);
@@ -256,7 +273,8 @@ TEST_F(DiagnoseTest, AnUnknownArchListsTheKnownOnes) {
 
 TEST_F(DiagnoseTest, AnAssertionOfKilnsHeadersIsToldAtTheUsersLine) {
   Error error = diagnosis(
-      "/kiln/include/kiln/spec.h(235): error: static assertion failed with \"KILN_OP: a type differs\"\n"
+      "/kiln/include/kiln/spec.h(235): error: static assertion failed with \"KILN_OP: a type "
+      "differs\"\n"
       "      static_assert(Fits,\n      ^\n"
       "          detected during instantiation of class \"X\" at line 19 of /w/add.cu\n");
   EXPECT_EQ(error.why.find("add.cu(19): error: KILN_OP: a type differs\n"), 0u) << error.why;

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 
 #include "base/text.h"
-#include "build/run/fat_object.h"
-#include "build/run/findings.h"
 #include "build/plan/flags.h"
 #include "build/plan/graph.h"
+#include "build/run/fat_object.h"
+#include "build/run/findings.h"
 #include "build/run/preprocessed.h"
 #include "sys/fake_files.h"
 
@@ -38,7 +38,9 @@ constexpr const char* kDryRun = R"(#$ _SPACE_=
 #$ gcc -c -x c++ -O3 "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.cpp" -o "/kiln/source.o"
 )";
 
-std::string with(std::string_view from, std::string_view to) { return text::replace_all(kDryRun, from, to); }
+std::string with(std::string_view from, std::string_view to) {
+  return text::replace_all(kDryRun, from, to);
+}
 
 TEST(Recipe, NamesProgramsAndTheRolesOfTheirFiles) {
   auto recipe = parse_dryrun(kDryRun);
@@ -50,10 +52,13 @@ TEST(Recipe, NamesProgramsAndTheRolesOfTheirFiles) {
   EXPECT_EQ(recipe->stub_compute, "90a");
   EXPECT_EQ(recipe->devices[1].cicc[0], "/cuda/nvvm/bin/cicc");
   EXPECT_THAT(recipe->devices[1].cicc, Contains(std::string(kFile) + "90a.ii"));
-  EXPECT_THAT(recipe->fatbinary, Contains("--image3=kind=elf,sm=90a,file=" + std::string(kFile) + "90a.sm_90a.cubin"));
+  EXPECT_THAT(recipe->fatbinary,
+              Contains("--image3=kind=elf,sm=90a,file=" + std::string(kFile) + "90a.sm_90a.cubin"));
   EXPECT_THAT(recipe->preprocess, Contains("NAME=a b"));
-  EXPECT_THAT(recipe->cudafe, Not(Contains("--gen_module_id_file"))) << "else devices wait for the host's front end";
-  EXPECT_THAT(recipe->env, Contains(std::pair<std::string, std::string>("NVVMIR_LIBRARY_DIR", "/cuda/nvvm/libdevice")));
+  EXPECT_THAT(recipe->cudafe, Not(Contains("--gen_module_id_file")))
+      << "else devices wait for the host's front end";
+  EXPECT_THAT(recipe->env, Contains(std::pair<std::string, std::string>("NVVMIR_LIBRARY_DIR",
+                                                                        "/cuda/nvvm/libdevice")));
 }
 
 TEST(Recipe, IsReadAsItWasWritten) {
@@ -68,9 +73,12 @@ TEST(Recipe, IsReadAsItWasWritten) {
 TEST(Recipe, WhatIsNotKnownIsLeftToNvcc) {
   EXPECT_FALSE(parse_dryrun(""));
   EXPECT_FALSE(parse_dryrun("nvcc fatal   : Unsupported gpu architecture 'compute_55'\n"));
-  EXPECT_FALSE(parse_dryrun(with("#$ rm ", "#$ nvlink --arch=sm_90 \n#$ rm "))) << "another program";
-  EXPECT_FALSE(parse_dryrun(with("-64 --ident", "-64 --device-c --ident"))) << "relocatable device code";
-  EXPECT_FALSE(parse_dryrun(with("-O3 ", "-O3 -include /tmp/tmpxft_1-77_new "))) << "a file of an unknown kind";
+  EXPECT_FALSE(parse_dryrun(with("#$ rm ", "#$ nvlink --arch=sm_90 \n#$ rm ")))
+      << "another program";
+  EXPECT_FALSE(parse_dryrun(with("-64 --ident", "-64 --device-c --ident")))
+      << "relocatable device code";
+  EXPECT_FALSE(parse_dryrun(with("-O3 ", "-O3 -include /tmp/tmpxft_1-77_new ")))
+      << "a file of an unknown kind";
   EXPECT_FALSE(parse_dryrun("warning : something\n" + std::string(kDryRun)));
 }
 
@@ -120,7 +128,8 @@ TEST_F(GraphTest, CompilersAreToldCanonicalPathsAndFixedNames) {
   EXPECT_THAT(cudafe, HasSubstr("--orig_src_path_name '/proc/self/cwd/my add.cu'"));
   EXPECT_THAT(cudafe, HasSubstr("--stub_file_name my_add.cu.stub.c"));
   EXPECT_THAT(shown_commands(step(StepKind::Front), "S")[0], HasSubstr("-fmacro-prefix-map=/w/="));
-  EXPECT_THAT(shown_commands(step(StepKind::Device, 1), "S")[2], HasSubstr("/cuda/bin/ptxas --warn-on-spills"));
+  EXPECT_THAT(shown_commands(step(StepKind::Device, 1), "S")[2],
+              HasSubstr("/cuda/bin/ptxas --warn-on-spills"));
 }
 
 TEST_F(GraphTest, ASourceWithAnExtendedLambdaNeedsItsOwnRecipe) {
@@ -148,7 +157,8 @@ TEST_F(GraphTest, OnlyPathsAreCanonicalInAKey) {
   EXPECT_NE(key({users("-DDATA=\"/srv/p/data\"")}), key({users("-DDATA=\"/proc/self/cwd/data\"")}));
   EXPECT_NE(key({users("-DA=1"), users("-DB=2")}), key({users("-DA=1 -DB=2")}));
   EXPECT_NE(key({users("/proc/self/cwd/x")}), key({path_word("/srv/p/x")}));
-  EXPECT_EQ(key({path_word("-o"), path_word("/srv/p/build/x")}), key({path_word("-o"), path_word("/x")}));
+  EXPECT_EQ(key({path_word("-o"), path_word("/srv/p/build/x")}),
+            key({path_word("-o"), path_word("/x")}));
 }
 
 TEST(Words, OfADryRunAreTypedByTheirOptions) {
@@ -157,17 +167,23 @@ TEST(Words, OfADryRunAreTypedByTheirOptions) {
     for (const Word& word : compiler_command(words)) out += "opu"[static_cast<size_t>(word.kind)];
     return out;
   };
-  EXPECT_EQ(kinds({"gcc", "-D", "A=/srv", "-DB=/srv", "-I/srv", "-isystem", "/srv", "-O3", "-include", "/srv/x.h"}),
+  EXPECT_EQ(kinds({"gcc", "-D", "A=/srv", "-DB=/srv", "-I/srv", "-isystem", "/srv", "-O3",
+                   "-include", "/srv/x.h"}),
             "puuupopoop");
 }
 
 TEST(Flags, FilesThatTheyNameAreFound) {
   sys::FakeFiles files;
-  files.add("/p/opts", "-Wl,-T,/p/link.ld @more").add("/p/more", "-fplugin=/p/x.so").add("/p/link.ld").add("/p/x.so");
+  files.add("/p/opts", "-Wl,-T,/p/link.ld @more")
+      .add("/p/more", "-fplugin=/p/x.so")
+      .add("/p/link.ld")
+      .add("/p/x.so");
   files.add("/p/data");
-  FlagFacts facts = look_at_flags(files, {"-Xcompiler=-O2,@opts", "-D", "/p/data", "-DX=/p/data"}, {"/p"});
+  FlagFacts facts =
+      look_at_flags(files, {"-Xcompiler=-O2,@opts", "-D", "/p/data", "-DX=/p/data"}, {"/p"});
   EXPECT_THAT(facts.option_files, ElementsAre("/p/opts", "/p/more"));
-  EXPECT_THAT(facts.files, ElementsAre("/p/opts", "/p/link.ld", "/p/more", "/p/x.so")) << "a define is not opened";
+  EXPECT_THAT(facts.files, ElementsAre("/p/opts", "/p/link.ld", "/p/more", "/p/x.so"))
+      << "a define is not opened";
   EXPECT_THAT(facts.opaque, HasSubstr("-fplugin"));
   EXPECT_EQ(look_at_flags(files, {"-Wl,-Bsymbolic", "-Bstatic", "-O3"}, {"/p"}).opaque, "");
   EXPECT_NE(look_at_flags(files, {"-B/p"}, {"/p"}).opaque, "");
@@ -190,27 +206,32 @@ TEST(Paths, AreSwappedAtTheirBeginningAlone) {
 
 TEST(Preprocessed, MarkersChangeAndLiteralsStay) {
   std::vector<Root> roots = {{"/w", "/proc/self/cwd"}};
-  EXPECT_EQ(with_canonical_markers(roots, "# 1 \"/w/a.cu\" 2\nconst char* s = \"/w/a.cu\";\n# 2 \"/usr/x.h\"\n"),
+  EXPECT_EQ(with_canonical_markers(
+                roots, "# 1 \"/w/a.cu\" 2\nconst char* s = \"/w/a.cu\";\n# 2 \"/usr/x.h\"\n"),
             "# 1 \"/proc/self/cwd/a.cu\" 2\nconst char* s = \"/w/a.cu\";\n# 2 \"/usr/x.h\"\n");
   EXPECT_EQ(with_real_files(roots, "\t.file\t1 \"/proc/self/cwd/a.cu\"\n.loc 1 2 3\n"),
             "\t.file\t1 \"/w/a.cu\"\n.loc 1 2 3\n");
 }
 
 TEST(Preprocessed, BodiesOfKernelsAreLeftOut) {
-  EXPECT_EQ(without_device_bodies("void k();\n#if 0\n{ int i; }\n#if 1\n#endif\n}\n#endif\nint x;\n#if 1\ny\n#endif\n"),
-            "void k();\nint x;\n#if 1\ny\n#endif\n");
+  EXPECT_EQ(
+      without_device_bodies(
+          "void k();\n#if 0\n{ int i; }\n#if 1\n#endif\n}\n#endif\nint x;\n#if 1\ny\n#endif\n"),
+      "void k();\nint x;\n#if 1\ny\n#endif\n");
 }
 
 TEST(Findings, AreToldWithTheKernelsName) {
   const char* log =
-      "ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes spill stores, 16 bytes "
+      "ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes "
+      "spill stores, 16 bytes "
       "spill loads\n"
-      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to the "
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized due to the "
       "presence of Extern calls in the function '_Z4workPf'\nadd.cu(3): warning #177-D: unused\n";
-  EXPECT_THAT(
-      ptxas_findings(log),
-      ElementsAre("work(float*): registers spill to local memory: 8 bytes spill stores, 16 bytes spill loads",
-                  "work(float*): wgmma.mma_async instructions are serialized due to the presence of Extern calls"));
+  EXPECT_THAT(ptxas_findings(log), ElementsAre("work(float*): registers spill to local memory: 8 "
+                                               "bytes spill stores, 16 bytes spill loads",
+                                               "work(float*): wgmma.mma_async instructions are "
+                                               "serialized due to the presence of Extern calls"));
   EXPECT_EQ(without_findings(log), "add.cu(3): warning #177-D: unused\n");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does every command have what a command must have: a summary, options that parse, a guide, a golden test?
+// Does every command have what a command must have: a summary, options that parse, a guide, a
+// golden test?
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
@@ -55,14 +56,16 @@ std::string value_for(const CLI::Option& option) {
   return name == "define" ? "A=1" : "x";
 }
 
-// `kiln tune` builds its variants by these words: an option that it takes and drops would tune something else.
+// `kiln tune` builds its variants by these words: an option that it takes and drops would tune
+// something else.
 TEST(BuildWords, CarryEveryOptionOfABuild) {
   CLI::App all;
   build::Request unused;
   add_build_options(all, unused);
   for (const CLI::Option* option : all.get_options()) {
     const std::string name = option->get_lnames().empty() ? "" : option->get_lnames().front();
-    if (name.empty() || name == "help" || name == "watch") continue;  // --watch is run_command_line's
+    if (name.empty() || name == "help" || name == "watch")
+      continue;  // --watch is run_command_line's
     const bool flag = option->get_expected_max() == 0;
     CLI::App app;
     build::Request request;

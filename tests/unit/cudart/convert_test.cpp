@@ -14,7 +14,8 @@
 using namespace kiln::front;
 using fake_runtime_12::add;
 
-#define ENTRY(name) extern "C" __attribute__((visibility("hidden"))) KilnFrontEntry kiln_front_entry_##name
+#define ENTRY(name) \
+  extern "C" __attribute__((visibility("hidden"))) KilnFrontEntry kiln_front_entry_##name
 ENTRY(cudaGetDeviceProperties);
 ENTRY(cudaChooseDevice);
 ENTRY(cudaPointerGetAttributes);
@@ -32,7 +33,8 @@ ENTRY(cudaGetDriverEntryPointByVersion_ptsz);
 
 namespace {
 
-// The byte at each offset of a 12 prop; prime length, so that a field copied from a wrong place differs.
+// The byte at each offset of a 12 prop; prime length, so that a field copied from a wrong place
+// differs.
 unsigned char pattern(size_t offset) { return static_cast<unsigned char>(1 + offset % 251); }
 
 template <class Function>
@@ -54,7 +56,8 @@ class Convert : public testing::Test {
   }
   static int get_properties(DeviceProp12* prop, int device) {
     if (!prop || device > 7) return 101;  // cudaErrorInvalidDevice
-    for (size_t i = 0; i < sizeof *prop; ++i) reinterpret_cast<unsigned char*>(prop)[i] = pattern(i);
+    for (size_t i = 0; i < sizeof *prop; ++i)
+      reinterpret_cast<unsigned char*>(prop)[i] = pattern(i);
     return 0;
   }
   static inline int version_12 = 12090;
@@ -73,7 +76,8 @@ TEST_F(Convert, EveryCommonFieldOfDevicePropMoves) {
   int fields = 0;
 #define DEVICE_PROP(type, name, array, offset_12, offset_13) \
   ++fields;                                                  \
-  for (size_t i = 0; i < sizeof to.name; ++i) EXPECT_EQ(bytes[offset_13 + i], pattern(offset_12 + i)) << #name << i;
+  for (size_t i = 0; i < sizeof to.name; ++i)                \
+    EXPECT_EQ(bytes[offset_13 + i], pattern(offset_12 + i)) << #name << i;
 #define DEVICE_PROP_ONLY_12(type, name, array, offset_12)
 #define DEVICE_PROP_ONLY_13(type, name, array, offset_13) \
   for (size_t i = 0; i < sizeof to.name; ++i) EXPECT_EQ(bytes[offset_13 + i], 0) << #name << i;
@@ -84,7 +88,8 @@ TEST_F(Convert, EveryCommonFieldOfDevicePropMoves) {
   EXPECT_EQ(fields, 85);
 }
 
-// By number, not through the table: the notes on the two majors say 388 and 384 for multiProcessorCount.
+// By number, not through the table: the notes on the two majors say 388 and 384 for
+// multiProcessorCount.
 TEST_F(Convert, KnownFieldsLieWhereThe13CallerReadsThem) {
   DeviceProp12 from{};
   auto* bytes_12 = reinterpret_cast<char*>(&from);
@@ -123,7 +128,8 @@ TEST_F(Convert, GetDevicePropertiesTakesNewFieldsFromAttributes) {
   EXPECT_EQ(space.prop.gpuPciDeviceID, 2139u);
   EXPECT_EQ(space.prop.gpuPciSubsystemID, 2140u);
   EXPECT_EQ(space.prop.hostNumaMultinodeIpcSupported, 2143);
-  for (unsigned char byte : space.guard) EXPECT_EQ(byte, 0xcd) << "12's longer struct overran the caller's";
+  for (unsigned char byte : space.guard)
+    EXPECT_EQ(byte, 0xcd) << "12's longer struct overran the caller's";
 }
 
 TEST_F(Convert, GetDevicePropertiesAsksNoAttributeThatAnOldRuntimeLacks) {
@@ -154,7 +160,8 @@ TEST_F(Convert, ChooseDeviceGivesThe12Layout) {
   set_real(
       kiln_front_entry_cudaChooseDevice, +[](int* device, const DeviceProp12* wanted) {
         if (!wanted) return 1;
-        *device = wanted->multiProcessorCount + wanted->clockRate + static_cast<int>(wanted->sharedMemPerBlockOptin);
+        *device = wanted->multiProcessorCount + wanted->clockRate +
+                  static_cast<int>(wanted->sharedMemPerBlockOptin);
         return 0;
       });
   DeviceProp13 wanted{};
@@ -208,30 +215,33 @@ TEST_F(Convert, LongerResultsEndInZeros) {
 TEST_F(Convert, BatchCopiesGetAPlaceForTheFailedIndex) {
   static size_t count_seen;
   static void* stream_seen;
-  const auto copy =
-      +[](void**, void**, size_t*, size_t count, void*, size_t*, size_t attributes, size_t* failed, void* stream) {
-        *failed = count_seen = count + attributes;
-        stream_seen = stream;
-        return 0;
-      };
+  const auto copy = +[](void**, void**, size_t*, size_t count, void*, size_t*, size_t attributes,
+                        size_t* failed, void* stream) {
+    *failed = count_seen = count + attributes;
+    stream_seen = stream;
+    return 0;
+  };
   int some_stream;
   for (auto [entry, convert] :
        {std::pair(&kiln_front_entry_cudaMemcpyBatchAsync, &kiln_convert_cudaMemcpyBatchAsync),
-        std::pair(&kiln_front_entry_cudaMemcpyBatchAsync_ptsz, &kiln_convert_cudaMemcpyBatchAsync_ptsz)}) {
+        std::pair(&kiln_front_entry_cudaMemcpyBatchAsync_ptsz,
+                  &kiln_convert_cudaMemcpyBatchAsync_ptsz)}) {
     set_real(*entry, copy);
     stream_seen = nullptr;
     EXPECT_EQ(convert(nullptr, nullptr, nullptr, 5, nullptr, nullptr, 1, &some_stream), 0);
     EXPECT_EQ(count_seen, 6u);
     EXPECT_EQ(stream_seen, &some_stream);
   }
-  const auto copy_3d = +[](size_t count, void*, size_t* failed, unsigned long long flags, void* stream) {
-    *failed = count_seen = count + flags;
-    stream_seen = stream;
-    return 0;
-  };
+  const auto copy_3d =
+      +[](size_t count, void*, size_t* failed, unsigned long long flags, void* stream) {
+        *failed = count_seen = count + flags;
+        stream_seen = stream;
+        return 0;
+      };
   for (auto [entry, convert] :
        {std::pair(&kiln_front_entry_cudaMemcpy3DBatchAsync, &kiln_convert_cudaMemcpy3DBatchAsync),
-        std::pair(&kiln_front_entry_cudaMemcpy3DBatchAsync_ptsz, &kiln_convert_cudaMemcpy3DBatchAsync_ptsz)}) {
+        std::pair(&kiln_front_entry_cudaMemcpy3DBatchAsync_ptsz,
+                  &kiln_convert_cudaMemcpy3DBatchAsync_ptsz)}) {
     set_real(*entry, copy_3d);
     stream_seen = nullptr;
     EXPECT_EQ(convert(3, nullptr, 40, &some_stream), 0);
@@ -254,7 +264,8 @@ struct DriverQuery {
   unsigned long long flags;
 };
 DriverQuery last_query;
-int get_proc_address(const char* symbol, void** function, int version, uint64_t flags, int* status) {
+int get_proc_address(const char* symbol, void** function, int version, uint64_t flags,
+                     int* status) {
   last_query = {symbol, static_cast<unsigned>(version), flags};
   const bool known = std::string(symbol) == "cuMemAlloc";
   *function = known ? reinterpret_cast<void*>(0x77) : nullptr;
@@ -262,11 +273,12 @@ int get_proc_address(const char* symbol, void** function, int version, uint64_t 
   return known ? 0 : 500;
 }
 int entry_point_of_12(const char* symbol, void** function, unsigned long long, int*) {
-  if (std::string(symbol) == "cuGetProcAddress") *function = reinterpret_cast<void*>(get_proc_address);
+  if (std::string(symbol) == "cuGetProcAddress")
+    *function = reinterpret_cast<void*>(get_proc_address);
   return 0;
 }
-int entry_point_by_version(const char* symbol, void** function, unsigned version, unsigned long long flags,
-                           int* status) {
+int entry_point_by_version(const char* symbol, void** function, unsigned version,
+                           unsigned long long flags, int* status) {
   last_query = {symbol, version, flags};
   *function = reinterpret_cast<void*>(0x88);
   if (status) *status = 0;
@@ -290,10 +302,12 @@ TEST_F(Convert, DriverFunctionsHaveTheAbiOfTheCompilersVersion) {
   EXPECT_EQ(status, 1);
   EXPECT_EQ(last_query.flags, 2u);
   set_real(kiln_front_entry_cudaGetDriverEntryPointByVersion, entry_point_of_12);
-  EXPECT_EQ(kiln_convert_cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12040, 2, nullptr), 0);
+  EXPECT_EQ(
+      kiln_convert_cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12040, 2, nullptr), 0);
   EXPECT_EQ(last_query.version, 12040u);
   EXPECT_EQ(last_query.flags, 2u);
-  EXPECT_EQ(kiln_convert_cudaGetDriverEntryPointByVersion(nullptr, &function, 12040, 2, nullptr), 1);
+  EXPECT_EQ(kiln_convert_cudaGetDriverEntryPointByVersion(nullptr, &function, 12040, 2, nullptr),
+            1);
   // From 12.5: the runtime's own.
   add("cudaGetDriverEntryPointByVersion", entry_point_by_version);
   EXPECT_EQ(kiln_convert_cudaGetDriverEntryPoint("cuMemAlloc", &function, 0, nullptr), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which functions would a libcudart 12 export? A fake one for the tests of the conversions: it knows what a test adds.
+// Which functions would a libcudart 12 export? A fake one for the tests of the conversions: it
+// knows what a test adds.
 #ifndef KILN_TEST_FAKE_RUNTIME_12_H
 #define KILN_TEST_FAKE_RUNTIME_12_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Are the layouts that the conversions assume those of NVIDIA's headers? Compiled against the toolkit that is there.
+// Are the layouts that the conversions assume those of NVIDIA's headers? Compiled against the
+// toolkit that is there.
 #include <gtest/gtest.h>
 
 #include "cudart_convert.h"
@@ -17,7 +18,8 @@ TEST(Headers, DevicePropOf13) {
   EXPECT_EQ(sizeof(cudaDeviceProp), sizeof(DeviceProp13));
 #define reserved_13 reserved
 #define DEVICE_PROP_ONLY_12(type, name, array, offset_12)
-#define DEVICE_PROP(type, name, array, offset_12, offset_13) DEVICE_PROP_ONLY_13(type, name, array, offset_13)
+#define DEVICE_PROP(type, name, array, offset_12, offset_13) \
+  DEVICE_PROP_ONLY_13(type, name, array, offset_13)
 #define DEVICE_PROP_ONLY_13(type, name, array, offset_13)                             \
   EXPECT_EQ(offsetof(cudaDeviceProp, name), static_cast<size_t>(offset_13)) << #name; \
   EXPECT_EQ(sizeof(cudaDeviceProp::name), sizeof(type array)) << #name;
@@ -35,7 +37,8 @@ TEST(Headers, DevicePropOf12) {
 #define DEVICE_PROP(type, name, array, offset_12, offset_13)                          \
   EXPECT_EQ(offsetof(cudaDeviceProp, name), static_cast<size_t>(offset_12)) << #name; \
   EXPECT_EQ(sizeof(cudaDeviceProp::name), sizeof(type array)) << #name;
-#define DEVICE_PROP_ONLY_12(type, name, array, offset_12)  // `reserved` is cut differently from minor to minor
+#define DEVICE_PROP_ONLY_12(type, name, array, \
+                            offset_12)  // `reserved` is cut differently from minor to minor
 #include "cudart_device_prop.def"
 #else
   GTEST_SKIP() << "no CUDA 12 headers";

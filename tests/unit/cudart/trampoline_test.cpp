@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Does a call through a trampoline arrive as it was made, and does each trampoline carry the entry that its row of
-// cudart.def says?
+// Does a call through a trampoline arrive as it was made, and does each trampoline carry the entry
+// that its row of cudart.def says?
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,7 +18,8 @@ INSTANTIATE_TEST_SUITE_P(Calls, Trampoline, testing::ValuesIn(trampoline_calls::
 extern "C" void* kiln_front_symbol(const char* name) { return fake_runtime_12::symbol(name); }
 
 // Every row's entry and trampoline, by name.
-#define ROW(name) extern "C" __attribute__((visibility("hidden"))) KilnFrontEntry kiln_front_entry_##name;
+#define ROW(name) \
+  extern "C" __attribute__((visibility("hidden"))) KilnFrontEntry kiln_front_entry_##name;
 #define CUDART_SAME(name, since) ROW(name)
 #define CUDART_RETURNS(name, since) ROW(name)
 #define CUDART_RENAMED(name, since, on_12) ROW(name)
@@ -58,7 +59,8 @@ struct Row {
 };
 
 const Row kRows[] = {
-#define CUDART_SAME(name, since) {#name, #name, #name, "", false, KILN_FRONT_SAME, since, &kiln_front_entry_##name},
+#define CUDART_SAME(name, since) \
+  {#name, #name, #name, "", false, KILN_FRONT_SAME, since, &kiln_front_entry_##name},
 #define CUDART_RETURNS(name, since) CUDART_SAME(name, since)
 #define CUDART_RENAMED(name, since, on_12) \
   {#name, #on_12, #name, "", false, KILN_FRONT_RENAMED, since, &kiln_front_entry_##name},
@@ -66,11 +68,14 @@ const Row kRows[] = {
   {#name, #on_12, #name, "", false, KILN_FRONT_RENAMED_ELSE_SAME, since, &kiln_front_entry_##name},
 #define CUDART_CONVERT(name, since, on_12) \
   {#name, #on_12, #name, "", true, KILN_FRONT_CONVERT, since, &kiln_front_entry_##name},
-#define CUDART_ONLY_13(name, since) {#name, "", #name, "", false, KILN_FRONT_ONLY_13, since, &kiln_front_entry_##name},
+#define CUDART_ONLY_13(name, since) \
+  {#name, "", #name, "", false, KILN_FRONT_ONLY_13, since, &kiln_front_entry_##name},
 #define CUDART_REFUSE_ON_12(name, since, why) \
   {#name, "", #name, why, false, KILN_FRONT_REFUSE_ON_12, since, &kiln_front_entry_##name},
-#define CUDART_REFUSE(name, since, why) {#name, "", "", why, false, KILN_FRONT_REFUSE, since, &kiln_front_entry_##name},
-#define CUDART_ONLY_12(name, since) {#name, #name, "", "", false, KILN_FRONT_ONLY_12, since, &kiln_front_entry_##name},
+#define CUDART_REFUSE(name, since, why) \
+  {#name, "", "", why, false, KILN_FRONT_REFUSE, since, &kiln_front_entry_##name},
+#define CUDART_ONLY_12(name, since) \
+  {#name, #name, "", "", false, KILN_FRONT_ONLY_12, since, &kiln_front_entry_##name},
 #define CUDART_ONLY_12_NOW(name, since, on_13) \
   {#name, #name, #on_13, "", false, KILN_FRONT_ONLY_12, since, &kiln_front_entry_##name},
 #define CUDART_FRONT(name, since) {#name, "", "", "", false, 0, since, nullptr},
@@ -101,7 +106,8 @@ TEST(Table, RefusedCallsYieldAnErrorCodeSaveThoseThatReturnSomethingElse) {
   for (const Row& row : kRows) {
     if (row.entry && row.entry->when_refused) others.insert(row.name);
   }
-  EXPECT_EQ(others, (std::set<std::string>{"cudaCreateChannelDesc", "cudaGetErrorName", "cudaGetErrorString"}));
+  EXPECT_EQ(others, (std::set<std::string>{"cudaCreateChannelDesc", "cudaGetErrorName",
+                                           "cudaGetErrorString"}));
 }
 
 TEST(Table, NamesAreUnique) {
@@ -118,7 +124,8 @@ TEST(Table, SinceAgreesWithTheRule) {
   }
 }
 
-// What the notes on both majors found, stated once more by hand: a wrong row here would corrupt memory in silence.
+// What the notes on both majors found, stated once more by hand: a wrong row here would corrupt
+// memory in silence.
 TEST(Table, NamesWithAnotherAbiIn12AreNotForwardedAsTheyAre) {
   const std::set<std::string> changed = {"cudaChooseDevice",
                                          "cudaGetDeviceProperties",

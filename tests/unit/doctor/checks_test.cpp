@@ -50,9 +50,11 @@ const Fault kFaults[] = {
        f.gpu = {};
      },
      "IndexError", "export TORCH_CUDA_ARCH_LIST='8.0'"},
-    {"ninja", "missing", kFail, [](Facts& f) { f.ninja = {}; }, "ninja is not on PATH", "kiln setup"},
+    {"ninja", "missing", kFail, [](Facts& f) { f.ninja = {}; }, "ninja is not on PATH",
+     "kiln setup"},
     {"ninja", "old", kFail, [](Facts& f) { f.ninja.version = "1.10.2"; }, "1.10.2", "kiln setup"},
-    {"ninja", "broken", kFail, [](Facts& f) { f.ninja.trouble = "it ended with 127"; }, "ended with 127", "kiln setup"},
+    {"ninja", "broken", kFail, [](Facts& f) { f.ninja.trouble = "it ended with 127"; },
+     "ended with 127", "kiln setup"},
     {"ninja", "elsewhere", kWarn,
      [](Facts& f) {
        f.ninja = {"/opt/py/bin/ninja", "1.13.0", false, "", false};
@@ -72,26 +74,33 @@ const Fault kFaults[] = {
        f.toolkit.nvcc.on_path = false;
      },
      "/opt/cuda/bin/nvcc", "export CUDA_HOME=/opt/cuda"},
-    {"cuda-home", "no headers", kWarn, [](Facts& f) { f.toolkit.home = ""; }, "cuda_runtime.h", "kiln setup"},
-    {"cuda-major", "12 and 13", kWarn, [](Facts& f) { f.toolkit.nvcc.version = "12.4"; }, "CUDA 12.4", "nvcc 13.0"},
+    {"cuda-home", "no headers", kWarn, [](Facts& f) { f.toolkit.home = ""; }, "cuda_runtime.h",
+     "kiln setup"},
+    {"cuda-major", "12 and 13", kWarn, [](Facts& f) { f.toolkit.nvcc.version = "12.4"; },
+     "CUDA 12.4", "nvcc 13.0"},
     {"cuda-major", "12 and 13 in a setup.py project", kFail,
-     in_project(classic_project(), [](Facts& f, Project&) { f.toolkit.nvcc.version = "12.4"; }), "refuses", "kiln"},
-    {"arch-supported", "dropped by nvcc 13", kFail, [](Facts& f) { f.variables.arch_list = "7.0;9.0"; }, "asks for 7.0",
+     in_project(classic_project(), [](Facts& f, Project&) { f.toolkit.nvcc.version = "12.4"; }),
+     "refuses", "kiln"},
+    {"arch-supported", "dropped by nvcc 13", kFail,
+     [](Facts& f) { f.variables.arch_list = "7.0;9.0"; }, "asks for 7.0",
      "take 7.0 out of TORCH_CUDA_ARCH_LIST"},
-    {"arch-supported", "no architecture at all", kFail, [](Facts& f) { f.variables.arch_list = "fast"; }, "'fast'",
+    {"arch-supported", "no architecture at all", kFail,
+     [](Facts& f) { f.variables.arch_list = "fast"; }, "'fast'",
      "export TORCH_CUDA_ARCH_LIST='9.0'"},
-    {"host-compiler", "too new", kFail, [](Facts& f) { f.host.program.version = "16.1.0"; }, "newer than nvcc 13.0",
-     "export NVCC_CCBIN=g++-15"},
-    {"host-compiler", "none", kFail, [](Facts& f) { f.host.program = {}; }, "no C++ compiler", "apt install g++"},
+    {"host-compiler", "too new", kFail, [](Facts& f) { f.host.program.version = "16.1.0"; },
+     "newer than nvcc 13.0", "export NVCC_CCBIN=g++-15"},
+    {"host-compiler", "none", kFail, [](Facts& f) { f.host.program = {}; }, "no C++ compiler",
+     "apt install g++"},
     {"cxx-standard", "CXXFLAGS", kFail, [](Facts& f) { f.variables.cxx_flags = "-O2 -std=c++14"; },
      "-std=c++14 in CXXFLAGS", "take -std=c++14 out of CXXFLAGS"},
     {"cxx-standard", "setup.py", kFail,
-     in_project(classic_project(), [](Facts&, Project& p) { p.flags = "-O3 -std=c++11"; }), "the project's flags",
-     "-std=c++11"},
+     in_project(classic_project(), [](Facts&, Project& p) { p.flags = "-O3 -std=c++11"; }),
+     "the project's flags", "-std=c++11"},
     {"python-headers", "none", kWarn, [](Facts& f) { f.python.has_header = false; }, "no Python.h",
      "apt install python3.11-dev"},
     {"arch-variant", "wgmma for 9.0", kFail,
-     in_project(classic_project(), [](Facts&, Project& p) { p.sources[1].variant_instruction = "wgmma.mma_async"; }),
+     in_project(classic_project(),
+                [](Facts&, Project& p) { p.sources[1].variant_instruction = "wgmma.mma_async"; }),
      "add.cu uses wgmma.mma_async", "export TORCH_CUDA_ARCH_LIST=9.0a"},
     {"libc10", "no RPATH", kWarn, in_library([](Library& l) {
        l.missing = {{"libc10.so", "libadd.so", "/venv/torch/lib"}};
@@ -111,7 +120,8 @@ const Fault kFaults[] = {
      }),
      "needs libcudart.so.12; torch 2.11.0+cu130 brings CUDA 13.0", "nvcc 13.0"},
     {"torch-symbols", "of an older torch", kFail, in_library([](Library& l) {
-       l.symbols = {{"_ZN3c10x", "c10::x()", "built for torch 2.3 to 2.5; torch 2.11 has no c10::x", false}};
+       l.symbols = {
+           {"_ZN3c10x", "c10::x()", "built for torch 2.3 to 2.5; torch 2.11 has no c10::x", false}};
        l.built_for_torch = "2.3 to 2.5";
      }),
      "undefined symbol c10::x(): built for torch 2.3 to 2.5", "install torch 2.3 to 2.5"},
@@ -160,32 +170,36 @@ const Fault kFaults[] = {
      "libcudart.so.12", "take /opt/cuda-12/lib64 out of LD_LIBRARY_PATH"},
     {"two-cudarts", "in a process", kFail,
      [](Facts& f) {
-       f.cudarts = {{"/a/libcudart.so.13", "process 7", 13}, {"/b/libcudart.so.13", "process 7", 13}};
+       f.cudarts = {{"/a/libcudart.so.13", "process 7", 13},
+                    {"/b/libcudart.so.13", "process 7", 13}};
      },
      "process 7 has two CUDA runtimes", "kiln"},
     {"isolated-build", "torch is not required", kWarn,
-     in_project(classic_project(), [](Facts&, Project& p) { p.requires_torch = false; }), "No module named 'torch'",
-     "pip install --no-build-isolation ."},
+     in_project(classic_project(), [](Facts&, Project& p) { p.requires_torch = false; }),
+     "No module named 'torch'", "pip install --no-build-isolation ."},
     {"stale-lock", "without owner", kFail,
      [](Facts& f) {
        f.locks = {{"/c/torch_extensions/add/lock", false, 9000}};
      },
      "belongs to no process", "rm /c/torch_extensions/add/lock"},
-    {"memory", "too little", kWarn, [](Facts& f) { f.machine.memory_bytes = 2'000'000'000; }, "2.0 GB of memory",
-     "export MAX_JOBS=1"},
-    {"memory", "more jobs than memory", kWarn, [](Facts& f) { f.machine.memory_bytes = 13'000'000'000; },
+    {"memory", "too little", kWarn, [](Facts& f) { f.machine.memory_bytes = 2'000'000'000; },
+     "2.0 GB of memory", "export MAX_JOBS=1"},
+    {"memory", "more jobs than memory", kWarn,
+     [](Facts& f) { f.machine.memory_bytes = 13'000'000'000; },
      "MAX_JOBS=8 with 3 GB each is 24.0 GB", "export MAX_JOBS=4"},
-    {"memory", "ulimit -v", kWarn, [](Facts& f) { f.machine.address_space_bytes = 1'000'000'000; }, "(ulimit -v)",
-     "ulimit -v unlimited"},
-    {"memory", "MAX_JOBS is no number", kFail, [](Facts& f) { f.variables.max_jobs = "many"; }, "'many'",
-     "export MAX_JOBS=8"},
-    {"job-threads", "8 jobs of 8 threads", kWarn, [](Facts& f) { f.variables.nvcc_flags = " --threads 8"; },
+    {"memory", "ulimit -v", kWarn, [](Facts& f) { f.machine.address_space_bytes = 1'000'000'000; },
+     "(ulimit -v)", "ulimit -v unlimited"},
+    {"memory", "MAX_JOBS is no number", kFail, [](Facts& f) { f.variables.max_jobs = "many"; },
+     "'many'", "export MAX_JOBS=8"},
+    {"job-threads", "8 jobs of 8 threads", kWarn,
+     [](Facts& f) { f.variables.nvcc_flags = " --threads 8"; },
      "8 jobs x 8 threads are 64 compilers on 8 cores", "MAX_JOBS=1"},
     {"torch-headers", "in a .cu", kWarn,
-     in_project(classic_project(), [](Facts&, Project& p) { p.sources[1].heavy = {"torch/extension.h"}; }),
+     in_project(classic_project(),
+                [](Facts&, Project& p) { p.sources[1].heavy = {"torch/extension.h"}; }),
      "add.cu includes torch/extension.h", "kiln/op.h"},
-    {"ccache-depend", "without depend mode", kWarn, [](Facts& f) { f.ccache.for_nvcc = true; }, "old object",
-     "export CCACHE_DEPEND=1"},
+    {"ccache-depend", "without depend mode", kWarn, [](Facts& f) { f.ccache.for_nvcc = true; },
+     "old object", "export CCACHE_DEPEND=1"},
     {"cache-hits", "none of kiln's", kWarn, [](Facts& f) { f.cache.misses = 60; }, "0 hits in 60",
      "kiln build --explain"},
     {"cache-hits", "none of ccache's", kWarn,
@@ -213,24 +227,27 @@ const Fault kFaults[] = {
        f.gpu.driver = "550.54";
      },
      "driver 550.54 cannot compile", "update the driver to 580"},
-    {"driver", "no libcuda", kFail, [](Facts& f) { f.gpu.libcuda = ""; }, "libcuda.so.1", "--gpus all"},
-    {"driver", "too old for torch", kFail, [](Facts& f) { f.gpu.driver = "535.104"; }, "torch 2.11.0+cu130 needs 580",
-     "update the driver to 580"},
+    {"driver", "no libcuda", kFail, [](Facts& f) { f.gpu.libcuda = ""; }, "libcuda.so.1",
+     "--gpus all"},
+    {"driver", "too old for torch", kFail, [](Facts& f) { f.gpu.driver = "535.104"; },
+     "torch 2.11.0+cu130 needs 580", "update the driver to 580"},
     {"cpu", "another one", kFail, in_library([](Library& l) { l.machine = "aarch64"; }),
      "is for aarch64; this machine is x86_64", "x86_64"},
-    {"cpu", "damaged", kFail, in_library([](Library& l) { l.trouble = "it ends at byte 64"; }), "ends at byte 64",
-     "again"},
+    {"cpu", "damaged", kFail, in_library([](Library& l) { l.trouble = "it ends at byte 64"; }),
+     "ends at byte 64", "again"},
     {"cache-folder", "read-only", kFail,
      [](Facts& f) {
        f.cache.writable = false;
        f.cache.why_not_writable = "Permission denied";
      },
      "Permission denied", "KILN_CACHE_DIR"},
-    {"cache-folder", "network disk", kWarn, [](Facts& f) { f.cache.file_system = "nfs4"; }, "network disk (nfs4)",
-     "KILN_CACHE_DIR"},
-    {"cache-folder", "full", kWarn, [](Facts& f) { f.cache.free_bytes = 1000; }, "0.0 GB left", "kiln cache prune"},
+    {"cache-folder", "network disk", kWarn, [](Facts& f) { f.cache.file_system = "nfs4"; },
+     "network disk (nfs4)", "KILN_CACHE_DIR"},
+    {"cache-folder", "full", kWarn, [](Facts& f) { f.cache.free_bytes = 1000; }, "0.0 GB left",
+     "kiln cache prune"},
     {"slow-archs", "six architectures", kWarn,
-     in_project(classic_project(), [](Facts& f, Project&) { f.variables.arch_list = "7.5;8.0;8.6;8.9;9.0;12.0"; }),
+     in_project(classic_project(),
+                [](Facts& f, Project&) { f.variables.arch_list = "7.5;8.0;8.6;8.9;9.0;12.0"; }),
      "6 architectures", "export TORCH_CUDA_ARCH_LIST='9.0'"},
     {"slow-archs", "none set, no GPU", kWarn,
      in_project(classic_project(),
@@ -240,12 +257,13 @@ const Fault kFaults[] = {
                 }),
      "no architecture is set", "export TORCH_CUDA_ARCH_LIST='8.0'"},
     {"slow-serial", "use_ninja=False", kWarn,
-     in_project(classic_project(), [](Facts&, Project& p) { p.no_ninja = true; }), "use_ninja=False", "setup.py"},
+     in_project(classic_project(), [](Facts&, Project& p) { p.no_ninja = true; }),
+     "use_ninja=False", "setup.py"},
     {"slow-serial", "MAX_JOBS=1", kWarn,
-     in_project(classic_project(), [](Facts& f, Project&) { f.variables.max_jobs = "1"; }), "MAX_JOBS=1 for 2 sources",
-     "export MAX_JOBS=8"},
-    {"slow-uncached", "no ccache", kWarn, in_project(classic_project(), [](Facts&, Project&) {}), "no compiler cache",
-     "kiln.CUDAExtension"},
+     in_project(classic_project(), [](Facts& f, Project&) { f.variables.max_jobs = "1"; }),
+     "MAX_JOBS=1 for 2 sources", "export MAX_JOBS=8"},
+    {"slow-uncached", "no ccache", kWarn, in_project(classic_project(), [](Facts&, Project&) {}),
+     "no compiler cache", "kiln.CUDAExtension"},
     {"slow-steps", "one file", kWarn,
      in_project(classic_project(),
                 [](Facts&, Project& p) {
@@ -254,10 +272,12 @@ const Fault kFaults[] = {
                   p.work_s = 100;
                 }),
      "slowest: big.o", "split the source of big.o"},
-    {"timed-compile", "slow", kWarn, [](Facts& f) { f.timed = {true, "", "", 40, 0.05}; }, "cold 40", "--timeline"},
-    {"timed-compile", "cache does not serve", kWarn, [](Facts& f) { f.timed = {true, "", "", 2, 1.9}; },
-     "from the cache", "--explain"},
-    {"timed-compile", "fails", kFail, [](Facts& f) { f.timed = {true, "it does not compile", "kiln setup", 0, 0}; },
+    {"timed-compile", "slow", kWarn, [](Facts& f) { f.timed = {true, "", "", 40, 0.05}; },
+     "cold 40", "--timeline"},
+    {"timed-compile", "cache does not serve", kWarn,
+     [](Facts& f) { f.timed = {true, "", "", 2, 1.9}; }, "from the cache", "--explain"},
+    {"timed-compile", "fails", kFail,
+     [](Facts& f) { f.timed = {true, "it does not compile", "kiln setup", 0, 0}; },
      "does not compile", "kiln setup"},
 };
 
@@ -303,7 +323,8 @@ TEST(Checks, LeaveAGoodMachineInPeace) {
   facts.libraries = {good_library()};
   facts.project = good_project();
   facts.timed = TimedCompile{true, "", "", 1.4, 0.05};
-  for (const char* tag : {"py3-none-manylinux_2_17_x86_64", "cp311-cp311-manylinux2014_x86_64", "py3-none-any"}) {
+  for (const char* tag :
+       {"py3-none-manylinux_2_17_x86_64", "cp311-cp311-manylinux2014_x86_64", "py3-none-any"}) {
     facts.wheel = {"a.whl", {tag}, ""};
     expect_peace(facts);
   }

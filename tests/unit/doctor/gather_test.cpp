@@ -19,14 +19,17 @@ using testing::IsEmpty;
 TEST(Gather, FindsVersionsInText) {
   EXPECT_EQ(version_in("ccache version 4.8+1"), "4.8");
   EXPECT_EQ(version_in("1.11.1\n"), "1.11.1");
-  EXPECT_EQ(version_in("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun"), "580.65.06");
+  EXPECT_EQ(version_in("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun"),
+            "580.65.06");
   EXPECT_EQ(version_in("no number, sm_90"), "");
 }
 
 TEST(Gather, ReadsTheLimitsOfHostConfig) {
   const char* text =
-      "#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported! The nvcc\n"
-      "#error -- unsupported clang version! clang version must be less than 21 and greater than 3.2\n";
+      "#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not "
+      "supported! The nvcc\n"
+      "#error -- unsupported clang version! clang version must be less than 21 and greater than "
+      "3.2\n";
   EXPECT_EQ(newest_compiler(text, "gcc"), 15);
   EXPECT_EQ(newest_compiler(text, "clang"), 20);
   EXPECT_EQ(newest_compiler("", "gcc"), 0);
@@ -34,7 +37,9 @@ TEST(Gather, ReadsTheLimitsOfHostConfig) {
 
 TEST(Gather, ReadsTorchsVersion) {
   Torch torch;
-  read_torch_version("__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n", torch);
+  read_torch_version(
+      "__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n",
+      torch);
   EXPECT_EQ(torch.version, "2.11.0+cu130");
   EXPECT_EQ(torch.cuda, "13.0");
   Torch cpu;
@@ -44,7 +49,8 @@ TEST(Gather, ReadsTorchsVersion) {
 
 TEST(Gather, FindsTheFileSystemOfAPath) {
   const char* mounts =
-      "/dev/a / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\n/dev/b /data/u/.cache xfs rw 0 0\nnone /da tmpfs rw 0 0\n";
+      "/dev/a / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\n/dev/b /data/u/.cache xfs rw 0 0\nnone "
+      "/da tmpfs rw 0 0\n";
   EXPECT_EQ(file_system_of(mounts, "/data/u/x"), "nfs4");
   EXPECT_EQ(file_system_of(mounts, "/data/u/.cache/kiln"), "xfs");
   EXPECT_EQ(file_system_of(mounts, "/var"), "ext4");
@@ -66,7 +72,8 @@ TEST(Gather, ReadsTheLastBuildOfANinjaLog) {
 TEST(Gather, ReadsSetupPyWithoutRunningIt) {
   Project project;
   scan_setup_py(
-      "import torch  # needed\n# use_ninja=False\nflags = ['-O3', '-gencode=arch=compute_90,code=sm_90',\n"
+      "import torch  # needed\n# use_ninja=False\nflags = ['-O3', "
+      "'-gencode=arch=compute_90,code=sm_90',\n"
       "  '-gencode', 'arch=compute_80,code=sm_80', '--threads', '4', '-std=c++17']\n",
       project);
   EXPECT_TRUE(project.imports_torch);
@@ -77,15 +84,19 @@ TEST(Gather, ReadsSetupPyWithoutRunningIt) {
 }
 
 TEST(Gather, ScansSources) {
-  SourceFile source = scan_project_source("a.cu", "#include <torch/extension.h>\nasm(\"wgmma.mma_async.x\");\n");
+  SourceFile source =
+      scan_project_source("a.cu", "#include <torch/extension.h>\nasm(\"wgmma.mma_async.x\");\n");
   EXPECT_TRUE(source.cuda);
   EXPECT_THAT(source.heavy, ElementsAre("torch/extension.h"));
   EXPECT_THAT(source.variant_instruction, HasSubstr("wgmma"));
-  EXPECT_THAT(scan_project_source("b.cu", "// #include <torch/extension.h>\n#include <kiln/op.h>\n").heavy, IsEmpty());
+  EXPECT_THAT(
+      scan_project_source("b.cu", "// #include <torch/extension.h>\n#include <kiln/op.h>\n").heavy,
+      IsEmpty());
 }
 
 TEST(Gather, ReadsWheelNames) {
-  EXPECT_THAT(read_wheel_name("d/a-1-py2.py3-none-any.whl").tags, ElementsAre("py2-none-any", "py3-none-any"));
+  EXPECT_THAT(read_wheel_name("d/a-1-py2.py3-none-any.whl").tags,
+              ElementsAre("py2-none-any", "py3-none-any"));
   EXPECT_NE(read_wheel_name("a.whl").trouble, "");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine, library and project have nothing wrong with them? Each test breaks one thing of these.
+// Which machine, library and project have nothing wrong with them? Each test breaks one thing of
+// these.
 #pragma once
 
 #include "doctor/facts.h"

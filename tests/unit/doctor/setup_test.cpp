@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does setup plan only what is missing, is it the same the second time, and does it undo all it did and nothing else?
+// Does setup plan only what is missing, is it the same the second time, and does it undo all it did
+// and nothing else?
 #include "doctor/setup.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +49,8 @@ TEST_F(SetupTest, WritesOnlyTheEnvFileWhereAllIsThere) {
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->actions.size(), 1u);
   EXPECT_THAT(plan->found, Contains(HasSubstr("ninja 1.11.1 at /usr/bin/ninja")));
-  EXPECT_THAT(plan->actions[0].content, HasSubstr("export TORCH_CUDA_ARCH_LIST=\"${TORCH_CUDA_ARCH_LIST:-9.0}\""));
+  EXPECT_THAT(plan->actions[0].content,
+              HasSubstr("export TORCH_CUDA_ARCH_LIST=\"${TORCH_CUDA_ARCH_LIST:-9.0}\""));
   EXPECT_THAT(plan->actions[0].content, HasSubstr("export MAX_JOBS=\"${MAX_JOBS:-8}\""));
   EXPECT_THAT(plan->actions[0].content, HasSubstr("export CUDA_HOME=/usr/local/cuda\n"));
 }
@@ -71,7 +73,8 @@ TEST_F(SetupTest, InstallsWhatIsMissing) {
   facts.nvdisasm = {};
   auto lines = planned();
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_THAT(lines[0], HasSubstr("install ninja with pip into /h/u/.local/share/kiln/ninja: ninja>=1.11"));
+  EXPECT_THAT(lines[0],
+              HasSubstr("install ninja with pip into /h/u/.local/share/kiln/ninja: ninja>=1.11"));
   EXPECT_THAT(lines[1], HasSubstr("nvidia-cuda-nvcc==13.0.*"));
   EXPECT_THAT(lines[2], HasSubstr("nvidia-cuda-nvdisasm"));
   EXPECT_THAT(lines[3], HasSubstr("env.sh"));
@@ -116,7 +119,8 @@ TEST_F(SetupTest, FindsTheTorchOfItsOwnEnvironmentAgain) {
   facts.torch = {};
   options.torch = "2.7.1";
   std::string packages = "/h/u/.local/share/kiln/venv/lib/python3.11/site-packages/";
-  files.add(packages + "torch/version.py", "__version__ = '2.7.1+cpu'\ncuda: Optional[str] = None\n");
+  files.add(packages + "torch/version.py",
+            "__version__ = '2.7.1+cpu'\ncuda: Optional[str] = None\n");
   // An installation that was interrupted has no RECORD.
   files.add_directory(packages + "torch-2.7.1+cpu.dist-info");
   EXPECT_THAT(planned(), Contains(HasSubstr("install torch (2.7.1)")));
@@ -125,7 +129,8 @@ TEST_F(SetupTest, FindsTheTorchOfItsOwnEnvironmentAgain) {
   ASSERT_TRUE(apply());
   EXPECT_THAT(*files.read("/h/u/.local/share/kiln/env.sh"), HasSubstr("/kiln/venv/bin"));
   EXPECT_THAT(planned(), IsEmpty());
-  // Once the env file was sourced that environment is the one in use; later runs need not name torch.
+  // Once the env file was sourced that environment is the one in use; later runs need not name
+  // torch.
   facts.torch = {packages + "torch", "2.7.1+cpu", ""};
   facts.python.is_environment = true;
   facts.python.prefix = "/h/u/.local/share/kiln/venv";
@@ -165,7 +170,8 @@ TEST_F(SetupTest, GoesOnWithoutWhatOnlySomeNeed) {
   auto plan = plan_setup(facts, options, outside);
   ASSERT_TRUE(plan);
   // pip is not among the programs of this machine.
-  EXPECT_TRUE(apply_setup(*plan, options, outside, [&](const std::string& line) { told.push_back(line); }));
+  EXPECT_TRUE(
+      apply_setup(*plan, options, outside, [&](const std::string& line) { told.push_back(line); }));
   EXPECT_THAT(told, Contains(HasSubstr("went on without it")));
   EXPECT_TRUE(files.has("/h/u/.local/share/kiln/env.sh"));
   facts.ninja = {};

@@ -85,7 +85,9 @@ class Abi : public testing::Test {
   int key = 0, count_key = 0, missing_key = 0, variable_key = 0;
 };
 
-TEST(AbiVersion, OtherVersionsAreRefused) { EXPECT_EQ(kiln_engine(KILN_ENGINE_ABI_VERSION + 1), nullptr); }
+TEST(AbiVersion, OtherVersionsAreRefused) {
+  EXPECT_EQ(kiln_engine(KILN_ENGINE_ABI_VERSION + 1), nullptr);
+}
 
 TEST_F(Abi, LaunchRunsToItsEnd) {
   std::vector<uint32_t> data{1, 2, 3};
@@ -142,11 +144,13 @@ TEST_F(Abi, RuntimeMemoryAndSymbols) {
   EXPECT_EQ(free_function(device), 0);
   EXPECT_EQ(free_function(device), 1) << "freed twice";
   uint32_t value = 0;
-  EXPECT_EQ(
-      runtime<int(void*, const void*, size_t, size_t, int)>("cudaMemcpyFromSymbol")(&value, &variable_key, 4, 0, 2), 0);
+  EXPECT_EQ(runtime<int(void*, const void*, size_t, size_t, int)>("cudaMemcpyFromSymbol")(
+                &value, &variable_key, 4, 0, 2),
+            0);
   EXPECT_EQ(value, 5u);
-  EXPECT_EQ(
-      runtime<int(void*, const void*, size_t, size_t, int)>("cudaMemcpyFromSymbol")(&value, &variable_key, 4, 1, 2), 1);
+  EXPECT_EQ(runtime<int(void*, const void*, size_t, size_t, int)>("cudaMemcpyFromSymbol")(
+                &value, &variable_key, 4, 1, 2),
+            1);
 }
 
 TEST_F(Abi, LastErrorIsKeptUntilRead) {
@@ -169,7 +173,8 @@ TEST_F(Abi, StreamsAndEvents) {
   usleep(2000);
   EXPECT_EQ(runtime<int(void*, void*)>("cudaEventRecord")(stop, stream), 0);
   float milliseconds = 0;
-  EXPECT_EQ(runtime<int(float*, void*, void*)>("cudaEventElapsedTime")(&milliseconds, start, stop), 0);
+  EXPECT_EQ(runtime<int(float*, void*, void*)>("cudaEventElapsedTime")(&milliseconds, start, stop),
+            0);
   EXPECT_GE(milliseconds, 1.9f);
   EXPECT_EQ(runtime<int(void*)>("cudaStreamDestroy")(stream), 0);
   EXPECT_EQ(runtime<int(void*)>("cudaStreamSynchronize")(stream), 400) << "a dead handle";
@@ -177,7 +182,9 @@ TEST_F(Abi, StreamsAndEvents) {
   runtime<int(void*)>("cudaEventDestroy")(stop);
 }
 
-TEST_F(Abi, UnknownRuntimeFunctionIsNull) { EXPECT_EQ(engine->runtime_function("cudaFrobnicate"), nullptr); }
+TEST_F(Abi, UnknownRuntimeFunctionIsNull) {
+  EXPECT_EQ(engine->runtime_function("cudaFrobnicate"), nullptr);
+}
 
 TEST_F(Abi, WorksInTheChildOfAFork) {
   std::vector<uint32_t> data(64 * 512, 1);

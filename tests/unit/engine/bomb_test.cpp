@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does PTX that asks for too much of everything meet? An error code and a sentence; the process goes on.
+// What does PTX that asks for too much of everything meet? An error code and a sentence; the
+// process goes on.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -29,7 +30,9 @@ void expect_refused(const std::string& text, const char* why, int code = 0) {
   expect_alive();
 }
 
-std::string entry(const std::string& body) { return module_text(".visible .entry k()\n{\n" + body + "\nret;\n}\n"); }
+std::string entry(const std::string& body) {
+  return module_text(".visible .entry k()\n{\n" + body + "\nret;\n}\n");
+}
 
 TEST(Bomb, ABillionRegisters) {
   expect_refused(entry(".reg .b32 %r<1000000000>;\nmov.u32 %r999999999, 1;"), "registers");
@@ -48,14 +51,16 @@ TEST(Bomb, MoreRegistersThanMemory) {
   unsetenv("KILN_ENGINE_MEMORY_MB");
   EXPECT_EQ(outcome.code, kLaunchOutOfResources);
   EXPECT_THAT(outcome.text, HasSubstr("Out of memory"));
-  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {64, 1, 1}}).code, 0) << "what was taken must have been given back";
+  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {64, 1, 1}}).code, 0)
+      << "what was taken must have been given back";
   expect_alive();
 }
 
 TEST(Bomb, MoreLocalMemoryThanThereIs) {
   setenv("KILN_ENGINE_MEMORY_MB", "40", 1);
   Session session(
-      entry(".local .align 8 .b8 x[1000000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;\nst.local.u64 [%rd1], %rd1;"));
+      entry(".local .align 8 .b8 x[1000000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;\nst.local.u64 "
+            "[%rd1], %rd1;"));
   LaunchOutcome outcome = session.launch("k", {{4, 1, 1}, {1024, 1, 1}});
   unsetenv("KILN_ENGINE_MEMORY_MB");
   EXPECT_EQ(outcome.code, kLaunchOutOfResources);
@@ -83,32 +88,41 @@ TEST(Bomb, RecursionOnManyWarps) {
 }
 
 TEST(Bomb, GiantLocalMemory) {
-  expect_refused(entry(".local .align 8 .b8 x[2000000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"), "local variables");
-  expect_refused(entry(".local .align 8 .b8 x[1099511627776];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
-                 "a variable this large cannot be");
-}
-
-TEST(Bomb, GiantSharedMemory) {
-  expect_refused(entry(".shared .align 8 .b8 x[2000000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"), "shared variables");
-  expect_refused(entry(".shared .align 8 .b8 x[1099511627776];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
-                 "a variable this large cannot be");
-}
-
-TEST(Bomb, SharedMemoryBeyondTheDevice) {
-  expect_refused(entry(".shared .align 8 .b8 x[500000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"), "shared",
-                 kInvalidValue);
-}
-
-TEST(Bomb, AGlobalVariableLargerThanMemory) {
+  expect_refused(entry(".local .align 8 .b8 x[2000000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
+                 "local variables");
   expect_refused(
-      module_text(".global .align 8 .b8 x[1152921504606846976];\n.visible .entry k() { .reg .b64 %rd<2>; mov.u64 "
-                  "%rd1, x; ret; }"),
+      entry(".local .align 8 .b8 x[1099511627776];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
       "a variable this large cannot be");
 }
 
+TEST(Bomb, GiantSharedMemory) {
+  expect_refused(entry(".shared .align 8 .b8 x[2000000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
+                 "shared variables");
+  expect_refused(
+      entry(".shared .align 8 .b8 x[1099511627776];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
+      "a variable this large cannot be");
+}
+
+TEST(Bomb, SharedMemoryBeyondTheDevice) {
+  expect_refused(entry(".shared .align 8 .b8 x[500000];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
+                 "shared", kInvalidValue);
+}
+
+TEST(Bomb, AGlobalVariableLargerThanMemory) {
+  expect_refused(module_text(".global .align 8 .b8 x[1152921504606846976];\n.visible .entry k() { "
+                             ".reg .b64 %rd<2>; mov.u64 "
+                             "%rd1, x; ret; }"),
+                 "a variable this large cannot be");
+}
+
 TEST(Bomb, SizesThatOverflow) {
-  expect_refused(entry(".local .align 8 .b64 x[4611686018427387904];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"), "");
-  expect_refused(entry(".shared .align 8 .b64 x[2305843009213693952][8];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"), "");
+  expect_refused(
+      entry(".local .align 8 .b64 x[4611686018427387904];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
+      "");
+  expect_refused(
+      entry(
+          ".shared .align 8 .b64 x[2305843009213693952][8];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
+      "");
 }
 
 TEST(Bomb, DeepNesting) {
@@ -119,7 +133,8 @@ TEST(Bomb, DeepNesting) {
 }
 
 TEST(Bomb, AParameterBlockOfGigabytes) {
-  expect_refused(module_text(".visible .entry k(.param .align 8 .b8 p[4294967296]) { ret; }"), "parameters");
+  expect_refused(module_text(".visible .entry k(.param .align 8 .b8 p[4294967296]) { ret; }"),
+                 "parameters");
 }
 
 }  // namespace

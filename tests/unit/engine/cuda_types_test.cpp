@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the engine's structs and error texts those of CUDA 13? Compared with the headers of the toolkit that is there.
-#include "engine/cuda/types.h"
-
+// Are the engine's structs and error texts those of CUDA 13? Compared with the headers of the
+// toolkit that is there.
 #include <gtest/gtest.h>
+
+#include "engine/cuda/types.h"
 
 #if __has_include(<cuda_runtime_api.h>)
 #include <cuda_runtime_api.h>
@@ -60,7 +61,8 @@ TEST(CudaTypes, MembersLieWhereTheHeadersSay) {
   SAME_PLACE(LaunchAttribute, value, cudaLaunchAttribute, val);
   SAME_PLACE(LaunchConfig, attribute_count, cudaLaunchConfig_t, numAttrs);
   SAME_PLACE(FunctionAttributes, max_dynamic_shared, cudaFuncAttributes, maxDynamicSharedSizeBytes);
-  SAME_PLACE(FunctionAttributes, nonportable_cluster, cudaFuncAttributes, nonPortableClusterSizeAllowed);
+  SAME_PLACE(FunctionAttributes, nonportable_cluster, cudaFuncAttributes,
+             nonPortableClusterSizeAllowed);
   SAME_PLACE(ResourceDesc, linear.bytes, cudaResourceDesc, res.linear.sizeInBytes);
   SAME_PLACE(ResourceDesc, pitch_2d.pitch, cudaResourceDesc, res.pitch2D.pitchInBytes);
   SAME_PLACE(ResourceDesc, flags, cudaResourceDesc, flags);

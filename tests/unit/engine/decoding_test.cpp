@@ -9,7 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// `a` calls `b`, which calls `a`; `b` is decoded whole before `a` turns out to have an instruction that nobody knows.
+// `a` calls `b`, which calls `a`; `b` is decoded whole before `a` turns out to have an instruction
+// that nobody knows.
 TEST(Decoding, WhatCallsAFunctionThatFailsFailsToo) {
   Session session(module_text(R"(.func a(.param .b64 p);
 .func b(.param .b64 p) { { .param .b64 q; .reg .b64 %r; ld.param.b64 %r, [p]; st.param.b64 [q], %r; call a, (q); } ret; }
@@ -30,8 +31,9 @@ TEST(Decoding, AChainOfCallsHasALimit) {
   std::string text = ".func f0() { ret; }\n";
   for (int i = 1; i < 5000; ++i)
     text += ".func f" + std::to_string(i) + "() { call f" + std::to_string(i - 1) + "; ret; }\n";
-  Session session(
-      module_text(text + ".visible .entry k() { call f4999; ret; }\n.visible .entry near() { call f99; ret; }\n"));
+  Session session(module_text(
+      text +
+      ".visible .entry k() { call f4999; ret; }\n.visible .entry near() { call f99; ret; }\n"));
   ASSERT_EQ(session.load_error, "");
   auto deep = session.image.kernel("k");
   ASSERT_FALSE(static_cast<bool>(deep));

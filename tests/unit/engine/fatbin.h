@@ -18,7 +18,9 @@ struct Fatbin {
   } wrapper;
 
   explicit Fatbin(const std::string& text) {
-    auto put = [&](size_t at, auto value) { std::memcpy(container.data() + at, &value, sizeof value); };
+    auto put = [&](size_t at, auto value) {
+      std::memcpy(container.data() + at, &value, sizeof value);
+    };
     uint64_t payload = (text.size() + 1 + 7) / 8 * 8;
     container.resize(16 + 64 + payload);
     put(0, uint32_t{0xBA55ED50});

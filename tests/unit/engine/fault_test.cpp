@@ -32,10 +32,12 @@ std::string store_kernel(const std::string& address) {
 TEST(Fault, OutOfBoundsNamesKernelLineThreadBlockAddressAndTensor) {
   Session session(store_kernel("%rd3"));
   std::vector<uint32_t> out(20, 0);
-  LaunchOutcome outcome = session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out"));
+  LaunchOutcome outcome =
+      session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out"));
   EXPECT_EQ(outcome.code, kIllegalAddress);
   EXPECT_THAT(outcome.text, HasSubstr("Invalid __global__ write of size 4 bytes"));
-  EXPECT_THAT(outcome.text, HasSubstr("at scale(float*) in scale.cu:54 (inlined from kiln/op.h:120)"));
+  EXPECT_THAT(outcome.text,
+              HasSubstr("at scale(float*) in scale.cu:54 (inlined from kiln/op.h:120)"));
   EXPECT_THAT(outcome.text, HasSubstr("by thread (20,0,0) in block (0,0,0)"));
   EXPECT_THAT(outcome.text, HasSubstr("is out of bounds"));
   EXPECT_THAT(outcome.text, HasSubstr("and is 1 bytes after the nearest allocation"));
@@ -47,23 +49,30 @@ TEST(Fault, NullAndWildPointers) {
   Session session(store_kernel("%rd3"));
   std::vector<uint32_t> out(4);
   session.allow(out, "out");
-  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {1, 1, 1}}, uint64_t{0}).code, kIllegalAddress);
-  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0x12345678}).code, kIllegalAddress);
-  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, ~uint64_t{0} - 3).code, kIllegalAddress);
-  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0x0100000000000000}).code, kIllegalAddress);
+  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {1, 1, 1}}, uint64_t{0}).code,
+            kIllegalAddress);
+  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0x12345678}).code,
+            kIllegalAddress);
+  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, ~uint64_t{0} - 3).code,
+            kIllegalAddress);
+  EXPECT_EQ(
+      session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0x0100000000000000}).code,
+      kIllegalAddress);
 }
 
 TEST(Fault, HostMemoryThatTheLaunchWasNotGivenIsOutOfBounds) {
   Session session(store_kernel("%rd3"));
   std::vector<uint32_t> given(32), hidden(32);
   session.allow(given, "given");
-  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, hidden.data()).code, kIllegalAddress);
+  EXPECT_EQ(session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, hidden.data()).code,
+            kIllegalAddress);
 }
 
 TEST(Fault, ReadOnlyTensorIsNotWritten) {
   Session session(store_kernel("%rd3"));
   std::vector<uint32_t> input(32, 5);
-  LaunchOutcome outcome = session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, session.allow(input, "input", false));
+  LaunchOutcome outcome =
+      session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, session.allow(input, "input", false));
   EXPECT_EQ(outcome.code, kIllegalAddress);
   EXPECT_THAT(outcome.text, HasSubstr("may only read"));
   EXPECT_EQ(input[3], 5u);
@@ -72,20 +81,23 @@ TEST(Fault, ReadOnlyTensorIsNotWritten) {
 TEST(Fault, MisalignedAddress) {
   Session session(store_kernel("%rd3+2"));
   std::vector<uint32_t> out(64);
-  LaunchOutcome outcome = session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out"));
+  LaunchOutcome outcome =
+      session.launch("_Z5scalePf", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out"));
   EXPECT_EQ(outcome.code, kMisalignedAddress);
   EXPECT_THAT(outcome.text, HasSubstr("is misaligned"));
 }
 
 TEST(Fault, SharedAndLocalMemoryHaveEnds) {
-  Session shared(kernel_text("u64 p",
-                             ".shared .b32 s[8]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; "
-                             "st.shared.u32 [%r3], %r1;"));
+  Session shared(kernel_text(
+      "u64 p",
+      ".shared .b32 s[8]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; "
+      "st.shared.u32 [%r3], %r1;"));
   LaunchOutcome outcome = shared.launch("k", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0});
   EXPECT_EQ(outcome.code, kIllegalAddress);
   EXPECT_THAT(outcome.text, HasSubstr("Invalid __shared__ write"));
   EXPECT_THAT(outcome.text, HasSubstr("by thread (8,0,0)"));
-  Session local(kernel_text("u64 p", ".local .b32 l[4]; mov.u64 %rd1, l; st.local.u32 [%rd1+65536], %r1;"));
+  Session local(
+      kernel_text("u64 p", ".local .b32 l[4]; mov.u64 %rd1, l; st.local.u32 [%rd1+65536], %r1;"));
   EXPECT_EQ(local.launch("k", {}, uint64_t{0}).code, kIllegalAddress);
 }
 
@@ -122,7 +134,8 @@ TEST(Fault, TrapAndAssert) {
   )"));
   LaunchOutcome outcome = assertion.launch("k", {{1, 1, 1}, {1, 1, 1}});
   EXPECT_EQ(outcome.code, kAssert) << outcome.text;
-  EXPECT_THAT(outcome.text, HasSubstr(":12: x > 0: block: [0,0,0], thread: [0,0,0] Assertion `x > 0` failed."));
+  EXPECT_THAT(outcome.text,
+              HasSubstr(":12: x > 0: block: [0,0,0], thread: [0,0,0] Assertion `x > 0` failed."));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a kernel read that it has not written? Junk, the same in every run, or zeros where the user asks for them.
+// What does a kernel read that it has not written? Junk, the same in every run, or zeros where the
+// user asks for them.
 #include "engine/memory/fill.h"
 
 #include <algorithm>
@@ -99,7 +100,8 @@ void expect_all(const std::string& text, uint32_t wanted) {
   for (KilnDim3 block : {KilnDim3{128, 1, 1}, KilnDim3{40, 1, 1}}) {
     std::vector<uint32_t> out(50 * block.x, 1);
     session.regions.clear();
-    LaunchOutcome outcome = session.launch("k", {{50, 1, 1}, block, 1024}, session.allow(out, "out"));
+    LaunchOutcome outcome =
+        session.launch("k", {{50, 1, 1}, block, 1024}, session.allow(out, "out"));
     ASSERT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_EQ(std::count(out.begin(), out.end(), wanted), static_cast<long>(out.size()));
   }

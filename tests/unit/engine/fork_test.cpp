@@ -38,7 +38,8 @@ int call(const char* name, Arguments... arguments) {
   return reinterpret_cast<Signature*>(engine->runtime_function(name))(arguments...);
 }
 
-// All that a program does, from loading a library on: memory, streams, events, arrays, a launch, an error.
+// All that a program does, from loading a library on: memory, streams, events, arrays, a launch, an
+// error.
 bool use_everything() {
   const KilnEngine* engine = kiln_engine(KILN_ENGINE_ABI_VERSION);
   Fatbin fatbin(kText);
@@ -63,7 +64,8 @@ bool use_everything() {
   good &= call<int(void*, void*)>("cudaEventRecord", event, stream) == 0;
   std::vector<uint32_t> out(kBlocks * kThreads), wanted(out.size());
   std::iota(wanted.begin(), wanted.end(), 0u);
-  good &= call<int(void*, const void*, size_t, int)>("cudaMemcpy", out.data(), device, kBytes, 2) == 0;
+  good &=
+      call<int(void*, const void*, size_t, int)>("cudaMemcpy", out.data(), device, kBytes, 2) == 0;
   good &= out == wanted;
   good &= call<int(void*)>("cudaFreeArray", &key) != 0;
   good &= call<int()>("cudaGetLastError") != 0;
@@ -76,7 +78,8 @@ bool use_everything() {
 
 TEST(Fork, ChildrenUseTheEngineWhileOtherThreadsDo) {
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "ASan's allocator of GCC 12 holds its locks across a fork: a child waits for them for ever";
+  GTEST_SKIP() << "ASan's allocator of GCC 12 holds its locks across a fork: a child waits for "
+                  "them for ever";
 #endif
   setenv("KILN_ENGINE_THREADS", "3", 1);
   std::atomic<bool> stop{false};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a test run PTX text? Without a fat binary and without the runtime: an image, arguments, a launch.
+// How does a test run PTX text? Without a fat binary and without the runtime: an image, arguments,
+// a launch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/machine/fault.h"
-#include "engine/decode/image.h"
 #include "engine/cudart/launch.h"
 #include "engine/cudart/threads.h"
+#include "engine/decode/image.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 
@@ -30,10 +31,11 @@ inline std::string kernel_text(const std::string& parameters, const std::string&
     list += (list.empty() ? ".param ." : ", .param .") + one.substr(first);
     at = end == std::string::npos ? parameters.size() : end + 1;
   }
-  return module_text(".visible .entry k(" + list +
-                     ")\n{\n.reg .pred %p<10>;\n.reg .b16 %rs<20>;\n.reg .b32 %r<40>;\n.reg .f32 %f<20>;\n"
-                     ".reg .b64 %rd<40>;\n.reg .f64 %fd<20>;\n" +
-                     body + "\nret;\n}\n");
+  return module_text(
+      ".visible .entry k(" + list +
+      ")\n{\n.reg .pred %p<10>;\n.reg .b16 %rs<20>;\n.reg .b32 %r<40>;\n.reg .f32 %f<20>;\n"
+      ".reg .b64 %rd<40>;\n.reg .f64 %fd<20>;\n" +
+      body + "\nret;\n}\n");
 }
 
 struct Shape3 {
@@ -57,9 +59,10 @@ class Session {
     auto program = image.kernel(name);
     if (!program) return {kNotSupported, format(program.error())};
     auto rows = image.kernel(name, true);
-    EXPECT_TRUE(static_cast<bool>(rows)) << "decoded for any block but not for rows that fill warps";
-    KernelFacts facts{*program, for_rows && rows ? *rows : nullptr, image.static_shared_bytes(**program),
-                      kMaxSharedBytesOptIn};
+    EXPECT_TRUE(static_cast<bool>(rows))
+        << "decoded for any block but not for rows that fill warps";
+    KernelFacts facts{*program, for_rows && rows ? *rows : nullptr,
+                      image.static_shared_bytes(**program), kMaxSharedBytesOptIn};
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     KilnEngineLaunch what{};
     what.struct_bytes = sizeof what;

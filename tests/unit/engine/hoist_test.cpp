@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a warp that goes on from the one before it a warp like any other: its faults, its divergence, its waiting?
+// Is a warp that goes on from the one before it a warp like any other: its faults, its divergence,
+// its waiting?
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -27,11 +28,12 @@ TEST(NextWarp, FaultNamesItsOwnThread) {
 
 TEST(NextWarp, WaitsForALaterOne) {
   // Warp 2 waits for what warp 5 stores; the others pass by.
-  Session session(
-      kernel_text("u64 p", std::string(kIndex) +
-                               "shr.u32 %r5, %r3, 5; setp.ne.u32 %p1, %r5, 2; @%p1 bra PASS;\n"
-                               "SPIN: ld.volatile.global.u32 %r6, [%rd1+640]; setp.eq.u32 %p2, %r6, 0; @%p2 bra SPIN;\n"
-                               "PASS: add.s32 %r7, %r4, 1; st.volatile.global.u32 [%rd4], %r7;"));
+  Session session(kernel_text(
+      "u64 p",
+      std::string(kIndex) +
+          "shr.u32 %r5, %r3, 5; setp.ne.u32 %p1, %r5, 2; @%p1 bra PASS;\n"
+          "SPIN: ld.volatile.global.u32 %r6, [%rd1+640]; setp.eq.u32 %p2, %r6, 0; @%p2 bra SPIN;\n"
+          "PASS: add.s32 %r7, %r4, 1; st.volatile.global.u32 [%rd4], %r7;"));
   std::vector<uint32_t> out(256);
   LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {256, 1, 1}}, session.allow(out, "out"));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
@@ -41,12 +43,15 @@ TEST(NextWarp, WaitsForALaterOne) {
 TEST(NextWarp, DivergesByItself) {
   // In each warp another lane goes its own way; the last warp has 10 lanes.
   Session session(kernel_text(
-      "u64 p", std::string(kIndex) +
-                   "and.b32 %r5, %r3, 31; shr.u32 %r6, %r3, 5; setp.eq.u32 %p1, %r5, %r6; @%p1 bra OTHER;\n"
-                   "st.global.u32 [%rd4], %r4; bra END; OTHER: neg.s32 %r7, %r4; st.global.u32 [%rd4], %r7; END:"));
+      "u64 p",
+      std::string(kIndex) +
+          "and.b32 %r5, %r3, 31; shr.u32 %r6, %r3, 5; setp.eq.u32 %p1, %r5, %r6; @%p1 bra OTHER;\n"
+          "st.global.u32 [%rd4], %r4; bra END; OTHER: neg.s32 %r7, %r4; st.global.u32 [%rd4], %r7; "
+          "END:"));
   constexpr uint32_t kThreads = 266, kBlocks = 40;
   std::vector<uint32_t> out(kThreads * kBlocks);
-  LaunchOutcome outcome = session.launch("k", {{kBlocks, 1, 1}, {kThreads, 1, 1}}, session.allow(out, "out"));
+  LaunchOutcome outcome =
+      session.launch("k", {{kBlocks, 1, 1}, {kThreads, 1, 1}}, session.allow(out, "out"));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   for (uint32_t i = 0; i < out.size(); ++i) {
     const uint32_t thread = i % kThreads;
@@ -57,11 +62,13 @@ TEST(NextWarp, DivergesByItself) {
 TEST(Blocks, AreEachRunOnce) {
   // More of them than the threads take at a time, in numbers that do not divide.
   Session session(kernel_text(
-      "u64 p", std::string(kIndex) + "ld.global.u32 %r5, [%rd4]; add.s32 %r5, %r5, 1; st.global.u32 [%rd4], %r5;"));
+      "u64 p", std::string(kIndex) +
+                   "ld.global.u32 %r5, [%rd4]; add.s32 %r5, %r5, 1; st.global.u32 [%rd4], %r5;"));
   for (uint32_t blocks : {33u, 2049u, 20011u}) {
     std::vector<uint32_t> out(size_t{blocks} * 64);
     session.regions.clear();
-    LaunchOutcome outcome = session.launch("k", {{blocks, 1, 1}, {64, 1, 1}}, session.allow(out, "out"));
+    LaunchOutcome outcome =
+        session.launch("k", {{blocks, 1, 1}, {64, 1, 1}}, session.allow(out, "out"));
     ASSERT_EQ(outcome.code, 0) << outcome.text;
     EXPECT_EQ(std::count(out.begin(), out.end(), 1u), static_cast<long>(out.size()));
   }

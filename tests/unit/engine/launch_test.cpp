@@ -52,7 +52,8 @@ TEST(Launch, ThreadsOfABlockOfThreeDimensionsHaveTheirIndices) {
     mad.wide.u32 %rd2, %r6, 4, %rd1;
     st.global.u32 [%rd2], %r7;
   )"));
-  for (KilnDim3 block : {KilnDim3{5, 3, 4}, KilnDim3{32, 2, 2}, KilnDim3{64, 3, 1}, KilnDim3{16, 8, 1}}) {
+  for (KilnDim3 block :
+       {KilnDim3{5, 3, 4}, KilnDim3{32, 2, 2}, KilnDim3{64, 3, 1}, KilnDim3{16, 8, 1}}) {
     std::vector<uint32_t> out(block.x * block.y * block.z, ~0u);
     session.regions.clear();
     ASSERT_EQ(session.launch("k", {{1, 1, 1}, block}, session.allow(out, "out")).code, 0);
@@ -80,9 +81,10 @@ TEST(Launch, WrongConfigurationsAreRefused) {
 }
 
 TEST(Launch, UnknownInstructionIsRefusedByNameAndPlace) {
-  Session session(module_text(
-      ".file 1 \"user.cu\"\n.visible .entry k()\n{\n.reg .b32 %r<3>;\n.loc 1 17 3\nfrob.u32 %r1, %r2;\nret;\n}\n"
-      ".visible .entry good()\n{\nret;\n}\n"));
+  Session session(
+      module_text(".file 1 \"user.cu\"\n.visible .entry k()\n{\n.reg .b32 %r<3>;\n.loc 1 17 "
+                  "3\nfrob.u32 %r1, %r2;\nret;\n}\n"
+                  ".visible .entry good()\n{\nret;\n}\n"));
   LaunchOutcome outcome = session.launch("k", {});
   EXPECT_EQ(outcome.code, kNotSupported);
   EXPECT_THAT(outcome.text, HasSubstr("the instruction 'frob.u32' is not known"));
@@ -143,7 +145,8 @@ TEST(Barrier, ThreadsThatHaveEndedAreNotWaitedFor) {
   EXPECT_EQ(out[39], 39u);
 }
 
-// A lane that spins until another lane of its own warp has written must not keep that lane from running.
+// A lane that spins until another lane of its own warp has written must not keep that lane from
+// running.
 TEST(Progress, LanesOfOneWarpMayWaitForEachOther) {
   Session session(kernel_text("u64 p", R"(
     ld.param.u64 %rd1, [p];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the engine's structs laid out as the CUDA toolkit has them? Checked where a toolkit of CUDA 13 is at hand.
+// Are the engine's structs laid out as the CUDA toolkit has them? Checked where a toolkit of CUDA
+// 13 is at hand.
 #include <gtest/gtest.h>
 
 #include "engine/cuda/device_properties.h"
@@ -14,7 +15,8 @@ namespace {
 TEST(Layout, DevicePropertiesAreThoseOfTheToolkit) {
 #if defined(CUDART_VERSION) && CUDART_VERSION >= 13000
   EXPECT_EQ(sizeof(DeviceProperties), sizeof(cudaDeviceProp));
-#define SAME(ours, theirs) EXPECT_EQ(offsetof(DeviceProperties, ours), offsetof(cudaDeviceProp, theirs))
+#define SAME(ours, theirs) \
+  EXPECT_EQ(offsetof(DeviceProperties, ours), offsetof(cudaDeviceProp, theirs))
   SAME(global_bytes, totalGlobalMem);
   SAME(max_threads_per_block, maxThreadsPerBlock);
   SAME(major, major);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the engine survive where memory and threads are scarce? A launch succeeds with the right result, or its error is
-// reported; the process and later launches are well.
+// Does the engine survive where memory and threads are scarce? A launch succeeds with the right
+// result, or its error is reported; the process and later launches are well.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/cudart/state.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/grid.h"
 #include "engine/memory/memory.h"
-#include "engine/cudart/state.h"
 #include "fatbin.h"
 #include "harness.h"
 #include "kiln/engine_abi.h"
@@ -114,8 +114,8 @@ constexpr uint64_t kSteps = 8;  // launches are slow there
 constexpr uint64_t kSteps = 64;
 #endif
 
-// A step through the allocations of a library's first launch, more of them where they are many: each fails once, alone
-// or with all that follow.
+// A step through the allocations of a library's first launch, more of them where they are many:
+// each fails once, alone or with all that follow.
 TEST_F(Pressure, AnOpWithoutMemoryFailsAndTheNextOneRuns) {
   for (bool all_after : {false, true}) {
     uint64_t first = 0, refused = 0;
@@ -136,7 +136,8 @@ TEST_F(Pressure, AnOpWithoutMemoryFailsAndTheNextOneRuns) {
       if (image) engine->unregister_image(image);
       image = load();
       out = nothing();
-      ASSERT_EQ(launch(out.data(), 0), 0) << engine->last_message() << " after allocation " << first;
+      ASSERT_EQ(launch(out.data(), 0), 0)
+          << engine->last_message() << " after allocation " << first;
       ASSERT_EQ(out, wanted());
       engine->unregister_image(image);
     }
@@ -148,7 +149,9 @@ TEST_F(Pressure, AnOpWithoutMemoryFailsAndTheNextOneRuns) {
 TEST_F(Pressure, AProgramsLaunchWithoutMemoryIsReportedByEveryCallThatWaits) {
   void* image = load();
   uint32_t* device = nullptr;
-  ASSERT_EQ(call<int(void**, size_t)>("cudaMalloc", reinterpret_cast<void**>(&device), kBlocks * kThreads * 4), 0);
+  ASSERT_EQ(call<int(void**, size_t)>("cudaMalloc", reinterpret_cast<void**>(&device),
+                                      kBlocks * kThreads * 4),
+            0);
   uint64_t first = 0, reported = 0;
   for (bool missed = false; !missed; ++first) {
     auto out = nothing();
@@ -157,7 +160,8 @@ TEST_F(Pressure, AProgramsLaunchWithoutMemoryIsReportedByEveryCallThatWaits) {
     missed = !scarce.happened();
     scarce.lift();
     const int waited = call<int()>("cudaDeviceSynchronize");
-    const int copied = call<int(void*, const void*, size_t, int)>("cudaMemcpy", out.data(), device, out.size() * 4, 2);
+    const int copied = call<int(void*, const void*, size_t, int)>("cudaMemcpy", out.data(), device,
+                                                                  out.size() * 4, 2);
     if (code || waited) {
       ++reported;
       ASSERT_NE(copied, 0) << "allocation " << first;
@@ -208,7 +212,8 @@ TEST(Threads, FewerServeWhereMoreCannotBeHad) {
       std::vector<uint32_t> out(100 * 96, ~0u), wanted(out.size());
       std::iota(wanted.begin(), wanted.end(), 0u);
       session.regions.clear();
-      LaunchOutcome outcome = session.launch("k", {{100, 1, 1}, {96, 1, 1}}, session.allow(out, "out"));
+      LaunchOutcome outcome =
+          session.launch("k", {{100, 1, 1}, {96, 1, 1}}, session.allow(out, "out"));
       ASSERT_EQ(outcome.code, 0) << outcome.text;
       ASSERT_EQ(out, wanted);
     }
@@ -259,12 +264,15 @@ TEST(Heap, TwoThreadsAllocateFreeAndLaunch) {
   EXPECT_EQ(heap.bytes_in_use(), 0u);
 }
 
-// A function of the program in a stream: on a GPU another thread calls it, so nobody can catch what it throws.
+// A function of the program in a stream: on a GPU another thread calls it, so nobody can catch what
+// it throws.
 TEST_F(Pressure, WhatAHostFunctionThrowsIsAFaultOfTheDevice) {
   using HostFunction = void (*)(void*);
-  for (HostFunction thrower :
-       {HostFunction([](void*) { throw std::runtime_error("no luck"); }), HostFunction([](void*) { throw 42; })}) {
-    EXPECT_EQ((call<int(void*, HostFunction, void*)>("cudaLaunchHostFunc", nullptr, thrower, nullptr)), 0);
+  for (HostFunction thrower : {HostFunction([](void*) { throw std::runtime_error("no luck"); }),
+                               HostFunction([](void*) { throw 42; })}) {
+    EXPECT_EQ(
+        (call<int(void*, HostFunction, void*)>("cudaLaunchHostFunc", nullptr, thrower, nullptr)),
+        0);
     EXPECT_EQ(call<int()>("cudaDeviceSynchronize"), kUnknown);
     EXPECT_EQ(call<int(void*)>("cudaStreamSynchronize", nullptr), kUnknown);
     EXPECT_EQ(call<int()>("cudaDeviceReset"), 0);

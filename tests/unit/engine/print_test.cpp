@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a kernel's printf print what a GPU prints? The expected lines were seen on an H200 with CUDA 13, except where a
-// GPU ends the process (%n) or reads its arguments wrongly (%zu, %hhd).
+// Does a kernel's printf print what a GPU prints? The expected lines were seen on an H200 with CUDA
+// 13, except where a GPU ends the process (%n) or reads its arguments wrongly (%zu, %hhd).
 #include "engine/machine/print.h"
 
 #include <gtest/gtest.h>
@@ -59,13 +59,16 @@ TEST(Print, ConversionsOfCuda) {
   EXPECT_EQ(printed("%ld %lld %llu %lx", {~uint64_t{4}, ~uint64_t{4}, ~uint64_t{4}, ~uint64_t{4}}),
             "-5 -5 18446744073709551611 fffffffffffffffb");
   EXPECT_EQ(printed("%zu", {uint64_t{1} << 33}), "8589934592");
-  EXPECT_EQ(printed("%+05d|%# x|%.5d|%  d|%u", {5, 255, 42, 42, ~0u}), "+0005|0xff|00042| 42|4294967295");
+  EXPECT_EQ(printed("%+05d|%# x|%.5d|%  d|%u", {5, 255, 42, 42, ~0u}),
+            "+0005|0xff|00042| 42|4294967295");
   EXPECT_EQ(printed("%F %hf %lf %a %.2e", {bits(1.5), bits(1.5), bits(1.5), bits(1.5), bits(1.5)}),
             "1.500000 1.500000 1.500000 0x1.8p+0 1.50e+00");
   EXPECT_EQ(printed("%c%c|%5c", {65, 66, 65}), "AB|    A");
   EXPECT_EQ(printed("%p %p|%20p", {0x1234, 0, 0x1234}), "0x1234 (nil)|              0x1234");
-  EXPECT_EQ(printed("%s|%.3s|%10s|%-10s|%s", {1, 1, 1, 1, 0}), "hello|hel|     hello|hello     |(null)");
-  EXPECT_EQ(printed("%*d|%-*d|%.*f", {static_cast<uint32_t>(-6), 5, 6, 5, 2, bits(1.5)}, 6), "5     |5     |1.50");
+  EXPECT_EQ(printed("%s|%.3s|%10s|%-10s|%s", {1, 1, 1, 1, 0}),
+            "hello|hel|     hello|hello     |(null)");
+  EXPECT_EQ(printed("%*d|%-*d|%.*f", {static_cast<uint32_t>(-6), 5, 6, 5, 2, bits(1.5)}, 6),
+            "5     |5     |1.50");
   EXPECT_EQ(printed("%%|%5%|x", {}, 0), "%|%|x");
 }
 

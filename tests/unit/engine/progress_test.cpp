@@ -9,8 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every thread takes the lock, adds to a plain counter, and gives it back. Lanes of a warp that lose spin at a lower
-// place of the program than the one that holds the lock.
+// Every thread takes the lock, adds to a plain counter, and gives it back. Lanes of a warp that
+// lose spin at a lower place of the program than the one that holds the lock.
 const char* const kSpinLock = R"(
     ld.param.u64 %rd1, [p];
     TAKE:
@@ -28,7 +28,8 @@ const char* const kSpinLock = R"(
 TEST(Progress, ASpinLockPassesThroughTheLanesOfAWarp) {
   Session session(kernel_text("u64 p", kSpinLock));
   std::vector<uint32_t> state(2, 0);
-  LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {32, 1, 1}}, session.allow(state, "state"));
+  LaunchOutcome outcome =
+      session.launch("k", {{1, 1, 1}, {32, 1, 1}}, session.allow(state, "state"));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(state[1], 32u);
 }
@@ -36,7 +37,8 @@ TEST(Progress, ASpinLockPassesThroughTheLanesOfAWarp) {
 TEST(Progress, ASpinLockPassesThroughAllBlocks) {
   Session session(kernel_text("u64 p", kSpinLock));
   std::vector<uint32_t> state(2, 0);
-  LaunchOutcome outcome = session.launch("k", {{12, 1, 1}, {96, 1, 1}}, session.allow(state, "state"));
+  LaunchOutcome outcome =
+      session.launch("k", {{12, 1, 1}, {96, 1, 1}}, session.allow(state, "state"));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(state[1], 12u * 96);
 }
@@ -46,13 +48,15 @@ TEST(Progress, AnEndlessLoopWithABarrierMeetsTheStepLimit) {
   Session session(kernel_text("u64 p", "AGAIN:\nbar.sync 0;\nbra AGAIN;\n"));
   std::vector<uint32_t> state(1, 0);
   setenv("KILN_ENGINE_STEP_LIMIT", "1000", 1);
-  const LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(state, "state"));
+  const LaunchOutcome outcome =
+      session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(state, "state"));
   unsetenv("KILN_ENGINE_STEP_LIMIT");
   EXPECT_EQ(outcome.code, kLaunchTimeout) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("Step limit reached"));
 }
 
-// Warp 0 consumes what warp 1 produces, one item at a time, through a flag in shared memory; the consumer runs first.
+// Warp 0 consumes what warp 1 produces, one item at a time, through a flag in shared memory; the
+// consumer runs first.
 TEST(Progress, AProducerAndAConsumerWarpTakeTurns) {
   Session session(kernel_text("u64 p", R"(
     .shared .align 4 .b8 mail[8];
@@ -100,7 +104,8 @@ TEST(Progress, AProducerAndAConsumerWarpTakeTurns) {
   for (uint32_t sum : sums) EXPECT_EQ(sum, 50u * 51 / 2);
 }
 
-// Decoupled look-back: each block spins on the flag of the one before it, and the last block's sum is everything.
+// Decoupled look-back: each block spins on the flag of the one before it, and the last block's sum
+// is everything.
 TEST(Progress, ALookBackScanEnds) {
   Session session(kernel_text("u64 p", R"(
     ld.param.u64 %rd1, [p];
@@ -125,12 +130,14 @@ TEST(Progress, ALookBackScanEnds) {
     END:
   )"));
   std::vector<uint32_t> cells(2 * 300, 0);
-  LaunchOutcome outcome = session.launch("k", {{300, 1, 1}, {128, 1, 1}}, session.allow(cells, "cells"));
+  LaunchOutcome outcome =
+      session.launch("k", {{300, 1, 1}, {128, 1, 1}}, session.allow(cells, "cells"));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(cells[2 * 299 + 1], 299u * 300 / 2);
 }
 
-// A grid-wide barrier as cooperative groups make it: a count in global memory, and a spin until all blocks are there.
+// A grid-wide barrier as cooperative groups make it: a count in global memory, and a spin until all
+// blocks are there.
 TEST(Progress, AGridOfResidentBlocksMeets) {
   Session session(kernel_text("u64 p", R"(
     ld.param.u64 %rd1, [p];
@@ -224,7 +231,8 @@ TEST(Deadlock, AnMbarrierWhosePhaseDoesNotEnd) {
     })"));
   LaunchOutcome outcome = session.launch("waits", {{2, 1, 1}, {32, 1, 1}});
   EXPECT_EQ(outcome.code, kLaunchFailure);
-  EXPECT_THAT(outcome.text, HasSubstr("31 threads wait at an mbarrier whose phase does not end in"));
+  EXPECT_THAT(outcome.text,
+              HasSubstr("31 threads wait at an mbarrier whose phase does not end in"));
   EXPECT_THAT(outcome.text, HasSubstr("user.cu:22"));
   EXPECT_THAT(outcome.text, HasSubstr("1 threads wait at barrier 3"));
   EXPECT_THAT(outcome.text, HasSubstr("user.cu:20"));

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a file of tests/ptx say? One file is one case (tools/ptx/cases.py reads the same for a GPU):
+// What does a file of tests/ptx say? One file is one case (tools/ptx/cases.py reads the same for a
+// GPU):
 //   // in a .s32: 1 -2 0x7fffffff      one value a thread; a register `a` of that type holds it
-//   // out d .s32: 2 -4 0xfffffffe     what the register `d` must hold after the body; `~1e-6` before the colon: within
-//   that ratio
-//   // block: 64                       threads; 32 when it is not said; threads without a value get the last one
+//   // out d .s32: 2 -4 0xfffffffe     what the register `d` must hold after the body; `~1e-6`
+//   before the colon: within that ratio
+//   // block: 64                       threads; 32 when it is not said; threads without a value get
+//   the last one
 //   // grid: 2   // cluster: 2         blocks; those of a cluster
 //   // reg p .pred                     a register that the body uses beside those
 //   // outside TEXT                    stands before the kernel
 //   // scratch: 512                    bytes of memory at %scratch; word i holds i
-//   // tensor: TYPE RANK OFFSET SIZES STRIDES BOX STEPS SWIZZLE FILL     %map is a tensor map of the scratch memory
-//   // target: sm_90a                  // gpu: REASON      for a GPU: what it has to be, and why it is left out
+//   // tensor: TYPE RANK OFFSET SIZES STRIDES BOX STEPS SWIZZLE FILL     %map is a tensor map of
+//   the scratch memory
+//   // target: sm_90a                  // gpu: REASON      for a GPU: what it has to be, and why it
+//   is left out
 // and the rest is the body.
 #pragma once
 
@@ -18,8 +22,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/numbers/numeric.h"
 #include "engine/memory/tensor_map.h"
+#include "engine/numbers/numeric.h"
 #include "harness.h"
 
 namespace kiln::engine {
@@ -103,7 +107,8 @@ inline Case read_case(const std::string& path) {
   return out;
 }
 
-// "1.5" for floats, integers in decimal or hexadecimal (which are the bits, for floats too), nan, inf.
+// "1.5" for floats, integers in decimal or hexadecimal (which are the bits, for floats too), nan,
+// inf.
 inline uint64_t bits_of(const std::string& text, const std::string& type) {
   bool is_hex = text.find("0x") != std::string::npos;
   if (type == "f32" && !is_hex) return as_bits(std::strtof(text.c_str(), nullptr));
@@ -125,7 +130,8 @@ inline bool is_near(uint64_t seen, uint64_t wanted, const Column& column) {
   const std::string kind = is_pair ? column.kind.substr(0, column.kind.size() - 2) : column.kind;
   for (int half = 0; half < (is_pair ? 2 : 1); ++half) {
     const uint64_t mask = is_pair ? 0xffff : ~uint64_t{0};
-    const double a = number_of(seen >> (16 * half) & mask, kind), b = number_of(wanted >> (16 * half) & mask, kind);
+    const double a = number_of(seen >> (16 * half) & mask, kind),
+                 b = number_of(wanted >> (16 * half) & mask, kind);
     if (a == b || (a != a && b != b)) continue;
     if (!(std::fabs(a - b) <= column.ratio * std::fabs(b) + column.distance)) return false;
   }
@@ -140,13 +146,16 @@ inline uint32_t bytes_of_type(const std::string& type) {
 inline std::string program_of(const Case& c) {
   std::string parameters = ".param .u64 memory";
   if (!c.tensor.empty()) parameters += ", .param .align 64 .b8 map[128]";
-  std::string text = ".version 9.0\n.target " + c.target + "\n.address_size 64\n" + c.outside + ".visible .entry k(" +
-                     parameters + ")\n{\n.reg .b64 %at, %base, %scratch, %map;\n" +
+  std::string text = ".version 9.0\n.target " + c.target + "\n.address_size 64\n" + c.outside +
+                     ".visible .entry k(" + parameters +
+                     ")\n{\n.reg .b64 %at, %base, %scratch, %map;\n" +
                      ".reg .b32 %lane, %bool, %cta, %size;\n" + c.registers;
   for (const auto* list : {&c.inputs, &c.outputs}) {
     for (const Column& column : *list) text += ".reg ." + column.type + " " + column.name + ";\n";
   }
-  text += "ld.param.u64 %base, [memory];\nmov.u32 %lane, %tid.x;\nmov.u32 %cta, %ctaid.x;\nmov.u32 %size, %ntid.x;\n";
+  text +=
+      "ld.param.u64 %base, [memory];\nmov.u32 %lane, %tid.x;\nmov.u32 %cta, %ctaid.x;\nmov.u32 "
+      "%size, %ntid.x;\n";
   text += "mad.lo.u32 %lane, %cta, %size, %lane;\n";
   text += "add.u64 %scratch, %base, " + std::to_string(c.scratch_at()) + ";\n";
   if (!c.tensor.empty()) text += "mov.b64 %map, map;\ncvta.param.u64 %map, %map;\n";
@@ -172,10 +181,11 @@ inline std::string program_of(const Case& c) {
   return text + "ret;\n}\n";
 }
 
-// The map of the case's tensor, as the driver's function makes it; `base` is where the scratch memory begins.
+// The map of the case's tensor, as the driver's function makes it; `base` is where the scratch
+// memory begins.
 inline int make_tensor_map(const Case& c, std::byte* base, TensorMap* map) {
-  using Encode = int (*)(TensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,
-                         const uint32_t*, int, int, int, int);
+  using Encode = int (*)(TensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
+                         const uint32_t*, const uint32_t*, int, int, int, int);
   auto encode = reinterpret_cast<Encode>(driver_function("cuTensorMapEncodeTiled"));
   auto next = c.tensor.begin();
   const uint64_t type = *next++, rank = *next++, offset = *next++;
@@ -186,8 +196,8 @@ inline int make_tensor_map(const Case& c, std::byte* base, TensorMap* map) {
   for (uint64_t i = 0; i < rank; ++i) box[i] = static_cast<uint32_t>(*next++);
   for (uint64_t i = 0; i < rank; ++i) steps[i] = static_cast<uint32_t>(*next++);
   const int swizzle = static_cast<int>(*next++), fill = static_cast<int>(*next);
-  return encode(map, static_cast<int>(type), static_cast<uint32_t>(rank), base + offset, sizes, strides, box, steps, 0,
-                swizzle, 0, fill);
+  return encode(map, static_cast<int>(type), static_cast<uint32_t>(rank), base + offset, sizes,
+                strides, box, steps, 0, swizzle, 0, fill);
 }
 
 inline std::vector<std::string> case_files() {

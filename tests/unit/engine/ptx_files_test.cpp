@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does every instruction form give the bits that a GPU gives? One file of tests/ptx is one case (ptx_case.h), and every
-// row of instructions.def has one.
+// Does every instruction form give the bits that a GPU gives? One file of tests/ptx is one case
+// (ptx_case.h), and every row of instructions.def has one.
 #include <set>
 
 #include "ptx/forms.h"
@@ -46,8 +46,8 @@ void check(const std::string& path, bool for_rows) {
       uint64_t mask = bytes == 8 ? ~uint64_t{0} : (uint64_t{1} << (bytes * 8)) - 1;
       uint64_t wanted = bits_of(column.values[i], column.type) & mask, seen = at[i] & mask;
       if (seen == wanted || is_near(seen, wanted, column)) continue;
-      ADD_FAILURE() << column.name << ", lane " << i << ": wanted " << column.values[i] << std::hex << ", seen 0x"
-                    << seen;
+      ADD_FAILURE() << column.name << ", lane " << i << ": wanted " << column.values[i] << std::hex
+                    << ", seen 0x" << seen;
     }
     at += c.threads();
   }
@@ -81,8 +81,8 @@ TEST(PtxFiles, EveryFormHasAFile) {
   for (uint32_t row = 0; row < ptx::forms().size(); ++row) {
     const ptx::Form& form = ptx::forms()[row];
     // Textures want handles of the runtime: tests/programs/textures.cu.
-    const bool of_a_program =
-        form.lowering.find("texture") != form.lowering.npos || form.lowering.find("surface") != form.lowering.npos;
+    const bool of_a_program = form.lowering.find("texture") != form.lowering.npos ||
+                              form.lowering.find("surface") != form.lowering.npos;
     if (!seen.count(row) && !of_a_program)
       missing += "\n  " + std::string(form.mnemonic) + " " + std::string(form.modifiers);
   }

@@ -27,7 +27,8 @@ void* allocate(size_t bytes, size_t align) {
     }
   }
   bytes = bytes ? bytes : 1;
-  return align <= 16 ? std::malloc(bytes) : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  return align <= 16 ? std::malloc(bytes)
+                     : std::aligned_alloc(align, (bytes + align - 1) / align * align);
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::fre
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(void*), void* argument) {
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(void*),
+                              void* argument) {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static auto* const real = reinterpret_cast<Create*>(dlsym(RTLD_NEXT, "pthread_create"));
   if (threads_left.load() != kNever && threads_left.fetch_sub(1) <= 0) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a test take memory and threads away from the engine? operator new and pthread_create of this test program
-// fail on request.
+// How does a test take memory and threads away from the engine? operator new and pthread_create of
+// this test program fail on request.
 #pragma once
 
 #include <cstdint>
 
 namespace kiln::engine {
 
-// While it lives, the allocation number `first` (counted from 0, of all threads) fails, and with `all_after` every one
-// after it.
+// While it lives, the allocation number `first` (counted from 0, of all threads) fails, and with
+// `all_after` every one after it.
 class NoMemory {
  public:
   NoMemory(uint64_t first, bool all_after);

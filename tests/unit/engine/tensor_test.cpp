@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensor copies does the engine stop, as a GPU does? The copies that work are files of tests/ptx.
+// Which tensor copies does the engine stop, as a GPU does? The copies that work are files of
+// tests/ptx.
 #include "engine/machine/fault.h"
 #include "ptx_case.h"
 
@@ -22,7 +23,8 @@ LaunchOutcome copy_from(int coordinate) {
   EXPECT_EQ(session.load_error, "");
   TensorMap map;
   EXPECT_EQ(make_tensor_map(c, memory[0].bytes + c.scratch_at(), &map), 0);
-  return session.launch("k", {{c.grid, 1, 1}, {c.block, 1, 1}}, session.allow(memory, "memory"), map);
+  return session.launch("k", {{c.grid, 1, 1}, {c.block, 1, 1}}, session.allow(memory, "memory"),
+                        map);
 }
 
 TEST(TensorCopy, RowsStartAtMultiplesOf16Bytes) {
@@ -33,8 +35,9 @@ TEST(TensorCopy, RowsStartAtMultiplesOf16Bytes) {
   for (int between : {1, 4, 20, -4, -1}) {
     const LaunchOutcome outcome = copy_from(between);
     EXPECT_EQ(outcome.code, kIllegalInstruction) << between;
-    EXPECT_NE(outcome.text.find("Invalid tensor coordinate: the innermost is " + std::to_string(between)),
-              std::string::npos)
+    EXPECT_NE(
+        outcome.text.find("Invalid tensor coordinate: the innermost is " + std::to_string(between)),
+        std::string::npos)
         << outcome.text;
   }
 }

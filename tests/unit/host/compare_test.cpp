@@ -24,7 +24,8 @@ void set(Array& array, int64_t at, double value) {
 }
 
 Comparison compared(const Array& seen, const Array& wanted) {
-  return compare(seen, wanted, tolerance_for(seen.type(), wanted.type(), std::nullopt, std::nullopt));
+  return compare(seen, wanted,
+                 tolerance_for(seen.type(), wanted.type(), std::nullopt, std::nullopt));
 }
 
 TEST(Compare, EqualWithinTheToleranceOfTheDtype) {
@@ -61,7 +62,8 @@ TEST(Compare, NanAndInfinity) {
 }
 
 TEST(Compare, LargeIntegersExactly) {
-  const Comparison result = compared(made("full=9007199254740993:i64:1"), made("full=9007199254740992:i64:1"));
+  const Comparison result =
+      compared(made("full=9007199254740993:i64:1"), made("full=9007199254740992:i64:1"));
   EXPECT_FALSE(result.equal);
   EXPECT_EQ(result.max_absolute, 1);
   EXPECT_EQ(result.first_seen, "9007199254740993");
@@ -122,7 +124,8 @@ TEST(Elements, LikeNumpy) {
   EXPECT_EQ(elements_text(made("arange:i64:5"), 3, ""), "[0 1 2 3 4]");
   EXPECT_EQ(elements_text(made("arange:i64:100"), 3, ""), "[0 1 2 ... 97 98 99]");
   EXPECT_EQ(elements_text(made("arange:i64:100"), 1, ""), "[0 ... 99]");
-  EXPECT_EQ(elements_text(made("arange:i64:20x20"), 1, "  "), "[[0 ... 19]\n   ...\n   [380 ... 399]]");
+  EXPECT_EQ(elements_text(made("arange:i64:20x20"), 1, "  "),
+            "[[0 ... 19]\n   ...\n   [380 ... 399]]");
   EXPECT_EQ(elements_text(made("full=0.5:f32:scalar"), 3, ""), "0.5");
   EXPECT_EQ(elements_text(made("zeros:f32:3x0"), 3, ""), "[]");
   EXPECT_EQ(elements_text(made("arange:i64:100"), 0, ""), "[...]");

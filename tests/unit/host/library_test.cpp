@@ -26,8 +26,8 @@ std::string refusal(const std::filesystem::path& path) {
 
 class LibraryFile : public testing::Test {
  protected:
-  std::filesystem::path path_ =
-      std::filesystem::temp_directory_path() / ("kiln_library_test_" + std::to_string(getpid()) + ".so");
+  std::filesystem::path path_ = std::filesystem::temp_directory_path() /
+                                ("kiln_library_test_" + std::to_string(getpid()) + ".so");
   void TearDown() override { std::filesystem::remove(path_); }
   void write(const std::string& content) { std::ofstream(path_, std::ios::binary) << content; }
 };
@@ -50,8 +50,8 @@ TEST(OpLibrary, ARelativeNameIsAFileNotALibraryPath) {
 
 TEST(OpLibrary, Missing) {
   EXPECT_THAT(refusal("/nonexistent/lib.so"),
-              AllOf(HasSubstr("error: cannot load /nonexistent/lib.so"), HasSubstr("why: there is no such file"),
-                    HasSubstr("fix: build it first")));
+              AllOf(HasSubstr("error: cannot load /nonexistent/lib.so"),
+                    HasSubstr("why: there is no such file"), HasSubstr("fix: build it first")));
 }
 
 TEST(OpLibrary, NoSymbol) {
@@ -61,16 +61,22 @@ TEST(OpLibrary, NoSymbol) {
 }
 
 TEST(OpLibrary, WrongAbi) {
-  EXPECT_THAT(refusal(FAKE_WRONG_ABI_LIBRARY), AllOf(HasSubstr("version 77 of the op interface (kiln 9.9.9)"),
-                                                     HasSubstr("version 1"), HasSubstr("fix: build it again")));
+  EXPECT_THAT(refusal(FAKE_WRONG_ABI_LIBRARY),
+              AllOf(HasSubstr("version 77 of the op interface (kiln 9.9.9)"),
+                    HasSubstr("version 1"), HasSubstr("fix: build it again")));
 }
 
-TEST(OpLibrary, ShortTable) { EXPECT_THAT(refusal(FAKE_SHORT_TABLE_LIBRARY), HasSubstr("its table has 24 bytes")); }
-TEST(OpLibrary, NullTable) { EXPECT_THAT(refusal(FAKE_NULL_TABLE_LIBRARY), HasSubstr("gave nothing")); }
+TEST(OpLibrary, ShortTable) {
+  EXPECT_THAT(refusal(FAKE_SHORT_TABLE_LIBRARY), HasSubstr("its table has 24 bytes"));
+}
+TEST(OpLibrary, NullTable) {
+  EXPECT_THAT(refusal(FAKE_NULL_TABLE_LIBRARY), HasSubstr("gave nothing"));
+}
 
 TEST(OpLibrary, LoaderFailureInTheLoadersWords) {
   EXPECT_THAT(refusal(FAKE_UNRESOLVED_LIBRARY),
-              AllOf(HasSubstr("a_function_that_nobody_has"), HasSubstr("fix: give the build what defines it")));
+              AllOf(HasSubstr("a_function_that_nobody_has"),
+                    HasSubstr("fix: give the build what defines it")));
 }
 
 TEST(OpLibrary, Directory) { EXPECT_THAT(refusal("/"), HasSubstr("it is a directory")); }
@@ -99,8 +105,8 @@ TEST_F(LibraryFile, OfAnotherCpuNamesBoth) {
   const uint16_t other = own == EM_AARCH64 ? EM_X86_64 : EM_AARCH64;
   whole[18] = static_cast<char>(other);
   write(whole);
-  EXPECT_THAT(refusal(path_),
-              HasSubstr("it is for " + architecture_name(other) + "; this machine is " + architecture_name(own)));
+  EXPECT_THAT(refusal(path_), HasSubstr("it is for " + architecture_name(other) +
+                                        "; this machine is " + architecture_name(own)));
   whole[18] = static_cast<char>(EM_CUDA);
   write(whole);
   EXPECT_THAT(refusal(path_), HasSubstr("a cubin"));
@@ -111,12 +117,15 @@ TEST_F(LibraryFile, OfAnotherCpuNamesBoth) {
 }
 
 TEST(OpLibrary, AnErrorInKilnsFormKeepsItsParts) {
-  const Error parts = parse_error("error: add failed\n  why: shapes differ\nhere\n  fix: reshape", "unused");
+  const Error parts =
+      parse_error("error: add failed\n  why: shapes differ\nhere\n  fix: reshape", "unused");
   EXPECT_EQ(parts.what, "add failed");
   EXPECT_EQ(parts.why, "shapes differ\nhere");
   EXPECT_EQ(parts.fix, "reshape");
-  EXPECT_EQ(format(parse_error("out of memory", "add failed")), "error: add failed\n  why: out of memory");
-  EXPECT_EQ(format(parse_error("add: dtype f16 is not supported\n  why: it is written for f32", "add failed")),
+  EXPECT_EQ(format(parse_error("out of memory", "add failed")),
+            "error: add failed\n  why: out of memory");
+  EXPECT_EQ(format(parse_error("add: dtype f16 is not supported\n  why: it is written for f32",
+                               "add failed")),
             "error: add: dtype f16 is not supported\n  why: it is written for f32");
 }
 

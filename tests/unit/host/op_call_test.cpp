@@ -35,8 +35,9 @@ std::vector<std::string> shown(const std::string& op, const Texts& texts) {
   std::vector<std::string> lines;
   if (outputs)
     for (const Output& output : *outputs)
-      lines.push_back(output.name + (output.in_place ? "!" : "") + " = " +
-                      (output.array ? elements_text(*output.array, 3, "") : scalar_text(output.scalar)));
+      lines.push_back(
+          output.name + (output.in_place ? "!" : "") + " = " +
+          (output.array ? elements_text(*output.array, 3, "") : scalar_text(output.scalar)));
   return lines;
 }
 
@@ -48,8 +49,10 @@ std::string refusal(const std::string& op, const Texts& texts) {
 
 TEST(OpCall, Tensors) {
   EXPECT_THAT(shown("add", {"arange:f32:4", "ones:f32:4"}), ElementsAre("result = [1 2 3 4]"));
-  EXPECT_THAT(shown("add", {"arange:f32:4", "ones:f32:4", "alpha=10"}), ElementsAre("result = [10 11 12 13]"));
-  EXPECT_THAT(shown("add", {"b=ones:f32:2x2", "a=arange:f32:2x2"}), ElementsAre("result = [[1 2]\n [3 4]]"));
+  EXPECT_THAT(shown("add", {"arange:f32:4", "ones:f32:4", "alpha=10"}),
+              ElementsAre("result = [10 11 12 13]"));
+  EXPECT_THAT(shown("add", {"b=ones:f32:2x2", "a=arange:f32:2x2"}),
+              ElementsAre("result = [[1 2]\n [3 4]]"));
   EXPECT_THAT(shown("add", {"arange:f32:2x3:t", "full=1:f32:2x3:strides=7,2:offset=3"}),
               ElementsAre("result = [[1 2 3]\n [4 5 6]]"));
   EXPECT_THAT(shown("add", {"ones:f32:0", "ones:f32:0"}), ElementsAre("result = []"));
@@ -57,26 +60,28 @@ TEST(OpCall, Tensors) {
 }
 
 TEST(OpCall, EveryKindOfArgument) {
+  EXPECT_THAT(shown("everything", {"-3", "2.5", "true", "hello", "bf16", "cuda:1", "[1,-2,3]",
+                                   "[0.5,1e3]", "[ones:f32:4,randint=0,10:i32:2x3,ones:f32:0]"}),
+              ElementsAre("result = \"i=-3 f=2.5 b=1 s=hello/5 dtype=15 device=1:1 ints=1,-2,3, "
+                          "floats=0.5,1000, tensors=4,6,0, "
+                          "maybe=none\""));
+  EXPECT_THAT(shown("everything", {"2^10", "7", "0", "'none'", "torch.int64", "cpu", "[]", "[]",
+                                   "[]", "ones:f32:1"}),
+              ElementsAre("result = \"i=1024 f=7 b=0 s=none/4 dtype=4 device=0:0 ints= floats= "
+                          "tensors= maybe=tensor\""));
   EXPECT_THAT(
-      shown("everything", {"-3", "2.5", "true", "hello", "bf16", "cuda:1", "[1,-2,3]", "[0.5,1e3]",
-                           "[ones:f32:4,randint=0,10:i32:2x3,ones:f32:0]"}),
-      ElementsAre(
-          "result = \"i=-3 f=2.5 b=1 s=hello/5 dtype=15 device=1:1 ints=1,-2,3, floats=0.5,1000, tensors=4,6,0, "
-          "maybe=none\""));
-  EXPECT_THAT(
-      shown("everything", {"2^10", "7", "0", "'none'", "torch.int64", "cpu", "[]", "[]", "[]", "ones:f32:1"}),
-      ElementsAre("result = \"i=1024 f=7 b=0 s=none/4 dtype=4 device=0:0 ints= floats= tensors= maybe=tensor\""));
-  EXPECT_THAT(
-      shown("everything", {"maybe=none", "tensors=[]", "floats=1,2", "ints=[5]", "device=engine", "dtype=u8", "s=a=b",
-                           "b=False", "f=inf", "i=0x1f"}),
-      ElementsAre("result = \"i=31 f=inf b=0 s=a=b/3 dtype=0 device=0:0 ints=5, floats=1,2, tensors= maybe=none\""));
+      shown("everything", {"maybe=none", "tensors=[]", "floats=1,2", "ints=[5]", "device=engine",
+                           "dtype=u8", "s=a=b", "b=False", "f=inf", "i=0x1f"}),
+      ElementsAre("result = \"i=31 f=inf b=0 s=a=b/3 dtype=0 device=0:0 ints=5, floats=1,2, "
+                  "tensors= maybe=none\""));
 }
 
 TEST(OpCall, EveryKindOfResult) {
   EXPECT_THAT(
       shown("many", {}),
-      ElementsAre("result 0 = [[0 1 2]\n [3 4 5]]", "result 1 = true", "result 2 = [1, 2, 3]", "result 3 = [0.5, -1]",
-                  "result 4[0] = [0 0]", "result 4[1] = 0", "result 5 = bf16", "result 6 = cuda:1", "result 7 = none"));
+      ElementsAre("result 0 = [[0 1 2]\n [3 4 5]]", "result 1 = true", "result 2 = [1, 2, 3]",
+                  "result 3 = [0.5, -1]", "result 4[0] = [0 0]", "result 4[1] = 0",
+                  "result 5 = bf16", "result 6 = cuda:1", "result 7 = none"));
 }
 
 TEST(OpCall, InPlace) {
@@ -88,7 +93,8 @@ TEST(OpCall, OverloadsByHowTheNumberIsWritten) {
   EXPECT_THAT(shown("scale", {"ones:f32:4", "3"}), ElementsAre("result = 12"));
   EXPECT_THAT(shown("scale", {"ones:f32:4", "3.5"}), ElementsAre("result = 14"));
   EXPECT_THAT(shown("scale.float", {"ones:f32:4", "3"}), ElementsAre("result = 12"));
-  EXPECT_THAT(refusal("scale.int", {"ones:f32:4", "3.5"}), HasSubstr("'value' wants int; '3.5' is none"));
+  EXPECT_THAT(refusal("scale.int", {"ones:f32:4", "3.5"}),
+              HasSubstr("'value' wants int; '3.5' is none"));
   EXPECT_THAT(refusal("scale", {"ones:f32:4", "abc"}),
               AllOf(HasSubstr("no overload of scale fits"),
                     HasSubstr("scale.int(Tensor x, SymInt value) -> SymInt: 'value' wants int"),
@@ -99,17 +105,20 @@ TEST(OpCall, OverloadsByHowTheNumberIsWritten) {
 }
 
 TEST(OpCall, WrongArgumentsSayWhy) {
-  EXPECT_THAT(refusal("ad", {}), AllOf(HasSubstr("no op 'ad' in the library"), HasSubstr("did you mean add?")));
-  EXPECT_THAT(refusal("add", {"ones:f32:4"}),
-              AllOf(HasSubstr("cannot call add(Tensor a, Tensor b"), HasSubstr("'b' is missing; it wants Tensor")));
+  EXPECT_THAT(refusal("ad", {}),
+              AllOf(HasSubstr("no op 'ad' in the library"), HasSubstr("did you mean add?")));
+  EXPECT_THAT(refusal("add", {"ones:f32:4"}), AllOf(HasSubstr("cannot call add(Tensor a, Tensor b"),
+                                                    HasSubstr("'b' is missing; it wants Tensor")));
   EXPECT_THAT(refusal("add", {"ones:f32:4", "3"}), HasSubstr("write full=3:f32:SHAPE"));
   EXPECT_THAT(refusal("add", {"ones:f32:4", "b"}), HasSubstr("write KIND:DTYPE:SHAPE"));
   EXPECT_THAT(refusal("add", {"ones:f33:4", "ones:f32:4"}), HasSubstr("unknown dtype 'f33'"));
   EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "2"}),
               HasSubstr("it takes 2 arguments by position; '2' is one more"));
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "alpa=2"}), HasSubstr("did you mean 'alpha'?"));
+  EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "alpa=2"}),
+              HasSubstr("did you mean 'alpha'?"));
   EXPECT_THAT(refusal("add", {"ones:f32:4", "a=ones:f32:4"}), HasSubstr("'a' is given twice"));
-  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "ones:f32:4"}), HasSubstr("stands after one that has"));
+  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "ones:f32:4"}),
+              HasSubstr("stands after one that has"));
   EXPECT_THAT(refusal("add", {"none", "ones:f32:4"}), HasSubstr("'a' is not optional"));
   EXPECT_THAT(refusal("add", {"ones:f32:4@cuda", "ones:f32:4"}), HasSubstr("no GPU"));
   EXPECT_THAT(refusal("add", {"no/such/file.npy", "ones:f32:4"}), HasSubstr("no/such/file.npy"));
@@ -127,7 +136,8 @@ TEST(OpCall, AResultThatCannotBeIsRefused) {
 
 TEST(OpCall, AnOpThatWritesToItsConstInputIsSeen) {
   const auto overwritten = [](const std::string& op, const Texts& texts) {
-    Result<OpCall> call = OpCall::prepare(library(), *bind_call(library().ops(), op, texts), {KILN_DEVICE_CPU, 0}, 0);
+    Result<OpCall> call =
+        OpCall::prepare(library(), *bind_call(library().ops(), op, texts), {KILN_DEVICE_CPU, 0}, 0);
     EXPECT_TRUE(call->call());
     return *call->overwritten_inputs();
   };
@@ -140,8 +150,8 @@ TEST(OpCall, NothingStaysAllocated) {
   const auto live = [] { return (*called("live", {}))[0].scalar.integer; };
   const int64_t before = live();
   {
-    Result<OpCall> call =
-        OpCall::prepare(library(), *bind_call(library().ops(), "many", Texts{}), {KILN_DEVICE_CPU, 0}, 0);
+    Result<OpCall> call = OpCall::prepare(library(), *bind_call(library().ops(), "many", Texts{}),
+                                          {KILN_DEVICE_CPU, 0}, 0);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(call->call());
     OpCall moved = std::move(*call);
     EXPECT_TRUE(moved.call());

@@ -64,7 +64,8 @@ TEST(Random, UniformStaysBelowOneInItsFormat) {
   EXPECT_LT(static_cast<float>(uniform(~uint64_t{0}, 24)), 1.0f);
   EXPECT_EQ(uniform(0, 24), 0.0);
   std::vector<int> buckets(16);
-  for (uint64_t i = 0; i < 160000; ++i) ++buckets[static_cast<size_t>(uniform(random_bits(3, i), 24) * 16)];
+  for (uint64_t i = 0; i < 160000; ++i)
+    ++buckets[static_cast<size_t>(uniform(random_bits(3, i), 24) * 16)];
   double chi_squared = 0;
   for (int count : buckets) chi_squared += (count - 10000.0) * (count - 10000.0) / 10000.0;
   EXPECT_LT(chi_squared, 44.3);  // 15 degrees of freedom, p = 1e-4

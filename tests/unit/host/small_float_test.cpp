@@ -17,9 +17,12 @@ struct Format {
   const char* name;
   SmallFloat format;
 };
-const Format kFormats[] = {{"f16", kF16}, {"bf16", kBF16}, {"f8e5m2", kF8E5M2}, {"f8e4m3", kF8E4M3}};
+const Format kFormats[] = {
+    {"f16", kF16}, {"bf16", kBF16}, {"f8e5m2", kF8E5M2}, {"f8e4m3", kF8E4M3}};
 
-unsigned code_count(SmallFloat format) { return 1u << (1 + format.exponent_bits + format.mantissa_bits); }
+unsigned code_count(SmallFloat format) {
+  return 1u << (1 + format.exponent_bits + format.mantissa_bits);
+}
 
 TEST(SmallFloat, EveryCodeComesBack) {
   for (const Format& row : kFormats)
@@ -33,7 +36,8 @@ TEST(SmallFloat, EveryCodeComesBack) {
     }
 }
 
-// The definition of round-to-nearest-even, checked against every pair of neighbours of every format.
+// The definition of round-to-nearest-even, checked against every pair of neighbours of every
+// format.
 TEST(SmallFloat, BetweenNeighboursTheNearerOneAndOnATieTheEvenOne) {
   for (const Format& row : kFormats)
     for (unsigned bits = 0; bits + 1 < code_count(row.format) / 2; ++bits) {
@@ -41,10 +45,13 @@ TEST(SmallFloat, BetweenNeighboursTheNearerOneAndOnATieTheEvenOne) {
       const double high = decode(row.format, static_cast<uint16_t>(bits + 1));
       if (!std::isfinite(low) || !std::isfinite(high)) break;
       const double middle = low + (high - low) / 2;
-      ASSERT_EQ(encode(row.format, middle), bits & 1 ? bits + 1 : bits) << row.name << " " << middle;
+      ASSERT_EQ(encode(row.format, middle), bits & 1 ? bits + 1 : bits)
+          << row.name << " " << middle;
       ASSERT_EQ(encode(row.format, std::nextafter(middle, low)), bits) << row.name << " " << middle;
-      ASSERT_EQ(encode(row.format, std::nextafter(middle, high)), bits + 1) << row.name << " " << middle;
-      ASSERT_EQ(encode(row.format, -middle) & (code_count(row.format) / 2 - 1), bits & 1 ? bits + 1 : bits);
+      ASSERT_EQ(encode(row.format, std::nextafter(middle, high)), bits + 1)
+          << row.name << " " << middle;
+      ASSERT_EQ(encode(row.format, -middle) & (code_count(row.format) / 2 - 1),
+                bits & 1 ? bits + 1 : bits);
     }
 }
 

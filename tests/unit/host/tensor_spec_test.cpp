@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does each form of the grammar of tensors give the tensor that it says, and each wrong one a reason?
+// Does each form of the grammar of tensors give the tensor that it says, and each wrong one a
+// reason?
 #include "host/tensor_spec.h"
 
 #include <gmock/gmock.h>
@@ -104,8 +105,8 @@ TEST(TensorSpec, StridedViewsHavePoisonBetween) {
   EXPECT_EQ(array.storage.size(), 4u * (1 + 8 + 4 + 1));
   Array whole = array;
   whole.layout = {Dims(1, 14), Dims(1, 1), 0};
-  EXPECT_THAT(elements(whole),
-              ElementsAre("nan", "0", "nan", "1", "nan", "2", "nan", "nan", "nan", "3", "nan", "4", "nan", "5"));
+  EXPECT_THAT(elements(whole), ElementsAre("nan", "0", "nan", "1", "nan", "2", "nan", "nan", "nan",
+                                           "3", "nan", "4", "nan", "5"));
 }
 
 TEST(TensorSpec, TransposedIsTheSameTensorOtherwiseInMemory) {
@@ -185,7 +186,8 @@ TEST(Numbers, Integers) {
   EXPECT_EQ(parse_integer("0x10"), 16);
   EXPECT_EQ(parse_integer("2^62"), int64_t{1} << 62);
   EXPECT_EQ(parse_integer("2^63"), std::nullopt);
-  for (const char* bad : {"", "-", "1.5", "1e3", "12a", " 1", "0x", "--1", "-+1", "2^", "^2", "2^-1"})
+  for (const char* bad :
+       {"", "-", "1.5", "1e3", "12a", " 1", "0x", "--1", "-+1", "2^", "^2", "2^-1"})
     EXPECT_EQ(parse_integer(bad), std::nullopt) << bad;
 }
 
@@ -196,7 +198,8 @@ TEST(Numbers, Floats) {
   EXPECT_EQ(parse_float("7"), 7.0);
   EXPECT_TRUE(std::isnan(*parse_float("nan")));
   EXPECT_EQ(parse_float("-inf"), -INFINITY);
-  for (const char* bad : {"", "x", "1.5x", "1 ", "1e999", "."}) EXPECT_EQ(parse_float(bad), std::nullopt) << bad;
+  for (const char* bad : {"", "x", "1.5x", "1 ", "1e999", "."})
+    EXPECT_EQ(parse_float(bad), std::nullopt) << bad;
 }
 
 TEST(DTypes, NamesFindThem) {

@@ -59,8 +59,8 @@ TEST(Occupancy, IsWhatCudaOccupancyComputes) {
               << gpu.arch;
           Occupancy ours = occupancy(gpu, {threads, registers, shared});
           EXPECT_EQ(static_cast<int>(ours.blocks), result.activeBlocksPerMultiprocessor)
-              << "sm_" << gpu.arch << ", " << threads << " threads, " << registers << " registers, " << shared
-              << " bytes";
+              << "sm_" << gpu.arch << ", " << threads << " threads, " << registers << " registers, "
+              << shared << " bytes";
           ++compared;
         }
   }

@@ -21,8 +21,8 @@ class SourcesTest : public testing::Test {
   SourcesTest() {
     fs::create_directories(folder_ / "project/src");
     fs::create_directories(folder_ / "elsewhere");
-    for (const char* name :
-         {"project/add.cu", "project/src/a.cuh", "project/.env", "elsewhere/secret.h", "elsewhere/key"})
+    for (const char* name : {"project/add.cu", "project/src/a.cuh", "project/.env",
+                             "elsewhere/secret.h", "elsewhere/key"})
       std::ofstream(folder_ / name) << "first\nsecond\n";
   }
   std::string at(const char* name) const { return (folder_ / name).string(); }
@@ -35,8 +35,9 @@ class SourcesTest : public testing::Test {
 
 TEST_F(SourcesTest, OfTheProjectByItsWholePathRelativeAndAsKilnCompilesIt) {
   Sources shown = sources();
-  for (const std::string& name : {at("project/add.cu"), std::string("add.cu"), std::string("/proc/self/cwd/add.cu"),
-                                  std::string("/proc/self/cwd/src/a.cuh"), at("project/src/../add.cu")})
+  for (const std::string& name :
+       {at("project/add.cu"), std::string("add.cu"), std::string("/proc/self/cwd/add.cu"),
+        std::string("/proc/self/cwd/src/a.cuh"), at("project/src/../add.cu")})
     EXPECT_THAT(shown.of(name).lines, ElementsAre("first", "second")) << name;
   EXPECT_EQ(shown.note(), "");
 }
@@ -45,11 +46,12 @@ TEST_F(SourcesTest, NotOutsideOfItByAnyWay) {
   fs::create_symlink(folder_ / "elsewhere/secret.h", folder_ / "project/link.h");
   fs::create_directory_symlink(folder_ / "elsewhere", folder_ / "project/folder");
   Sources shown = sources();
-  for (const std::string& name : {at("elsewhere/secret.h"), at("project/../elsewhere/secret.h"), at("project/link.h"),
-                                  at("project/folder/secret.h"), std::string("../elsewhere/secret.h"),
-                                  std::string("/proc/self/cwd/../elsewhere/secret.h"), std::string("/etc/passwd"),
-                                  std::string("/proc/self/environ"), std::string("/dev/zero"), at("project/.env"),
-                                  "/proc/self/root" + at("project/add.cu")}) {
+  for (const std::string& name :
+       {at("elsewhere/secret.h"), at("project/../elsewhere/secret.h"), at("project/link.h"),
+        at("project/folder/secret.h"), std::string("../elsewhere/secret.h"),
+        std::string("/proc/self/cwd/../elsewhere/secret.h"), std::string("/etc/passwd"),
+        std::string("/proc/self/environ"), std::string("/dev/zero"), at("project/.env"),
+        "/proc/self/root" + at("project/add.cu")}) {
     EXPECT_FALSE(shown.of(name).shown) << name;
     EXPECT_TRUE(shown.of(name).lines.empty()) << name;
     EXPECT_NE(shown.of(name).why, "") << name;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the pure parts right: which GPU runs what, the wheel tag, the torch a name belongs to, nvdisasm's text, a diff?
+// Are the pure parts right: which GPU runs what, the wheel tag, the torch a name belongs to,
+// nvdisasm's text, a diff?
 #include <gmock/gmock.h>
 
-#include "inspect/views/diff.h"
 #include "inspect/gpus.h"
 #include "inspect/launch_bounds.h"
-#include "inspect/views/listing.h"
 #include "inspect/loader.h"
 #include "inspect/needs.h"
-#include "inspect/page/picture.h"
+#include "inspect/picture.h"
 #include "inspect/page/svg.h"
+#include "inspect/views/diff.h"
+#include "inspect/views/listing.h"
 #include "inspect/wheel_tag.h"
 
 namespace kiln::inspect {
@@ -45,8 +46,9 @@ TEST(Gpus, VariantsRunWhereTheySay) {
 }
 
 TEST(Gpus, EachFatBinaryIsServedByItself) {
-  std::vector<Image> images = {image(ImageKind::Elf, 90), image(ImageKind::Elf, 90), image(ImageKind::Elf, 90, 'a'),
-                               image(ImageKind::Elf, 80), image(ImageKind::Ptx, 80)};
+  std::vector<Image> images = {image(ImageKind::Elf, 90), image(ImageKind::Elf, 90),
+                               image(ImageKind::Elf, 90, 'a'), image(ImageKind::Elf, 80),
+                               image(ImageKind::Ptx, 80)};
   images[1].container = 1;
   images[2].container = 2;
   images[3].container = images[4].container = 3;
@@ -59,8 +61,10 @@ TEST(Gpus, EachFatBinaryIsServedByItself) {
 
 TEST(LaunchBounds, MinBlocksOfPtx) {
   EXPECT_THAT(
-      min_blocks_of(".visible .entry _Z1kPf(\n.param .u64 p\n)\n.maxntid 256\n.minnctapersm 3\n{ ret; }\n"
-                    ".entry other\n.maxntid 1\n{ // .minnctapersm 9\n ret; }\n.entry last .minnctapersm 12 { }"),
+      min_blocks_of(
+          ".visible .entry _Z1kPf(\n.param .u64 p\n)\n.maxntid 256\n.minnctapersm 3\n{ ret; }\n"
+          ".entry other\n.maxntid 1\n{ // .minnctapersm 9\n ret; }\n.entry last .minnctapersm 12 { "
+          "}"),
       ElementsAre(std::pair("_Z1kPf", 3u), std::pair("last", 12u)));
   using namespace std::string_view_literals;
   EXPECT_THAT(min_blocks_of(".entry k(\0)\0.minnctapersm 2\0{"sv), ElementsAre(std::pair("k", 2u)));
@@ -81,7 +85,8 @@ TEST(Gpus, TheOldestDriver) {
 
 TEST(WheelTag, IsTheOldestThatAllowsEveryVersion) {
   using binary::NeededVersion;
-  std::vector<NeededVersion> versions = {{"libc.so.6", "GLIBC_2.17"}, {"libstdc++.so.6", "GLIBCXX_3.4.19"}};
+  std::vector<NeededVersion> versions = {{"libc.so.6", "GLIBC_2.17"},
+                                         {"libstdc++.so.6", "GLIBCXX_3.4.19"}};
   EXPECT_EQ(system_floor(versions, {}, "x86_64").tag, "manylinux_2_17_x86_64");
   versions.push_back({"libc.so.6", "GLIBC_2.34"});
   SystemFloor floor = system_floor(versions, {"libc.so.6", "libc10.so"}, "aarch64");
@@ -98,13 +103,15 @@ TEST(TorchRange, IsTheOverlapOfItsNames) {
   EXPECT_EQ(torch_range({"strlen"}), "");
   EXPECT_EQ(torch_range({"_ZN3c1021throwNullDataPtrErrorEv"}), "2.4 or newer");
   EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKcii"}), "2.9 or older");
-  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKcii", "_ZN3c1021throwNullDataPtrErrorEv"}), "2.4 to 2.9");
-  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKciib", "_ZN3c1013MessageLoggerC1EPKcii"}), "of no single release");
+  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKcii", "_ZN3c1021throwNullDataPtrErrorEv"}),
+            "2.4 to 2.9");
+  EXPECT_EQ(torch_range({"_ZN3c1013MessageLoggerC1EPKciib", "_ZN3c1013MessageLoggerC1EPKcii"}),
+            "of no single release");
 }
 
 TEST(TorchNames, AreComparedWithoutTheStringAbi) {
-  EXPECT_EQ(without_string_abi(binary::demangle(
-                "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")),
+  EXPECT_EQ(without_string_abi(binary::demangle("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__"
+                                                "cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")),
             without_string_abi(binary::demangle("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs")));
 }
 
@@ -188,14 +195,17 @@ TEST(Diff, BlocksThatChanged) {
   Analysis before, after;
   before.kernels.rows = after.kernels.rows = {kernel("k", 32, 10)};
   FileDiff diff = compare_files(before, after, "");
-  add_blocks(diff, code({"MOV R1, R2", ".L_1", "EXIT"}), code({"MOV R1, R2", ".L_7", "FADD R1, R1, R1", "EXIT"}));
+  add_blocks(diff, code({"MOV R1, R2", ".L_1", "EXIT"}),
+             code({"MOV R1, R2", ".L_7", "FADD R1, R1, R1", "EXIT"}));
   ASSERT_EQ(diff.kernels[0].blocks.size(), 2u);
   EXPECT_FALSE(diff.kernels[0].blocks[0].changed);
   EXPECT_TRUE(diff.kernels[0].blocks[1].changed);
   EXPECT_THAT(diff_text(diff, {}), HasSubstr("  + FADD R1, R1, R1\n"));
 }
 
-TEST(Svg, HostileNamesAreText) { EXPECT_EQ(escaped("<a b=\"&\x01\">"), "&lt;a b=&quot;&amp; &quot;&gt;"); }
+TEST(Svg, HostileNamesAreText) {
+  EXPECT_EQ(escaped("<a b=\"&\x01\">"), "&lt;a b=&quot;&amp; &quot;&gt;");
+}
 
 }  // namespace
 }  // namespace kiln::inspect

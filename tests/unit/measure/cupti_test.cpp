@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are CUPTI's records read, and is it told why there are none: not permitted, taken by another profiler?
+// Are CUPTI's records read, and is it told why there are none: not permitted, taken by another
+// profiler?
 #include "measure/device/cupti.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +48,8 @@ TEST_F(CuptiTest, AUserWhoMayNotProfileIsTold) {
   auto begun = cupti_begin(false);
   ASSERT_FALSE(begun);
   EXPECT_EQ(begun.error().what, "no kernel times from CUPTI");
-  EXPECT_THAT(begun.error().why, HasSubstr("INSUFFICIENT_PRIVILEGES (35): this user may not profile"));
+  EXPECT_THAT(begun.error().why,
+              HasSubstr("INSUFFICIENT_PRIVILEGES (35): this user may not profile"));
   EXPECT_THAT(begun.error().fix, HasSubstr("NVreg_RestrictProfilingToAdminUsers=0"));
 }
 

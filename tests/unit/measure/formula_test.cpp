@@ -51,11 +51,13 @@ TEST(Axis, IsParsed) {
   EXPECT_THAT(axis->values, ElementsAre("2^20", "2^24"));
   EXPECT_FALSE(axis->is_define);
   EXPECT_TRUE(parse_axis("D:BLOCK=128,256")->is_define);
-  for (const char* wrong : {"n", "n=", "=1", "n=1,,2", "3=4"}) EXPECT_FALSE(parse_axis(wrong)) << wrong;
+  for (const char* wrong : {"n", "n=", "=1", "n=1,,2", "3=4"})
+    EXPECT_FALSE(parse_axis(wrong)) << wrong;
 }
 
 TEST(Axis, CombinationsTakeEachWithEach) {
-  const std::vector<Values> all = combinations({{"a", {"1", "2"}, false}, {"b", {"x", "y"}, false}});
+  const std::vector<Values> all =
+      combinations({{"a", {"1", "2"}, false}, {"b", {"x", "y"}, false}});
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[1], (Values{{"a", "1"}, {"b", "y"}}));
   EXPECT_EQ(combinations({}).size(), 1u);

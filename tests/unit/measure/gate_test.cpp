@@ -10,7 +10,9 @@
 namespace kiln::measure {
 namespace {
 
-uint32_t seen_by_the_device(uint32_t& word) { return std::atomic_ref(word).load(std::memory_order_acquire); }
+uint32_t seen_by_the_device(uint32_t& word) {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
 
 TEST(Gate, OpensWithTheNumberOfTheHold) {
   uint32_t word = 0;
@@ -28,7 +30,8 @@ TEST(Gate, TheWatchdogOpensWhatNobodyOpens) {
   uint32_t word = 0;
   Gate gate(&word, 0.01);
   const uint32_t held = gate.hold();
-  while (seen_by_the_device(word) < held) std::this_thread::yield();  // a watchdog that sleeps would hang here
+  while (seen_by_the_device(word) < held)
+    std::this_thread::yield();  // a watchdog that sleeps would hang here
   EXPECT_TRUE(gate.was_forced_open());
   EXPECT_FALSE(gate.was_forced_open());
 }
@@ -42,8 +45,8 @@ TEST(Gate, TheLastHoldEndsWithTheGate) {
   EXPECT_EQ(word, 1u);
 }
 
-// A device that waits for every hold beside a host that opens about as often as the watchdog does: under
-// ThreadSanitizer every access of one thread without the other's leave is reported.
+// A device that waits for every hold beside a host that opens about as often as the watchdog does:
+// under ThreadSanitizer every access of one thread without the other's leave is reported.
 TEST(Gate, TwoWhoOpenAtTheSameTimeDoNotMeet) {
   uint32_t word = 0;
   Gate gate(&word, 0.0005);

@@ -24,7 +24,8 @@ Json result(double us, std::string device = "NVIDIA H200", std::string host = "h
           {"device", {{"name", device}, {"driver", "580.1"}}},
           {"machine", {{"host", host}}},
           {"versions", {{"torch", "2.11.0"}}},
-          {"contenders", {{{"name", "my_add"}, {"cold", {{"median_ns", 1e3 * us}, {"samples_ns", samples}}}}}}};
+          {"contenders",
+           {{{"name", "my_add"}, {"cold", {{"median_ns", 1e3 * us}, {"samples_ns", samples}}}}}}};
 }
 
 TEST(History, ARegressionIsFound) {
@@ -53,8 +54,10 @@ TEST(History, OtherBenchmarksAreNotCompared) {
 
 TEST(History, AnotherMachineIsTold) {
   EXPECT_EQ(incomparable(result(1), result(1)), "");
-  EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA L4")), "another device (NVIDIA H200, then NVIDIA L4)");
-  EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA H200", "there")), "another machine (here, then there)");
+  EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA L4")),
+            "another device (NVIDIA H200, then NVIDIA L4)");
+  EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA H200", "there")),
+            "another machine (here, then there)");
   Json engine = result(1);
   engine["time"] = "engine time";
   EXPECT_EQ(incomparable(engine, result(1)), "one is engine time, the other GPU time");
@@ -69,7 +72,8 @@ TEST(History, OtherVersionsAreNoted) {
 }
 
 TEST(History, LinesThatAreNoResultAreSkipped) {
-  const std::string text = dump(result(1)) + "\n{\"format\": 1, \"contend\nnonsense\n[]\n" + dump(result(2)) + "\n";
+  const std::string text =
+      dump(result(1)) + "\n{\"format\": 1, \"contend\nnonsense\n[]\n" + dump(result(2)) + "\n";
   int skipped = 0;
   EXPECT_EQ(read_results(text, &skipped).size(), 2u);
   EXPECT_EQ(skipped, 3);

@@ -25,10 +25,11 @@ RunOptions quick() {
 }
 
 Contender kernel_of(FakeDevice& device, std::string name, double bytes, double factor = 1) {
-  Contender contender{.name = std::move(name), .call = [&device, bytes, factor](int rotation) -> Status {
-                        device.launch({.fixed_ns = 1500 * factor, .bytes = bytes * factor, .buffer = rotation});
-                        return {};
-                      }};
+  Contender contender{
+      .name = std::move(name), .call = [&device, bytes, factor](int rotation) -> Status {
+        device.launch({.fixed_ns = 1500 * factor, .bytes = bytes * factor, .buffer = rotation});
+        return {};
+      }};
   contender.bytes = bytes;
   return contender;
 }
@@ -186,7 +187,8 @@ TEST(Run, AllocationWithoutEndIsRefused) {
                   }};
   const auto report = run(device, {leaky}, quick());
   ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().why, HasSubstr("free memory fell at each look, by 48.0 MiB in 48 calls"));
+  EXPECT_THAT(report.error().why,
+              HasSubstr("free memory fell at each look, by 48.0 MiB in 48 calls"));
 }
 
 TEST(Run, AHangEndsAtItsLimit) {
@@ -275,7 +277,8 @@ TEST(Findings, AGpuThatIsSlowerWhenItIsNotKeptBusy) {
 
 TEST(Growth, ATimeThatDoesNotGrowWithTheSizeIsALaunch) {
   const std::vector<double> bytes = {kMiB, 64 * kMiB, 1024 * kMiB};
-  EXPECT_THAT(growth_finding(bytes, std::vector{3000.0, 3010.0, 3005.0}), HasSubstr("does not grow"));
+  EXPECT_THAT(growth_finding(bytes, std::vector{3000.0, 3010.0, 3005.0}),
+              HasSubstr("does not grow"));
   EXPECT_EQ(growth_finding(bytes, std::vector{3000.0, 18000.0, 260000.0}), "");
 }
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "measure/cold.h"
-#include "measure/explain.h"
 #include "measure/device/fake_device.h"
+#include "measure/explain.h"
 #include "measure/profile_text.h"
 #include "measure/render.h"
 #include "measure/result.h"
@@ -40,9 +40,10 @@ Json measured(double bytes = 192 << 20) {
 
 TEST(Shown, TheTableHasEveryTime) {
   const std::string text = result_text(measured());
-  for (const char* word : {"my_add", "torch.add", "isolated, cold L2", "isolated, hot L2", "in a row",
-                           "in a CUDA graph", "its kernels (CUPTI)", "launch (host)", "first call (host)", "SAME",
-                           "% of a copy", "TFLOP/s", "two events with nothing between", "1980 MHz"})
+  for (const char* word :
+       {"my_add", "torch.add", "isolated, cold L2", "isolated, hot L2", "in a row",
+        "in a CUDA graph", "its kernels (CUPTI)", "launch (host)", "first call (host)", "SAME",
+        "% of a copy", "TFLOP/s", "two events with nothing between", "1980 MHz"})
     EXPECT_THAT(text, HasSubstr(word));
 }
 
@@ -50,7 +51,8 @@ TEST(Shown, NaiveTimesAndTheTrueOne) {
   Json result = measured();
   result["start"] = {{"import_s", 5.1}, {"build_s", 1.2}, {"load_s", 0.01}};
   const std::vector<NaiveTime> rows = naive_times(result);
-  EXPECT_THAT(rows.front().wrong, AllOf(HasSubstr("import torch 5.10 s"), HasSubstr("build 1.20 s")));
+  EXPECT_THAT(rows.front().wrong,
+              AllOf(HasSubstr("import torch 5.10 s"), HasSubstr("build 1.20 s")));
   EXPECT_GT(rows.front().ns, 6e9);
   const double real = rows.back().ns;
   EXPECT_NEAR(real, result["contenders"][0]["cold"]["median_ns"].get<double>(), 1);
@@ -77,9 +79,9 @@ TEST(Shown, ThePageIsWholeAndEscaped) {
   const Json result = measured();
   const auto page = render("html", {{"results", {result}}, {"history", {result, result}}});
   ASSERT_TRUE(page);
-  EXPECT_THAT(*page,
-              AllOf(HasSubstr("<!doctype html>"), HasSubstr("my_add(&lt;a&gt;, b)"), HasSubstr("Roofline"),
-                    HasSubstr("History"), HasSubstr("</html>"), Not(HasSubstr("http://")), Not(HasSubstr("nan"))));
+  EXPECT_THAT(*page, AllOf(HasSubstr("<!doctype html>"), HasSubstr("my_add(&lt;a&gt;, b)"),
+                           HasSubstr("Roofline"), HasSubstr("History"), HasSubstr("</html>"),
+                           Not(HasSubstr("http://")), Not(HasSubstr("nan"))));
 }
 
 TEST(Shown, UnknownFormsAndBrokenInput) {
@@ -109,17 +111,20 @@ ColdRun cold(std::string kind, double first_ms) {
 TEST(Cold, StagesTotalsAndAdvice) {
   ColdRun python = cold("python", 20);
   python.stages.insert(python.stages.begin(), {"import torch", 5e9, ""});
-  const Json result = cold_result("my_add", {cold("native", 3), cold("native", 5), cold("native", 4),
-                                             cold("native, no SASS for this GPU", 60), python});
+  const Json result =
+      cold_result("my_add", {cold("native", 3), cold("native", 5), cold("native", 4),
+                             cold("native, no SASS for this GPU", 60), python});
   EXPECT_NEAR(result["kinds"][0]["total_ns"].get<double>(), 237.1e6, 1e3);
   const auto advice = cold_advice(result);
   ASSERT_GE(advice.size(), 4u);
   EXPECT_THAT(advice[0], HasSubstr("import torch takes 5.00 s"));
   EXPECT_THAT(advice[1], HasSubstr("context take 230 ms"));
-  EXPECT_THAT(advice[2], HasSubstr("without SASS for this GPU: the first call takes 60.0 ms instead of 4.00 ms"));
+  EXPECT_THAT(
+      advice[2],
+      HasSubstr("without SASS for this GPU: the first call takes 60.0 ms instead of 4.00 ms"));
   const std::string text = cold_text(result);
-  EXPECT_THAT(text, AllOf(HasSubstr("native (3 processes), 237 ms until the first result"), HasSubstr("not there"),
-                          HasSubstr("###")));
+  EXPECT_THAT(text, AllOf(HasSubstr("native (3 processes), 237 ms until the first result"),
+                          HasSubstr("not there"), HasSubstr("###")));
   EXPECT_EQ(cold_run(to_json(python))->stages.size(), python.stages.size());
   EXPECT_FALSE(cold_run(Json::object()));
   EXPECT_THAT(*render("cold-html", result), AllOf(HasSubstr("<svg"), HasSubstr("What helps")));
@@ -142,22 +147,30 @@ TEST(Profile, TreeAndPage) {
   root["name"] = "aten::outer";
   root["kernels"] = Json::array();
   root["children"] = {leaf, leaf};
-  const Json profile = {
-      {"title", "sqrt"},
-      {"time", "GPU time"},
-      {"wall_us", 200.0},
-      {"gpu_us", 100.0},
-      {"gpu_idle", 0.5},
-      {"verdict", "launch bound"},
-      {"kernel_count", 2},
-      {"tree", {root}},
-      {"timeline",
-       {{{"kind", "op"}, {"name", "aten::outer"}, {"begin_us", 1.0}, {"us", 20.0}, {"lane", "CPU 0"}},
-        {{"kind", "kernel"}, {"name", "add"}, {"begin_us", 9.0}, {"us", 50.0}, {"lane", "stream 7"}}}}};
+  const Json profile = {{"title", "sqrt"},
+                        {"time", "GPU time"},
+                        {"wall_us", 200.0},
+                        {"gpu_us", 100.0},
+                        {"gpu_idle", 0.5},
+                        {"verdict", "launch bound"},
+                        {"kernel_count", 2},
+                        {"tree", {root}},
+                        {"timeline",
+                         {{{"kind", "op"},
+                           {"name", "aten::outer"},
+                           {"begin_us", 1.0},
+                           {"us", 20.0},
+                           {"lane", "CPU 0"}},
+                          {{"kind", "kernel"},
+                           {"name", "add"},
+                           {"begin_us", 9.0},
+                           {"us", 50.0},
+                           {"lane", "stream 7"}}}}};
   const std::string text = profile_text(profile);
   EXPECT_THAT(text, AllOf(HasSubstr("aten::mul (2 calls)"), HasSubstr("* add_kernel<float>"),
-                          HasSubstr("1024 blocks of 256"), HasSubstr("16 registers"), HasSubstr("occupancy 92 %"),
-                          HasSubstr("3840 GB/s"), HasSubstr("idle 50 %"), HasSubstr("launch bound")));
+                          HasSubstr("1024 blocks of 256"), HasSubstr("16 registers"),
+                          HasSubstr("occupancy 92 %"), HasSubstr("3840 GB/s"),
+                          HasSubstr("idle 50 %"), HasSubstr("launch bound")));
   EXPECT_THAT(*render("profile-html", profile),
               AllOf(HasSubstr("flame graph"), HasSubstr("Timeline"), HasSubstr("aten::mul")));
 }

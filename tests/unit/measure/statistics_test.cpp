@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the statistics right? The figures are scipy's and numpy's; tests/python/test_statistics.py asks a scipy that is
-// there for thousands more.
+// Are the statistics right? The figures are scipy's and numpy's; tests/python/test_statistics.py
+// asks a scipy that is there for thousands more.
 #include "measure/sample/statistics.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,8 @@ TEST(Statistics, QuantileIsLinearBetweenNeighbours) {
 }
 
 TEST(Statistics, BinomialCdf) {
-  EXPECT_NEAR(binomial_half_cdf(5, 20), 0.020694732666015625, 1e-12);  // scipy.stats.binom.cdf(5, 20, 0.5)
+  EXPECT_NEAR(binomial_half_cdf(5, 20), 0.020694732666015625,
+              1e-12);  // scipy.stats.binom.cdf(5, 20, 0.5)
   EXPECT_NEAR(binomial_half_cdf(480, 1000), 0.1087244, 1e-6);
   EXPECT_EQ(binomial_half_cdf(-1, 5), 0);
   EXPECT_EQ(binomial_half_cdf(5, 5), 1);
@@ -84,7 +85,8 @@ TEST(Statistics, NeighboursThatAreAlikeWidenTheInterval) {
   // Twenty runs of ten equal pairs each: twenty values, not two hundred.
   std::vector<double> a, b(200, 100.0);
   for (int i = 0; i < 200; ++i) a.push_back(100 + std::sin(i / 10 * 2.4));
-  const Interval alone = paired_ratio(a, b).interval, together = paired_ratio(a, b, 0, 1000, 0.95, 10).interval;
+  const Interval alone = paired_ratio(a, b).interval,
+                 together = paired_ratio(a, b, 0, 1000, 0.95, 10).interval;
   EXPECT_GT(together.high - together.low, 1.5 * (alone.high - alone.low));
   EXPECT_EQ(neighbours(1), 1u);
   EXPECT_EQ(neighbours(1000), 10u);
@@ -99,7 +101,8 @@ TEST(Statistics, TrimmedMean) {
 TEST(Statistics, TwoModes) {
   const auto heaps = [](double share) {
     std::vector<double> values;
-    for (int i = 0; i < 400; ++i) values.push_back((i < share * 400 ? 51.3 : 52.8) + 0.2 * std::sin(i * 12.9898));
+    for (int i = 0; i < 400; ++i)
+      values.push_back((i < share * 400 ? 51.3 : 52.8) + 0.2 * std::sin(i * 12.9898));
     return sorted(values);
   };
   EXPECT_TRUE(has_two_modes(heaps(0.5)));

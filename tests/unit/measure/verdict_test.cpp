@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are equals called equal, and is a slowdown of 3 % found? Over 200 simulated comparisons each, with drift and
-// outliers.
+// Are equals called equal, and is a slowdown of 3 % found? Over 200 simulated comparisons each,
+// with drift and outliers.
 #include "measure/sample/verdict.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ Verdict compare_once(double slowdown, uint64_t seed) {
                      }};
   };
   RunOptions options;
-  options.patience = {.warm_up_least_s = 0.001, .warm_up_most_s = 0.005, .time_least_s = 0.03, .time_most_s = 0.05};
+  options.patience = {
+      .warm_up_least_s = 0.001, .warm_up_most_s = 0.005, .time_least_s = 0.03, .time_most_s = 0.05};
   options.side = options.kernels = options.roof = false;
   options.seed = seed;
   const auto report = run(device, {contender("a", slowdown), contender("b", 1)}, options);
@@ -50,8 +51,8 @@ TEST(Verdict, ThreePercentAreFound) {
   EXPECT_GE(found, 190);  // 95 %
 }
 
-// Times of a short kernel as an H200 gives them: in steps of 32 ns, each contender with a memory of its last samples,
-// all on a clock that drifts, and now and then one that takes long.
+// Times of a short kernel as an H200 gives them: in steps of 32 ns, each contender with a memory of
+// its last samples, all on a clock that drifts, and now and then one that takes long.
 class Rounds {
  public:
   explicit Rounds(uint32_t seed) : random_(seed) {}

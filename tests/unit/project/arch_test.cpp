@@ -24,21 +24,27 @@ TEST(Arch, OneGetsItsCodeAndItsPtx) {
 }
 
 TEST(Arch, OfSeveralTheNewestGetsPtx) {
-  EXPECT_EQ(flags("9.0;8.0"), "-gencode=arch=compute_80,code=[sm_80] -gencode=arch=compute_90,code=[sm_90,compute_90]");
+  EXPECT_EQ(
+      flags("9.0;8.0"),
+      "-gencode=arch=compute_80,code=[sm_80] -gencode=arch=compute_90,code=[sm_90,compute_90]");
 }
 
 TEST(Arch, ExplicitPtxIsWhatWasAskedFor) {
-  EXPECT_EQ(flags("8.0+PTX 9.0"),
-            "-gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90,code=[sm_90]");
+  EXPECT_EQ(
+      flags("8.0+PTX 9.0"),
+      "-gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90,code=[sm_90]");
 }
 
 TEST(Arch, AVariantGetsPtxOfItsOwn) {
   EXPECT_EQ(flags("9.0a"), "-gencode=arch=compute_90a,code=[sm_90a,compute_90a]");
   EXPECT_EQ(flags("8.0,9.0a"),
-            "-gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90a,code=[sm_90a,compute_90a]");
+            "-gencode=arch=compute_80,code=[sm_80,compute_80] "
+            "-gencode=arch=compute_90a,code=[sm_90a,compute_90a]");
 }
 
-TEST(Arch, ComputeAloneIsPtxAlone) { EXPECT_EQ(flags("compute_80"), "-gencode=arch=compute_80,code=[compute_80]"); }
+TEST(Arch, ComputeAloneIsPtxAlone) {
+  EXPECT_EQ(flags("compute_80"), "-gencode=arch=compute_80,code=[compute_80]");
+}
 
 TEST(Arch, KnowsTorchsFamilyNames) { EXPECT_EQ(flags("Hopper"), flags("9.0+PTX")); }
 

@@ -58,21 +58,28 @@ my-ext = "my_ext:main"
 
 TEST(Distribution, TellsWhatIsWrong) {
   EXPECT_THAT(read("[project]\nname = 3\n").error().why, HasSubstr("not a string"));
-  EXPECT_THAT(read("[project]\nname = \"a\"\nversion = \"one\"\n").error().what, HasSubstr("'one' is no version"));
-  EXPECT_THAT(read("[project]\nname = \"a\"\ndynamic = [\"version\"]\n").error().why, HasSubstr("dynamic"));
-  EXPECT_THAT(read("[project]\nname = \"a\"\ndescription = \"two\\nlines\"\n").error().why, HasSubstr("line break"));
-  EXPECT_THAT(read("[project]\nname = \"a\"\nreadme = \"gone.md\"\n").error().why, HasSubstr("gone.md"));
+  EXPECT_THAT(read("[project]\nname = \"a\"\nversion = \"one\"\n").error().what,
+              HasSubstr("'one' is no version"));
+  EXPECT_THAT(read("[project]\nname = \"a\"\ndynamic = [\"version\"]\n").error().why,
+              HasSubstr("dynamic"));
+  EXPECT_THAT(read("[project]\nname = \"a\"\ndescription = \"two\\nlines\"\n").error().why,
+              HasSubstr("line break"));
+  EXPECT_THAT(read("[project]\nname = \"a\"\nreadme = \"gone.md\"\n").error().why,
+              HasSubstr("gone.md"));
   EXPECT_THAT(read("[project\n").error().what, HasSubstr("pyproject.toml:1"));
 }
 
 TEST(Distribution, RefusesNamesThatPypiRefuses) {
-  for (const char* bad : {"", "-a", "a_", "a b", "json", "Asyncio", "torch", "kiln", "requirements.txt"})
+  for (const char* bad :
+       {"", "-a", "a_", "a b", "json", "Asyncio", "torch", "kiln", "requirements.txt"})
     EXPECT_NE(name_refused(bad), "") << bad;
-  for (const char* good : {"my_ext", "a", "flash-attn", "x2.y"}) EXPECT_EQ(name_refused(good), "") << good;
+  for (const char* good : {"my_ext", "a", "flash-attn", "x2.y"})
+    EXPECT_EQ(name_refused(good), "") << good;
 }
 
 TEST(Distribution, KnowsVersions) {
-  for (const char* good : {"1", "1.0", "2026.11.15", "1.0a1", "1.0rc2.post1.dev3", "1!2.0", "1.0+cu130"})
+  for (const char* good :
+       {"1", "1.0", "2026.11.15", "1.0a1", "1.0rc2.post1.dev3", "1!2.0", "1.0+cu130"})
     EXPECT_TRUE(is_version(good)) << good;
   for (const char* bad : {"", "v1.0", "1.", "1.0-beta", "1.0rc", "1.0+", "1..0", "one"})
     EXPECT_FALSE(is_version(bad)) << bad;

@@ -41,15 +41,18 @@ TEST(Nvcc, IsLookedForInOrder) {
 TEST(Nvcc, OfSeveralToolkitsTheNewestIsTaken) {
   sys::FakeFiles files;
   for (const char* name : {"cuda-9.2", "cuda-12", "cuda-13.0", "cuda-13.4"})
-    files.add(std::string("/usr/local/") + name + "/bin/nvcc", "n", name != std::string("cuda-13.4"));
+    files.add(std::string("/usr/local/") + name + "/bin/nvcc", "n",
+              name != std::string("cuda-13.4"));
   EXPECT_EQ(find_nvcc(files, {{"PATH", "/bin"}})->path, "/usr/local/cuda-13.0/bin/nvcc");
 }
 
 TEST(Nvcc, OfThePackagesOfThePythonOnPathIsFoundLast) {
   sys::FakeFiles files;
-  files.add("/v/bin/python3", "", true).add("/v/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/nvcc", "12", true);
+  files.add("/v/bin/python3", "", true)
+      .add("/v/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/nvcc", "12", true);
   const sys::Environment env{{"PATH", "/v/bin:/bin"}};
-  EXPECT_EQ(find_nvcc(files, env)->path, "/v/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/nvcc");
+  EXPECT_EQ(find_nvcc(files, env)->path,
+            "/v/lib/python3.11/site-packages/nvidia/cuda_nvcc/bin/nvcc");
   files.add("/v/lib/python3.11/site-packages/nvidia/cu13/bin/nvcc", "13", true);
   EXPECT_EQ(find_nvcc(files, env)->path, "/v/lib/python3.11/site-packages/nvidia/cu13/bin/nvcc");
   EXPECT_FALSE(find_nvcc(files, {{"PATH", "/bin"}})) << "another Python's";
@@ -79,7 +82,8 @@ TEST(Nvcc, MissingSaysWhereItWasLookedForAndHowToGetIt) {
   EXPECT_EQ(nvcc.error().fault, Fault::Environment);
   EXPECT_THAT(nvcc.error().why, HasSubstr("CUDA_HOME"));
   EXPECT_THAT(nvcc.error().fix, HasSubstr("apt install"));
-  EXPECT_THAT(find_nvcc(sys::FakeFiles(), {{"NVCC", "mynvcc"}}).error().why, HasSubstr("NVCC is set to 'mynvcc'"));
+  EXPECT_THAT(find_nvcc(sys::FakeFiles(), {{"NVCC", "mynvcc"}}).error().why,
+              HasSubstr("NVCC is set to 'mynvcc'"));
 }
 
 TEST(Nvcc, AnotherCiccIsAnotherIdentity) {
@@ -137,11 +141,15 @@ TEST(Gpu, NoDeviceStartsNothing) {
 
 TEST(Gpu, IsAskedOnceUntilTheMachineChanges) {
   sys::FakeFiles files;
-  files.add("/dev/nvidiactl").add("/bin/nvidia-smi", "", true).add("/proc/driver/nvidia/version", "580");
+  files.add("/dev/nvidiactl")
+      .add("/bin/nvidia-smi", "", true)
+      .add("/proc/driver/nvidia/version", "580");
   sys::FakeProcesses processes;
-  processes.answers["/bin/nvidia-smi --query-gpu=compute_cap --format=csv,noheader"] = {.out = "9.0\n8.9\n9.0\n"};
+  processes.answers["/bin/nvidia-smi --query-gpu=compute_cap --format=csv,noheader"] = {
+      .out = "9.0\n8.9\n9.0\n"};
   sys::Environment env{{"PATH", "/bin"}, {"XDG_CACHE_HOME", "/cache"}};
-  for (int i = 0; i < 2; ++i) EXPECT_THAT(gpu_archs(files, processes, env), ElementsAre(Arch{8, 9, 0}, Arch{9, 0, 0}));
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(gpu_archs(files, processes, env), ElementsAre(Arch{8, 9, 0}, Arch{9, 0, 0}));
   EXPECT_EQ(processes.started.size(), 1u);
   files.add("/proc/driver/nvidia/version", "590");
   gpu_archs(files, processes, env);

@@ -16,13 +16,16 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string with_head(const std::string& text) { return ".version 9.0\n.target sm_90a\n.address_size 64\n" + text; }
+std::string with_head(const std::string& text) {
+  return ".version 9.0\n.target sm_90a\n.address_size 64\n" + text;
+}
 
 // Modules and bodies hold views: the text stays for as long as the fixture.
 class Parser : public testing::Test {
  protected:
   Body body(const std::string& inside) {
-    text_ = with_head(".visible .entry k(.param .u64 p, .param .align 8 .b8 s[24])\n{\n" + inside + "\n}\n");
+    text_ = with_head(".visible .entry k(.param .u64 p, .param .align 8 .b8 s[24])\n{\n" + inside +
+                      "\n}\n");
     auto module = parse_module(text_);
     EXPECT_TRUE(static_cast<bool>(module)) << (module ? "" : format(module.error()));
     module_ = std::move(*module);
@@ -68,7 +71,8 @@ TEST_F(Parser, HeadOfAModule) {
 
 TEST_F(Parser, Operands) {
   Body b = body(
-      ".reg .b32 %r<9>; .reg .pred %p; .reg .b64 %rd;\n@!%p ld.global.v2.u32 {%r1, _}, [%rd+-8];\nmov.f32 %r2, "
+      ".reg .b32 %r<9>; .reg .pred %p; .reg .b64 %rd;\n@!%p ld.global.v2.u32 {%r1, _}, "
+      "[%rd+-8];\nmov.f32 %r2, "
       "0f3F800000;");
   ASSERT_EQ(b.instructions.size(), 2u) << error_;
   const Instruction& load = b.instructions[0];
@@ -103,7 +107,8 @@ TEST_F(Parser, ABranchTakesTheLabelOfItsOwnBracesFirst) {
   EXPECT_EQ(own.labels.at(own.instructions[0].operands[0].name), 1u);
   Body outer = body("{ { bra L; } ret; L: exit; }");
   EXPECT_EQ(outer.labels.at(outer.instructions[0].operands[0].name), 2u) << error_;
-  // As ptxas 13.0 binds it: the outer label is known when the braces of the branch end, the middle one is not.
+  // As ptxas 13.0 binds it: the outer label is known when the braces of the branch end, the middle
+  // one is not.
   Body between = body("L: ret; { { bra L; } L: exit; }");
   EXPECT_EQ(between.labels.at(between.instructions[1].operands[0].name), 0u) << error_;
 }
@@ -136,7 +141,8 @@ TEST_F(Parser, ListsOfTargetsAndPrototypesBelongToTheirBraces) {
 }
 
 TEST_F(Parser, VariablesOfInnerBracesEndThere) {
-  Body b = body("{ .shared .b32 x; st.shared.u32 [x], 1; }\nst.shared.u32 [x], 2;\n.global .u64 q = p;");
+  Body b =
+      body("{ .shared .b32 x; st.shared.u32 [x], 1; }\nst.shared.u32 [x], 2;\n.global .u64 q = p;");
   ASSERT_EQ(b.instructions.size(), 2u) << error_;
   EXPECT_EQ(b.instructions[0].operands[0].name, b.variables[0].name);
   EXPECT_EQ(b.instructions[1].operands[0].name, "x");  // one of the module, not the one above
@@ -145,14 +151,17 @@ TEST_F(Parser, VariablesOfInnerBracesEndThere) {
 
 TEST_F(Parser, ANameStandsOncePerScope) {
   for (const char* text :
-       {".reg .b32 x; .reg .b64 x;", ".reg .b32 %r<4>; .reg .b32 %r<2>;", ".reg .b32 %r<4>; .reg .b32 %r3;",
-        ".reg .b32 %r3; .reg .b32 %r<4>;", ".shared .b32 x; .shared .b32 x;", ".shared .b32 p;", ".reg .b32 x; x: ret;",
-        "p: ret;", "{ .param .b32 a; .param .b32 a; }"}) {
+       {".reg .b32 x; .reg .b64 x;", ".reg .b32 %r<4>; .reg .b32 %r<2>;",
+        ".reg .b32 %r<4>; .reg .b32 %r3;", ".reg .b32 %r3; .reg .b32 %r<4>;",
+        ".shared .b32 x; .shared .b32 x;", ".shared .b32 p;", ".reg .b32 x; x: ret;", "p: ret;",
+        "{ .param .b32 a; .param .b32 a; }"}) {
     body(text);
-    EXPECT_THAT(error_, testing::AnyOf(HasSubstr("is declared twice"), HasSubstr("stands twice"))) << text;
+    EXPECT_THAT(error_, testing::AnyOf(HasSubstr("is declared twice"), HasSubstr("stands twice")))
+        << text;
     EXPECT_THAT(error_, HasSubstr("line 6, column ")) << text;
   }
-  Body b = body(".reg .b32 %r<4>; .reg .b32 %r7; { .reg .b64 %r<2>; mov.b64 %r1, 0; mov.b32 %r3, 0; }");
+  Body b =
+      body(".reg .b32 %r<4>; .reg .b32 %r7; { .reg .b64 %r<2>; mov.b64 %r1, 0; mov.b32 %r3, 0; }");
   ASSERT_EQ(b.instructions.size(), 2u) << error_;
   EXPECT_EQ(b.registers[b.instructions[0].operands[0].reg].type, Type::b64);
   EXPECT_EQ(b.registers[b.instructions[1].operands[0].reg].type, Type::b32);
@@ -163,7 +172,8 @@ TEST_F(Parser, OperandsDoNotNest) {
   std::string addresses, vectors(kDeep, '{');
   for (size_t i = 0; i < kDeep; ++i) addresses += "[%rd1,";
   vectors += std::string(kDeep, '}');  // a body ends where its braces do
-  for (const std::string& operand : {addresses, vectors, "{[%rd1," + vectors + "}", "[%rd1, {" + addresses + "}"}) {
+  for (const std::string& operand :
+       {addresses, vectors, "{[%rd1," + vectors + "}", "[%rd1, {" + addresses + "}"}) {
     body(".reg .b64 %rd<3>;\nld.global.u64 %rd2, " + operand + ";");
     EXPECT_THAT(error_, HasSubstr("line 7, column ")) << operand.substr(0, 20);
     EXPECT_THAT(error_, HasSubstr("inside")) << operand.substr(0, 20);
@@ -189,7 +199,9 @@ TEST_F(Parser, FractionsHaveAPointWhateverTheLocale) {
 }
 
 TEST_F(Parser, SourceLinesWithTheirCallers) {
-  Body b = body(".reg .b32 %r<3>;\n.loc 1 10 2\n.loc 2 99 1, function_name $L_x, inlined_at 1 10 2\nmov.u32 %r1, %r2;");
+  Body b = body(
+      ".reg .b32 %r<3>;\n.loc 1 10 2\n.loc 2 99 1, function_name $L_x, inlined_at 1 10 2\nmov.u32 "
+      "%r1, %r2;");
   ASSERT_EQ(b.instructions.size(), 1u) << error_;
   EXPECT_EQ(b.instructions[0].source.line, 99u);
   EXPECT_EQ(b.instructions[0].source.outer_line, 10u);
@@ -213,7 +225,8 @@ TEST_F(Parser, MistakesAreNamedWithTheirPlace) {
 TEST_F(Parser, Variables) {
   std::string text = with_head(
       ".global .align 4 .u32 t[2][2] = {1, -1, 0x10};\n.extern .shared .align 16 .b8 dyn[];\n"
-      ".global .attribute(.managed) .align 8 .f64 m = 0.5;\n.global .align 8 .u64 q[2] = {t, generic(m)+8};\n");
+      ".global .attribute(.managed) .align 8 .f64 m = 0.5;\n.global .align 8 .u64 q[2] = {t, "
+      "generic(m)+8};\n");
   auto module = parse_module(text);
   ASSERT_TRUE(static_cast<bool>(module)) << format(module.error());
   const auto& v = module->variables;
@@ -237,7 +250,8 @@ TEST_F(Parser, EveryCallHasItsOwnParameters) {
 
 TEST_F(Parser, FormsAreMatchedByModifiersTypesAndOperands) {
   Body b = body(
-      ".reg .b32 %r<4>; .reg .f32 %f<4>;\nadd.s32 %r1, %r2, 5;\nadd.rn.ftz.f32 %f1, %f2, %f3;\nadd.rn.s32 %r1, %r2, "
+      ".reg .b32 %r<4>; .reg .f32 %f<4>;\nadd.s32 %r1, %r2, 5;\nadd.rn.ftz.f32 %f1, %f2, "
+      "%f3;\nadd.rn.s32 %r1, %r2, "
       "%r3;\nadd.s32 %r1, %r2;\nfrob %r1;");
   ASSERT_EQ(b.instructions.size(), 5u) << error_;
   auto integer = match_form(b.instructions[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what was read come out as text that reads the same? All of tests/ptx/kernels, and what no compiler writes
-// together.
+// Does what was read come out as text that reads the same? All of tests/ptx/kernels, and what no
+// compiler writes together.
 #include "ptx/print.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ namespace {
 
 std::string printed(const std::string& text) {
   auto module = parse_module(text);
-  EXPECT_TRUE(static_cast<bool>(module)) << (module ? "" : format(module.error())) << text.substr(0, 2000);
+  EXPECT_TRUE(static_cast<bool>(module))
+      << (module ? "" : format(module.error())) << text.substr(0, 2000);
   if (!module) return "";
   auto out = print(*module);
   EXPECT_TRUE(static_cast<bool>(out)) << (out ? "" : format(out.error())) << text;
@@ -24,9 +25,9 @@ std::string printed(const std::string& text) {
 }
 
 bool same_operand(const Operand& a, const Operand& b) {
-  if (a.kind != b.kind || a.negated != b.negated || a.wide != b.wide || a.part != b.part || a.reg != b.reg ||
-      a.base_is_register != b.base_is_register || a.bits != b.bits || a.offset != b.offset ||
-      a.elements.size() != b.elements.size()) {
+  if (a.kind != b.kind || a.negated != b.negated || a.wide != b.wide || a.part != b.part ||
+      a.reg != b.reg || a.base_is_register != b.base_is_register || a.bits != b.bits ||
+      a.offset != b.offset || a.elements.size() != b.elements.size()) {
     return false;
   }
   for (size_t i = 0; i < a.elements.size(); ++i) {
@@ -58,7 +59,8 @@ void expect_same(const std::string& text) {
       EXPECT_EQ(one.source.outer_line, other.source.outer_line);
       ASSERT_EQ(one.operands.size(), other.operands.size());
       for (size_t o = 0; o < one.operands.size(); ++o)
-        EXPECT_TRUE(same_operand(one.operands[o], other.operands[o])) << print(one, *x) << " " << print(other, *y);
+        EXPECT_TRUE(same_operand(one.operands[o], other.operands[o]))
+            << print(one, *x) << " " << print(other, *y);
     }
   }
 }

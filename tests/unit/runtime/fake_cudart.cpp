@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcudart 13 that runs nothing and tells what it was asked: the way to a real GPU is tested against it.
+// A libcudart 13 that runs nothing and tells what it was asked: the way to a real GPU is tested
+// against it.
 #include "fake_cudart.h"
 
 #include <string.h>
@@ -33,7 +34,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
   return reinterpret_cast<void**>(wrapper);
 }
 void __cudaRegisterFatBinaryEnd(void**) { g_log.ends++; }
-void __cudaRegisterFunction(void**, const char*, char*, const char* name, int, void*, void*, void*, void*, int*) {
+void __cudaRegisterFunction(void**, const char*, char*, const char* name, int, void*, void*, void*,
+                            void*, int*) {
   g_log.functions++;
   strncpy(g_log.function, name, sizeof g_log.function - 1);
 }
@@ -42,11 +44,13 @@ int __cudaGetKernel(const void** kernel, const void* host) {
   *kernel = static_cast<const char*>(host) + 1;  // a handle is no address of the host's
   return 0;
 }
-int __cudaLaunchKernel(const void* kernel, Dim grid, Dim block, void** arguments, size_t shared, void*) {
+int __cudaLaunchKernel(const void* kernel, Dim grid, Dim block, void** arguments, size_t shared,
+                       void*) {
   g_log.launches++;
   return note(kernel, grid, block, arguments, shared);
 }
-int cudaLaunchKernel(const void* host, Dim grid, Dim block, void** arguments, size_t shared, void*) {
+int cudaLaunchKernel(const void* host, Dim grid, Dim block, void** arguments, size_t shared,
+                     void*) {
   g_log.launches_by_host++;
   return note(host, grid, block, arguments, shared);
 }

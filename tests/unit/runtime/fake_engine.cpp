@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine that runs nothing and tells what it was asked: the front is tested against it, without PTX.
+// An engine that runs nothing and tells what it was asked: the front is tested against it, without
+// PTX.
 #include "fake_engine.h"
 
 #include <string.h>
@@ -58,13 +59,16 @@ void* runtime_function(const char* name) {
 
 const char* last_message() { return "error: the fake engine was told to fail"; }
 
-const KilnEngine kEngine = {KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), "test",           register_image,
-                            register_function,       register_variable,  unregister_image, launch,
-                            runtime_function,        last_message,       nullptr,          [] {}};
+const KilnEngine kEngine = {
+    KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), "test",           register_image,
+    register_function,       register_variable,  unregister_image, launch,
+    runtime_function,        last_message,       nullptr,          [] {}};
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const KilnEngine* kiln_engine(uint32_t wanted) {
   return wanted == KILN_ENGINE_ABI_VERSION ? &kEngine : nullptr;
 }
-extern "C" __attribute__((visibility("default"))) FakeEngineLog* fake_engine_log() { return &g_log; }
+extern "C" __attribute__((visibility("default"))) FakeEngineLog* fake_engine_log() {
+  return &g_log;
+}

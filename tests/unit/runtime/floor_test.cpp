@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which glibc and libstdc++ does an op library need? None newer than GLIBC_2.17, GLIBCXX_3.4.19, CXXABI_1.3.7, and no
-// library but libc, libstdc++ and libgcc. Read off a real library that holds the whole archive.
+// Which glibc and libstdc++ does an op library need? None newer than GLIBC_2.17, GLIBCXX_3.4.19,
+// CXXABI_1.3.7, and no library but libc, libstdc++ and libgcc. Read off a real library that holds
+// the whole archive.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -48,7 +49,8 @@ TEST(Floor, NoCudaAndNoTorchIsNeeded) {
 }
 
 TEST(Floor, OnlyTwoSymbolsAreExported) {
-  const std::string text = output_of("nm -D --defined-only " KILN_WHOLE_ARCHIVE_LIBRARY " | cut -d' ' -f3 | sort");
+  const std::string text =
+      output_of("nm -D --defined-only " KILN_WHOLE_ARCHIVE_LIBRARY " | cut -d' ' -f3 | sort");
   EXPECT_EQ(text, "kiln_library\nkiln_unregister_torch\n");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do launches and runtime calls reach the back end with what they were given? Against the fake engine, through the very
-// symbols that nvcc leaves open in an object.
+// Do launches and runtime calls reach the back end with what they were given? Against the fake
+// engine, through the very symbols that nvcc leaves open in an object.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ extern "C" {
 const KilnLibrary* kiln_library(void);
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*);
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int);
 unsigned __cudaPushCallConfiguration(Dim, Dim, size_t, void*);
 int __cudaPopCallConfiguration(Dim*, Dim*, size_t*, void*);
@@ -47,8 +48,8 @@ FakeEngineLog& engine_log() {
 // As nvcc's generated code does when a library is loaded.
 __attribute__((constructor)) void register_kernel() {
   void** handle = __cudaRegisterFatBinary(&g_wrapper);
-  __cudaRegisterFunction(handle, reinterpret_cast<char*>(&g_stub), nullptr, "_Z4kernPi", -1, nullptr, nullptr, nullptr,
-                         nullptr, nullptr);
+  __cudaRegisterFunction(handle, reinterpret_cast<char*>(&g_stub), nullptr, "_Z4kernPi", -1,
+                         nullptr, nullptr, nullptr, nullptr, nullptr);
   __cudaRegisterVar(handle, &g_variable, &g_variable, "counter", 0, 24, 1, 0);
   __cudaRegisterFatBinaryEnd(handle);
 }
@@ -86,7 +87,8 @@ void launches_more(const kiln::Tensor&) {
 }
 KILN_OP(launches_more, "a");
 
-// What <<<...>>>(x.data<double>()) does to a tensor of f32: the launch has begun when its argument throws.
+// What <<<...>>>(x.data<double>()) does to a tensor of f32: the launch has begun when its argument
+// throws.
 void throws_in_an_argument(const kiln::Tensor& a) {
   if (__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr) == 0) a.data<const double>();
 }
@@ -115,7 +117,8 @@ TEST(Front, LaunchReachesTheEngineWithItsTensors) {
   Host a, b;
   const KilnValue arguments[] = {a.value(), b.value()};
   KilnValue result;
-  ASSERT_EQ(kiln_library()->call(op_named("launches"), arguments, 2, &result), 0) << kiln_library()->last_error();
+  ASSERT_EQ(kiln_library()->call(op_named("launches"), arguments, 2, &result), 0)
+      << kiln_library()->last_error();
   const FakeEngineLog& log = engine_log();
   EXPECT_EQ(log.images, 1);
   EXPECT_STREQ(log.function, "_Z4kernPi");
@@ -153,27 +156,32 @@ TEST(Front, ArgumentsThatThrowLoseNoLaterLaunch) {
   Host a, b;
   const KilnValue argument = a.value(), arguments[] = {a.value(), b.value()};
   for (int i = 0; i < 40; i++)
-    ASSERT_EQ(kiln_library()->call(op_named("throws_in_an_argument"), &argument, 1, nullptr), 1) << i;
+    ASSERT_EQ(kiln_library()->call(op_named("throws_in_an_argument"), &argument, 1, nullptr), 1)
+        << i;
   KilnValue result;
-  ASSERT_EQ(kiln_library()->call(op_named("launches"), arguments, 2, &result), 0) << kiln_library()->last_error();
+  ASSERT_EQ(kiln_library()->call(op_named("launches"), arguments, 2, &result), 0)
+      << kiln_library()->last_error();
   result.as.tensor->release(result.as.tensor);
 }
 
 TEST(Front, ALaunchThatCannotBeBegunIsReported) {
   testing::internal::CaptureStderr();
-  for (int i = 0; i < 16; i++) EXPECT_EQ(__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr), 0u);
+  for (int i = 0; i < 16; i++)
+    EXPECT_EQ(__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr), 0u);
   EXPECT_EQ(__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr), 1u);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("a kernel was not launched"));
   Dim grid, block;
   size_t shared;
   void* stream;
-  for (int i = 0; i < 16; i++) EXPECT_EQ(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), 0);
+  for (int i = 0; i < 16; i++)
+    EXPECT_EQ(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), 0);
 }
 
 TEST(Front, KilnLaunchPassesWhatBracketsCannot) {
   Host a;
   const KilnValue argument = a.value();
-  ASSERT_EQ(kiln_library()->call(op_named("launches_more"), &argument, 1, nullptr), 0) << kiln_library()->last_error();
+  ASSERT_EQ(kiln_library()->call(op_named("launches_more"), &argument, 1, nullptr), 0)
+      << kiln_library()->last_error();
   const FakeEngineLog& log = engine_log();
   EXPECT_EQ(log.grid.y, 3u);
   EXPECT_EQ(log.cluster.x, 2u);
@@ -203,7 +211,8 @@ TEST(Front, RuntimeCallsGoThroughTheTrampolines) {
 TEST(Front, NamesWhatTheEngineDoesNotHave) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(cudaStreamBeginCapture(nullptr, 0), 801);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cudaStreamBeginCapture is not available"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("cudaStreamBeginCapture is not available"));
 }
 
 TEST(Front, NestedConfigurationsComeBackInOrder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does an op library tell and do for a caller without torch? The ops below are in this program; the archive
-// describes and calls them through kiln/abi.h.
+// What does an op library tell and do for a caller without torch? The ops below are in this
+// program; the archive describes and calls them through kiln/abi.h.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@ extern "C" const KilnLibrary* kiln_library(void);
 namespace ops {
 
 kiln::Tensor same_sizes(const kiln::Tensor& a, const kiln::Tensor& b) {
-  KILN_CHECK(a.sizes() == b.sizes(), "shapes differ: ", a.sizes(), " and ", b.sizes(), " of ", a.dtype());
+  KILN_CHECK(a.sizes() == b.sizes(), "shapes differ: ", a.sizes(), " and ", b.sizes(), " of ",
+             a.dtype());
   return kiln::empty_like(a);
 }
 KILN_OP(same_sizes, "a, b").fake("like(a)").doc("Nothing but a check.");
@@ -27,7 +28,8 @@ void negate(kiln::Tensor& x) {
 }
 KILN_OP(negate, "x");
 
-kiln::Tuple<int64_t, double, bool> scalars(int64_t n, double f, bool g, kiln::Str s, kiln::Span<const int64_t> list,
+kiln::Tuple<int64_t, double, bool> scalars(int64_t n, double f, bool g, kiln::Str s,
+                                           kiln::Span<const int64_t> list,
                                            kiln::Optional<kiln::Tensor> maybe, kiln::Dtype d) {
   int64_t sum = n + static_cast<int64_t>(s.size()) + static_cast<int64_t>(d);
   for (int64_t v : list) sum += v;
@@ -40,7 +42,8 @@ KILN_OP(narrow);
 
 kiln::TensorVec split(const kiln::Tensor& x, int64_t parts) {
   kiln::TensorVec all;
-  for (int64_t i = 0; i < parts; i++) all.push(kiln::zeros({x.numel() / parts}, x.dtype(), x.device()));
+  for (int64_t i = 0; i < parts; i++)
+    all.push(kiln::zeros({x.numel() / parts}, x.dtype(), x.device()));
   return all;
 }
 KILN_OP(split, "x, parts=2");
@@ -91,9 +94,11 @@ uint32_t op_named(const char* name) {
   return 0;
 }
 
-// KILN_DEVICE=engine is set for this program by its CMakeLists: CPU tensors are allowed on a machine with a GPU too.
+// KILN_DEVICE=engine is set for this program by its CMakeLists: CPU tensors are allowed on a
+// machine with a GPU too.
 int call(const char* op, std::initializer_list<KilnValue> arguments, KilnValue* results) {
-  return kiln_library()->call(op_named(op), arguments.begin(), static_cast<uint32_t>(arguments.size()), results);
+  return kiln_library()->call(op_named(op), arguments.begin(),
+                              static_cast<uint32_t>(arguments.size()), results);
 }
 std::string error() { return kiln_library()->last_error(); }
 
@@ -110,20 +115,22 @@ TEST(Library, DescribesItsOps) {
   EXPECT_STREQ(library->ops[op_named("negate")].schema, "negate(Tensor(a!) x) -> ()");
   EXPECT_EQ(library->ops[op_named("negate")].parameters[0].flags, uint32_t{KILN_PARAMETER_MUTABLE});
   EXPECT_STREQ(library->ops[op_named("narrow")].schema, "narrow(SymInt arg0) -> SymInt");
-  EXPECT_STREQ(library->ops[op_named("split")].schema, "split(Tensor x, SymInt parts=2) -> Tensor[]");
+  EXPECT_STREQ(library->ops[op_named("split")].schema,
+               "split(Tensor x, SymInt parts=2) -> Tensor[]");
 }
 
 TEST(Library, ReadsDefaultsAndMarks) {
   const KilnOpInfo& op = kiln_library()->ops[op_named("scalars")];
   EXPECT_STREQ(op.overload, "all");
-  EXPECT_STREQ(
-      op.schema,
-      "scalars.all(SymInt n, float f=1.5, bool g=True, *, str s=\"ab\", SymInt[] list=[10, 20], Tensor? maybe=None, "
-      "ScalarType d) -> (SymInt, float, bool)");
+  EXPECT_STREQ(op.schema,
+               "scalars.all(SymInt n, float f=1.5, bool g=True, *, str s=\"ab\", SymInt[] "
+               "list=[10, 20], Tensor? maybe=None, "
+               "ScalarType d) -> (SymInt, float, bool)");
   EXPECT_EQ(op.parameters[1].default_value.as.f, 1.5);
   EXPECT_EQ(op.parameters[2].default_value.as.i, 1);
   EXPECT_STREQ(op.parameters[3].default_value.as.s, "ab");
-  EXPECT_EQ(op.parameters[3].flags, uint32_t{KILN_PARAMETER_KEYWORD_ONLY | KILN_PARAMETER_HAS_DEFAULT});
+  EXPECT_EQ(op.parameters[3].flags,
+            uint32_t{KILN_PARAMETER_KEYWORD_ONLY | KILN_PARAMETER_HAS_DEFAULT});
   EXPECT_EQ(op.parameters[4].default_value.count, 2u);
   EXPECT_EQ(op.parameters[4].default_value.as.ints[1], 20);
   EXPECT_EQ(op.parameters[5].default_value.type, uint32_t{KILN_TYPE_NONE});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does kiln/op.h compile under NVRTC, where there is no host and no standard header? Asked of the real NVRTC, where it
-// is installed.
+// Does kiln/op.h compile under NVRTC, where there is no host and no standard header? Asked of the
+// real NVRTC, where it is installed.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -25,10 +25,13 @@ TEST(Nvrtc, CompilesTheAuthorsHeader) {
     if (!nvrtc) nvrtc = dlopen(name, RTLD_NOW);
   if (!nvrtc) GTEST_SKIP() << "no libnvrtc on this machine";
   const auto function = [&](const char* name) { return dlsym(nvrtc, name); };
-  const auto create = reinterpret_cast<int (*)(void**, const char*, const char*, int, const char**, const char**)>(
-      function("nvrtcCreateProgram"));
-  const auto compile = reinterpret_cast<int (*)(void*, int, const char**)>(function("nvrtcCompileProgram"));
-  const auto log_size = reinterpret_cast<int (*)(void*, size_t*)>(function("nvrtcGetProgramLogSize"));
+  const auto create =
+      reinterpret_cast<int (*)(void**, const char*, const char*, int, const char**, const char**)>(
+          function("nvrtcCreateProgram"));
+  const auto compile =
+      reinterpret_cast<int (*)(void*, int, const char**)>(function("nvrtcCompileProgram"));
+  const auto log_size =
+      reinterpret_cast<int (*)(void*, size_t*)>(function("nvrtcGetProgramLogSize"));
   const auto log = reinterpret_cast<int (*)(void*, char*)>(function("nvrtcGetProgramLog"));
   const auto ptx_size = reinterpret_cast<int (*)(void*, size_t*)>(function("nvrtcGetPTXSize"));
   const auto ptx = reinterpret_cast<int (*)(void*, char*)>(function("nvrtcGetPTX"));

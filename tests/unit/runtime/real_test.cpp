@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do launches reach a real libcudart as nvcc's own code would bring them there? Against the fake one, with
-// KILN_DEVICE=cuda.
+// Do launches reach a real libcudart as nvcc's own code would bring them there? Against the fake
+// one, with KILN_DEVICE=cuda.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ extern "C" {
 const KilnLibrary* kiln_library(void);
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*);
 int __cudaGetKernel(const void**, const void*);
 int __cudaLaunchKernel(const void*, Dim, Dim, void**, size_t, void*);
 int cudaLaunchKernel(const void*, Dim, Dim, void**, size_t, void*);
@@ -40,7 +41,8 @@ CudartLog& cudart_log() {
 
 __attribute__((constructor)) void register_kernel() {
   void** handle = __cudaRegisterFatBinary(&g_wrapper);
-  __cudaRegisterFunction(handle, g_stub, nullptr, "_Z4kernPi", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+  __cudaRegisterFunction(handle, g_stub, nullptr, "_Z4kernPi", -1, nullptr, nullptr, nullptr,
+                         nullptr, nullptr);
   __cudaRegisterFatBinaryEnd(handle);
 }
 
@@ -66,7 +68,9 @@ void wants_much(const kiln::Tensor&, int64_t bytes) {
 }
 KILN_OP(wants_much, "x, bytes");
 
-kiln::Tensor makes(const kiln::Tensor& x) { return kiln::empty({16}, kiln::Dtype::f32, x.device()); }
+kiln::Tensor makes(const kiln::Tensor& x) {
+  return kiln::empty({16}, kiln::Dtype::f32, x.device());
+}
 KILN_OP(makes, "x");
 
 int call(uint32_t op, int64_t number, KilnValue* results = nullptr) {
@@ -120,7 +124,8 @@ TEST(Real, AFailedLaunchIsRaisedAndCleared) {
   const int reads = cudart_log().last_error_reads;
   EXPECT_EQ(call(0, 0), 1);
   cudart_log().next_error = 0;
-  EXPECT_THAT(kiln_library()->last_error(), HasSubstr("cannot launch _Z4kernPi<<<(5, 6, 1), (64, 1, 1), 96>>>"));
+  EXPECT_THAT(kiln_library()->last_error(),
+              HasSubstr("cannot launch _Z4kernPi<<<(5, 6, 1), (64, 1, 1), 96>>>"));
   EXPECT_THAT(kiln_library()->last_error(), HasSubstr("cudaErrorFake (9): as the test wished"));
   EXPECT_EQ(cudart_log().last_error_reads, reads + 1);
   EXPECT_EQ(call(0, 0), 0) << kiln_library()->last_error();
@@ -132,7 +137,8 @@ TEST(Real, ALimitOfSharedMemoryIsRaisedOrRefused) {
   const int reads = cudart_log().last_error_reads;
   EXPECT_EQ(call(1, 1 << 20), 1);
   EXPECT_THAT(kiln_library()->last_error(), HasSubstr("1048576 bytes of shared memory"));
-  EXPECT_EQ(cudart_log().last_error_reads, reads + 1);  // else the next call of anybody would report it
+  EXPECT_EQ(cudart_log().last_error_reads,
+            reads + 1);  // else the next call of anybody would report it
 }
 
 TEST(Real, AResultIsFreedInTheOrderOfTheStreamItWasMadeOn) {

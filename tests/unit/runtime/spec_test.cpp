@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the text of KILN_OP fit a signature? Every answer here is found while compiling, as it is for an author.
+// Does the text of KILN_OP fit a signature? Every answer here is found while compiling, as it is
+// for an author.
 #include <gtest/gtest.h>
 
 #include "kiln/op.h"
@@ -17,7 +18,8 @@ constexpr Fit fit(F*, const char* spec) {
 using Add = Tensor(const Tensor&, const Tensor&);
 using Scale = void(Tensor&, double, int64_t);
 using Many = kiln::Tensors<2>(const Tensor&, kiln::Optional<Tensor>, kiln::TensorList, kiln::Str,
-                              kiln::Span<const int64_t>, kiln::Span<const double>, kiln::Dtype, kiln::Device, bool);
+                              kiln::Span<const int64_t>, kiln::Span<const double>, kiln::Dtype,
+                              kiln::Device, bool);
 constexpr Add* add = nullptr;
 constexpr Scale* scale = nullptr;
 constexpr Many* many = nullptr;
@@ -42,10 +44,10 @@ static_assert(fit(add, "plus(Tensor a, Tensor b) => Tensor") == Fit::syntax);
 static_assert(fit(scale, "x, by=2.5, *, times=[1, (2)]") == Fit::fits);
 static_assert(fit(scale, "scale_(Tensor(a!) x, float by, *, SymInt times=1) -> ()") == Fit::fits);
 static_assert(fit(scale, "Tensor(a!) x, float by, int times") == Fit::fits);
-static_assert(
-    fit(many,
-        "many(Tensor a, Tensor? b, Tensor[] c, str d='x, y)', int[] e=[1, 2], float[] f, ScalarType g, Device h, "
-        "bool i=True) -> (Tensor q, Tensor r)") == Fit::fits);
+static_assert(fit(many,
+                  "many(Tensor a, Tensor? b, Tensor[] c, str d='x, y)', int[] e=[1, 2], float[] f, "
+                  "ScalarType g, Device h, "
+                  "bool i=True) -> (Tensor q, Tensor r)") == Fit::fits);
 
 TEST(Spec, IsCheckedWhileCompiling) {
   // The same function, run: constexpr evaluation and execution agree.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is everything that torch hands to an op deleted, also when an argument in the middle is refused? Against a fake
-// libtorch that counts.
+// Is everything that torch hands to an op deleted, also when an argument in the middle is refused?
+// Against a fake libtorch that counts.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,17 +18,19 @@ namespace ops {
 
 int64_t g_calls = 0;
 
-kiln::Tensor mixed(const kiln::Tensor& a, kiln::Optional<kiln::Tensor> b, kiln::TensorList c, kiln::Str d,
-                   kiln::Span<const int64_t> e, kiln::Optional<kiln::Str> f, const kiln::Tensor& g) {
-  g_calls += static_cast<int64_t>(a.numel() + g.numel() + static_cast<int64_t>(c.size() + d.size() + e.size())) +
+kiln::Tensor mixed(const kiln::Tensor& a, kiln::Optional<kiln::Tensor> b, kiln::TensorList c,
+                   kiln::Str d, kiln::Span<const int64_t> e, kiln::Optional<kiln::Str> f,
+                   const kiln::Tensor& g) {
+  g_calls += static_cast<int64_t>(a.numel() + g.numel() +
+                                  static_cast<int64_t>(c.size() + d.size() + e.size())) +
              b.has_value() + f.has_value();
   return kiln::empty_like(a);
 }
 KILN_OP(mixed, "a, b, c, d, e, f, g");
 
 // More than fit on the stack.
-int64_t many(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g, int64_t h, int64_t i,
-             int64_t j, int64_t k, int64_t l, int64_t m, const kiln::Tensor& n) {
+int64_t many(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g, int64_t h,
+             int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, const kiln::Tensor& n) {
   return a + b + c + d + e + f + g + h + i + j + k + l + 100 * m + n.numel();
 }
 KILN_OP(many, "a, b, c, d, e, f, g, h, i, j, k, l, m, n");

@@ -31,8 +31,10 @@ WheelView good_wheel() {
   wheel.bytes = 60'000;
   wheel.dist_info = "my_ext-0.1.0.dist-info";
   wheel.libraries = {good_library()};
-  wheel.members = {{"my_ext/__init__.py", 10, 8, "sha256=a"}, {"my_ext/libmy_ext.so", 90'000, 40'000, "sha256=b"}};
-  wheel.texts["METADATA"] = "Metadata-Version: 2.1\nName: my-ext\nVersion: 0.1.0\n\nText\nName: other\n";
+  wheel.members = {{"my_ext/__init__.py", 10, 8, "sha256=a"},
+                   {"my_ext/libmy_ext.so", 90'000, 40'000, "sha256=b"}};
+  wheel.texts["METADATA"] =
+      "Metadata-Version: 2.1\nName: my-ext\nVersion: 0.1.0\n\nText\nName: other\n";
   wheel.texts["WHEEL"] = "Wheel-Version: 1.0\nTag: py3-none-manylinux_2_17_aarch64\n";
   wheel.texts["RECORD"] = "my_ext/__init__.py,sha256=a,10\nmy_ext/libmy_ext.so,sha256=b,90000\n";
   return wheel;
@@ -50,7 +52,8 @@ Finding complaint(const WheelView& wheel, const std::string& area) {
 }
 
 TEST(Audit, AGoodWheelHasNoComplaint) {
-  for (const Finding& finding : audit(good_wheel())) EXPECT_EQ(finding.verdict, Verdict::Good) << finding.text;
+  for (const Finding& finding : audit(good_wheel()))
+    EXPECT_EQ(finding.verdict, Verdict::Good) << finding.text;
 }
 
 TEST(Audit, ATagThatTheLibraryDoesNotKeep) {
@@ -127,8 +130,8 @@ TEST(Audit, RecordLies) {
 }
 
 TEST(Audit, StrayAndStrangeFiles) {
-  for (const char* name :
-       {"my_ext/__pycache__/a.pyc", "my_ext/add.o", "tests/test_a.py", "my_ext/a:b.py", "My_ext/__init__.py"}) {
+  for (const char* name : {"my_ext/__pycache__/a.pyc", "my_ext/add.o", "tests/test_a.py",
+                           "my_ext/a:b.py", "My_ext/__init__.py"}) {
     WheelView wheel = good_wheel();
     wheel.members.push_back({name, 1, 1, "sha256=c"});
     wheel.texts["RECORD"] += std::string(name) + ",sha256=c,1\n";

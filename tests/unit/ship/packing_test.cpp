@@ -27,8 +27,9 @@ TEST(Sha256, IsWrittenAsRecordHasIt) {
 }
 
 TEST(Zip, IsReadBackWhole) {
-  std::vector<PackedFile> files = {
-      {"a/x.py", "print(1)\n", false}, {"a/lib.so", std::string(5000, 'x') + "y", true}, {"e", "", false}};
+  std::vector<PackedFile> files = {{"a/x.py", "print(1)\n", false},
+                                   {"a/lib.so", std::string(5000, 'x') + "y", true},
+                                   {"e", "", false}};
   auto zip = write_zip(files, 0);
   ASSERT_TRUE(zip);
   EXPECT_EQ(*zip, *write_zip(files, 0));
@@ -41,13 +42,15 @@ TEST(Zip, IsReadBackWhole) {
     auto content = binary::unpack_member((*members)[i]);
     ASSERT_TRUE(content);
     EXPECT_EQ((*members)[i].name, files[i].name);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(content->data()), content->size()), files[i].content);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(content->data()), content->size()),
+              files[i].content);
   }
 }
 
 TEST(Record, ListsEveryFileAndStandsLast) {
-  auto files = with_record({{"p-1.dist-info/WHEEL", "w", false}, {"p/b.py", "b", false}, {"p/a,1.py", "a", false}},
-                           "p-1.dist-info");
+  auto files = with_record(
+      {{"p-1.dist-info/WHEEL", "w", false}, {"p/b.py", "b", false}, {"p/a,1.py", "a", false}},
+      "p-1.dist-info");
   ASSERT_EQ(files.size(), 4u);
   EXPECT_EQ(files[0].name, "p/a,1.py");
   EXPECT_EQ(files[3].name, "p-1.dist-info/RECORD");

@@ -21,8 +21,13 @@ ParameterFacts parameter(std::string name, uint32_t type) {
 }
 
 LibraryFacts two_ops() {
-  OpFacts add{"my_add", "", "my_add(Tensor a, Tensor? b, float alpha=1.0) -> Tensor", "like(a)", "Sum */ of two.",
-              {},       {}};
+  OpFacts add{"my_add",
+              "",
+              "my_add(Tensor a, Tensor? b, float alpha=1.0) -> Tensor",
+              "like(a)",
+              "Sum */ of two.",
+              {},
+              {}};
   add.parameters = {parameter("a", KILN_TYPE_TENSOR), parameter("b", KILN_TYPE_TENSOR),
                     parameter("alpha", KILN_TYPE_FLOAT)};
   add.parameters[1].optional = true;
@@ -40,9 +45,8 @@ LibraryFacts two_ops() {
 
 TEST(CHeader, HasAFunctionForEachOverload) {
   std::string text = c_header(two_ops());
-  EXPECT_THAT(
-      text,
-      HasSubstr("int my_ext_my_add(const KilnTensor* a, const KilnTensor* b, double alpha, KilnTensor** result) {"));
+  EXPECT_THAT(text, HasSubstr("int my_ext_my_add(const KilnTensor* a, const KilnTensor* b, double "
+                              "alpha, KilnTensor** result) {"));
   EXPECT_THAT(text, HasSubstr("if (b) {"));  // an optional that was left out is no tensor
   EXPECT_THAT(text, HasSubstr("int my_ext_fill_int(KilnTensor* x, int64_t class_) {"));
   EXPECT_THAT(text, HasSubstr("int my_ext_fill_float(KilnTensor* x, double class_) {"));
@@ -54,10 +58,12 @@ TEST(Package, HasEachOpOnceAndTypesForEachOverload) {
   std::string module = ops_module(two_ops()), stub = ops_stub(two_ops());
   EXPECT_THAT(module, HasSubstr("__all__ = [\"my_add\", \"fill\"]"));
   EXPECT_THAT(module, HasSubstr("libmy_ext.so"));
+  EXPECT_THAT(stub, HasSubstr("def __call__(self, a: Tensor, b: Optional[Tensor], *, alpha: float "
+                              "= ...) -> Tensor: ..."));
   EXPECT_THAT(stub,
-              HasSubstr("def __call__(self, a: Tensor, b: Optional[Tensor], *, alpha: float = ...) -> Tensor: ..."));
-  EXPECT_THAT(stub, HasSubstr("    @overload\n    def __call__(self, x: Tensor, class: float) -> None"));
-  EXPECT_THAT(init_module(two_ops(), "say \"\"\" and \\", "1.0"), HasSubstr("\"\"\"say ''' and \\\\\"\"\""));
+              HasSubstr("    @overload\n    def __call__(self, x: Tensor, class: float) -> None"));
+  EXPECT_THAT(init_module(two_ops(), "say \"\"\" and \\", "1.0"),
+              HasSubstr("\"\"\"say ''' and \\\\\"\"\""));
 }
 
 TEST(Metadata, NamesWhatIsNeeded) {
@@ -73,7 +79,8 @@ TEST(Metadata, NamesWhatIsNeeded) {
   EXPECT_THAT(text, HasSubstr("Metadata-Version: 2.1\nName: My.Ext\nVersion: 1.2\n"));
   EXPECT_THAT(text, HasSubstr("Author: Bob\nAuthor-email: Ada <ada@x.org>\n"));
   EXPECT_THAT(text, HasSubstr("Requires-Dist: kiln-cuda>=0.1; extra == \"cpu\"\n"));
-  EXPECT_THAT(text, HasSubstr("Requires-Dist: x; (python_version < '3.10') and extra == \"cpu\"\n"));
+  EXPECT_THAT(text,
+              HasSubstr("Requires-Dist: x; (python_version < '3.10') and extra == \"cpu\"\n"));
   EXPECT_THAT(text, HasSubstr("\n\n# Hello\n"));
   EXPECT_EQ(about.file_name(), "my_ext");
   about.license = "MIT";
@@ -81,7 +88,8 @@ TEST(Metadata, NamesWhatIsNeeded) {
 }
 
 TEST(Tools, NoNetworkIsToldAsSuch) {
-  EXPECT_THAT(network_trouble("... [Errno -3] Temporary failure in name resolution ..."), HasSubstr("no network"));
+  EXPECT_THAT(network_trouble("... [Errno -3] Temporary failure in name resolution ..."),
+              HasSubstr("no network"));
   EXPECT_EQ(network_trouble("ERROR: No matching distribution found for torch==9"), "");
 }
 

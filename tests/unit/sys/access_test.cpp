@@ -24,7 +24,8 @@ TEST(Access, AFolderThatIsNotThereIsAskedAboutAboveAndNotMade) {
 TEST(Access, BelowAFileNothingCanBeWritten) {
   TemporaryFolder folder;
   ASSERT_TRUE(real_files().write(folder / "file", ""));
-  EXPECT_THAT(may_write(real_files(), folder / "file/below").error().why, HasSubstr("is a file, not a folder"));
+  EXPECT_THAT(may_write(real_files(), folder / "file/below").error().why,
+              HasSubstr("is a file, not a folder"));
 }
 
 TEST(Access, WhereTheSystemForbidsItItIsToldWhatToDo) {
@@ -92,7 +93,8 @@ TEST(Exposure, WhatAnotherUserOwnsIsExposed) {
   fs::create_directories(folder / "other");
   fs::create_directory_symlink("../other", folder / "top/link");
   ASSERT_EQ(::lchown((folder / "top/link").c_str(), 65534, 65534), 0);
-  EXPECT_TRUE(exposure_of(folder / "top/link", folder / "top")) << "a link that somebody else put there";
+  EXPECT_TRUE(exposure_of(folder / "top/link", folder / "top"))
+      << "a link that somebody else put there";
 }
 
 }  // namespace

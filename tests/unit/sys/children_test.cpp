@@ -38,7 +38,8 @@ TEST(Children, TellWhatEachWroteAndHowItEnded) {
 TEST(Children, RunSideBySide) {
   Children children;
   // The first waits for a file that the second makes.
-  ASSERT_TRUE(children.start(shell("f=/tmp/kiln-children-$PPID; while [ ! -e $f ]; do sleep 0.01; done; rm $f")));
+  ASSERT_TRUE(children.start(
+      shell("f=/tmp/kiln-children-$PPID; while [ ! -e $f ]; do sleep 0.01; done; rm $f")));
   ASSERT_TRUE(children.start(shell("touch /tmp/kiln-children-$PPID")));
   const auto events = until_end(children);
   EXPECT_EQ(children.running(), 0u);
@@ -49,7 +50,8 @@ TEST(Children, RunSideBySide) {
 
 TEST(Children, TalkLineByLine) {
   Children children;
-  auto child = children.start(shell("while read line; do echo \"heard $line\"; done; exit 0", true));
+  auto child =
+      children.start(shell("while read line; do echo \"heard $line\"; done; exit 0", true));
   ASSERT_TRUE(child);
   ASSERT_TRUE(children.say(*child, "one"));
   auto events = children.wait(10);
@@ -86,7 +88,8 @@ TEST(Children, TheWaitEndsInTime) {
   EXPECT_TRUE(children.wait(0.05).empty());
 }
 
-// Reported as a number through a pipe: between fork and exec nothing that takes a lock may be called.
+// Reported as a number through a pipe: between fork and exec nothing that takes a lock may be
+// called.
 TEST(Children, WhatCannotBecomeItsProgramIsAnErrorOfTheStart) {
   Children children;
   ChildSpec spec = shell("true");

@@ -25,7 +25,8 @@ TEST(Environment, IsThatOfTheProcess) {
 TEST(Terminal, ColorFollowsTheOptionThenTheEnvironment) {
   EXPECT_TRUE(look_at_terminal({}, ColorChoice::Always).color_err);
   EXPECT_TRUE(look_at_terminal({{"CLICOLOR_FORCE", "1"}}, ColorChoice::Auto).color_err);
-  EXPECT_FALSE(look_at_terminal({{"CLICOLOR_FORCE", "1"}, {"NO_COLOR", "1"}}, ColorChoice::Auto).color_err);
+  EXPECT_FALSE(
+      look_at_terminal({{"CLICOLOR_FORCE", "1"}, {"NO_COLOR", "1"}}, ColorChoice::Auto).color_err);
   EXPECT_FALSE(look_at_terminal({{"CLICOLOR_FORCE", "1"}}, ColorChoice::Never).color_err);
 }
 

@@ -58,8 +58,8 @@ TEST(Files, WhatAnEarlierProcessOfTheSameNumberLeftIsNotInTheWay) {
   Files& files = real_files();
   for (int i = 0; i < 300; ++i)
     for (const char* name : {"a", "link"})
-      std::ofstream(folder /
-                    ("." + std::string(name) + "." + std::to_string(::getpid()) + "." + std::to_string(i) + ".tmp"));
+      std::ofstream(folder / ("." + std::string(name) + "." + std::to_string(::getpid()) + "." +
+                              std::to_string(i) + ".tmp"));
   EXPECT_TRUE(files.write(folder / "a", "one"));
   EXPECT_TRUE(files.copy(folder / "a", folder / "b"));
   EXPECT_TRUE(files.publish(folder / "b", folder / "a"));
@@ -107,15 +107,16 @@ TEST(Files, ALimitedReadTakesRegularFilesOfABoundedSizeAlone) {
   const Files& files = real_files();
   std::ofstream(folder / "file") << "12345";
   EXPECT_EQ(*read_limited(files, folder / "file", {.max_bytes = 5}), "12345");
-  EXPECT_THAT(read_limited(files, folder / "file", {.max_bytes = 4}).error().why, HasSubstr("at most 4"));
+  EXPECT_THAT(read_limited(files, folder / "file", {.max_bytes = 4}).error().why,
+              HasSubstr("at most 4"));
   EXPECT_EQ(*read_beginning(files, folder / "file", 2), "12");
   EXPECT_EQ(*read_beginning(files, folder / "file", 9), "12345");
   fs::create_symlink("file", folder / "link");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   std::ofstream(folder / "sparse");
   fs::resize_file(folder / "sparse", uint64_t{200} << 30);
-  for (const fs::path& path : {folder / "link", folder / "pipe", folder / "sparse", folder.path(), folder / "none",
-                               fs::path("/dev/zero"), fs::path("/dev/stdin")}) {
+  for (const fs::path& path : {folder / "link", folder / "pipe", folder / "sparse", folder.path(),
+                               folder / "none", fs::path("/dev/zero"), fs::path("/dev/stdin")}) {
     EXPECT_FALSE(read_limited(files, path, {.max_bytes = 1 << 20})) << path;
   }
   for (const fs::path& path : {folder / "link", folder / "pipe", fs::path("/dev/zero")})

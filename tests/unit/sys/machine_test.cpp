@@ -13,16 +13,20 @@ constexpr uint64_t kGiB = 1ull << 30;
 
 FakeFiles machine_with_16_gib() {
   FakeFiles files;
-  files.add("/proc/meminfo", "MemTotal:       33554432 kB\nMemFree:  100 kB\nMemAvailable:   16777216 kB\n");
+  files.add("/proc/meminfo",
+            "MemTotal:       33554432 kB\nMemFree:  100 kB\nMemAvailable:   16777216 kB\n");
   return files;
 }
 
-TEST(Memory, IsWhatTheKernelCallsAvailable) { EXPECT_EQ(available_memory_bytes(machine_with_16_gib()), 16 * kGiB); }
+TEST(Memory, IsWhatTheKernelCallsAvailable) {
+  EXPECT_EQ(available_memory_bytes(machine_with_16_gib()), 16 * kGiB);
+}
 
 TEST(Memory, TheTightestGroupOfVersion2Holds) {
   FakeFiles files = machine_with_16_gib();
   files.add("/proc/self/cgroup", "0::/jobs/one\n");
-  files.add("/sys/fs/cgroup/jobs/one/memory.max", "max\n").add("/sys/fs/cgroup/jobs/one/memory.current", "5\n");
+  files.add("/sys/fs/cgroup/jobs/one/memory.max", "max\n")
+      .add("/sys/fs/cgroup/jobs/one/memory.current", "5\n");
   files.add("/sys/fs/cgroup/jobs/memory.max", std::to_string(8 * kGiB) + "\n");
   files.add("/sys/fs/cgroup/jobs/memory.current", std::to_string(6 * kGiB) + "\n");
   EXPECT_EQ(available_memory_bytes(files), 2 * kGiB);

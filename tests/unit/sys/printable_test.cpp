@@ -8,7 +8,8 @@ namespace kiln::sys {
 namespace {
 
 TEST(Printable, KeepsTextAndKilnsOwnStyles) {
-  for (const char* text : {"", "a\tb\n", "\x1b[1mbold\x1b[0m", "\x1b[1;31merror:\x1b[0m", "ü 核 🔥", "\\x1b"})
+  for (const char* text :
+       {"", "a\tb\n", "\x1b[1mbold\x1b[0m", "\x1b[1;31merror:\x1b[0m", "ü 核 🔥", "\\x1b"})
     EXPECT_EQ(printable(text), text);
 }
 

@@ -93,7 +93,8 @@ TEST(Process, AnInterruptReachesTheChildAndComesBackAsAnError) {
     });
     double begun = now_seconds();
     auto result = real_processes().run(shell("exec sleep 60"));
-    bool right = !result && result.error().fault == Fault::Interrupted && now_seconds() - begun < 50;
+    bool right =
+        !result && result.error().fault == Fault::Interrupted && now_seconds() - begun < 50;
     later.join();
     ::_exit(right ? 0 : 1);
   });
@@ -105,7 +106,8 @@ TEST(Process, AChildDiesWithAKilledParent) {
   std::string mark = (folder / "pid").string();
   pid_t parent = ::fork();
   if (parent == 0) {
-    (void)real_processes().run(shell("echo $$ > " + mark + ".tmp; mv " + mark + ".tmp " + mark + "; exec sleep 100"));
+    (void)real_processes().run(
+        shell("echo $$ > " + mark + ".tmp; mv " + mark + ".tmp " + mark + "; exec sleep 100"));
     ::_exit(0);
   }
   for (int i = 0; i < 6000 && !real_files().state(mark).exists; ++i) ::usleep(10'000);

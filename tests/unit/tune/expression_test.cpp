@@ -55,8 +55,10 @@ TEST(Expression, MistakesHaveAColumn) {
   EXPECT_EQ(why("M %"), "column 4: the end where a number, a name or '(' is wanted");
   EXPECT_EQ(why("(M + 1"), "column 7: the end where ')' is wanted");
   EXPECT_EQ(why("M 3"), "column 3: '3' where an operator or the end is wanted");
-  EXPECT_EQ(why("log(M)"), "column 1: 'log(M)' where min or max: there are no other functions is wanted");
-  EXPECT_EQ(why("99999999999999999999"), "column 1: '999999999999' where a number of at most 63 bits is wanted");
+  EXPECT_EQ(why("log(M)"),
+            "column 1: 'log(M)' where min or max: there are no other functions is wanted");
+  EXPECT_EQ(why("99999999999999999999"),
+            "column 1: '999999999999' where a number of at most 63 bits is wanted");
   EXPECT_EQ(why(""), "column 1: the end where a number, a name or '(' is wanted");
   EXPECT_EQ(why("12abc"), "column 1: '12abc' where a number of at most 63 bits is wanted");
 }
@@ -84,8 +86,8 @@ TEST(Expression, AChainWithoutParenthesesIsBoundedToo) {
   EXPECT_EQ(*evaluate(chain(900)), 900);
   for (int count : {2000, 1'000'000}) EXPECT_FALSE(Expression::parse(chain(count)));
   for (int depth : {150, 5000}) {
-    const std::string nested =
-        std::string(static_cast<size_t>(depth), '(') + "1" + std::string(static_cast<size_t>(depth), ')');
+    const std::string nested = std::string(static_cast<size_t>(depth), '(') + "1" +
+                               std::string(static_cast<size_t>(depth), ')');
     EXPECT_EQ(static_cast<bool>(Expression::parse(nested)), depth < 200);
   }
   std::string calls = "1";
@@ -94,7 +96,8 @@ TEST(Expression, AChainWithoutParenthesesIsBoundedToo) {
 }
 
 TEST(Expression, Names) {
-  EXPECT_THAT(Expression::parse("M % WARPS == M + min(A, WARPS)")->names(), testing::ElementsAre("M", "WARPS", "A"));
+  EXPECT_THAT(Expression::parse("M % WARPS == M + min(A, WARPS)")->names(),
+              testing::ElementsAre("M", "WARPS", "A"));
 }
 
 }  // namespace

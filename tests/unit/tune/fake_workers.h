@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do a test's workers behave? By what is told of each configuration: how long it builds, what a lane makes of it.
+// How do a test's workers behave? By what is told of each configuration: how long it builds, what a
+// lane makes of it.
 #pragma once
 
 #include <deque>
@@ -40,8 +41,9 @@ class FakeWorkers final : public Workers {
     const FakeVariant one = variant(text);
     WorkEvent event;
     event.id = id;
-    event.answer = one.build_error.empty() ? Json{{"library", library}, {"seconds", one.build_s}}
-                                           : Json{{"error", {{"what", "compile x.cu"}, {"why", one.build_error}}}};
+    event.answer = one.build_error.empty()
+                       ? Json{{"library", library}, {"seconds", one.build_s}}
+                       : Json{{"error", {{"what", "compile x.cu"}, {"why", one.build_error}}}};
     if (garble) event.answer = garble("build " + text, event.answer);
     later_.emplace(clock + one.build_s, event);
     most_builds = std::max(most_builds, ++building_);
@@ -61,11 +63,13 @@ class FakeWorkers final : public Workers {
     if (gpu) event.answer = {{"us", one.us}, {"low_us", one.us * 0.99}, {"high_us", one.us * 1.01}};
     if (request["establish"].get<bool>()) event.answer["established"] = true;
     if (one.end == FakeVariant::Wrong)
-      event.answer = {{"error", {{"what", "op gives a wrong result"}, {"why", "3 of 8 elements differ"}}},
-                      {"fate", "wrong"}};
-    if (one.end == FakeVariant::Lose)
       event.answer = {
-          {"error", {{"what", "op failed"}, {"why", "an illegal memory access"}}}, {"fate", "crashed"}, {"lost", true}};
+          {"error", {{"what", "op gives a wrong result"}, {"why", "3 of 8 elements differ"}}},
+          {"fate", "wrong"}};
+    if (one.end == FakeVariant::Lose)
+      event.answer = {{"error", {{"what", "op failed"}, {"why", "an illegal memory access"}}},
+                      {"fate", "crashed"},
+                      {"lost", true}};
     if (garble) event.answer = garble("measure " + text, event.answer);
     if (one.end == FakeVariant::Crash) {
       event.kind = WorkEvent::Kind::LaneEnded;

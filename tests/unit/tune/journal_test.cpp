@@ -11,7 +11,8 @@ namespace {
 class JournalTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = sys::fs::temp_directory_path() / ("kiln-journal-" + std::to_string(::getpid())) / "tune.jsonl";
+    path_ = sys::fs::temp_directory_path() / ("kiln-journal-" + std::to_string(::getpid())) /
+            "tune.jsonl";
     sys::fs::remove_all(path_.parent_path());
   }
   void TearDown() override { sys::fs::remove_all(path_.parent_path()); }
@@ -63,7 +64,8 @@ TEST_F(JournalTest, ALineThatWasCutOffIsDropped) {
 
 TEST_F(JournalTest, AnotherSubjectIsRefused) {
   { ASSERT_TRUE(open()); }
-  EXPECT_EQ(open({{"gpu", "A100"}}).error().why, "it is of another subject: gpu was \"H200\", now \"A100\"");
+  EXPECT_EQ(open({{"gpu", "A100"}}).error().why,
+            "it is of another subject: gpu was \"H200\", now \"A100\"");
 }
 
 TEST_F(JournalTest, WhatIsNoJournal) {

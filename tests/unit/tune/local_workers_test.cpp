@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a variant's build get what the command line asked for, and does an odd answer of the lane end the lane alone? A
-// shell plays the lane.
+// Does a variant's build get what the command line asked for, and does an odd answer of the lane
+// end the lane alone? A shell plays the lane.
 #include "tune/local_workers.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,8 @@ Result<std::unique_ptr<LocalWorkers>> open(const std::string& script) {
   LocalPlan plan;
   plan.kiln = "/bin/true";
   plan.env = sys::Environment::of_this_process();
-  plan.lane = {"/bin/sh", "-c", R"(read hello; echo '{"device": {"kind": "engine", "name": "A"}}'; )" + script};
+  plan.lane = {"/bin/sh", "-c",
+               R"(read hello; echo '{"device": {"kind": "engine", "name": "A"}}'; )" + script};
   return LocalWorkers::open(std::move(plan));
 }
 
@@ -39,7 +40,8 @@ TEST(LocalWorkers, WordsOfABuildNameEveryOptionThatWasGiven) {
 }
 
 TEST(LocalWorkers, AnOddAnswerEndsTheLane) {
-  for (const char* odd : {"printf of a kernel", "[]", "{}", R"({"id": "one"})", R"({"id": -1})", R"({"us": 1)"}) {
+  for (const char* odd :
+       {"printf of a kernel", "[]", "{}", R"({"id": "one"})", R"({"id": -1})", R"({"us": 1)"}) {
     auto workers = open("read question; echo '" + std::string(odd) + "'; read end");
     ASSERT_TRUE(workers) << format(workers.error());
     ASSERT_TRUE((*workers)->measure(0, 3, Json{{"do", "time"}}));

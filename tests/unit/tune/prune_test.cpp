@@ -47,11 +47,13 @@ TEST(Prune, Registers) {
 TEST(Prune, BlocksThatFit) {
   Rules rules;
   rules.least_blocks = 3;
-  EXPECT_EQ(why_pruned(facts(), rules), "only 2 blocks fit on a multiprocessor, limited by registers");
+  EXPECT_EQ(why_pruned(facts(), rules),
+            "only 2 blocks fit on a multiprocessor, limited by registers");
   CodeFacts large = facts();
   large.blocks = 0;
   large.limiter = "too large";
-  EXPECT_EQ(why_pruned(large, {}), "no block of 256 threads with 128 registers each fits on a multiprocessor");
+  EXPECT_EQ(why_pruned(large, {}),
+            "no block of 256 threads with 128 registers each fits on a multiprocessor");
 }
 
 TEST(Prune, SharedMemory) {
@@ -59,7 +61,8 @@ TEST(Prune, SharedMemory) {
   large.blocks = 0;
   large.shared_bytes = 300000;
   large.limiter = "shared memory, 232448 bytes a block";
-  EXPECT_EQ(why_pruned(large, {}), "a block needs 300000 bytes of shared memory, the GPU has 232448 bytes a block");
+  EXPECT_EQ(why_pruned(large, {}),
+            "a block needs 300000 bytes of shared memory, the GPU has 232448 bytes a block");
 }
 
 TEST(Prune, AFormulaMustHaveItsValues) {

@@ -28,8 +28,8 @@ TEST(RayWorkers, SayWhoThereIs) {
 }
 
 TEST(RayWorkers, AnErrorIsPassedOn) {
-  auto workers =
-      open(R"(read open; echo '{"error": {"what": "cannot use Ray", "why": "it is not installed"}}'; read x)");
+  auto workers = open(
+      R"(read open; echo '{"error": {"what": "cannot use Ray", "why": "it is not installed"}}'; read x)");
   ASSERT_FALSE(workers);
   EXPECT_EQ(workers.error().what, "cannot use Ray");
   EXPECT_EQ(workers.error().why, "it is not installed");

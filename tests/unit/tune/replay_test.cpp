@@ -9,13 +9,16 @@ namespace {
 
 // Times that fall towards A=8 B=8, with a part that cannot be built.
 Json result() {
-  Json result{{"space", {{"params", {{"A", Json::array()}, {"B", Json::array()}}}, {"where", Json::array()}}},
-              {"outcomes", Json::array()}};
+  Json result{
+      {"space",
+       {{"params", {{"A", Json::array()}, {"B", Json::array()}}}, {"where", Json::array()}}},
+      {"outcomes", Json::array()}};
   for (int a = 1; a <= 8; ++a) {
     result["space"]["params"]["A"].push_back(a);
     result["space"]["params"]["B"].push_back(a);
     for (int b = 1; b <= 8; ++b) {
-      Json outcome{{"defines", {fmt::format("A={}", a), fmt::format("B={}", b)}}, {"fate", "timed"}};
+      Json outcome{{"defines", {fmt::format("A={}", a), fmt::format("B={}", b)}},
+                   {"fate", "timed"}};
       if (a + b == 5)
         outcome["fate"] = "unbuildable";
       else

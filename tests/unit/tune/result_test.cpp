@@ -14,9 +14,16 @@ using testing::HasSubstr;
 
 Choice choice(std::vector<std::string> arguments, std::string gpu, std::string compute,
               std::vector<std::string> defines) {
-  return {
-      "op",  std::move(arguments), std::move(gpu), std::move(compute), std::move(defines), 5, "today", "0.1", {"ALONE"},
-      "9.0a"};
+  return {"op",
+          std::move(arguments),
+          std::move(gpu),
+          std::move(compute),
+          std::move(defines),
+          5,
+          "today",
+          "0.1",
+          {"ALONE"},
+          "9.0a"};
 }
 
 TEST(Choices, AreReadAsTheyWereWritten) {
@@ -64,8 +71,9 @@ TEST(Choices, SeveralThatDifferMustBeChosenFrom) {
 }
 
 TEST(Choices, AnythingElseIsRefused) {
-  for (const char* text : {"", "[]", "{}", "{\"kiln_tuned\": 2}", "{\"kiln_tuned\": 1}",
-                           "{\"kiln_tuned\": 1, \"entries\": [{\"op\": 3}]}", "{\"kiln_tuned\": 1, \"entries\": 5}"})
+  for (const char* text :
+       {"", "[]", "{}", "{\"kiln_tuned\": 2}", "{\"kiln_tuned\": 1}",
+        "{\"kiln_tuned\": 1, \"entries\": [{\"op\": 3}]}", "{\"kiln_tuned\": 1, \"entries\": 5}"})
     EXPECT_FALSE(parse_choices(text, "tuned.json")) << text;
 }
 
@@ -83,8 +91,9 @@ TEST(Progress, SaysHowFarItIs) {
 }
 
 TEST(Reasons, OneWarningForAllFinalists) {
-  EXPECT_THAT(said_once({"outliers: 46 of 897 samples lie far outside (115 us to 128 us)", "slow: 880 of 897, 117.5 us",
-                         "slow: 880 of 897, 99.25 us", "clock changed", "slow: 879 of 897, 136 us", "clock changed"}),
+  EXPECT_THAT(said_once({"outliers: 46 of 897 samples lie far outside (115 us to 128 us)",
+                         "slow: 880 of 897, 117.5 us", "slow: 880 of 897, 99.25 us",
+                         "clock changed", "slow: 879 of 897, 136 us", "clock changed"}),
               testing::ElementsAre("outliers: 46 of 897 samples lie far outside (115 us to 128 us)",
                                    "slow: 879-880 of 897, 99.25-136 us", "clock changed"));
 }

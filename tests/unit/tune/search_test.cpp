@@ -43,7 +43,8 @@ TEST(Search, ExhaustiveGivesEachAllowedPointOnce) {
 
 // 4,000 points, 150 trials: within 2 % of the best, whatever the seed.
 TEST(Search, LocalSearchFindsTheValley) {
-  const Space space = *Space::from_flags({"A=" + values(20), "B=" + values(10), "C=" + values(10), "D=0,1"}, {});
+  const Space space =
+      *Space::from_flags({"A=" + values(20), "B=" + values(10), "C=" + values(10), "D=0,1"}, {});
   for (uint64_t seed = 0; seed < 5; seed++) {
     Search search = *Search::make(space, {150, seed});
     EXPECT_FALSE(search.exhaustive());
@@ -63,7 +64,8 @@ TEST(Search, LocalSearchFindsTheValley) {
   }
 }
 
-// What does a search with `trials` of them find, over the best of all? `time_us` gives 0 for what is refused.
+// What does a search with `trials` of them find, over the best of all? `time_us` gives 0 for what
+// is refused.
 struct Found {
   double ratio = 0;
   uint64_t tried = 0, timed = 0;
@@ -106,27 +108,31 @@ double noise(const Point& point, uint64_t seed) {
 double rough(const Point& point, uint64_t seed) {
   double log_us = 5 + 0.005 * noise(point, seed);
   for (size_t a = 0; a < point.size(); a++)
-    for (size_t b = 0; b <= a; b++) log_us += (a == b ? 0.2 : 0.05) * noise({a, b, point[a], point[b]}, seed + 1000);
+    for (size_t b = 0; b <= a; b++)
+      log_us += (a == b ? 0.2 : 0.05) * noise({a, b, point[a], point[b]}, seed + 1000);
   return std::exp(log_us);
 }
 
 TEST(Search, FindsTheBestOfAxesThatActOnEachOther) {
-  const Space space = *Space::from_flags({"A=0,1", "B=" + values(8), "C=0,1,2", "D=0,1", "E=0,1"}, {});
+  const Space space =
+      *Space::from_flags({"A=0,1", "B=" + values(8), "C=0,1,2", "D=0,1", "E=0,1"}, {});
   int near = 0;
   for (uint64_t seed = 0; seed < 40; seed++)
     near += find(space, 48, seed, 8, [&](const Point& p) { return rough(p, seed); }).ratio <= 1.02;
   EXPECT_GE(near, 36);
 }
 
-// The larger the tile the faster, until it spills: the best have more refused neighbours than timed ones.
+// The larger the tile the faster, until it spills: the best have more refused neighbours than timed
+// ones.
 TEST(Search, FindsTheBestBesideWhatIsRefused) {
-  const Space space = *Space::from_flags({"A=" + values(8), "B=" + values(8), "C=0,1,2", "D=0,1"}, {});
+  const Space space =
+      *Space::from_flags({"A=" + values(8), "B=" + values(8), "C=0,1,2", "D=0,1"}, {});
   int near = 0;
   for (uint64_t seed = 0; seed < 20; seed++) {
     const Found found = find(space, 60, seed, 16, [&](const Point& p) {
       if (p[0] + p[1] + 2 * p[3] > 8) return 0.0;
-      return 400 * std::exp(-0.06 * static_cast<double>(p[0] + p[1]) - 0.1 * static_cast<double>(p[3]) +
-                            0.03 * noise(p, seed));
+      return 400 * std::exp(-0.06 * static_cast<double>(p[0] + p[1]) -
+                            0.1 * static_cast<double>(p[3]) + 0.03 * noise(p, seed));
     });
     near += found.ratio <= 1.02;
     EXPECT_LE(found.timed, 60u);
@@ -138,10 +144,12 @@ TEST(Search, FindsTheBestBesideWhatIsRefused) {
 // A trial is what gets to the GPU; what never does is bounded too.
 TEST(Search, WhatIsRefusedIsNoTrialButBounded) {
   const Space space = *Space::from_flags({"A=" + values(20), "B=" + values(20)}, {});
-  const Found some = find(space, 50, 1, 4, [](const Point& p) { return p[0] % 4 == 0 ? 0.0 : 100.0 + double(p[1]); });
+  const Found some = find(
+      space, 50, 1, 4, [](const Point& p) { return p[0] % 4 == 0 ? 0.0 : 100.0 + double(p[1]); });
   EXPECT_EQ(some.timed, 50u);
   EXPECT_GT(some.tried, 50u);
-  const Found none = find(space, 50, 1, 4, [](const Point& p) { return p[0] == 3 && p[1] == 3 ? 1.0 : 0.0; });
+  const Found none =
+      find(space, 50, 1, 4, [](const Point& p) { return p[0] == 3 && p[1] == 3 ? 1.0 : 0.0; });
   EXPECT_EQ(none.tried, 100u);
 }
 
@@ -211,7 +219,8 @@ TEST(Search, ASpaceTooLargeToList) {
 
 TEST(Search, NothingAllowed) {
   const Space space = *Space::from_flags({"A=1,2"}, {"A > 2"});
-  EXPECT_EQ(Search::make(space, {}).error().why, "the constraints forbid every configuration of the space");
+  EXPECT_EQ(Search::make(space, {}).error().why,
+            "the constraints forbid every configuration of the space");
 }
 
 }  // namespace

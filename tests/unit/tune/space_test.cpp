@@ -12,14 +12,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Space example() {
-  return *Space::from_json(Json::parse(R"({"M": [64, 128], "FAST": [true, false], "KIND": ["a", "b", "c"]})"),
-                           Json::parse(R"(["M == 64 || FAST"])"));
+  return *Space::from_json(
+      Json::parse(R"({"M": [64, 128], "FAST": [true, false], "KIND": ["a", "b", "c"]})"),
+      Json::parse(R"(["M == 64 || FAST"])"));
 }
 
 TEST(Space, NumbersAndPoints) {
   const Space space = example();
   ASSERT_EQ(space.size(), 12u);
-  for (uint64_t number = 0; number < space.size(); number++) EXPECT_EQ(space.number(space.point(number)), number);
+  for (uint64_t number = 0; number < space.size(); number++)
+    EXPECT_EQ(space.number(space.point(number)), number);
   EXPECT_THAT(space.defines(space.point(0)), ElementsAre("M=64", "FAST=1", "KIND=a"));
   EXPECT_EQ(space.text(space.point(11)), "M=128 FAST=0 KIND=c");
   EXPECT_EQ(*space.find({"KIND=c", "M=128", "FAST=0"}), space.point(11));
@@ -35,7 +37,8 @@ TEST(Space, Constraints) {
 
 TEST(Space, Neighbours) {
   const Space space = example();
-  EXPECT_THAT(space.neighbours({0, 0, 1}), ElementsAre(Point{1, 0, 1}, Point{0, 1, 1}, Point{0, 0, 0}, Point{0, 0, 2}));
+  EXPECT_THAT(space.neighbours({0, 0, 1}),
+              ElementsAre(Point{1, 0, 1}, Point{0, 1, 1}, Point{0, 0, 0}, Point{0, 0, 2}));
 }
 
 TEST(Space, Flags) {
@@ -53,7 +56,8 @@ TEST(Space, Refusals) {
   EXPECT_EQ(why("[]"), "params is no table of axes");
   EXPECT_EQ(why(R"({"M": 3})"), "M is no list of values");
   EXPECT_EQ(why(R"({"M": []})"), "the axis M has no values");
-  EXPECT_EQ(why(R"({"M": [1.5]})"), "M has the value 1.5; a value is an integer, a text, true or false");
+  EXPECT_EQ(why(R"({"M": [1.5]})"),
+            "M has the value 1.5; a value is an integer, a text, true or false");
   EXPECT_EQ(why(R"({"M": [1, 1]})"), "M has the value 1 twice");
   EXPECT_EQ(why(R"({"a b": [1]})"), "'a b' cannot be the name of a define");
   EXPECT_EQ(why(R"({"BLOCK": [1]})", R"(["BLOK > 1"])"),

@@ -42,8 +42,9 @@ TEST(Surrogate, WhatIsUnderWayIsNotHopedForAgain) {
 
 // All alike, or one alone: no division by nothing.
 TEST(Surrogate, EqualTimesGiveFiniteGuesses) {
-  for (const Surrogate& model : {Surrogate(grid(), {{0, 0}}, {5.0}, {{1, 1}}),
-                                 Surrogate(grid(), {{0, 0}, {0, 1}, {3, 3}}, {5.0, 5.0, 5.0}, {})}) {
+  for (const Surrogate& model :
+       {Surrogate(grid(), {{0, 0}}, {5.0}, {{1, 1}}),
+        Surrogate(grid(), {{0, 0}, {0, 1}, {3, 3}}, {5.0, 5.0, 5.0}, {})}) {
     EXPECT_NEAR(model.guess({4, 2}).log_us, 5.0, 1e-6);
     EXPECT_TRUE(std::isfinite(model.hope({4, 2}, 5.0)));
   }

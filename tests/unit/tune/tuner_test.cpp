@@ -73,7 +73,8 @@ TEST_F(TunerTest, BuildersRunAheadOfTheLane) {
   auto tuned = run();
   ASSERT_TRUE(tuned);
   EXPECT_EQ(workers_.most_builds, 3u);
-  // Eight measurements of a second after a first build of a second, and the race: what takes longest sets the pace.
+  // Eight measurements of a second after a first build of a second, and the race: what takes
+  // longest sets the pace.
   EXPECT_NEAR(tuned->measure_s, 9, 0.1);
   EXPECT_NEAR(tuned->build_s, 3, 0.1);
   EXPECT_NEAR(tuned->total_s, 10, 0.1);
@@ -87,7 +88,8 @@ TEST_F(TunerTest, EveryKindOfFailureIsRecordedAndSkipped) {
     if (text == "A=2 B=1") one.end = FakeVariant::Crash;
     if (text == "A=2 B=2") one.end = FakeVariant::Hang;
     if (text == "A=3 B=1") one.end = FakeVariant::Lose;
-    if (text == "A=3 B=2") one.build_error = "x.cu(3): error: static assertion failed with \"too large\"\n1 error";
+    if (text == "A=3 B=2")
+      one.build_error = "x.cu(3): error: static assertion failed with \"too large\"\n1 error";
     return one;
   };
   auto tuned = run();
@@ -102,7 +104,8 @@ TEST_F(TunerTest, EveryKindOfFailureIsRecordedAndSkipped) {
   EXPECT_EQ(workers_.restarts, 3);  // after the crash, the hang and the lost device
   std::map<Fate, std::string> reasons;
   for (const Outcome& outcome : outcomes_) reasons[outcome.fate] = outcome.reason;
-  EXPECT_EQ(reasons[Fate::Unbuildable], "x.cu(3): error: static assertion failed with \"too large\"");
+  EXPECT_EQ(reasons[Fate::Unbuildable],
+            "x.cu(3): error: static assertion failed with \"too large\"");
   EXPECT_EQ(reasons[Fate::Hung], "it did not finish in 5 s");
   EXPECT_EQ(reasons[Fate::Wrong], "3 of 8 elements differ");
   EXPECT_THAT(tuned->finalists[0].defines, ElementsAre("A=4", "B=1"));
@@ -113,7 +116,9 @@ TEST_F(TunerTest, WhatABuildRefusesForItsSpillsIsPruned) {
   workers_.variant = [right](const std::string& text) {
     FakeVariant one = right(text);
     if (text == "A=1 B=1")
-      one.build_error = "error: ptxas found what was asked to be an error\nk<64>(): registers spill to local memory: 8";
+      one.build_error =
+          "error: ptxas found what was asked to be an error\nk<64>(): registers spill to local "
+          "memory: 8";
     return one;
   };
   ASSERT_TRUE(run());
@@ -146,7 +151,8 @@ TEST_F(TunerTest, AFinalistThatCannotBeBuiltAgainIsTold) {
   };
   auto again = run();
   ASSERT_TRUE(again) << format(again.error());
-  EXPECT_THAT(again->findings, ElementsAre("the fastest were not timed in turns: A=4 B=2 could not be built again"));
+  EXPECT_THAT(again->findings,
+              ElementsAre("the fastest were not timed in turns: A=4 B=2 could not be built again"));
   EXPECT_THAT(again->finalists[0].defines, ElementsAre("A=4", "B=2"));  // by its single time
 }
 
@@ -228,8 +234,10 @@ TEST_F(TunerTest, WrongArgumentsEndItAtOnce) {
       return {};
     }
     Status measure(size_t, uint64_t id, const Json&) override {
-      const Json error = {{"what", "op takes 2 arguments"}, {"why", "3 were given"}, {"fault", "usage"}};
-      events.push_back({WorkEvent::Kind::Measured, id, 0, Json{{"error", error}, {"fate", "crashed"}}, ""});
+      const Json error = {
+          {"what", "op takes 2 arguments"}, {"why", "3 were given"}, {"fault", "usage"}};
+      events.push_back(
+          {WorkEvent::Kind::Measured, id, 0, Json{{"error", error}, {"fate", "crashed"}}, ""});
       return {};
     }
     Result<std::vector<WorkEvent>> wait(double) override {
@@ -251,21 +259,24 @@ TEST_F(TunerTest, WrongArgumentsEndItAtOnce) {
   EXPECT_TRUE(journal->outcomes().empty());
 }
 
-const std::vector<Json> kOdd = {Json(),
-                                Json(7),
-                                Json("text"),
-                                Json::array({1}),
-                                Json{{"us", "fast"}},
-                                Json{{"us", nullptr}, {"low_us", Json::object()}},
-                                Json{{"error", "not an object"}},
-                                Json{{"error", {{"why", 3}, {"fault", 4}}}, {"fate", 5}, {"lost", "yes"}},
-                                Json{{"library", 9}}};
+const std::vector<Json> kOdd = {
+    Json(),
+    Json(7),
+    Json("text"),
+    Json::array({1}),
+    Json{{"us", "fast"}},
+    Json{{"us", nullptr}, {"low_us", Json::object()}},
+    Json{{"error", "not an object"}},
+    Json{{"error", {{"why", 3}, {"fault", 4}}}, {"fate", 5}, {"lost", "yes"}},
+    Json{{"library", 9}}};
 
 TEST_F(TunerTest, AnOddAnswerEndsItsTrialAlone) {
   for (const Json& odd : kOdd)
     for (const char* of : {"build A=2 B=1", "measure A=2 B=1"}) {
       std::filesystem::remove(folder_ / "journal.jsonl");
-      workers_.garble = [&](const std::string& what, Json answer) { return what == of ? odd : answer; };
+      workers_.garble = [&](const std::string& what, Json answer) {
+        return what == of ? odd : answer;
+      };
       auto tuned = run();
       ASSERT_TRUE(tuned) << of << " " << odd << format(tuned.error());
       EXPECT_EQ(outcomes_.size(), 8u);
@@ -278,14 +289,23 @@ TEST_F(TunerTest, AnOddAnswerEndsItsTrialAlone) {
 
 TEST_F(TunerTest, AnOddAnswerOfTheRaceIsAFinding) {
   std::vector<Json> odd = kOdd;
-  odd.push_back({{"us", {1, 2}}, {"low_us", {1, 2}}, {"high_us", {1, 2}}, {"ratio", {{1, 1, 1}, {1, 1, 1}}}});
-  odd.push_back({{"us", {1, 2, 3}}, {"low_us", {1, 2, 3}}, {"high_us", {1, 2, 3}}, {"ratio", {1, 2, 3}}});
-  odd.push_back({{"us", {1, 2, 3}}, {"low_us", {1, 2, 3}}, {"high_us", {1, 2, 3}}, {"ratio", {{1}, {1}, {1}}}});
+  odd.push_back(
+      {{"us", {1, 2}}, {"low_us", {1, 2}}, {"high_us", {1, 2}}, {"ratio", {{1, 1, 1}, {1, 1, 1}}}});
+  odd.push_back(
+      {{"us", {1, 2, 3}}, {"low_us", {1, 2, 3}}, {"high_us", {1, 2, 3}}, {"ratio", {1, 2, 3}}});
+  odd.push_back({{"us", {1, 2, 3}},
+                 {"low_us", {1, 2, 3}},
+                 {"high_us", {1, 2, 3}},
+                 {"ratio", {{1}, {1}, {1}}}});
   for (const Json& answer : odd) {
-    workers_.garble = [&](const std::string& what, Json given) { return what == "race" ? answer : given; };
+    workers_.garble = [&](const std::string& what, Json given) {
+      return what == "race" ? answer : given;
+    };
     auto tuned = run();
     ASSERT_TRUE(tuned) << answer;
-    EXPECT_THAT(tuned->findings, ElementsAre(testing::HasSubstr("the fastest were not timed in turns"))) << answer;
+    EXPECT_THAT(tuned->findings,
+                ElementsAre(testing::HasSubstr("the fastest were not timed in turns")))
+        << answer;
     EXPECT_THAT(tuned->finalists[0].defines, ElementsAre("A=4", "B=2")) << "by their single times";
   }
 }

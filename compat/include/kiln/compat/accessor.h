@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does device code index a tensor? Accessors borrow sizes and strides, packed ones carry them by value.
+// How does device code index a tensor? Accessors borrow sizes and strides, packed ones carry them
+// by value.
 #pragma once
 
 #include <kiln/compat/types.h>
@@ -21,7 +22,8 @@ template <class T>
 using RestrictPtrTraits = DefaultPtrTraits<T>;
 #endif
 
-template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits,
+          class Index = int64_t>
 class TensorAccessor {
  public:
   using PtrType = typename Traits<T>::PtrType;
@@ -35,7 +37,8 @@ class TensorAccessor {
     if constexpr (N == 1)
       return (data_[strides_[0] * i]);
     else
-      return TensorAccessor<T, N - 1, Traits, Index>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+      return TensorAccessor<T, N - 1, Traits, Index>(data_ + strides_[0] * i, sizes_ + 1,
+                                                     strides_ + 1);
   }
   static constexpr size_t kDims = N;
 
@@ -45,12 +48,14 @@ class TensorAccessor {
   const Index* strides_;
 };
 
-template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits,
+          class Index = int64_t>
 class GenericPackedTensorAccessor {
  public:
   using PtrType = typename Traits<T>::PtrType;
   template <class From>
-  C10_HOST GenericPackedTensorAccessor(PtrType data, const From* sizes, const From* strides) : data_(data) {
+  C10_HOST GenericPackedTensorAccessor(PtrType data, const From* sizes, const From* strides)
+      : data_(data) {
     for (size_t d = 0; d < N; d++) {
       sizes_[d] = static_cast<Index>(sizes[d]);
       strides_[d] = static_cast<Index>(strides[d]);
@@ -63,8 +68,8 @@ class GenericPackedTensorAccessor {
     if constexpr (N == 1)
       return (const_cast<PtrType&>(data_)[strides_[0] * i]);
     else
-      return TensorAccessor<T, N - 1, Traits, Index>(const_cast<PtrType&>(data_) + strides_[0] * i, sizes_ + 1,
-                                                     strides_ + 1);
+      return TensorAccessor<T, N - 1, Traits, Index>(const_cast<PtrType&>(data_) + strides_[0] * i,
+                                                     sizes_ + 1, strides_ + 1);
   }
 
  protected:
@@ -77,7 +82,8 @@ template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>
 using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, Traits, int32_t>;
 template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>
 using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, Traits, int64_t>;
-template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits,
+          class Index = int64_t>
 using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, Traits, Index>;
 
 }  // namespace kc

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does torch pass lists? As ArrayRef: a borrowed pointer and a length; optional lists have a type of their own.
+// How does torch pass lists? As ArrayRef: a borrowed pointer and a length; optional lists have a
+// type of their own.
 #pragma once
 
 #include <kiln/compat/types.h>
@@ -22,7 +23,8 @@ class ArrayRef {
   constexpr ArrayRef() = default;
   constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
-  constexpr ArrayRef(const T* begin, const T* end) : data_(begin), size_(static_cast<size_t>(end - begin)) {}
+  constexpr ArrayRef(const T* begin, const T* end)
+      : data_(begin), size_(static_cast<size_t>(end - begin)) {}
   template <class A>
   ArrayRef(const std::vector<T, A>& list) : data_(list.data()), size_(list.size()) {}
   template <size_t N>
@@ -40,7 +42,9 @@ class ArrayRef {
   constexpr bool empty() const { return size_ == 0; }
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   const T& at(size_t i) const {
-    if (i >= size_) detail::bad_index("ArrayRef: invalid index", static_cast<int64_t>(i), static_cast<int64_t>(size_));
+    if (i >= size_)
+      detail::bad_index("ArrayRef: invalid index", static_cast<int64_t>(i),
+                        static_cast<int64_t>(size_));
     return data_[i];
   }
   const T& front() const { return at(0); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does ATen/cuda/Atomic.cuh give to device code? Atomic sums, products, minima and maxima of every type, by
-// comparing and swapping the word around the value where CUDA has no instruction for it.
+// What does ATen/cuda/Atomic.cuh give to device code? Atomic sums, products, minima and maxima of
+// every type, by comparing and swapping the word around the value where CUDA has no instruction for
+// it.
 #pragma once
 
 #include <kiln/compat/types.h>
@@ -56,9 +57,10 @@ __device__ __forceinline__ T smaller(T a, T b) {
 
 }  // namespace kiln_compat_detail
 
-#define KILN_ATOMIC(T, name, expression)                                                               \
-  inline __device__ T gpuAtomic##name(T* address, T value) {                                           \
-    return kiln_compat_detail::atomically(address, [=](T old) { return static_cast<T>(expression); }); \
+#define KILN_ATOMIC(T, name, expression)                                                      \
+  inline __device__ T gpuAtomic##name(T* address, T value) {                                  \
+    return kiln_compat_detail::atomically(address,                                            \
+                                          [=](T old) { return static_cast<T>(expression); }); \
   }
 #define KILN_ATOMICS(T)                                          \
   KILN_ATOMIC(T, Mul, old* value)                                \
@@ -77,8 +79,12 @@ inline __device__ void gpuAtomicAdd(bool* address, bool value) {
   kiln_compat_detail::atomically(address, [=](bool old) { return old || value; });
 }
 inline __device__ void atomicAdd(bool* address, bool value) { gpuAtomicAdd(address, value); }
-inline __device__ float gpuAtomicAdd(float* address, float value) { return atomicAdd(address, value); }
-inline __device__ double gpuAtomicAdd(double* address, double value) { return atomicAdd(address, value); }
+inline __device__ float gpuAtomicAdd(float* address, float value) {
+  return atomicAdd(address, value);
+}
+inline __device__ double gpuAtomicAdd(double* address, double value) {
+  return atomicAdd(address, value);
+}
 inline __device__ int gpuAtomicAdd(int* address, int value) { return atomicAdd(address, value); }
 inline __device__ void gpuAtomicAdd(int64_t* address, int64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(address), static_cast<unsigned long long>(value));

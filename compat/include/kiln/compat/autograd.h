@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a source define an op with its derivative? torch::autograd::Function, whose graph node is made by Python's
-// torch.autograd.Function: saved tensors, versions, hooks and threads are torch's own.
+// How does a source define an op with its derivative? torch::autograd::Function, whose graph node
+// is made by Python's torch.autograd.Function: saved tensors, versions, hooks and threads are
+// torch's own.
 #pragma once
 
 #include <kiln/compat/list.h>
@@ -15,7 +16,9 @@ struct GradMode {
   static void set_enabled(bool enabled);
 };
 struct AutoGradMode {
-  explicit AutoGradMode(bool enabled) : before(GradMode::is_enabled()) { GradMode::set_enabled(enabled); }
+  explicit AutoGradMode(bool enabled) : before(GradMode::is_enabled()) {
+    GradMode::set_enabled(enabled);
+  }
   AutoGradMode(const AutoGradMode&) = delete;
   ~AutoGradMode() { GradMode::set_enabled(before); }
   bool before;
@@ -59,7 +62,8 @@ class AutogradContext {
 
  private:
   friend struct detail::Node;
-  void* python_ = nullptr;  // the context of torch.autograd.Function, while forward or backward runs
+  void* python_ =
+      nullptr;  // the context of torch.autograd.Function, while forward or backward runs
 };
 
 namespace detail {
@@ -102,7 +106,8 @@ template <class T>
 struct Function {
   template <class X = T, class... A>
   static auto apply(A&&... arguments)
-      -> std::enable_if_t<std::is_same_v<X, T>, decltype(X::forward(nullptr, std::declval<A>()...))> {
+      -> std::enable_if_t<std::is_same_v<X, T>,
+                          decltype(X::forward(nullptr, std::declval<A>()...))> {
     using Result = decltype(X::forward(nullptr, std::declval<A>()...));
     detail::Node* node = detail::new_node(
         [](AutogradContext* context, const variable_list& gradients) -> variable_list {
@@ -114,7 +119,11 @@ struct Function {
       return detail::list_of(X::forward(context, static_cast<A&&>(arguments)...));
     };
     variable_list outputs = detail::run_forward(
-        node, [](void* c, AutogradContext* context) { return (*static_cast<decltype(call)*>(c))(context); }, &call);
+        node,
+        [](void* c, AutogradContext* context) {
+          return (*static_cast<decltype(call)*>(c))(context);
+        },
+        &call);
     return detail::result_of<Result>(outputs);
   }
 };

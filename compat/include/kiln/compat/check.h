@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a source refuse its arguments? TORCH_CHECK and its family, with torch's texts and exception types. Pieces
-// are put together in the archive: no stream header is compiled here.
+// How does a source refuse its arguments? TORCH_CHECK and its family, with torch's texts and
+// exception types. Pieces are put together in the archive: no stream header is compiled here.
 #pragma once
 
 #include <kiln/compat/array_ref.h>
@@ -17,7 +17,16 @@ namespace c10 {
 inline namespace kc {
 class Scalar;
 
-enum class ErrorKind { runtime, index, value, type, not_implemented, out_of_memory, linear_algebra, python };
+enum class ErrorKind {
+  runtime,
+  index,
+  value,
+  type,
+  not_implemented,
+  out_of_memory,
+  linear_algebra,
+  python
+};
 
 class Error : public std::exception {
  public:
@@ -123,7 +132,8 @@ struct Place {
 void warn(Place place, const std::string& text);
 
 template <class... A>
-[[noreturn]] __attribute__((noinline, cold)) void check_failed(Place place, ErrorKind kind, const char* condition,
+[[noreturn]] __attribute__((noinline, cold)) void check_failed(Place place, ErrorKind kind,
+                                                               const char* condition,
                                                                const A&... pieces) {
   if constexpr (sizeof...(A) == 0)
     fail_without_text(place, condition);
@@ -176,16 +186,19 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 #define KILN_HERE \
   ::c10::detail::Place { __func__, __FILE__, static_cast<uint32_t>(__LINE__) }
 // No do-while: torch's is a plain if, and sources leave out the semicolon behind it.
-#define KILN_TORCH_CHECK(kind, condition, ...)                                                             \
-  if (C10_UNLIKELY(!(condition))) {                                                                        \
-    ::c10::detail::check_failed(KILN_HERE, ::c10::ErrorKind::kind, #condition __VA_OPT__(, ) __VA_ARGS__); \
+#define KILN_TORCH_CHECK(kind, condition, ...)                          \
+  if (C10_UNLIKELY(!(condition))) {                                     \
+    ::c10::detail::check_failed(KILN_HERE, ::c10::ErrorKind::kind,      \
+                                #condition __VA_OPT__(, ) __VA_ARGS__); \
   }
 #define TORCH_CHECK(condition, ...) KILN_TORCH_CHECK(runtime, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_INDEX(condition, ...) KILN_TORCH_CHECK(index, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) KILN_TORCH_CHECK(value, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_TYPE(condition, ...) KILN_TORCH_CHECK(type, condition, ##__VA_ARGS__)
-#define TORCH_CHECK_LINALG(condition, ...) KILN_TORCH_CHECK(linear_algebra, condition, ##__VA_ARGS__)
-#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) KILN_TORCH_CHECK(not_implemented, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_LINALG(condition, ...) \
+  KILN_TORCH_CHECK(linear_algebra, condition, ##__VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
+  KILN_TORCH_CHECK(not_implemented, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_WITH(kind, condition, ...)                                           \
   do {                                                                                   \
     if (C10_UNLIKELY(!(condition))) throw ::c10::kind(::c10::detail::join(__VA_ARGS__)); \
@@ -197,7 +210,8 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...) \
   do {                                        \
   } while (0)
-#define AT_ERROR(...) ::c10::detail::fail(KILN_HERE, ::c10::ErrorKind::runtime, ::c10::detail::join(__VA_ARGS__))
+#define AT_ERROR(...) \
+  ::c10::detail::fail(KILN_HERE, ::c10::ErrorKind::runtime, ::c10::detail::join(__VA_ARGS__))
 #define AT_ASSERT(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
 #define AT_ASSERTM(condition, ...) TORCH_INTERNAL_ASSERT(condition, ##__VA_ARGS__)
 #define TORCH_WARN(...) ::c10::detail::warn(KILN_HERE, ::c10::detail::join(__VA_ARGS__))
@@ -211,19 +225,19 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 #define AT_WARN(...) TORCH_WARN(__VA_ARGS__)
 #define C10_THROW_ERROR(kind, text) throw ::c10::kind(text)
 // Of torch/headeronly: a standard exception, with its place in front.
-#define STD_TORCH_CHECK(condition, ...)                                                                            \
-  if (C10_UNLIKELY(!(condition))) {                                                                                \
-    ::c10::detail::fail_plainly(                                                                                   \
-        ::c10::detail::join(__func__, ", ", __FILE__, ":", static_cast<uint32_t>(__LINE__), ", ", ##__VA_ARGS__)); \
+#define STD_TORCH_CHECK(condition, ...)                                                        \
+  if (C10_UNLIKELY(!(condition))) {                                                            \
+    ::c10::detail::fail_plainly(::c10::detail::join(                                           \
+        __func__, ", ", __FILE__, ":", static_cast<uint32_t>(__LINE__), ", ", ##__VA_ARGS__)); \
   }
-#define KILN_TORCH_COMPARE(a, b, op)                                                                         \
-  do {                                                                                                       \
-    const auto& kiln_a = (a);                                                                                \
-    const auto& kiln_b = (b);                                                                                \
-    if (C10_UNLIKELY(!(kiln_a op kiln_b)))                                                                   \
-      ::c10::detail::fail(                                                                                   \
-          KILN_HERE, ::c10::ErrorKind::runtime,                                                              \
-          ::c10::detail::join("Check failed: ", #a, " " #op " ", #b, " (", kiln_a, " vs. ", kiln_b, "). ")); \
+#define KILN_TORCH_COMPARE(a, b, op)                                                               \
+  do {                                                                                             \
+    const auto& kiln_a = (a);                                                                      \
+    const auto& kiln_b = (b);                                                                      \
+    if (C10_UNLIKELY(!(kiln_a op kiln_b)))                                                         \
+      ::c10::detail::fail(KILN_HERE, ::c10::ErrorKind::runtime,                                    \
+                          ::c10::detail::join("Check failed: ", #a, " " #op " ", #b, " (", kiln_a, \
+                                              " vs. ", kiln_b, "). "));                            \
   } while (0)
 #define TORCH_CHECK_EQ(a, b) KILN_TORCH_COMPARE(a, b, ==)
 #define TORCH_CHECK_NE(a, b) KILN_TORCH_COMPARE(a, b, !=)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do sources ask of at::globalContext()? What the user chose in Python: determinism, TF32, cuDNN.
+// What do sources ask of at::globalContext()? What the user chose in Python: determinism, TF32,
+// cuDNN.
 #pragma once
 
 #include <kiln/compat/check.h>
@@ -9,8 +10,12 @@ inline namespace kc {
 class Context {
  public:
   bool deterministicAlgorithms() const { return flag("_get_deterministic_algorithms"); }
-  bool deterministicAlgorithmsWarnOnly() const { return flag("_get_deterministic_algorithms_warn_only"); }
-  bool deterministicFillUninitializedMemory() const { return flag("_get_deterministic_fill_uninitialized_memory"); }
+  bool deterministicAlgorithmsWarnOnly() const {
+    return flag("_get_deterministic_algorithms_warn_only");
+  }
+  bool deterministicFillUninitializedMemory() const {
+    return flag("_get_deterministic_fill_uninitialized_memory");
+  }
   bool allowTF32CuBLAS() const { return flag("_get_cublas_allow_tf32"); }
   bool allowTF32CuDNN() const { return flag("_get_cudnn_allow_tf32"); }
   bool userEnabledCuDNN() const { return flag("_get_cudnn_enabled"); }

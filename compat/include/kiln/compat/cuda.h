@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do sources ask of c10::cuda and at::cuda? The current stream, guards, device properties, and checks of error
-// codes.
+// What do sources ask of c10::cuda and at::cuda? The current stream, guards, device properties, and
+// checks of error codes.
 #pragma once
 
 #include <kiln/compat/tensor.h>
@@ -21,7 +21,9 @@ class CUDAStream {
   int64_t id() const { return reinterpret_cast<int64_t>(stream_); }
   void synchronize() const;
   bool query() const;
-  bool operator==(const CUDAStream& o) const { return stream_ == o.stream_ && device_ == o.device_; }
+  bool operator==(const CUDAStream& o) const {
+    return stream_ == o.stream_ && device_ == o.device_;
+  }
   bool operator!=(const CUDAStream& o) const { return !(*this == o); }
   const CUDAStream& unwrap() const { return *this; }
 
@@ -143,7 +145,9 @@ inline cudaDeviceProp* getDeviceProperties(int64_t device) {
   }
   return known[device];
 }
-inline cudaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(c10::cuda::current_device()); }
+inline cudaDeviceProp* getCurrentDeviceProperties() {
+  return getDeviceProperties(c10::cuda::current_device());
+}
 #endif
 inline bool is_available() { return device_count() > 0; }
 template <class T>
@@ -167,10 +171,11 @@ inline void synchronize(int64_t = -1) { c10::cuda::device_synchronize(); }
 }  // namespace cuda
 }  // namespace torch
 
-#define C10_CUDA_CHECK(call)                                                                                      \
-  do {                                                                                                            \
-    const cudaError_t kiln_code = call;                                                                           \
-    if (C10_UNLIKELY(kiln_code != cudaSuccess)) ::c10::cuda::impl::throw_cuda_error(static_cast<int>(kiln_code)); \
+#define C10_CUDA_CHECK(call)                                            \
+  do {                                                                  \
+    const cudaError_t kiln_code = call;                                 \
+    if (C10_UNLIKELY(kiln_code != cudaSuccess))                         \
+      ::c10::cuda::impl::throw_cuda_error(static_cast<int>(kiln_code)); \
   } while (0)
 #define AT_CUDA_CHECK(call) C10_CUDA_CHECK(call)
 #define C10_CUDA_CHECK_WARN(call) static_cast<void>(call)

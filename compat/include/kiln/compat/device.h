@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do ATen/cuda/DeviceUtils.cuh and detail/KernelUtils.h give to device code? Shuffles by THC's names, and a loop
-// over more elements than there are threads.
+// What do ATen/cuda/DeviceUtils.cuh and detail/KernelUtils.h give to device code? Shuffles by THC's
+// names, and a loop over more elements than there are threads.
 #pragma once
 
 #include <kiln/compat/check.h>
@@ -14,19 +14,23 @@
 #ifdef __CUDACC__
 inline namespace kiln_compat_device {
 template <class T>
-__device__ __forceinline__ T WARP_SHFL(T value, int lane, int width = 32, unsigned mask = 0xffffffff) {
+__device__ __forceinline__ T WARP_SHFL(T value, int lane, int width = 32,
+                                       unsigned mask = 0xffffffff) {
   return __shfl_sync(mask, value, lane, width);
 }
 template <class T>
-__device__ __forceinline__ T WARP_SHFL_XOR(T value, int lane, int width = 32, unsigned mask = 0xffffffff) {
+__device__ __forceinline__ T WARP_SHFL_XOR(T value, int lane, int width = 32,
+                                           unsigned mask = 0xffffffff) {
   return __shfl_xor_sync(mask, value, lane, width);
 }
 template <class T>
-__device__ __forceinline__ T WARP_SHFL_DOWN(T value, unsigned delta, int width = 32, unsigned mask = 0xffffffff) {
+__device__ __forceinline__ T WARP_SHFL_DOWN(T value, unsigned delta, int width = 32,
+                                            unsigned mask = 0xffffffff) {
   return __shfl_down_sync(mask, value, delta, width);
 }
 template <class T>
-__device__ __forceinline__ T WARP_SHFL_UP(T value, unsigned delta, int width = 32, unsigned mask = 0xffffffff) {
+__device__ __forceinline__ T WARP_SHFL_UP(T value, unsigned delta, int width = 32,
+                                          unsigned mask = 0xffffffff) {
   return __shfl_up_sync(mask, value, delta, width);
 }
 __device__ __forceinline__ unsigned WARP_BALLOT(int predicate, unsigned mask = 0xffffffff) {

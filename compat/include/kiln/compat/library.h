@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do sources give ops to torch's dispatcher? TORCH_LIBRARY, _FRAGMENT and _IMPL, through the C shim.
+// How do sources give ops to torch's dispatcher? TORCH_LIBRARY, _FRAGMENT and _IMPL, through the C
+// shim.
 #pragma once
 
 #include <kiln/compat/value.h>
@@ -61,7 +62,8 @@ using torch::RegisterOperators;
 namespace kiln {
 namespace compat {
 struct OpLibrary;
-OpLibrary* open_library(const char* kind, const char* ns, const char* key, const char* file, uint32_t line);
+OpLibrary* open_library(const char* kind, const char* ns, const char* key, const char* file,
+                        uint32_t line);
 void define_op(OpLibrary* library, const char* schema);
 void implement_op(OpLibrary* library, const char* name, const char* key, const Function& function);
 // The name alone is given: types of the schema come from the function.
@@ -117,7 +119,8 @@ class Library {
   }
   template <class K, class F>
   Library& impl(const char* name, K key, F&& f) {
-    kiln::compat::implement_op(library_, name, kiln::compat::key_name(key), kiln::compat::function_of(f));
+    kiln::compat::implement_op(library_, name, kiln::compat::key_name(key),
+                               kiln::compat::function_of(f));
     return *this;
   }
   Library& set_python_module(const char*, const char* = "") { return *this; }
@@ -183,17 +186,21 @@ using torch::RegisterOperators;
 #define KILN_LIB_JOIN_(a, b) a##b
 #define KILN_LIB_JOIN(a, b) KILN_LIB_JOIN_(a, b)
 #ifdef __CUDA_ARCH__
-#define KILN_LIB_BLOCK(kind, ns, key, m, id) \
-  [[maybe_unused]] static void KILN_LIB_JOIN(kiln_library_fill_, id)([[maybe_unused]] ::torch::Library & m)
+#define KILN_LIB_BLOCK(kind, ns, key, m, id)                     \
+  [[maybe_unused]] static void KILN_LIB_JOIN(kiln_library_fill_, \
+                                             id)([[maybe_unused]] ::torch::Library & m)
 #else
-#define KILN_LIB_BLOCK(kind, ns, key, m, id)                                                        \
-  static void KILN_LIB_JOIN(kiln_library_fill_, id)(::torch::Library&);                             \
-  [[maybe_unused]] static const ::torch::detail::LibraryInit KILN_LIB_JOIN(kiln_library_init_, id)( \
-      kind, ns, key, __FILE__, __LINE__, &KILN_LIB_JOIN(kiln_library_fill_, id));                   \
+#define KILN_LIB_BLOCK(kind, ns, key, m, id)                                \
+  static void KILN_LIB_JOIN(kiln_library_fill_, id)(::torch::Library&);     \
+  [[maybe_unused]] static const ::torch::detail::LibraryInit KILN_LIB_JOIN( \
+      kiln_library_init_, id)(kind, ns, key, __FILE__, __LINE__,            \
+                              &KILN_LIB_JOIN(kiln_library_fill_, id));      \
   void KILN_LIB_JOIN(kiln_library_fill_, id)([[maybe_unused]] ::torch::Library & m)
 #endif
 #define KILN_LIB_TEXT_(a) #a
 #define KILN_LIB_TEXT(a) KILN_LIB_TEXT_(a)
 #define TORCH_LIBRARY(ns, m) KILN_LIB_BLOCK("DEF", KILN_LIB_TEXT(ns), "", m, __COUNTER__)
-#define TORCH_LIBRARY_FRAGMENT(ns, m) KILN_LIB_BLOCK("FRAGMENT", KILN_LIB_TEXT(ns), "", m, __COUNTER__)
-#define TORCH_LIBRARY_IMPL(ns, key, m) KILN_LIB_BLOCK("IMPL", KILN_LIB_TEXT(ns), #key, m, __COUNTER__)
+#define TORCH_LIBRARY_FRAGMENT(ns, m) \
+  KILN_LIB_BLOCK("FRAGMENT", KILN_LIB_TEXT(ns), "", m, __COUNTER__)
+#define TORCH_LIBRARY_IMPL(ns, key, m) \
+  KILN_LIB_BLOCK("IMPL", KILN_LIB_TEXT(ns), #key, m, __COUNTER__)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which handles of NVIDIA's libraries does torch lend? Those of the current stream: cuBLAS, cuBLASLt, cuSPARSE.
+// Which handles of NVIDIA's libraries does torch lend? Those of the current stream: cuBLAS,
+// cuBLASLt, cuSPARSE.
 #pragma once
 
 #include <kiln/compat/cuda.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are c10::List and c10::IValue? A list whose copies share their items, and a value of any kind, as autograd
-// functions keep them from forward to backward.
+// What are c10::List and c10::IValue? A list whose copies share their items, and a value of any
+// kind, as autograd functions keep them from forward to backward.
 #pragma once
 
 #include <kiln/compat/value.h>
@@ -16,7 +16,8 @@ class List {
   using value_type = T;
   List() : items_(std::make_shared<std::vector<T>>()) {}
   List(std::initializer_list<T> items) : items_(std::make_shared<std::vector<T>>(items)) {}
-  explicit List(ArrayRef<T> items) : items_(std::make_shared<std::vector<T>>(items.begin(), items.end())) {}
+  explicit List(ArrayRef<T> items)
+      : items_(std::make_shared<std::vector<T>>(items.begin(), items.end())) {}
   explicit List(std::vector<T> items)
       : items_(std::make_shared<std::vector<T>>(static_cast<std::vector<T>&&>(items))) {}
   size_t size() const { return items_->size(); }
@@ -49,7 +50,18 @@ class List {
 
 class IValue {
  public:
-  enum class Kind : uint8_t { None, Tensor, Double, Int, Bool, String, Device, IntList, DoubleList, TensorList };
+  enum class Kind : uint8_t {
+    None,
+    Tensor,
+    Double,
+    Int,
+    Bool,
+    String,
+    Device,
+    IntList,
+    DoubleList,
+    TensorList
+  };
   IValue() = default;
   IValue(std::nullopt_t) {}
   IValue(at::Tensor t) : kind_(Kind::Tensor), tensor_(static_cast<at::Tensor&&>(t)) {}
@@ -60,7 +72,10 @@ class IValue {
   IValue(std::string text) : kind_(Kind::String), text_(static_cast<std::string&&>(text)) {}
   IValue(const char* text) : IValue(std::string(text)) {}
   IValue(ScalarType type) : IValue(static_cast<int64_t>(type)) {}
-  IValue(Device device) : kind_(Kind::Device), i_(static_cast<int64_t>(device.type())), device_index_(device.index()) {}
+  IValue(Device device)
+      : kind_(Kind::Device),
+        i_(static_cast<int64_t>(device.type())),
+        device_index_(device.index()) {}
   IValue(IntArrayRef list) : kind_(Kind::IntList), ints_(list) {}
   IValue(const std::vector<int64_t>& list) : IValue(IntArrayRef(list)) {}
   IValue(ArrayRef<double> list) : kind_(Kind::DoubleList), reals_(list) {}
@@ -92,7 +107,8 @@ class IValue {
   bool toBool() const { return as(Kind::Bool), i_ != 0; }
   ScalarType toScalarType() const { return static_cast<ScalarType>(toInt()); }
   Device toDevice() const {
-    return as(Kind::Device), Device(static_cast<DeviceType>(i_), static_cast<DeviceIndex>(device_index_));
+    return as(Kind::Device),
+           Device(static_cast<DeviceType>(i_), static_cast<DeviceIndex>(device_index_));
   }
   Scalar toScalar() const;
   const std::string& toStringRef() const { return as(Kind::String), text_; }

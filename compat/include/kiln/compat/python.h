@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of pybind11 do extension sources use? PYBIND11_MODULE with functions: names, defaults, docs, overloads, lambdas.
-// A class binding is not among it: its source is built with torch's own headers.
+// What of pybind11 do extension sources use? PYBIND11_MODULE with functions: names, defaults, docs,
+// overloads, lambdas. A class binding is not among it: its source is built with torch's own
+// headers.
 #pragma once
 
 #include <kiln/compat/value.h>
@@ -12,7 +13,8 @@ namespace compat {
 struct FunctionSpec;
 FunctionSpec* new_spec(const char* name);
 void spec_doc(FunctionSpec* spec, const char* text);
-void spec_argument(FunctionSpec* spec, const char* name, bool none_allowed, const Value* default_value);
+void spec_argument(FunctionSpec* spec, const char* name, bool none_allowed,
+                   const Value* default_value);
 void spec_keyword_only(FunctionSpec* spec);
 void spec_release_gil(FunctionSpec* spec);
 struct Module;
@@ -177,8 +179,12 @@ class module_ {
   using Spec = kiln::compat::FunctionSpec;
   static void take(Spec* spec, const char* text) { kiln::compat::spec_doc(spec, text); }
   static void take(Spec* spec, const pybind11::doc& d) { kiln::compat::spec_doc(spec, d.text); }
-  static void take(Spec* spec, const arg& a) { kiln::compat::spec_argument(spec, a.name, a.flag_none, nullptr); }
-  static void take(Spec* spec, const arg_v& a) { kiln::compat::spec_argument(spec, a.name, a.none_allowed, &a.value); }
+  static void take(Spec* spec, const arg& a) {
+    kiln::compat::spec_argument(spec, a.name, a.flag_none, nullptr);
+  }
+  static void take(Spec* spec, const arg_v& a) {
+    kiln::compat::spec_argument(spec, a.name, a.none_allowed, &a.value);
+  }
   static void take(Spec* spec, const kw_only&) { kiln::compat::spec_keyword_only(spec); }
   static void take(Spec*, const pos_only&) {}
   static void take(Spec*, return_value_policy) {}
@@ -217,18 +223,20 @@ F&& wrap_pybind_function(F&& f) {
 #define KILN_PY_TEXT_(a) #a
 #define KILN_PY_TEXT(a) KILN_PY_TEXT_(a)
 #ifdef __CUDA_ARCH__
-#define KILN_PY_MODULE(name, variable) \
-  [[maybe_unused]] static void KILN_PY_JOIN(kiln_fill_, name)([[maybe_unused]] ::pybind11::module_ & variable)
+#define KILN_PY_MODULE(name, variable)                  \
+  [[maybe_unused]] static void KILN_PY_JOIN(kiln_fill_, \
+                                            name)([[maybe_unused]] ::pybind11::module_ & variable)
 #else
-#define KILN_PY_MODULE(name, variable)                                                              \
-  static void KILN_PY_JOIN(kiln_fill_, name)(::pybind11::module_ & variable);                       \
-  static void KILN_PY_JOIN(kiln_fill_erased_, name)(::kiln::compat::Module * module) {              \
-    ::pybind11::module_ made(module);                                                               \
-    KILN_PY_JOIN(kiln_fill_, name)(made);                                                           \
-  }                                                                                                 \
-  extern "C" __attribute__((visibility("default"))) PyObject* KILN_PY_JOIN(PyInit_, name)() {       \
-    return ::kiln::compat::make_module(KILN_PY_TEXT(name), &KILN_PY_JOIN(kiln_fill_erased_, name)); \
-  }                                                                                                 \
+#define KILN_PY_MODULE(name, variable)                                                        \
+  static void KILN_PY_JOIN(kiln_fill_, name)(::pybind11::module_ & variable);                 \
+  static void KILN_PY_JOIN(kiln_fill_erased_, name)(::kiln::compat::Module * module) {        \
+    ::pybind11::module_ made(module);                                                         \
+    KILN_PY_JOIN(kiln_fill_, name)(made);                                                     \
+  }                                                                                           \
+  extern "C" __attribute__((visibility("default"))) PyObject* KILN_PY_JOIN(PyInit_, name)() { \
+    return ::kiln::compat::make_module(KILN_PY_TEXT(name),                                    \
+                                       &KILN_PY_JOIN(kiln_fill_erased_, name));               \
+  }                                                                                           \
   void KILN_PY_JOIN(kiln_fill_, name)([[maybe_unused]] ::pybind11::module_ & variable)
 #endif
 #define PYBIND11_MODULE(name, variable, ...) KILN_PY_MODULE(name, variable)

@@ -29,7 +29,9 @@ class Scalar {
     return kind_ == Kind::integer || (include_bool && kind_ == Kind::boolean);
   }
   bool isComplex() const { return false; }
-  ScalarType type() const { return kind_ == Kind::real ? kDouble : kind_ == Kind::integer ? kLong : kBool; }
+  ScalarType type() const {
+    return kind_ == Kind::real ? kDouble : kind_ == Kind::integer ? kLong : kBool;
+  }
   template <class T>
   T to() const {
     return kind_ == Kind::real ? static_cast<T>(f_) : static_cast<T>(i_);
@@ -58,19 +60,21 @@ inline BFloat16 Scalar::to<BFloat16>() const {
   return BFloat16(to<float>());
 }
 
-// A parameter that may be a std::optional and nothing that converts to one: an overload that takes the std::optional
-// itself has the compiler instantiate it at every call of the others.
+// A parameter that may be a std::optional and nothing that converts to one: an overload that takes
+// the std::optional itself has the compiler instantiate it at every call of the others.
 template <class T, class Of>
-using IfOptional = std::enable_if_t<std::is_same_v<T, std::optional<Of>> || std::is_same_v<T, std::nullopt_t>>;
+using IfOptional =
+    std::enable_if_t<std::is_same_v<T, std::optional<Of>> || std::is_same_v<T, std::nullopt_t>>;
 
-// Fields that may be unset are numbers of their own: five std::optional here cost every source a tenth of a second.
-// What takes or gives one stands in the archive.
+// Fields that may be unset are numbers of their own: five std::optional here cost every source a
+// tenth of a second. What takes or gives one stands in the archive.
 class TensorOptions {
  public:
   TensorOptions() = default;
   TensorOptions(ScalarType type) : dtype_(static_cast<int8_t>(type)) {}
   TensorOptions(caffe2::TypeMeta type) : TensorOptions(type.toScalarType()) {}
-  TensorOptions(Device device) : device_type_(static_cast<int8_t>(device.type())), device_index_(device.index()) {}
+  TensorOptions(Device device)
+      : device_type_(static_cast<int8_t>(device.type())), device_index_(device.index()) {}
   TensorOptions(DeviceType device) : TensorOptions(Device(device)) {}
   TensorOptions(Layout layout) : layout_(static_cast<int8_t>(layout)) {}
   TensorOptions(MemoryFormat format) : format_(static_cast<int8_t>(format)) {}
@@ -98,8 +102,12 @@ class TensorOptions {
     changed.device_index_ = device.index();
     return changed;
   }
-  TensorOptions device(DeviceType type, DeviceIndex index = -1) const { return device(Device(type, index)); }
-  TensorOptions device_index(int index) const { return device(Device(kCUDA, static_cast<DeviceIndex>(index))); }
+  TensorOptions device(DeviceType type, DeviceIndex index = -1) const {
+    return device(Device(type, index));
+  }
+  TensorOptions device_index(int index) const {
+    return device(Device(kCUDA, static_cast<DeviceIndex>(index)));
+  }
   TensorOptions layout(Layout layout) const {
     TensorOptions changed = *this;
     changed.layout_ = static_cast<int8_t>(layout);
@@ -134,7 +142,8 @@ class TensorOptions {
   }
   caffe2::TypeMeta dtype() const { return dtype_ < 0 ? kFloat : static_cast<ScalarType>(dtype_); }
   Device device() const {
-    return device_type_ < 0 ? Device(kCPU) : Device(static_cast<DeviceType>(device_type_), device_index_);
+    return device_type_ < 0 ? Device(kCPU)
+                            : Device(static_cast<DeviceType>(device_type_), device_index_);
   }
   Layout layout() const { return layout_ < 0 ? kStrided : static_cast<Layout>(layout_); }
   bool requires_grad() const { return grad_ == 1; }
@@ -155,7 +164,8 @@ class TensorOptions {
   TensorOptions with_layout(const std::optional<Layout>& layout) const;
   TensorOptions with_requires_grad(const std::optional<bool>& wanted) const;
   TensorOptions with_pinned_memory(const std::optional<bool>& wanted) const;
-  int8_t dtype_ = -1, device_type_ = -1, device_index_ = -1, layout_ = -1, grad_ = -1, pinned_ = -1, format_ = -1;
+  int8_t dtype_ = -1, device_type_ = -1, device_index_ = -1, layout_ = -1, grad_ = -1, pinned_ = -1,
+         format_ = -1;
 };
 inline TensorOptions dtype(ScalarType type) { return TensorOptions().dtype(type); }
 inline TensorOptions dtype(caffe2::TypeMeta type) { return TensorOptions().dtype(type); }
@@ -167,7 +177,9 @@ inline TensorOptions device(Device device) { return TensorOptions().device(devic
 inline TensorOptions device(DeviceType device) { return TensorOptions().device(device); }
 inline TensorOptions device_index(int index) { return TensorOptions().device_index(index); }
 inline TensorOptions layout(Layout layout) { return TensorOptions().layout(layout); }
-inline TensorOptions requires_grad(bool wanted = true) { return TensorOptions().requires_grad(wanted); }
+inline TensorOptions requires_grad(bool wanted = true) {
+  return TensorOptions().requires_grad(wanted);
+}
 
 }  // namespace kc
 }  // namespace c10

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which standard headers does every compat header need? As few as torch's own interface forces: <string> alone is a
-// third of the time that they all cost. What sources use beyond them, because torch's headers leak it, the build finds
-// in their text and includes by itself (src/build/compat_scan.cpp).
+// Which standard headers does every compat header need? As few as torch's own interface forces:
+// <string> alone is a third of the time that they all cost. What sources use beyond them, because
+// torch's headers leak it, the build finds in their text and includes by itself
+// (src/build/compat_scan.cpp).
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is at::Tensor here? A counted reference to kiln's record of a tensor (kiln/tensor.h), which holds torch's handle
-// and what the C shim told about it. Ops are declared below from compat/ops.txt and reach torch through its dispatcher.
+// What is at::Tensor here? A counted reference to kiln's record of a tensor (kiln/tensor.h), which
+// holds torch's handle and what the C shim told about it. Ops are declared below from
+// compat/ops.txt and reach torch through its dispatcher.
 #pragma once
 
 #include <kiln/compat/accessor.h>
@@ -23,7 +24,8 @@ using TensorBase = Tensor;
 struct Generator {};
 
 namespace detail {
-// The std::optional without a value, from the archive: a default argument that instantiates nothing where it stands.
+// The std::optional without a value, from the archive: a default argument that instantiates nothing
+// where it stands.
 template <class T>
 const std::optional<T>& none();
 
@@ -46,7 +48,7 @@ void release(Rep*);
 [[noreturn]] void wrong_dims(const char* accessor, int64_t wanted, int64_t found);
 [[noreturn]] void too_many_elements();
 int64_t wrapped(int64_t dim, int64_t ndim);  // throws torch's IndexError
-Device device_of(const Rep*);                // CUDA for a CPU tensor while the engine stands in for the GPU
+Device device_of(const Rep*);  // CUDA for a CPU tensor while the engine stands in for the GPU
 }  // namespace detail
 
 template <class T>
@@ -154,7 +156,8 @@ class Tensor {
   }
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() && = delete;
-  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits,
+            class Index = int64_t>
   GenericPackedTensorAccessor<T, N, Traits, Index> generic_packed_accessor() const& {
     if (dim() != static_cast<int64_t>(N)) detail::wrong_dims("TensorAccessor", N, dim());
     return {static_cast<typename Traits<T>::PtrType>(typed<T>()), rep_->sizes, rep_->strides};
@@ -168,7 +171,8 @@ class Tensor {
   PackedTensorAccessor64<T, N, Traits> packed_accessor64() const& {
     return generic_packed_accessor<T, N, Traits, int64_t>();
   }
-  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits, class Index = int64_t>
+  template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits,
+            class Index = int64_t>
   GenericPackedTensorAccessor<T, N, Traits, Index> packed_accessor() const& {
     return generic_packed_accessor<T, N, Traits, Index>();
   }
@@ -273,14 +277,16 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options = {},
 Tensor empty_like(const Tensor& like, const TensorOptions& options = {},
                   const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>());
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
-Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                 const TensorOptions& options = {});
 namespace detail {
-Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options, bool scalar);
+Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options,
+                 bool scalar);
 }
 template <class T>
 Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
-  return detail::tensor_of(values.data(), static_cast<int64_t>(values.size()), CppTypeToScalarType<T>::value, options,
-                           false);
+  return detail::tensor_of(values.data(), static_cast<int64_t>(values.size()),
+                           CppTypeToScalarType<T>::value, options, false);
 }
 template <class T>
 Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
@@ -328,7 +334,8 @@ auto operator<<(S& stream, const Tensor& value) -> decltype(stream.operator<<(1)
   return stream;
 }
 template <class S>
-auto operator<<(S& stream, const DeprecatedTypeProperties& value) -> decltype(stream.operator<<(1))& {
+auto operator<<(S& stream, const DeprecatedTypeProperties& value)
+    -> decltype(stream.operator<<(1))& {
   stream << value.toString().c_str();
   return stream;
 }
@@ -391,8 +398,9 @@ namespace autograd {
 using Variable = at::Tensor;
 using variable_list = std::vector<at::Tensor>;
 }  // namespace autograd
-inline at::Tensor empty(at::IntArrayRef sizes, const at::TensorOptions& options = {},
-                        const std::optional<at::MemoryFormat>& format = at::detail::none<at::MemoryFormat>()) {
+inline at::Tensor empty(
+    at::IntArrayRef sizes, const at::TensorOptions& options = {},
+    const std::optional<at::MemoryFormat>& format = at::detail::none<at::MemoryFormat>()) {
   return at::empty(sizes, options, format);
 }
 using at::empty_like;

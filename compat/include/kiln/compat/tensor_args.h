@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a source check several tensors at once, with texts that name the argument? What ATen/TensorUtils.h has.
+// How does a source check several tensors at once, with texts that name the argument? What
+// ATen/TensorUtils.h has.
 #pragma once
 
 #include <kiln/compat/tensor_api.h>
@@ -22,7 +23,8 @@ using TensorGeometryArg = TensorArg;
 
 void checkDim(CheckedFrom from, const Tensor& t, const char* name, int pos, int64_t dim);
 void checkDim(CheckedFrom from, const TensorArg& t, int64_t dim);
-void checkDimRange(CheckedFrom from, const TensorArg& t, int64_t begin, int64_t end);  // end is not among them
+void checkDimRange(CheckedFrom from, const TensorArg& t, int64_t begin,
+                   int64_t end);  // end is not among them
 void checkSameDim(CheckedFrom from, const TensorArg& a, const TensorArg& b);
 void checkContiguous(CheckedFrom from, const TensorArg& t);
 void checkAllContiguous(CheckedFrom from, ArrayRef<TensorArg> list);

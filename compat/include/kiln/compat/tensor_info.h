@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does device code find an element by its number? By what ATen/cuda/detail/TensorInfo.cuh has: sizes and strides by
-// value, and a walk over them.
+// How does device code find an element by its number? By what ATen/cuda/detail/TensorInfo.cuh has:
+// sizes and strides by value, and a walk over them.
 #pragma once
 
 #include <kiln/compat/tensor.h>
@@ -34,13 +34,15 @@ struct TensorInfo {
   }
   bool isContiguous() const { return dims == 1 && strides[0] == 1; }
 
-  // Neighbours that step as one become one; `kept` stays by itself. Gives the new number of `kept`, 0 for a point.
+  // Neighbours that step as one become one; `kept` stays by itself. Gives the new number of `kept`,
+  // 0 for a point.
   int collapseDims(int kept = -1) {
     int last = -1, kept_now = -1;
     for (int d = 0; d < dims; d++) {
       const bool own = d == kept;
       if (sizes[d] == 1 && !own) continue;
-      const bool joins = last >= 0 && !own && last != kept_now && strides[last] == sizes[d] * strides[d];
+      const bool joins =
+          last >= 0 && !own && last != kept_now && strides[last] == sizes[d] * strides[d];
       if (joins) {
         sizes[last] *= sizes[d];
       } else {

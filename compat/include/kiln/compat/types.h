@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are the small value types of torch's C++ API? Scalar types, devices, layouts, Half and BFloat16, as kernel
-// sources use them on host and device.
+// What are the small value types of torch's C++ API? Scalar types, devices, layouts, Half and
+// BFloat16, as kernel sources use them on host and device.
 //
-// All of it lives in inline namespaces: the names are torch's, the symbols are not, so that an object compiled with
-// torch's own headers does not link with these by mistake, and an exception thrown here is not taken for torch's.
+// All of it lives in inline namespaces: the names are torch's, the symbols are not, so that an
+// object compiled with torch's own headers does not link with these by mistake, and an exception
+// thrown here is not taken for torch's.
 #pragma once
 
 #include <kiln/compat/std.h>
@@ -104,7 +105,8 @@ inline C10_HOST_DEVICE float half_to_float(unsigned short h) {
   const uint32_t w = static_cast<uint32_t>(h) << 16, sign = w & 0x80000000u, two_w = w + w;
   const float normal = bits_to_float((two_w >> 4) + (0xE0u << 23)) * bits_to_float(0x7800000u);
   const float subnormal = bits_to_float((two_w >> 17) | (126u << 23)) - 0.5f;
-  return bits_to_float(sign | (two_w < (1u << 27) ? float_to_bits(subnormal) : float_to_bits(normal)));
+  return bits_to_float(sign |
+                       (two_w < (1u << 27) ? float_to_bits(subnormal) : float_to_bits(normal)));
 #endif
 }
 inline C10_HOST_DEVICE unsigned short half_from_float(float f) {
@@ -113,8 +115,8 @@ inline C10_HOST_DEVICE unsigned short half_from_float(float f) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
   return h;
 #else
-  float base =
-      (bits_to_float(float_to_bits(f) & 0x7fffffffu) * bits_to_float(0x77800000u)) * bits_to_float(0x08800000u);
+  float base = (bits_to_float(float_to_bits(f) & 0x7fffffffu) * bits_to_float(0x77800000u)) *
+               bits_to_float(0x08800000u);
   const uint32_t w = float_to_bits(f), shl1 = w + w, sign = w & 0x80000000u;
   uint32_t bias = shl1 & 0xFF000000u;
   if (bias < 0x71000000u) bias = 0x71000000u;
@@ -140,42 +142,68 @@ inline C10_HOST_DEVICE BFloat16::operator float() const {
 }
 
 // Operators of their own, so that `half + half` is a Half and `half + 1` is not ambiguous.
-#define KILN_SMALL_FLOAT_WITH(T, U, R)                                                                           \
-  inline C10_HOST_DEVICE R operator+(T a, U b) { return static_cast<R>(static_cast<R>(a) + static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator-(T a, U b) { return static_cast<R>(static_cast<R>(a) - static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator*(T a, U b) { return static_cast<R>(static_cast<R>(a) * static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator/(T a, U b) { return static_cast<R>(static_cast<R>(a) / static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator+(U a, T b) { return static_cast<R>(static_cast<R>(a) + static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator-(U a, T b) { return static_cast<R>(static_cast<R>(a) - static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator*(U a, T b) { return static_cast<R>(static_cast<R>(a) * static_cast<R>(b)); } \
-  inline C10_HOST_DEVICE R operator/(U a, T b) { return static_cast<R>(static_cast<R>(a) / static_cast<R>(b)); }
-#define KILN_SMALL_FLOAT(T)                                                                              \
-  inline C10_HOST_DEVICE T operator+(T a, T b) { return static_cast<float>(a) + static_cast<float>(b); } \
-  inline C10_HOST_DEVICE T operator-(T a, T b) { return static_cast<float>(a) - static_cast<float>(b); } \
-  inline C10_HOST_DEVICE T operator*(T a, T b) { return static_cast<float>(a) * static_cast<float>(b); } \
-  inline C10_HOST_DEVICE T operator/(T a, T b) { return static_cast<float>(a) / static_cast<float>(b); } \
-  inline C10_HOST_DEVICE T operator-(T a) { return -static_cast<float>(a); }                             \
-  inline C10_HOST_DEVICE T& operator+=(T& a, T b) { return a = a + b; }                                  \
-  inline C10_HOST_DEVICE T& operator-=(T& a, T b) { return a = a - b; }                                  \
-  inline C10_HOST_DEVICE T& operator*=(T& a, T b) { return a = a * b; }                                  \
-  inline C10_HOST_DEVICE T& operator/=(T& a, T b) { return a = a / b; }                                  \
-  inline C10_HOST_DEVICE float& operator+=(float& a, T b) { return a += static_cast<float>(b); }         \
-  inline C10_HOST_DEVICE float& operator-=(float& a, T b) { return a -= static_cast<float>(b); }         \
-  inline C10_HOST_DEVICE float& operator*=(float& a, T b) { return a *= static_cast<float>(b); }         \
-  inline C10_HOST_DEVICE float& operator/=(float& a, T b) { return a /= static_cast<float>(b); }         \
-  KILN_SMALL_FLOAT_WITH(T, float, float)                                                                 \
-  KILN_SMALL_FLOAT_WITH(T, double, double)                                                               \
-  KILN_SMALL_FLOAT_WITH(T, int, T)                                                                       \
+#define KILN_SMALL_FLOAT_WITH(T, U, R)                            \
+  inline C10_HOST_DEVICE R operator+(T a, U b) {                  \
+    return static_cast<R>(static_cast<R>(a) + static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator-(T a, U b) {                  \
+    return static_cast<R>(static_cast<R>(a) - static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator*(T a, U b) {                  \
+    return static_cast<R>(static_cast<R>(a) * static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator/(T a, U b) {                  \
+    return static_cast<R>(static_cast<R>(a) / static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator+(U a, T b) {                  \
+    return static_cast<R>(static_cast<R>(a) + static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator-(U a, T b) {                  \
+    return static_cast<R>(static_cast<R>(a) - static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator*(U a, T b) {                  \
+    return static_cast<R>(static_cast<R>(a) * static_cast<R>(b)); \
+  }                                                               \
+  inline C10_HOST_DEVICE R operator/(U a, T b) {                  \
+    return static_cast<R>(static_cast<R>(a) / static_cast<R>(b)); \
+  }
+#define KILN_SMALL_FLOAT(T)                                                                      \
+  inline C10_HOST_DEVICE T operator+(T a, T b) {                                                 \
+    return static_cast<float>(a) + static_cast<float>(b);                                        \
+  }                                                                                              \
+  inline C10_HOST_DEVICE T operator-(T a, T b) {                                                 \
+    return static_cast<float>(a) - static_cast<float>(b);                                        \
+  }                                                                                              \
+  inline C10_HOST_DEVICE T operator*(T a, T b) {                                                 \
+    return static_cast<float>(a) * static_cast<float>(b);                                        \
+  }                                                                                              \
+  inline C10_HOST_DEVICE T operator/(T a, T b) {                                                 \
+    return static_cast<float>(a) / static_cast<float>(b);                                        \
+  }                                                                                              \
+  inline C10_HOST_DEVICE T operator-(T a) { return -static_cast<float>(a); }                     \
+  inline C10_HOST_DEVICE T& operator+=(T& a, T b) { return a = a + b; }                          \
+  inline C10_HOST_DEVICE T& operator-=(T& a, T b) { return a = a - b; }                          \
+  inline C10_HOST_DEVICE T& operator*=(T& a, T b) { return a = a * b; }                          \
+  inline C10_HOST_DEVICE T& operator/=(T& a, T b) { return a = a / b; }                          \
+  inline C10_HOST_DEVICE float& operator+=(float& a, T b) { return a += static_cast<float>(b); } \
+  inline C10_HOST_DEVICE float& operator-=(float& a, T b) { return a -= static_cast<float>(b); } \
+  inline C10_HOST_DEVICE float& operator*=(float& a, T b) { return a *= static_cast<float>(b); } \
+  inline C10_HOST_DEVICE float& operator/=(float& a, T b) { return a /= static_cast<float>(b); } \
+  KILN_SMALL_FLOAT_WITH(T, float, float)                                                         \
+  KILN_SMALL_FLOAT_WITH(T, double, double)                                                       \
+  KILN_SMALL_FLOAT_WITH(T, int, T)                                                               \
   KILN_SMALL_FLOAT_WITH(T, int64_t, T)
 KILN_SMALL_FLOAT(Half)
 KILN_SMALL_FLOAT(BFloat16)
 #ifdef __CUDACC__
 // Found by their argument, as CUDA's own are for its types.
 inline __device__ Half __ldg(const Half* p) { return Half(::__ldg(&p->x), Half::from_bits()); }
-inline __device__ BFloat16 __ldg(const BFloat16* p) { return BFloat16(::__ldg(&p->x), BFloat16::from_bits()); }
+inline __device__ BFloat16 __ldg(const BFloat16* p) {
+  return BFloat16(::__ldg(&p->x), BFloat16::from_bits());
+}
 #endif
-// As torch has them: Half compares as float alone, and these take no constants, so that `bfloat16 > 1.f` has one
-// meaning.
+// As torch has them: Half compares as float alone, and these take no constants, so that `bfloat16
+// > 1.f` has one meaning.
 inline C10_HOST_DEVICE bool operator<(BFloat16& a, BFloat16& b) {
   return static_cast<float>(a) < static_cast<float>(b);
 }
@@ -252,23 +280,29 @@ enum class ScalarType : int8_t {
 };
 constexpr ScalarType kByte = ScalarType::Byte, kChar = ScalarType::Char, kShort = ScalarType::Short,
                      kInt = ScalarType::Int, kLong = ScalarType::Long, kHalf = ScalarType::Half,
-                     kFloat = ScalarType::Float, kDouble = ScalarType::Double, kBool = ScalarType::Bool,
-                     kBFloat16 = ScalarType::BFloat16, kComplexHalf = ScalarType::ComplexHalf,
-                     kComplexFloat = ScalarType::ComplexFloat, kComplexDouble = ScalarType::ComplexDouble,
-                     kFloat8_e5m2 = ScalarType::Float8_e5m2, kFloat8_e4m3fn = ScalarType::Float8_e4m3fn, kUInt8 = kByte,
-                     kInt8 = kChar, kInt16 = kShort, kInt32 = kInt, kInt64 = kLong, kFloat16 = kHalf, kFloat32 = kFloat,
-                     kFloat64 = kDouble, kUInt16 = ScalarType::UInt16, kUInt32 = ScalarType::UInt32,
-                     kUInt64 = ScalarType::UInt64, kQInt8 = ScalarType::QInt8, kQUInt8 = ScalarType::QUInt8,
+                     kFloat = ScalarType::Float, kDouble = ScalarType::Double,
+                     kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16,
+                     kComplexHalf = ScalarType::ComplexHalf,
+                     kComplexFloat = ScalarType::ComplexFloat,
+                     kComplexDouble = ScalarType::ComplexDouble,
+                     kFloat8_e5m2 = ScalarType::Float8_e5m2,
+                     kFloat8_e4m3fn = ScalarType::Float8_e4m3fn, kUInt8 = kByte, kInt8 = kChar,
+                     kInt16 = kShort, kInt32 = kInt, kInt64 = kLong, kFloat16 = kHalf,
+                     kFloat32 = kFloat, kFloat64 = kDouble, kUInt16 = ScalarType::UInt16,
+                     kUInt32 = ScalarType::UInt32, kUInt64 = ScalarType::UInt64,
+                     kQInt8 = ScalarType::QInt8, kQUInt8 = ScalarType::QUInt8,
                      kQInt32 = ScalarType::QInt32;
 
 const char* toString(ScalarType type);  // "Float"
 int64_t elementSize(ScalarType type);
 constexpr bool isFloatingType(ScalarType t) {
   return t == kFloat || t == kDouble || t == kHalf || t == kBFloat16 ||
-         (t >= ScalarType::Float8_e5m2 && t <= ScalarType::Float8_e4m3fnuz) || t == ScalarType::Float8_e8m0fnu;
+         (t >= ScalarType::Float8_e5m2 && t <= ScalarType::Float8_e4m3fnuz) ||
+         t == ScalarType::Float8_e8m0fnu;
 }
 constexpr bool isIntegralType(ScalarType t, bool include_bool) {
-  return (static_cast<int>(t) <= 4) || (t >= kUInt16 && t <= kUInt64) || (include_bool && t == kBool);
+  return (static_cast<int>(t) <= 4) || (t >= kUInt16 && t <= kUInt64) ||
+         (include_bool && t == kBool);
 }
 constexpr bool isIntegralType(ScalarType t) { return isIntegralType(t, false); }
 constexpr bool isComplexType(ScalarType t) { return t >= kComplexHalf && t <= kComplexDouble; }
@@ -302,9 +336,18 @@ template <ScalarType N>
 using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<N>::type;
 }
 
-enum class DeviceType : int8_t { CPU = 0, CUDA = 1, HIP = 6, XLA = 9, MPS = 13, Meta = 14, XPU = 12, PrivateUse1 = 20 };
-constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kMeta = DeviceType::Meta, kHIP = DeviceType::HIP,
-                     kXPU = DeviceType::XPU, kMPS = DeviceType::MPS;
+enum class DeviceType : int8_t {
+  CPU = 0,
+  CUDA = 1,
+  HIP = 6,
+  XLA = 9,
+  MPS = 13,
+  Meta = 14,
+  XPU = 12,
+  PrivateUse1 = 20
+};
+constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kMeta = DeviceType::Meta,
+                     kHIP = DeviceType::HIP, kXPU = DeviceType::XPU, kMPS = DeviceType::MPS;
 using DeviceIndex = int8_t;
 
 class Device {
@@ -320,7 +363,9 @@ class Device {
   constexpr bool is_cuda() const { return type_ == kCUDA; }
   constexpr bool is_cpu() const { return type_ == kCPU; }
   constexpr bool is_meta() const { return type_ == kMeta; }
-  constexpr bool operator==(const Device& o) const { return type_ == o.type_ && index_ == o.index_; }
+  constexpr bool operator==(const Device& o) const {
+    return type_ == o.type_ && index_ == o.index_;
+  }
   constexpr bool operator!=(const Device& o) const { return !(*this == o); }
   std::string str() const;  // "cuda:0"
 
@@ -330,7 +375,16 @@ class Device {
 };
 std::string DeviceTypeName(DeviceType type, bool lower_case = false);
 
-enum class Layout : int8_t { Strided, Sparse, SparseCsr, Mkldnn, SparseCsc, SparseBsr, SparseBsc, Jagged };
+enum class Layout : int8_t {
+  Strided,
+  Sparse,
+  SparseCsr,
+  Mkldnn,
+  SparseCsc,
+  SparseBsr,
+  SparseBsc,
+  Jagged
+};
 constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
@@ -391,25 +445,26 @@ namespace torch {
 using namespace at;
 using namespace c10;
 using Dtype = at::ScalarType;
-constexpr auto kUInt8 = at::kByte, kInt8 = at::kChar, kInt16 = at::kShort, kInt32 = at::kInt, kInt64 = at::kLong,
-               kFloat16 = at::kHalf, kFloat32 = at::kFloat, kFloat64 = at::kDouble, kU8 = kUInt8, kI8 = kInt8,
-               kI16 = kInt16, kI32 = kInt32, kI64 = kInt64, kF16 = kFloat16, kF32 = kFloat32, kF64 = kFloat64;
+constexpr auto kUInt8 = at::kByte, kInt8 = at::kChar, kInt16 = at::kShort, kInt32 = at::kInt,
+               kInt64 = at::kLong, kFloat16 = at::kHalf, kFloat32 = at::kFloat,
+               kFloat64 = at::kDouble, kU8 = kUInt8, kI8 = kInt8, kI16 = kInt16, kI32 = kInt32,
+               kI64 = kInt64, kF16 = kFloat16, kF32 = kFloat32, kF64 = kFloat64;
 }  // namespace torch
 
 namespace std {
-#define KILN_LIMITS(T, MAX, MIN, LOWEST, EPS, INF, NAN_, DENORM)                                         \
-  template <>                                                                                            \
-  class numeric_limits<T> {                                                                              \
-   public:                                                                                               \
-    static constexpr bool is_specialized = true, is_signed = true, is_integer = false, is_exact = false, \
-                          has_infinity = true, has_quiet_NaN = true;                                     \
-    static constexpr C10_HOST_DEVICE T max() { return T(MAX, T::from_bits()); }                          \
-    static constexpr C10_HOST_DEVICE T min() { return T(MIN, T::from_bits()); }                          \
-    static constexpr C10_HOST_DEVICE T lowest() { return T(LOWEST, T::from_bits()); }                    \
-    static constexpr C10_HOST_DEVICE T epsilon() { return T(EPS, T::from_bits()); }                      \
-    static constexpr C10_HOST_DEVICE T infinity() { return T(INF, T::from_bits()); }                     \
-    static constexpr C10_HOST_DEVICE T quiet_NaN() { return T(NAN_, T::from_bits()); }                   \
-    static constexpr C10_HOST_DEVICE T denorm_min() { return T(DENORM, T::from_bits()); }                \
+#define KILN_LIMITS(T, MAX, MIN, LOWEST, EPS, INF, NAN_, DENORM)                          \
+  template <>                                                                             \
+  class numeric_limits<T> {                                                               \
+   public:                                                                                \
+    static constexpr bool is_specialized = true, is_signed = true, is_integer = false,    \
+                          is_exact = false, has_infinity = true, has_quiet_NaN = true;    \
+    static constexpr C10_HOST_DEVICE T max() { return T(MAX, T::from_bits()); }           \
+    static constexpr C10_HOST_DEVICE T min() { return T(MIN, T::from_bits()); }           \
+    static constexpr C10_HOST_DEVICE T lowest() { return T(LOWEST, T::from_bits()); }     \
+    static constexpr C10_HOST_DEVICE T epsilon() { return T(EPS, T::from_bits()); }       \
+    static constexpr C10_HOST_DEVICE T infinity() { return T(INF, T::from_bits()); }      \
+    static constexpr C10_HOST_DEVICE T quiet_NaN() { return T(NAN_, T::from_bits()); }    \
+    static constexpr C10_HOST_DEVICE T denorm_min() { return T(DENORM, T::from_bits()); } \
   };
 KILN_LIMITS(c10::Half, 0x7BFF, 0x0400, 0xFBFF, 0x1400, 0x7C00, 0x7E00, 0x0001)
 KILN_LIMITS(c10::BFloat16, 0x7F7F, 0x0080, 0xFF7F, 0x3C00, 0x7F80, 0x7FC0, 0x0001)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a value cross from Python, or from torch's dispatcher, to a C++ function and back? As a Value, which the
-// archive makes by the description of the parameter's type; only the last step, Value to C++ type, is a template.
+// How does a value cross from Python, or from torch's dispatcher, to a C++ function and back? As a
+// Value, which the archive makes by the description of the parameter's type; only the last step,
+// Value to C++ type, is a template.
 #pragma once
 
 #include <kiln/compat/tensor.h>
 
-// The device compiler only has to see which functions are used: they may be templates, whose kernels must exist.
+// The device compiler only has to see which functions are used: they may be templates, whose
+// kernels must exist.
 #ifndef __CUDA_ARCH__
 
 #include <utility>
@@ -71,7 +73,8 @@ struct Type {
 template <class T, class = void>
 struct Caster {
   static_assert(sizeof(T) == 0,
-                "kiln compat: a parameter or result of this type cannot cross from Python or torch's dispatcher");
+                "kiln compat: a parameter or result of this type cannot cross from Python or "
+                "torch's dispatcher");
 };
 
 template <class T>
@@ -150,7 +153,9 @@ struct Caster<at::ScalarType> {
 template <>
 struct Caster<at::Device> {
   KILN_TYPE(device, false, 0, 0, nullptr);
-  static at::Device take(Value& v) { return at::Device(static_cast<at::DeviceType>(v.i), v.device_index); }
+  static at::Device take(Value& v) {
+    return at::Device(static_cast<at::DeviceType>(v.i), v.device_index);
+  }
   static void give(Value& v, at::Device value) {
     v.kind = Value::Kind::device;
     v.i = static_cast<int64_t>(value.type());
@@ -238,11 +243,16 @@ template <class A, class B>
 struct Caster<std::pair<A, B>> {
   using Tuple = Caster<std::tuple<A, B>>;
   static constexpr Type type = Tuple::type;
-  static std::pair<A, B> take(Value& v) { return {Caster<A>::take(v.list[0]), Caster<B>::take(v.list[1])}; }
-  static void give(Value& v, std::pair<A, B> p) { Tuple::give(v, {std::move(p.first), std::move(p.second)}); }
+  static std::pair<A, B> take(Value& v) {
+    return {Caster<A>::take(v.list[0]), Caster<B>::take(v.list[1])};
+  }
+  static void give(Value& v, std::pair<A, B> p) {
+    Tuple::give(v, {std::move(p.first), std::move(p.second)});
+  }
 };
 
-// What a parameter is held as while the function runs: its type without reference; of a borrowed list the list.
+// What a parameter is held as while the function runs: its type without reference; of a borrowed
+// list the list.
 template <class T>
 struct Held {
   T value;

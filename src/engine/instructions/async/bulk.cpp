@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do bulk copies run? (PTX ISA 9.7.9.25.5, st.async, red.async) At once, when they are issued: the bytes land, then
-// the mbarrier hears of them. A group is therefore always complete.
+// How do bulk copies run? (PTX ISA 9.7.9.25.5, st.async, red.async) At once, when they are issued:
+// the bytes land, then the mbarrier hears of them. A group is therefore always complete.
 #include <fmt/format.h>
 
 #include <bit>
@@ -27,13 +27,13 @@ struct Bulk {
 };
 
 const Op* bad_size(Warp& warp, const Op* op, uint32_t lane, uint64_t bytes) {
-  return warp.fault(
-      op, kMisalignedAddress, lane,
-      fmt::format("Bulk copy of {} bytes: the size must be a multiple of 16\n{}", bytes, where(warp, *op, lane)));
+  return warp.fault(op, kMisalignedAddress, lane,
+                    fmt::format("Bulk copy of {} bytes: the size must be a multiple of 16\n{}",
+                                bytes, where(warp, *op, lane)));
 }
 
-bool copy_to(Warp& warp, const Op* op, const Bulk& how, uint32_t lane, uint64_t to, uint64_t barrier,
-             const std::byte* from, uint32_t bytes) {
+bool copy_to(Warp& warp, const Op* op, const Bulk& how, uint32_t lane, uint64_t to,
+             uint64_t barrier, const std::byte* from, uint32_t bytes) {
   std::byte* at = locate_at(warp, op, lane, how.to.space, to, bytes, 16, Access::Write);
   if (!at) return false;
   if (how.combine) {
@@ -61,8 +61,10 @@ const Op* run_bulk(Warp& warp, const Op* op) {
     const std::byte* from = locate_at(warp, op, lane, how.from.space, how.from.of(warp, lane),
                                       static_cast<uint32_t>(bytes), 16, Access::Read);
     if (!from) return false;
-    const uint64_t to = how.to.of(warp, lane), barrier = how.has_barrier ? how.barrier.of(warp, lane) : 0;
-    if (!how.multicast) return copy_to(warp, op, how, lane, to, barrier, from, static_cast<uint32_t>(bytes));
+    const uint64_t to = how.to.of(warp, lane),
+                   barrier = how.has_barrier ? how.barrier.of(warp, lane) : 0;
+    if (!how.multicast)
+      return copy_to(warp, op, how, lane, to, barrier, from, static_cast<uint32_t>(bytes));
     return for_each_rank(how.ranks.of(warp, lane), [&](uint32_t rank) {
       return copy_to(warp, op, how, lane, at_rank(to, rank), at_rank(barrier, rank), from,
                      static_cast<uint32_t>(bytes));
@@ -83,15 +85,19 @@ bool emit_bulk(Lowering& l, Bulk how) {
   const auto& operands = l.ins().operands;
   const size_t spaces = l.has("reduce") ? 3 : 2;
   const auto& modifiers = l.ins().modifiers;
-  const bool to_global = modifiers[spaces] == "global", from_global = modifiers[spaces + 1] == "global";
-  if (!address_operand(l, operands[0], to_global ? ptx::Space::Global : ptx::Space::Shared, &how.to) ||
-      !address_operand(l, operands[1], from_global ? ptx::Space::Global : ptx::Space::Shared, &how.from) ||
+  const bool to_global = modifiers[spaces] == "global",
+             from_global = modifiers[spaces + 1] == "global";
+  if (!address_operand(l, operands[0], to_global ? ptx::Space::Global : ptx::Space::Shared,
+                       &how.to) ||
+      !address_operand(l, operands[1], from_global ? ptx::Space::Global : ptx::Space::Shared,
+                       &how.from) ||
       !lane_value(l, operands[2], ptx::Type::u32, &how.bytes)) {
     return false;
   }
   size_t next = 3;
   how.has_barrier = !to_global;
-  if (how.has_barrier && !address_operand(l, operands[next++], ptx::Space::Shared, &how.barrier)) return false;
+  if (how.has_barrier && !address_operand(l, operands[next++], ptx::Space::Shared, &how.barrier))
+    return false;
   how.multicast = l.has("multicast::cluster");
   how.masked = l.has("cp_mask");
   const size_t wanted = next + how.multicast + how.masked + l.has("L2::cache_hint");
@@ -134,7 +140,8 @@ const Op* run_remote_store(Warp& warp, const Op* op) {
   const RemoteStore& how = *static_cast<const RemoteStore*>(op->data);
   const uint32_t all = how.bytes * how.count;
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* to = locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane), all, all, Access::Write);
+    std::byte* to =
+        locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane), all, all, Access::Write);
     if (!to) return false;
     std::byte values[kMostElements * 8];
     for (uint32_t e = 0; e < how.count; ++e) {
@@ -146,7 +153,8 @@ const Op* run_remote_store(Warp& warp, const Op* op) {
     } else {
       std::memcpy(to, values, all);
     }
-    std::byte* object = locate_at(warp, op, lane, how.barrier.space, how.barrier.of(warp, lane), 8, 8, Access::Atomic);
+    std::byte* object = locate_at(warp, op, lane, how.barrier.space, how.barrier.of(warp, lane), 8,
+                                  8, Access::Atomic);
     if (object) complete_bytes(object, all);
     return object != nullptr;
   });
@@ -165,7 +173,8 @@ bool emit_remote_store(Lowering& l, RemoteStore how) {
   const uint32_t wanted = l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
   if (how.count != wanted) return l.refuse("the number of registers is not that of the vector");
   for (uint32_t e = 0; e < how.count; ++e) {
-    if (!lane_value(l, is_vector ? operands[1].elements[e] : operands[1], l.type(), &how.values[e])) return false;
+    if (!lane_value(l, is_vector ? operands[1].elements[e] : operands[1], l.type(), &how.values[e]))
+      return false;
   }
   l.emit(&run_remote_store).data = l.own(how);
   return true;

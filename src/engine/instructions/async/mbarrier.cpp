@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do mbarriers run? (PTX ISA 9.7.13.15)
+#include "engine/memory/mbarrier.h"
+
 #include <bit>
 #include <cstring>
 
-#include "engine/machine/access.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/lowerings_async.h"
-#include "engine/memory/mbarrier.h"
+#include "engine/machine/access.h"
 
 namespace kiln::engine {
 namespace {
@@ -39,8 +40,8 @@ const Op* run_init(Warp& warp, const Op* op) {
   });
 }
 
-// op->b: arrivals; op->c: bytes to expect; the old word is the token. op->y: 1 gives the token, 2 drops the arrivals
-// from the phases that follow, 4 bytes have come.
+// op->b: arrivals; op->c: bytes to expect; the old word is the token. op->y: 1 gives the token, 2
+// drops the arrivals from the phases that follow, 4 bytes have come.
 constexpr uint8_t kGivesToken = 1, kDrops = 2, kBytesCame = 4;
 
 const Op* run_arrive(Warp& warp, const Op* op) {
@@ -49,7 +50,8 @@ const Op* run_arrive(Warp& warp, const Op* op) {
   const Op* next = for_each_object(warp, op, [&](uint32_t lane, uint64_t* word) {
     tokens[lane] = *word;
     Phase p = decode_phase(*word);
-    p.bytes += op->y & kBytesCame ? -static_cast<int64_t>(bytes[lane]) : static_cast<int64_t>(bytes[lane]);
+    p.bytes +=
+        op->y & kBytesCame ? -static_cast<int64_t>(bytes[lane]) : static_cast<int64_t>(bytes[lane]);
     if (op->y & kDrops) p.wanted -= std::min<uint64_t>(p.wanted, count[lane]);
     p.pending -= std::min<uint64_t>(p.pending, count[lane]);
     complete_if_done(&p);
@@ -60,8 +62,8 @@ const Op* run_arrive(Warp& warp, const Op* op) {
   return next;
 }
 
-// op->b: a token (op->y 0) or a parity (op->y 1). A phase that is not over yet: the predicate is false, and others get
-// a turn.
+// op->b: a token (op->y 0) or a parity (op->y 1). A phase that is not over yet: the predicate is
+// false, and others get a turn.
 const Op* run_wait(Warp& warp, const Op* op) {
   uint32_t over = 0;
   const uint64_t* token = warp.lanes<uint64_t>(op->b);
@@ -108,7 +110,8 @@ ptx::Operand number(uint64_t value) {
 bool mbarrier_init(Lowering& l) {
   Op op;
   bool invalidates = l.has("inval");
-  if (!set_object(l, &op, l.operand(0)) || !l.lanes(invalidates ? number(0) : l.operand(1), ptx::Type::u32, &op.b))
+  if (!set_object(l, &op, l.operand(0)) ||
+      !l.lanes(invalidates ? number(0) : l.operand(1), ptx::Type::u32, &op.b))
     return false;
   op.y = invalidates;
   place(l, op, &run_init);
@@ -141,7 +144,8 @@ bool mbarrier_expect(Lowering& l) {
   return true;
 }
 
-// The copies land at once. Without .noinc the phase first expects one arrival more: nothing changes.
+// The copies land at once. Without .noinc the phase first expects one arrival more: nothing
+// changes.
 bool copy_async_arrive(Lowering& l) {
   emit_copy_land(l);
   Op op;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does TMA copy a box of a tensor? (PTX ISA 9.7.9.27, tile mode) Row by row; what lies outside of the tensor reads
-// as zero (or NaN) and is not written.
+// How does TMA copy a box of a tensor? (PTX ISA 9.7.9.27, tile mode) Row by row; what lies outside
+// of the tensor reads as zero (or NaN) and is not written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "engine/instructions/lowerings_async.h"
 #include "engine/memory/mbarrier.h"
 #include "engine/memory/multicast.h"
-#include "engine/numbers/rmw.h"
 #include "engine/memory/tensor_map.h"
+#include "engine/numbers/rmw.h"
 
 namespace kiln::engine {
 namespace {
@@ -26,7 +26,8 @@ struct TensorCopy {
   Rmw what = Rmw::Add;
 };
 
-// One row of the box: where it lies in global memory, and which of its elements are inside of the tensor.
+// One row of the box: where it lies in global memory, and which of its elements are inside of the
+// tensor.
 struct Row {
   uint64_t global;
   uint64_t shared;  // bytes from the start of the box
@@ -106,12 +107,14 @@ void combine(const TensorMap& map, Rmw what, std::byte* to, const std::byte* fro
   });
 }
 
-bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, const TensorMap& map, const int64_t* at,
-              uint64_t to, uint64_t barrier) {
+bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, const TensorMap& map,
+              const int64_t* at, uint64_t to, uint64_t barrier) {
   const uint32_t bytes = tensor_type(map.data_type)->bytes, row_bytes = map.box[0] * bytes;
   const uint64_t total = box_bytes(map);
-  // Offsets inside of the block's window decide the swizzle; the window starts at a multiple of 1024.
-  std::byte* box = locate_at(warp, op, lane, how.shared.space, to, static_cast<uint32_t>(total), 128, Access::Write);
+  // Offsets inside of the block's window decide the swizzle; the window starts at a multiple of
+  // 1024.
+  std::byte* box = locate_at(warp, op, lane, how.shared.space, to, static_cast<uint32_t>(total),
+                             128, Access::Write);
   if (!box) return false;
   const uint64_t start = to & ((uint64_t{1} << kPeerShift) - 1);
   std::byte* window = box - start;
@@ -119,13 +122,14 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
     alignas(16) std::byte line[256 * 8];
     if (row.count < map.box[0]) fill_outside(line, map, row_bytes);
     if (row.count) {
-      const std::byte* from =
-          locate_at(warp, op, lane, ptx::Space::Global, row.global, row.count * bytes, 1, Access::Read);
+      const std::byte* from = locate_at(warp, op, lane, ptx::Space::Global, row.global,
+                                        row.count * bytes, 1, Access::Read);
       if (!from) return false;
       std::memcpy(line + size_t{row.first} * bytes, from, size_t{row.count} * bytes);
     }
-    for_each_chunk(map, start + row.shared, row_bytes,
-                   [&](uint64_t place, uint32_t chunk) { std::memcpy(window + place, line + chunk, 16); });
+    for_each_chunk(map, start + row.shared, row_bytes, [&](uint64_t place, uint32_t chunk) {
+      std::memcpy(window + place, line + chunk, 16);
+    });
     return true;
   });
   if (!done) return false;
@@ -134,28 +138,31 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
   return object != nullptr;
 }
 
-bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, const TensorMap& map, const int64_t* at,
-               uint64_t from) {
+bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, const TensorMap& map,
+               const int64_t* at, uint64_t from) {
   const uint32_t bytes = tensor_type(map.data_type)->bytes, row_bytes = map.box[0] * bytes;
-  std::byte* box =
-      locate_at(warp, op, lane, how.shared.space, from, static_cast<uint32_t>(box_bytes(map)), 128, Access::Read);
+  std::byte* box = locate_at(warp, op, lane, how.shared.space, from,
+                             static_cast<uint32_t>(box_bytes(map)), 128, Access::Read);
   if (!box) return false;
   const uint64_t start = from & ((uint64_t{1} << kPeerShift) - 1);
   const std::byte* window = box - start;
   return for_each_row(map, at, [&](const Row& row) {
     if (!row.count) return true;
     alignas(16) std::byte line[256 * 8];
-    for_each_chunk(map, start + row.shared, row_bytes,
-                   [&](uint64_t place, uint32_t chunk) { std::memcpy(line + chunk, window + place, 16); });
+    for_each_chunk(map, start + row.shared, row_bytes, [&](uint64_t place, uint32_t chunk) {
+      std::memcpy(line + chunk, window + place, 16);
+    });
     const Access access = how.reduces ? Access::Atomic : Access::Write;
-    std::byte* to = locate_at(warp, op, lane, ptx::Space::Global, row.global, row.count * bytes, 1, access);
+    std::byte* to =
+        locate_at(warp, op, lane, ptx::Space::Global, row.global, row.count * bytes, 1, access);
     if (!to) return false;
     const std::byte* inside = line + size_t{row.first} * bytes;
     if (!how.reduces) {
       std::memcpy(to, inside, size_t{row.count} * bytes);
       return true;
     }
-    for (uint32_t e = 0; e < row.count; ++e) combine(map, how.what, to + size_t{e} * bytes, inside + size_t{e} * bytes);
+    for (uint32_t e = 0; e < row.count; ++e)
+      combine(map, how.what, to + size_t{e} * bytes, inside + size_t{e} * bytes);
     return true;
   });
 }
@@ -163,23 +170,28 @@ bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, c
 const Op* run_tensor_copy(Warp& warp, const Op* op) {
   const TensorCopy& how = *static_cast<const TensorCopy*>(op->data);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    const std::byte* bytes = locate_at(warp, op, lane, how.map.space, how.map.of(warp, lane), 128, 64, Access::Read);
+    const std::byte* bytes =
+        locate_at(warp, op, lane, how.map.space, how.map.of(warp, lane), 128, 64, Access::Read);
     if (!bytes) return false;
     TensorMap map;
     std::memcpy(&map, bytes, sizeof map);
     const char* bad = why_bad_tensor_map(map);
     if (!*bad && map.rank != how.rank) bad = "its rank is not that of the instruction";
     if (*bad) {
-      warp.fault(op, kIllegalInstruction, lane, fmt::format("Invalid tensor map: {}\n{}", bad, where(warp, *op, lane)));
+      warp.fault(op, kIllegalInstruction, lane,
+                 fmt::format("Invalid tensor map: {}\n{}", bad, where(warp, *op, lane)));
       return false;
     }
     int64_t at[kMaxTensorRank] = {};
-    for (uint32_t d = 0; d < how.rank; ++d) at[d] = static_cast<int32_t>(how.coordinates[d].of(warp, lane));
-    // A row starts at a multiple of 16 bytes, in the tensor or before it; a GPU ends the kernel with the same error.
+    for (uint32_t d = 0; d < how.rank; ++d)
+      at[d] = static_cast<int32_t>(how.coordinates[d].of(warp, lane));
+    // A row starts at a multiple of 16 bytes, in the tensor or before it; a GPU ends the kernel
+    // with the same error.
     const uint32_t element_bytes = tensor_type(map.data_type)->bytes;
     if (at[0] * element_bytes % 16) {
       warp.fault(op, kIllegalInstruction, lane,
-                 fmt::format("Invalid tensor coordinate: the innermost is {}, of {} bytes each, no multiple of 16 bytes"
+                 fmt::format("Invalid tensor coordinate: the innermost is {}, of {} bytes each, no "
+                             "multiple of 16 bytes"
                              "\n{}",
                              at[0], element_bytes, where(warp, *op, lane)));
       return false;
@@ -204,13 +216,16 @@ bool copy_tensor(Lowering& l) {
   if (how.reduces) how.what = rmw_of(l.ins());
   how.multicast = l.has("multicast::cluster");
   const ptx::Operand& tensor = operands[how.load ? 1 : 0];
-  const ptx::Operand* coordinates = tensor.elements.size() == 1 && tensor.elements[0].kind == ptx::OperandKind::Vector
-                                        ? &tensor.elements[0]
-                                        : &tensor;
+  const ptx::Operand* coordinates =
+      tensor.elements.size() == 1 && tensor.elements[0].kind == ptx::OperandKind::Vector
+          ? &tensor.elements[0]
+          : &tensor;
   for (std::string_view modifier : l.ins().modifiers) {
-    if (modifier.size() == 2 && modifier[1] == 'd') how.rank = static_cast<uint32_t>(modifier[0] - '0');
+    if (modifier.size() == 2 && modifier[1] == 'd')
+      how.rank = static_cast<uint32_t>(modifier[0] - '0');
   }
-  if (coordinates->elements.size() != how.rank) return l.refuse("the number of coordinates is not that of the tensor");
+  if (coordinates->elements.size() != how.rank)
+    return l.refuse("the number of coordinates is not that of the tensor");
   for (uint32_t d = 0; d < how.rank; ++d) {
     if (!lane_value(l, coordinates->elements[d], ptx::Type::s32, &how.coordinates[d])) return false;
   }
@@ -221,7 +236,8 @@ bool copy_tensor(Lowering& l) {
     return false;
   }
   size_t next = 2;
-  if (how.load && !address_operand(l, operands[next++], ptx::Space::Shared, &how.barrier)) return false;
+  if (how.load && !address_operand(l, operands[next++], ptx::Space::Shared, &how.barrier))
+    return false;
   if (operands.size() != next + how.multicast + l.has("L2::cache_hint"))
     return l.refuse("the number of operands is not right");
   if (how.multicast && !lane_value(l, operands[next], ptx::Type::u16, &how.ranks)) return false;
@@ -244,7 +260,8 @@ constexpr std::string_view kFields[] = {
 const Op* run_replace(Warp& warp, const Op* op) {
   const Replace& how = *static_cast<const Replace*>(op->data);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* bytes = locate_at(warp, op, lane, how.map.space, how.map.of(warp, lane), 128, 64, Access::Write);
+    std::byte* bytes =
+        locate_at(warp, op, lane, how.map.space, how.map.of(warp, lane), 128, 64, Access::Write);
     if (!bytes) return false;
     TensorMap map;
     std::memcpy(&map, bytes, sizeof map);
@@ -297,7 +314,9 @@ bool replace_tensor_map(Lowering& l) {
   if (has_ordinal) how.ordinal = static_cast<uint32_t>(operands[1].bits);
   if (how.ordinal >= kMaxTensorRank) return l.refuse("a tensor has at most 5 dimensions");
   const bool shared = l.has("shared::cta");
-  const ptx::Space space = shared ? ptx::Space::Shared : l.has("global") ? ptx::Space::Global : ptx::Space::Generic;
+  const ptx::Space space = shared            ? ptx::Space::Shared
+                           : l.has("global") ? ptx::Space::Global
+                                             : ptx::Space::Generic;
   // Of the fields, .global_address and .global_stride have 64 bits.
   const bool wide = how.field == 0 || how.field == 4;
   if (!address_operand(l, operands[0], space, &how.map) ||
@@ -319,11 +338,11 @@ const Op* run_copy_map(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const MapCopy& how = *static_cast<const MapCopy*>(op->data);
   const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(warp.mask));
-  const std::byte* from =
-      locate_at(warp, op, lane, how.from.space, how.from.of(warp, lane), sizeof(TensorMap), 64, Access::Read);
-  std::byte* to =
-      from ? locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane), sizeof(TensorMap), 64, Access::Write)
-           : nullptr;
+  const std::byte* from = locate_at(warp, op, lane, how.from.space, how.from.of(warp, lane),
+                                    sizeof(TensorMap), 64, Access::Read);
+  std::byte* to = from ? locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane),
+                                   sizeof(TensorMap), 64, Access::Write)
+                       : nullptr;
   if (!to) return nullptr;
   std::memcpy(to, from, sizeof(TensorMap));
   return op + 1;

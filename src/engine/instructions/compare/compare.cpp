@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do comparisons make predicates, or values? (PTX ISA 9.7.6)
-#include "engine/machine/affine.h"
-#include "engine/numbers/comparisons.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
-#include "engine/instructions/lowerings.h"
 #include "engine/instructions/compare/predicates.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/machine/affine.h"
+#include "engine/numbers/comparisons.h"
 
 namespace kiln::engine {
 namespace {
@@ -30,7 +30,8 @@ const Op* run_compare(Warp& warp, const Op* op) {
   } else {
     const T a0 = a[0], b0 = b[0];
     for (uint32_t i = 0; i < kWarpSize; ++i) {
-      result |= F::f(comparable<T, kFlush>(kLanesA ? a[i] : a0), comparable<T, kFlush>(kLanesB ? b[i] : b0))
+      result |= F::f(comparable<T, kFlush>(kLanesA ? a[i] : a0),
+                     comparable<T, kFlush>(kLanesB ? b[i] : b0))
                     ? kLaneBits[i]
                     : 0;
     }
@@ -62,7 +63,11 @@ Handler compare_named(std::string_view name, bool flushes, Source a, Source b) {
 
 // lo, ls, hi, hs are lt, le, gt, ge of unsigned numbers.
 std::string_view plain_name(std::string_view name) {
-  return name == "lo" ? "lt" : name == "ls" ? "le" : name == "hi" ? "gt" : name == "hs" ? "ge" : name;
+  return name == "lo"   ? "lt"
+         : name == "ls" ? "le"
+         : name == "hi" ? "gt"
+         : name == "hs" ? "ge"
+                        : name;
 }
 
 // A value of base and step against a scalar: when the first and the last lane agree, all lanes do.
@@ -88,7 +93,8 @@ const Op* run_compare_affine(Warp& warp, const Op* op) {
     return run_compare_on_lanes<F, T>(warp, op);
   const T other = *warp.lanes<T>(kFirst ? op->b : op->a);
   const bool holds = kFirst ? F::f(first, other) : F::f(other, first);
-  if (holds != (kFirst ? F::f(last, other) : F::f(other, last))) return run_compare_on_lanes<F, T>(warp, op);
+  if (holds != (kFirst ? F::f(last, other) : F::f(other, last)))
+    return run_compare_on_lanes<F, T>(warp, op);
   warp.set_predicate(op->d, holds ? kFullMask : 0);
   if (!op->target) return op + 1;
   return holds == (op->y != 0) ? op->target : op + 2;  // the branch behind it, fused (fuse.h)
@@ -106,7 +112,9 @@ Handler compare_affine_named(std::string_view name) {
 template <class T>
 bool is_compare_affine_of(Handler handler) {
   for (std::string_view name : {"lt", "le", "gt", "ge"}) {
-    if (handler == compare_affine_named<T, true>(name) || handler == compare_affine_named<T, false>(name)) return true;
+    if (handler == compare_affine_named<T, true>(name) ||
+        handler == compare_affine_named<T, false>(name))
+      return true;
   }
   return false;
 }
@@ -125,7 +133,8 @@ std::array<AffineTerm, 2> compared(const Op& op) {
 
 namespace {
 
-bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand, uint32_t to) {
+bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand,
+                         uint32_t to) {
   AffineCompare how;
   Source a, b;
   if (!l.rows_fill_warps() || !l.affine_term(a_operand, l.type(), &how.a, &a) ||
@@ -137,7 +146,8 @@ bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::
     using T = decltype(t);
     if constexpr (Integer<T> && sizeof(T) >= 4) {
       std::string_view name = plain_name(l.ins().modifiers[0]);
-      Handler handler = how.a.affine ? compare_affine_named<T, true>(name) : compare_affine_named<T, false>(name);
+      Handler handler =
+          how.a.affine ? compare_affine_named<T, true>(name) : compare_affine_named<T, false>(name);
       if (!handler) return false;
       how.on_lanes.run = compare_named<T>(name, false, a, b);
       how.on_lanes.a = a.offset;
@@ -154,12 +164,14 @@ bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::
   });
 }
 
-bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand, uint32_t to) {
+bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand& b_operand,
+                  uint32_t to) {
   if (emit_compare_affine(l, a_operand, b_operand, to)) return true;
   Source a, b;
   bool flushes = l.has("ftz");
   if (flushes) {
-    if (!l.lanes(a_operand, l.type(), &a.offset) || !l.lanes(b_operand, l.type(), &b.offset)) return false;
+    if (!l.lanes(a_operand, l.type(), &a.offset) || !l.lanes(b_operand, l.type(), &b.offset))
+      return false;
   } else if (!l.source(a_operand, l.type(), &a) || !l.source(b_operand, l.type(), &b)) {
     return false;
   }
@@ -182,13 +194,14 @@ bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand
 
 bool compare(Lowering& l) {
   const auto& operands = l.ins().operands;
-  bool two = operands.size() > 1 &&
-             (operands[1].kind == ptx::OperandKind::Predicate || operands[1].kind == ptx::OperandKind::Sink);
+  bool two = operands.size() > 1 && (operands[1].kind == ptx::OperandKind::Predicate ||
+                                     operands[1].kind == ptx::OperandKind::Sink);
   size_t first = two ? 2 : 1;
   if (operands.size() < first + 2) return l.refuse("it needs two operands");
   bool combined = operands.size() > first + 2;
   uint32_t p = 0, q = 0, c = 0;
-  if (!l.dest_predicate(operands[0], &p) || (two && !l.dest_predicate(operands[1], &q))) return false;
+  if (!l.dest_predicate(operands[0], &p) || (two && !l.dest_predicate(operands[1], &q)))
+    return false;
   if (!two && !combined) return emit_compare(l, operands[first], operands[first + 1], p);
   uint32_t result = l.temporary_predicate();
   if (combined && !l.predicate(operands[first + 2], &c)) return false;

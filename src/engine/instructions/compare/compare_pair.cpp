@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are pairs of f16 and bf16 compared? (PTX ISA 9.7.7)
-#include "engine/numbers/comparisons.h"
 #include "engine/decode/lanes.h"
-#include "engine/instructions/lowerings.h"
 #include "engine/instructions/compare/predicates.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/numbers/comparisons.h"
 
 namespace kiln::engine {
 namespace {
@@ -50,7 +50,8 @@ const Op* run_compare_set_pair(Warp& warp, const Op* op) {
   compare_halves<T>(warp, op, &low, &high);
   uint32_t result[kWarpSize];
   const uint32_t one = op->x ? 0xffff : std::is_same_v<T, Half> ? 0x3c00 : 0x3f80;
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = (low >> i & 1 ? one : 0) | (high >> i & 1 ? one << 16 : 0);
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = (low >> i & 1 ? one : 0) | (high >> i & 1 ? one << 16 : 0);
   warp.put(op->d, result);
   return op + 1;
 }
@@ -65,7 +66,8 @@ bool compare_pair(Lowering& l) {
   bool combined = operands.size() > 4;
   uint32_t c = 0;
   if (combined && !l.predicate(operands[4], &c)) return false;
-  uint32_t low = combined ? l.temporary_predicate() : p, high = combined ? l.temporary_predicate() : q;
+  uint32_t low = combined ? l.temporary_predicate() : p,
+           high = combined ? l.temporary_predicate() : q;
   Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_pair<Half> : &run_compare_pair<Bf16>);
   op.a = a;
   op.b = b;
@@ -84,7 +86,8 @@ bool compare_set_pair(Lowering& l) {
   Dest d;
   if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), l.type(), &b)) return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
-  Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_set_pair<Half> : &run_compare_set_pair<Bf16>);
+  Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_set_pair<Half>
+                                               : &run_compare_set_pair<Bf16>);
   op.x = l.other_type() == ptx::Type::u32 || l.other_type() == ptx::Type::s32;  // a mask
   op.a = a;
   op.b = b;

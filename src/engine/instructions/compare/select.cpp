@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do predicates select, and how are they combined? (PTX ISA 9.7.6, 9.7.8)
-#include "engine/numbers/comparisons.h"
 #include "engine/decode/control.h"
 #include "engine/decode/lanes.h"
-#include "engine/instructions/lowerings.h"
 #include "engine/instructions/compare/predicates.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/numbers/comparisons.h"
 
 namespace kiln::engine {
 namespace {
@@ -31,7 +31,8 @@ const Op* run_select(Warp& warp, const Op* op) {
     for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (p & kLaneBits[i]) ? a[i] : b[i];
   } else {
 #pragma GCC ivdep
-    for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (p & kLaneBits[i]) ? a[i * a_step] : b[i * b_step];
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      d[i] = (p & kLaneBits[i]) ? a[i * a_step] : b[i * b_step];
   }
   return op + 1;
 }
@@ -78,7 +79,9 @@ void emit_copy_predicate(Lowering& l, uint32_t from, uint32_t to, bool invert) {
 // d = p ? a : b.
 void emit_select(Lowering& l, const Source& a, const Source& b, uint32_t p) {
   const uint32_t bytes = ptx::bytes_of(l.type());
-  Handler handler = bytes == 8 ? &run_select<uint64_t> : bytes == 4 ? &run_select<uint32_t> : &run_select<uint16_t>;
+  Handler handler = bytes == 8   ? &run_select<uint64_t>
+                    : bytes == 4 ? &run_select<uint32_t>
+                                 : &run_select<uint16_t>;
   l.emit_value(l.operand(0), bytes, false, handler, a, b, {p, false});
   Op& op = l.program().ops.back();
   op.x = a.uniform;
@@ -111,9 +114,14 @@ bool select_by_sign(Lowering& l) {
 
 bool predicate_logic(Lowering& l) {
   uint32_t a, b, d;
-  if (!l.predicate(l.operand(1), &a) || !l.predicate(l.operand(2), &b) || !l.dest_predicate(l.operand(0), &d))
+  if (!l.predicate(l.operand(1), &a) || !l.predicate(l.operand(2), &b) ||
+      !l.dest_predicate(l.operand(0), &d))
     return false;
-  emit_logic(l, l.ins().mnemonic == "and" ? kAnd : l.ins().mnemonic == "or" ? kOr : kXor, a, false, b, d);
+  emit_logic(l,
+             l.ins().mnemonic == "and"  ? kAnd
+             : l.ins().mnemonic == "or" ? kOr
+                                        : kXor,
+             a, false, b, d);
   return true;
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do device functions run? A call makes a frame for the lanes that make it; frames live as long as a lane stands in
-// them.
+// How do device functions run? A call makes a frame for the lanes that make it; frames live as long
+// as a lane stands in them.
 #include <fmt/format.h>
 
 #include <atomic>
 #include <bit>
 #include <cstring>
 
-#include "engine/machine/builtins.h"
 #include "engine/decode/control.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/image.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/builtins.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -58,13 +58,14 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
   uint32_t local = caller->local_offset + caller->program->local_bytes + caller->stack_bytes;
   if (caller->depth + 1 > kMaxDepth || !warp.grow_local(local + callee.local_bytes)) {
     return warp.fault(op, kLaunchFailure, lane,
-                      fmt::format("Stack overflow: {} calls deep\n{}", caller->depth + 1, where(warp, *op, lane)));
+                      fmt::format("Stack overflow: {} calls deep\n{}", caller->depth + 1,
+                                  where(warp, *op, lane)));
   }
   Frame* frame = warp.worker->acquire(callee, *warp.block->grid);
   if (!frame) {
     return warp.fault(op, kLaunchOutOfResources, lane,
-                      fmt::format("Out of memory for the registers of a call, {} calls deep\n{}", caller->depth + 1,
-                                  where(warp, *op, lane)));
+                      fmt::format("Out of memory for the registers of a call, {} calls deep\n{}",
+                                  caller->depth + 1, where(warp, *op, lane)));
   }
   if (callee.local_bytes) warp.fill_local(warp.mask, local, callee.local_bytes);
   frame->parent = caller;
@@ -76,17 +77,20 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
   frame->call = &site;
   fill_specials(warp, *frame);
   for (size_t i = 0; i < site.arguments.size(); ++i) {
-    copy_lanes(frame->data() + callee.arguments[i].offset, caller->data() + site.arguments[i].offset,
-               site.arguments[i].bytes, warp.mask);
+    copy_lanes(frame->data() + callee.arguments[i].offset,
+               caller->data() + site.arguments[i].offset, site.arguments[i].bytes, warp.mask);
   }
   warp.steps += 1;
   // The split goes on in the new frame; the caller's frame keeps one user for it.
-  warp.splits.push_back({callee.ops.data(), warp.mask, frame, Wait::None, 0, 0, warp.current_penalty, false});
+  warp.splits.push_back(
+      {callee.ops.data(), warp.mask, frame, Wait::None, 0, 0, warp.current_penalty, false});
   return nullptr;
 }
 
 bool fits(const CallSite& site, const Program& callee) {
-  if (site.arguments.size() != callee.arguments.size() || site.results.size() != callee.results.size()) return false;
+  if (site.arguments.size() != callee.arguments.size() ||
+      site.results.size() != callee.results.size())
+    return false;
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     if (site.arguments[i].bytes != callee.arguments[i].bytes) return false;
   }
@@ -108,15 +112,18 @@ const Op* run_call_indirect(Warp& warp, const Op* op) {
   uint32_t lane = static_cast<uint32_t>(std::countr_zero(warp.mask));
   const Program* callee = site.callee_at(pointer[lane]);
   if (!callee || !fits(site, *callee)) {
-    return warp.fault(op, kIllegalInstruction, lane,
-                      fmt::format("Invalid function pointer 0x{:x}{}\n{}", pointer[lane],
-                                  callee ? ": its arguments are others" : "", where(warp, *op, lane)));
+    return warp.fault(
+        op, kIllegalInstruction, lane,
+        fmt::format("Invalid function pointer 0x{:x}{}\n{}", pointer[lane],
+                    callee ? ": its arguments are others" : "", where(warp, *op, lane)));
   }
   uint32_t same = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i) same |= (warp.mask >> i & 1) && pointer[i] == pointer[lane] ? 1u << i : 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    same |= (warp.mask >> i & 1) && pointer[i] == pointer[lane] ? 1u << i : 0;
   if (same != warp.mask) {
     ++warp.frame->users;
-    warp.splits.push_back({op, warp.mask & ~same, warp.frame, Wait::None, 0, 0, warp.current_penalty, false});
+    warp.splits.push_back(
+        {op, warp.mask & ~same, warp.frame, Wait::None, 0, 0, warp.current_penalty, false});
     warp.mask = same;
   }
   return enter(warp, op, site, *callee);
@@ -136,11 +143,12 @@ const Op* run_return(Warp& warp, const Op*) {
   const CallSite& site = *static_cast<const CallSite*>(frame->call);
   const Program& callee = *frame->program;
   for (size_t i = 0; i < site.results.size(); ++i) {
-    copy_lanes(caller->data() + site.results[i].offset, frame->data() + callee.results[i].offset, site.results[i].bytes,
-               warp.mask);
+    copy_lanes(caller->data() + site.results[i].offset, frame->data() + callee.results[i].offset,
+               site.results[i].bytes, warp.mask);
   }
   ++caller->users;
-  warp.splits.push_back({frame->return_to, warp.mask, caller, Wait::None, 0, 0, warp.current_penalty, false});
+  warp.splits.push_back(
+      {frame->return_to, warp.mask, caller, Wait::None, 0, 0, warp.current_penalty, false});
   if (--frame->users == 0) {
     --caller->users;
     warp.worker->release(frame);
@@ -160,7 +168,8 @@ bool call(Lowering& l) {
     const Lowering::Passed* passed = l.passed(operands[i].name);
     if (operands[i].kind != ptx::OperandKind::Symbol || !passed)
       return l.refuse("an argument that is no .param variable");
-    (i < ins.call_results ? site.results : site.arguments).push_back({passed->offset, passed->bytes});
+    (i < ins.call_results ? site.results : site.arguments)
+        .push_back({passed->offset, passed->bytes});
   }
   l.program().has_calls = true;
   if (target.kind == ptx::OperandKind::Register) {
@@ -176,7 +185,8 @@ bool call(Lowering& l) {
   const ptx::Function* function = l.module().find(target.name);
   if (!function || function->body_text.empty()) {
     int builtin = builtin_named(name);
-    if (builtin < 0) return l.refuse(fmt::format("the function '{}' is declared and nowhere defined", name));
+    if (builtin < 0)
+      return l.refuse(fmt::format("the function '{}' is declared and nowhere defined", name));
     const Builtin& known = kBuiltins[builtin];
     if (site.arguments.size() != known.arguments || site.results.size() != known.results) {
       return l.refuse(fmt::format("'{}' has other arguments", name));
@@ -192,7 +202,8 @@ bool call(Lowering& l) {
   site.callee = *callee;
   l.program().callees.push_back(*callee);
   // A callee that is being decoded (recursion) has its arguments declared already.
-  if (!fits(site, *site.callee)) return l.refuse(fmt::format("the arguments do not fit '{}'", name));
+  if (!fits(site, *site.callee))
+    return l.refuse(fmt::format("the arguments do not fit '{}'", name));
   CallSite* kept = l.own(site);
   l.emit(&run_call).data = kept;
   return true;

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do branches, returns and barriers run? (PTX ISA 9.7.12, 9.7.13)
+#include "engine/decode/control.h"
+
 #include <fmt/format.h>
 
 #include <bit>
 #include <vector>
 
-#include "engine/decode/control.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
 
 uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
 
-const Op* go(Warp& warp, const Op* from, const Op* to) { return to > from ? to : warp.jump_back(from, to); }
+const Op* go(Warp& warp, const Op* from, const Op* to) {
+  return to > from ? to : warp.jump_back(from, to);
+}
 
 const Op* run_branch(Warp& warp, const Op* op) { return go(warp, op, op->target); }
 
@@ -65,18 +68,21 @@ const Op* run_exit(Warp& warp, const Op*) { return warp.exit_lanes(); }
 
 namespace {
 
-// Does the loop that this branch closes wait for a write of somebody else? A short one that reads memory in a way that
-// asks for the newest value.
+// Does the loop that this branch closes wait for a write of somebody else? A short one that reads
+// memory in a way that asks for the newest value.
 bool closes_a_spin(Lowering& l) {
   constexpr uint32_t kLongest = 64;
   const ptx::Instruction& ins = l.ins();
   auto label = l.body().labels.find(ins.operands[0].name);
   const auto index = static_cast<uint32_t>(&ins - l.body().instructions.data());
-  if (label == l.body().labels.end() || label->second > index || index - label->second > kLongest) return false;
+  if (label == l.body().labels.end() || label->second > index || index - label->second > kLongest)
+    return false;
   for (uint32_t i = label->second; i < index; ++i) {
     const ptx::Instruction& in = l.body().instructions[i];
-    if (in.mnemonic == "atom" || in.mnemonic == "nanosleep" || in.mnemonic == "mbarrier") return true;
-    if (in.mnemonic == "ld" && (in.has("volatile") || in.has("acquire") || in.has("relaxed") || in.has("mmio"))) {
+    if (in.mnemonic == "atom" || in.mnemonic == "nanosleep" || in.mnemonic == "mbarrier")
+      return true;
+    if (in.mnemonic == "ld" &&
+        (in.has("volatile") || in.has("acquire") || in.has("relaxed") || in.has("mmio"))) {
       return true;
     }
   }
@@ -118,11 +124,12 @@ const Op* run_branch_indexed(Warp& warp, const Op* op) {
   uint32_t chosen = index[first];
   if (chosen >= targets.size()) {
     return warp.fault(op, kLaunchFailure, first,
-                      fmt::format("Invalid index {} of a branch with {} targets\n{}", chosen, targets.size(),
-                                  where(warp, *op, first)));
+                      fmt::format("Invalid index {} of a branch with {} targets\n{}", chosen,
+                                  targets.size(), where(warp, *op, first)));
   }
   uint32_t same = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i) same |= (rest >> i & 1) && index[i] == chosen ? 1u << i : 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    same |= (rest >> i & 1) && index[i] == chosen ? 1u << i : 0;
   if (same == rest) return go(warp, op, targets[chosen]);
   return warp.diverge(targets[chosen], same, op);  // the others come back here
 }
@@ -131,20 +138,23 @@ const Op* run_branch_indexed(Warp& warp, const Op* op) {
 
 bool branch_indexed(Lowering& l) {
   auto found = l.body().branch_targets.find(l.operand(1).name);
-  if (found == l.body().branch_targets.end()) return l.refuse("its list of targets is not declared");
+  if (found == l.body().branch_targets.end())
+    return l.refuse("its list of targets is not declared");
   uint32_t index;
   if (!l.lanes(l.operand(0), ptx::Type::u32, &index)) return false;
   for (std::string_view label : found->second) {
-    if (!l.body().labels.count(label)) return l.refuse("a target that is no label of this function");
+    if (!l.body().labels.count(label))
+      return l.refuse("a target that is no label of this function");
   }
   Op& op = l.emit(&run_branch_indexed);
   op.a = index;
   Targets* targets = l.own(Targets{});
   op.data = targets;
   std::vector<std::string_view> labels = found->second;
-  l.fix_later(l.op_count() - 1, [targets, labels](Op&, const std::function<const Op*(std::string_view)>& find) {
-    for (std::string_view label : labels) targets->push_back(find(label));
-  });
+  l.fix_later(l.op_count() - 1,
+              [targets, labels](Op&, const std::function<const Op*(std::string_view)>& find) {
+                for (std::string_view label : labels) targets->push_back(find(label));
+              });
   return true;
 }
 
@@ -162,24 +172,26 @@ namespace {
 
 const Op* run_trap(Warp& warp, const Op* op) {
   uint32_t lane = first_lane(warp.mask);
-  return warp.fault(op, kLaunchFailure, lane, fmt::format("Trap instruction executed\n{}", where(warp, *op, lane)));
+  return warp.fault(op, kLaunchFailure, lane,
+                    fmt::format("Trap instruction executed\n{}", where(warp, *op, lane)));
 }
 
 const Op* run_yield(Warp& warp, const Op* op) { return warp.yield(op + 1); }
 
-// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->c: votes of a reduction when
-// op->y.
+// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->c: votes
+// of a reduction when op->y.
 const Op* run_barrier(Warp& warp, const Op* op) {
   uint32_t lane = first_lane(warp.mask);
   const uint32_t *ids = warp.lanes<uint32_t>(op->a), *counts = warp.lanes<uint32_t>(op->b);
   const uint32_t id = ids[lane], wanted = counts[lane];
   if (id >= kBarrierCount) {
-    return warp.fault(
-        op, kLaunchFailure, lane,
-        fmt::format("Barrier {} does not exist: there are {}\n{}", id, kBarrierCount, where(warp, *op, lane)));
+    return warp.fault(op, kLaunchFailure, lane,
+                      fmt::format("Barrier {} does not exist: there are {}\n{}", id, kBarrierCount,
+                                  where(warp, *op, lane)));
   }
   uint32_t others = 0;  // lanes that want another barrier: they come back here
-  for (uint32_t i = 0; i < kWarpSize; ++i) others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
   others &= warp.mask;
   if (others) {
     ++warp.frame->users;
@@ -187,11 +199,13 @@ const Op* run_barrier(Warp& warp, const Op* op) {
     warp.mask &= ~others;
   }
   uint32_t threads = static_cast<uint32_t>(std::popcount(warp.mask));
-  // A count of threads is a count of whole warps: lanes that have ended count with those that arrive last.
+  // A count of threads is a count of whole warps: lanes that have ended count with those that
+  // arrive last.
   if (wanted && warp.mask == warp.alive) threads = kWarpSize;
   Block& block = *warp.block;
   if (op->y) {
-    block.barriers[id].votes_true += static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
+    block.barriers[id].votes_true +=
+        static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
     block.barriers[id].voters += static_cast<uint32_t>(std::popcount(warp.mask));
   }
   if (op->x) {
@@ -205,13 +219,15 @@ const Op* run_barrier(Warp& warp, const Op* op) {
 
 // What the barrier just passed has counted. op->x: 0 popc, 1 and, 2 or.
 const Op* run_barrier_result(Warp& warp, const Op* op) {
-  const Barrier& barrier = warp.block->barriers[warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)] % kBarrierCount];
+  const Barrier& barrier =
+      warp.block->barriers[warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)] % kBarrierCount];
   if (op->x == 0) {
     uint32_t result[kWarpSize];
     for (uint32_t& r : result) r = barrier.result_true;
     warp.put(op->d, result);
   } else {
-    bool holds = op->x == 1 ? barrier.result_true == barrier.result_voters : barrier.result_true != 0;
+    bool holds =
+        op->x == 1 ? barrier.result_true == barrier.result_voters : barrier.result_true != 0;
     warp.set_predicate(op->d, holds ? kFullMask : 0);
   }
   return op + 1;
@@ -256,7 +272,8 @@ bool barrier_reduce(Lowering& l) {
   if (!l.predicate(operands.back(), &votes)) return false;
   bool popc = l.has("popc");
   Dest dest;
-  if (popc ? !l.dest(operands[0], 4, false, &dest) : !l.dest_predicate(operands[0], &d)) return false;
+  if (popc ? !l.dest(operands[0], 4, false, &dest) : !l.dest_predicate(operands[0], &d))
+    return false;
   l.program().has_barrier = true;
   Op& op = l.emit(&run_barrier);
   op.a = id;

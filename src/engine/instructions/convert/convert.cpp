@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do numbers change their type? (PTX ISA 9.7.9.21, cvt) The common conversions have handlers of their own; all
-// others go through one function that knows every rounding and saturation.
+// How do numbers change their type? (PTX ISA 9.7.9.21, cvt) The common conversions have handlers of
+// their own; all others go through one function that knows every rounding and saturation.
 #include <cmath>
 #include <cstring>
 
@@ -97,7 +97,8 @@ uint64_t clamp_integer(uint64_t value, bool from_signed, ptx::Type to) {
   uint32_t bits = ptx::bytes_of(to) * 8;
   if (ptx::is_signed(to)) {
     int64_t high = static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1), low = -high - 1;
-    if (!from_signed) return value > static_cast<uint64_t>(high) ? static_cast<uint64_t>(high) : value;
+    if (!from_signed)
+      return value > static_cast<uint64_t>(high) ? static_cast<uint64_t>(high) : value;
     int64_t v = static_cast<int64_t>(value);
     return static_cast<uint64_t>(v > high ? high : v < low ? low : v);
   }
@@ -148,7 +149,8 @@ uint64_t convert_one(const Conversion& how, const std::byte* at) {
   if (is_float(how.from)) {
     double value = read_float(how.from, at);
     if (how.flush && is_subnormal(how.from, value)) value = std::copysign(0.0, value);
-    if (!is_float(how.to)) return float_to_integer(to_integral(value, how.rounding), how.from, how.to);
+    if (!is_float(how.to))
+      return float_to_integer(to_integral(value, how.rounding), how.from, how.to);
     if (how.to_integral_value) value = to_integral(value, how.rounding);
     if (how.saturate) value = value > 0 ? (value < 1 ? value : 1) : 0;
     if (value != value && how.from == ptx::Type::f64 && how.to == ptx::Type::f32)
@@ -174,13 +176,14 @@ const Op* run_convert(Warp& warp, const Op* op) {
   const std::byte* from = warp.lanes<std::byte>(op->a);
   const size_t step = op->x ? 0 : how.from_register_bytes;
   R result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<R>(convert_one(how, from + i * step));
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = static_cast<R>(convert_one(how, from + i * step));
   warp.put(op->d, result);
   return op + 1;
 }
 
-// Handlers for conversions that every program has: rounding to nearest, no saturation, registers as wide as their
-// types.
+// Handlers for conversions that every program has: rounding to nearest, no saturation, registers as
+// wide as their types.
 template <class D>
 struct To {
   template <Integer S>
@@ -245,23 +248,26 @@ bool convert(Lowering& l) {
   uint32_t to_register = l.register_bytes(l.operand(0));
   uint32_t from_register = l.register_bytes(source_operand);
   if (to_register < ptx::bytes_of(to)) return l.refuse("the register is narrower than the result");
-  if (from_register && from_register < ptx::bytes_of(from)) return l.refuse("the register is narrower than the value");
+  if (from_register && from_register < ptx::bytes_of(from))
+    return l.refuse("the register is narrower than the value");
   Rounding rounding = rounding_of(l);
   bool integral = l.has("rni") || l.has("rzi") || l.has("rmi") || l.has("rpi");
   bool plain = rounding == Rounding::Near && !integral && !l.has("sat") && !l.has("ftz") &&
-               to_register == ptx::bytes_of(to) && (from_register == 0 || from_register == ptx::bytes_of(from));
-  bool widens =
-      ptx::bytes_of(to) == 8 && (from == ptx::Type::s32 || from == ptx::Type::u32) && ptx::class_of(to) != 'f';
-  bool narrows =
-      ptx::bytes_of(to) == 4 && ptx::bytes_of(from) == 8 && ptx::class_of(to) != 'f' && ptx::class_of(from) != 'f';
+               to_register == ptx::bytes_of(to) &&
+               (from_register == 0 || from_register == ptx::bytes_of(from));
+  bool widens = ptx::bytes_of(to) == 8 && (from == ptx::Type::s32 || from == ptx::Type::u32) &&
+                ptx::class_of(to) != 'f';
+  bool narrows = ptx::bytes_of(to) == 4 && ptx::bytes_of(from) == 8 && ptx::class_of(to) != 'f' &&
+                 ptx::class_of(from) != 'f';
   if (plain && (widens || narrows) && l.affine_dest(l.operand(0), to_register)) {
     AffineTerm terms[3];
     Source lane_sources[3];
     if (l.affine_term(source_operand, from, &terms[0], &lane_sources[0]) && terms[0].affine) {
       const Source& lanes = lane_sources[0];
-      Handler on_lanes = narrows                  ? unary_handler<To<uint32_t>, uint32_t, uint64_t>(lanes)
-                         : from == ptx::Type::s32 ? unary_handler<To<int64_t>, int64_t, int32_t>(lanes)
-                                                  : unary_handler<To<uint64_t>, uint64_t, uint32_t>(lanes);
+      Handler on_lanes = narrows ? unary_handler<To<uint32_t>, uint32_t, uint64_t>(lanes)
+                         : from == ptx::Type::s32
+                             ? unary_handler<To<int64_t>, int64_t, int32_t>(lanes)
+                             : unary_handler<To<uint64_t>, uint64_t, uint32_t>(lanes);
       AffineKind kind = narrows                  ? AffineKind::Narrow
                         : from == ptx::Type::s32 ? AffineKind::WidenSigned
                                                  : AffineKind::WidenUnsigned;
@@ -285,7 +291,8 @@ bool convert(Lowering& l) {
     });
     if (done) return known;
   }
-  if (from == ptx::Type::f32 && to == ptx::Type::s32 && l.has("rzi") && !l.has("ftz") && to_register == 4) {
+  if (from == ptx::Type::f32 && to == ptx::Type::s32 && l.has("rzi") && !l.has("ftz") &&
+      to_register == 4) {
     Source a;
     if (!l.source(source_operand, from, &a)) return false;
     l.emit_value(l.operand(0), 4, a.uniform, unary_handler<Truncate, int32_t, float>(a), a);
@@ -308,7 +315,8 @@ bool convert(Lowering& l) {
   op.a = a.offset;
   op.d = d.offset;
   op.x = a.uniform;
-  op.data = l.own(Conversion{from, to, step, to_register, rounding, integral, l.has("sat"), l.has("ftz")});
+  op.data = l.own(
+      Conversion{from, to, step, to_register, rounding, integral, l.has("sat"), l.has("ftz")});
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are numbers converted to and from the small formats: f16 and bf16 with .relu or .satfinite and in pairs, tf32,
-// those of 8, 6 and 4 bits, and powers of two? (PTX ISA 9.7.9.21, cvt)
+// How are numbers converted to and from the small formats: f16 and bf16 with .relu or .satfinite
+// and in pairs, tf32, those of 8, 6 and 4 bits, and powers of two? (PTX ISA 9.7.9.21, cvt)
 #include <cmath>
 
 #include "engine/decode/lanes.h"
@@ -12,7 +12,9 @@ namespace {
 
 enum : uint8_t { kRelu = 1, kSatfinite = 2 };
 
-uint8_t clamps(Lowering& l) { return (l.has("relu") ? kRelu : 0) | (l.has("satfinite") ? kSatfinite : 0); }
+uint8_t clamps(Lowering& l) {
+  return (l.has("relu") ? kRelu : 0) | (l.has("satfinite") ? kSatfinite : 0);
+}
 
 // op->x: rounding toward zero; op->y: kRelu, kSatfinite.
 template <class T>
@@ -39,13 +41,15 @@ template <class T>
 const Op* run_convert_pair(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   Pair<T> result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = {narrow_small<T>(b[i], op), narrow_small<T>(a[i], op)};
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = {narrow_small<T>(b[i], op), narrow_small<T>(a[i], op)};
   warp.put(op->d, result);
   return op + 1;
 }
 
-// tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2 rz; op->y:
-// kRelu, kSatfinite. A GPU does .rna with integers: a NaN loses its low bits, and .satfinite takes one step off it.
+// tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2
+// rz; op->y: kRelu, kSatfinite. A GPU does .rna with integers: a NaN loses its low bits, and
+// .satfinite takes one step off it.
 const Op* run_convert_tf32(Warp& warp, const Op* op) {
   const uint32_t* a = warp.lanes<uint32_t>(op->a);
   uint32_t result[kWarpSize];
@@ -71,8 +75,10 @@ const Op* run_convert_tf32(Warp& warp, const Op* op) {
 bool convert_small(Lowering& l) {
   uint32_t a;
   Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.dest(l.operand(0), 2, false, &d)) return false;
-  Op& op = l.emit(l.other_type() == ptx::Type::f16 ? &run_convert_small<Half> : &run_convert_small<Bf16>);
+  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.dest(l.operand(0), 2, false, &d))
+    return false;
+  Op& op = l.emit(l.other_type() == ptx::Type::f16 ? &run_convert_small<Half>
+                                                   : &run_convert_small<Bf16>);
   op.a = a;
   op.d = d.offset;
   op.x = l.has("rz");
@@ -83,9 +89,11 @@ bool convert_small(Lowering& l) {
 bool convert_pair(Lowering& l) {
   uint32_t a, b;
   Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b)) return false;
+  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b))
+    return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
-  Op& op = l.emit(l.other_type() == ptx::Type::f16x2 ? &run_convert_pair<Half> : &run_convert_pair<Bf16>);
+  Op& op = l.emit(l.other_type() == ptx::Type::f16x2 ? &run_convert_pair<Half>
+                                                     : &run_convert_pair<Bf16>);
   op.a = a;
   op.b = b;
   op.d = d.offset;
@@ -97,7 +105,8 @@ bool convert_pair(Lowering& l) {
 bool convert_tf32(Lowering& l) {
   uint32_t a;
   Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.dest(l.operand(0), 4, false, &d)) return false;
+  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.dest(l.operand(0), 4, false, &d))
+    return false;
   Op& op = l.emit(&run_convert_tf32);
   op.a = a;
   op.d = d.offset;
@@ -130,7 +139,9 @@ uint8_t to_tiny(float value, const Op* op) {
 }
 
 // op->x: upward, else toward zero; op->y: kSatfinite.
-uint8_t to_scale(float value, const Op* op) { return float_to_scale(value, op->x, op->y & kSatfinite); }
+uint8_t to_scale(float value, const Op* op) {
+  return float_to_scale(value, op->x, op->y & kSatfinite);
+}
 
 using ToByte = uint8_t (*)(float value, const Op* op);
 
@@ -139,7 +150,8 @@ template <ToByte kTo>
 const Op* run_bytes_from_f32(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   uint16_t result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<uint16_t>(kTo(a[i], op) << 8 | kTo(b[i], op));
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = static_cast<uint16_t>(kTo(a[i], op) << 8 | kTo(b[i], op));
   warp.put(op->d, result);
   return op + 1;
 }
@@ -159,7 +171,8 @@ const Op* run_bytes_from_pair(Warp& warp, const Op* op) {
 const Op* run_nibbles_from_f32(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   uint8_t result[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<uint8_t>(to_tiny(a[i], op) << 4 | to_tiny(b[i], op));
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = static_cast<uint8_t>(to_tiny(a[i], op) << 4 | to_tiny(b[i], op));
   warp.put(op->d, result);
   return op + 1;
 }
@@ -170,11 +183,13 @@ const Op* run_tiny_to_f16(Warp& warp, const Op* op) {
   const T* a = warp.lanes<T>(op->a);
   HalfPair result[kWarpSize];
   auto convert = [&](unsigned bits) {
-    float value = tiny_to_float(static_cast<TinyFloat>(op->x), static_cast<uint8_t>(bits & ((1u << kBits) - 1)));
+    float value = tiny_to_float(static_cast<TinyFloat>(op->x),
+                                static_cast<uint8_t>(bits & ((1u << kBits) - 1)));
     if ((op->y & kRelu) && !(value > 0) && value == value) value = 0;
     return Half::from(value);
   };
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = {convert(a[i]), convert(static_cast<unsigned>(a[i]) >> kBits)};
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = {convert(a[i]), convert(static_cast<unsigned>(a[i]) >> kBits)};
   warp.put(op->d, result);
   return op + 1;
 }
@@ -182,7 +197,9 @@ const Op* run_tiny_to_f16(Warp& warp, const Op* op) {
 const Op* run_scale_to_bf16(Warp& warp, const Op* op) {
   const uint16_t* a = warp.lanes<uint16_t>(op->a);
   Bf16Pair result[kWarpSize];
-  auto convert = [](unsigned bits) { return Bf16::from(scale_to_float(static_cast<uint8_t>(bits))); };
+  auto convert = [](unsigned bits) {
+    return Bf16::from(scale_to_float(static_cast<uint8_t>(bits)));
+  };
   for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = {convert(a[i]), convert(a[i] >> 8u)};
   warp.put(op->d, result);
   return op + 1;
@@ -192,7 +209,8 @@ const Op* run_scale_to_bf16(Warp& warp, const Op* op) {
 Op* lower_two_floats(Lowering& l, Handler handler, uint32_t bytes) {
   uint32_t a, b;
   Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b)) return nullptr;
+  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b))
+    return nullptr;
   if (!l.dest(l.operand(0), bytes, false, &d)) return nullptr;
   Op& op = l.emit(handler);
   op.a = a;
@@ -218,7 +236,8 @@ Op* lower_pair(Lowering& l, Handler handler, ptx::Type from, uint32_t bytes) {
 bool convert_tiny_from_f32(Lowering& l) {
   const TinyFloat kind = tiny_of(l.other_type());
   const bool nibbles = kind == TinyFloat::E2m1;
-  Op* op = lower_two_floats(l, nibbles ? &run_nibbles_from_f32 : &run_bytes_from_f32<to_tiny>, nibbles ? 1 : 2);
+  Op* op = lower_two_floats(l, nibbles ? &run_nibbles_from_f32 : &run_bytes_from_f32<to_tiny>,
+                            nibbles ? 1 : 2);
   if (op) op->x = static_cast<uint8_t>(kind);
   return op;
 }
@@ -231,8 +250,9 @@ bool convert_tiny_from_f16(Lowering& l) {
 
 bool convert_tiny_to_f16(Lowering& l) {
   const TinyFloat kind = tiny_of(l.type());
-  Op* op = kind == TinyFloat::E2m1 ? lower_pair(l, &run_tiny_to_f16<uint8_t, 4>, ptx::Type::b8, 4)
-                                   : lower_pair(l, &run_tiny_to_f16<uint16_t, 8>, ptx::Type::b16, 4);
+  Op* op = kind == TinyFloat::E2m1
+               ? lower_pair(l, &run_tiny_to_f16<uint8_t, 4>, ptx::Type::b8, 4)
+               : lower_pair(l, &run_tiny_to_f16<uint16_t, 8>, ptx::Type::b16, 4);
   if (op) op->x = static_cast<uint8_t>(kind);
   return op;
 }
@@ -249,6 +269,8 @@ bool convert_scale_from_bf16(Lowering& l) {
   return op;
 }
 
-bool convert_scale_to_bf16(Lowering& l) { return lower_pair(l, &run_scale_to_bf16, ptx::Type::b16, 4); }
+bool convert_scale_to_bf16(Lowering& l) {
+  return lower_pair(l, &run_scale_to_bf16, ptx::Type::b16, 4);
+}
 
 }  // namespace kiln::engine

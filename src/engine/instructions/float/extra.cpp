@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the younger forms of arithmetic compute: sign of both operands, three operands, pairs of f32, mixed widths?
+// What do the younger forms of arithmetic compute: sign of both operands, three operands, pairs of
+// f32, mixed widths?
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -26,7 +27,8 @@ T narrowed(float a) {
 
 template <bool kMax>
 float pick(float a, float b) {
-  const bool first = kMax ? a > b || (a == b && !std::signbit(a)) : a < b || (a == b && std::signbit(a));
+  const bool first =
+      kMax ? a > b || (a == b && !std::signbit(a)) : a < b || (a == b && std::signbit(a));
   return first ? a : b;
 }
 
@@ -58,15 +60,21 @@ struct SignOfBoth {
 template <bool kMax, bool kNan, bool kFlush, bool kAbs>
 struct OfThree {
   static float f(float a, float b, float c) {
-    auto ready = [](float x) { return kAbs ? std::fabs(kFlush ? flush(x) : x) : kFlush ? flush(x) : x; };
+    auto ready = [](float x) {
+      return kAbs ? std::fabs(kFlush ? flush(x) : x) : kFlush ? flush(x) : x;
+    };
     return canonical(extreme<kMax, kNan>(extreme<kMax, kNan>(ready(a), ready(b)), ready(c)));
   }
 };
 
 template <bool kMax>
 struct IntegerRelu {
-  static int32_t f(int32_t a, int32_t b) { return std::max(kMax ? std::max(a, b) : std::min(a, b), 0); }
-  static int16_t one(int16_t a, int16_t b) { return std::max<int16_t>(kMax ? std::max(a, b) : std::min(a, b), 0); }
+  static int32_t f(int32_t a, int32_t b) {
+    return std::max(kMax ? std::max(a, b) : std::min(a, b), 0);
+  }
+  static int16_t one(int16_t a, int16_t b) {
+    return std::max<int16_t>(kMax ? std::max(a, b) : std::min(a, b), 0);
+  }
   static S16Pair f(S16Pair a, S16Pair b) { return {one(a.low, b.low), one(a.high, b.high)}; }
 };
 
@@ -83,8 +91,10 @@ struct OnPairs {
     return kFlush ? flush(r) : r;
   }
   static uint64_t f(uint64_t a, uint64_t b, uint64_t c) {
-    const auto x = std::bit_cast<FloatPair>(a), y = std::bit_cast<FloatPair>(b), z = std::bit_cast<FloatPair>(c);
-    return std::bit_cast<uint64_t>(FloatPair{one(x.low, y.low, z.low), one(x.high, y.high, z.high)});
+    const auto x = std::bit_cast<FloatPair>(a), y = std::bit_cast<FloatPair>(b),
+               z = std::bit_cast<FloatPair>(c);
+    return std::bit_cast<uint64_t>(
+        FloatPair{one(x.low, y.low, z.low), one(x.high, y.high, z.high)});
   }
 };
 
@@ -94,12 +104,16 @@ bool sign_of_both(Lowering& l) {
   const bool max = l.ins().mnemonic == "max", nan = l.has("NaN"), ftz = l.has("ftz");
   if (max) {
     if (nan)
-      return ftz ? lower_binary_as<SignOfBoth<true, true, true>>(l) : lower_binary_as<SignOfBoth<true, true, false>>(l);
-    return ftz ? lower_binary_as<SignOfBoth<true, false, true>>(l) : lower_binary_as<SignOfBoth<true, false, false>>(l);
+      return ftz ? lower_binary_as<SignOfBoth<true, true, true>>(l)
+                 : lower_binary_as<SignOfBoth<true, true, false>>(l);
+    return ftz ? lower_binary_as<SignOfBoth<true, false, true>>(l)
+               : lower_binary_as<SignOfBoth<true, false, false>>(l);
   }
   if (nan)
-    return ftz ? lower_binary_as<SignOfBoth<false, true, true>>(l) : lower_binary_as<SignOfBoth<false, true, false>>(l);
-  return ftz ? lower_binary_as<SignOfBoth<false, false, true>>(l) : lower_binary_as<SignOfBoth<false, false, false>>(l);
+    return ftz ? lower_binary_as<SignOfBoth<false, true, true>>(l)
+               : lower_binary_as<SignOfBoth<false, true, false>>(l);
+  return ftz ? lower_binary_as<SignOfBoth<false, false, true>>(l)
+             : lower_binary_as<SignOfBoth<false, false, false>>(l);
 }
 
 namespace {
@@ -117,16 +131,19 @@ bool of_three_as(Lowering& l) {
 }  // namespace
 
 bool of_three(Lowering& l) {
-  if (l.ins().mnemonic == "max") return l.has("NaN") ? of_three_as<true, true>(l) : of_three_as<true, false>(l);
+  if (l.ins().mnemonic == "max")
+    return l.has("NaN") ? of_three_as<true, true>(l) : of_three_as<true, false>(l);
   return l.has("NaN") ? of_three_as<false, true>(l) : of_three_as<false, false>(l);
 }
 
 bool integer_relu(Lowering& l) {
-  return l.ins().mnemonic == "max" ? lower_binary_as<IntegerRelu<true>>(l) : lower_binary_as<IntegerRelu<false>>(l);
+  return l.ins().mnemonic == "max" ? lower_binary_as<IntegerRelu<true>>(l)
+                                   : lower_binary_as<IntegerRelu<false>>(l);
 }
 
 bool packed_float(Lowering& l) {
-  if (l.has("rz") || l.has("rm") || l.has("rp")) return l.refuse("this rounding is not known for this type");
+  if (l.has("rz") || l.has("rm") || l.has("rp"))
+    return l.refuse("this rounding is not known for this type");
   const std::string_view mnemonic = l.ins().mnemonic;
   const int what = mnemonic == "add" ? 0 : mnemonic == "sub" ? 1 : mnemonic == "mul" ? 2 : 3;
   Source sources[3];
@@ -147,7 +164,8 @@ bool packed_float(Lowering& l) {
        &run_ternary<OnPairs<2, true>, uint64_t, uint64_t, uint64_t, true, true, true>},
       {&run_ternary<OnPairs<3, false>, uint64_t, uint64_t, uint64_t, true, true, true>,
        &run_ternary<OnPairs<3, true>, uint64_t, uint64_t, uint64_t, true, true, true>}};
-  l.emit_value(l.operand(0), 8, uniform, kHandlers[what][l.has("ftz")], sources[0], sources[1], sources[2]);
+  l.emit_value(l.operand(0), 8, uniform, kHandlers[what][l.has("ftz")], sources[0], sources[1],
+               sources[2]);
   return true;
 }
 
@@ -180,15 +198,19 @@ const Op* run_mixed(Warp& warp, const Op* op) {
 }  // namespace
 
 bool mixed_float(Lowering& l) {
-  if (l.has("rz") || l.has("rm") || l.has("rp")) return l.refuse("this rounding is not known for mixed types");
+  if (l.has("rz") || l.has("rm") || l.has("rp"))
+    return l.refuse("this rounding is not known for mixed types");
   Mixed how;
   how.brain = l.has("bf16");
   how.saturate = l.has("sat");
   how.fused = l.ins().mnemonic == "fma";
   how.subtract = l.ins().mnemonic == "sub";
   const auto& operands = l.ins().operands;
-  if (operands.size() != (how.fused ? 4u : 3u)) return l.refuse("the number of operands is not right");
-  if (!l.lanes(operands[1], ptx::Type::b16, &how.a) || !l.lanes(operands.back(), ptx::Type::f32, &how.c)) return false;
+  if (operands.size() != (how.fused ? 4u : 3u))
+    return l.refuse("the number of operands is not right");
+  if (!l.lanes(operands[1], ptx::Type::b16, &how.a) ||
+      !l.lanes(operands.back(), ptx::Type::f32, &how.c))
+    return false;
   if (how.fused && !l.lanes(operands[2], ptx::Type::b16, &how.b)) return false;
   Dest d;
   if (!l.dest(operands[0], 4, false, &d)) return false;
@@ -209,7 +231,8 @@ struct Lookup {
 
 const Op* run_lop3_predicate(Warp& warp, const Op* op) {
   const Lookup& how = *static_cast<const Lookup*>(op->data);
-  const uint32_t *a = warp.lanes<uint32_t>(how.a), *b = warp.lanes<uint32_t>(how.b), *c = warp.lanes<uint32_t>(how.c);
+  const uint32_t *a = warp.lanes<uint32_t>(how.a), *b = warp.lanes<uint32_t>(how.b),
+                 *c = warp.lanes<uint32_t>(how.c);
   uint32_t result[kWarpSize], some = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     uint32_t r = 0;
@@ -285,7 +308,8 @@ bool convert_pack(Lowering& l) {
   how.most = is_signed ? (int64_t{1} << (how.bits - 1)) - 1 : (int64_t{1} << how.bits) - 1;
   how.of_signed = l.ins().modifiers[3] == "s32";
   how.has_c = o.size() > 3;
-  if (!l.lanes(o[1], ptx::Type::b32, &how.a) || !l.lanes(o[2], ptx::Type::b32, &how.b)) return false;
+  if (!l.lanes(o[1], ptx::Type::b32, &how.a) || !l.lanes(o[2], ptx::Type::b32, &how.b))
+    return false;
   if (how.has_c && !l.lanes(o[3], ptx::Type::b32, &how.c)) return false;
   Dest d;
   if (!l.dest(o[0], 4, false, &d)) return false;
@@ -319,7 +343,9 @@ const Op* run_reduce_floats(Warp& warp, const Op* op) {
 bool reduce_floats(Lowering& l) {
   uint32_t a, members;
   Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.lanes(l.operand(1), ptx::Type::f32, &a) ||
+      !l.lanes(l.operand(2), ptx::Type::b32, &members))
+    return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
   const bool max = l.has("max"), nan = l.has("NaN");
   Op& op = l.emit(max ? (nan ? &run_reduce_floats<true, true> : &run_reduce_floats<true, false>)
@@ -347,7 +373,8 @@ template <bool kSigned, bool kSaturate>
 struct Mad24High {
   static uint32_t f(uint32_t a, uint32_t b, uint32_t c) {
     auto low24 = [](uint32_t x) {
-      return kSigned ? int64_t{static_cast<int32_t>(x << 8) >> 8} : static_cast<int64_t>(x & 0xffffff);
+      return kSigned ? int64_t{static_cast<int32_t>(x << 8) >> 8}
+                     : static_cast<int64_t>(x & 0xffffff);
     };
     const int64_t high = low24(a) * low24(b) >> 16;
     if (!kSaturate) return static_cast<uint32_t>(high) + c;
@@ -366,10 +393,14 @@ bool mad24_high(Lowering& l) {
   }
   const bool is_signed = ptx::is_signed(l.type());
   Handler handler =
-      l.has("sat") ? ternary_handler<Mad24High<true, true>, uint32_t, uint32_t, uint32_t>(s[0], s[1], s[2])
-      : is_signed  ? ternary_handler<Mad24High<true, false>, uint32_t, uint32_t, uint32_t>(s[0], s[1], s[2])
-                   : ternary_handler<Mad24High<false, false>, uint32_t, uint32_t, uint32_t>(s[0], s[1], s[2]);
-  l.emit_value(l.operand(0), 4, s[0].uniform && s[1].uniform && s[2].uniform, handler, s[0], s[1], s[2]);
+      l.has("sat")
+          ? ternary_handler<Mad24High<true, true>, uint32_t, uint32_t, uint32_t>(s[0], s[1], s[2])
+      : is_signed
+          ? ternary_handler<Mad24High<true, false>, uint32_t, uint32_t, uint32_t>(s[0], s[1], s[2])
+          : ternary_handler<Mad24High<false, false>, uint32_t, uint32_t, uint32_t>(s[0], s[1],
+                                                                                   s[2]);
+  l.emit_value(l.operand(0), 4, s[0].uniform && s[1].uniform && s[2].uniform, handler, s[0], s[1],
+               s[2]);
   return true;
 }
 

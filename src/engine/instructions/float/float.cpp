@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the floating-point instructions compute? (PTX ISA 9.7.3 to 9.7.5) IEEE operations are exact; .approx ones are
-// computed more precisely than the manual asks.
+// What do the floating-point instructions compute? (PTX ISA 9.7.3 to 9.7.5) IEEE operations are
+// exact; .approx ones are computed more precisely than the manual asks.
 #include <cfenv>
 #include <cmath>
 
-#include "engine/machine/access.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
-#include "engine/instructions/lowerings.h"
 #include "engine/instructions/float/rounded.h"
+#include "engine/instructions/lowerings.h"
+#include "engine/machine/access.h"
 
 namespace kiln::engine {
 namespace {
 
-// f16 and bf16 by way of f32: 24 bits are enough for +, -, *, / and sqrt of 11 to round once (24 >= 2 * 11 + 2).
+// f16 and bf16 by way of f32: 24 bits are enough for +, -, *, / and sqrt of 11 to round once (24 >=
+// 2 * 11 + 2).
 template <SmallFloat T, class Operation>
 T through_float(T a, T b, Operation operation) {
   return T::from(operation(static_cast<float>(a), static_cast<float>(b)));
@@ -46,24 +47,27 @@ T larger(T a, T b) {
 
 }  // namespace
 
-// What follows the expression: the operands in the order in which a NaN of theirs is the H200's result (f64).
-#define KILN_FLOAT_BINARY(Name, expression, ...)                                                            \
-  struct Name {                                                                                             \
-    template <NativeFloat T>                                                                                \
-    static T f(T a, T b) {                                                                                  \
-      return canonical(static_cast<T>(expression), __VA_ARGS__);                                            \
-    }                                                                                                       \
-    template <SmallFloat T>                                                                                 \
-    static T f(T x, T y) {                                                                                  \
-      return through_float(x, y, [](float a, float b) -> float { return static_cast<float>(expression); }); \
-    }                                                                                                       \
+// What follows the expression: the operands in the order in which a NaN of theirs is the H200's
+// result (f64).
+#define KILN_FLOAT_BINARY(Name, expression, ...)                                           \
+  struct Name {                                                                            \
+    template <NativeFloat T>                                                               \
+    static T f(T a, T b) {                                                                 \
+      return canonical(static_cast<T>(expression), __VA_ARGS__);                           \
+    }                                                                                      \
+    template <SmallFloat T>                                                                \
+    static T f(T x, T y) {                                                                 \
+      return through_float(                                                                \
+          x, y, [](float a, float b) -> float { return static_cast<float>(expression); }); \
+    }                                                                                      \
   };
 KILN_FLOAT_BINARY(FloatAdd, a + b, b, a)
 KILN_FLOAT_BINARY(FloatSub, a - b, b, a)
 KILN_FLOAT_BINARY(FloatMul, a* b, b, a)
 KILN_FLOAT_BINARY(FloatDiv, a / b, a, b)
 // As the GPU: a * (1 / b), where the reciprocal of a b above 2^126 is flushed.
-KILN_FLOAT_BINARY(DivApproximate, std::fabs(b) > 0x1p126f ? a * std::copysign(decltype(b){0}, b) : a / b, a, b)
+KILN_FLOAT_BINARY(DivApproximate,
+                  std::fabs(b) > 0x1p126f ? a * std::copysign(decltype(b){0}, b) : a / b, a, b)
 KILN_FLOAT_BINARY(FloatMin, is_nan(a) ? b : is_nan(b) ? a : smaller(a, b), b, a)
 KILN_FLOAT_BINARY(FloatMax, is_nan(a) ? b : is_nan(b) ? a : larger(a, b), b, a)
 KILN_FLOAT_BINARY(MinNan, is_nan(a) || is_nan(b) ? a + b : smaller(a, b), a, b)
@@ -77,8 +81,10 @@ struct Fma {
   }
   template <SmallFloat T>
   static T f(T a, T b, T c) {
-    // The product is exact in f64; the sum is rounded to odd so that the last rounding is the only one.
-    double product = static_cast<double>(static_cast<float>(a)) * static_cast<double>(static_cast<float>(b));
+    // The product is exact in f64; the sum is rounded to odd so that the last rounding is the only
+    // one.
+    double product =
+        static_cast<double>(static_cast<float>(a)) * static_cast<double>(static_cast<float>(b));
     return T::from(narrow_to_odd(add_to_odd(product, static_cast<double>(static_cast<float>(c)))));
   }
 };
@@ -187,16 +193,20 @@ struct With {
   static Pair<T> f(Pair<T> a, Pair<T> b) { return {f(a.low, b.low), f(a.high, b.high)}; }
   template <SmallFloat T>
   requires TernaryOn<F, T>
-  static Pair<T> f(Pair<T> a, Pair<T> b, Pair<T> c) { return {f(a.low, b.low, c.low), f(a.high, b.high, c.high)}; }
+  static Pair<T> f(Pair<T> a, Pair<T> b, Pair<T> c) {
+    return {f(a.low, b.low, c.low), f(a.high, b.high, c.high)};
+  }
 };
 
 }  // namespace
 
 template <class F>
 bool unary_float(Lowering& l) {
-  if (l.type() == ptx::Type::f64 && l.has("approx") && l.has("ftz")) return lower_unary_as<OfHighWord<F>>(l);
+  if (l.type() == ptx::Type::f64 && l.has("approx") && l.has("ftz"))
+    return lower_unary_as<OfHighWord<F>>(l);
   if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
-  return l.has("ftz") ? lower_unary_as<With<F, true, false>>(l) : lower_unary_as<With<F, false, false>>(l);
+  return l.has("ftz") ? lower_unary_as<With<F, true, false>>(l)
+                      : lower_unary_as<With<F, false, false>>(l);
 }
 
 template <class F>
@@ -206,8 +216,10 @@ bool binary_float(Lowering& l) {
   }
   if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
   if (l.has("sat"))
-    return l.has("ftz") ? lower_binary_as<With<F, true, true>>(l) : lower_binary_as<With<F, false, true>>(l);
-  return l.has("ftz") ? lower_binary_as<With<F, true, false>>(l) : lower_binary_as<With<F, false, false>>(l);
+    return l.has("ftz") ? lower_binary_as<With<F, true, true>>(l)
+                        : lower_binary_as<With<F, false, true>>(l);
+  return l.has("ftz") ? lower_binary_as<With<F, true, false>>(l)
+                      : lower_binary_as<With<F, false, false>>(l);
 }
 
 template <class F>
@@ -218,15 +230,19 @@ bool ternary_float(Lowering& l) {
                         : lower_ternary_as<With<F, false, false, true>>(l);
   }
   if (l.has("sat"))
-    return l.has("ftz") ? lower_ternary_as<With<F, true, true>>(l) : lower_ternary_as<With<F, false, true>>(l);
-  return l.has("ftz") ? lower_ternary_as<With<F, true, false>>(l) : lower_ternary_as<With<F, false, false>>(l);
+    return l.has("ftz") ? lower_ternary_as<With<F, true, true>>(l)
+                        : lower_ternary_as<With<F, false, true>>(l);
+  return l.has("ftz") ? lower_ternary_as<With<F, true, false>>(l)
+                      : lower_ternary_as<With<F, false, false>>(l);
 }
 
 namespace {
 
 struct CopySign {
   // copysign d, a, b: the magnitude of b with the sign of a.
-  static float f(float a, float b) { return as_float((as_bits(a) & 0x80000000u) | (as_bits(b) & 0x7fffffffu)); }
+  static float f(float a, float b) {
+    return as_float((as_bits(a) & 0x80000000u) | (as_bits(b) & 0x7fffffffu));
+  }
   static double f(double a, double b) { return std::copysign(b, a); }
 };
 
@@ -268,10 +284,12 @@ const Op* run_test_property(Warp& warp, const Op* op) {
 bool copy_sign(Lowering& l) { return lower_binary_as<CopySign>(l); }
 
 bool test_property(Lowering& l) {
-  constexpr std::string_view kProperties[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  constexpr std::string_view kProperties[] = {"finite",     "infinite", "number",
+                                              "notanumber", "normal",   "subnormal"};
   uint32_t a, d;
   if (!l.lanes(l.operand(1), l.type(), &a) || !l.dest_predicate(l.operand(0), &d)) return false;
-  Op& op = l.emit(l.type() == ptx::Type::f64 ? &run_test_property<double> : &run_test_property<float>);
+  Op& op =
+      l.emit(l.type() == ptx::Type::f64 ? &run_test_property<double> : &run_test_property<float>);
   op.a = a;
   op.d = d;
   for (size_t i = 0; i < std::size(kProperties); ++i) {
@@ -309,13 +327,15 @@ template <Where kWhere>
 [[gnu::always_inline]] inline const float* neighbours(Warp& warp, const Op* op) {
   if constexpr (kWhere == Where::Global)
     return reinterpret_cast<const float*>(global_neighbours<float, false>(warp, op));
-  if constexpr (kWhere == Where::Shared) return reinterpret_cast<const float*>(shared_neighbours<float>(warp, op));
+  if constexpr (kWhere == Where::Shared)
+    return reinterpret_cast<const float*>(shared_neighbours<float>(warp, op));
   std::byte* at;
   Shape shape = locate_at_once(warp, op, sizeof(float), false, &at);
   return shape == Shape::Contiguous ? reinterpret_cast<const float*>(at) : nullptr;
 }
 
-// The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes or one scalar.
+// The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes
+// or one scalar.
 template <class F, int kLoaded, bool kOtherLanes, Where kWhere>
 const Op* run_load_ternary(Warp& warp, const Op* op) {
   const float* loaded = neighbours<kWhere>(warp, op);
@@ -352,27 +372,31 @@ const Op* run_load_binary(Warp& warp, const Op* op) {
 // The reader has lanes at the loaded operand, and lanes or a scalar at the other one.
 template <class F, int kLoaded, bool kOther>
 constexpr LoadFusion kTernary = {
-    &run_ternary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther, true>, kLoaded,
-    &run_load_ternary<F, kLoaded, kOther, Where::Any>, &run_load_ternary<F, kLoaded, kOther, Where::Shared>,
+    &run_ternary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther, true>,
+    kLoaded, &run_load_ternary<F, kLoaded, kOther, Where::Any>,
+    &run_load_ternary<F, kLoaded, kOther, Where::Shared>,
     &run_load_ternary<F, kLoaded, kOther, Where::Global>};
 template <class F, int kLoaded, bool kOther>
-constexpr LoadFusion kBinary = {&run_binary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther>,
-                                kLoaded, &run_load_binary<F, kLoaded, kOther, Where::Any>,
-                                &run_load_binary<F, kLoaded, kOther, Where::Shared>,
-                                &run_load_binary<F, kLoaded, kOther, Where::Global>};
+constexpr LoadFusion kBinary = {
+    &run_binary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther>, kLoaded,
+    &run_load_binary<F, kLoaded, kOther, Where::Any>,
+    &run_load_binary<F, kLoaded, kOther, Where::Shared>,
+    &run_load_binary<F, kLoaded, kOther, Where::Global>};
 template <class F>
-constexpr LoadFusion kTernaryFusions[4] = {kTernary<F, 0, true>, kTernary<F, 1, true>, kTernary<F, 0, false>,
-                                           kTernary<F, 1, false>};
+constexpr LoadFusion kTernaryFusions[4] = {kTernary<F, 0, true>, kTernary<F, 1, true>,
+                                           kTernary<F, 0, false>, kTernary<F, 1, false>};
 template <class F>
-constexpr LoadFusion kBinaryFusions[4] = {kBinary<F, 0, true>, kBinary<F, 1, true>, kBinary<F, 0, false>,
-                                          kBinary<F, 1, false>};
+constexpr LoadFusion kBinaryFusions[4] = {kBinary<F, 0, true>, kBinary<F, 1, true>,
+                                          kBinary<F, 0, false>, kBinary<F, 1, false>};
 
 }  // namespace
 
 std::span<const LoadFusion> float_load_fusions() {
   static const std::vector<LoadFusion> kRows = [] {
     std::vector<LoadFusion> rows;
-    auto add = [&](const LoadFusion(&some)[4]) { rows.insert(rows.end(), std::begin(some), std::end(some)); };
+    auto add = [&](const LoadFusion(&some)[4]) {
+      rows.insert(rows.end(), std::begin(some), std::end(some));
+    };
     add(kTernaryFusions<With<Fma, false, false>>);
     add(kTernaryFusions<With<Fma, true, false>>);
     add(kBinaryFusions<With<FloatAdd, false, false>>);

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do .rz, .rm and .rp compute? (PTX ISA 9.7.3)
+#include "engine/instructions/float/rounded.h"
+
 #include <cfenv>
 #include <cmath>
 
 #include "engine/decode/lanes.h"
-#include "engine/instructions/float/rounded.h"
 
 namespace kiln::engine {
 
 namespace {
 
-// The rare directed roundings: the FPU does them. `volatile` keeps the compiler from computing on another side of
-// fesetround.
+// The rare directed roundings: the FPU does them. `volatile` keeps the compiler from computing on
+// another side of fesetround.
 template <class T, class Operation>
 const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
   T result[kWarpSize];
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b), *c = warp.lanes<T>(op->c);
   std::fesetround(static_cast<int>(op->imm));
   for (uint32_t i = 0; i < kWarpSize; ++i) {
-    volatile T x = op->x ? flush(a[i]) : a[i], y = op->x ? flush(b[i]) : b[i], z = op->x ? flush(c[i]) : c[i];
+    volatile T x = op->x ? flush(a[i]) : a[i], y = op->x ? flush(b[i]) : b[i],
+               z = op->x ? flush(c[i]) : c[i];
     volatile T r = operation(x, y, z);
     result[i] = r;
   }
@@ -34,26 +36,34 @@ const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
 template <class T>
 Handler rounded_handler(std::string_view mnemonic) {
   if (mnemonic == "add")
-    return
-        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a + b, b, a); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a + b, b, a); });
+    };
   if (mnemonic == "sub")
-    return
-        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a - b, b, a); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a - b, b, a); });
+    };
   if (mnemonic == "mul")
-    return
-        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a * b, b, a); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a * b, b, a); });
+    };
   if (mnemonic == "div")
-    return
-        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a / b, a, b); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a / b, a, b); });
+    };
   if (mnemonic == "rcp")
-    return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return canonical(T{1} / a, a); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T, T) { return canonical(T{1} / a, a); });
+    };
   if (mnemonic == "sqrt") {
-    return
-        [](Warp& w, const Op* o) { return run_rounded<T>(w, o, [](T a, T, T) { return canonical(std::sqrt(a), a); }); };
+    return [](Warp& w, const Op* o) {
+      return run_rounded<T>(w, o, [](T a, T, T) { return canonical(std::sqrt(a), a); });
+    };
   }
   if (mnemonic == "fma" || mnemonic == "mad") {
     return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T b, T c) { return canonical(std::fma(a, b, c), b, c, a); });
+      return run_rounded<T>(w, o,
+                            [](T a, T b, T c) { return canonical(std::fma(a, b, c), b, c, a); });
     };
   }
   return nullptr;
@@ -62,7 +72,10 @@ Handler rounded_handler(std::string_view mnemonic) {
 }  // namespace
 
 int rounding_of(Lowering& l) {
-  return l.has("rz") ? FE_TOWARDZERO : l.has("rm") ? FE_DOWNWARD : l.has("rp") ? FE_UPWARD : FE_TONEAREST;
+  return l.has("rz")   ? FE_TOWARDZERO
+         : l.has("rm") ? FE_DOWNWARD
+         : l.has("rp") ? FE_UPWARD
+                       : FE_TONEAREST;
 }
 
 bool lower_rounded(Lowering& l, int rounding) {

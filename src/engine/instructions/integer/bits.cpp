@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint32_t kMostSources = 4;
 
-// Four sources as lanes, a small number chosen by modifiers in op->x, and a function of single values.
+// Four sources as lanes, a small number chosen by modifiers in op->x, and a function of single
+// values.
 struct Sources {
   uint32_t slots[kMostSources] = {};
 };
@@ -64,7 +65,8 @@ bool lower_bits(Lowering& l, Handler handler, uint8_t variant, uint32_t narrow =
   return true;
 }
 
-// 64 bits: a GPU has no instruction for it, and its shifts take all 32 bits of a count, not the low 8.
+// 64 bits: a GPU has no instruction for it, and its shifts take all 32 bits of a count, not the
+// low 8.
 uint64_t shifted_left(uint64_t value, uint32_t by) { return by < 64 ? value << by : 0; }
 uint64_t low_bits(uint32_t length) { return shifted_left(1, length) - 1; }
 
@@ -104,7 +106,8 @@ uint32_t insert(const uint32_t* v, uint8_t) {
   return (v[1] & ~(mask << at)) | ((v[0] & mask) << at);
 }
 
-// fns as ptxas expands it: a base beyond 31 finds nothing, and an offset of -2^31 falls through to the last place.
+// fns as ptxas expands it: a base beyond 31 finds nothing, and an offset of -2^31 falls through to
+// the last place.
 uint32_t nth_set(const uint32_t* v, uint8_t) {
   uint32_t mask = v[0], base = v[1], count = v[2];
   const bool down = static_cast<int32_t>(count) < 0;
@@ -123,7 +126,8 @@ uint32_t nth_set(const uint32_t* v, uint8_t) {
 }
 
 uint32_t mask_of(const uint32_t* v, uint8_t wraps) {
-  uint32_t at = wraps ? v[0] & 31 : std::min(v[0], 32u), length = wraps ? v[1] & 31 : std::min(v[1], 32u);
+  uint32_t at = wraps ? v[0] & 31 : std::min(v[0], 32u),
+           length = wraps ? v[1] & 31 : std::min(v[1], 32u);
   uint64_t mask = ((uint64_t{1} << length) - 1) << at;
   return static_cast<uint32_t>(mask);
 }
@@ -220,34 +224,43 @@ uint32_t permute_bytes(const uint32_t* v, uint8_t mode) {
 bool bit_extract(Lowering& l) {
   bool is_signed_type = ptx::is_signed(l.type());
   if (ptx::bytes_of(l.type()) == 8) {
-    return lower_bits<uint64_t>(
-        l, is_signed_type ? &run_bits<uint64_t, extract64<true>> : &run_bits<uint64_t, extract64<false>>, 0, 0b110);
+    return lower_bits<uint64_t>(l,
+                                is_signed_type ? &run_bits<uint64_t, extract64<true>>
+                                               : &run_bits<uint64_t, extract64<false>>,
+                                0, 0b110);
   }
   return lower_bits<uint32_t>(
-      l, is_signed_type ? &run_bits<uint32_t, extract<true>> : &run_bits<uint32_t, extract<false>>, 0);
+      l, is_signed_type ? &run_bits<uint32_t, extract<true>> : &run_bits<uint32_t, extract<false>>,
+      0);
 }
 
 bool bit_insert(Lowering& l) {
-  if (ptx::bytes_of(l.type()) == 8) return lower_bits<uint64_t>(l, &run_bits<uint64_t, insert64>, 0, 0b1100);
+  if (ptx::bytes_of(l.type()) == 8)
+    return lower_bits<uint64_t>(l, &run_bits<uint64_t, insert64>, 0, 0b1100);
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, insert>, 0);
 }
 
 bool find_nth_set(Lowering& l) { return lower_bits<uint32_t>(l, &run_bits<uint32_t, nth_set>, 0); }
-bool bit_mask(Lowering& l) { return lower_bits<uint32_t>(l, &run_bits<uint32_t, mask_of>, l.has("wrap")); }
+bool bit_mask(Lowering& l) {
+  return lower_bits<uint32_t>(l, &run_bits<uint32_t, mask_of>, l.has("wrap"));
+}
 
 bool shift_extend(Lowering& l) {
-  uint8_t variant = static_cast<uint8_t>((l.has("wrap") ? 1 : 0) | (ptx::is_signed(l.type()) ? 2 : 0));
+  uint8_t variant =
+      static_cast<uint8_t>((l.has("wrap") ? 1 : 0) | (ptx::is_signed(l.type()) ? 2 : 0));
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, extend_from>, variant);
 }
 
 bool dot_product4(Lowering& l) {
-  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) | (ptx::is_signed(l.other_type()) ? 2 : 0));
+  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) |
+                                         (ptx::is_signed(l.other_type()) ? 2 : 0));
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, dot4>, variant);
 }
 
 bool dot_product2(Lowering& l) {
-  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) | (ptx::is_signed(l.other_type()) ? 2 : 0) |
-                                         (l.has("hi") ? 4 : 0));
+  uint8_t variant =
+      static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) |
+                           (ptx::is_signed(l.other_type()) ? 2 : 0) | (l.has("hi") ? 4 : 0));
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, dot2>, variant);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do sums and products of many words pass their carry on? (PTX ISA 9.7.2)
-#include "engine/numbers/integer_operations.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/numbers/integer_operations.h"
 
 namespace kiln::engine {
 namespace {
@@ -15,8 +15,8 @@ const Op* run_carry(Warp& warp, const Op* op) {
   uint32_t carry = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     unsigned __int128 in = op->x ? warp.carry >> i & 1 : 0;
-    unsigned __int128 wide =
-        kSubtract ? static_cast<unsigned __int128>(a[i]) - b[i] - in : static_cast<unsigned __int128>(a[i]) + b[i] + in;
+    unsigned __int128 wide = kSubtract ? static_cast<unsigned __int128>(a[i]) - b[i] - in
+                                       : static_cast<unsigned __int128>(a[i]) + b[i] + in;
     result[i] = static_cast<T>(wide);
     carry |= static_cast<uint32_t>(wide >> (sizeof(T) * 8) & 1) << i;
   }
@@ -34,7 +34,8 @@ const Op* run_mad_carry(Warp& warp, const Op* op) {
   uint32_t carry = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     U product = static_cast<U>(kHigh ? MulHigh::f(a[i], b[i]) : MulLow::f(a[i], b[i]));
-    unsigned __int128 wide = static_cast<unsigned __int128>(product) + c[i] + (op->x ? warp.carry >> i & 1 : 0);
+    unsigned __int128 wide =
+        static_cast<unsigned __int128>(product) + c[i] + (op->x ? warp.carry >> i & 1 : 0);
     result[i] = static_cast<U>(wide);
     carry |= static_cast<uint32_t>(wide >> (sizeof(T) * 8) & 1) << i;
   }
@@ -49,8 +50,9 @@ bool lower_carry(Lowering& l, bool subtract) {
   uint32_t bytes = ptx::bytes_of(l.type());
   if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), l.type(), &b)) return false;
   if (!l.dest(l.operand(0), bytes, false, &d)) return false;
-  Op& op = l.emit(bytes == 8 ? (subtract ? &run_carry<uint64_t, true> : &run_carry<uint64_t, false>)
-                             : (subtract ? &run_carry<uint32_t, true> : &run_carry<uint32_t, false>));
+  Op& op =
+      l.emit(bytes == 8 ? (subtract ? &run_carry<uint64_t, true> : &run_carry<uint64_t, false>)
+                        : (subtract ? &run_carry<uint32_t, true> : &run_carry<uint32_t, false>));
   op.a = a;
   op.b = b;
   op.d = d.offset;

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the integer instructions decoded? (PTX ISA 9.7.1, 9.7.8) Sums, products and shifts of base and step stay so.
-#include "engine/numbers/integer_operations.h"
+// How are the integer instructions decoded? (PTX ISA 9.7.1, 9.7.8) Sums, products and shifts of
+// base and step stay so.
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/numbers/integer_operations.h"
 
 namespace kiln::engine {
 
 namespace {
 
-// Sources that are scalars or of base and step; at least one is the latter, and products have a scalar factor.
+// Sources that are scalars or of base and step; at least one is the latter, and products have a
+// scalar factor.
 struct AffineOperands {
   AffineTerm terms[3];
   Source lanes[3];
 };
 
-bool affine_operands(Lowering& l, const ptx::Type* types, size_t count, uint32_t result_bytes, bool multiplies,
-                     AffineOperands* out) {
+bool affine_operands(Lowering& l, const ptx::Type* types, size_t count, uint32_t result_bytes,
+                     bool multiplies, AffineOperands* out) {
   if (!l.affine_dest(l.operand(0), result_bytes)) return false;
   bool any = false;
   for (size_t i = 0; i < count; ++i) {
@@ -28,7 +30,8 @@ bool affine_operands(Lowering& l, const ptx::Type* types, size_t count, uint32_t
 }
 
 template <class F>
-constexpr bool kStaysAffine = std::is_same_v<F, Add> || std::is_same_v<F, Sub> || std::is_same_v<F, MulLow>;
+constexpr bool kStaysAffine =
+    std::is_same_v<F, Add> || std::is_same_v<F, Sub> || std::is_same_v<F, MulLow>;
 
 }  // namespace
 
@@ -97,15 +100,18 @@ bool shift(Lowering& l) {
       const Source &value = operands.lanes[0], &count = operands.lanes[1];
       Handler on_lanes = bytes == 8 ? binary_handler<F, uint64_t, uint64_t, uint32_t>(value, count)
                                     : binary_handler<F, uint32_t, uint32_t, uint32_t>(value, count);
-      return l.emit_affine(AffineKind::ShiftLeft, bytes, bytes, operands.terms, on_lanes, operands.lanes);
+      return l.emit_affine(AffineKind::ShiftLeft, bytes, bytes, operands.terms, on_lanes,
+                           operands.lanes);
     }
   }
   Source a, by;
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), ptx::Type::u32, &by)) return false;
+  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), ptx::Type::u32, &by))
+    return false;
   return with_type(l.type(), [&](auto t) {
     using T = decltype(t);
     if constexpr (Integer<T>) {
-      l.emit_value(l.operand(0), sizeof(T), a.uniform && by.uniform, binary_handler<F, T, T, uint32_t>(a, by), a, by);
+      l.emit_value(l.operand(0), sizeof(T), a.uniform && by.uniform,
+                   binary_handler<F, T, T, uint32_t>(a, by), a, by);
       return true;
     }
     return false;
@@ -120,16 +126,16 @@ bool mul_wide(Lowering& l) {
     bool is_signed_type = ptx::is_signed(l.type());
     Handler on_lanes = is_signed_type ? binary_handler<MulWide, int64_t, int32_t, int32_t>(x, y)
                                       : binary_handler<MulWide, uint64_t, uint32_t, uint32_t>(x, y);
-    return l.emit_affine(is_signed_type ? AffineKind::MulWideSigned : AffineKind::MulWideUnsigned, 4, 8, operands.terms,
-                         on_lanes, operands.lanes);
+    return l.emit_affine(is_signed_type ? AffineKind::MulWideSigned : AffineKind::MulWideUnsigned,
+                         4, 8, operands.terms, on_lanes, operands.lanes);
   }
   Source a, b;
   if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
   return with_type(l.type(), [&](auto t) {
     using T = decltype(t);
     if constexpr (Integer<T> && (sizeof(T) == 2 || sizeof(T) == 4)) {
-      l.emit_value(l.operand(0), sizeof(T) * 2, a.uniform && b.uniform, binary_handler<MulWide, Wider<T>, T, T>(a, b),
-                   a, b);
+      l.emit_value(l.operand(0), sizeof(T) * 2, a.uniform && b.uniform,
+                   binary_handler<MulWide, Wider<T>, T, T>(a, b), a, b);
       return true;
     }
     return false;
@@ -144,10 +150,11 @@ bool mad_wide(Lowering& l) {
   if (affine_operands(l, types, 3, 8, true, &operands)) {
     const Source &x = operands.lanes[0], &y = operands.lanes[1], &z = operands.lanes[2];
     bool is_signed_type = ptx::is_signed(l.type());
-    Handler on_lanes = is_signed_type ? ternary_handler<MadWide, int64_t, int32_t, int64_t>(x, y, z)
-                                      : ternary_handler<MadWide, uint64_t, uint32_t, uint64_t>(x, y, z);
-    return l.emit_affine(is_signed_type ? AffineKind::MadWideSigned : AffineKind::MadWideUnsigned, 4, 8, operands.terms,
-                         on_lanes, operands.lanes);
+    Handler on_lanes = is_signed_type
+                           ? ternary_handler<MadWide, int64_t, int32_t, int64_t>(x, y, z)
+                           : ternary_handler<MadWide, uint64_t, uint32_t, uint64_t>(x, y, z);
+    return l.emit_affine(is_signed_type ? AffineKind::MadWideSigned : AffineKind::MadWideUnsigned,
+                         4, 8, operands.terms, on_lanes, operands.lanes);
   }
   if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b) ||
       !l.source(l.operand(3), wide, &c)) {

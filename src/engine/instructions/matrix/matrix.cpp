@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the lanes of a warp multiply matrices together? (PTX ISA 9.7.14) Fragments are spread over the lanes as the
-// manual draws them: with g = lane / 4 and t = lane % 4, a register of E elements holds those at k = t * E + e.
+// How do the lanes of a warp multiply matrices together? (PTX ISA 9.7.14) Fragments are spread over
+// the lanes as the manual draws them: with g = lane / 4 and t = lane % 4, a register of E elements
+// holds those at k = t * E + e.
 #include <bit>
 
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_matrix.h"
-#include "engine/numbers/matrix_elements.h"
 #include "engine/instructions/matrix/matrix_operands.h"
+#include "engine/numbers/matrix_elements.h"
 #include "engine/numbers/matrix_product.h"
 
 namespace kiln::engine {
@@ -19,7 +20,8 @@ struct Multiply {
   Element a = Element::F16, b = Element::F16;
   bool small_c = false, small_d = false, saturate = false, exclusive = false;
   uint32_t a_count = 0, b_count = 0, c_count = 0, d_count = 0;
-  uint32_t a_slots[kMostRegisters], b_slots[kMostRegisters], c_slots[kMostRegisters], d_slots[kMostRegisters];
+  uint32_t a_slots[kMostRegisters], b_slots[kMostRegisters], c_slots[kMostRegisters],
+      d_slots[kMostRegisters];
 };
 
 // Elements of a register.
@@ -39,7 +41,8 @@ void gather(Warp& warp, const Multiply& how, T (&a)[16][kMostK], T (&b)[kMostK][
   };
   for (uint32_t r = 0; r < how.a_count; ++r) {
     const Word* words = warp.lanes<Word>(how.a_slots[r]);
-    const uint32_t row_step = how.m == 16 ? (r & 1) * 8 : 0, k_step = (how.m == 16 ? r >> 1 : r) * 4 * e_count;
+    const uint32_t row_step = how.m == 16 ? (r & 1) * 8 : 0,
+                   k_step = (how.m == 16 ? r >> 1 : r) * 4 * e_count;
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
       for (uint32_t e = 0; e < e_count; ++e)
         a[lane / 4 + row_step][lane % 4 * e_count + e + k_step] = value(how.a, words[lane], e);
@@ -55,7 +58,8 @@ void gather(Warp& warp, const Multiply& how, T (&a)[16][kMostK], T (&b)[kMostK][
 }
 
 template <class T>
-void multiply(const Multiply& how, const T (&a)[16][kMostK], const T (&b)[kMostK][8], T (&d)[16][8]) {
+void multiply(const Multiply& how, const T (&a)[16][kMostK], const T (&b)[kMostK][8],
+              T (&d)[16][8]) {
   for (uint32_t row = 0; row < how.m; ++row) {
     T sums[8];
     for (uint32_t n = 0; n < 8; ++n) sums[n] = d[row][n];
@@ -94,7 +98,8 @@ const Op* run_multiply_float(Warp& warp, const Op* op) {
         warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(d[row + r * 8][column]),
                                                       Half::from(d[row + r * 8][column + 1])};
       } else {
-        warp.lanes<float>(how.d_slots[r])[lane] = canonical(d[row + (r >> 1) * 8][column + (r & 1)]);
+        warp.lanes<float>(how.d_slots[r])[lane] =
+            canonical(d[row + (r >> 1) * 8][column + (r & 1)]);
       }
     }
   }
@@ -137,7 +142,8 @@ const Op* run_multiply_integer(Warp& warp, const Op* op) {
   };
   for (uint32_t r = 0; r < how.c_count; ++r) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      place(r, lane) = warp.lanes<int32_t>(how.c_slots[r])[lane] + (how.exclusive ? place(r, lane) : 0);
+      place(r, lane) =
+          warp.lanes<int32_t>(how.c_slots[r])[lane] + (how.exclusive ? place(r, lane) : 0);
     }
   }
   multiply(how, a, b, d);
@@ -145,7 +151,8 @@ const Op* run_multiply_integer(Warp& warp, const Op* op) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
       int64_t value = place(r, lane);
       if (how.saturate)
-        value = std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+        value = std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(),
+                                    std::numeric_limits<int32_t>::max());
       warp.lanes<int32_t>(how.d_slots[r])[lane] = static_cast<int32_t>(value);
     }
   }
@@ -157,9 +164,12 @@ const Op* run_multiply_double(Warp& warp, const Op* op) {
   const Multiply& how = *static_cast<const Multiply*>(op->data);
   double a[16][kMostK], b[kMostK][8], d[16][8];
   gather<uint64_t>(warp, how, a, b);
-  auto place = [&](uint32_t r, uint32_t lane) -> double& { return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)]; };
+  auto place = [&](uint32_t r, uint32_t lane) -> double& {
+    return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)];
+  };
   for (uint32_t r = 0; r < how.c_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) place(r, lane) = warp.lanes<double>(how.c_slots[r])[lane];
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      place(r, lane) = warp.lanes<double>(how.c_slots[r])[lane];
   }
   multiply(how, a, b, d);
   for (uint32_t r = 0; r < how.d_count; ++r) {
@@ -178,13 +188,15 @@ bool matrix_multiply(Lowering& l) {
   std::string_view shape = modifiers[modifiers[2].starts_with("kind") ? 3 : 2];
   how.m = shape.substr(0, 3) == "m16" ? 16 : 8;
   how.k = 0;
-  for (char c : shape.substr(shape.find('k') + 1)) how.k = how.k * 10 + static_cast<uint32_t>(c - '0');
+  for (char c : shape.substr(shape.find('k') + 1))
+    how.k = how.k * 10 + static_cast<uint32_t>(c - '0');
   size_t types = 5 + kind;  // after .row.col
   if (modifiers[types] == "rn" || modifiers[types] == "satfinite") ++types;
   if (modifiers.size() < types + 4 || !element_named(modifiers[types + 1], &how.a) ||
       !element_named(modifiers[types + 2], &how.b))
     return l.refuse("an element type that is not known");
-  if (elements_of(how.a) != elements_of(how.b)) return l.refuse("the two matrices have elements of different widths");
+  if (elements_of(how.a) != elements_of(how.b))
+    return l.refuse("the two matrices have elements of different widths");
   how.small_d = modifiers[types] == "f16";
   how.small_c = modifiers[types + 3] == "f16";
   how.saturate = l.has("satfinite");
@@ -194,20 +206,28 @@ bool matrix_multiply(Lowering& l) {
   ptx::Type word = is_double ? ptx::Type::b64 : ptx::Type::b32;
   if (how.k > kMostK || how.k % quarter) return l.refuse("this shape is not known for this type");
   uint32_t results = how.m * 8 / kWarpSize;
-  if (!read_parts(l, l.operand(1), word, how.m * how.k / kWarpSize / e_count, how.a_slots, &how.a_count) ||
-      !read_parts(l, l.operand(2), word, how.k * 8 / kWarpSize / e_count, how.b_slots, &how.b_count) ||
-      !read_parts(l, l.operand(3), word, how.small_c ? results / 2 : results, how.c_slots, &how.c_count) ||
-      !write_parts(l, l.operand(0), ptx::bytes_of(word), how.small_d ? results / 2 : results, how.d_slots,
-                   &how.d_count)) {
+  if (!read_parts(l, l.operand(1), word, how.m * how.k / kWarpSize / e_count, how.a_slots,
+                  &how.a_count) ||
+      !read_parts(l, l.operand(2), word, how.k * 8 / kWarpSize / e_count, how.b_slots,
+                  &how.b_count) ||
+      !read_parts(l, l.operand(3), word, how.small_c ? results / 2 : results, how.c_slots,
+                  &how.c_count) ||
+      !write_parts(l, l.operand(0), ptx::bytes_of(word), how.small_d ? results / 2 : results,
+                   how.d_slots, &how.d_count)) {
     return false;
   }
-  bool small = how.m == 16 && (how.k == 8 || how.k == 16) && !how.small_c && !how.small_d && how.a == how.b;
+  bool small =
+      how.m == 16 && (how.k == 8 || how.k == 16) && !how.small_c && !how.small_d && how.a == how.b;
   if (small && (how.a == Element::F16 || how.a == Element::Bf16)) {
     bool half = how.a == Element::F16;
-    l.emit(half ? &run_multiply_small<multiply_f16> : &run_multiply_small<multiply_bf16>).data = l.own(how);
+    l.emit(half ? &run_multiply_small<multiply_f16> : &run_multiply_small<multiply_bf16>).data =
+        l.own(how);
     return true;
   }
-  l.emit(is_double ? &run_multiply_double : integer ? &run_multiply_integer : &run_multiply_float).data = l.own(how);
+  l.emit(is_double ? &run_multiply_double
+         : integer ? &run_multiply_integer
+                   : &run_multiply_float)
+      .data = l.own(how);
   return true;
 }
 

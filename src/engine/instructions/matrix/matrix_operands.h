@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the registers of a fragment lie? The operands of matrix instructions are vectors of as many registers as the
-// shape asks for.
+// Where do the registers of a fragment lie? The operands of matrix instructions are vectors of as
+// many registers as the shape asks for.
 #pragma once
 
 #include <vector>

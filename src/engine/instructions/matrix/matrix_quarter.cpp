@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a warp make four products of 8x4 and 4x8 matrices of f16? (PTX ISA 9.7.14.5.1, mma.m8n8k4) Lanes 4q to
-// 4q + 3 and 16 more than those make product q, in fragments of their own kind.
+// How does a warp make four products of 8x4 and 4x8 matrices of f16? (PTX ISA 9.7.14.5.1,
+// mma.m8n8k4) Lanes 4q to 4q + 3 and 16 more than those make product q, in fragments of their own
+// kind.
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_matrix.h"
-#include "engine/numbers/matrix_elements.h"
 #include "engine/instructions/matrix/matrix_operands.h"
+#include "engine/numbers/matrix_elements.h"
 
 namespace kiln::engine {
 namespace {
@@ -14,7 +15,8 @@ constexpr uint32_t kProducts = 4, kRows = 8, kColumns = 8, kDepth = 4;
 struct QuarterMultiply {
   bool a_by_columns = false, b_by_columns = false, small_c = false, small_d = false;
   uint32_t a_count = 0, b_count = 0, c_count = 0, d_count = 0;
-  uint32_t a_slots[kMostRegisters], b_slots[kMostRegisters], c_slots[kMostRegisters], d_slots[kMostRegisters];
+  uint32_t a_slots[kMostRegisters], b_slots[kMostRegisters], c_slots[kMostRegisters],
+      d_slots[kMostRegisters];
 };
 
 struct Place {
@@ -47,21 +49,25 @@ const Op* run_quarter_multiply(Warp& warp, const Op* op) {
     const uint32_t q = product_of(lane);
     for (uint32_t i = 0; i < kDepth; ++i) {
       const Place at = place_in_a(lane, i, how.a_by_columns);
-      a[q][at.row][at.column] = element<float>(Element::F16, warp.lanes<uint32_t>(how.a_slots[i / 2])[lane], i % 2);
+      a[q][at.row][at.column] =
+          element<float>(Element::F16, warp.lanes<uint32_t>(how.a_slots[i / 2])[lane], i % 2);
       const Place bt = place_in_b(lane, i, how.b_by_columns);
-      b[q][bt.row][bt.column] = element<float>(Element::F16, warp.lanes<uint32_t>(how.b_slots[i / 2])[lane], i % 2);
+      b[q][bt.row][bt.column] =
+          element<float>(Element::F16, warp.lanes<uint32_t>(how.b_slots[i / 2])[lane], i % 2);
     }
     for (uint32_t i = 0; i < kColumns; ++i) {
       const Place ct = place_in_sum(lane, i, how.small_c);
       d[q][ct.row][ct.column] =
-          how.small_c ? element<float>(Element::F16, warp.lanes<uint32_t>(how.c_slots[i / 2])[lane], i % 2)
-                      : warp.lanes<float>(how.c_slots[i])[lane];
+          how.small_c
+              ? element<float>(Element::F16, warp.lanes<uint32_t>(how.c_slots[i / 2])[lane], i % 2)
+              : warp.lanes<float>(how.c_slots[i])[lane];
     }
   }
   for (uint32_t q = 0; q < kProducts; ++q) {
     for (uint32_t row = 0; row < kRows; ++row) {
       for (uint32_t k = 0; k < kDepth; ++k) {
-        for (uint32_t n = 0; n < kColumns; ++n) d[q][row][n] = multiply_add(a[q][row][k], b[q][k][n], d[q][row][n]);
+        for (uint32_t n = 0; n < kColumns; ++n)
+          d[q][row][n] = multiply_add(a[q][row][k], b[q][k][n], d[q][row][n]);
       }
     }
   }
@@ -72,7 +78,8 @@ const Op* run_quarter_multiply(Warp& warp, const Op* op) {
     };
     for (uint32_t r = 0; r < how.d_count; ++r) {
       if (how.small_d) {
-        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(sum(2 * r)), Half::from(sum(2 * r + 1))};
+        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(sum(2 * r)),
+                                                      Half::from(sum(2 * r + 1))};
       } else {
         warp.lanes<float>(how.d_slots[r])[lane] = canonical(sum(r));
       }
@@ -92,7 +99,8 @@ bool quarter_multiply(Lowering& l) {
   how.small_c = modifiers[8] == "f16";
   if (!read_parts(l, l.operand(1), ptx::Type::b32, 2, how.a_slots, &how.a_count) ||
       !read_parts(l, l.operand(2), ptx::Type::b32, 2, how.b_slots, &how.b_count) ||
-      !read_parts(l, l.operand(3), ptx::Type::b32, how.small_c ? 4 : 8, how.c_slots, &how.c_count) ||
+      !read_parts(l, l.operand(3), ptx::Type::b32, how.small_c ? 4 : 8, how.c_slots,
+                  &how.c_count) ||
       !write_parts(l, l.operand(0), 4, how.small_d ? 4 : 8, how.d_slots, &how.d_count)) {
     return false;
   }

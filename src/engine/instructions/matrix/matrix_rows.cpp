@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a warp load, store and transpose matrices of 8 rows of 16 bytes? (PTX ISA 9.7.14: ldmatrix, stmatrix,
-// movmatrix)
+// How does a warp load, store and transpose matrices of 8 rows of 16 bytes? (PTX ISA 9.7.14:
+// ldmatrix, stmatrix, movmatrix)
 #include <cstring>
 
-#include "engine/machine/access.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_matrix.h"
 #include "engine/instructions/matrix/matrix_operands.h"
+#include "engine/machine/access.h"
 #include "engine/numbers/matrix_product.h"
 
 namespace kiln::engine {
@@ -19,7 +19,8 @@ struct Rows {
 };
 
 // Lanes 8j to 8j + 7 have the addresses of the rows of matrix j. False: a fault was reported.
-bool row_pointers(Warp& warp, const Op* op, uint32_t matrices, Access access, std::byte* (&rows)[kWarpSize]) {
+bool row_pointers(Warp& warp, const Op* op, uint32_t matrices, Access access,
+                  std::byte* (&rows)[kWarpSize]) {
   std::byte* pointer[kWarpSize];
   uint32_t before = warp.mask, needed = matrices * 8 == 32 ? kFullMask : (1u << (matrices * 8)) - 1;
   warp.mask = needed;
@@ -35,7 +36,8 @@ bool row_pointers(Warp& warp, const Op* op, uint32_t matrices, Access access, st
 }
 
 // Element e of a lane in matrix j.
-std::byte* element_at(std::byte* (&rows)[kWarpSize], uint32_t j, uint32_t lane, uint32_t e, bool transposed) {
+std::byte* element_at(std::byte* (&rows)[kWarpSize], uint32_t j, uint32_t lane, uint32_t e,
+                      bool transposed) {
   uint32_t row = lane / 4, column = lane % 4 * 2 + e;
   if (transposed) std::swap(row, column);
   return rows[j * 8 + row] + size_t{column} * 2;
@@ -79,8 +81,9 @@ bool lower_rows(Lowering& l, const ptx::Operand& registers, const ptx::Operand& 
   Source base;
   uint32_t base_bytes = 8;
   int64_t offset = 0;
-  ptx::Space space =
-      l.has("shared") || l.has("shared::cta") || l.has("shared::cluster") ? ptx::Space::Shared : ptx::Space::Generic;
+  ptx::Space space = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")
+                         ? ptx::Space::Shared
+                         : ptx::Space::Generic;
   if (!l.address(memory, &base, &base_bytes, &offset, &space)) return false;
   Op& op = l.emit(load ? &run_matrix_load : &run_matrix_store);
   op.a = base.offset;
@@ -96,7 +99,9 @@ const Op* run_matrix_transpose(Warp& warp, const Op* op) {
   const uint32_t* a = warp.lanes<uint32_t>(op->a);
   uint32_t result[kWarpSize];
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    auto element = [&](uint32_t row, uint32_t column) { return a[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff; };
+    auto element = [&](uint32_t row, uint32_t column) {
+      return a[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff;
+    };
     const uint32_t row = lane / 4, column = lane % 4 * 2;
     result[lane] = element(column, row) | element(column + 1, row) << 16;
   }
@@ -109,7 +114,8 @@ const Op* run_matrix_transpose(Warp& warp, const Op* op) {
 bool matrix_transpose(Lowering& l) {
   uint32_t a;
   Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::b32, &a) || !l.dest(l.operand(0), 4, false, &d)) return false;
+  if (!l.lanes(l.operand(1), ptx::Type::b32, &a) || !l.dest(l.operand(0), 4, false, &d))
+    return false;
   Op& op = l.emit(&run_matrix_transpose);
   op.a = a;
   op.d = d.offset;

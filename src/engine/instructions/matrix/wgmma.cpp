@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a warpgroup multiply matrices? (PTX ISA 9.7.15) Warp w of the group owns rows 16w to 16w + 15 of the 64:
-// each warp computes its own part when it issues the instruction, and fence, commit and wait have nothing left to do.
+// How does a warpgroup multiply matrices? (PTX ISA 9.7.15) Warp w of the group owns rows 16w to 16w
+// + 15 of the 64: each warp computes its own part when it issues the instruction, and fence, commit
+// and wait have nothing left to do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,22 +9,24 @@
 #include <memory>
 #include <vector>
 
-#include "engine/machine/access.h"
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_async.h"
-#include "engine/numbers/matrix_elements.h"
+#include "engine/machine/access.h"
 #include "engine/memory/tensor_map.h"
+#include "engine/numbers/matrix_elements.h"
 
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kMostN = 256, kMostK = 256, kRows = 16, kStepBytes = 32;  // every shape has 32 bytes of k
+constexpr uint32_t kMostN = 256, kMostK = 256, kRows = 16,
+                   kStepBytes = 32;  // every shape has 32 bytes of k
 
 struct Product {
   uint32_t n = 8, k = 16;
   Element a = Element::F16, b = Element::F16;
-  bool small_d = false, a_in_registers = false, transpose_a = false, transpose_b = false, saturate = false;
+  bool small_d = false, a_in_registers = false, transpose_a = false, transpose_b = false,
+       saturate = false;
   bool negate_a = false, negate_b = false;
   uint32_t accumulate = 0;  // a predicate
   LaneValue a_descriptor, b_descriptor;
@@ -41,7 +44,8 @@ struct Matrix {
       : start((descriptor & 0x3fff) << 4),
         leading((descriptor >> 16 & 0x3fff) << 4),
         stride((descriptor >> 32 & 0x3fff) << 4) {
-    constexpr Swizzle kModes[] = {Swizzle::None, Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32};
+    constexpr Swizzle kModes[] = {Swizzle::None, Swizzle::Bytes128, Swizzle::Bytes64,
+                                  Swizzle::Bytes32};
     swizzle = kModes[descriptor >> 62];
     span = swizzle == Swizzle::None ? 16 : swizzle_span(swizzle);
   }
@@ -49,7 +53,8 @@ struct Matrix {
   // 16 bytes of row `mn`, from byte `k_bytes` on.
   uint64_t along_k(uint32_t mn, uint32_t k_bytes) const {
     const uint64_t row = start + mn / 8 * stride + mn % 8 * uint64_t{span};
-    return swizzle == Swizzle::None ? row + k_bytes / 16 * leading : swizzled(swizzle, row + k_bytes);
+    return swizzle == Swizzle::None ? row + k_bytes / 16 * leading
+                                    : swizzled(swizzle, row + k_bytes);
   }
   // 8 elements of 2 bytes at `k`, from `mn` on.
   uint64_t along_mn(uint32_t mn, uint32_t k) const {
@@ -65,10 +70,11 @@ const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address) {
   return nullptr;
 }
 
-// The elements of `count` rows from `first` on; put(mn - first, k, value). False: a fault was reported.
+// The elements of `count` rows from `first` on; put(mn - first, k, value). False: a fault was
+// reported.
 template <class T, class Put>
-bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn, uint32_t first, uint32_t count,
-           uint32_t k_count, Put put) {
+bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn,
+           uint32_t first, uint32_t count, uint32_t k_count, Put put) {
   const uint32_t in_word = 32 / bits_of(type), in_chunk = 4 * in_word;
   auto unpack = [&](const std::byte* chunk, auto each) {
     for (uint32_t w = 0; w < 4; ++w) {
@@ -103,7 +109,8 @@ void for_each_result(const Product& how, Body body) {
   const uint32_t each = how.small_d ? 2 : 1;  // elements of a register
   for (uint32_t r = 0; r < how.d_slots.size(); ++r) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      const uint32_t first = r * each;  // of the lane's elements: two columns of a row, then two of row + 8
+      const uint32_t first =
+          r * each;  // of the lane's elements: two columns of a row, then two of row + 8
       body(r, lane, lane / 4 + first / 2 % 2 * 8, first / 4 * 8 + lane % 4 * 2 + first % 2);
     }
   }
@@ -125,16 +132,18 @@ bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
       const uint32_t* words = warp.lanes<uint32_t>(how.a_slots[r]);
       for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
         for (uint32_t e = 0; e < in_word; ++e) {
-          s.a[lane / 4 + r % 2 * 8][r / 2 * 4 * in_word + lane % 4 * in_word + e] = element<T>(how.a, words[lane], e);
+          s.a[lane / 4 + r % 2 * 8][r / 2 * 4 * in_word + lane % 4 * in_word + e] =
+              element<T>(how.a, words[lane], e);
         }
       }
     }
-  } else if (!fetch<T>(warp, op, Matrix(how.a_descriptor.of(warp, 0)), how.a, how.transpose_a, first_row, kRows, how.k,
+  } else if (!fetch<T>(warp, op, Matrix(how.a_descriptor.of(warp, 0)), how.a, how.transpose_a,
+                       first_row, kRows, how.k,
                        [&](uint32_t row, uint32_t k, T value) { s.a[row][k] = value; })) {
     return false;
   }
-  if (!fetch<T>(warp, op, Matrix(how.b_descriptor.of(warp, 0)), how.b, how.transpose_b, 0, how.n, how.k,
-                [&](uint32_t n, uint32_t k, T value) { s.b[k][n] = value; })) {
+  if (!fetch<T>(warp, op, Matrix(how.b_descriptor.of(warp, 0)), how.b, how.transpose_b, 0, how.n,
+                how.k, [&](uint32_t n, uint32_t k, T value) { s.b[k][n] = value; })) {
     return false;
   }
   if (how.negate_a != how.negate_b) {
@@ -162,7 +171,8 @@ template <class T>
 const Op* run_product(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Product& how = *static_cast<const Product*>(op->data);
-  // A pointer: what each thread has of a library is found with no way to fail, and this is much (threads.cpp).
+  // A pointer: what each thread has of a library is found with no way to fail, and this is much
+  // (threads.cpp).
   thread_local std::unique_ptr<Scratch<T>> kept;
   if (!kept) kept = std::make_unique<Scratch<T>>();
   Scratch<T>& s = *kept;
@@ -188,14 +198,16 @@ const Op* run_product(Warp& warp, const Op* op) {
   for_each_result(how, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
     if constexpr (std::is_same_v<T, float>) {
       if (how.small_d) {
-        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(s.d[row][column]), Half::from(s.d[row][column + 1])};
+        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(s.d[row][column]),
+                                                      Half::from(s.d[row][column + 1])};
         return;
       }
       warp.lanes<float>(how.d_slots[r])[lane] = canonical(s.d[row][column]);
     } else {
       T value = s.d[row][column];
       if (how.saturate)
-        value = std::clamp<T>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+        value = std::clamp<T>(value, std::numeric_limits<int32_t>::min(),
+                              std::numeric_limits<int32_t>::max());
       warp.lanes<int32_t>(how.d_slots[r])[lane] = static_cast<int32_t>(value);
     }
   });
@@ -213,7 +225,8 @@ uint32_t number_after(std::string_view shape, char letter) {
 
 bool immediate(Lowering& l, const ptx::Operand& operand, int64_t low, int64_t high, int64_t* out) {
   *out = static_cast<int64_t>(operand.bits);
-  return (operand.kind == ptx::OperandKind::Integer && *out >= low && *out <= high && *out != (low < 0 ? 0 : 2)) ||
+  return (operand.kind == ptx::OperandKind::Integer && *out >= low && *out <= high &&
+          *out != (low < 0 ? 0 : 2)) ||
          l.refuse("an operand that is not 1 or -1 (scale), 0 or 1 (transpose)");
 }
 
@@ -226,7 +239,8 @@ bool warpgroup_multiply(Lowering& l) {
   how.n = number_after(modifiers[3], 'n');
   how.k = number_after(modifiers[3], 'k');
   how.saturate = l.has("satfinite");
-  if (how.n % 8 || how.n < 8 || how.n > kMostN) return l.refuse("n is not a multiple of 8 between 8 and 256");
+  if (how.n % 8 || how.n < 8 || how.n > kMostN)
+    return l.refuse("n is not a multiple of 8 between 8 and 256");
   if (!element_named(modifiers[5], &how.a) || !element_named(modifiers[6], &how.b))
     return l.refuse("an element type that is not known");
   if (bits_of(how.a) != bits_of(how.b) || how.k * bits_of(how.a) != kStepBytes * 8)
@@ -250,7 +264,8 @@ bool warpgroup_multiply(Lowering& l) {
   } else if (!lane_value(l, operands[1], ptx::Type::b64, &how.a_descriptor)) {
     return false;
   }
-  if (!lane_value(l, operands[2], ptx::Type::b64, &how.b_descriptor) || !l.predicate(operands[3], &how.accumulate))
+  if (!lane_value(l, operands[2], ptx::Type::b64, &how.b_descriptor) ||
+      !l.predicate(operands[3], &how.accumulate))
     return false;
   // Floats: two scales; 16-bit ones: transposes, of a only where a is in shared memory.
   std::vector<int64_t> rest;
@@ -261,7 +276,8 @@ bool warpgroup_multiply(Lowering& l) {
     if (!immediate(l, operands[i], is_scale ? -1 : 0, 1, &rest.back())) return false;
   }
   const size_t transposes = bits_of(how.a) == 16 ? (how.a_in_registers ? 1 : 2) : 0;
-  if (rest.size() != (scaled ? 2 : 0) + transposes) return l.refuse("the number of operands is not right");
+  if (rest.size() != (scaled ? 2 : 0) + transposes)
+    return l.refuse("the number of operands is not right");
   if (scaled) {
     how.negate_a = rest[0] < 0;
     how.negate_b = rest[1] < 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do wmma.load, wmma.mma and wmma.store run? (PTX ISA 9.7.14.4) How a fragment lies in registers is nobody's
-// business but theirs: element e of lane l is number l * E + e of the matrix, row by row, where a lane has E of them.
-// Fragments of f16 that are larger than that hold each element twice, as nvcc declares them.
+// How do wmma.load, wmma.mma and wmma.store run? (PTX ISA 9.7.14.4) How a fragment lies in
+// registers is nobody's business but theirs: element e of lane l is number l * E + e of the matrix,
+// row by row, where a lane has E of them. Fragments of f16 that are larger than that hold each
+// element twice, as nvcc declares them.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -62,9 +63,10 @@ struct Transfer {
   bool has_stride = false, column_major = false, load = true;
 };
 
-// One element between memory and the registers of a lane. A sub-byte element lies in the bits of a byte.
-void move_element(Warp& warp, const Transfer& how, std::byte* memory, uint64_t index, uint32_t lane, uint32_t slot,
-                  uint32_t place, uint32_t copies) {
+// One element between memory and the registers of a lane. A sub-byte element lies in the bits of a
+// byte.
+void move_element(Warp& warp, const Transfer& how, std::byte* memory, uint64_t index, uint32_t lane,
+                  uint32_t slot, uint32_t place, uint32_t copies) {
   const uint32_t bits = how.fragment.bits;
   if (bits == 64) {
     uint64_t* word = &warp.lanes<uint64_t>(how.fragment.slots[slot])[lane];
@@ -74,7 +76,8 @@ void move_element(Warp& warp, const Transfer& how, std::byte* memory, uint64_t i
   for (uint32_t copy = 0; copy < copies; ++copy) {
     const uint32_t at = how.fragment.slots[slot + copy * how.fragment.count / copies];
     uint32_t& word = warp.lanes<uint32_t>(at)[lane];
-    const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1, shift = bits == 32 ? 0 : place * bits;
+    const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1,
+                   shift = bits == 32 ? 0 : place * bits;
     if (how.load) {
       uint32_t value = 0;
       if (bits >= 8) {
@@ -100,16 +103,19 @@ const Op* run_transfer(Warp& warp, const Op* op) {
   const uint64_t stride = how.has_stride ? how.stride.of(warp, first) & 0xffffffffu : line;
   const uint64_t lines = how.column_major ? f.columns : f.rows;
   const uint64_t bytes = ((lines - 1) * stride + line) * f.bits / 8;
-  if (bytes > (1u << 31)) return warp.fault(op, kIllegalAddress, first, "wmma: the stride is too large");
+  if (bytes > (1u << 31))
+    return warp.fault(op, kIllegalAddress, first, "wmma: the stride is too large");
   const uint32_t align = f.bits * line >= 128 ? 16 : 4;
-  std::byte* memory = locate_at(warp, op, first, how.memory.space, how.memory.of(warp, first),
-                                static_cast<uint32_t>(bytes), align, how.load ? Access::Read : Access::Write);
+  std::byte* memory =
+      locate_at(warp, op, first, how.memory.space, how.memory.of(warp, first),
+                static_cast<uint32_t>(bytes), align, how.load ? Access::Read : Access::Write);
   if (!memory) return nullptr;
   const uint32_t copies = std::max(1u, f.count * f.in_register() / f.per_lane());
-  for_each_element(f, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-    const uint64_t index = how.column_major ? column * stride + row : row * stride + column;
-    move_element(warp, how, memory, index, lane, slot, place, copies);
-  });
+  for_each_element(
+      f, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
+        const uint64_t index = how.column_major ? column * stride + row : row * stride + column;
+        move_element(warp, how, memory, index, lane, slot, place, copies);
+      });
   return op + 1;
 }
 
@@ -121,7 +127,8 @@ struct Multiply {
 };
 
 template <class T>
-T value_of(Warp& warp, const Fragment& f, Element type, uint32_t lane, uint32_t slot, uint32_t place) {
+T value_of(Warp& warp, const Fragment& f, Element type, uint32_t lane, uint32_t slot,
+           uint32_t place) {
   if constexpr (std::is_same_v<T, double>) {
     (void)type, (void)place;
     return warp.lanes<double>(f.slots[slot])[lane];
@@ -135,16 +142,21 @@ const Op* run_multiply(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
   T a[kMostSide][kMostK], b[kMostK][kMostSide], d[kMostSide][kMostSide];
-  for_each_element(how.fa, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-    a[row][column] = value_of<T>(warp, how.fa, how.a, lane, slot, place);
-  });
-  for_each_element(how.fb, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-    b[row][column] = value_of<T>(warp, how.fb, how.b, lane, slot, place);
-  });
-  for_each_element(how.fc, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
+  for_each_element(
+      how.fa, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
+        a[row][column] = value_of<T>(warp, how.fa, how.a, lane, slot, place);
+      });
+  for_each_element(
+      how.fb, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
+        b[row][column] = value_of<T>(warp, how.fb, how.b, lane, slot, place);
+      });
+  for_each_element(how.fc, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row,
+                               uint32_t column) {
     if constexpr (std::is_same_v<T, float>) {
-      d[row][column] = how.small_c ? element<float>(Element::F16, warp.lanes<uint32_t>(how.fc.slots[slot])[lane], place)
-                                   : warp.lanes<float>(how.fc.slots[slot])[lane];
+      d[row][column] =
+          how.small_c
+              ? element<float>(Element::F16, warp.lanes<uint32_t>(how.fc.slots[slot])[lane], place)
+              : warp.lanes<float>(how.fc.slots[slot])[lane];
     } else if constexpr (std::is_same_v<T, double>) {
       d[row][column] = warp.lanes<double>(how.fc.slots[slot])[lane];
     } else {
@@ -163,26 +175,28 @@ const Op* run_multiply(Warp& warp, const Op* op) {
       }
     }
   }
-  for_each_element(how.fd, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-    T value = d[row][column];
-    if constexpr (std::is_same_v<T, float>) {
-      if (how.small_d) {
-        warp.lanes<uint16_t>(how.fd.slots[slot])[2 * lane + place] = float_to_half(value);
-      } else {
-        warp.lanes<float>(how.fd.slots[slot])[lane] = canonical(value);
-      }
-    } else if constexpr (std::is_same_v<T, double>) {
-      warp.lanes<double>(how.fd.slots[slot])[lane] = canonical(value);
-    } else {
-      using Limits = std::numeric_limits<int32_t>;
-      if (how.saturate) value = std::clamp<T>(value, Limits::min(), Limits::max());
-      warp.lanes<int32_t>(how.fd.slots[slot])[lane] = static_cast<int32_t>(value);
-    }
-  });
+  for_each_element(
+      how.fd, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
+        T value = d[row][column];
+        if constexpr (std::is_same_v<T, float>) {
+          if (how.small_d) {
+            warp.lanes<uint16_t>(how.fd.slots[slot])[2 * lane + place] = float_to_half(value);
+          } else {
+            warp.lanes<float>(how.fd.slots[slot])[lane] = canonical(value);
+          }
+        } else if constexpr (std::is_same_v<T, double>) {
+          warp.lanes<double>(how.fd.slots[slot])[lane] = canonical(value);
+        } else {
+          using Limits = std::numeric_limits<int32_t>;
+          if (how.saturate) value = std::clamp<T>(value, Limits::min(), Limits::max());
+          warp.lanes<int32_t>(how.fd.slots[slot])[lane] = static_cast<int32_t>(value);
+        }
+      });
   return op + 1;
 }
 
-// The registers of a fragment: as many as its elements need, or, for f16, as nvcc declares, twice as many and more.
+// The registers of a fragment: as many as its elements need, or, for f16, as nvcc declares, twice
+// as many and more.
 bool registers(Lowering& l, const ptx::Operand& operand, bool write, Fragment* f) {
   const bool is_vector = operand.kind == ptx::OperandKind::Vector;
   const size_t count = is_vector ? operand.elements.size() : 1;
@@ -204,7 +218,9 @@ bool registers(Lowering& l, const ptx::Operand& operand, bool write, Fragment* f
   return true;
 }
 
-uint32_t accumulator_bits(std::string_view type) { return type == "f16" ? 16 : type == "f64" ? 64 : 32; }
+uint32_t accumulator_bits(std::string_view type) {
+  return type == "f16" ? 16 : type == "f64" ? 64 : 32;
+}
 
 }  // namespace
 
@@ -227,9 +243,10 @@ bool wmma_transfer(Lowering& l) {
   } else {
     how.fragment.bits = accumulator_bits(type);
   }
-  const ptx::Space space = l.has("global")                                                       ? ptx::Space::Global
-                           : l.has("shared") || l.has("shared::cta") || l.has("shared::cluster") ? ptx::Space::Shared
-                                                                                                 : ptx::Space::Generic;
+  const ptx::Space space = l.has("global") ? ptx::Space::Global
+                           : l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")
+                               ? ptx::Space::Shared
+                               : ptx::Space::Generic;
   const size_t memory = how.load ? 1 : 0, fragment = how.load ? 0 : 1;
   if (!registers(l, operands[fragment], how.load, &how.fragment) ||
       !address_operand(l, operands[memory], space, &how.memory)) {
@@ -246,7 +263,8 @@ bool wmma_multiply(Lowering& l) {
   size_t at = 1;  // .mma and, of .b1, .xor.popc stand before the shape
   while (at < modifiers.size() && modifiers[at][0] != 'm') ++at;
   Multiply how;
-  if (at == modifiers.size() || !extent_of(modifiers[at], &how.extent)) return l.refuse("this shape is not known");
+  if (at == modifiers.size() || !extent_of(modifiers[at], &how.extent))
+    return l.refuse("this shape is not known");
   std::vector<std::string_view> types;
   for (size_t i = at + 1; i < modifiers.size(); ++i) {
     if (modifiers[i] != "satfinite" && modifiers[i] != "rn") types.push_back(modifiers[i]);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host run other blocks: a
-// compare-and-swap loop on the host's own atomics, lane after lane.
+// How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host
+// run other blocks: a compare-and-swap loop on the host's own atomics, lane after lane.
 #include <atomic>
 #include <bit>
 #include <cstring>
 
-#include "engine/machine/access.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/access.h"
 #include "engine/numbers/rmw.h"
 
 namespace kiln::engine {
@@ -60,7 +60,9 @@ bool atomic(Lowering& l) {
   Source base;
   uint32_t base_bytes = 8;
   bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster");
-  ptx::Space space = l.has("global") ? ptx::Space::Global : shared ? ptx::Space::Shared : ptx::Space::Generic;
+  ptx::Space space = l.has("global") ? ptx::Space::Global
+                     : shared        ? ptx::Space::Shared
+                                     : ptx::Space::Generic;
   if (!l.address(operands[first], &base, &base_bytes, &prepared.imm, &space)) return false;
   prepared.a = base.offset;
   prepared.x = address_flags(base.uniform, base.affine, base_bytes);
@@ -97,7 +99,8 @@ struct AsyncSource {
   uint32_t bytes;
 };
 
-// The bytes are read now and land in shared memory when a wait says so: a read that comes too early shows.
+// The bytes are read now and land in shared memory when a wait says so: a read that comes too early
+// shows.
 const Op* run_copy_async(Warp& warp, const Op* op) {
   const AsyncSource& how = *static_cast<const AsyncSource*>(op->data);
   std::byte *from[kWarpSize], *to[kWarpSize];
@@ -110,7 +113,8 @@ const Op* run_copy_async(Warp& warp, const Op* op) {
   Shape to_shape = locate(warp, &target, how.bytes, Access::Write, to);
   if (to_shape == Shape::Fault) return nullptr;
   uint32_t reading = 0;  // a source size of 0 reads nothing, wherever the address points
-  for (uint32_t i = 0; i < kWarpSize; ++i) reading |= (warp.mask >> i & 1) && source_bytes[i] ? 1u << i : 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    reading |= (warp.mask >> i & 1) && source_bytes[i] ? 1u << i : 0;
   Shape from_shape = Shape::Scattered;
   if (reading) {
     uint32_t before = warp.mask;
@@ -129,7 +133,8 @@ const Op* run_copy_async(Warp& warp, const Op* op) {
     AsyncCopy copy{};
     copy.to = at(to, to_shape, i);
     copy.bytes = static_cast<uint8_t>(how.bytes);
-    if (reading >> i & 1) std::memcpy(copy.value, at(from, from_shape, i), std::min(how.bytes, source_bytes[i]));
+    if (reading >> i & 1)
+      std::memcpy(copy.value, at(from, from_shape, i), std::min(how.bytes, source_bytes[i]));
     warp.copies.push_back(copy);
   }
   return op + 1;
@@ -145,7 +150,8 @@ void land(const std::vector<AsyncCopy>& copies) {
   for (const AsyncCopy& copy : copies) std::memcpy(copy.to, copy.value, copy.bytes);
 }
 
-// op->imm: how many of the newest groups may still be under way; -1: wait for all, committed or not.
+// op->imm: how many of the newest groups may still be under way; -1: wait for all, committed or
+// not.
 const Op* run_copy_wait(Warp& warp, const Op* op) {
   size_t keep = op->imm < 0 ? 0 : static_cast<size_t>(op->imm);
   while (warp.groups.size() > keep) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do atomics on vectors run? (PTX ISA: atom and red with .v2, .v4, .v8) Element by element: the vector as a whole
-// is not atomic on a GPU either.
+// How do atomics on vectors run? (PTX ISA: atom and red with .v2, .v4, .v8) Element by element: the
+// vector as a whole is not atomic on a GPU either.
 #include <bit>
 
 #include "engine/decode/address_operand.h"
@@ -26,8 +26,8 @@ const Op* run_vector_atomic(Warp& warp, const Op* op) {
   const VectorAtomic& how = *static_cast<const VectorAtomic*>(op->data);
   const uint32_t bytes = how.count * static_cast<uint32_t>(sizeof(T));
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* at =
-        locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), bytes, bytes, Access::Atomic);
+    std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), bytes,
+                              bytes, Access::Atomic);
     if (!at) return false;
     for (uint32_t e = 0; e < how.count; ++e) {
       const T operand = warp.lanes<T>(how.operands[e])[lane];
@@ -56,7 +56,8 @@ bool vector_atomic(Lowering& l) {
   for (uint32_t e = 0; e < how.count; ++e) {
     if (!l.lanes(values.elements[e], l.type(), &how.operands[e])) return false;
     Dest d;
-    if (how.returns && !l.dest(operands[0].elements[e], ptx::bytes_of(l.type()), false, &d)) return false;
+    if (how.returns && !l.dest(operands[0].elements[e], ptx::bytes_of(l.type()), false, &d))
+      return false;
     how.results[e] = d.offset;
   }
   const ptx::Space space = l.has("global") ? ptx::Space::Global : ptx::Space::Generic;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do loads and stores run? (PTX ISA 9.7.9.8 to 9.7.9.12) The bytes of a lane are found and checked by access.h.
+// How do loads and stores run? (PTX ISA 9.7.9.8 to 9.7.9.12) The bytes of a lane are found and
+// checked by access.h.
 #include <atomic>
 #include <cstring>
 
-#include "engine/machine/access.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/operand_parts.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/memory/memory_values.h"
-#include "engine/decode/operand_parts.h"
 #include "engine/instructions/memory/passed.h"
+#include "engine/machine/access.h"
 
 namespace kiln::engine {
 namespace {
@@ -112,7 +113,8 @@ const Op* run_load_vector(Warp& warp, const Op* op) {
     R* d = warp.lanes<R>(elements.slots[e]);
     const size_t skip = e * sizeof(M);
     if (shape == Shape::Contiguous) {
-      for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = widen<M, R>(pointer[0] + size_t{i} * bytes + skip);
+      for (uint32_t i = 0; i < kWarpSize; ++i)
+        d[i] = widen<M, R>(pointer[0] + size_t{i} * bytes + skip);
     } else {
       for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
         uint32_t i = static_cast<uint32_t>(__builtin_ctz(rest));
@@ -164,8 +166,8 @@ const Op* run_store_vector(Warp& warp, const Op* op) {
   Shape shape = locate_at_once(warp, op, bytes, true, &pointer[0]);
   if (shape == Shape::Fault) shape = locate(warp, op, bytes, Access::Write, pointer);
   if (shape == Shape::Fault) return nullptr;
-  if (shape == Shape::Contiguous && elements.count == 4 && !elements.uniform[0] && !elements.uniform[1] &&
-      !elements.uniform[2] && !elements.uniform[3]) {
+  if (shape == Shape::Contiguous && elements.count == 4 && !elements.uniform[0] &&
+      !elements.uniform[1] && !elements.uniform[2] && !elements.uniform[3]) {
     M* to = reinterpret_cast<M*>(pointer[0]);
     const R *b0 = warp.lanes<R>(elements.slots[0]), *b1 = warp.lanes<R>(elements.slots[1]),
             *b2 = warp.lanes<R>(elements.slots[2]), *b3 = warp.lanes<R>(elements.slots[3]);
@@ -195,7 +197,8 @@ const Op* run_store_vector(Warp& warp, const Op* op) {
 
 ptx::Space space_of(Lowering& l) {
   if (l.has("global")) return ptx::Space::Global;
-  if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")) return ptx::Space::Shared;
+  if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"))
+    return ptx::Space::Shared;
   if (l.has("local")) return ptx::Space::Local;
   if (l.has("const")) return ptx::Space::Const;
   if (l.has("param") || l.has("param::entry") || l.has("param::func")) return ptx::Space::Param;
@@ -234,8 +237,8 @@ bool load(Lowering& l) {
     const Lowering::Passed* passed = l.passed(address.name);
     for (size_t e = 0; e < targets.size(); ++e) {
       int64_t skip = static_cast<int64_t>(e * bytes);
-      bool done =
-          passed ? load_passed(l, address, *passed, *targets[e], skip) : load_parameter(l, address, *targets[e], skip);
+      bool done = passed ? load_passed(l, address, *passed, *targets[e], skip)
+                         : load_parameter(l, address, *targets[e], skip);
       if (!done) return l.refuse("no parameter of this name");
     }
     return true;
@@ -251,7 +254,8 @@ bool load(Lowering& l) {
   // Local memory has other bytes for each lane at the same address; a generic address may be of it.
   const auto in = static_cast<ptx::Space>(prepared.z);
   const bool strong = elements.count > 1 && is_strong(l);
-  bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local && in != ptx::Space::Generic;
+  bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local &&
+                in != ptx::Space::Generic;
   for (const ptx::Operand* t : targets) scalar = scalar && l.dest_in_stretch(*t);
   for (size_t e = 0; e < targets.size(); ++e) {
     Dest d;
@@ -267,7 +271,8 @@ bool load(Lowering& l) {
     using M = decltype(m);
     using R = decltype(r);
     Handler one =
-        scalar ? (in == ptx::Space::Shared ? &run_load_scalar_shared<M, R> : &run_load_scalar<M, R>) : &run_load<M, R>;
+        scalar ? (in == ptx::Space::Shared ? &run_load_scalar_shared<M, R> : &run_load_scalar<M, R>)
+               : &run_load<M, R>;
     Op& op = l.emit(strong                ? strong_vector_load(l, register_bytes)
                     : elements.count == 1 ? one
                     : scalar              ? &run_load_scalar_vector<M, R>
@@ -312,7 +317,8 @@ bool store(Lowering& l) {
     if (!passed) return l.refuse("no argument of this name");
     for (size_t e = 0; e < sources.size(); ++e) {
       const Source from{elements.slots[e], elements.uniform[e]};
-      if (!store_passed(l, address, *passed, from, register_bytes, static_cast<int64_t>(e * bytes))) return false;
+      if (!store_passed(l, address, *passed, from, register_bytes, static_cast<int64_t>(e * bytes)))
+        return false;
     }
     return true;
   }
@@ -376,7 +382,8 @@ Handler global_access(const Op& op) {
 
 Handler plain_load_32() { return &run_load<uint32_t, uint32_t>; }
 bool is_scalar_load_32(Handler handler) {
-  return handler == &run_load_scalar<uint32_t, uint32_t> || handler == &run_load_scalar_shared<uint32_t, uint32_t>;
+  return handler == &run_load_scalar<uint32_t, uint32_t> ||
+         handler == &run_load_scalar_shared<uint32_t, uint32_t>;
 }
 
 bool nothing(Lowering&) { return true; }

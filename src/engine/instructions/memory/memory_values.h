@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a value of memory become one of a register, and back? M is what memory holds, R the register's lanes: a
-// narrow value is extended by M's own sign.
+// How does a value of memory become one of a register, and back? M is what memory holds, R the
+// register's lanes: a narrow value is extended by M's own sign.
 #pragma once
 
 #include <cstring>
@@ -32,14 +32,16 @@ void narrow(std::byte* to, R value) {
   std::memcpy(to, &kept, sizeof(M));
 }
 
-// Calls `then` with values of the memory's and of the register's type; refuses registers narrower than the memory.
+// Calls `then` with values of the memory's and of the register's type; refuses registers narrower
+// than the memory.
 template <class Then>
 bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
   return with_type(l.type(), [&](auto m) {
     using Declared = decltype(m);
     if constexpr (Integer<Declared> || NativeFloat<Declared>) {
-      using M = std::conditional_t<std::is_same_v<Declared, float>, uint32_t,
-                                   std::conditional_t<std::is_same_v<Declared, double>, uint64_t, Declared>>;
+      using M = std::conditional_t<
+          std::is_same_v<Declared, float>, uint32_t,
+          std::conditional_t<std::is_same_v<Declared, double>, uint64_t, Declared>>;
       auto as = [&](auto r) {
         using R = decltype(r);
         if constexpr (sizeof(R) >= sizeof(M)) {
@@ -66,7 +68,8 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
   });
 }
 
-// lower_strong.cpp: whether other threads may look at what the instruction moves, and its handlers for vectors then.
+// memory/strong.cpp: whether other threads may look at what the instruction moves, and its handlers
+// for vectors then.
 bool is_strong(const Lowering& l);
 Handler strong_vector_load(Lowering& l, uint32_t register_bytes);
 Handler strong_vector_store(Lowering& l, uint32_t register_bytes);

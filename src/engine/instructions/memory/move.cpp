@@ -33,7 +33,8 @@ Handler copy_handler(uint32_t bytes, Source a) {
 }
 
 bool lower_copy(Lowering& l, const ptx::Operand& to, const ptx::Operand& from, ptx::Type type) {
-  if (l.register_bytes(to) != ptx::bytes_of(type)) return l.refuse("the register has not the width of the type");
+  if (l.register_bytes(to) != ptx::bytes_of(type))
+    return l.refuse("the register has not the width of the type");
   if (l.alias_affine(to, type, from)) return true;
   Source a;
   if (!l.source(from, type, &a)) return false;
@@ -45,12 +46,13 @@ bool lower_copy(Lowering& l, const ptx::Operand& to, const ptx::Operand& from, p
 // op->x: 0 nanoseconds, 1 clock.
 template <class T>
 const Op* run_clock(Warp& warp, const Op* op) {
-  uint64_t now = static_cast<uint64_t>(
-      op->x == 0
-          ? std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-                .count()
-          : std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-                .count());
+  uint64_t now =
+      static_cast<uint64_t>(op->x == 0 ? std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                             std::chrono::system_clock::now().time_since_epoch())
+                                             .count()
+                                       : std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                             std::chrono::steady_clock::now().time_since_epoch())
+                                             .count());
   T result[kWarpSize];
   for (T& r : result) r = static_cast<T>(now >> op->imm);
   warp.put(op->d, result);
@@ -59,7 +61,8 @@ const Op* run_clock(Warp& warp, const Op* op) {
 
 bool lower_clock(Lowering& l, std::string_view name) {
   bool wide = name == "clock64" || name == "globaltimer";
-  if (l.register_bytes(l.operand(0)) != (wide ? 8 : 4)) return l.refuse("the register has not the width of the clock");
+  if (l.register_bytes(l.operand(0)) != (wide ? 8 : 4))
+    return l.refuse("the register has not the width of the clock");
   Dest d;
   if (!l.dest(l.operand(0), wide ? 8 : 4, false, &d)) return false;
   Op& op = l.emit(wide ? &run_clock<uint64_t> : &run_clock<uint32_t>);
@@ -132,20 +135,23 @@ const Op* run_unpack(Warp& warp, const Op* op) {
   std::memcpy(from, warp.lanes<Whole>(op->a), sizeof from);
   for (uint32_t p = 0; p < parts.count; ++p) {
     Part result[kWarpSize];
-    for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = static_cast<Part>(from[i] >> (p * sizeof(Part) * 8));
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      result[i] = static_cast<Part>(from[i] >> (p * sizeof(Part) * 8));
     warp.put(parts.slots[p], result);
   }
   return op + 1;
 }
 
-// mov.b32 {%rs1, %rs2}, %r1 and mov.b64 {%r1, %r2}, %rd1, the common ones, keep the layout: element p of lane i.
+// mov.b32 {%rs1, %rs2}, %r1 and mov.b64 {%r1, %r2}, %rd1, the common ones, keep the layout: element
+// p of lane i.
 ptx::Type part_type(uint32_t bytes) {
   return bytes == 4 ? ptx::Type::b32 : bytes == 2 ? ptx::Type::b16 : ptx::Type::b8;
 }
 
 bool part_bytes(Lowering& l, size_t elements, uint32_t* bytes) {
   uint32_t whole = ptx::bytes_of(l.type());
-  if (elements < 2 || elements > 8 || whole % elements) return l.refuse("this number of parts does not fit the type");
+  if (elements < 2 || elements > 8 || whole % elements)
+    return l.refuse("this number of parts does not fit the type");
   *bytes = whole / static_cast<uint32_t>(elements);
   return true;
 }
@@ -183,11 +189,13 @@ bool unpack(Lowering& l) {
     parts.slots[p] = d.offset;
   }
   uint32_t whole = ptx::bytes_of(l.type());
-  Handler handler = whole == 8   ? (parts.bytes == 4   ? &run_unpack<uint64_t, uint32_t>
-                                    : parts.bytes == 2 ? &run_unpack<uint64_t, uint16_t>
-                                                       : &run_unpack<uint64_t, uint8_t>)
-                    : whole == 4 ? (parts.bytes == 2 ? &run_unpack<uint32_t, uint16_t> : &run_unpack<uint32_t, uint8_t>)
-                                 : &run_unpack<uint16_t, uint8_t>;
+  Handler handler =
+      whole == 8 ? (parts.bytes == 4   ? &run_unpack<uint64_t, uint32_t>
+                    : parts.bytes == 2 ? &run_unpack<uint64_t, uint16_t>
+                                       : &run_unpack<uint64_t, uint8_t>)
+      : whole == 4
+          ? (parts.bytes == 2 ? &run_unpack<uint32_t, uint16_t> : &run_unpack<uint32_t, uint8_t>)
+          : &run_unpack<uint16_t, uint8_t>;
   Op& op = l.emit(handler);
   op.a = a;
   op.data = l.own(parts);
@@ -207,7 +215,8 @@ struct OutOfGeneric {
 }  // namespace
 
 bool convert_address(Lowering& l) {
-  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"), local = l.has("local");
+  bool shared = l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"),
+       local = l.has("local");
   if (!shared && !local) return lower_copy(l, l.operand(0), l.operand(1), ptx::Type::u64);
   Source a;
   if (!l.source(l.operand(1), ptx::Type::u64, &a)) return false;
@@ -220,8 +229,9 @@ bool convert_address(Lowering& l) {
 
 namespace {
 
-// What isspacep asks for: a tag of the address; of global addresses, whether a constant variable or the kernel's
-// parameters lie there (which are global too, as on a GPU); of shared ones, whether they are the block's own.
+// What isspacep asks for: a tag of the address; of global addresses, whether a constant variable or
+// the kernel's parameters lie there (which are global too, as on a GPU); of shared ones, whether
+// they are the block's own.
 enum : uint8_t { kGlobal, kLocal, kShared, kSharedOwn, kConst, kParam };
 
 const Op* run_test_space(Warp& warp, const Op* op) {
@@ -234,12 +244,14 @@ const Op* run_test_space(Warp& warp, const Op* op) {
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     const uint64_t tag = a[i] >> 56, peer = (a[i] & kPeerBits) >> kPeerShift;
     const bool param = tag == 0 && a[i] - parameters < parameter_bytes;
-    const bool constant = op->x == kConst || op->x == kGlobal ? tag == 0 && image.is_constant(a[i]) : false;
+    const bool constant =
+        op->x == kConst || op->x == kGlobal ? tag == 0 && image.is_constant(a[i]) : false;
     const bool holds = op->x == kGlobal  ? tag == 0 && !constant
                        : op->x == kLocal ? tag == kLocalTag
                        : op->x == kConst ? constant
-                       : op->x == kParam ? param
-                                         : tag == kSharedTag && (op->x == kShared || peer == 0 || peer == own);
+                       : op->x == kParam
+                           ? param
+                           : tag == kSharedTag && (op->x == kShared || peer == 0 || peer == own);
     result |= holds ? 1u << i : 0;
   }
   warp.set_predicate(op->d, result);
@@ -250,7 +262,8 @@ const Op* run_test_space(Warp& warp, const Op* op) {
 
 bool test_space(Lowering& l) {
   uint32_t a, d;
-  if (!l.lanes(l.operand(1), ptx::Type::u64, &a) || !l.dest_predicate(l.operand(0), &d)) return false;
+  if (!l.lanes(l.operand(1), ptx::Type::u64, &a) || !l.dest_predicate(l.operand(0), &d))
+    return false;
   const uint32_t rank = l.special(Special::ClusterCtarank, false);
   Op& op = l.emit(&run_test_space);
   op.a = a;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do arguments get into a kernel, and into and out of the functions that it calls? (PTX ISA 5.1.6)
-#include "engine/instructions/memory/memory_values.h"
+// How do arguments get into a kernel, and into and out of the functions that it calls? (PTX
+// ISA 5.1.6)
 #include "engine/instructions/memory/passed.h"
+
+#include "engine/instructions/memory/memory_values.h"
 
 namespace kiln::engine {
 namespace {
 
-// `.param` memory of calls: in the frame, one lane after the other. op->c: bytes of a lane; op->imm: offset inside.
+// `.param` memory of calls: in the frame, one lane after the other. op->c: bytes of a lane;
+// op->imm: offset inside.
 template <class M, class R>
 const Op* run_load_passed(Warp& warp, const Op* op) {
   const std::byte* from = warp.lanes<std::byte>(op->a) + op->imm;
@@ -30,13 +33,15 @@ const Op* run_store_passed(Warp& warp, const Op* op) {
 
 }  // namespace
 
-bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand& to, int64_t skip) {
+bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand& to,
+                    int64_t skip) {
   ptx::Operand at = address;
   at.offset += skip;
   Source from;
   if (!l.parameter(at, l.type(), &from)) return false;
   if (to.kind == ptx::OperandKind::Sink) return true;
-  if (l.register_bytes(to) < ptx::bytes_of(l.type())) return l.refuse("the register is narrower than the value");
+  if (l.register_bytes(to) < ptx::bytes_of(l.type()))
+    return l.refuse("the register is narrower than the value");
   if (l.alias(to, from, address)) return true;
   struct Same {
     static uint64_t f(uint64_t a) { return a; }
@@ -46,8 +51,8 @@ bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand
   return true;
 }
 
-bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed, const ptx::Operand& to,
-                 int64_t skip) {
+bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed,
+                 const ptx::Operand& to, int64_t skip) {
   uint32_t bytes = ptx::bytes_of(l.type());
   int64_t at = address.offset + skip;
   if (at < 0 || at + bytes > passed.bytes) return l.refuse("a read beyond the argument");
@@ -65,10 +70,11 @@ bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passe
   });
 }
 
-bool store_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed, Source from,
-                  uint32_t register_bytes, int64_t skip) {
+bool store_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed,
+                  Source from, uint32_t register_bytes, int64_t skip) {
   const int64_t at = address.offset + skip;
-  if (at < 0 || at + ptx::bytes_of(l.type()) > passed.bytes) return l.refuse("a write beyond the argument");
+  if (at < 0 || at + ptx::bytes_of(l.type()) > passed.bytes)
+    return l.refuse("a write beyond the argument");
   return with_memory_types(l, register_bytes, [&](auto m, auto r) {
     Op& op = l.emit(&run_store_passed<decltype(m), decltype(r)>);
     op.a = passed.offset;

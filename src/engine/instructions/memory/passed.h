@@ -8,9 +8,9 @@ namespace kiln::engine {
 
 // Each moves one element, `skip` bytes behind the address.
 bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand& to, int64_t skip);
-bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed, const ptx::Operand& to,
-                 int64_t skip);
-bool store_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed, Source from,
-                  uint32_t register_bytes, int64_t skip);
+bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed,
+                 const ptx::Operand& to, int64_t skip);
+bool store_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed,
+                  Source from, uint32_t register_bytes, int64_t skip);
 
 }  // namespace kiln::engine

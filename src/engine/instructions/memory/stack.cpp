@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a function take stack memory while it runs? (PTX ISA 9.7.17: alloca, stacksave, stackrestore) Behind its
-// local variables, as much as the lane that wants most; it goes back when the function ends.
+// How does a function take stack memory while it runs? (PTX ISA 9.7.17: alloca, stacksave,
+// stackrestore) Behind its local variables, as much as the lane that wants most; it goes back when
+// the function ends.
 #include <bit>
 
 #include "engine/decode/address_operand.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_more.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -26,9 +27,11 @@ const Op* run_alloca(Warp& warp, const Op* op) {
   Frame& frame = *warp.frame;
   const uint64_t base = uint64_t{frame.local_offset} + frame.program->local_bytes;
   const uint64_t at = (base + frame.stack_bytes + how.align - 1) / how.align * how.align;
-  if (most > (1u << 30) || at + most > (1u << 30) || !warp.grow_local(static_cast<uint32_t>(at + most))) {
+  if (most > (1u << 30) || at + most > (1u << 30) ||
+      !warp.grow_local(static_cast<uint32_t>(at + most))) {
     const uint32_t lane = static_cast<uint32_t>(std::countr_zero(warp.mask));
-    return warp.fault(op, kLaunchFailure, lane, "Stack overflow: alloca\n" + where(warp, *op, lane));
+    return warp.fault(op, kLaunchFailure, lane,
+                      "Stack overflow: alloca\n" + where(warp, *op, lane));
   }
   frame.stack_bytes = static_cast<uint32_t>(at + most - base);
   warp.fill_local(warp.mask, static_cast<uint32_t>(at), static_cast<uint32_t>(most));
@@ -65,7 +68,8 @@ bool take_stack(Lowering& l) {
   Alloca how;
   if (!lane_value(l, operands[1], l.type(), &how.size)) return false;
   if (operands.size() > 2) how.align = static_cast<uint32_t>(operands[2].bits);
-  if (!std::has_single_bit(how.align) || how.align > 4096) return l.refuse("the alignment is no small power of two");
+  if (!std::has_single_bit(how.align) || how.align > 4096)
+    return l.refuse("the alignment is no small power of two");
   Dest d;
   if (!l.dest(operands[0], bytes, false, &d)) return false;
   Op& op = l.emit(bytes == 8 ? &run_alloca<uint64_t> : &run_alloca<uint32_t>);

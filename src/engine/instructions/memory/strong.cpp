@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do vectors move that other threads may look at: ld and st with .relaxed, .acquire, .release, .volatile or past
-// the L1? (PTX ISA 8, 9.7.9.8) The bytes of a lane as one (whole.h).
+// How do vectors move that other threads may look at: ld and st with .relaxed, .acquire, .release,
+// .volatile or past the L1? (PTX ISA 8, 9.7.9.8) The bytes of a lane as one (whole.h).
 #include <bit>
 
-#include "engine/machine/access.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/memory/memory_values.h"
+#include "engine/machine/access.h"
 #include "engine/numbers/whole.h"
 
 #if defined(__aarch64__)
@@ -25,7 +25,8 @@ bool plain_accesses_are_whole() {
 
 namespace {
 
-std::byte* place_of_lane(Shape shape, std::byte* (&pointer)[kWarpSize], uint32_t lane, uint32_t bytes) {
+std::byte* place_of_lane(Shape shape, std::byte* (&pointer)[kWarpSize], uint32_t lane,
+                         uint32_t bytes) {
   return shape == Shape::Contiguous ? pointer[0] + size_t{lane} * bytes
          : shape == Shape::Uniform  ? pointer[0]
                                     : pointer[lane];
@@ -59,7 +60,8 @@ const Op* run_store_strong(Warp& warp, const Op* op) {
     const uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     std::byte value[kMostElements * sizeof(uint64_t)];
     for (uint32_t e = 0; e < elements.count; ++e)
-      narrow<M, R>(value + e * sizeof(M), warp.lanes<R>(elements.slots[e])[elements.uniform[e] ? 0 : lane]);
+      narrow<M, R>(value + e * sizeof(M),
+                   warp.lanes<R>(elements.slots[e])[elements.uniform[e] ? 0 : lane]);
     store_as_one(place_of_lane(shape, pointer, lane, bytes), value, bytes);
   }
   return op + 1;
@@ -68,7 +70,8 @@ const Op* run_store_strong(Warp& warp, const Op* op) {
 }  // namespace
 
 bool is_strong(const Lowering& l) {
-  for (std::string_view order : {"relaxed", "acquire", "release", "volatile", "mmio", "cg", "cv", "wt"}) {
+  for (std::string_view order :
+       {"relaxed", "acquire", "release", "volatile", "mmio", "cg", "cv", "wt"}) {
     if (l.has(order)) return true;
   }
   return false;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are the indices of a kiln::View checked? (What it looks like in PTX: ptx/view_check.h.)
 //
-// Most indices are the same for a warp, or rise by one step from lane to lane: then one or two comparisons do for all
-// lanes. The address of the data serves the message alone.
+// Most indices are the same for a warp, or rise by one step from lane to lane: then one or two
+// comparisons do for all lanes. The address of the data serves the message alone.
 #include <algorithm>
 #include <bit>
 
-#include "engine/machine/affine.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/affine.h"
+#include "engine/machine/fault.h"
 
 namespace kiln::engine {
 namespace {
@@ -32,15 +32,17 @@ bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size;
 [[gnu::noinline]] const Op* check_lanes(Warp& warp, const Op* op) {
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
-    const auto index = value_at<int64_t>(warp, op->a, op->x, lane), size = value_at<int64_t>(warp, op->b, op->y, lane);
+    const auto index = value_at<int64_t>(warp, op->a, op->x, lane),
+               size = value_at<int64_t>(warp, op->b, op->y, lane);
     if (is_inside(index, size)) continue;
-    return index_out_of_bounds(warp, op, lane, index, size, op->imm, value_at<uint64_t>(warp, op->c, op->z, lane));
+    return index_out_of_bounds(warp, op, lane, index, size, op->imm,
+                               value_at<uint64_t>(warp, op->c, op->z, lane));
   }
   return op + 1;
 }
 
-// The next Ops check the same index against other sizes (fuse_checks): op->d of them. As numbers without sign, indices
-// below 0 are beyond every limit.
+// The next Ops check the same index against other sizes (fuse_checks): op->d of them. As numbers
+// without sign, indices below 0 are beyond every limit.
 uint64_t least_size(Warp& warp, const Op* op) {
   int64_t least = *warp.lanes<int64_t>(op->b);
   for (uint32_t i = 1; i <= op->d; ++i) least = std::min(least, *warp.lanes<int64_t>(op[i].b));
@@ -53,8 +55,8 @@ const Op* run_check_scalar(Warp& warp, const Op* op) {
   return check_lanes(warp, op);
 }
 
-// Inside when the first and the last lane are, or else the first and the last that are active: with a step this small
-// no lane between two indices wraps around.
+// Inside when the first and the last lane are, or else the first and the last that are active: with
+// a step this small no lane between two indices wraps around.
 const Op* run_check_steps(Warp& warp, const Op* op) {
   constexpr uint64_t kSmall = uint64_t{1} << 32;
   const Affine& index = affine_at(warp, op->a);
@@ -93,14 +95,16 @@ bool keep(Lowering& l, const ptx::Operand& operand, uint32_t* offset, uint8_t* k
 
 Handler handler_of(uint8_t index, uint8_t size) {
   if (size != kScalar) return &check_lanes;
-  return index == kScalar ? &run_check_scalar : index == kSteps ? &run_check_steps : &run_check_lanes;
+  return index == kScalar  ? &run_check_scalar
+         : index == kSteps ? &run_check_steps
+                           : &run_check_lanes;
 }
 
 }  // namespace
 
 bool is_index_check(Handler handler) {
-  return handler == &run_check_scalar || handler == &run_check_steps || handler == &run_check_lanes ||
-         handler == &check_lanes;
+  return handler == &run_check_scalar || handler == &run_check_steps ||
+         handler == &run_check_lanes || handler == &check_lanes;
 }
 
 bool check_same_index(const Op& one, const Op& other) {

@@ -18,9 +18,11 @@ struct WideMove {
 };
 
 ptx::Space space_of(Lowering& l) {
-  if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster")) return ptx::Space::Shared;
+  if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"))
+    return ptx::Space::Shared;
   if (l.has("local")) return ptx::Space::Local;
-  return l.has("global") || l.has("const") || l.has("param") ? ptx::Space::Global : ptx::Space::Generic;
+  return l.has("global") || l.has("const") || l.has("param") ? ptx::Space::Global
+                                                             : ptx::Space::Generic;
 }
 
 template <bool kLoad>
@@ -42,7 +44,8 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   const Wide *operand = warp.lanes<Wide>(how.slots[1]), *swap = warp.lanes<Wide>(how.slots[2]);
   Wide* old = warp.lanes<Wide>(how.slots[0]);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16, 16, Access::Atomic);
+    std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16, 16,
+                              Access::Atomic);
     if (!at) return false;
     const Wide given = operand[lane], other = swap[lane];
     if (op->x) {  // cas
@@ -50,7 +53,8 @@ const Op* run_atomic(Warp& warp, const Op* op) {
       return true;
     }
     Wide seen = load_whole(at);
-    for (Wide found = compare_and_swap(at, seen, given); found != seen; found = compare_and_swap(at, seen, given)) {
+    for (Wide found = compare_and_swap(at, seen, given); found != seen;
+         found = compare_and_swap(at, seen, given)) {
       seen = found;
     }
     old[lane] = seen;
@@ -108,11 +112,12 @@ bool wide_move(Lowering& l) {
 
 bool wide_pack(Lowering& l) {
   const ptx::Operand& from = l.operand(1);
-  if (from.kind != ptx::OperandKind::Vector || from.elements.size() != 2) return l.refuse("two registers are wanted");
+  if (from.kind != ptx::OperandKind::Vector || from.elements.size() != 2)
+    return l.refuse("two registers are wanted");
   uint32_t low, high;
   Dest d;
-  if (!l.lanes(from.elements[0], ptx::Type::b64, &low) || !l.lanes(from.elements[1], ptx::Type::b64, &high) ||
-      !l.dest(l.operand(0), 16, false, &d)) {
+  if (!l.lanes(from.elements[0], ptx::Type::b64, &low) ||
+      !l.lanes(from.elements[1], ptx::Type::b64, &high) || !l.dest(l.operand(0), 16, false, &d)) {
     return false;
   }
   Op& op = l.emit(&run_move);
@@ -125,7 +130,8 @@ bool wide_pack(Lowering& l) {
 
 bool wide_unpack(Lowering& l) {
   const ptx::Operand& to = l.operand(0);
-  if (to.kind != ptx::OperandKind::Vector || to.elements.size() != 2) return l.refuse("two registers are wanted");
+  if (to.kind != ptx::OperandKind::Vector || to.elements.size() != 2)
+    return l.refuse("two registers are wanted");
   uint32_t a;
   Dest low, high;
   if (!wide_register(l, l.operand(1), &a) || !l.dest(to.elements[0], 8, false, &low) ||
@@ -144,7 +150,8 @@ bool wide_atomic(Lowering& l) {
   const auto& operands = l.ins().operands;
   WideMove how;
   Dest d;
-  if (!l.dest(operands[0], 16, false, &d) || !address_operand(l, operands[1], space_of(l), &how.memory) ||
+  if (!l.dest(operands[0], 16, false, &d) ||
+      !address_operand(l, operands[1], space_of(l), &how.memory) ||
       !wide_register(l, operands[2], &how.slots[1])) {
     return false;
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a kernel read textures and surfaces? (PTX ISA 9.7.9.3 to 9.7.9.6) Objects of arrays.h, addressed and
-// filtered as the CUDA programming guide says.
+// How does a kernel read textures and surfaces? (PTX ISA 9.7.9.3 to 9.7.9.6) Objects of arrays.h,
+// addressed and filtered as the CUDA programming guide says.
 #include <fmt/format.h>
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "engine/memory/arrays.h"
-#include "engine/machine/fault.h"
 #include "engine/decode/lanes.h"
-#include "engine/instructions/lowerings_texture.h"
 #include "engine/decode/operand_parts.h"
+#include "engine/instructions/lowerings_texture.h"
+#include "engine/machine/fault.h"
+#include "engine/memory/arrays.h"
 #include "engine/numbers/small_formats.h"
 
 namespace kiln::engine {
@@ -38,17 +38,19 @@ const TextureObject* object_of(Warp& warp, const Op* op, uint32_t lane, uint64_t
   const Device& device = *warp.block->grid->device;
   const TextureObject* object = device.textures.find(handle);
   bool alive = object != nullptr;
-  if (alive && object->resource.type == kArrayResource) alive = device.textures.is_array(object->resource.array);
+  if (alive && object->resource.type == kArrayResource)
+    alive = device.textures.is_array(object->resource.array);
   if (alive && object->resource.type != kArrayResource) {
     const auto at = reinterpret_cast<uint64_t>(object->data);
     auto memory = device.heap.find(at);
-    alive = memory && memory->begin + memory->bytes - at >=
-                          object->pitch * (object->height - 1) + object->width * object->element_bytes;
+    alive =
+        memory && memory->begin + memory->bytes - at >=
+                      object->pitch * (object->height - 1) + object->width * object->element_bytes;
   }
   if (alive) return object;
   warp.fault(op, kIllegalAddress, lane,
-             fmt::format("Invalid texture or surface object 0x{:x}, or its memory is gone\n{}", handle,
-                         where(warp, *op, lane)));
+             fmt::format("Invalid texture or surface object 0x{:x}, or its memory is gone\n{}",
+                         handle, where(warp, *op, lane)));
   return nullptr;
 }
 
@@ -83,7 +85,8 @@ int channel_bits(const ChannelDesc& desc, int channel) {
 
 Texel read_texel(const TextureObject& object, size_t x, size_t y, size_t z) {
   Texel texel;
-  const std::byte* at = object.data + (z * object.height + y) * object.pitch + x * object.element_bytes;
+  const std::byte* at =
+      object.data + (z * object.height + y) * object.pitch + x * object.element_bytes;
   for (int channel = 0; channel < 4; ++channel) {
     const int bits = channel_bits(object.desc, channel);
     if (bits == 0) break;
@@ -91,15 +94,18 @@ Texel read_texel(const TextureObject& object, size_t x, size_t y, size_t z) {
     std::memcpy(&raw, at, static_cast<size_t>(bits / 8));
     at += bits / 8;
     if (object.desc.kind == kFloatChannel) {
-      texel.f[channel] = bits == 16 ? half_to_float(static_cast<uint16_t>(raw)) : std::bit_cast<float>(raw);
+      texel.f[channel] =
+          bits == 16 ? half_to_float(static_cast<uint16_t>(raw)) : std::bit_cast<float>(raw);
       texel.bits[channel] = std::bit_cast<uint32_t>(texel.f[channel]);
       continue;
     }
     const bool is_signed = object.desc.kind == kSignedChannel;
     const int32_t value = static_cast<int32_t>(raw << (32 - bits)) >> (32 - bits);
     texel.bits[channel] = is_signed ? static_cast<uint32_t>(value) : raw;
-    const float most = is_signed ? std::ldexp(1.0f, bits - 1) - 1.0f : std::ldexp(1.0f, bits) - 1.0f;
-    texel.f[channel] = is_signed ? std::max(-1.0f, static_cast<float>(value) / most) : static_cast<float>(raw) / most;
+    const float most =
+        is_signed ? std::ldexp(1.0f, bits - 1) - 1.0f : std::ldexp(1.0f, bits) - 1.0f;
+    texel.f[channel] = is_signed ? std::max(-1.0f, static_cast<float>(value) / most)
+                                 : static_cast<float>(raw) / most;
   }
   return texel;
 }
@@ -133,8 +139,8 @@ Texel texel_at(const TextureObject& object, int64_t x, int64_t y, int64_t z, int
     Texel border;
     for (int i = 0; i < 4; ++i) {
       border.f[i] = object.texture.border[i];
-      border.bits[i] =
-          object.desc.kind == kFloatChannel ? std::bit_cast<uint32_t>(border.f[i]) : static_cast<uint32_t>(border.f[i]);
+      border.bits[i] = object.desc.kind == kFloatChannel ? std::bit_cast<uint32_t>(border.f[i])
+                                                         : static_cast<uint32_t>(border.f[i]);
     }
     return border;
   }
@@ -146,11 +152,13 @@ float weight_of(float fraction) { return std::floor(fraction * 256.0f + 0.5f) / 
 
 int64_t index_of(float value) {
   constexpr float kFar = 1e9f;
-  return static_cast<int64_t>(std::floor(std::isnan(value) ? 0.0f : std::clamp(value, -kFar, kFar)));
+  return static_cast<int64_t>(
+      std::floor(std::isnan(value) ? 0.0f : std::clamp(value, -kFar, kFar)));
 }
 
 // `position` in texels; `layer` is the slice of layered textures and cubes.
-Texel sample(const TextureObject& object, const float (&position)[3], int dimensions, int64_t layer) {
+Texel sample(const TextureObject& object, const float (&position)[3], int dimensions,
+             int64_t layer) {
   if (object.texture.filter == 0) {
     int64_t at[3] = {0, 0, layer};
     for (int axis = 0; axis < dimensions; ++axis) at[axis] = index_of(position[axis]);
@@ -199,9 +207,12 @@ int64_t cube_face(const float (&direction)[3], float* s, float* t) {
 }
 
 Texel fetch(const TextureObject& object, const TextureOp& t, Warp& warp, uint32_t lane) {
-  const bool layered = t.geometry == k1DLayered || t.geometry == k2DLayered || t.geometry == kCubeLayered;
+  const bool layered =
+      t.geometry == k1DLayered || t.geometry == k2DLayered || t.geometry == kCubeLayered;
   const bool cube = t.geometry == kCube || t.geometry == kCubeLayered;
-  const int dimensions = t.geometry == k1D || t.geometry == k1DLayered ? 1 : t.geometry == k3D ? 3 : 2;
+  const int dimensions = t.geometry == k1D || t.geometry == k1DLayered ? 1
+                         : t.geometry == k3D                           ? 3
+                                                                       : 2;
   const uint32_t first = layered ? 1 : 0;
   int64_t layer = layered ? static_cast<int64_t>(warp.lanes<uint32_t>(t.coordinates[0])[lane]) : 0;
   const auto layers = static_cast<int64_t>(cube ? object.depth / 6 : object.depth);
@@ -210,12 +221,14 @@ Texel fetch(const TextureObject& object, const TextureOp& t, Warp& warp, uint32_
     int64_t at[3] = {0, 0, layer};
     for (int axis = 0; axis < dimensions; ++axis)
       at[axis] = warp.lanes<int32_t>(t.coordinates[first + static_cast<uint32_t>(axis)])[lane];
-    const int64_t size[3] = {static_cast<int64_t>(object.width), static_cast<int64_t>(object.height),
+    const int64_t size[3] = {static_cast<int64_t>(object.width),
+                             static_cast<int64_t>(object.height),
                              static_cast<int64_t>(object.depth)};
     for (int axis = 0; axis < dimensions; ++axis) {
       if (at[axis] < 0 || at[axis] >= size[axis]) return {};
     }
-    return read_texel(object, static_cast<size_t>(at[0]), static_cast<size_t>(at[1]), static_cast<size_t>(at[2]));
+    return read_texel(object, static_cast<size_t>(at[0]), static_cast<size_t>(at[1]),
+                      static_cast<size_t>(at[2]));
   }
   float position[3] = {};
   const int given = cube ? 3 : dimensions;
@@ -251,18 +264,22 @@ const Op* run_texture(Warp& warp, const Op* op) {
 
 // ---- Surfaces
 
-// The bytes of one access; null with `*skip`: outside, and nothing happens; null without: a fault was reported.
-std::byte* surface_at(const TextureObject& object, const TextureOp& t, Warp& warp, const Op* op, uint32_t lane,
-                      bool* skip) {
+// The bytes of one access; null with `*skip`: outside, and nothing happens; null without: a fault
+// was reported.
+std::byte* surface_at(const TextureObject& object, const TextureOp& t, Warp& warp, const Op* op,
+                      uint32_t lane, bool* skip) {
   const bool layered = t.geometry == k1DLayered || t.geometry == k2DLayered;
-  const int dimensions = t.geometry == k1D || t.geometry == k1DLayered ? 1 : t.geometry == k3D ? 3 : 2;
+  const int dimensions = t.geometry == k1D || t.geometry == k1DLayered ? 1
+                         : t.geometry == k3D                           ? 3
+                                                                       : 2;
   const uint32_t first = layered ? 1 : 0;
   int64_t at[3] = {0, 0, layered ? warp.lanes<int32_t>(t.coordinates[0])[lane] : 0};
   for (int axis = 0; axis < dimensions; ++axis)
     at[axis] = warp.lanes<int32_t>(t.coordinates[first + static_cast<uint32_t>(axis)])[lane];
   const auto bytes = static_cast<int64_t>(t.bytes * t.register_count);
   const int64_t most[3] = {static_cast<int64_t>(object.width * object.element_bytes) - bytes,
-                           static_cast<int64_t>(object.height) - 1, static_cast<int64_t>(object.depth) - 1};
+                           static_cast<int64_t>(object.height) - 1,
+                           static_cast<int64_t>(object.depth) - 1};
   *skip = false;
   for (int axis = 0; axis < 3; ++axis) {
     if (at[axis] >= 0 && at[axis] <= most[axis]) continue;
@@ -273,13 +290,17 @@ std::byte* surface_at(const TextureObject& object, const TextureOp& t, Warp& war
     if (t.outside == kTrap) {
       warp.fault(
           op, kIllegalAddress, lane,
-          fmt::format("Invalid surface access at ({}, {}, {}) of a surface of {} bytes x {} x {}\n{}", at[0], at[1],
-                      at[2], object.width * object.element_bytes, object.height, object.depth, where(warp, *op, lane)));
+          fmt::format(
+              "Invalid surface access at ({}, {}, {}) of a surface of {} bytes x {} x {}\n{}",
+              at[0], at[1], at[2], object.width * object.element_bytes, object.height, object.depth,
+              where(warp, *op, lane)));
       return nullptr;
     }
     at[axis] = std::clamp<int64_t>(at[axis], 0, std::max<int64_t>(most[axis], 0));
   }
-  return object.data + (static_cast<size_t>(at[2]) * object.height + static_cast<size_t>(at[1])) * object.pitch + at[0];
+  return object.data +
+         (static_cast<size_t>(at[2]) * object.height + static_cast<size_t>(at[1])) * object.pitch +
+         at[0];
 }
 
 const Op* run_surface_load(Warp& warp, const Op* op) {
@@ -305,7 +326,8 @@ const Op* run_surface_store(Warp& warp, const Op* op) {
     std::byte* to = surface_at(object, t, warp, op, lane, &skip);
     if (!to) return skip;
     for (uint32_t i = 0; i < t.register_count; ++i) {
-      std::memcpy(to + i * t.bytes, warp.lanes<std::byte>(t.registers[i]) + lane * t.register_bytes, t.bytes);
+      std::memcpy(to + i * t.bytes, warp.lanes<std::byte>(t.registers[i]) + lane * t.register_bytes,
+                  t.bytes);
     }
     return true;
   });
@@ -324,15 +346,19 @@ bool prepare(Lowering& l, const ptx::Operand& address, ptx::Type coordinate, Tex
   for (const auto& [name, geometry] : kNames) {
     if (l.has(name)) t->geometry = geometry;
   }
-  if (!address.base_is_register) return l.refuse("texture references are not supported: use texture objects");
+  if (!address.base_is_register)
+    return l.refuse("texture references are not supported: use texture objects");
   ptx::Operand handle;
   handle.kind = ptx::OperandKind::Register;
   handle.reg = address.reg;
   if (!l.lanes(handle, ptx::Type::b64, &t->handle)) return false;
-  if (address.elements.size() != 1) return l.refuse("an access with an offset or a sampler is not supported");
+  if (address.elements.size() != 1)
+    return l.refuse("an access with an offset or a sampler is not supported");
   auto coordinates = parts(address.elements[0]);
-  if (coordinates.empty() || coordinates.size() > 4) return l.refuse("wanted one to four coordinates");
-  const bool layered = t->geometry == k1DLayered || t->geometry == k2DLayered || t->geometry == kCubeLayered;
+  if (coordinates.empty() || coordinates.size() > 4)
+    return l.refuse("wanted one to four coordinates");
+  const bool layered =
+      t->geometry == k1DLayered || t->geometry == k2DLayered || t->geometry == kCubeLayered;
   for (const ptx::Operand* one : coordinates) {
     const ptx::Type type = layered && t->count == 0 ? ptx::Type::b32 : coordinate;
     if (!l.lanes(*one, type, &t->coordinates[t->count++])) return false;
@@ -363,7 +389,8 @@ bool texture_fetch(Lowering& l) {
   TextureOp t;
   t.integer_coordinates = l.other_type() == ptx::Type::s32;
   t.float_result = l.type() == ptx::Type::f32;
-  if (!prepare(l, l.operand(1), t.integer_coordinates ? ptx::Type::b32 : ptx::Type::f32, &t)) return false;
+  if (!prepare(l, l.operand(1), t.integer_coordinates ? ptx::Type::b32 : ptx::Type::f32, &t))
+    return false;
   if (!targets(l, l.operand(0), 4, &t)) return false;
   Op& op = l.emit(&run_texture);
   op.data = l.own(t);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the video instructions compute? (PTX ISA 9.7.16) Parts of words, widened, combined, clamped and merged; in 64
-// bits, so that no step overflows. GPUs have no such instructions since sm_50: it is as ptxas expands them, which
-// departs from the manual where whole words overflow.
+// What do the video instructions compute? (PTX ISA 9.7.16) Parts of words, widened, combined,
+// clamped and merged; in 64 bits, so that no step overflows. GPUs have no such instructions since
+// sm_50: it is as ptxas expands them, which departs from the manual where whole words overflow.
 #include <algorithm>
 #include <cstdlib>
 
@@ -30,7 +30,8 @@ struct Video {
 int64_t widened(uint32_t word, uint32_t bits, bool is_signed) {
   if (bits == 32) return is_signed ? int64_t{static_cast<int32_t>(word)} : int64_t{word};
   const uint32_t low = word & ((1u << bits) - 1);
-  return is_signed ? int64_t{static_cast<int32_t>(low << (32 - bits)) >> (32 - bits)} : int64_t{low};
+  return is_signed ? int64_t{static_cast<int32_t>(low << (32 - bits)) >> (32 - bits)}
+                   : int64_t{low};
 }
 
 int64_t part_of(uint32_t word, uint8_t part, bool is_signed) {
@@ -75,7 +76,8 @@ int64_t combined(const Video& how, int64_t a, int64_t b) {
     default: {
       const uint64_t count = static_cast<uint64_t>(b);
       const uint64_t by = how.wrap ? count & 31 : std::min<uint64_t>(count, 32);
-      return how.verb == Verb::ShiftLeft ? static_cast<int64_t>(static_cast<uint64_t>(a) << by) : a >> by;
+      return how.verb == Verb::ShiftLeft ? static_cast<int64_t>(static_cast<uint64_t>(a) << by)
+                                         : a >> by;
     }
   }
 }
@@ -85,34 +87,42 @@ int64_t clamped(int64_t value, uint32_t bits, bool is_signed) {
   return std::clamp(value, is_signed ? -most - 1 : int64_t{0}, most);
 }
 
-// Whole words are read as signed, whatever their type; of unsigned ones the sum is shifted without its sign.
+// Whole words are read as signed, whatever their type; of unsigned ones the sum is shifted without
+// its sign.
 uint32_t multiply_add(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
   const int64_t x = part_of(a, how.part_a, how.signed_a || how.part_a == 0);
   const int64_t y = part_of(b, how.part_b, how.signed_b || how.part_b == 0);
   const bool is_signed = how.signed_a || how.signed_b;
-  const uint64_t sum = static_cast<uint64_t>(x * y) + static_cast<uint64_t>(widened(c, 32, true)) + how.plus_one;
-  const int64_t value = is_signed ? static_cast<int64_t>(sum) >> how.scale : static_cast<int64_t>(sum >> how.scale);
+  const uint64_t sum =
+      static_cast<uint64_t>(x * y) + static_cast<uint64_t>(widened(c, 32, true)) + how.plus_one;
+  const int64_t value =
+      is_signed ? static_cast<int64_t>(sum) >> how.scale : static_cast<int64_t>(sum >> how.scale);
   return static_cast<uint32_t>(how.saturate ? clamped(value, 32, is_signed) : value);
 }
 
-// A shift has 34 bits for its result; an unsigned sum or difference is clamped at 0 and wraps above.
+// A shift has 34 bits for its result; an unsigned sum or difference is clamped at 0 and wraps
+// above.
 int64_t clamped_word(const Video& how, int64_t value) {
   constexpr uint32_t kSpare = 64 - 34;
-  if (how.verb == Verb::ShiftLeft) value = static_cast<int64_t>(static_cast<uint64_t>(value) << kSpare) >> kSpare;
+  if (how.verb == Verb::ShiftLeft)
+    value = static_cast<int64_t>(static_cast<uint64_t>(value) << kSpare) >> kSpare;
   if (how.signed_d || how.verb == Verb::ShiftLeft) return clamped(value, 32, how.signed_d);
   return value < 0 ? 0 : value & 0xffffffff;
 }
 
 uint32_t one_word(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
   if (how.verb == Verb::Mad) return multiply_add(how, a, b, c);
-  int64_t value = combined(how, part_of(a, how.part_a, how.signed_a), part_of(b, how.part_b, how.signed_b));
+  int64_t value =
+      combined(how, part_of(a, how.part_a, how.signed_a), part_of(b, how.part_b, how.signed_b));
   const uint32_t bits = how.part_d == 0 ? 32 : how.part_d <= 4 ? 8 : 16;
-  if (how.saturate) value = bits == 32 ? clamped_word(how, value) : clamped(value, bits, how.signed_d);
+  if (how.saturate)
+    value = bits == 32 ? clamped_word(how, value) : clamped(value, bits, how.signed_d);
   const uint32_t word = static_cast<uint32_t>(value);
   // The second operation sees all 64 bits, of a sum or difference a word.
   if (how.verb == Verb::Add || how.verb == Verb::Sub) value = widened(word, 32, how.signed_d);
   const int64_t other = widened(c, 32, how.signed_d);
-  const bool less = how.signed_d ? value < other : static_cast<uint64_t>(value) < static_cast<uint64_t>(other);
+  const bool less =
+      how.signed_d ? value < other : static_cast<uint64_t>(value) < static_cast<uint64_t>(other);
   switch (how.second) {
     case Second::Add:
       return word + c;
@@ -134,8 +144,8 @@ uint32_t all_parts(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
   const uint32_t bits = 32 / how.parts, mask = (1u << bits) - 1;
   uint32_t result = how.second == Second::Add ? c : 0;
   for (uint32_t p = 0; p < how.parts; ++p) {
-    int64_t value =
-        combined(how, widened(a >> (p * bits), bits, how.signed_a), widened(b >> (p * bits), bits, how.signed_b));
+    int64_t value = combined(how, widened(a >> (p * bits), bits, how.signed_a),
+                             widened(b >> (p * bits), bits, how.signed_b));
     if (how.saturate) value = clamped(value, bits, how.signed_d);
     if (how.second == Second::Add) {
       result += static_cast<uint32_t>(value);
@@ -148,7 +158,8 @@ uint32_t all_parts(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
 
 const Op* run_video(Warp& warp, const Op* op) {
   const Video& how = *static_cast<const Video*>(op->data);
-  const uint32_t *a = warp.lanes<uint32_t>(how.a), *b = warp.lanes<uint32_t>(how.b), *c = warp.lanes<uint32_t>(how.c);
+  const uint32_t *a = warp.lanes<uint32_t>(how.a), *b = warp.lanes<uint32_t>(how.b),
+                 *c = warp.lanes<uint32_t>(how.c);
   uint32_t result[kWarpSize];
   for (uint32_t i = 0; i < kWarpSize; ++i)
     result[i] = how.parts == 1 ? one_word(how, a[i], b[i], c[i]) : all_parts(how, a[i], b[i], c[i]);
@@ -158,11 +169,13 @@ const Op* run_video(Warp& warp, const Op* op) {
 
 bool lower(Lowering& l, uint32_t parts) {
   constexpr std::pair<std::string_view, Verb> kVerbs[] = {
-      {"vabsdiff", Verb::AbsDiff}, {"vadd", Verb::Add},      {"vsub", Verb::Sub},       {"vmin", Verb::Min},
-      {"vmax", Verb::Max},         {"vavrg", Verb::Average}, {"vshl", Verb::ShiftLeft}, {"vshr", Verb::ShiftRight},
-      {"vmad", Verb::Mad},         {"vset", Verb::Set}};
-  constexpr std::pair<std::string_view, Order> kOrders[] = {{"eq", Order::Eq}, {"ne", Order::Ne}, {"lt", Order::Lt},
-                                                            {"le", Order::Le}, {"gt", Order::Gt}, {"ge", Order::Ge}};
+      {"vabsdiff", Verb::AbsDiff}, {"vadd", Verb::Add},        {"vsub", Verb::Sub},
+      {"vmin", Verb::Min},         {"vmax", Verb::Max},        {"vavrg", Verb::Average},
+      {"vshl", Verb::ShiftLeft},   {"vshr", Verb::ShiftRight}, {"vmad", Verb::Mad},
+      {"vset", Verb::Set}};
+  constexpr std::pair<std::string_view, Order> kOrders[] = {{"eq", Order::Eq}, {"ne", Order::Ne},
+                                                            {"lt", Order::Lt}, {"le", Order::Le},
+                                                            {"gt", Order::Gt}, {"ge", Order::Ge}};
   const auto& modifiers = l.ins().modifiers;
   const auto& operands = l.ins().operands;
   Video how;
@@ -195,7 +208,9 @@ bool lower(Lowering& l, uint32_t parts) {
   } else if (parts > 1 && l.has("add")) {
     how.second = Second::Add;
   }
-  if (!l.lanes(operands[1], ptx::Type::b32, &how.a) || !l.lanes(operands[2], ptx::Type::b32, &how.b)) return false;
+  if (!l.lanes(operands[1], ptx::Type::b32, &how.a) ||
+      !l.lanes(operands[2], ptx::Type::b32, &how.b))
+    return false;
   how.c = how.a;
   if (has_c && !l.lanes(operands[3], ptx::Type::b32, &how.c)) return false;
   Dest d;

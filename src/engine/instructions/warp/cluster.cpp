@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the blocks of a cluster find each other and wait for each other? (PTX ISA: mapa, getctarank, barrier.cluster)
+// How do the blocks of a cluster find each other and wait for each other? (PTX ISA: mapa,
+// getctarank, barrier.cluster)
 #include <bit>
 
 #include "engine/decode/lanes.h"
@@ -26,7 +27,8 @@ namespace {
 struct MapToBlock {
   template <class T>
   static T f(T a, uint32_t rank) {
-    return static_cast<T>((a & ~static_cast<T>(kPeerBits)) | static_cast<T>(rank + 1) << kPeerShift);
+    return static_cast<T>((a & ~static_cast<T>(kPeerBits)) | static_cast<T>(rank + 1)
+                                                                 << kPeerShift);
   }
 };
 
@@ -77,7 +79,8 @@ const Op* run_cluster_wait(Warp& warp, const Op* op) {
 
 bool map_to_block(Lowering& l) {
   Source a, rank;
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), ptx::Type::u32, &rank)) return false;
+  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), ptx::Type::u32, &rank))
+    return false;
   const bool uniform = a.uniform && rank.uniform;
   const uint32_t bytes = ptx::bytes_of(l.type());
   l.emit_value(l.operand(0), bytes, uniform,

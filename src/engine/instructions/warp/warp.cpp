@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the lanes of a warp exchange values? (PTX ISA 9.7.9.6, 9.7.13.9 to 9.7.13.12) Each *.sync waits until its
-// members have arrived.
+// How do the lanes of a warp exchange values? (PTX ISA 9.7.9.6, 9.7.13.9 to 9.7.13.12) Each *.sync
+// waits until its members have arrived.
 #include <bit>
 #include <cstring>
 
@@ -12,8 +12,9 @@ namespace {
 
 uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
 
-// Runs f(group) for each set of active lanes that name the same members: a warp may hold several such groups at one
-// instruction (cooperative groups of a labeled partition). False: some members are not here yet.
+// Runs f(group) for each set of active lanes that name the same members: a warp may hold several
+// such groups at one instruction (cooperative groups of a labeled partition). False: some members
+// are not here yet.
 template <class F>
 bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
   const uint32_t* named = warp.lanes<uint32_t>(members_offset);
@@ -25,14 +26,16 @@ bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
   }
   if (!warp.converged(op, any)) return false;
   if (any == all) {
-    // A mask that names none of the lanes that run this is undefined in PTX: their registers stay as they are.
+    // A mask that names none of the lanes that run this is undefined in PTX: their registers stay
+    // as they are.
     if (const uint32_t group = any & warp.mask) f(group);
     return true;
   }
   for (uint32_t rest = warp.mask; rest;) {
     const uint32_t members = named[first_lane(rest)];
     uint32_t group = 0;
-    for (uint32_t i = 0; i < kWarpSize; ++i) group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
     f(group);
     rest &= ~group;
   }
@@ -56,7 +59,8 @@ struct Shuffle {
 };
 
 // Before the clamp: may lie outside of the lane's segment, or below lane 0.
-int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t least, uint32_t segment) {
+int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t least,
+                    uint32_t segment) {
   switch (direction) {
     case kUp:
       return int64_t{lane} - by;
@@ -103,7 +107,8 @@ const Op* run_vote(Warp& warp, const Op* op) {
 
 const Op* run_ballot(Warp& warp, const Op* op) {
   const uint32_t votes = warp.predicate(op->a);
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, votes & group); });
+  bool here = for_each_group(warp, op, op->b,
+                             [&](uint32_t group) { put(warp, op->d, group, votes & group); });
   return here ? op + 1 : nullptr;
 }
 
@@ -116,7 +121,8 @@ const Op* run_match_any(Warp& warp, const Op* op) {
     for (uint32_t i = 0; i < kWarpSize; ++i) {
       if (!(group >> i & 1)) continue;
       uint32_t same = 0;
-      for (uint32_t j = 0; j < kWarpSize; ++j) same |= (group >> j & 1) && value[i] == value[j] ? 1u << j : 0;
+      for (uint32_t j = 0; j < kWarpSize; ++j)
+        same |= (group >> j & 1) && value[i] == value[j] ? 1u << j : 0;
       to[i] = same;
     }
   });
@@ -129,7 +135,8 @@ const Op* run_match_all(Warp& warp, const Op* op) {
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
   bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
     bool same = true;
-    for (uint32_t i = 0; i < kWarpSize; ++i) same &= !(group >> i & 1) || value[i] == value[first_lane(group)];
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      same &= !(group >> i & 1) || value[i] == value[first_lane(group)];
     put(warp, op->d, group, same ? group : 0);
     put_predicate(warp, op->c, group, same ? kFullMask : 0);
   });
@@ -178,8 +185,9 @@ template <class T>
 const Op* run_reduce(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here =
-      for_each_group(warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, reduced(value, group, op->x)); });
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    put(warp, op->d, group, reduced(value, group, op->x));
+  });
   return here ? op + 1 : nullptr;
 }
 
@@ -200,13 +208,15 @@ bool shuffle(Lowering& l) {
   if (operands.size() < first + 4) return l.refuse("it needs four operands to read");
   Shuffle s;
   Dest d;
-  if (!l.lanes(operands[first], ptx::Type::b32, &s.value) || !l.lanes(operands[first + 1], ptx::Type::b32, &s.by) ||
+  if (!l.lanes(operands[first], ptx::Type::b32, &s.value) ||
+      !l.lanes(operands[first + 1], ptx::Type::b32, &s.by) ||
       !l.lanes(operands[first + 2], ptx::Type::b32, &s.clamp) ||
       !l.lanes(operands[first + 3], ptx::Type::b32, &s.members)) {
     return false;
   }
   s.predicate = l.temporary_predicate();
-  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &s.predicate))) return false;
+  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &s.predicate)))
+    return false;
   s.direction = l.has("up") ? kUp : l.has("down") ? kDown : l.has("bfly") ? kButterfly : kIndex;
   Op& op = l.emit(&run_shuffle);
   op.d = d.offset;
@@ -216,7 +226,8 @@ bool shuffle(Lowering& l) {
 
 bool vote(Lowering& l) {
   uint32_t p, members, d;
-  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members))
+    return false;
   if (!l.dest_predicate(l.operand(0), &d)) return false;
   Op& op = l.emit(&run_vote);
   op.a = p;
@@ -229,7 +240,8 @@ bool vote(Lowering& l) {
 bool vote_ballot(Lowering& l) {
   uint32_t p, members;
   Dest d;
-  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members))
+    return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
   Op& op = l.emit(&run_ballot);
   op.a = p;
@@ -241,9 +253,11 @@ bool vote_ballot(Lowering& l) {
 bool match_any(Lowering& l) {
   uint32_t a, members;
   Dest d;
-  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members))
+    return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
-  Op& op = l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_any<uint64_t> : &run_match_any<uint32_t>);
+  Op& op =
+      l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_any<uint64_t> : &run_match_any<uint32_t>);
   op.a = a;
   op.b = members;
   op.d = d.offset;
@@ -256,9 +270,13 @@ bool match_all(Lowering& l) {
   size_t first = tells ? 2 : 1;
   uint32_t a, members, p = l.temporary_predicate();
   Dest d;
-  if (!l.lanes(operands[first], l.type(), &a) || !l.lanes(operands[first + 1], ptx::Type::b32, &members)) return false;
-  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &p))) return false;
-  Op& op = l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_all<uint64_t> : &run_match_all<uint32_t>);
+  if (!l.lanes(operands[first], l.type(), &a) ||
+      !l.lanes(operands[first + 1], ptx::Type::b32, &members))
+    return false;
+  if (!l.dest(operands[0], 4, false, &d) || (tells && !l.dest_predicate(operands[1], &p)))
+    return false;
+  Op& op =
+      l.emit(ptx::bytes_of(l.type()) == 8 ? &run_match_all<uint64_t> : &run_match_all<uint32_t>);
   op.a = a;
   op.b = members;
   op.c = p;
@@ -276,7 +294,8 @@ bool active_mask(Lowering& l) {
 bool reduce_lanes(Lowering& l) {
   uint32_t a, members;
   Dest d;
-  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members)) return false;
+  if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), ptx::Type::b32, &members))
+    return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
   Op& op = l.emit(ptx::is_signed(l.type()) ? &run_reduce<int32_t> : &run_reduce<uint32_t>);
   op.a = a;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Do the trampolines of the other CPU work? The cases of trampoline_calls.h as a program for an emulator, where
-// GoogleTest is not at hand for that CPU.
+// Do the trampolines of the other CPU work? The cases of trampoline_calls.h as a program for an
+// emulator, where GoogleTest is not at hand for that CPU.
 #include "trampoline_calls.h"
 
 extern "C" void* kiln_front_symbol(const char*) { return nullptr; }
@@ -15,6 +15,7 @@ int main() {
       ++failures;
     }
   }
-  printf("%d failures in %zu cases\n", failures, sizeof trampoline_calls::kCases / sizeof trampoline_calls::kCases[0]);
+  printf("%d failures in %zu cases\n", failures,
+         sizeof trampoline_calls::kCases / sizeof trampoline_calls::kCases[0]);
   return failures != 0;
 }

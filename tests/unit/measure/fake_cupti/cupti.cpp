@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a libcupti say that a test wants to hear? One buffer of records, or the error that was asked for.
+// What does a libcupti say that a test wants to hear? One buffer of records, or the error that was
+// asked for.
 #include "cupti.h"
 
 #include <cstring>
@@ -61,7 +62,8 @@ int cuptiActivityGetNextRecord(uint8_t* buffer, size_t bytes, void** record) {
 }
 
 int cuptiGetResultString(int code, const char** text) {
-  *text = code == 35 ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+  *text = code == 35 ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+                     : "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
   return 0;
 }
 }

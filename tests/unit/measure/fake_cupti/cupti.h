@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a test say what libcupti says? The library has the name of the real one, so that dlopen finds it first.
+// How does a test say what libcupti says? The library has the name of the real one, so that dlopen
+// finds it first.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did index checks cost as comments? kiln/view.h in the form that travelled in PTX comments, kept to compare with:
-// today's form must make the same machine code. A comment costs no instruction, but its operands pin values.
+// What did index checks cost as comments? kiln/view.h in the form that travelled in PTX comments,
+// kept to compare with: today's form must make the same machine code. A comment costs no
+// instruction, but its operands pin values.
 #pragma once
 
 #include <kiln/types.h>
@@ -8,9 +9,9 @@
 namespace kiln {
 
 #ifdef __CUDA_ARCH__
-#define KILN_BOUNDS(index, size, dimension)                                                                          \
-  asm volatile("// kiln.bounds %0, %1, %2;" ::"l"(static_cast<long long>(index)), "l"(static_cast<long long>(size)), \
-               "n"(dimension))
+#define KILN_BOUNDS(index, size, dimension)                                       \
+  asm volatile("// kiln.bounds %0, %1, %2;" ::"l"(static_cast<long long>(index)), \
+               "l"(static_cast<long long>(size)), "n"(dimension))
 #else
 #define KILN_BOUNDS(index, size, dimension) static_cast<void>(0)
 #endif
@@ -46,11 +47,14 @@ struct View {
 };
 
 #ifdef __CUDACC__
-// The index of this thread in a one-dimensional grid. 64 bits: a tensor may have more than 2^31 elements.
+// The index of this thread in a one-dimensional grid. 64 bits: a tensor may have more than 2^31
+// elements.
 __device__ __forceinline__ int64_t global_thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
-__device__ __forceinline__ int64_t grid_threads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+__device__ __forceinline__ int64_t grid_threads() {
+  return static_cast<int64_t>(gridDim.x) * blockDim.x;
+}
 #endif
 
 }  // namespace kiln

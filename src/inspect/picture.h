@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does each byte of a file belong to? Pieces that cover the file once, so that their total is its size.
+// What does each byte of a file belong to? Pieces that cover the file once, so that their total is
+// its size.
 #pragma once
 
 #include <string>
