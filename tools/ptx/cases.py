@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a file of tests/ptx say? The same reading as tests/unit/engine/ptx_case.h: columns in and out, a body, and the
+"""What does a file of tests/ptx/<chapter> say? The same reading as tests/unit/engine/ptx_case.h: columns in and out, a body, and the
 program that a runner gives to the engine or to a GPU.
 
   // in a .s32: 1 -2 0x7fffffff     one value a thread; threads without one get the last
@@ -24,6 +24,11 @@ SCRATCH_ALIGN = 1024
 
 def width_of(kind: str) -> int:
     return WIDTHS.get(kind) or int("".join(c for c in kind if c.isdigit())) // 8
+
+
+def case_files(folder: Path) -> list[Path]:
+    """Every case under tests/ptx; the whole programs under kernels/ are not cases."""
+    return sorted(path for path in folder.rglob("*.ptx") if path.parent != folder / "kernels")
 
 
 def bits_of(text: str, kind: str) -> int:

@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "benchmarks")]
-from cases import read_case  # noqa: E402
+from cases import case_files, read_case  # noqa: E402
 from gpu import GpuError  # noqa: E402
 from random_programs import Program, random_memory  # noqa: E402
 from runners import Engine, Gpu, run_case  # noqa: E402
@@ -174,7 +174,7 @@ def main() -> int:
     if not runners:
         print("error: nothing to run on\n  why: no --engine and no GPU", file=sys.stderr)
         return 2
-    files = given.files or sorted((ROOT / "tests/ptx").glob("*.ptx"))
+    files = given.files or case_files(ROOT / "tests/ptx")
     report, failed, only = Report(), 0, given.only.split(",")
     start = time.monotonic()
     if "cases" in only:

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a file of tests/ptx say? One file is one case (tools/ptx/cases.py reads the same for a
-// GPU):
+// What does a file of tests/ptx/<chapter> say? One file is one case (tools/ptx/cases.py reads the
+// same for a GPU):
 //   // in a .s32: 1 -2 0x7fffffff      one value a thread; a register `a` of that type holds it
-//   // out d .s32: 2 -4 0xfffffffe     what the register `d` must hold after the body; `~1e-6`
-//   before the colon: within that ratio
-//   // block: 64                       threads; 32 when it is not said; threads without a value get
-//   the last one
+//   // out d .s32: 2 -4 0xfffffffe     what the register `d` must hold after the body;
+//                                      `~1e-6` before the colon: within that ratio
+//   // block: 64                       threads, by default 32; those without a value get the last
 //   // grid: 2   // cluster: 2         blocks; those of a cluster
 //   // reg p .pred                     a register that the body uses beside those
 //   // outside TEXT                    stands before the kernel
@@ -200,10 +199,14 @@ inline int make_tensor_map(const Case& c, std::byte* base, TensorMap* map) {
                 strides, box, steps, 0, swizzle, 0, fill);
 }
 
+// Every case under tests/ptx: one folder per chapter of the PTX manual, those that were generated
+// under generated/. The whole programs under kernels/ are not cases.
 inline std::vector<std::string> case_files() {
+  const std::filesystem::path root = KILN_TEST_DATA "/ptx";
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(KILN_TEST_DATA "/ptx")) {
-    if (entry.path().extension() == ".ptx") out.push_back(entry.path().string());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    const bool is_program = entry.path().parent_path() == root / "kernels";
+    if (entry.path().extension() == ".ptx" && !is_program) out.push_back(entry.path().string());
   }
   std::sort(out.begin(), out.end());
   return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does every instruction form give the bits that a GPU gives? One file of tests/ptx is one case
-// (ptx_case.h), and every row of instructions.def has one.
+// Does every instruction form give the bits that a GPU gives? One file of tests/ptx/<chapter> is
+// one case (ptx_case.h), and every row of instructions.def has one.
 #include <set>
 
 #include "ptx/forms.h"
@@ -57,10 +57,25 @@ TEST_P(PtxFile, GivesTheExpectedBits) { check(GetParam(), false); }
 TEST_P(PtxFile, GivesTheExpectedBitsWhereRowsFillWarps) { check(GetParam(), true); }
 
 INSTANTIATE_TEST_SUITE_P(Files, PtxFile, testing::ValuesIn(case_files()), [](const auto& given) {
-  std::string name = std::filesystem::path(given.param).stem().string();
+  const auto path = std::filesystem::relative(given.param, KILN_TEST_DATA "/ptx");
+  std::string name = (path.parent_path() / path.stem()).string();
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
+
+// A chapter is a folder of src/engine/instructions; checks of views are kiln's own.
+TEST(PtxFiles, EveryFileIsInAChapter) {
+  const std::set<std::string> chapters = {"async",   "compare", "control", "convert",
+                                          "float",   "integer", "matrix",  "memory",
+                                          "texture", "video",   "views",   "warp"};
+  const std::filesystem::path root = KILN_TEST_DATA "/ptx";
+  for (const std::string& file : case_files()) {
+    const std::filesystem::path path = std::filesystem::relative(file, root);
+    std::string chapter = path.parent_path().string();
+    if (chapter.starts_with("generated/")) chapter = chapter.substr(10);
+    EXPECT_TRUE(chapters.count(chapter)) << path << " is not in tests/ptx/[generated/]<chapter>";
+  }
+}
 
 TEST(PtxFiles, EveryFormHasAFile) {
   std::set<uint32_t> seen;
@@ -86,7 +101,7 @@ TEST(PtxFiles, EveryFormHasAFile) {
     if (!seen.count(row) && !of_a_program)
       missing += "\n  " + std::string(form.mnemonic) + " " + std::string(form.modifiers);
   }
-  EXPECT_EQ(missing, "") << "forms of instructions.def without a file in tests/ptx";
+  EXPECT_EQ(missing, "") << "forms of instructions.def without a file in tests/ptx/<chapter>";
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 namespace kiln::engine {
 namespace {
 
-// tests/ptx/tma_2d_f16.ptx with another innermost coordinate, in elements of 2 bytes.
+// tests/ptx/async/tma_2d_f16.ptx with another innermost coordinate, in elements of 2 bytes.
 LaunchOutcome copy_from(int coordinate) {
-  const Case c = read_case(KILN_TEST_DATA "/ptx/tma_2d_f16.ptx");
+  const Case c = read_case(KILN_TEST_DATA "/ptx/async/tma_2d_f16.ptx");
   std::string text = program_of(c);
   const std::string before = "mov.u32 c0, 24;";
   const size_t at = text.find(before);
