@@ -9,10 +9,10 @@
 //   // reg p .pred                     a register that the body uses beside those
 //   // outside TEXT                    stands before the kernel
 //   // scratch: 512                    bytes of memory at %scratch; word i holds i
-//   // tensor: TYPE RANK OFFSET SIZES STRIDES BOX STEPS SWIZZLE FILL     %map is a tensor map of
-//   the scratch memory
-//   // target: sm_90a                  // gpu: REASON      for a GPU: what it has to be, and why it
-//   is left out
+//   // tensor: TYPE RANK OFFSET SIZES STRIDES BOX STEPS SWIZZLE FILL
+//                                      %map is a tensor map of the scratch memory
+//   // target: sm_90a                  for a GPU: what it has to be
+//   // gpu: REASON                     why it does not run on a GPU
 // and the rest is the body.
 #pragma once
 
