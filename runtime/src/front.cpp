@@ -160,6 +160,18 @@ void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t
   if (current_call()) note_fault(text.c_str());
 }
 
+// The engine's handle, asked for once, which saves it the search by the host's address.
+void* engine_handle(Function* f) {
+  void* handle = __atomic_load_n(&f->engine_function, __ATOMIC_ACQUIRE);
+  if (handle) return handle;
+  const KilnEngine* engine = find_engine(nullptr);
+  if (engine->struct_bytes <= offsetof(KilnEngine, function_handle)) return nullptr;
+  if (!engine->function_handle) return nullptr;
+  handle = engine->function_handle(f->host);
+  __atomic_store_n(&f->engine_function, handle, __ATOMIC_RELEASE);
+  return handle;
+}
+
 // `stub` is the record of the kernel when its stub launches it; else null.
 int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** arguments, size_t shared,
                  void* stream, bool per_thread, Function* stub = nullptr) {
@@ -174,6 +186,7 @@ int launch_plain(const void* host, LaunchDim grid, LaunchDim block, void** argum
   }
   KilnEngineLaunch launch = {};
   launch.host_function = host;
+  launch.function = stub ? engine_handle(stub) : nullptr;
   launch.grid = {grid.x, grid.y, grid.z};
   launch.block = {block.x, block.y, block.z};
   launch.arguments = arguments;

@@ -15,7 +15,8 @@ struct Function {
   const char* name;
   int thread_limit;
   Function* next;
-  void* real_kernel;  // libcudart's own handle, once it was asked for
+  void* real_kernel;      // libcudart's own handle, once it was asked for
+  void* engine_function;  // the engine's, likewise
 };
 struct Variable {
   void* host;

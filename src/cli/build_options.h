@@ -3,6 +3,7 @@
 #pragma once
 
 #include "build/plan/request.h"
+#include "build/run/outcome.h"
 #include "cli/command.h"
 
 namespace kiln::cli {

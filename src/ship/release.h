@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "build/plan/request.h"
+#include "build/run/outcome.h"
 #include "inspect/analysis.h"
 #include "inspect/wheel_tag.h"
 #include "ship/op_facts.h"

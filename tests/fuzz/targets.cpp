@@ -45,14 +45,14 @@ Ran run_all(const std::string& text) {
   using namespace engine;
   set_limits();
   Ran out;
-  Device device;
-  device.pool = &process_pool;
+  Device device(&process_pool);
   Image image(device.heap);
   if (!image.load(text)) return out;
   for (const ptx::Function& function : image.module().functions) {
     if (!function.is_entry || function.body_text.empty()) continue;
     for (bool rows : {false, true}) {
-      auto program = image.kernel(function.name, rows);
+      Kernel kernel(image, std::string(function.name));
+      auto program = kernel.program({rows, 0});
       if (!program) continue;
       uint64_t* memory = kernel_memory();
       std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1,
@@ -66,9 +66,7 @@ Ran run_all(const std::string& text) {
       launch.arguments = arguments.data();
       launch.regions = &region;
       launch.region_count = launch.check_memory = 1;
-      KernelFacts facts{*program, nullptr, image.static_shared_bytes(**program),
-                        kDefaultSharedBytes};
-      out.codes.push_back(launch_kernel(image, device, facts, launch).code);
+      out.codes.push_back(launch_kernel(device, kernel, kDefaultSharedBytes, launch, rows).code);
       out.memory.insert(out.memory.end(), memory, memory + kMemoryWords);
       ++out.kernels;
     }

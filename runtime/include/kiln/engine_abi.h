@@ -47,6 +47,9 @@ typedef struct KilnEngineLaunch {
   const KilnRegion* regions;
   uint32_t region_count;
   uint32_t check_memory;
+  /* What function_handle() gave for host_function, or null. With it a launch takes no lock and looks nothing up. Check
+   * struct_bytes: the first runtimes end before this. */
+  void* function;
 } KilnEngineLaunch;
 
 /* A launch that has ended, as a listener is told of it. */
@@ -92,6 +95,10 @@ typedef struct KilnEngine {
   /* An op is called in this process: from now on the process' own memory is device memory to copies and fills as well, for CPU
    * tensors are that. A program's copies are held to the engine's allocations. Check struct_bytes here too. */
   void (*serve_ops)(void);
+
+  /* What stands for a registered function in KilnEngineLaunch::function, until its image is unregistered; null: it is not
+   * known. Check struct_bytes here too. */
+  void* (*function_handle)(const void* host_function);
 } KilnEngine;
 
 #define KILN_ENGINE_SYMBOL "kiln_engine"

@@ -10,6 +10,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/call_report.h"
+#include "cli/watch_options.h"
 #include "host/arguments.h"
 #include "host/compare.h"
 #include "host/generate.h"
@@ -33,6 +34,7 @@ struct Options {
   std::string device;
   int64_t repeat = 0, print = 3;
   uint64_t seed = 0;
+  WatchOptions watch;
 };
 
 // What the call came to.
@@ -69,6 +71,7 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   }
   // Both are read by the runtime inside the library.
   host::point_to_own_engine(context.env);
+  CHECK_OK(apply_watch_options(options.watch, options.device));
   if (!options.device.empty()) setenv("KILN_DEVICE", options.device.c_str(), 1);
   return host::OpLibrary::open(target);
 }
@@ -263,6 +266,7 @@ Run setup(CLI::App& app) {
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+  add_watch_options(app, options->watch);
   add_build_options(app, options->request);
   app.footer(
       "Tensors: KIND:DTYPE:SHAPE, as randn:f32:1024x1024, arange:i64:5, ones:bf16:2^20, "

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -90,8 +92,9 @@ struct Bars {
 };
 
 struct Bench {
-  Device device{{}, {}, std::make_shared<Budget>(), &process_pool};
+  Device device{&process_pool};
   Image image{device.heap};
+  std::map<std::string, std::unique_ptr<Kernel>> kernels;
   std::vector<KilnRegion> regions;
 
   explicit Bench(const std::string& ptx) {
@@ -103,10 +106,9 @@ struct Bench {
   }
   template <class... Arguments>
   void launch(const char* name, KilnDim3 grid, KilnDim3 block, Arguments... arguments) {
-    auto program = image.kernel(name);
-    if (!program) give_up(format(program.error()));
-    KernelFacts facts{*program, *image.kernel(name, true), image.static_shared_bytes(**program),
-                      kDefaultSharedBytes};
+    auto known = kernels.find(name);
+    if (known == kernels.end())
+      known = kernels.emplace(name, std::make_unique<Kernel>(image, name)).first;
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     KilnEngineLaunch what{};
     what.grid = grid;
@@ -115,7 +117,7 @@ struct Bench {
     what.regions = regions.data();
     what.region_count = static_cast<uint32_t>(regions.size());
     what.check_memory = 1;
-    LaunchOutcome outcome = launch_kernel(image, device, facts, what);
+    LaunchOutcome outcome = launch_kernel(device, *known->second, kDefaultSharedBytes, what);
     if (outcome.code) give_up(outcome.text);
   }
 };
@@ -233,7 +235,7 @@ void bench_matmul(Bars& bars, Bench& bench) {
   bars.add("tiled matmul 512^3 fp32, one core", 512.0 * 512 * 512 / time * 1e-9, "G lane-FMA/s",
            false, 1,
            fmt::format("{:.1f} ms; {} bytes of registers a warp", time * 1e3,
-                       (*bench.image.kernel("matmul", true))->frame_bytes));
+                       (*bench.image.kernel("matmul", {.rows_fill_warps = true}))->frame_bytes));
   bench.regions.clear();
 }
 

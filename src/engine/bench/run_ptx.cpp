@@ -64,8 +64,7 @@ std::string run(const std::string& line) {
   words >> map_path;
   if (cluster > 1) launch.cluster = {cluster, 1, 1};
   const std::string bytes = text_of(memory_path);
-  Device device;
-  device.pool = &process_pool;
+  Device device(&process_pool);
   Heap& heap = device.heap;
   char* memory = static_cast<char*>(heap.allocate(bytes.size() + 1, AllocationKind::Device));
   std::copy(bytes.begin(), bytes.end(), memory);
@@ -75,15 +74,11 @@ std::string run(const std::string& line) {
   }
   Image image(heap);
   if (auto status = image.load(text_of(ptx)); !status) return format(status.error());
-  auto program = image.kernel("k");
-  if (!program) return format(program.error());
-  auto rows = image.kernel("k", true);
-  KernelFacts facts{*program, rows ? *rows : nullptr, image.static_shared_bytes(**program),
-                    kMaxSharedBytesOptIn};
+  Kernel kernel(image, "k");
   void* arguments[] = {&memory, &map, nullptr};
   launch.arguments = arguments;
   launch.check_memory = 1;
-  LaunchOutcome outcome = launch_kernel(image, device, facts, launch);
+  LaunchOutcome outcome = launch_kernel(device, kernel, kMaxSharedBytesOptIn, launch);
   if (outcome.code) return outcome.text;
   std::ofstream(memory_path, std::ios::binary)
       .write(memory, static_cast<std::streamsize>(bytes.size()));

@@ -30,6 +30,10 @@ Environment environment() {
     if (is("KILN_ENGINE_STEP_LIMIT=")) out.step_limit = number_in(value);
     if (is("KILN_ENGINE_MEMORY_MB=")) out.memory_mb = number_in(value);
     if (is("KILN_ENGINE_FILL=")) out.fill_with_zeros = std::string_view(value) == "zero";
+    if (is("KILN_ENGINE_SCHEDULE=")) out.schedule = number_in(value);
+    if (is("KILN_ENGINE_ACCESSES=")) out.accesses = value;
+    if (is("KILN_ENGINE_ACCESSES_LIMIT=")) out.accesses_limit = number_in(value);
+    if (is("KILN_ENGINE_LINES=")) out.lines = value;
     if (is("KILN_ENGINE_LEVEL=")) out.level = value;
   }
   return out;
@@ -39,7 +43,7 @@ Settings settings() {
   const Environment asked = environment();
   return {asked.threads, asked.step_limit,
           asked.memory_mb ? asked.memory_mb << 20 : default_memory_limit(),
-          asked.fill_with_zeros ? 0 : kJunk};
+          asked.fill_with_zeros ? 0 : kJunk, asked.schedule};
 }
 
 }  // namespace kiln::engine

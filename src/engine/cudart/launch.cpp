@@ -11,6 +11,7 @@
 #include "engine/cudart/environment.h"
 #include "engine/cudart/interrupt.h"
 #include "engine/cudart/listener.h"
+#include "engine/machine/events.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/grid.h"
 
@@ -23,9 +24,8 @@ LaunchOutcome refuse(const Program& program, int code, std::string why) {
   return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why), false};
 }
 
-LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLaunch& launch,
-                                  uint64_t shared_bytes) {
-  const Program& program = *kernel.program;
+LaunchOutcome check_configuration(const Program& program, const KilnEngineLaunch& launch,
+                                  uint64_t shared_bytes, uint64_t shared_limit) {
   const KilnDim3 &g = launch.grid, &b = launch.block;
   uint64_t threads = uint64_t{b.x} * b.y * b.z;
   if (g.x == 0 || g.y == 0 || g.z == 0) {
@@ -55,16 +55,15 @@ LaunchOutcome check_configuration(const KernelFacts& kernel, const KilnEngineLau
                   fmt::format("the block must be ({},{},{}), as it was compiled", wanted[0],
                               wanted[1], wanted[2]));
   }
-  if (shared_bytes > kernel.shared_limit) {
-    std::string hint =
-        kernel.shared_limit < kMaxSharedBytesOptIn && shared_bytes <= kMaxSharedBytesOptIn
-            ? "; raise it with cudaFuncSetAttribute(..., "
-              "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
-              "or kiln::launch"
-            : "";
+  if (shared_bytes > shared_limit) {
+    std::string hint = shared_limit < kMaxSharedBytesOptIn && shared_bytes <= kMaxSharedBytesOptIn
+                           ? "; raise it with cudaFuncSetAttribute(..., "
+                             "cudaFuncAttributeMaxDynamicSharedMemorySize, ...) "
+                             "or kiln::launch"
+                           : "";
     return refuse(program, kInvalidValue,
                   fmt::format("{} bytes of shared memory a block are more than {}{}", shared_bytes,
-                              kernel.shared_limit, hint));
+                              shared_limit, hint));
   }
   return {};
 }
@@ -101,10 +100,10 @@ LaunchOutcome set_cluster(const Program& program, const KilnEngineLaunch& launch
 
 }  // namespace
 
-uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads,
+uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
                          uint64_t dynamic_shared_bytes) {
   if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;
-  uint64_t shared = kernel.static_shared_bytes + dynamic_shared_bytes;
+  uint64_t shared = static_shared_bytes + dynamic_shared_bytes;
   if (shared > kMaxSharedBytesOptIn) return 0;
   uint32_t warps = (threads + kWarpSize - 1) / kWarpSize;
   uint64_t by_threads = kMaxThreadsPerMultiprocessor / (warps * kWarpSize);
@@ -115,18 +114,22 @@ uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads,
 
 namespace {
 
-LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& kernel,
-                              const KilnEngineLaunch& launch) {
-  const Program* chosen = kernel.program;
-  bool rows_fill_warps =
-      launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1);
-  if (rows_fill_warps && kernel.program_for_rows) chosen = kernel.program_for_rows;
-  const Program& program = *chosen;
-  uint64_t align = image.dynamic_shared_alignment();
-  uint64_t static_bytes = (kernel.static_shared_bytes + align - 1) / align * align;
+LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_limit,
+                              const KilnEngineLaunch& launch, bool for_rows) {
+  Sink* const sink = device.watched();
+  const uint32_t wanted = sink ? sink->wanted() : 0;
+  const Variant variant{
+      for_rows && (launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1)),
+      static_cast<uint8_t>(wanted & kDecodedEvents)};
+  auto decoded = kernel.program(variant);
+  if (!decoded) return {kNotSupported, format(decoded.error()), false};
+  const Program& program = **decoded;
+  const uint64_t align = kernel.image().dynamic_shared_alignment();
+  const uint64_t static_shared = kernel.static_shared_bytes();
+  uint64_t static_bytes = (static_shared + align - 1) / align * align;
   // The alignment is not the user's: only what was asked for counts against the limit.
-  LaunchOutcome refused =
-      check_configuration(kernel, launch, kernel.static_shared_bytes + launch.dynamic_shared_bytes);
+  LaunchOutcome refused = check_configuration(
+      program, launch, static_shared + launch.dynamic_shared_bytes, shared_limit);
   if (refused.code) return refused;
   if (program.parameter_bytes && !launch.arguments) {
     return refuse(program, kInvalidValue, "it has parameters and none were given");
@@ -153,9 +156,9 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
   grid.has_barriers = program.has_barrier || program.has_calls;
   grid.cooperative = launch.flags & KILN_LAUNCH_COOPERATIVE;
   if (grid.cooperative) {
-    uint64_t most =
-        uint64_t{resident_blocks(kernel, grid.threads_per_block, launch.dynamic_shared_bytes)} *
-        kMultiprocessors;
+    uint64_t most = uint64_t{resident_blocks(static_shared, grid.threads_per_block,
+                                             launch.dynamic_shared_bytes)} *
+                    kMultiprocessors;
     if (grid.block_count > most) {
       return refuse(
           program, kCooperativeLaunchTooLarge,
@@ -172,7 +175,7 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
   }
   RunningLaunch running(device.heap);
   grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0,
-                    running.take_regions());
+                    running.regions());
   uint64_t parameters = reinterpret_cast<uint64_t>(grid.parameters());
   grid.memory.add(
       {parameters, parameters + std::max<uint32_t>(program.parameter_bytes, 8), false, ""});
@@ -184,8 +187,25 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
   grid.settings = settings();
   InterruptWatch interrupts;
   grid.outside = &interrupts;
+  grid.sink = sink;
+  grid.wanted = wanted;
   const int64_t begin_ns = launch_begins();
+  LaunchEvent event{&program,
+                    grid.epoch,
+                    grid.grid_dim,
+                    grid.block_dim,
+                    grid.cluster_dim,
+                    grid.shared_bytes,
+                    &grid.memory,
+                    false,
+                    0};
+  if (grid.sink) grid.sink->on(event);
   run_grid(grid);
+  if (grid.sink) {
+    event.ended = true;
+    event.code = grid.fault_code;
+    grid.sink->on(event);
+  }
   running.end();
   if (begin_ns)
     launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes,
@@ -198,10 +218,10 @@ LaunchOutcome launch_or_throw(Image& image, Device& device, const KernelFacts& k
 
 }  // namespace
 
-LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel,
-                            const KilnEngineLaunch& launch) {
+LaunchOutcome launch_kernel(Device& device, Kernel& kernel, uint64_t shared_limit,
+                            const KilnEngineLaunch& launch, bool for_rows) {
   try {
-    return launch_or_throw(image, device, kernel, launch);
+    return launch_or_throw(device, kernel, shared_limit, launch, for_rows);
   } catch (const std::bad_alloc&) {
     return {kMemoryAllocation, {}, true};
   }

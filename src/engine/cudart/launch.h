@@ -17,20 +17,13 @@ struct LaunchOutcome {
   bool ran = false;  // the kernel may have begun; else it was refused
 };
 
-struct KernelFacts {
-  const Program* program = nullptr;
-  const Program* program_for_rows =
-      nullptr;  // the same, decoded for blocks whose rows fill warps; may be null
-  uint64_t static_shared_bytes = 0;
-  uint64_t shared_limit = kDefaultSharedBytes;  // static and dynamic together
-};
-
-// `kernel` must have been decoded from `image`.
-LaunchOutcome launch_kernel(Image& image, Device& device, const KernelFacts& kernel,
-                            const KilnEngineLaunch& launch);
+// `shared_limit`: static and dynamic together. `for_rows` false: runs the variant that fits every
+// block, whatever the block is.
+LaunchOutcome launch_kernel(Device& device, Kernel& kernel, uint64_t shared_limit,
+                            const KilnEngineLaunch& launch, bool for_rows = true);
 
 // Blocks of a kernel that fit on a multiprocessor together.
-uint32_t resident_blocks(const KernelFacts& kernel, uint32_t threads,
+uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
                          uint64_t dynamic_shared_bytes);
 
 }  // namespace kiln::engine

@@ -80,10 +80,10 @@ int set_attribute(const void* function, int attribute, int value) {
     return kSuccess;
   }
   uint64_t wanted = static_cast<uint64_t>(value < 0 ? 0 : value);
-  if (value < 0 || wanted + found->facts.static_shared_bytes > kMaxSharedBytesOptIn) {
+  if (value < 0 || wanted + found->static_shared_bytes() > kMaxSharedBytesOptIn) {
     return fail(kInvalidValue,
                 fmt::format("{} bytes of dynamic shared memory and {} static ones are more than {}",
-                            value, found->facts.static_shared_bytes, kMaxSharedBytesOptIn));
+                            value, found->static_shared_bytes(), kMaxSharedBytesOptIn));
   }
   found->max_dynamic_shared = wanted;
   return kSuccess;
@@ -95,8 +95,8 @@ int get_attributes(FunctionAttributes* out, const void* function) {
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
   std::memset(out, 0, sizeof *out);
-  const Program& program = *found->facts.program;
-  out->shared_bytes = found->facts.static_shared_bytes;
+  const Program& program = found->program();
+  out->shared_bytes = found->static_shared_bytes();
   out->local_bytes = program.local_bytes;
   uint32_t bound = program.function->max_threads;
   out->max_threads =
@@ -106,8 +106,7 @@ int get_attributes(FunctionAttributes* out, const void* function) {
   // PTX.
   out->ptx_version = static_cast<int>(found->image->arch);
   out->binary_version = static_cast<int>(kDeviceArch);
-  out->max_dynamic_shared =
-      static_cast<int>(found->shared_limit() - found->facts.static_shared_bytes);
+  out->max_dynamic_shared = static_cast<int>(found->shared_limit() - found->static_shared_bytes());
   for (const ptx::Variable& variable : program.module->variables) {
     if (variable.space == ptx::Space::Const) out->const_bytes += variable.bytes();
   }
@@ -125,9 +124,10 @@ int occupancy(int* blocks, const void* function, int threads, size_t dynamic_sha
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
-  *blocks = threads <= 0 ? 0
-                         : static_cast<int>(resident_blocks(
-                               found->facts, static_cast<uint32_t>(threads), dynamic_shared));
+  *blocks = threads <= 0
+                ? 0
+                : static_cast<int>(resident_blocks(found->static_shared_bytes(),
+                                                   static_cast<uint32_t>(threads), dynamic_shared));
   return kSuccess;
 }
 int occupancy_with_flags(int* blocks, const void* function, int threads, size_t dynamic_shared,
@@ -139,9 +139,9 @@ int available_dynamic_shared(size_t* bytes, const void* function, int blocks, in
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
   uint64_t each = blocks > 0 ? kSharedBytesPerMultiprocessor / static_cast<uint64_t>(blocks) : 0;
-  uint64_t taken = found->facts.static_shared_bytes + kReservedSharedBytes;
+  uint64_t taken = found->static_shared_bytes() + kReservedSharedBytes;
   *bytes = each > taken
-               ? std::min(each - taken, found->shared_limit() - found->facts.static_shared_bytes)
+               ? std::min(each - taken, found->shared_limit() - found->static_shared_bytes())
                : 0;
   return kSuccess;
 }
@@ -165,7 +165,8 @@ int active_clusters(int* clusters, const void* function, const LaunchConfig* con
   }
   const uint32_t threads = config->block.x * config->block.y * config->block.z;
   const uint32_t resident =
-      resident_blocks(found->facts, threads, config->dynamic_shared_bytes) * kMultiprocessors;
+      resident_blocks(found->static_shared_bytes(), threads, config->dynamic_shared_bytes) *
+      kMultiprocessors;
   *clusters = size ? static_cast<int>(resident / size) : 0;
   return kSuccess;
 }
@@ -186,7 +187,7 @@ int parameter_info(const void* function, size_t index, size_t* offset, size_t* b
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
-  const auto& parameters = found->facts.program->function->parameters;
+  const auto& parameters = found->program().function->parameters;
   if (index >= parameters.size())
     return fail(kInvalidValue, fmt::format("the kernel has no parameter {}", index));
   size_t at = 0;

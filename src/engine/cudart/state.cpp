@@ -16,7 +16,6 @@ namespace kiln::engine {
 State& state() {
   static State* kept = [] {
     auto* made = new State;
-    made->device.pool = &process_pool;
     watch_forks();
     return made;
   }();
@@ -109,6 +108,42 @@ Image* loaded(RegisteredImage& registered, int* code, std::string* text) {
   return registered.image.get();
 }
 
+namespace {
+
+// Under the image's mutex.
+void resolve(RegisteredFunction& function) {
+  RegisteredImage& of = *function.image;
+  if (!of.image && of.load_code == 0) load_image(of);
+  if (!of.image) {
+    function.error_code = of.load_code;
+    function.error = of.load_error;
+    return;
+  }
+  function.kernel = std::make_unique<Kernel>(*of.image, function.name);
+  if (auto program = function.kernel->any(); !program) {
+    const ptx::Function* known = of.image->module().find(function.name);
+    function.error_code = known ? kNotSupported : kInvalidDeviceFunction;
+    function.error = format(program.error());
+    return;
+  }
+  function.ready.store(function.kernel.get(), std::memory_order_release);
+}
+
+}  // namespace
+
+RegisteredFunction* resolved(RegisteredFunction* function, int* code, std::string* text) {
+  if (function->ready.load(std::memory_order_acquire)) return function;
+  std::lock_guard lock(function->image->mutex);
+  if (!function->resolved) {
+    resolve(*function);
+    function->resolved = true;
+  }
+  if (!function->error_code) return function;
+  *code = function->error_code;
+  *text = function->error;
+  return nullptr;
+}
+
 RegisteredFunction* resolved_function(const void* host_function, int* code, std::string* text) {
   RegisteredFunction* function = nullptr;
   {
@@ -130,34 +165,7 @@ RegisteredFunction* resolved_function(const void* host_function, int* code, std:
                     fmt::ptr(host_function));
     return nullptr;
   }
-  std::lock_guard lock(function->image->mutex);
-  if (!function->resolved) {
-    if (!function->image->image && function->image->load_code == 0) load_image(*function->image);
-    if (!function->image->image) {
-      function->error_code = function->image->load_code;
-      function->error = function->image->load_error;
-    } else {
-      auto program = function->image->image->kernel(function->name);
-      if (program) {
-        function->facts.program = *program;
-        if (auto rows = function->image->image->kernel(function->name, true))
-          function->facts.program_for_rows = *rows;
-        function->facts.static_shared_bytes =
-            function->image->image->static_shared_bytes(**program);
-      } else {
-        const ptx::Function* known = function->image->image->module().find(function->name);
-        function->error_code = known ? kNotSupported : kInvalidDeviceFunction;
-        function->error = format(program.error());
-      }
-    }
-    function->resolved = true;
-  }
-  if (function->error_code) {
-    *code = function->error_code;
-    *text = function->error;
-    return nullptr;
-  }
-  return function;
+  return resolved(function, code, text);
 }
 
 const Image::VariableMemory* resolved_variable(const void* host_variable, int* code,
@@ -189,7 +197,10 @@ namespace {
 int launch_or_throw(const KilnEngineLaunch& launch) {
   int code = 0;
   std::string text;
-  RegisteredFunction* function = resolved_function(launch.host_function, &code, &text);
+  const bool has_handle = launch.struct_bytes >= sizeof launch && launch.function;
+  RegisteredFunction* function =
+      has_handle ? resolved(static_cast<RegisteredFunction*>(launch.function), &code, &text)
+                 : resolved_function(launch.host_function, &code, &text);
   const bool deferred = launch.flags & KILN_LAUNCH_DEFERRED;
   if (!function && deferred) {
     thread_errors().refused = code;
@@ -197,9 +208,8 @@ int launch_or_throw(const KilnEngineLaunch& launch) {
   }
   if (!function) return fail(code, std::move(text));
   if (deferred && kept_fault()) return kSuccess;  // behind a fault nothing runs
-  KernelFacts facts = function->facts;
-  facts.shared_limit = function->shared_limit();
-  LaunchOutcome outcome = launch_kernel(*function->image->image, state().device, facts, launch);
+  LaunchOutcome outcome =
+      launch_kernel(state().device, *function->kernel, function->shared_limit(), launch);
   if (outcome.code && outcome.ran && deferred) {
     keep_fault(outcome.code, std::move(outcome.text));
     return kSuccess;

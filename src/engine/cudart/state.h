@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/cudart/launch.h"
+#include "engine/cudart/threads.h"
 #include "engine/decode/image.h"
 #include "engine/machine/device.h"
 
@@ -36,19 +37,24 @@ struct RegisteredImage {
 struct RegisteredFunction {
   RegisteredImage* image = nullptr;
   std::string name;
-  KernelFacts facts;
+  std::unique_ptr<Kernel> kernel;  // made with the image, and never changed then
   std::string error;
   int error_code = 0;
+  // The kernel, once it can be launched: found without a lock.
+  std::atomic<Kernel*> ready{nullptr};
   bool resolved = false;
   int carveout = -1;  // of cudaFuncSetAttribute: nothing here depends on these
   int nonportable_cluster = 0;
   int cluster_policy = 0;
   std::atomic<uint64_t> max_dynamic_shared = 0;  // one thread may set it while another launches
 
-  // Static and dynamic together. `facts` alone has the limit of a kernel that nobody raised it for.
+  uint64_t static_shared_bytes() const { return kernel->static_shared_bytes(); }
+  // Static and dynamic together.
   uint64_t shared_limit() const {
-    return std::max(kDefaultSharedBytes, max_dynamic_shared.load() + facts.static_shared_bytes);
+    return std::max(kDefaultSharedBytes, max_dynamic_shared.load() + static_shared_bytes());
   }
+  // One variant, for what they have in common.
+  const Program& program() const { return **kernel->any(); }
 };
 
 struct RegisteredVariable {
@@ -60,7 +66,7 @@ struct RegisteredVariable {
 inline std::atomic<bool> registrations_lost{false};
 
 struct State {
-  Device device;
+  Device device{&process_pool};
   std::mutex mutex;
   std::vector<std::unique_ptr<RegisteredImage>> images;
   std::unordered_map<const void*, std::unique_ptr<RegisteredFunction>> functions;
@@ -91,8 +97,10 @@ void forget_fault();
 
 // The image with its PTX read; null and an error in `code` and `text` when that failed.
 Image* loaded(RegisteredImage& registered, int* code, std::string* text);
-// The kernel behind a host address, decoded; null: `code` and `text` say why.
+// The function behind a host address, decoded once; null: `code` and `text` say why.
 RegisteredFunction* resolved_function(const void* host_function, int* code, std::string* text);
+// The same of a function that is known. Takes no lock where it was asked for before.
+RegisteredFunction* resolved(RegisteredFunction* function, int* code, std::string* text);
 // The memory of a variable behind a host address.
 const Image::VariableMemory* resolved_variable(const void* host_variable, int* code,
                                                std::string* text);

@@ -51,7 +51,7 @@ int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out) {
   work.cluster = launch.cluster;
   work.shared_bytes = launch.dynamic_shared_bytes;
   work.flags = launch.flags;
-  const auto& parameters = function->facts.program->function->parameters;
+  const auto& parameters = function->program().function->parameters;
   if (!parameters.empty() && !launch.arguments)
     return fail(kInvalidValue, "the kernel has parameters and none were given");
   for (size_t i = 0; i < parameters.size(); ++i) {

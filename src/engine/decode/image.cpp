@@ -143,7 +143,7 @@ Result<uint64_t> Image::symbol_address(std::string_view name) {
     return reinterpret_cast<uint64_t>(variable->at);
   if (const ptx::Function* function = module_.find(name);
       function && !function->body_text.empty()) {
-    TRY(const Program* program, this->program(*function, false));
+    TRY(const Program* program, this->program(*function, {}));
     uint64_t pointer = reinterpret_cast<uint64_t>(program);
     by_pointer_[pointer] = program;
     return pointer;
@@ -152,14 +152,19 @@ Result<uint64_t> Image::symbol_address(std::string_view name) {
                fmt::format("the symbol '{}' is not defined", name), ""};
 }
 
-const Program* Image::program_at(uint64_t pointer) const {
+// A pointer is the address of the plain program, whoever made it: a watched caller runs the watched
+// variant, decoded when it is first called.
+const Program* Image::program_at(uint64_t pointer, Variant of_caller) {
   std::lock_guard lock(mutex_);
   auto found = by_pointer_.find(pointer);
-  return found == by_pointer_.end() ? nullptr : found->second;
+  if (found == by_pointer_.end()) return nullptr;
+  if (of_caller.events == 0) return found->second;
+  auto watched = program(*found->second->function, {false, of_caller.events});
+  return watched ? *watched : nullptr;
 }
 
-Result<const Program*> Image::program(const ptx::Function& function, bool rows_fill_warps) {
-  Decoded& decoded = programs_[rows_fill_warps][function.name];
+Result<const Program*> Image::program(const ptx::Function& function, Variant variant) {
+  Decoded& decoded = programs_[variant.index()][function.name];
   if (decoded.error) return *decoded.error;
   if (decoded.program) return static_cast<const Program*>(decoded.program.get());
   if (decoding_depth_ == kMaxDecodingDepth) {
@@ -172,7 +177,7 @@ Result<const Program*> Image::program(const ptx::Function& function, bool rows_f
   decoded.program = std::make_unique<Program>();
   Program& program = *decoded.program;
   ++decoding_depth_;
-  Status status = Lowering(*this, module_, function, rows_fill_warps, program).run();
+  Status status = Lowering(*this, module_, function, variant, program).run();
   --decoding_depth_;
   if (status) return static_cast<const Program*>(&program);
   fail(program, status.error());
@@ -199,7 +204,7 @@ void Image::fail(const Program& program, const Error& error) {
   }
 }
 
-Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps) {
+Result<const Program*> Image::kernel(std::string_view name, Variant variant) {
   std::lock_guard lock(mutex_);
   const ptx::Function* function = module_.find(name);
   if (!function || !function->is_entry || function->body_text.empty()) {
@@ -209,7 +214,7 @@ Result<const Program*> Image::kernel(std::string_view name, bool rows_fill_warps
   }
   ++round_;
   try {
-    return program(*function, rows_fill_warps);
+    return program(*function, variant);
   } catch (...) {
     forget_round();
     throw;
@@ -226,8 +231,17 @@ void Image::forget_round() noexcept {
   std::erase_if(by_pointer_, [&](const auto& entry) {
     const Program* known = entry.second;
     auto holds = [&](const auto& decoded) { return decoded.second.program.get() == known; };
-    return std::ranges::none_of(programs_[0], holds) && std::ranges::none_of(programs_[1], holds);
+    return std::ranges::none_of(
+        programs_, [&](const auto& table) { return std::ranges::any_of(table, holds); });
   });
+}
+
+Result<const Program*> Kernel::decode(Variant variant) {
+  TRY(const Program* program, image_.kernel(name_, variant));
+  static_shared_bytes_.store(image_.static_shared_bytes(*program));
+  any_.store(program, std::memory_order_release);
+  decoded_[variant.index()].store(program, std::memory_order_release);
+  return program;
 }
 
 uint64_t Image::static_shared_bytes(const Program& kernel) const {

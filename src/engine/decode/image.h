@@ -3,6 +3,7 @@
 // decoded so far.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,8 +29,7 @@ class Image {
   bool loaded() const { return loaded_; }
 
   // The kernel and all it calls, decoded. Errors are kept: a kernel that cannot run stays so.
-  // `rows_fill_warps`: see Lowering; such a program runs only with blocks for which that holds.
-  Result<const Program*> kernel(std::string_view name, bool rows_fill_warps = false);
+  Result<const Program*> kernel(std::string_view name, Variant variant = {});
   // What a kernel needs of static shared memory, with all it calls.
   uint64_t static_shared_bytes(const Program& program) const;
   uint32_t dynamic_shared_alignment() const { return dynamic_shared_alignment_; }
@@ -45,8 +45,9 @@ class Image {
   bool is_constant(uint64_t address) const;
 
   // For the decoder.
-  Result<const Program*> program(const ptx::Function& function, bool rows_fill_warps);
-  const Program* program_at(uint64_t pointer) const;
+  Result<const Program*> program(const ptx::Function& function, Variant variant);
+  // What a function pointer points to, as a caller of this variant runs it; null: nothing.
+  const Program* program_at(uint64_t pointer, Variant of_caller);
   Result<uint64_t> symbol_address(std::string_view name);
   // The memory of a .global or .const variable that the function's body declares, one for all
   // decodings of it.
@@ -82,9 +83,39 @@ class Image {
     uint64_t round = 0;
   };
   uint64_t round_ = 0;  // of kernel(): what one call of it decodes
-  std::unordered_map<std::string_view, Decoded> programs_[2];  // the second: rows fill warps
+  std::unordered_map<std::string_view, Decoded> programs_[Variant::kCount];  // by Variant::index()
   std::unordered_map<uint64_t, const Program*> by_pointer_;
   uint32_t decoding_depth_ = 0;
+};
+
+// One kernel of an image. Thread-safe. Each variant is decoded when it is first asked for, and
+// found without a lock from then on.
+class Kernel {
+ public:
+  Kernel(Image& image, std::string name) : image_(image), name_(std::move(name)) {}
+
+  Result<const Program*> program(Variant variant) {
+    if (const Program* known = decoded_[variant.index()].load(std::memory_order_acquire))
+      return known;
+    return decode(variant);
+  }
+  // Any variant, for what they have in common; that of most launches where there is none yet.
+  Result<const Program*> any() {
+    const Program* known = any_.load(std::memory_order_acquire);
+    return known ? Result<const Program*>(known) : program({.rows_fill_warps = true});
+  }
+  // Static, with all that it calls; known once a variant was decoded.
+  uint64_t static_shared_bytes() const { return static_shared_bytes_.load(); }
+  Image& image() { return image_; }
+
+ private:
+  Result<const Program*> decode(Variant variant);
+
+  Image& image_;
+  std::string name_;
+  std::atomic<const Program*> decoded_[Variant::kCount] = {};
+  std::atomic<const Program*> any_{nullptr};
+  std::atomic<uint64_t> static_shared_bytes_{0};
 };
 
 }  // namespace kiln::engine

@@ -15,6 +15,7 @@
 #include "engine/decode/hoist.h"
 #include "engine/decode/image.h"
 #include "engine/decode/spread.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/machine/fault.h"
 #include "engine/numbers/numeric.h"
 #include "ptx/parser.h"
@@ -63,12 +64,8 @@ bool may_wait(const ptx::Body& body) {
 }  // namespace
 
 Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function,
-                   bool rows_fill_warps, Program& program)
-    : image_(image),
-      module_(module),
-      function_(function),
-      rows_fill_warps_(rows_fill_warps),
-      program_(program) {
+                   Variant variant, Program& program)
+    : image_(image), module_(module), function_(function), variant_(variant), program_(program) {
   program_.name = std::string(function.name);
   program_.serial = next_serial.fetch_add(1);
   program_.module = &module;
@@ -346,6 +343,8 @@ Status Lowering::lower_instruction(uint32_t index) {
         "-gencode=arch=compute_90a,code=[sm_90a,compute_90a] does not";
     return error;
   }
+  if (variant_.events & kInstructionEvents) announce_instruction(ins);
+  events_ = 0;
   bool own_guard = ins.mnemonic == "bra" || ins.guard == ptx::kNoRegister;
   size_t guard_op = program_.ops.size();
   if (!own_guard) {
@@ -357,17 +356,59 @@ Status Lowering::lower_instruction(uint32_t index) {
     return error_at(
         ins, fmt::format("'{}': {}", ins.text(), refusal_.empty() ? "not supported" : refusal_));
   }
-  if (own_guard) return {};
-  size_t count = program_.ops.size() - guard_op - 1;
-  bool parks = false;
-  for (std::string_view mnemonic : kParks) parks |= mnemonic == ins.mnemonic;
-  if (count != 1 || parks) {
-    program_.ops[guard_op].run = &run_branch_around;
-    program_.ops[guard_op].imm =
-        static_cast<int64_t>(index) + 1;  // the instruction to go on with; see finish()
-    branches_around_.push_back(static_cast<uint32_t>(guard_op));
-  }
+  if (!own_guard) finish_guard(index, guard_op);
   return {};
+}
+
+void Lowering::finish_guard(uint32_t index, size_t guard_op) {
+  const size_t count = program_.ops.size() - guard_op - 1;
+  bool parks = false;
+  for (std::string_view mnemonic : kParks) parks |= mnemonic == ins_->mnemonic;
+  Op& guard = program_.ops[guard_op];
+  if (count == 1 && !parks) return;
+  if (count == 1 + events_ && !parks) {
+    guard.run = &run_guard_chain;
+    guard.imm = static_cast<int64_t>(count);
+    return;
+  }
+  guard.run = &run_branch_around;
+  guard.imm = static_cast<int64_t>(index) + 1;  // the instruction to go on with; see finish()
+  branches_around_.push_back(static_cast<uint32_t>(guard_op));
+}
+
+// Outside of the guard: a warp issues the instruction also where no lane's guard holds.
+void Lowering::announce_instruction(const ptx::Instruction& ins) {
+  const bool guarded = ins.guard != ptx::kNoRegister;
+  const uint32_t guard = guarded ? place(ins.guard).offset : 0;
+  Op& op = emit(&run_instruction_event);
+  op.a = guard;
+  op.x = ins.guard_negated;
+  op.y = guarded;
+}
+
+void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool async) {
+  if (!(variant_.events & kAccessEvents)) return;
+  const bool atomic = kind == AccessKind::Atomic || kind == AccessKind::Reduction;
+  AccessSite site{kind, strength_of(*ins_), scope_of(*ins_), async, bytes};
+  // PTX ISA 9.7.13: an atomic without these is relaxed, at the scope of the GPU.
+  if (atomic && site.strength == Strength::Weak) site.strength = Strength::Relaxed;
+  if (site.strength != Strength::Weak && site.scope == Scope::None) site.scope = Scope::Gpu;
+  Op& event = emit(&run_access_event);
+  event.a = op.a;
+  event.imm = op.imm;
+  event.x = op.x;
+  event.z = op.z;
+  event.data = own(site);
+  ++events_;
+}
+
+void Lowering::announce_value(uint32_t offset, uint32_t bytes, bool scalar) {
+  if (!(variant_.events & kValueEvents)) return;
+  Op& event = emit(&run_value_event);
+  event.a = offset;
+  event.x = static_cast<uint8_t>(bytes);
+  event.y = scalar;
+  ++events_;
 }
 
 // What is there before the first Op, and for how long.
@@ -434,9 +475,12 @@ void Lowering::finish() {
   std::unordered_set<const Op*> entries;
   for (const auto& [name, at] : body_.labels) entries.insert(op_of(at));
   for (const Op& op : program_.ops) entries.insert(op.target);
-  fuse_checks(program_, entries);
-  fuse_loads(program_);
-  fuse_branches(program_);
+  // An event stands between the Ops that would become one.
+  if (variant_.events == 0) {
+    fuse_checks(program_, entries);
+    fuse_loads(program_);
+    fuse_branches(program_);
+  }
   program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;
   program_.image.resize(std::min<size_t>(program_.image.size(), program_.frame_bytes));
 }

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "engine/machine/affine.h"
+#include "engine/machine/events.h"
 #include "engine/program/program.h"
 #include "ptx/forms.h"
 #include "ptx/module.h"
@@ -36,9 +37,8 @@ struct Dest {
 
 class Lowering {
  public:
-  // `rows_fill_warps`: the lanes of a warp have neighbouring %tid.x and one %tid.y and %tid.z.
-  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function,
-           bool rows_fill_warps, Program& program);
+  Lowering(Image& image, const ptx::Module& module, const ptx::Function& function, Variant variant,
+           Program& program);
 
   Status run();
 
@@ -118,7 +118,14 @@ class Lowering {
   const ptx::Function& function() const { return function_; }
   const ptx::Body& body() const { return body_; }
   bool is_kernel() const { return function_.is_entry; }
-  bool rows_fill_warps() const { return rows_fill_warps_; }
+  bool rows_fill_warps() const { return variant_.rows_fill_warps; }
+  Variant variant() const { return variant_; }
+
+  // Announces to a watcher that the instruction accesses `bytes` a lane at the address of `op`. To
+  // be called before the Op that does it is emitted; does nothing where accesses are not watched.
+  void announce(const Op& op, AccessKind kind, uint32_t bytes, bool async = false);
+  // The same after a strong load or an atomic: what it got.
+  void announce_value(uint32_t offset, uint32_t bytes, bool scalar);
 
   // `.param` variables of this function and of the calls it makes, one lane after the other.
   struct Passed {
@@ -143,6 +150,8 @@ class Lowering {
 
   Status declare();
   Status lower_instruction(uint32_t index);
+  void announce_instruction(const ptx::Instruction& ins);
+  void finish_guard(uint32_t index, size_t guard_op);
   void count_definitions();
   void find_stretches();
   void free_slots_after(uint32_t index);
@@ -162,7 +171,7 @@ class Lowering {
   Image& image_;
   const ptx::Module& module_;
   const ptx::Function& function_;
-  bool rows_fill_warps_;
+  Variant variant_;
   Program& program_;
   ptx::Body body_;
   std::set<uint32_t> materialized_;  // headers whose lanes some Op wants
@@ -174,6 +183,7 @@ class Lowering {
   std::vector<uint32_t> uses_;    // by register: how often it is read
   std::vector<bool> in_stretch_;  // by register: written once and read in the same stretch alone
   bool reads_stretch_value_ = false;  // the instruction at hand
+  uint32_t events_ = 0;               // event Ops inside of its guard
   std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
   std::map<uint32_t, std::vector<uint32_t>>
       free_slots_;  // by bytes of a lane: those of values that are gone

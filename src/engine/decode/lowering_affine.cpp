@@ -37,7 +37,7 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
         register_bytes(operand) != ptx::bytes_of(type))
       return false;
     if (p.affine) header = p.offset;
-  } else if (operand.kind == ptx::OperandKind::Special && rows_fill_warps_ &&
+  } else if (operand.kind == ptx::OperandKind::Special && variant_.rows_fill_warps &&
              ptx::bytes_of(type) == 4 && (operand.name == "tid.x" || operand.name == "laneid")) {
     header = affine_special(operand.name == "tid.x" ? Special::TidX : Special::LaneId);
   }
@@ -49,7 +49,7 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
   if (operand.kind == ptx::OperandKind::Special) {
     for (const SpecialRow& row : kSpecials) {
       if (row.name == operand.name && row.lanes &&
-          !(rows_fill_warps_ && row.special != Special::TidX))
+          !(variant_.rows_fill_warps && row.special != Special::TidX))
         return false;
     }
   }
@@ -59,7 +59,8 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
 }
 
 bool Lowering::affine_dest(const ptx::Operand& operand, uint32_t bytes) const {
-  return rows_fill_warps_ && dest_uniform(operand, true) && register_bytes(operand) == bytes;
+  return variant_.rows_fill_warps && dest_uniform(operand, true) &&
+         register_bytes(operand) == bytes;
 }
 
 bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes,

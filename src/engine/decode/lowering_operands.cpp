@@ -146,8 +146,9 @@ bool Lowering::special_operand(const ptx::Operand& operand, Source* out) {
   for (const SpecialRow& row : kSpecials) {
     if (row.name != operand.name) continue;
     bool in_rows =
-        rows_fill_warps_ && (row.special == Special::TidY || row.special == Special::TidZ);
-    if (rows_fill_warps_ && (row.special == Special::TidX || row.special == Special::LaneId)) {
+        variant_.rows_fill_warps && (row.special == Special::TidY || row.special == Special::TidZ);
+    if (variant_.rows_fill_warps &&
+        (row.special == Special::TidX || row.special == Special::LaneId)) {
       uint32_t header = affine_special(row.special);
       materialize_after(header, ~0u);
       *out = {header + kAffineLanes, false};

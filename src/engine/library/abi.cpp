@@ -14,6 +14,7 @@
 #include "engine/machine/fault.h"
 #include "engine/memory/budget.h"
 #include "kiln/engine_abi.h"
+#include "watch/asked.h"
 
 namespace kiln::engine {
 namespace {
@@ -96,6 +97,12 @@ int launch(const KilnEngineLaunch* what) {
   });
 }
 
+void* function_handle(const void* host_function) {
+  std::lock_guard lock(state().mutex);
+  auto found = state().functions.find(host_function);
+  return found == state().functions.end() ? nullptr : found->second.get();
+}
+
 void* find_runtime_function(const char* name) {
   void* out = nullptr;
   guarded([&] {
@@ -130,13 +137,18 @@ constexpr KilnEngine kEngine = {
     &last_message,
     &listen,
     &serve_ops,
+    &function_handle,
 };
 
 // What is made when it is first used is made now: a fork in the midst of that would leave the child
 // waiting for a thread that it does not have. Without memory it stays for later.
 [[gnu::constructor]] void make_all_that_lasts() {
   guarded([] {
-    state();
+    state().device.make_sink = [] {
+      const Environment asked = environment();
+      return watch::make_watchers(
+          {std::string(asked.accesses), asked.accesses_limit, std::string(asked.lines)});
+    };
     stream_of(nullptr);
     default_memory_limit();
     runtime_function("");

@@ -4,10 +4,14 @@
 
 #include <bit>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "engine/machine/advance.h"
 #include "engine/machine/affine.h"
+#include "engine/machine/events.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/schedule.h"
 #include "engine/machine/warp.h"
 #include "engine/memory/fill.h"
 
@@ -184,6 +188,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   finished.assign(warp_count, 0);
   finished_count = 0;
   started = 0;
+  round = 0;
 }
 
 namespace {
@@ -312,40 +317,72 @@ const Op* go_on(Warp& warp) {
   return program.ops.data() + program.warp_start;
 }
 
+// One turn of a warp. Finished here: the block goes on; only a fault ends it.
+bool Block::run_warp(uint32_t i, const Op* first, bool* progress) {
+  Warp& warp = *warps[i];
+  const Outcome outcome = warp.run(first);
+  *progress |= warp.index != i;
+  i = warp.index;  // it may have gone on as others
+  last_run = i;
+  stuck &= !warp.moved && outcome != Outcome::Finished;
+  if (outcome == Outcome::Finished) {
+    finished[i] = 1;
+    ++finished_count;
+    *progress = true;
+    if (i + 1 == started && i + 1 < warp_count) {
+      // The next one goes on with what this one leaves, its frame too.
+      std::swap(warps[i], warps[i + 1]);
+    } else {
+      release_frames(warp);
+    }
+    return true;
+  }
+  return outcome != Outcome::Faulted && !grid->stop.load(std::memory_order_relaxed);
+}
+
+const Op* Block::begin_warp(uint32_t i) {
+  started = i + 1;
+  const Op* first = start_warp(*this, i);
+  if (!first) grid->report(kLaunchOutOfResources, describe_exhaustion(*grid));
+  return first;
+}
+
+// Every warp once, in their own order.
+bool Block::run_in_order(bool* progress) {
+  for (uint32_t i = 0; i < warp_count; i = last_run + 1) {
+    last_run = i;
+    if (finished[i]) continue;
+    const Op* first = nullptr;
+    if (i >= started && !(first = begin_warp(i))) return false;
+    if (!run_warp(i, first, progress)) return false;
+  }
+  return true;
+}
+
+// Every warp once, in the order of the schedule: all have begun, so that none goes on as the next.
+bool Block::run_scheduled(bool* progress) {
+  if (started == 0) {
+    beginnings.assign(warp_count, nullptr);
+    for (uint32_t i = 0; i < warp_count; ++i) {
+      if (!(beginnings[i] = begin_warp(i))) return false;
+    }
+  }
+  order.resize(warp_count);
+  std::iota(order.begin(), order.end(), 0u);
+  shuffle(order, grid->settings.schedule, number, round++);
+  for (uint32_t i : order) {
+    if (finished[i]) continue;
+    if (!run_warp(i, std::exchange(beginnings[i], nullptr), progress)) return false;
+  }
+  return true;
+}
+
 Outcome Block::run() {
   bool progress = false;
   stuck = true;
-  for (uint32_t i = 0; i < warp_count; ++i) {
-    if (finished[i]) continue;
-    Warp& warp = *warps[i];
-    const Op* first = nullptr;
-    if (i >= started) {
-      started = i + 1;
-      first = start_warp(*this, i);
-      if (!first) {
-        grid->report(kLaunchOutOfResources, describe_exhaustion(*grid));
-        abandon();
-        return Outcome::Faulted;
-      }
-    }
-    Outcome outcome = warp.run(first);
-    progress |= warp.index != i;
-    i = warp.index;  // it may have gone on as others
-    stuck &= !warp.moved && outcome != Outcome::Finished;
-    if (outcome == Outcome::Finished) {
-      finished[i] = 1;
-      ++finished_count;
-      progress = true;
-      if (i + 1 == started && i + 1 < warp_count) {
-        std::swap(warps[i],
-                  warps[i + 1]);  // the next one goes on with what this one leaves, its frame too
-      } else {
-        release_frames(warp);
-      }
-    } else if (outcome == Outcome::Faulted || grid->stop.load(std::memory_order_relaxed)) {
-      abandon();
-      return Outcome::Faulted;
-    }
+  if (!(grid->settings.schedule ? run_scheduled(&progress) : run_in_order(&progress))) {
+    abandon();
+    return Outcome::Faulted;
   }
   if (finished_count == warp_count) return Outcome::Finished;
   bool runnable = false;
@@ -385,6 +422,11 @@ void Block::release_if_complete(uint8_t id) {
   barrier.result_true = barrier.votes_true;
   barrier.result_voters = barrier.voters;
   barrier.votes_true = barrier.voters = 0;
+  if (grid->sink && (grid->wanted & kSyncEvents)) {
+    Actor by;
+    by.block = number;
+    grid->sink->on(SyncEvent{by, SyncKind::Block, id, wanted, true, true});
+  }
   for (uint32_t i = 0; i < started; ++i) {
     for (Split& split : warps[i]->splits) {
       if (split.wait == Wait::Barrier && split.barrier == id) split.wait = Wait::None;

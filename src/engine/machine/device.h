@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "engine/memory/arrays.h"
 #include "engine/memory/budget.h"
@@ -12,14 +13,27 @@
 namespace kiln::engine {
 
 class Pool;
+class Sink;
 
 struct Device {
+  explicit Device(Pool* (*helpers)() = nullptr) : pool(helpers) {}
+
   Heap heap;
   Textures textures;
   // Shared: threads keep frames of an earlier device, and give their memory back later.
   std::shared_ptr<Budget> budget = std::make_shared<Budget>();
   // The threads that help; asked each time, for the child of a fork has others. Null: none help.
-  Pool* (*pool)() = nullptr;
+  Pool* (*pool)();
+  // Who watches the launches; null: nobody. Changed only while nothing runs.
+  Sink* sink = nullptr;
+  // Asked for the sink at the first launch; null: `sink` is what it is.
+  Sink* (*make_sink)() = nullptr;
+  std::once_flag sink_made;
+
+  Sink* watched() {
+    if (make_sink) std::call_once(sink_made, [this] { sink = make_sink(); });
+    return sink;
+  }
 };
 
 // What the environment says, read once for each launch.
@@ -28,6 +42,7 @@ struct Settings {
   uint64_t step_limit = 0;          // instructions a warp may run in loops; 0: no limit
   uint64_t memory_limit_bytes = 0;  // of registers and local memory (budget.h)
   uint64_t fill_word = 0;           // what shared and local memory begin with (fill.h)
+  uint64_t schedule = 0;  // another order of blocks and warps for each number; 0: as they are
 };
 
 // Something outside that may end a launch, asked every now and then from any of its threads.

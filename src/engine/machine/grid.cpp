@@ -11,7 +11,9 @@
 #include <new>
 #include <thread>
 
+#include "engine/machine/events.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/schedule.h"
 
 namespace kiln::engine {
 
@@ -146,7 +148,8 @@ bool Worker::open_next(Grid& grid) {
     end_ = std::min(next_ + grid.blocks_at_once, all);
     if (next_ == end_) return false;
   }
-  const uint64_t index = next_++;
+  const uint64_t index =
+      scheduled(next_++, grid.block_count / grid.cluster_size, grid.settings.schedule);
   auto open = [&](KilnDim3 at) {
     std::unique_ptr<Block> block;
     if (spare_blocks_.empty()) {
@@ -156,6 +159,8 @@ bool Worker::open_next(Grid& grid) {
       spare_blocks_.pop_back();
     }
     block->start(grid, *this, at);
+    if (grid.sink && (grid.wanted & kBlockEvents))
+      grid.sink->on(BlockEvent{block->number, at, false});
     active_.push_back(std::move(block));
     return active_.back().get();
   };
@@ -180,6 +185,9 @@ bool Worker::open_next(Grid& grid) {
 }
 
 void Worker::close(std::unique_ptr<Block> block) {
+  const Grid& grid = *block->grid;
+  if (grid.sink && (grid.wanted & kBlockEvents))
+    grid.sink->on(BlockEvent{block->number, {block->x, block->y, block->z}, true});
   auto keep = [&](std::unique_ptr<Block> spare) {
     spare->cluster.reset();
     if (spare_blocks_.size() < 4) spare_blocks_.push_back(std::move(spare));

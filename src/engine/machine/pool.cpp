@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 
+#include "engine/machine/events.h"
 #include "engine/machine/grid.h"
 
 namespace kiln::engine {
@@ -149,7 +150,9 @@ void run_grid(Grid& grid) {
   Worker& own = worker_of_this_thread();
   // Waking the pool costs some microseconds: not worth it for little.
   bool small = grid.block_count == 1 || grid.block_count * grid.threads_per_block <= 1024;
-  const uint32_t workers = small ? 1 : thread_limit(grid.settings);
+  // Watchers see the events of one thread unless they can put those of several together.
+  const bool alone = small || (grid.sink && !grid.sink->can_merge());
+  const uint32_t workers = alone ? 1 : thread_limit(grid.settings);
   grid.blocks_at_once = blocks_at_once(grid, workers);
   Pool* (*pool)() = grid.device->pool;
   if (workers > 1 && pool && pool()->share(grid, own, workers - 1)) return;

@@ -191,8 +191,14 @@ struct Block {
   uint32_t warp_count = 0;
   std::vector<uint8_t> finished;  // by warp
   uint32_t finished_count = 0;
-  uint32_t started = 0;  // warps that have a frame
-  bool stuck = false;    // in the last run() all that its warps did was to look in vain
+  uint32_t started = 0;   // warps that have a frame
+  uint32_t last_run = 0;  // the warp that had the last turn
+  // Of a schedule: its order of warps, where those begin that have not, and how often all had a
+  // turn.
+  std::vector<uint32_t> order;
+  std::vector<const Op*> beginnings;
+  uint64_t round = 0;
+  bool stuck = false;  // in the last run() all that its warps did was to look in vain
 
   void start(Grid& grid, Worker& worker, KilnDim3 at);
   // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something
@@ -204,6 +210,12 @@ struct Block {
   // Gives back the frames of warps that will not run on.
   void abandon();
   std::string describe_deadlock() const;
+
+ private:
+  const Op* begin_warp(uint32_t i);  // null: there is no memory for its registers
+  bool run_warp(uint32_t i, const Op* first, bool* progress);  // false: the block has to end
+  bool run_in_order(bool* progress);
+  bool run_scheduled(bool* progress);
 };
 
 struct Grid {
@@ -228,6 +240,8 @@ struct Grid {
   MemoryMap memory;
   uint64_t epoch = 0;
   Settings settings;
+  Sink* sink = nullptr;         // null: nobody watches
+  uint32_t wanted = 0;          // the events it wants
   uint32_t blocks_at_once = 1;  // that a thread takes from the counter
   // Lines of the cache for what threads write: else each write takes the rest of the grid from the
   // others' caches.

@@ -51,7 +51,7 @@ void* Heap::allocate(uint64_t bytes, AllocationKind kind, const char* name) noex
     std::lock_guard lock(mutex_);
     allocations_[begin] = {begin, bytes, kind, name, memory};
     bytes_in_use_ += bytes;
-    snapshot_.reset();
+    changed_locked();
   } catch (const std::bad_alloc&) {
     std::lock_guard lock(mutex_);
     allocations_.erase(begin);
@@ -65,14 +65,13 @@ bool Heap::release(const void* at) {
   std::lock_guard lock(mutex_);
   auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
   if (found == allocations_.end() || !found->second.owned) return false;
-  if (running_.empty()) {
-    std::free(found->second.owned);
-  } else {
-    retired_.push_back({found->second.owned, next_launch_});
-  }
+  retired_.reserve(retired_.size() + 2);  // before anything changes: it may throw
+  void* memory = found->second.owned;
   bytes_in_use_ -= found->second.bytes;
   allocations_.erase(found);
-  snapshot_.reset();
+  changed_locked();
+  retired_.push_back({memory, nullptr, time_.load()});
+  free_retired_locked();
   return true;
 }
 
@@ -80,7 +79,7 @@ void Heap::adopt(const void* at, uint64_t bytes, AllocationKind kind, std::strin
   uint64_t begin = reinterpret_cast<uint64_t>(at);
   std::lock_guard lock(mutex_);
   allocations_[begin] = {begin, bytes, kind, std::move(name)};
-  snapshot_.reset();
+  changed_locked();
 }
 
 bool Heap::forget(const void* at) {
@@ -88,39 +87,79 @@ bool Heap::forget(const void* at) {
   auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
   if (found == allocations_.end() || found->second.owned) return false;
   allocations_.erase(found);
-  snapshot_.reset();
+  changed_locked();
   return true;
 }
 
 void Heap::at_fork(ForkPhase phase) {
-  if (phase == ForkPhase::Child) running_.clear();  // of threads that the child does not have
+  if (phase == ForkPhase::Child) {  // launches of threads that the child does not have
+    for (Slot& slot : slots_) slot.began.store(0);
+    running_beyond_.clear();
+  }
   hold(mutex_, phase);
 }
 
+// Launches that begin from now on see the memory as it is now.
+void Heap::changed_locked() {
+  if (snapshot_) retired_.reserve(retired_.size() + 1);
+  current_.store(nullptr);
+  const uint64_t now = time_.fetch_add(1) + 1;
+  if (snapshot_) retired_.push_back({nullptr, std::move(snapshot_), now});
+  snapshot_.reset();
+  free_retired_locked();
+}
+
+uint64_t Heap::oldest_running_locked() const {
+  uint64_t oldest = ~uint64_t{0};
+  for (const Slot& slot : slots_) {
+    if (const uint64_t began = slot.began.load()) oldest = std::min(oldest, began);
+  }
+  for (uint64_t began : running_beyond_) oldest = std::min(oldest, began);
+  return oldest;
+}
+
+void Heap::free_retired_locked() noexcept {
+  const uint64_t oldest = oldest_running_locked();
+  std::erase_if(retired_, [&](Retired& retired) {
+    if (retired.since > oldest) return false;
+    std::free(retired.memory);
+    return true;
+  });
+  retired_count_.store(retired_.size());
+}
+
 RunningLaunch::RunningLaunch(Heap& heap) : heap_(heap) {
+  static std::atomic<size_t> next_slot{0};
+  thread_local const size_t own = next_slot.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < Heap::kSlots && !slot_; ++i) {
+    std::atomic<uint64_t>& slot = heap.slots_[(own + i) % Heap::kSlots].began;
+    uint64_t free = 0;
+    if (slot.compare_exchange_strong(free, heap.time_.load())) slot_ = &slot;
+  }
+  if (slot_) regions_ = heap.current_.load();
+  if (regions_) return;
   std::lock_guard lock(heap.mutex_);
-  regions_ = heap.regions_locked();
-  heap.running_.push_back(heap.next_launch_);
-  number_ = heap.next_launch_++;
+  if (!slot_) heap.running_beyond_.push_back(began_ = heap.time_.load());
+  regions_ = heap.regions_locked().get();
 }
 
 void RunningLaunch::end() noexcept {
   if (ended_) return;
   ended_ = true;
+  if (slot_) slot_->store(0);
+  if (slot_ && heap_.retired_count_.load() == 0) return;
   std::lock_guard lock(heap_.mutex_);
-  std::erase(heap_.running_, number_);
-  if (heap_.retired_.empty()) return;
-  const uint64_t oldest = heap_.running_.empty() ? heap_.next_launch_ : heap_.running_.front();
-  std::erase_if(heap_.retired_, [&](const Heap::Retired& retired) {
-    if (retired.before > oldest) return false;
-    std::free(retired.memory);
-    return true;
-  });
+  if (!slot_) {
+    auto own = std::ranges::find(heap_.running_beyond_, began_);
+    heap_.running_beyond_.erase(own);
+  }
+  heap_.free_retired_locked();
 }
 
 size_t Heap::retired_count() const {
   std::lock_guard lock(mutex_);
-  return retired_.size();
+  return static_cast<size_t>(
+      std::ranges::count_if(retired_, [](const Retired& each) { return each.memory != nullptr; }));
 }
 
 std::optional<Allocation> Heap::find(uint64_t address) const {
@@ -132,18 +171,19 @@ std::optional<Allocation> Heap::find(uint64_t address) const {
   return candidate;
 }
 
-std::shared_ptr<const std::vector<Region>> Heap::regions() const {
+std::shared_ptr<const std::vector<Region>> Heap::regions() {
   std::lock_guard lock(mutex_);
   return regions_locked();
 }
 
-std::shared_ptr<const std::vector<Region>> Heap::regions_locked() const {
+std::shared_ptr<const std::vector<Region>> Heap::regions_locked() {
   if (!snapshot_) {
     auto regions = std::make_shared<std::vector<Region>>();
     regions->reserve(allocations_.size());
     for (const auto& [begin, a] : allocations_)
       regions->push_back({begin, begin + a.bytes, true, ""});
     snapshot_ = std::move(regions);
+    current_.store(snapshot_.get());
   }
   return snapshot_;
 }
@@ -162,9 +202,9 @@ uint64_t Heap::bytes_in_use(const std::string& name) const {
 }
 
 void MemoryMap::begin(const KilnRegion* regions, uint32_t count, bool check,
-                      std::shared_ptr<const std::vector<Region>> heap) {
+                      const std::vector<Region>& heap) {
   regions_.clear();
-  heap_ = std::move(heap);
+  heap_ = {std::shared_ptr<void>(), &heap};  // owned by who launches
   check_ = check;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t at = reinterpret_cast<uint64_t>(regions[i].begin);

@@ -3,6 +3,7 @@
 // variables; and, where an op gave no list, whatever the process has mapped.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -61,7 +62,7 @@ class Heap {
   bool forget(const void* begin);
   std::optional<Allocation> find(uint64_t address) const;
   // Sorted by address; replaced and not changed when memory comes or goes.
-  std::shared_ptr<const std::vector<Region>> regions() const;
+  std::shared_ptr<const std::vector<Region>> regions();
   uint64_t bytes_in_use() const;
   uint64_t bytes_in_use(const std::string& name) const;
   size_t retired_count() const;
@@ -69,19 +70,35 @@ class Heap {
 
  private:
   friend class RunningLaunch;
+  using Regions = std::vector<Region>;
   struct Retired {
-    void* memory;
-    uint64_t before;  // launches with a smaller number may still touch it
+    void* memory;                             // null: none
+    std::shared_ptr<const Regions> snapshot;  // null: none
+    uint64_t since;  // launches that began at an earlier time may still touch it
   };
-  std::shared_ptr<const std::vector<Region>> regions_locked() const;
+  std::shared_ptr<const Regions> regions_locked();
+  void changed_locked();
+  void free_retired_locked() noexcept;
+  uint64_t oldest_running_locked() const;
 
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> allocations_;
   std::vector<Retired> retired_;
-  std::vector<uint64_t> running_;  // numbers of the launches that run, oldest first
-  uint64_t next_launch_ = 0;
-  mutable std::shared_ptr<const std::vector<Region>> snapshot_;
   uint64_t bytes_in_use_ = 0;
+  std::shared_ptr<const Regions> snapshot_;
+  // A launch takes no lock. It writes the time at which it began into a slot, and only then takes
+  // the snapshot; whoever retires something replaces the snapshot first and looks at the slots
+  // then. In the one order that sequentially consistent operations have, either the launch is seen
+  // in its slot, or it takes the new snapshot.
+  static constexpr size_t kSlots = 64;
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> began{0};  // 0: free
+  };
+  Slot slots_[kSlots];
+  std::atomic<uint64_t> time_{1};                 // rises with each change
+  std::atomic<const Regions*> current_{nullptr};  // of snapshot_; null: has to be made anew
+  std::atomic<size_t> retired_count_{0};
+  std::vector<uint64_t> running_beyond_;  // times of launches that found no free slot
 };
 
 // While it lives, what it may touch is not given back to the system.
@@ -91,22 +108,24 @@ class RunningLaunch {
   ~RunningLaunch() { end(); }
   RunningLaunch(const RunningLaunch&) = delete;
   RunningLaunch& operator=(const RunningLaunch&) = delete;
-  // As of its begin.
-  std::shared_ptr<const std::vector<Region>> take_regions() { return std::move(regions_); }
+  // As of its begin; valid until its end.
+  const std::vector<Region>& regions() const { return *regions_; }
   void end() noexcept;
 
  private:
   Heap& heap_;
-  uint64_t number_ = 0;
+  std::atomic<uint64_t>* slot_ = nullptr;  // null: it is in running_beyond_
+  uint64_t began_ = 0;
   bool ended_ = false;
-  std::shared_ptr<const std::vector<Region>> regions_;
+  const std::vector<Region>* regions_ = nullptr;
 };
 
 // What one launch may touch.
 class MemoryMap {
  public:
+  // `heap` must live as long as the map.
   void begin(const KilnRegion* regions, uint32_t count, bool check,
-             std::shared_ptr<const std::vector<Region>> heap);
+             const std::vector<Region>& heap);
   void add(Region region);
   // Device-side malloc and free changed the heap.
   void refresh(std::shared_ptr<const std::vector<Region>> heap);

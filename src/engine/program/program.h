@@ -130,6 +130,17 @@ struct ParameterSlot {
   bool sign_extend;
 };
 
+// The ways in which a function can be decoded.
+struct Variant {
+  // The lanes of a warp have neighbouring %tid.x and one %tid.y and %tid.z: such a program runs
+  // only with blocks for which that holds.
+  bool rows_fill_warps = false;
+  uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
+
+  static constexpr size_t kCount = 16;
+  size_t index() const { return size_t{events} << 1 | (rows_fill_warps ? 1 : 0); }
+};
+
 struct Program {
   std::string name;
   uint64_t serial = 0;  // of its own, in the process: an address can come back

@@ -56,13 +56,11 @@ class Session {
   template <class... Arguments>
   LaunchOutcome launch(const char* name, Shape3 shape, Arguments... arguments) {
     if (!load_error.empty()) return {kInvalidPtx, load_error};
-    auto program = image.kernel(name);
-    if (!program) return {kNotSupported, format(program.error())};
-    auto rows = image.kernel(name, true);
-    EXPECT_TRUE(static_cast<bool>(rows))
-        << "decoded for any block but not for rows that fill warps";
-    KernelFacts facts{*program, for_rows && rows ? *rows : nullptr,
-                      image.static_shared_bytes(**program), kMaxSharedBytesOptIn};
+    Kernel kernel(image, name);
+    for (bool rows : {false, true}) {
+      if (auto program = kernel.program({rows, 0}); !program)
+        return {kNotSupported, format(program.error())};
+    }
     void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
     KilnEngineLaunch what{};
     what.struct_bytes = sizeof what;
@@ -75,7 +73,7 @@ class Session {
     what.regions = regions.data();
     what.region_count = static_cast<uint32_t>(regions.size());
     what.check_memory = 1;
-    return launch_kernel(image, device, facts, what);
+    return launch_kernel(device, kernel, kMaxSharedBytesOptIn, what, for_rows);
   }
 
   template <class T>
@@ -84,7 +82,7 @@ class Session {
     return memory.data();
   }
 
-  Device device{{}, {}, std::make_shared<Budget>(), &process_pool};
+  Device device{&process_pool};
   Heap& heap = device.heap;
   Image image{device.heap};
   std::vector<KilnRegion> regions;

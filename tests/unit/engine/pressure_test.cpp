@@ -246,13 +246,28 @@ TEST(Heap, MemoryStaysUntilEveryLaunchHasEndedThatBeganBefore) {
   EXPECT_EQ(heap.retired_count(), 0u);
 }
 
+TEST(Heap, MoreLaunchesThanSlotsKeepTheirMemory) {
+  Heap heap;
+  std::vector<std::unique_ptr<RunningLaunch>> running;
+  for (int i = 0; i < 100; ++i) running.push_back(std::make_unique<RunningLaunch>(heap));
+  void* memory = heap.allocate(64, AllocationKind::Device);
+  running.push_back(std::make_unique<RunningLaunch>(heap));
+  EXPECT_EQ(running.back()->regions().size(), 1u);
+  EXPECT_EQ(running.front()->regions().size(), 0u);
+  EXPECT_TRUE(heap.release(memory));
+  for (size_t i = 0; i + 1 < running.size(); ++i) running[i]->end();
+  EXPECT_EQ(heap.retired_count(), 1u);
+  running.back()->end();
+  EXPECT_EQ(heap.retired_count(), 0u);
+}
+
 TEST(Heap, TwoThreadsAllocateFreeAndLaunch) {
   Heap heap;
   auto work = [&] {
     for (int i = 0; i < 2000; ++i) {
       RunningLaunch running(heap);
       auto* memory = static_cast<char*>(heap.allocate(64, AllocationKind::Device, "x"));
-      auto regions = running.take_regions();
+      EXPECT_LE(running.regions().size(), 1u) << "the other thread's, at most";
       EXPECT_TRUE(heap.release(memory));
       std::memset(memory, i, 64);  // the launch still may
     }

@@ -3,6 +3,7 @@
 // one case (ptx_case.h), and every row of instructions.def has one.
 #include <set>
 
+#include "engine/machine/events.h"
 #include "ptx/forms.h"
 #include "ptx/parser.h"
 #include "ptx_case.h"
@@ -12,7 +13,12 @@ namespace {
 
 class PtxFile : public testing::TestWithParam<std::string> {};
 
-void check(const std::string& path, bool for_rows) {
+// Asks for every kind of event and looks at none.
+struct WatchesAll : Sink {
+  uint32_t wanted() const override { return ~0u; }
+};
+
+void check(const std::string& path, bool for_rows, Sink* sink = nullptr) {
   Case c = read_case(path);
   ASSERT_FALSE(c.outputs.empty()) << "a case without an expected output proves nothing";
   // Aligned as cuMemAlloc aligns.
@@ -30,6 +36,7 @@ void check(const std::string& path, bool for_rows) {
   }
   Session session(program_of(c));
   session.for_rows = for_rows;
+  session.device.sink = sink;
   ASSERT_EQ(session.load_error, "");
   Shape3 shape{{c.grid, 1, 1}, {c.block, 1, 1}};
   if (c.cluster > 1) shape.cluster = {c.cluster, 1, 1};
@@ -55,6 +62,11 @@ void check(const std::string& path, bool for_rows) {
 
 TEST_P(PtxFile, GivesTheExpectedBits) { check(GetParam(), false); }
 TEST_P(PtxFile, GivesTheExpectedBitsWhereRowsFillWarps) { check(GetParam(), true); }
+TEST_P(PtxFile, GivesTheExpectedBitsWhenWatched) {
+  WatchesAll sink;
+  check(GetParam(), false, &sink);
+  check(GetParam(), true, &sink);
+}
 
 INSTANTIATE_TEST_SUITE_P(Files, PtxFile, testing::ValuesIn(case_files()), [](const auto& given) {
   const auto path = std::filesystem::relative(given.param, KILN_TEST_DATA "/ptx");

@@ -8,6 +8,7 @@
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_async.h"
+#include "engine/machine/watching.h"
 #include "engine/memory/mbarrier.h"
 #include "engine/memory/multicast.h"
 #include "engine/numbers/rmw.h"
@@ -34,7 +35,7 @@ const Op* bad_size(Warp& warp, const Op* op, uint32_t lane, uint64_t bytes) {
 
 bool copy_to(Warp& warp, const Op* op, const Bulk& how, uint32_t lane, uint64_t to,
              uint64_t barrier, const std::byte* from, uint32_t bytes) {
-  std::byte* at = locate_at(warp, op, lane, how.to.space, to, bytes, 16, Access::Write);
+  std::byte* at = locate_watched(warp, op, lane, how.to.space, to, bytes, 16, Access::Write, true);
   if (!at) return false;
   if (how.combine) {
     how.combine(at, from, bytes, how.what);
@@ -58,8 +59,8 @@ const Op* run_bulk(Warp& warp, const Op* op) {
     const uint64_t bytes = how.bytes.of(warp, lane);
     if (bytes == 0) return true;
     if (bytes % 16) return bad_size(warp, op, lane, bytes) != nullptr;
-    const std::byte* from = locate_at(warp, op, lane, how.from.space, how.from.of(warp, lane),
-                                      static_cast<uint32_t>(bytes), 16, Access::Read);
+    const std::byte* from = locate_watched(warp, op, lane, how.from.space, how.from.of(warp, lane),
+                                           static_cast<uint32_t>(bytes), 16, Access::Read, true);
     if (!from) return false;
     const uint64_t to = how.to.of(warp, lane),
                    barrier = how.has_barrier ? how.barrier.of(warp, lane) : 0;
@@ -140,8 +141,8 @@ const Op* run_remote_store(Warp& warp, const Op* op) {
   const RemoteStore& how = *static_cast<const RemoteStore*>(op->data);
   const uint32_t all = how.bytes * how.count;
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* to =
-        locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane), all, all, Access::Write);
+    std::byte* to = locate_watched(warp, op, lane, how.to.space, how.to.of(warp, lane), all, all,
+                                   Access::Write, true);
     if (!to) return false;
     std::byte values[kMostElements * 8];
     for (uint32_t e = 0; e < how.count; ++e) {

@@ -9,6 +9,7 @@
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_async.h"
+#include "engine/machine/watching.h"
 #include "engine/memory/mbarrier.h"
 #include "engine/memory/multicast.h"
 #include "engine/memory/tensor_map.h"
@@ -113,8 +114,8 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
   const uint64_t total = box_bytes(map);
   // Offsets inside of the block's window decide the swizzle; the window starts at a multiple of
   // 1024.
-  std::byte* box = locate_at(warp, op, lane, how.shared.space, to, static_cast<uint32_t>(total),
-                             128, Access::Write);
+  std::byte* box = locate_watched(warp, op, lane, how.shared.space, to,
+                                  static_cast<uint32_t>(total), 128, Access::Write, true);
   if (!box) return false;
   const uint64_t start = to & ((uint64_t{1} << kPeerShift) - 1);
   std::byte* window = box - start;
@@ -122,8 +123,8 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
     alignas(16) std::byte line[256 * 8];
     if (row.count < map.box[0]) fill_outside(line, map, row_bytes);
     if (row.count) {
-      const std::byte* from = locate_at(warp, op, lane, ptx::Space::Global, row.global,
-                                        row.count * bytes, 1, Access::Read);
+      const std::byte* from = locate_watched(warp, op, lane, ptx::Space::Global, row.global,
+                                             row.count * bytes, 1, Access::Read, true);
       if (!from) return false;
       std::memcpy(line + size_t{row.first} * bytes, from, size_t{row.count} * bytes);
     }
@@ -141,8 +142,8 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
 bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, const TensorMap& map,
                const int64_t* at, uint64_t from) {
   const uint32_t bytes = tensor_type(map.data_type)->bytes, row_bytes = map.box[0] * bytes;
-  std::byte* box = locate_at(warp, op, lane, how.shared.space, from,
-                             static_cast<uint32_t>(box_bytes(map)), 128, Access::Read);
+  std::byte* box = locate_watched(warp, op, lane, how.shared.space, from,
+                                  static_cast<uint32_t>(box_bytes(map)), 128, Access::Read, true);
   if (!box) return false;
   const uint64_t start = from & ((uint64_t{1} << kPeerShift) - 1);
   const std::byte* window = box - start;
@@ -153,8 +154,8 @@ bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, c
       std::memcpy(line + chunk, window + place, 16);
     });
     const Access access = how.reduces ? Access::Atomic : Access::Write;
-    std::byte* to =
-        locate_at(warp, op, lane, ptx::Space::Global, row.global, row.count * bytes, 1, access);
+    std::byte* to = locate_watched(warp, op, lane, ptx::Space::Global, row.global,
+                                   row.count * bytes, 1, access, true);
     if (!to) return false;
     const std::byte* inside = line + size_t{row.first} * bytes;
     if (!how.reduces) {
@@ -338,10 +339,10 @@ const Op* run_copy_map(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const MapCopy& how = *static_cast<const MapCopy*>(op->data);
   const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(warp.mask));
-  const std::byte* from = locate_at(warp, op, lane, how.from.space, how.from.of(warp, lane),
-                                    sizeof(TensorMap), 64, Access::Read);
-  std::byte* to = from ? locate_at(warp, op, lane, how.to.space, how.to.of(warp, lane),
-                                   sizeof(TensorMap), 64, Access::Write)
+  const std::byte* from = locate_watched(warp, op, lane, how.from.space, how.from.of(warp, lane),
+                                         sizeof(TensorMap), 64, Access::Read, true);
+  std::byte* to = from ? locate_watched(warp, op, lane, how.to.space, how.to.of(warp, lane),
+                                        sizeof(TensorMap), 64, Access::Write, true)
                        : nullptr;
   if (!to) return nullptr;
   std::memcpy(to, from, sizeof(TensorMap));

@@ -28,14 +28,17 @@ struct CallSite {
   std::vector<Program::Passed> arguments, results;  // in the caller's frame
   uint32_t pointer = 0;                             // of an indirect call: 64-bit lanes
   Image* image = nullptr;
-  // The target that an indirect call here had last: asking the image takes a lock.
+  Variant variant;  // of the caller
+  // The target that an indirect call here had last: asking the image takes a lock. Not of a watched
+  // one, which runs another program than the one that the pointer is the address of.
   mutable const Program* last_callee = nullptr;
 
   const Program* callee_at(uint64_t at) const {
+    if (variant.events) return image->program_at(at, variant);
     std::atomic_ref last(last_callee);
     const Program* known = last.load(std::memory_order_acquire);
     if (known && reinterpret_cast<uint64_t>(known) == at) return known;
-    known = image->program_at(at);
+    known = image->program_at(at, variant);
     last.store(known, std::memory_order_release);
     return known;
   }
@@ -163,6 +166,7 @@ bool call(Lowering& l) {
   const ptx::Operand& target = operands[ins.call_results];
   CallSite site;
   site.image = &l.image();
+  site.variant = l.variant();
   for (size_t i = 0; i < operands.size(); ++i) {
     if (i == ins.call_results) continue;
     const Lowering::Passed* passed = l.passed(operands[i].name);
@@ -197,7 +201,7 @@ bool call(Lowering& l) {
     op.imm = builtin;
     return true;
   }
-  auto callee = l.image().program(*function, l.rows_fill_warps());
+  auto callee = l.image().program(*function, l.variant());
   if (!callee) return l.refuse(callee.error().why);
   site.callee = *callee;
   l.program().callees.push_back(*callee);

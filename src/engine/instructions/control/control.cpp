@@ -11,6 +11,7 @@
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/watching.h"
 
 namespace kiln::engine {
 namespace {
@@ -208,6 +209,7 @@ const Op* run_barrier(Warp& warp, const Op* op) {
         static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
     block.barriers[id].voters += static_cast<uint32_t>(std::popcount(warp.mask));
   }
+  watch_sync(warp, op, {{}, SyncKind::Block, id, wanted, op->x == 0, false});
   if (op->x) {
     block.arrive(static_cast<uint8_t>(id), threads, wanted);
     return others ? warp.park(op + 1, Wait::None, 0, 0) : op + 1;

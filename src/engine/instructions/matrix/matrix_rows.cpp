@@ -7,6 +7,7 @@
 #include "engine/instructions/lowerings_matrix.h"
 #include "engine/instructions/matrix/matrix_operands.h"
 #include "engine/machine/access.h"
+#include "engine/machine/watching.h"
 #include "engine/numbers/matrix_product.h"
 
 namespace kiln::engine {
@@ -24,6 +25,9 @@ bool row_pointers(Warp& warp, const Op* op, uint32_t matrices, Access access,
   std::byte* pointer[kWarpSize];
   uint32_t before = warp.mask, needed = matrices * 8 == 32 ? kFullMask : (1u << (matrices * 8)) - 1;
   warp.mask = needed;
+  watch_access(warp, op,
+               {access == Access::Read ? AccessKind::Load : AccessKind::Store, Strength::Weak,
+                Scope::None, false, 16});
   Shape shape = locate(warp, op, 16, access, pointer);
   if (shape == Shape::Fault) return false;
   warp.mask = before;

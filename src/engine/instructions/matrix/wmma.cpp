@@ -10,6 +10,7 @@
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_matrix.h"
+#include "engine/machine/watching.h"
 #include "engine/numbers/matrix_elements.h"
 
 namespace kiln::engine {
@@ -110,6 +111,11 @@ const Op* run_transfer(Warp& warp, const Op* op) {
       locate_at(warp, op, first, how.memory.space, how.memory.of(warp, first),
                 static_cast<uint32_t>(bytes), align, how.load ? Access::Read : Access::Write);
   if (!memory) return nullptr;
+  for (uint64_t i = 0; i < lines; ++i) {  // and not what lies between the lines
+    watch_lane(
+        warp, op, first, how.memory.space, how.memory.of(warp, first) + i * stride * f.bits / 8,
+        static_cast<uint32_t>(line * f.bits / 8), how.load ? Access::Read : Access::Write, false);
+  }
   const uint32_t copies = std::max(1u, f.count * f.in_register() / f.per_lane());
   for_each_element(
       f, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {

@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/access.h"
+#include "engine/machine/watching.h"
 #include "engine/numbers/rmw.h"
 
 namespace kiln::engine {
@@ -37,8 +39,9 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-const Op* run_fence(Warp&, const Op* op) {
+const Op* run_fence(Warp& warp, const Op* op) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  watch_fence(warp, op, static_cast<Scope>(op->x), static_cast<Strength>(op->y));
   return op + 1;
 }
 
@@ -75,10 +78,12 @@ bool atomic(Lowering& l) {
   return with_type(l.type(), [&](auto t) {
     using T = decltype(t);
     if constexpr (sizeof(T) >= 2 && sizeof(T) <= 8) {
+      l.announce(prepared, returns ? AccessKind::Atomic : AccessKind::Reduction, sizeof(T));
       Op& op = l.emit(&run_atomic<T>);
       prepared.run = op.run;
       prepared.site = op.site;
       op = prepared;
+      if (prepared.y) l.announce_value(prepared.d, sizeof(T), false);
       return true;
     }
     return l.refuse("no such type for this instruction");
@@ -86,7 +91,11 @@ bool atomic(Lowering& l) {
 }
 
 bool fence(Lowering& l) {
-  l.emit(&run_fence);
+  const Strength order = strength_of(l.ins());
+  const Scope scope = scope_of(l.ins());
+  Op& op = l.emit(&run_fence);
+  op.x = static_cast<uint8_t>(scope == Scope::None ? Scope::Gpu : scope);
+  op.y = static_cast<uint8_t>(order == Strength::Weak ? Strength::AcquireRelease : order);
   return true;
 }
 
@@ -103,6 +112,7 @@ struct AsyncSource {
 // shows.
 const Op* run_copy_async(Warp& warp, const Op* op) {
   const AsyncSource& how = *static_cast<const AsyncSource*>(op->data);
+  watch_async(warp, op, AsyncStep::Issue);
   std::byte *from[kWarpSize], *to[kWarpSize];
   const uint32_t* source_bytes = warp.lanes<uint32_t>(how.source_bytes);
   Op target = *op;
@@ -110,6 +120,7 @@ const Op* run_copy_async(Warp& warp, const Op* op) {
   target.imm = how.to_offset;
   target.x = how.to_flags;
   target.z = static_cast<uint8_t>(ptx::Space::Shared);
+  watch_access(warp, &target, {AccessKind::Store, Strength::Weak, Scope::None, true, how.bytes});
   Shape to_shape = locate(warp, &target, how.bytes, Access::Write, to);
   if (to_shape == Shape::Fault) return nullptr;
   uint32_t reading = 0;  // a source size of 0 reads nothing, wherever the address points
@@ -119,6 +130,7 @@ const Op* run_copy_async(Warp& warp, const Op* op) {
   if (reading) {
     uint32_t before = warp.mask;
     warp.mask = reading;
+    watch_access(warp, op, {AccessKind::Load, Strength::Weak, Scope::None, true, how.bytes});
     from_shape = locate(warp, op, how.bytes, Access::Read, from);
     if (from_shape == Shape::Fault) return nullptr;
     warp.mask = before;
@@ -141,6 +153,7 @@ const Op* run_copy_async(Warp& warp, const Op* op) {
 }
 
 const Op* run_copy_commit(Warp& warp, const Op* op) {
+  watch_async(warp, op, AsyncStep::Commit);
   warp.groups.push_back(std::move(warp.copies));
   warp.copies.clear();
   return op + 1;
@@ -153,6 +166,7 @@ void land(const std::vector<AsyncCopy>& copies) {
 // op->imm: how many of the newest groups may still be under way; -1: wait for all, committed or
 // not.
 const Op* run_copy_wait(Warp& warp, const Op* op) {
+  watch_async(warp, op, AsyncStep::Wait, op->imm);
   size_t keep = op->imm < 0 ? 0 : static_cast<size_t>(op->imm);
   while (warp.groups.size() > keep) {
     land(warp.groups.front());

@@ -6,6 +6,7 @@
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_more.h"
+#include "engine/machine/watching.h"
 #include "engine/numbers/rmw.h"
 
 namespace kiln::engine {
@@ -26,8 +27,8 @@ const Op* run_vector_atomic(Warp& warp, const Op* op) {
   const VectorAtomic& how = *static_cast<const VectorAtomic*>(op->data);
   const uint32_t bytes = how.count * static_cast<uint32_t>(sizeof(T));
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), bytes,
-                              bytes, Access::Atomic);
+    std::byte* at = locate_watched(warp, op, lane, how.memory.space, how.memory.of(warp, lane),
+                                   bytes, bytes, Access::Atomic);
     if (!at) return false;
     for (uint32_t e = 0; e < how.count; ++e) {
       const T operand = warp.lanes<T>(how.operands[e])[lane];

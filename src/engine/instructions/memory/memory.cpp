@@ -265,6 +265,7 @@ bool load(Lowering& l) {
     }
     elements.slots[e] = d.offset;
   }
+  l.announce(prepared, AccessKind::Load, bytes * elements.count);
   bool acquires = l.has("acquire");
   bool weak = !acquires && !l.has("relaxed") && !l.has("volatile");
   bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
@@ -285,6 +286,8 @@ bool load(Lowering& l) {
     op.y = weak && l.read_once(*targets[0]) ? kReadOnce : 0;
     return true;
   });
+  if (done && !weak && elements.count == 1)
+    l.announce_value(elements.slots[0], register_bytes, scalar);
   if (done && acquires) l.emit(&run_fence_memory);
   return done;
 }
@@ -324,6 +327,7 @@ bool store(Lowering& l) {
   }
   Op prepared;
   if (!set_address(l, &prepared, address, space)) return false;
+  l.announce(prepared, AccessKind::Store, bytes * elements.count);
   if (l.has("release")) l.emit(&run_fence_memory);
   return with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);

@@ -5,6 +5,7 @@
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_more.h"
+#include "engine/machine/watching.h"
 #include "engine/numbers/whole.h"
 
 namespace kiln::engine {
@@ -30,8 +31,8 @@ const Op* run_transfer(Warp& warp, const Op* op) {
   const WideMove& how = *static_cast<const WideMove*>(op->data);
   Wide* values = warp.lanes<Wide>(how.slots[0]);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16, 16,
-                              kLoad ? Access::Read : Access::Write);
+    std::byte* at = locate_watched(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16,
+                                   16, kLoad ? Access::Read : Access::Write);
     if (!at) return false;
     std::byte* value = reinterpret_cast<std::byte*>(&values[lane]);
     kLoad ? load_as_one(at, value, 16) : store_as_one(at, value, 16);
@@ -44,8 +45,8 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   const Wide *operand = warp.lanes<Wide>(how.slots[1]), *swap = warp.lanes<Wide>(how.slots[2]);
   Wide* old = warp.lanes<Wide>(how.slots[0]);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* at = locate_at(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16, 16,
-                              Access::Atomic);
+    std::byte* at = locate_watched(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16,
+                                   16, Access::Atomic);
     if (!at) return false;
     const Wide given = operand[lane], other = swap[lane];
     if (op->x) {  // cas

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which order do blocks and warps run? CUDA promises none, so a kernel that is right gives the same
+// result in each; one that is not may show it in another. The same number gives the same order on
+// every machine and in every run.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace kiln::engine {
+
+// Well mixed bits of x (the finalizer of splitmix64).
+constexpr uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// The index that takes the place of `index` of `count`: a different one for each. A step that has no
+// divisor in common with `count` reaches every index once, and needs no table of them.
+inline uint64_t scheduled(uint64_t index, uint64_t count, uint64_t schedule) {
+  if (schedule == 0 || count < 2) return index;
+  uint64_t step = mixed(schedule) % count;
+  while (std::gcd(step, count) != 1) step = (step + 1) % count;
+  const uint64_t start = mixed(schedule ^ 0x5bd1e995) % count;
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(index) * step + start) % count);
+}
+
+// Puts `order` into an order of its own for each schedule, block and round.
+inline void shuffle(std::vector<uint32_t>& order, uint64_t schedule, uint64_t block,
+                    uint64_t round) {
+  uint64_t state = mixed(schedule ^ mixed(block ^ mixed(round)));
+  for (size_t i = order.size(); i > 1; --i) {
+    state = mixed(state);
+    std::swap(order[i - 1], order[state % i]);
+  }
+}
+
+}  // namespace kiln::engine

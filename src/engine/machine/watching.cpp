@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/machine/watching.h"
+
+#include "engine/machine/affine.h"
+
+namespace kiln::engine {
+namespace {
+
+template <class A>
+void add_offset(const A* from, uint64_t offset, uint64_t (&to)[kWarpSize]) {
+  for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = static_cast<A>(from[i] + static_cast<A>(offset));
+}
+
+// A run of 32-bit addresses that passes the end of the address space goes by lanes.
+bool run_wraps(uint64_t base, uint64_t step) {
+  const auto signed_step = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(step)));
+  const int64_t last = static_cast<int64_t>(base) + signed_step * (kWarpSize - 1);
+  return last < 0 || last > int64_t{0xffffffff};
+}
+
+// Fills in shape, base and step, or the lanes.
+void read_addresses(Warp& warp, const Op* op, AccessEvent* event, uint64_t (&lanes)[kWarpSize]) {
+  const auto offset = static_cast<uint64_t>(op->imm);
+  const bool narrow = op->x & kAddress32;
+  if (op->x & kAddressUniform) {
+    const uint64_t at = narrow ? *warp.lanes<uint32_t>(op->a) : *warp.lanes<uint64_t>(op->a);
+    event->shape = AddressShape::Uniform;
+    event->base = narrow ? static_cast<uint32_t>(at + offset) : at + offset;
+    return;
+  }
+  uint32_t slot = op->a;
+  if (op->x & kAddressAffine) {
+    const Affine& value = affine_at(warp, op->a);
+    const uint64_t base = value.base + offset;
+    if (value.state != AffineState::Lanes && !narrow) {
+      event->shape = AddressShape::Run;
+      event->base = base;
+      event->step = value.step;
+      return;
+    }
+    if (value.state != AffineState::Lanes && !run_wraps(base & 0xffffffffu, value.step)) {
+      event->shape = AddressShape::Run;
+      event->base = base & 0xffffffffu;
+      event->step = static_cast<uint64_t>(
+          static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(value.step))));
+      return;
+    }
+    materialize(warp, op->a);
+    slot += kAffineLanes;
+  }
+  event->shape = AddressShape::Lanes;
+  event->addresses = lanes;
+  if (narrow) {
+    add_offset(warp.lanes<uint32_t>(slot), offset, lanes);
+  } else {
+    add_offset(warp.lanes<uint64_t>(slot), offset, lanes);
+  }
+}
+
+}  // namespace
+
+void deliver_access(Warp& warp, const Op* op, const AccessSite& site) {
+  AccessEvent event;
+  event.by = actor(warp, op);
+  event.space = static_cast<ptx::Space>(op->z);
+  event.kind = site.kind;
+  event.strength = site.strength;
+  event.scope = site.scope;
+  event.async = site.async;
+  event.bytes = site.bytes;
+  uint64_t lanes[kWarpSize];
+  read_addresses(warp, op, &event, lanes);
+  warp.block->grid->sink->on(event);
+}
+
+void watch_lane(const Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
+                uint32_t bytes, Access access, bool async) {
+  Sink* sink = sink_for(warp, kAccessEvents);
+  if (!sink) return;
+  AccessEvent event;
+  event.by = actor(warp, op);
+  event.by.mask = 1u << lane;
+  event.space = space;
+  event.kind = access == Access::Read    ? AccessKind::Load
+               : access == Access::Write ? AccessKind::Store
+                                         : AccessKind::Atomic;
+  event.strength = access == Access::Atomic ? Strength::Relaxed : Strength::Weak;
+  event.scope = access == Access::Atomic ? Scope::Gpu : Scope::None;
+  event.async = async;
+  event.bytes = bytes;
+  event.shape = AddressShape::Uniform;
+  event.base = address;
+  sink->on(event);
+}
+
+}  // namespace kiln::engine

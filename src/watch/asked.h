@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which watchers does the environment ask for?
+#pragma once
+
+#include <string>
+
+#include "engine/machine/events.h"
+
+namespace kiln::watch {
+
+struct Asked {
+  std::string accesses;         // a file for the access trace; empty: none
+  uint64_t accesses_limit = 0;  // lines of it; 0: AccessTrace::kDefaultLines
+  std::string lines;            // a file for the counts of source lines; empty: none
+};
+
+// Lives as long as the process; null: nothing is asked for. A file that cannot be written is an
+// error on stderr, and that watcher does not watch.
+engine::Sink* make_watchers(const Asked& asked);
+
+}  // namespace kiln::watch
