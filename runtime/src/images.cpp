@@ -147,7 +147,7 @@ void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
                             int thread_limit, void*, void*, void*, void*, int*) {
   Function* f = make<Function>();
-  *f = {host, device, name, thread_limit, image_of(handle)->functions, nullptr};
+  *f = {host, device, name, thread_limit, image_of(handle)->functions, nullptr, nullptr};
   image_of(handle)->functions = f;
 }
 

@@ -50,8 +50,8 @@ std::string to_json(const LineCounts::Table& table) {
     }
     functions.push_back({{"name", name}, {"lines", std::move(lines)}});
   }
-  return Json{{"functions", std::move(functions)}}.dump(
-             1, ' ', false, Json::error_handler_t::replace) +
+  return Json{{"functions", std::move(functions)}}.dump(1, ' ', false,
+                                                        Json::error_handler_t::replace) +
          "\n";
 }
 

@@ -97,8 +97,9 @@ void AccessTrace::on(const LaunchEvent& event) {
     return;
   }
   memory_ = nullptr;
-  write_(fmt::format("{{\"launch\":{},\"ended\":true,\"code\":{},\"written\":{},\"left_out\":{}}}\n",
-                     event.number, event.code, written_, left_out_));
+  write_(
+      fmt::format("{{\"launch\":{},\"ended\":true,\"code\":{},\"written\":{},\"left_out\":{}}}\n",
+                  event.number, event.code, written_, left_out_));
 }
 
 void AccessTrace::on(const AccessEvent& event) {
@@ -115,8 +116,9 @@ void AccessTrace::on(const AccessEvent& event) {
   std::string line = fmt::format(
       "{{\"launch\":{},\"block\":{},\"warp\":{},\"lanes\":\"{:08x}\",\"kind\":\"{}\","
       "\"space\":\"{}\",\"bytes\":{},\"at\":{},\"ptx_line\":{}",
-      launch_, event.by.block, event.by.warp, event.by.mask, name_of(event.kind), space, event.bytes,
-      json_text(place_of(*event.by.program, op)), event.by.program->sites[event.by.site].ptx_line);
+      launch_, event.by.block, event.by.warp, event.by.mask, name_of(event.kind), space,
+      event.bytes, json_text(place_of(*event.by.program, op)),
+      event.by.program->sites[event.by.site].ptx_line);
   auto out = std::back_inserter(line);
   if (event.strength != Strength::Weak)
     fmt::format_to(out, ",\"order\":\"{}\"", name_of(event.strength));

@@ -2,9 +2,9 @@
 // What can be seen of a run? Plain structs, delivered to one sink that a grid has when somebody
 // watches it (docs/design/watch.md).
 //
-// What an instruction is about to do comes from Ops that the decoder puts before it, in a variant of
-// the program that nobody else runs. What is known only while it runs comes from the handlers: they
-// know the sink, and no watcher. Events of one warp arrive in the order in which it runs.
+// What an instruction is about to do comes from Ops that the decoder puts before it, in a variant
+// of the program that nobody else runs. What is known only while it runs comes from the handlers:
+// they know the sink, and no watcher. Events of one warp arrive in the order in which it runs.
 #pragma once
 
 #include <cstdint>
@@ -115,7 +115,8 @@ enum class AsyncStep : uint8_t { Issue, Commit, Wait };
 struct AsyncEvent {
   Actor by;
   AsyncStep step = AsyncStep::Issue;
-  int64_t pending = 0;  // of Wait: so many of the newest groups may still run; -1: none, committed or not
+  int64_t pending =
+      0;  // of Wait: so many of the newest groups may still run; -1: none, committed or not
 };
 
 struct BlockEvent {

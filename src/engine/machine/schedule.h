@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order do blocks and warps run? CUDA promises none, so a kernel that is right gives the same
-// result in each; one that is not may show it in another. The same number gives the same order on
-// every machine and in every run.
+// In which order do blocks and warps run? CUDA promises none, so a kernel that is right gives the
+// same result in each; one that is not may show it in another. The same number gives the same order
+// on every machine and in every run.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ constexpr uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The index that takes the place of `index` of `count`: a different one for each. A step that has no
-// divisor in common with `count` reaches every index once, and needs no table of them.
+// The index that takes the place of `index` of `count`: a different one for each. A step that has
+// no divisor in common with `count` reaches every index once, and needs no table of them.
 inline uint64_t scheduled(uint64_t index, uint64_t count, uint64_t schedule) {
   if (schedule == 0 || count < 2) return index;
   uint64_t step = mixed(schedule) % count;

@@ -45,7 +45,8 @@ inline std::byte* locate_watched(Warp& warp, const Op* op, uint32_t lane, ptx::S
 }
 
 inline void watch_fence(const Warp& warp, const Op* op, Scope scope, Strength order) {
-  if (Sink* sink = sink_for(warp, kFenceEvents)) sink->on(FenceEvent{actor(warp, op), scope, order});
+  if (Sink* sink = sink_for(warp, kFenceEvents))
+    sink->on(FenceEvent{actor(warp, op), scope, order});
 }
 
 inline void watch_async(const Warp& warp, const Op* op, AsyncStep step, int64_t pending = 0) {

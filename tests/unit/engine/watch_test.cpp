@@ -67,8 +67,8 @@ constexpr const char* kIndex =
     "add.u64 %rd3, %rd1, %rd2;\n";
 
 TEST(Watch, NeighboursArriveAsBaseAndStep) {
-  Watched w(kernel_text("u64 p", std::string(kIndex) +
-                                     "ld.global.u32 %r2, [%rd3+128];\nst.global.u32 [%rd3], %r2;"));
+  Watched w(kernel_text(
+      "u64 p", std::string(kIndex) + "ld.global.u32 %r2, [%rd3+128];\nst.global.u32 [%rd3], %r2;"));
   std::vector<uint32_t> memory(96, 7);
   uint32_t* at = w.session.allow(memory, "memory");
   ASSERT_EQ(w.session.launch("k", {}, at).code, 0);
@@ -125,9 +125,10 @@ TEST(Watch, OnlyLanesWhoseGuardHoldsAccess) {
 }
 
 TEST(Watch, EveryInstructionOfALoopIsCounted) {
-  Watched w(kernel_text("u64 p", "mov.u32 %r1, 0;\nL:\nadd.u32 %r1, %r1, 1;\n"
-                                 "setp.lt.u32 %p1, %r1, 10;\n@%p1 bra L;\n"
-                                 "ld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;"),
+  Watched w(kernel_text("u64 p",
+                        "mov.u32 %r1, 0;\nL:\nadd.u32 %r1, %r1, 1;\n"
+                        "setp.lt.u32 %p1, %r1, 10;\n@%p1 bra L;\n"
+                        "ld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;"),
             kInstructionEvents);
   std::vector<uint32_t> memory(1);
   ASSERT_EQ(w.session.launch("k", {}, w.session.allow(memory, "memory")).code, 0);
@@ -159,8 +160,9 @@ TEST(Watch, ABarrierArrivesOnceForEachWarpAndCompletesOnce) {
 
 // Lanes that come later park the first ones: the event comes when all are there, once.
 TEST(Watch, AWarpsSyncArrivesOnceAlsoWhereLanesWaited) {
-  Watched w(kernel_text("u64 p", "mov.u32 %r1, %laneid;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\n"
-                                 "add.u32 %r2, %r1, 1;\nL:\nbar.warp.sync 0xffffffff;"),
+  Watched w(kernel_text("u64 p",
+                        "mov.u32 %r1, %laneid;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bra L;\n"
+                        "add.u32 %r2, %r1, 1;\nL:\nbar.warp.sync 0xffffffff;"),
             kSyncEvents);
   ASSERT_EQ(w.session.launch("k", {}, nullptr).code, 0);
   uint32_t lanes = 0;
@@ -174,10 +176,11 @@ TEST(Watch, AWarpsSyncArrivesOnceAlsoWhereLanesWaited) {
 }
 
 TEST(Watch, AtomicsSayTheirOrderAndWhatTheyRead) {
-  Watched w(kernel_text("u64 p", "ld.param.u64 %rd1, [p];\n"
-                                 "atom.global.acq_rel.cta.add.u32 %r2, [%rd1], 1;\n"
-                                 "red.global.add.u32 [%rd1], 1;\nfence.acq_rel.gpu;\n"
-                                 "ld.acquire.sys.global.u32 %r3, [%rd1];"));
+  Watched w(kernel_text("u64 p",
+                        "ld.param.u64 %rd1, [p];\n"
+                        "atom.global.acq_rel.cta.add.u32 %r2, [%rd1], 1;\n"
+                        "red.global.add.u32 [%rd1], 1;\nfence.acq_rel.gpu;\n"
+                        "ld.acquire.sys.global.u32 %r3, [%rd1];"));
   std::vector<uint32_t> memory(1, 100);
   ASSERT_EQ(w.session.launch("k", {}, w.session.allow(memory, "memory")).code, 0);
   EXPECT_EQ(memory[0], 164u);
@@ -244,14 +247,16 @@ TEST(Watch, BlocksAndLaunchesBeginAndEnd) {
 
 std::vector<uint64_t> order_of_stores(const char* schedule) {
   setenv("KILN_ENGINE_SCHEDULE", schedule, 1);
-  Watched w(kernel_text("u64 p", "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\n"
-                                 "st.global.u32 [%rd1], %r1;"),
+  Watched w(kernel_text("u64 p",
+                        "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\n"
+                        "st.global.u32 [%rd1], %r1;"),
             kAccessEvents);
   std::vector<uint32_t> memory(1);
   EXPECT_EQ(w.session.launch("k", {{5, 1, 1}, {128, 1, 1}}, w.session.allow(memory, "m")).code, 0);
   unsetenv("KILN_ENGINE_SCHEDULE");
   std::vector<uint64_t> out;
-  for (const AccessEvent& each : w.recorder.accesses) out.push_back(each.by.block * 4 + each.by.warp);
+  for (const AccessEvent& each : w.recorder.accesses)
+    out.push_back(each.by.block * 4 + each.by.warp);
   return out;
 }
 

@@ -59,10 +59,19 @@ void* runtime_function(const char* name) {
 
 const char* last_message() { return "error: the fake engine was told to fail"; }
 
-const KilnEngine kEngine = {
-    KILN_ENGINE_ABI_VERSION, sizeof(KilnEngine), "test",           register_image,
-    register_function,       register_variable,  unregister_image, launch,
-    runtime_function,        last_message,       nullptr,          [] {}};
+const KilnEngine kEngine = {KILN_ENGINE_ABI_VERSION,
+                            sizeof(KilnEngine),
+                            "test",
+                            register_image,
+                            register_function,
+                            register_variable,
+                            unregister_image,
+                            launch,
+                            runtime_function,
+                            last_message,
+                            nullptr,
+                            [] {},
+                            nullptr};
 
 }  // namespace
 
