@@ -18,7 +18,7 @@ from ._version import __version__
 from .errors import BuildError, KilnError, LoadError, Mismatch, RuleError, SetupError
 
 if TYPE_CHECKING:
-    from ._bench_check import Untrusted
+    from ._checks.timed import Untrusted
     from .benchmark import Bench, bench
     from .inline import load_inline
     from .loader import load
@@ -35,7 +35,7 @@ cmake_prefix_path = __path__[0]
 _LAZY = {
     "bench": "benchmark",
     "Bench": "benchmark",
-    "Untrusted": "_bench_check",
+    "Untrusted": "_checks.timed",
     "load": "loader",
     "load_inline": "inline",
     "Op": "op",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
-from ._fake_rules import parameters_of
+from ._fakes.rules import parameters_of
 from ._torch import OLDEST_WITH_LISTS, torch_module, version_of
 from .errors import KilnError
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 from . import _measure
-from ._arguments import Call
-from ._bench_check import Checked, Untrusted, results_of
-from ._bench_facts import machine_facts
-from ._compare import Tolerance
-from ._moved_bytes import touched_bytes
+from ._checks.arguments import Call
+from ._checks.compare import Tolerance
+from ._checks.timed import Checked, Untrusted, results_of
+from ._facts.machine import machine_facts
+from ._facts.moved_bytes import touched_bytes
 from ._torch import torch_module
 from .errors import KilnError
 

@@ -25,7 +25,7 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
         try:
             torch.ops.load_library(str(path))
         except OSError as error:
-            raise _load_error(path, str(error), headers) from None
+            raise load_error(path, str(error), headers) from None
         _check_registered(path)
         return getattr(torch.ops, name)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
@@ -34,7 +34,7 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
     try:
         module = importlib.util.module_from_spec(spec)
     except ImportError as error:
-        raise _load_error(path, str(error), headers) from None
+        raise load_error(path, str(error), headers) from None
     loader.exec_module(module)
     sys.modules[name] = module
     return module
@@ -49,10 +49,10 @@ def _check_registered(path: Path) -> None:
     failure.restype = ctypes.c_char_p
     why = failure()
     if why:
-        raise _load_error(path, why.decode(errors="replace"), "compat")
+        raise load_error(path, why.decode(errors="replace"), "compat")
 
 
-def _load_error(path: Path, told: str, headers: str) -> LoadError:
+def load_error(path: Path, told: str, headers: str) -> LoadError:
     """The loader names a symbol as the linker does; a person wants it as the source has it, and who should have it."""
     own = re.fullmatch(r"error: (.*?)\n  why: (.*?)(?:\n  fix: (.*))?", told, re.DOTALL)
     if own:
@@ -60,7 +60,7 @@ def _load_error(path: Path, told: str, headers: str) -> LoadError:
     found = re.search(r"undefined symbol: (\S+)", told)
     if found is None:
         return LoadError(f"cannot load {path}", told, "kiln build --compat=never builds it with torch's own headers")
-    symbol = _demangled(found.group(1))
+    symbol = demangled(found.group(1))
     shown = re.sub(r"\b(at|c10|torch|pybind11)::kc::", r"\1::", symbol)
     if headers == "torch" and re.search(r"\b(?:at|c10|torch)::", symbol):
         return LoadError(
@@ -76,7 +76,7 @@ def _load_error(path: Path, told: str, headers: str) -> LoadError:
     )
 
 
-def _demangled(symbol: str) -> str:
+def demangled(symbol: str) -> str:
     """A C++ name as people write it; as it is where this machine has no libstdc++."""
     try:
         demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ._flags import StrPath, build_flags, identifier, refuse
 from .errors import BuildError, KilnError
 from .extension import load_extension
-from .loader import StrPath, _flags, _identifier, _refuse
 from .modules import attach
 
 Text = Union[str, Sequence[str]]
@@ -55,10 +55,10 @@ def load_inline(
     """
     from .command import build
 
-    _refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
+    refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
     # with_pytorch_error_handling: errors cross with torch's types and texts either way. use_pch: there is no header
     # that would take long. keep_intermediates: always.
-    _identifier(name)
+    identifier(name)
     if functions is not None and not isinstance(functions, (str, Mapping, Sequence)):
         raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(functions)}")  # torch's words
     if with_cuda is False and _pieces(cuda_sources):
@@ -71,7 +71,7 @@ def load_inline(
         paths = [_write(text, name, build_directory, ending) for ending, text in texts.items()]
     else:
         paths = [_write(compose(cpp_sources, cuda_sources, functions, name), name, build_directory)]
-    flags = _flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines)
+    flags = build_flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines)
     if build_directory is not None:
         flags += ["--build-dir", os.fspath(build_directory)]
     origin = Path("load_inline") / name

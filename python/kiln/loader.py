@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+from ._flags import Sources, StrPath, build_flags, identifier, paths, refuse
 from .command import build
 from .errors import BuildError, KilnError
 from .extension import load_extension
 from .modules import attach
-
-StrPath = Union[str, "os.PathLike[str]"]
-Sources = Union[StrPath, Sequence[StrPath]]
 
 
 def load(
@@ -53,11 +51,11 @@ def load(
     """
     if is_standalone and is_python_module:
         raise ValueError("`is_python_module` and `is_standalone` are mutually exclusive.")  # torch's words
-    _refuse("is_standalone", is_standalone, "kiln run FILE.cu builds and runs a program")
-    _refuse("with_sycl", with_sycl or extra_sycl_cflags, "kiln is for CUDA")
-    _check_with_cuda(with_cuda, _paths(sources or ()))
+    refuse("is_standalone", is_standalone, "kiln run FILE.cu builds and runs a program")
+    refuse("with_sycl", with_sycl or extra_sycl_cflags, "kiln is for CUDA")
+    _check_with_cuda(with_cuda, paths(sources or ()))
     # keep_intermediates needs no action: build folders are always kept, as torch keeps them.
-    flags = _flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, arch, defines)
+    flags = build_flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, arch, defines)
     ready = _ready_library(name, sources)
     if tuned and (ready is not None or sources is not None or build_directory is not None):
         raise KilnError(
@@ -74,10 +72,10 @@ def load(
         inputs, origin = [os.fspath(name)], Path(name).resolve()
         _check_input(Path(name))
     else:
-        files = _paths(sources)
+        files = paths(sources)
         for file in files:
             _check_input(file)
-        inputs = [*map(str, files), "--name", _identifier(os.fspath(name))]
+        inputs = [*map(str, files), "--name", identifier(os.fspath(name))]
         origin = files[0].resolve()
 
     def again() -> types.ModuleType:
@@ -133,49 +131,3 @@ def _ready_library(name: StrPath, sources: Optional[Sources]) -> Optional[Path]:
 def _check_input(path: Path) -> None:
     if not path.exists():
         raise BuildError(f"cannot build {path}", "there is no such file or folder", fault=2)
-
-
-def _flags(
-    cflags: Optional[Sequence[str]],
-    cuda_cflags: Optional[Sequence[str]],
-    ldflags: Optional[Sequence[str]],
-    include_paths: Optional[Sources],
-    build_directory: Optional[StrPath],
-    arch: Union[str, Sequence[str], None],
-    defines: Optional[Mapping[str, Any]],
-) -> list[str]:
-    """The arguments of torch's load as flags of `kiln build`. A flag is one word with '=', so that its value may begin
-    with a dash."""
-    found = []
-    for flag, values in (("--cflag", cflags), ("--cuda-flag", cuda_cflags), ("--ldflag", ldflags)):
-        if isinstance(values, str):
-            raise TypeError(f"flags are a list of strings, not one string: {values!r}")
-        found += [f"{flag}={value}" for value in values or ()]
-    for path in _paths(include_paths or ()):
-        found += ["-I", str(path)]
-    for key, value in (defines or {}).items():
-        found.append(
-            f"-D{key}" if value is None or value is True else f"-D{key}={int(value) if value is False else value}"
-        )
-    if arch is not None:
-        found += ["--arch", arch if isinstance(arch, str) else ";".join(arch)]
-    if build_directory is not None:
-        found += ["--build-dir", os.fspath(build_directory)]
-    return found
-
-
-def _paths(given: Sources) -> list[Path]:
-    if isinstance(given, (str, os.PathLike)):
-        return [Path(given)]
-    return [Path(one) for one in given]
-
-
-def _identifier(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise KilnError(f"cannot use '{name}' as a name", "torch.ops wants an identifier: letters, digits and '_'")
-    return name
-
-
-def _refuse(argument: str, value: Any, fix: str) -> None:
-    if value:
-        raise KilnError(f"kiln.load does not take {argument}={value!r}", "it has no meaning for kiln", fix)

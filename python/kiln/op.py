@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional
 
 from torch._ops import OpOverload, OpOverloadPacket
 
-from ._fake_rules import compile_rule, default_fake
+from ._fakes.rules import compile_rule, default_fake
 from ._no_backward import allow_traced_gradients, refuse_traced_gradients
 from ._overloads import callable_of
 from ._torch import torch_module

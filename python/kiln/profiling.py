@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from . import _measure
-from ._bench_facts import machine_facts
-from ._engine_launches import engine_launches
-from ._moved_bytes import moved_bytes
+from ._facts.engine_launches import engine_launches
+from ._facts.machine import machine_facts
+from ._facts.moved_bytes import moved_bytes
 from ._torch import torch_module
 from .errors import KilnError
 
@@ -121,7 +121,7 @@ def _recorded(
         trace = path.read_text()
     value = _value(title, json.loads(trace), wall_us, on_gpu, unix_ns, launches)
     if on_gpu:  # a rate of the engine would only mislead
-        _add_bytes(value["tree"], moved or {})
+        add_bytes(value["tree"], moved or {})
     value.update(machine_facts(torch))
     return Profile(value, trace)
 
@@ -150,7 +150,7 @@ def _value(
     tree = [_node_json(root, by_number, zero) for root in _nested(events)]
     base_ns = trace.get("baseTimeNanoseconds", 0)
     for launch in launches:
-        launch["name"] = _short(launch["name"])
+        launch["name"] = short_name(launch["name"])
         launch["begin_us"] = (launch.pop("begin_ns") + unix_ns - base_ns) / 1e3 - zero
     _add_launches(tree, launches)
     gpu_us = _union([(k["begin_us"], k["end_us"]) for k in kernels])
@@ -233,7 +233,7 @@ def _shapes(args: dict[str, Any]) -> str:
     return " ".join("x".join(map(str, s)) if all(isinstance(n, int) for n in s) else "[...]" for s in shapes)
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
     """A kernel's name without "void" and arguments; the trace keeps the whole."""
     depth = 0
     for at, letter in enumerate(name):
@@ -252,7 +252,7 @@ def _kernels(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         args = event.get("args", {})
         found.append(
             {
-                "name": _short(event["name"]) if event["cat"] == "kernel" else event["name"],
+                "name": short_name(event["name"]) if event["cat"] == "kernel" else event["name"],
                 "begin_us": float(event["ts"]),
                 "end_us": float(event["ts"]) + float(event["dur"]),
                 "us": float(event["dur"]),
@@ -293,7 +293,7 @@ def _node_json(node: _Node, by_number: dict[Any, list[dict[str, Any]]], zero: fl
     }
 
 
-def _add_bytes(tree: list[dict[str, Any]], moved: dict[str, list[int]]) -> None:
+def add_bytes(tree: list[dict[str, Any]], moved: dict[str, list[int]]) -> None:
     """To each op what it moves, where the profile saw as many calls of it as the dispatcher did; to a kernel, where
     it is the op's only one."""
     by_name: dict[str, list[dict[str, Any]]] = {}

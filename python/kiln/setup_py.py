@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from setuptools import Extension
 from setuptools.command.build_ext import build_ext
 
+from ._flags import identifier
 from .command import build
 from .errors import KilnError
-from .loader import _identifier
 
 # `kiln build` compiles these; an extension that has others (.c, .pyx) is left to setuptools.
 _ENDINGS = (".cu", ".cpp", ".cc", ".cxx", ".c++")
@@ -62,7 +62,7 @@ class BuildExtension(build_ext):
         if not any(str(source).endswith(_ENDINGS) for source in ext.sources):
             super().build_extension(ext)
             return
-        words = [*ext.sources, "--name", _identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
+        words = [*ext.sources, "--name", identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
         words += ["--build-dir", str(Path(self.build_temp).resolve() / f"kiln-{ext.name}")]
         built = build(words, verbose=bool(self.verbose) and self.verbose > 1)
         headers = {"compat": "kiln's compat headers", "torch": "torch's own headers"}.get(

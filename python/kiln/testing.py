@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Optional
 
-from ._arguments import LAYOUTS, Call, Variant, variants_of
-from ._compare import Tolerance, compare
-from ._fake_check import check_fake
-from ._fake_syntax import DTYPES
-from ._gradients import Gradients, NotDifferentiable, check_numerically, has_backward, with_leaves
-from ._poison import poisoned
-from ._reference import Reference, first_line, results_of, seeded
+from ._checks.arguments import LAYOUTS, Call, Variant, variants_of
+from ._checks.compare import Tolerance, compare
+from ._checks.fakes import check_fake
+from ._checks.gradients import Gradients, NotDifferentiable, check_numerically, has_backward, with_leaves
+from ._checks.poison import poisoned
+from ._checks.reference import Reference, first_line, results_of, seeded
+from ._fakes.syntax import DTYPES
 from ._torch import torch_module
 from .errors import KilnError, Mismatch
 

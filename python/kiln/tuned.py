@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ._bench_process import _plain
-from ._fake_syntax import DTYPES
+from ._argument_text import plain
+from ._fakes.syntax import DTYPES
 from .errors import KilnError
 
 _NAMES = {f"torch.{torch_name}": name for name, torch_name in DTYPES.items()}
@@ -105,7 +105,7 @@ def entry_values(entry: Entry, schema: Any) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     first = text.partition(" ")[0]
-    return text if " " in text and first in DTYPES else _plain(text)
+    return text if " " in text and first in DTYPES else plain(text)
 
 
 def pick(entries: list[Entry], op: str, call: dict[str, Any], schema: Any, gpu: str, compute: str) -> Optional[Entry]:

@@ -14,8 +14,10 @@ namespace {
 
 // _shipped.py and all that it imports.
 constexpr const char* kParts[] = {
-    "_fake_rules.py", "_fake_syntax.py", "_layout.py", "_no_backward.py", "_overloads.py",
-    "_shipped.py",    "_torch.py",       "abi.py",     "errors.py",       "op.py"};
+    "_fakes/__init__.py", "_fakes/layout.py", "_fakes/rules.py", "_fakes/syntax.py",
+    "_no_backward.py",    "_overloads.py",    "_shipped.py",     "_torch.py",
+    "abi.py",             "errors.py",        "op.py",
+};
 
 constexpr const char* kWritten =
     "# Written by kiln " KILN_VERSION_STRING "; `kiln wheel` writes it anew.\n";

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are variants built and measured on several machines? By Ray's actors, behind one process of
-// Python that speaks with them (python/kiln/_tune_ray.py), line by line:
-//   {"do": "open", "address", "target", "words", "folder", "device"}  {"ready": {"builders",
-//   "lanes"}} or {"error"}
-//   {"do": "build", "id", "defines"}                                  {"built": id, "answer"}
-//   {"do": "measure", "lane", "id", "request"}                        {"measured": id, "lane",
-//   "answer"}
-//                                                                     {"lane_ended": lane, "id",
-//                                                                     "words"}
-//   {"do": "restart", "lane"}                                         {"restarted": lane, "device"}
-//   or {"error"}
+// Python that speaks with them (python/kiln/_processes/tune_ray.py), line by line:
+//   {"do": "open", "address", "target", "words", "folder", "device"}
+//       {"ready": {"builders", "lanes"}} or {"error"}
+//   {"do": "build", "id", "defines"}
+//       {"built": id, "answer"}
+//   {"do": "measure", "lane", "id", "request"}
+//       {"measured": id, "lane", "answer"} or {"lane_ended": lane, "id", "words"}
+//   {"do": "restart", "lane"}
+//       {"restarted": lane, "device"} or {"error"}
 // Libraries and right results travel as bytes: the machines share no disk.
 #pragma once
 

@@ -227,8 +227,8 @@ def test_another_profiler_is_told():
 
 def test_bytes_of_ops_are_known_by_their_tensors():
     import kiln
-    from kiln._moved_bytes import moved_bytes
-    from kiln.profiling import _add_bytes
+    from kiln._facts.moved_bytes import moved_bytes
+    from kiln.profiling import add_bytes
 
     x, row = torch.randn(256, 4), torch.randn(4)
 
@@ -241,16 +241,16 @@ def test_bytes_of_ops_are_known_by_their_tensors():
     assert moved["aten::add_"] == [2 * 4096]
     tree = kiln.profile(body).json["tree"]
     tree[0]["kernels"].append({"name": "mul", "us": 1.0, "bytes": None})
-    _add_bytes(tree, moved)
+    add_bytes(tree, moved)
     assert tree[0]["name"] == "aten::mul" and tree[0]["bytes"] == tree[0]["kernels"][0]["bytes"] == 8192
-    _add_bytes(tree, {"aten::sqrt": [1, 2]})  # not as many calls: nothing is known
+    add_bytes(tree, {"aten::sqrt": [1, 2]})  # not as many calls: nothing is known
     assert next(n for n in tree if n["name"] == "aten::sqrt")["bytes"] == 8192
 
 
 def test_kernels_have_short_names():
-    from kiln.profiling import _short
+    from kiln.profiling import short_name
 
     whole = "void at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >(int, Functor<float>)"
-    assert _short(whole) == "at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >"
-    assert _short("(anonymous namespace)::add<f32>(float*, long)") == "(anonymous namespace)::add<f32>"
-    assert _short("add") == "add"
+    assert short_name(whole) == "at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >"
+    assert short_name("(anonymous namespace)::add<f32>(float*, long)") == "(anonymous namespace)::add<f32>"
+    assert short_name("add") == "add"

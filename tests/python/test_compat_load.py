@@ -11,7 +11,7 @@ from pathlib import Path
 import kiln
 import pytest
 import torch
-from kiln.extension import _demangled, _load_error
+from kiln.extension import demangled, load_error
 
 OPS = """#include <torch/library.h>
 int64_t twice(int64_t x) { return 2 * x; }
@@ -74,9 +74,9 @@ def test_an_op_that_is_there_already(ops, tmp_path):
 
 def test_an_undefined_symbol_is_told_as_the_source_has_it():
     def told(symbol: str, headers: str) -> kiln.LoadError:
-        return _load_error(Path("x.so"), f"x.so: undefined symbol: {symbol}", headers)
+        return load_error(Path("x.so"), f"x.so: undefined symbol: {symbol}", headers)
 
-    assert _demangled("_Z1fN2at2kc6TensorE") == "f(at::kc::Tensor)" and _demangled("puts") == "puts"
+    assert demangled("_Z1fN2at2kc6TensorE") == "f(at::kc::Tensor)" and demangled("puts") == "puts"
     mixed = told("_Z1fN2at2kc6TensorE", "compat")
     assert "it needs f(at::Tensor)," in mixed.why and "compiled with torch's own headers" in mixed.why
     assert "--compat=never" in mixed.fix

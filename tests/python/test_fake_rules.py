@@ -8,8 +8,8 @@ import itertools
 import pytest
 import torch
 from kiln import RuleError
-from kiln._fake_rules import compile_rule, default_fake
-from kiln._fake_syntax import parse
+from kiln._fakes.rules import compile_rule, default_fake
+from kiln._fakes.syntax import parse
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import kiln
 import pytest
 import torch
-from kiln._compare import Tolerance, compare
+from kiln._checks.compare import Tolerance, compare
 
 
 def add_one_in_place(x):

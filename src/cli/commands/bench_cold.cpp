@@ -142,7 +142,7 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
     const measure::ColdRequest request{
         "python", options.library, {}, options.op, options.arguments};
     for (int i = 0; i < std::min(options.runs, kPythonRuns); ++i) {
-      auto run = one_process({python->program, "-m", "kiln._cold_process"}, with, scratch.path,
+      auto run = one_process({python->program, "-m", "kiln._processes.cold"}, with, scratch.path,
                              measure::to_json(request), "no stages of Python");
       if (!run) {
         context.note(fmt::format("no stages of Python: {}", run.error().why));

@@ -119,7 +119,7 @@ Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s
   } else {
     TRY(Python python,
         python_with_torch(context, "cannot compare with " + request.against.front()));
-    spec.arguments = {python.program, "-m", "kiln._bench_process", letters.request().string(),
+    spec.arguments = {python.program, "-m", "kiln._processes.bench", letters.request().string(),
                       letters.answer().string()};
     spec.env = std::move(python.env);
   }

@@ -71,7 +71,7 @@ Result<int> run(const Options& options, Context& context) {
   TRY(Python python, python_with_torch(context, "cannot profile " + options.target));
   if (!options.device.empty()) python.env.set("KILN_DEVICE", options.device);
   TRY(const Json profile,
-      ask_python(python, "kiln._profile_process", request, options.limit_s,
+      ask_python(python, "kiln._processes.profile", request, options.limit_s,
                  options.target + " cannot be profiled", kind == "script", context));
   if (!options.html.empty()) {
     TRY(const std::string page, measure::render("profile-html", profile));

@@ -102,7 +102,7 @@ Status make_reference(const TunePlan& plan, const Options& options, const fs::pa
     CHECK_OK(host::write_npy(part / "result0.npy", wanted));
   } else {
     TRY(const Python python, python_with_torch(context, "cannot compare with " + plan.reference));
-    TRY(const Json answer, ask_python(python, "kiln._tune_reference",
+    TRY(const Json answer, ask_python(python, "kiln._processes.tune_reference",
                                       {{"name", plan.reference},
                                        {"arguments", plan.check},
                                        {"seed", options.seed},
@@ -214,7 +214,7 @@ Result<std::unique_ptr<tune::RayWorkers>> open_ray(const Options& options,
                                                    const fs::path& folder, Context& context) {
   tune::RayPlan plan;
   TRY(Python python, find_python(context, "cannot use Ray"));
-  plan.bridge = {python.program, "-m", "kiln._tune_ray"};
+  plan.bridge = {python.program, "-m", "kiln._processes.tune_ray"};
   plan.env = std::move(python.env);
   plan.address = options.ray;
   plan.request = request;

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from ._arguments import LAYOUTS, Call
-from ._compare import Tolerance, compare
-from ._poison import poisoned
-from ._reference import Reference, first_line, results_of, seeded, widened
-from ._torch import torch_module
+from .._torch import torch_module
+from .arguments import LAYOUTS, Call
+from .compare import Tolerance, compare
+from .poison import poisoned
+from .reference import Reference, first_line, results_of, seeded, widened
 
 
 class NotDifferentiable(Exception):

@@ -9,7 +9,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from ._version import __version__
+from .._version import __version__
 
 
 def machine_facts(torch: Any) -> dict[str, Any]:

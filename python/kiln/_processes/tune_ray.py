@@ -20,7 +20,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from .errors import KilnError
+from ..errors import KilnError
 
 _LEFT_OUT = {"build", ".git", "__pycache__"}
 
@@ -53,7 +53,7 @@ class Builder:
     def __init__(self, sources: bytes, name: str) -> None:
         import ray
 
-        from .command import checked_command
+        from ..command import checked_command
 
         self._command = str(checked_command())
         self._worker = ray.get_runtime_context().get_node_id()[:12]
@@ -88,7 +88,7 @@ class Lane:
     """Measures on one GPU of some machine, or checks on its engine, by the process that also measures locally."""
 
     def __init__(self, device: str) -> None:
-        from .command import PACKAGE, checked_command
+        from ..command import PACKAGE, checked_command
 
         self._line = [str(checked_command()), "tune", "--measuring"]
         self._env = dict(os.environ)

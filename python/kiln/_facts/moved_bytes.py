@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable
 
-from ._torch import torch_module
+from .._torch import torch_module
 
 
 def touched_bytes(tensor: Any) -> int:

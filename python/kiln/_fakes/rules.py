@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
-from ._fake_syntax import (
+from ..errors import RuleError
+from .layout import elementwise_strides
+from .syntax import (
     DTYPE_NUMBERS,
     DTYPES,
     Arithmetic,
@@ -24,8 +26,6 @@ from ._fake_syntax import (
     fault,
     parse,
 )
-from ._layout import elementwise_strides
-from .errors import RuleError
 
 _KINDS = {
     "Tensor": "tensor", "int": "int", "SymInt": "int", "float": "float", "bool": "bool", "str": "str",

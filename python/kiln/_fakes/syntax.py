@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, NoReturn, Optional, Union
 
-from .errors import RuleError
+from ..errors import RuleError
 
 # Name in a rule -> attribute of torch.
 DTYPES = {

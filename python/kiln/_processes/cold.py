@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long does each stage of a first call take in Python? One fresh process of `kiln bench --cold`.
 
-python -m kiln._cold_process REQUEST.json ANSWER.json
+python -m kiln._processes.cold REQUEST.json ANSWER.json
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     stages.rows.append({"name": "start of Python", "ns": interpreter_ns(), "why": ""})
     torch = stages.time("import torch", lambda: __import__("torch"))
     stages.time("import kiln", lambda: __import__("kiln.loader"))
-    from ._bench_process import arguments_of
-    from .loader import load
-    from .place import device
+    from .._argument_text import arguments_of
+    from ..loader import load
+    from ..place import device
 
     where = device()
     on_gpu = where == "cuda"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from ._arguments import Call
-from ._compare import Tolerance, compare
-from ._poison import poisoned
-from ._reference import rounded, widened
-from ._torch import torch_module
-from .errors import KilnError
+from .._torch import torch_module
+from ..errors import KilnError
+from .arguments import Call
+from .compare import Tolerance, compare
+from .poison import poisoned
+from .reference import rounded, widened
 
 # Each costs a run of the reference; a trick that waits is caught by the first.
 _LOOKS_WHILE_TIMED = 3

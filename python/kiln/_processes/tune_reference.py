@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is right, when `kiln tune --reference torch.add` asks? The function's results for the same arguments.
 
-python -m kiln._tune_reference REQUEST.json ANSWER.json
+python -m kiln._processes.tune_reference REQUEST.json ANSWER.json
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any, Callable
 
-from ._answer import answer_request
-from ._bench_process import arguments_of
-from .errors import KilnError
+from .._argument_text import arguments_of
+from ..errors import KilnError
+from .answer import answer_request
 
 
 def function_named(name: str) -> Callable[..., Any]:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from ._arguments import Call
-from ._torch import torch_module
+from .._torch import torch_module
+from .arguments import Call
 
 
 def wide_dtype(dtype: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from ._torch import torch_module
+from .._torch import torch_module
 
 # Distinct sizes of which dimensions are shrunk; each costs three runs.
 _MOST_SIZES = 3

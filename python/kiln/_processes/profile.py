@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does `kiln profile` run? A script, an op of a built library, or a function, under kiln.profile.
 
-python -m kiln._profile_process REQUEST.json ANSWER.json
+python -m kiln._processes.profile REQUEST.json ANSWER.json
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from ._answer import answer_request
-from .errors import KilnError
+from ..errors import KilnError
+from .answer import answer_request
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    from ._bench_process import arguments_of
-    from .loader import load
-    from .place import device
-    from .profiling import profile, profile_named, profile_script
+    from .._argument_text import arguments_of
+    from ..loader import load
+    from ..place import device
+    from ..profiling import profile, profile_named, profile_script
 
     arguments = request["arguments"]
     if request["kind"] == "script":

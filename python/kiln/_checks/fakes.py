@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arguments import Call
+from .arguments import Call
 
 
 def check_fake(overload: Any, call: Call) -> None:

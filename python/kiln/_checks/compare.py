@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ._torch import torch_module
+from .._torch import torch_module
 
 # About 80 units in the last place for f32, 16 for the 16-bit types: room for another order of summation, not for a bug.
 _RTOL = {

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Callable
 
-from .errors import KilnError
+from ..errors import KilnError
 
 
 def answer_request(

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ._torch import torch_module
+from .._torch import torch_module
 
 # Switches of c10's CPU allocator. Junk is 0x7fedbeef: a NaN as f32, and as each second 16-bit float.
 _CPU_SWITCHES = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .command import PACKAGE
+from ..command import PACKAGE
 
 
 class _Dim3(ctypes.Structure):

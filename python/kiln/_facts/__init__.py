@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known beside a time? The machine, the bytes moved, the kernels that ran."""
