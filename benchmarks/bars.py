@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What do a build, a load and a call cost, and are kiln's own bars met? Ratios come from one run on one machine.
+"""What do a build, a load and a call cost, and are kiln's own bars met? Ratios come from one run on
+one machine.
 
-  make bars                       the table
-  make bars BARS="--full"         and torch's cpp_extension.load, which takes a minute a time
-  make bars BARS="--write DIR"    and DIR/bars-cpu.md and .json (bars-gpu where there is a GPU)
+make bars                       the table
+make bars BARS="--full"         and torch's cpp_extension.load, which takes a minute a time
+make bars BARS="--write DIR"    and DIR/bars-cpu.md and .json (bars-gpu where there is a GPU)
 """
 
 from __future__ import annotations
@@ -51,7 +52,12 @@ def readable(seconds: float) -> str:
 def compared(what: str, limit: float, samples: dict[str, list[float]], of: str, to: str) -> Bar:
     """`of` takes at most `limit` times of `to`."""
     value = ratio(samples[of], samples[to])
-    bar = Bar(what, f"at most {limit}x", f"{readable(median(samples[of]))}: {value:.2f}x", readable(median(samples[to])))
+    bar = Bar(
+        what,
+        f"at most {limit}x",
+        f"{readable(median(samples[of]))}: {value:.2f}x",
+        readable(median(samples[to])),
+    )
     bar.samples = {of: samples[of], to: samples[to]}
     return at_most(bar, value, limit)
 
@@ -59,7 +65,8 @@ def compared(what: str, limit: float, samples: dict[str, list[float]], of: str, 
 def faster(what: str, times: float, samples: dict[str, list[float]], of: str, to: str) -> Bar:
     """`of` is at least `times` as fast as `to`."""
     value = ratio(samples[to], samples[of])
-    bar = Bar(what, f"at least {times}x faster", f"{readable(median(samples[of]))}: {value:.1f}x faster",
+    bar = Bar(what, f"at least {times}x faster",
+              f"{readable(median(samples[of]))}: {value:.1f}x faster",
               readable(median(samples[to])))  # fmt: skip
     bar.samples = {of: samples[of], to: samples[to]}
     bar.value, bar.met = value, value >= times
@@ -76,7 +83,7 @@ def reason(error: Exception) -> str:
     return telling[-1][:160]
 
 
-# ---- the bars -------------------------------------------------------------------------------------------------------
+# ---- the bars ------------------------------------------------------------------------------------
 
 
 def build_bars(builds: Builds, repetitions: int) -> list[Bar]:
@@ -93,14 +100,22 @@ def other_build_bars(builds: Builds, repetitions: int, full: bool) -> list[Bar]:
         ("torch_load", "`torch.utils.cpp_extension.load`", 30.0, 1),
     ]
     for way, name, times, rounds in ways:
-        what, wanted = f"cold `kiln build` of the add kernel, beside {name}", f"at least {times:g}x faster"
+        what, wanted = (
+            f"cold `kiln build` of the add kernel, beside {name}",
+            f"at least {times:g}x faster",
+        )
         if way == "torch_load" and not full:
             bars.append(not_measured(what, wanted, "takes a minute; ask with --full"))
             continue
         try:
             site = tvm_ffi_site(builds.scratch) if way == "tvm_ffi" else None
-            pair = {"kiln": builds.cold_kiln, way: lambda way=way, site=site: builds.in_python(way, site)}
-            samples = in_turns(pair, rounds, discard=0)  # the file cache is warm: kiln's own bars came before
+            pair = {
+                "kiln": builds.cold_kiln,
+                way: lambda way=way, site=site: builds.in_python(way, site),
+            }
+            samples = in_turns(
+                pair, rounds, discard=0
+            )  # the file cache is warm: kiln's own bars came before
             bars.append(faster(what, times, samples, "kiln", way))
         except (RuntimeError, subprocess.SubprocessError, OSError) as error:
             bars.append(not_measured(what, wanted, reason(error)))
@@ -108,13 +123,25 @@ def other_build_bars(builds: Builds, repetitions: int, full: bool) -> list[Bar]:
 
 
 def tvm_ffi_site(scratch: Path) -> Path | None:
-    """Where tvm_ffi is: this Python has it (None), it was put into .carry/tvm-ffi, or pip brings it."""
+    """Where tvm_ffi is: this Python has it (None), it was put into .carry/tvm-ffi, or pip brings
+    it."""
     if importlib.util.find_spec("tvm_ffi"):
         return None
     for folder in (ROOT / ".carry/tvm-ffi", scratch / "tvm-ffi"):
         if (folder / "tvm_ffi").exists():
             return folder
-    seconds_of([sys.executable, "-m", "pip", "install", "-q", "--target", str(scratch / "tvm-ffi"), "apache-tvm-ffi"])
+    seconds_of(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--target",
+            str(scratch / "tvm-ffi"),
+            "apache-tvm-ffi",
+        ]
+    )
     return scratch / "tvm-ffi"
 
 
@@ -127,10 +154,18 @@ def header_bars(builds: Builds, repetitions: int) -> list[Bar]:
         },
         repetitions,
     )
-    many = in_turns({"op.h": lambda: builds.compile_only(twenty), "bare": lambda: builds.compile_only(twenty_bare)}, repetitions)
+    many = in_turns(
+        {
+            "op.h": lambda: builds.compile_only(twenty),
+            "bare": lambda: builds.compile_only(twenty_bare),
+        },
+        repetitions,
+    )
     return [
         compared("`nvcc -c` of one op with op.h, beside a bare .cu", 1.15, one, "op.h", "bare"),
-        compared("`nvcc -c` of twenty ops with op.h, beside a bare .cu", 1.35, many, "op.h", "bare"),
+        compared(
+            "`nvcc -c` of twenty ops with op.h, beside a bare .cu", 1.35, many, "op.h", "bare"
+        ),
     ]
 
 
@@ -141,16 +176,26 @@ def command_bars(builds: Builds, repetitions: int) -> list[Bar]:
     environment = builds.environment(cache)
     samples = in_turns(
         {
-            "no change": lambda: seconds_of([str(builds.kiln), "build", str(source), "--arch", "9.0"], environment),
+            "no change": lambda: seconds_of(
+                [str(builds.kiln), "build", str(source), "--arch", "9.0"], environment
+            ),
             "help": lambda: seconds_of([str(builds.kiln), "--help"], environment),
             "true": lambda: seconds_of(["/bin/true"], environment),
         },
         repetitions * 4,
     )
     bars = []
-    for what, name, limit_ms in (("`kiln build` with nothing changed", "no change", 40), ("`kiln --help`", "help", 10)):
+    for what, name, limit_ms in (
+        ("`kiln build` with nothing changed", "no change", 40),
+        ("`kiln --help`", "help", 10),
+    ):
         seconds = median(samples[name])
-        bar = Bar(what, f"under {limit_ms} ms", readable(seconds), f"{readable(median(samples['true']))} for /bin/true")
+        bar = Bar(
+            what,
+            f"under {limit_ms} ms",
+            readable(seconds),
+            f"{readable(median(samples['true']))} for /bin/true",
+        )
         bar.samples = {name: samples[name]}
         bars.append(at_most(bar, seconds * 1e3, limit_ms))
     return bars
@@ -158,7 +203,10 @@ def command_bars(builds: Builds, repetitions: int) -> list[Bar]:
 
 def run_calls(mode: str, library: tuple[str, str]) -> dict[str, list[float]]:
     done = subprocess.run(
-        [sys.executable, str(SOURCES.parent / "calls.py"), mode, *library], capture_output=True, text=True, timeout=300
+        [sys.executable, str(SOURCES.parent / "calls.py"), mode, *library],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
@@ -170,10 +218,25 @@ def library_bars(builds: Builds, repetitions: int, has_gpu: bool) -> list[Bar]:
     add = builds.kiln_build(SOURCES / "add_kiln.cu", cache)
     noop = builds.kiln_build(SOURCES / "noop.cu", cache)
     size = Path(add[0]).stat().st_size
-    bars = [at_most(Bar("library with one float add op, one arch and PTX", "under 80 KB", f"{size / 1000:.1f} KB"), size, 80_000)]
+    bars = [
+        at_most(
+            Bar(
+                "library with one float add op, one arch and PTX",
+                "under 80 KB",
+                f"{size / 1000:.1f} KB",
+            ),
+            size,
+            80_000,
+        )
+    ]
 
     loads = [run_calls("load", add)["load"][0] for _ in range(repetitions)]
-    bar = Bar("`torch.ops.load_library`, in a fresh process", "under 1.5 ms", readable(median(loads)), samples={"load": loads})
+    bar = Bar(
+        "`torch.ops.load_library`, in a fresh process",
+        "under 1.5 ms",
+        readable(median(loads)),
+        samples={"load": loads},
+    )
     bars.append(at_most(bar, median(loads) * 1e3, 1.5))
 
     calls = run_calls("host", noop)
@@ -191,7 +254,7 @@ def library_bars(builds: Builds, repetitions: int, has_gpu: bool) -> list[Bar]:
     return bars
 
 
-# ---- what is shown --------------------------------------------------------------------------------------------------
+# ---- what is shown -------------------------------------------------------------------------------
 
 
 def verdict(bar: Bar) -> str:
@@ -199,24 +262,50 @@ def verdict(bar: Bar) -> str:
 
 
 def markdown(bars: list[Bar], facts: dict[str, str]) -> str:
-    lines = ["# Bars", "", "Written by `make bars BARS=\"--full --write docs/results\"`. Times are medians, ratios medians of"]
-    lines += ["neighbouring pairs, all of one run.", "", "| what | wanted | measured | beside | |", "|---|---|---|---|---|"]
+    lines = [
+        "# Bars",
+        "",
+        'Written by `make bars BARS="--full --write docs/results"`. Times are medians, ratios '
+        "medians of",
+    ]
+    lines += [
+        "neighbouring pairs, all of one run.",
+        "",
+        "| what | wanted | measured | beside | |",
+        "|---|---|---|---|---|",
+    ]
     lines += [f"| {b.what} | {b.wanted} | {b.measured} | {b.beside} | {verdict(b)} |" for b in bars]
-    lines += ["", "| machine | |", "|---|---|"] + [f"| {name} | {value} |" for name, value in facts.items()]
+    lines += ["", "| machine | |", "|---|---|"] + [
+        f"| {name} | {value} |" for name, value in facts.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
 def show(bar: Bar) -> None:
     beside = f"  (beside {bar.beside})" if bar.beside else ""
-    print(f"{verdict(bar) or '-':8s} {bar.what}\n         {bar.measured}{beside}; wanted {bar.wanted}", flush=True)
+    print(
+        f"{verdict(bar) or '-':8s} {bar.what}\n"
+        f"         {bar.measured}{beside}; wanted {bar.wanted}",
+        flush=True,
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="What a build, a load and a call cost, and whether the bars are met.")
-    parser.add_argument("--full", action="store_true", help="also torch.utils.cpp_extension.load, a minute a time")
-    parser.add_argument("--repetitions", type=int, default=7, help="kept rounds of each comparison (7)")
-    parser.add_argument("--write", type=Path, metavar="DIR", help="write bars-cpu or bars-gpu .md and .json there")
-    parser.add_argument("--stage", type=Path, default=ROOT / "build/release/stage", help="the package to measure")
+    parser = argparse.ArgumentParser(
+        description="What a build, a load and a call cost, and whether the bars are met."
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="also torch.utils.cpp_extension.load, a minute a time"
+    )
+    parser.add_argument(
+        "--repetitions", type=int, default=7, help="kept rounds of each comparison (7)"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="DIR", help="write bars-cpu or bars-gpu .md and .json there"
+    )
+    parser.add_argument(
+        "--stage", type=Path, default=ROOT / "build/release/stage", help="the package to measure"
+    )
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a bar is not met")
     given = parser.parse_args()
 
@@ -240,7 +329,10 @@ def main() -> int:
         try:
             found = group()
         except (RuntimeError, subprocess.SubprocessError, OSError) as error:
-            print(f"error: a group of bars could not be measured\n  why: {reason(error)}", file=sys.stderr)
+            print(
+                f"error: a group of bars could not be measured\n  why: {reason(error)}",
+                file=sys.stderr,
+            )
             broken += 1
             continue
         for bar in found:
@@ -250,10 +342,15 @@ def main() -> int:
         given.write.mkdir(parents=True, exist_ok=True)
         stem = given.write / ("bars-gpu" if has_gpu else "bars-cpu")
         stem.with_suffix(".md").write_text(markdown(bars, facts))
-        stem.with_suffix(".json").write_text(json.dumps({"machine": facts, "bars": [asdict(b) for b in bars]}, indent=1) + "\n")
+        stem.with_suffix(".json").write_text(
+            json.dumps({"machine": facts, "bars": [asdict(b) for b in bars]}, indent=1) + "\n"
+        )
         print(f"written: {stem}.md and .json", file=sys.stderr)
     missed = [bar for bar in bars if bar.met is False]
-    print(f"{sum(1 for b in bars if b.met)} met, {len(missed)} not met, {sum(1 for b in bars if b.met is None)} not measured")
+    print(
+        f"{sum(1 for b in bars if b.met)} met, {len(missed)} not met, "
+        f"{sum(1 for b in bars if b.met is None)} not measured"
+    )
     return 1 if broken or (given.strict and missed) else 0
 
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is `kiln bench` right? It is held against CUPTI, a plain program of CUDA events, Triton's do_bench and itself.
+"""Is `kiln bench` right? It is held against CUPTI, a plain program of CUDA events, Triton's
+do_bench and itself.
 
-    python benchmarks/bench_bars.py --out DIR        writes bench.md, bench.json and bench-files.tar.gz (what the commands
-                                                     printed, and their pages); needs a GPU, takes 4 minutes
+    python benchmarks/bench_bars.py --out DIR        writes bench.md, bench.json and
+                                                     bench-files.tar.gz (what the commands printed,
+                                                     and their pages); needs a GPU, takes 4 minutes
 
-Agreement with kernel durations (torch.profiler's CUPTI records; `--parts ncu`: ncu's) and with plain events, what of a loop
-changes a short kernel's time, A against A, a planted slowdown of 3 %, a competing process, what the harness costs the host,
-and how long a default benchmark takes.
+Agreement with kernel durations (torch.profiler's CUPTI records; `--parts ncu`: ncu's) and with
+plain events, what of a loop changes a short kernel's time, A against A, a planted slowdown of 3 %,
+a competing process, what the harness costs the host, and how long a default benchmark takes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import contextlib
 import gc
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tarfile
@@ -38,7 +39,13 @@ from sampling import machine  # noqa: E402
 SIZES = (22, 24, 26, 28)
 ROUNDS = 7
 PLACES = 2  # sets of tensors a row: where they lie in memory changes a time by 1 %
-QUICK = {"warm_up_least_s": 0.05, "time_least_s": 0.15, "side_s": 0.01, "time_most_s": 3, "rotations": 1}
+QUICK = {
+    "warm_up_least_s": 0.05,
+    "time_least_s": 0.15,
+    "side_s": 0.01,
+    "time_most_s": 3,
+    "rotations": 1,
+}
 FAST = {
     "warm_up_least_s": 0.01,
     "warm_up_most_s": 0.05,
@@ -48,7 +55,9 @@ FAST = {
     "kernels": False,
     "roof": False,
     "rotations": 1,
-    "precision": 0.05,  # less than 0.1 s is enough for a verdict; the median of an add of 2^24 has two modes and takes longer
+    # less than 0.1 s is enough for a verdict; the median of an add of 2^24 has two modes and takes
+    # longer
+    "precision": 0.05,
 }
 
 
@@ -56,7 +65,9 @@ def pair(bits: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(1 << bits, device="cuda"), torch.randn(1 << bits, device="cuda")
 
 
-def python_events(call: Callable[[], Any], flush: torch.Tensor, in_flight: int, count: int = 200) -> dict[str, float]:
+def python_events(
+    call: Callable[[], Any], flush: torch.Tensor, in_flight: int, count: int = 200
+) -> dict[str, float]:
     """As everybody writes it in Python: events around a call in us, L2 flushed before."""
     times = []
     pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(in_flight)]
@@ -95,21 +106,35 @@ def agreement_at(
         "kernel_why": one.get("kernel_why", ""),
         "traps": sorted(result.traps()),
     }
-    seen["rounds"] = compare(function, args, flush, rounds, 200 if args[0].numel() <= 1 << 24 else 80)
+    seen["rounds"] = compare(
+        function, args, flush, rounds, 200 if args[0].numel() <= 1 << 24 else 80
+    )
     seen["python_events"] = python_events(call, flush, 1)
     seen["python_events_16_in_flight"] = python_events(call, flush, 16)
     if name == "plain_add":
-        deep = kiln.bench(function, *args, name=name, check=False, options={**QUICK, "in_flight": 16, "side": False})
+        deep = kiln.bench(
+            function,
+            *args,
+            name=name,
+            check=False,
+            options={**QUICK, "in_flight": 16, "side": False},
+        )
         cold = deep.json["contenders"][0]["cold"]
-        seen["events_16_in_flight"] = {c: cold[f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")}
+        seen["events_16_in_flight"] = {
+            c: cold[f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")
+        }
     if do_bench:
-        seen["do_bench"] = spread([1e3 * ms for ms in do_bench(call, warmup=10, rep=30, return_mode="all")])
+        seen["do_bench"] = spread(
+            [1e3 * ms for ms in do_bench(call, warmup=10, rep=30, return_mode="all")]
+        )
     return seen
 
 
 def round_line(one: dict[str, Any]) -> str:
     return "; ".join(
-        f"{clock} {seen['median']:.2f} median, {seen['trimmed']:.2f} mean" for clock, seen in one.items() if seen
+        f"{clock} {seen['median']:.2f} median, {seen['trimmed']:.2f} mean"
+        for clock, seen in one.items()
+        if seen
     )
 
 
@@ -120,16 +145,28 @@ def agreement(out: dict[str, Any]) -> None:
     lines = subprocess.run(
         [plain_program(), *map(str, SIZES)], check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    names = ("bits", "place", "in_flight", "stream", "busy_us", "median_us", "p25_us", "p75_us", "trimmed_us")
+    names = (
+        "bits",
+        "place",
+        "in_flight",
+        "stream",
+        "busy_us",
+        "median_us",
+        "p25_us",
+        "p75_us",
+        "trimmed_us",
+    )
     out["plain"] = [
-        dict(zip(names, (word if word.isalpha() else float(word) for word in line.split()))) for line in lines
+        dict(zip(names, (word if word.isalpha() else float(word) for word in line.split())))
+        for line in lines
     ]
     try:
         from triton.testing import do_bench
     except ImportError:
         do_bench = None
     out["agreement"] = []
-    # Not the default stream: on any other kiln.bench takes the caller's, and memory of torch belongs to a stream.
+    # Not the default stream: on any other kiln.bench takes the caller's, and memory of torch
+    # belongs to a stream.
     with torch.cuda.stream(torch.cuda.Stream()):
         flush = torch.empty(2 * cache, dtype=torch.uint8, device="cuda")
         kineto(lambda: flush.zero_(), flush, 8)  # the profiler's own start
@@ -143,13 +180,28 @@ def agreement(out: dict[str, Any]) -> None:
                 ("plain_add", plain.plain_add_op),
             ):
                 count = 1 if name == "fused_abs" else 2
-                rounds = ROUNDS if bits < 26 else 3  # at the first place: a ratio within rounds is of the same tensors
+                rounds = (
+                    ROUNDS if bits < 26 else 3
+                )  # at the first place: a ratio within rounds is of the same tensors
                 places = [
-                    agreement_at(name, function, one[:count], flush, do_bench, rounds if one is tensors[0] else 0)
+                    agreement_at(
+                        name,
+                        function,
+                        one[:count],
+                        flush,
+                        do_bench,
+                        rounds if one is tensors[0] else 0,
+                    )
                     for one in tensors
                 ]
                 out["agreement"].append({"op": name, "size": f"2^{bits}", "places": places})
-                print(name, f"2^{bits}", *(round_line(one) for one in places[0]["rounds"]), sep="\n  ", flush=True)
+                print(
+                    name,
+                    f"2^{bits}",
+                    *(round_line(one) for one in places[0]["rounds"]),
+                    sep="\n  ",
+                    flush=True,
+                )
             del tensors
 
 
@@ -158,7 +210,9 @@ def loops(out: dict[str, Any]) -> None:
     plain = kiln.load(ROOT / "benchmarks/plain_op.cu")
     out["loops"] = {}
     with torch.cuda.stream(torch.cuda.Stream()):
-        flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
+        flush = torch.empty(
+            2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda"
+        )
         kineto(lambda: flush.zero_(), flush, 8)
         x, y = pair(SIZES[0])
         for name, function in (("torch.add", torch.add), ("plain_add", plain.plain_add_op)):
@@ -189,7 +243,9 @@ def add_of(x: torch.Tensor, y: torch.Tensor) -> Callable[..., torch.Tensor]:
 
 
 def compare_once(function: Callable, args: tuple, peer: Callable, seed: int) -> dict[str, Any]:
-    result = kiln.bench(function, *args, against={"b": peer}, name="a", check=False, options={**FAST, "seed": seed})
+    result = kiln.bench(
+        function, *args, against={"b": peer}, name="a", check=False, options={**FAST, "seed": seed}
+    )
     comparison = result.json["comparisons"][0]
     return {
         "verdict": comparison["verdict"],
@@ -202,25 +258,40 @@ def compare_once(function: Callable, args: tuple, peer: Callable, seed: int) -> 
 
 
 def verdicts(out: dict[str, Any], same: int, planted: int) -> None:
-    """A against A is one function on the same tensors, under two names; the planted one has 3 % more elements."""
+    """A against A is one function on the same tensors, under two names; the planted one has 3 %
+    more elements."""
     sizes, larger = (20, 22, 24, 26), (24, 25, 26)
     with torch.cuda.stream(torch.cuda.Stream()):
         equal, moved, slower = [], [], []
         tensors = {bits: pair(bits) for bits in {*sizes, *larger}}
         for i in range(same):
             bits = sizes[i % len(sizes)]
-            equal.append({"bits": bits, **compare_once(torch.add, tensors[bits], lambda a, b: torch.add(a, b), i)})
+            equal.append(
+                {
+                    "bits": bits,
+                    **compare_once(torch.add, tensors[bits], lambda a, b: torch.add(a, b), i),
+                }
+            )
         others = {bits: pair(bits) for bits in sizes}
         for i in range(2 * len(sizes)):
             bits = sizes[i % len(sizes)]
-            moved.append({"bits": bits, **compare_once(torch.add, tensors[bits], add_of(*others[bits]), i)})
+            moved.append(
+                {"bits": bits, **compare_once(torch.add, tensors[bits], add_of(*others[bits]), i)}
+            )
         del others
-        more = {bits: [torch.randn(int(1.03 * (1 << bits)) // 4 * 4, device="cuda") for _ in "ab"] for bits in larger}
+        more = {
+            bits: [torch.randn(int(1.03 * (1 << bits)) // 4 * 4, device="cuda") for _ in "ab"]
+            for bits in larger
+        }
         for i in range(planted):
             bits = larger[i % len(larger)]
-            slower.append({"bits": bits, **compare_once(torch.add, tensors[bits], add_of(*more[bits]), i)})
+            slower.append(
+                {"bits": bits, **compare_once(torch.add, tensors[bits], add_of(*more[bits]), i)}
+            )
     false = sum(one["verdict"] in ("FASTER", "SLOWER") for one in equal)
-    found = sum(one["verdict"] == "FASTER" for one in slower)  # A is faster than B, which has 3 % more to do
+    found = sum(
+        one["verdict"] == "FASTER" for one in slower
+    )  # A is faster than B, which has 3 % more to do
     out["same"] = {"count": same, "false": false, "runs": equal}
     out["other_memory"] = {
         "count": len(moved),
@@ -231,7 +302,8 @@ def verdicts(out: dict[str, Any], same: int, planted: int) -> None:
     accused = sum("competing process" in one["traps"] for one in equal + slower)
     out["accused_alone"] = {"count": same + planted, "accused": accused}
     print(
-        f"A against A: {false} false verdicts of {same}; planted 3 %: {found} of {planted}; accused {accused}",
+        f"A against A: {false} false verdicts of {same}; planted 3 %: {found} of {planted}; "
+        f"accused {accused}",
         flush=True,
     )
 
@@ -257,7 +329,11 @@ def competitor(out: dict[str, Any], runs: int) -> None:
         child.kill()
         child.wait()
     warned = sum("competing process" in one.traps() for one in results)
-    out["competitor"] = {"runs": runs, "warned": warned, "findings": [one.findings for one in results]}
+    out["competitor"] = {
+        "runs": runs,
+        "warned": warned,
+        "findings": [one.findings for one in results],
+    }
     print(f"competing process: {warned} of {runs} runs warned", flush=True)
 
 
@@ -267,7 +343,8 @@ def costs(out: dict[str, Any]) -> None:
         nothing = _measure.Contender("nothing", lambda _: None)
         core = {name: value for name, value in FAST.items() if name != "rotations"}
         value = _measure.run(
-            {"device": "cuda", "stream": stream.cuda_stream, **core, "side": True, "side_s": 0.05}, [nothing]
+            {"device": "cuda", "stream": stream.cuda_stream, **core, "side": True, "side_s": 0.05},
+            [nothing],
         )
     callback = value["contenders"][0]["launch"]["median_ns"]
     k = kiln.load(ROOT / "kernels")
@@ -315,9 +392,26 @@ def commands(out: dict[str, Any], archive: Path) -> None:
         (WORK / f"{name}.jsonl").unlink(missing_ok=True)
     wanted = {
         "plain": ["bench", *op],
-        "explain": ["bench", *op, "--against", "torch.add", "--explain", "--html", f"{pages}/bench.html"],
+        "explain": [
+            "bench",
+            *op,
+            "--against",
+            "torch.add",
+            "--explain",
+            "--html",
+            f"{pages}/bench.html",
+        ],
         "cold": ["bench", *op, "--cold", "--cold-runs", "3", "--html", f"{pages}/cold.html"],
-        "sweep": ["bench", *op[:2], *sweep, "--bytes", "3 * n * size(t)", "--quick", "--markdown", "-"],
+        "sweep": [
+            "bench",
+            *op[:2],
+            *sweep,
+            "--bytes",
+            "3 * n * size(t)",
+            "--quick",
+            "--markdown",
+            "-",
+        ],
         "save": ["bench", *op, "--quick", *kept],
         "again": ["bench", *op, "--quick", *kept],
         "profile": ["profile", "fused.both", "--html", "profile.html", "--trace", "trace.json"],
@@ -328,10 +422,15 @@ def commands(out: dict[str, Any], archive: Path) -> None:
     for name, words in wanted.items():
         began = time.perf_counter()
         place = WORK if name == "profile" else ROOT
-        done = subprocess.run([command, *words], capture_output=True, text=True, env=env, timeout=120, cwd=place)
+        done = subprocess.run(
+            [command, *words], capture_output=True, text=True, env=env, timeout=120, cwd=place
+        )
         seconds = time.perf_counter() - began
         shown = [f"'{word}'" if set(word) & set("{}* ") else word for word in words]
-        text = f"$ kiln {' '.join(shown)}\n{done.stdout}{done.stderr}\nexit {done.returncode}, {seconds:.2f} s\n"
+        text = (
+            f"$ kiln {' '.join(shown)}\n{done.stdout}{done.stderr}\nexit {done.returncode}, "
+            f"{seconds:.2f} s\n"
+        )
         text = text.replace(f"{ROOT}/", "")
         out["commands"][name] = {"code": done.returncode, "seconds": seconds, "text": text}
         (WORK / f"{name}.txt").write_text(text)
@@ -343,17 +442,25 @@ def commands(out: dict[str, Any], archive: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Hold kiln bench against CUPTI, plain events, Triton and itself.")
+    parser = argparse.ArgumentParser(
+        description="Hold kiln bench against CUPTI, plain events, Triton and itself."
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "build/benchmarks")
     parser.add_argument("--same", type=int, default=200, help="comparisons of equals (200)")
-    parser.add_argument("--planted", type=int, default=100, help="comparisons with 3 %% more work (100)")
+    parser.add_argument(
+        "--planted", type=int, default=100, help="comparisons with 3 %% more work (100)"
+    )
     parser.add_argument(
         "--parts",
         type=lambda text: text.split(","),
-        help="verdicts,agreement,loops,ncu,costs,competitor,commands: only these, into the bench.json that is there",
+        help="verdicts,agreement,loops,ncu,costs,competitor,commands: only these, into the "
+        "bench.json that is there",
     )
     parser.add_argument(
-        "--onto", type=Path, metavar="FILE", help="a bench.json whose other parts are kept, with their dates"
+        "--onto",
+        type=Path,
+        metavar="FILE",
+        help="a bench.json whose other parts are kept, with their dates",
     )
     given = parser.parse_args()
     if not torch.cuda.is_available():
@@ -372,7 +479,8 @@ def main() -> int:
     }
     file = given.out / "bench.json"
     if not given.parts:
-        # In another process: the commands would tell of one that has a context on the GPU as of a neighbour.
+        # In another process: the commands would tell of one that has a context on the GPU as of a
+        # neighbour.
         file.unlink(missing_ok=True)
         first = ["--parts", ",".join(name for name in parts if name not in ("commands", "ncu"))]
         counts = ["--same", str(given.same), "--planted", str(given.planted)]
@@ -393,7 +501,11 @@ def main() -> int:
         dates[name] = out["machine"]["date"]
         out.setdefault("seconds", {})[name] = time.perf_counter() - began
         print(f"-- {name}: {out['seconds'][name]:.1f} s", flush=True)
-        file.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "\n}\n")
+        file.write_text(
+            "{\n"
+            + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items())
+            + "\n}\n"
+        )
         with contextlib.suppress(KeyError, ValueError, TypeError):
             (given.out / "bench.md").write_text(markdown(out))
     print((given.out / "bench.md").read_text())

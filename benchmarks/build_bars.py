@@ -4,10 +4,10 @@
     python benchmarks/build_bars.py [--write FOLDER] [--repetitions 5] [--kiln PATH]
     python benchmarks/build_bars.py --classic [--write FOLDER]
 
-Every row is a ratio within one run; one that cannot be measured says why. What is compared is done in turns, in a
-running Python too, and a run begins when the machine is quiet or 20 seconds have passed: the page tells which.
---classic measures the folklore about torch.utils.cpp_extension again (all architectures, ninja, a pinned
-architecture, jobs, ccache): minutes each.
+Every row is a ratio within one run; one that cannot be measured says why. What is compared is done
+in turns, in a running Python too, and a run begins when the machine is quiet or 20 seconds have
+passed: the page tells which. --classic measures the folklore about torch.utils.cpp_extension again
+(all architectures, ninja, a pinned architecture, jobs, ccache): minutes each.
 """
 
 from __future__ import annotations
@@ -68,14 +68,25 @@ class Bench:
         return seconds, json.loads(done.stdout)
 
     def cold(self, source: Path, *more: str, arch: str = ARCH) -> float:
-        """From nothing: no build folder, no cache; what the compilers said about themselves is known."""
+        """From nothing: no build folder, no cache; what the compilers said about themselves is
+        known."""
         for name in ("lone", "store"):
             shutil.rmtree(self.folder / "cache/kiln" / name, ignore_errors=True)
         return self.build(source, *more, arch=arch)[0]
 
     def nvcc(self, source: Path, *flags: str) -> float:
         return seconds_of(
-            ["nvcc", "-shared", "-Xcompiler", "-fPIC", *GENCODE, *flags, str(source), "-o", str(self.folder / "x.so")]
+            [
+                "nvcc",
+                "-shared",
+                "-Xcompiler",
+                "-fPIC",
+                *GENCODE,
+                *flags,
+                str(source),
+                "-o",
+                str(self.folder / "x.so"),
+            ]
         )
 
     def edit(self, source: Path, text: str, lane: str, *more: str) -> tuple[float, float]:
@@ -85,7 +96,9 @@ class Bench:
         seconds, told = self.build(source, "--explain", *more)
         if lane and told["lane"] != lane:
             raise RuntimeError(f"lane {told['lane']} and not {lane}: {told['explain']['why_lane']}")
-        return seconds, sum(step["seconds"] for step in told["explain"]["steps"] if step["kind"] == "slice")
+        return seconds, sum(
+            step["seconds"] for step in told["explain"]["steps"] if step["kind"] == "slice"
+        )
 
     def hit(self, source: Path, **env: str) -> float:
         shutil.rmtree(self.folder / "cache/kiln/lone", ignore_errors=True)
@@ -108,12 +121,16 @@ n = 1
 for _ in sys.stdin:
     n += 1
     source.write_text(edited(n))
-    begin = time.perf_counter(); module.reload(); module.scale(x); print(time.perf_counter() - begin, flush=True)
+    begin = time.perf_counter()
+    module.reload()
+    module.scale(x)
+    print(time.perf_counter() - begin, flush=True)
 """
 
 
 class RunningPython:
-    """Edits of one source that a Python process has loaded: seconds from each to the op's answer."""
+    """Edits of one source that a Python process has loaded: seconds from each to the op's
+    answer."""
 
     def __init__(self, bench: Bench, name: str, content: str):
         source, text = bench.folder / f"{name}.cu", bench.source(f"{name}.txt", content)
@@ -144,7 +161,11 @@ class RunningPython:
 
 def cute_folder() -> Path | None:
     """Where CuTe's headers are, if they are: PyPI's nvidia-cutlass has them too."""
-    roots = [os.environ.get("CUTLASS_PATH", ""), str(CARRY / "cutlass"), os.environ.get("CUDA_HOME", "/usr/local/cuda")]
+    roots = [
+        os.environ.get("CUTLASS_PATH", ""),
+        str(CARRY / "cutlass"),
+        os.environ.get("CUDA_HOME", "/usr/local/cuda"),
+    ]
     roots += sys.path
     for root in filter(None, roots):
         for inner in ("include", "cutlass_library/source/include", "cutlass/include"):
@@ -160,7 +181,9 @@ class Table:
         self.rows: list[dict] = []
         self.end = time.monotonic() + budget_s
 
-    def row(self, what: str, seconds: float, beside: str, value: float, bar: float, judged: bool = True) -> None:
+    def row(
+        self, what: str, seconds: float, beside: str, value: float, bar: float, judged: bool = True
+    ) -> None:
         unit = "" if beside else " ms"
         state = ("holds" if value <= bar else "MISSES") if judged else "not judged here"
         self.rows.append(
@@ -183,7 +206,9 @@ class Table:
             measure()
         except RuntimeError as error:
             why = str(error).strip().splitlines()
-            self.rows.append({"what": name, "state": f"not measured: {why[-1][:120] if why else 'no reason'}"})
+            self.rows.append(
+                {"what": name, "state": f"not measured: {why[-1][:120] if why else 'no reason'}"}
+            )
             print(line_of(self.rows[-1]), flush=True)
 
 
@@ -192,7 +217,10 @@ def line_of(row: dict) -> str:
         return f"| {row['what']} | | | | | {row['state']} |"
     digits = 0 if row["unit"] else 2
     value, bar = f"{row['value']:.{digits}f}{row['unit']}", f"{row['bar']:.{digits}f}{row['unit']}"
-    return f"| {row['what']} | {row['ms']:.0f} ms | {row['beside']} | {value} | {bar} | {row['state']} |"
+    return (
+        f"| {row['what']} | {row['ms']:.0f} ms | {row['beside']} | {value} | {bar} | "
+        f"{row['state']} |"
+    )
 
 
 class Measurement:
@@ -217,7 +245,11 @@ class Measurement:
 
     def full_lane(self) -> None:
         times = in_turns(
-            {"kiln": lambda: self.bench.cold(self.plain), "nvcc": lambda: self.bench.nvcc(self.bare)}, self.repetitions
+            {
+                "kiln": lambda: self.bench.cold(self.plain),
+                "nvcc": lambda: self.bench.nvcc(self.bare),
+            },
+            self.repetitions,
         )
         self.nvcc_s = median(times["nvcc"])
         self.table.row(
@@ -244,9 +276,14 @@ class Measurement:
             times = in_turns({"command": by_command, "python": python.edit}, 2 * self.repetitions)
         own = own[-len(times["command"]) :]
         beside = f"NVRTC's own {median(own) * 1e3:.0f} ms + 60 ms"
-        for name, what in (("command", "kiln build"), ("python", "to the op's answer in a running Python")):
+        for name, what in (
+            ("command", "kiln build"),
+            ("python", "to the op's answer in a running Python"),
+        ):
             value = median(seconds / (nvrtc + 0.06) for seconds, nvrtc in zip(times[name], own))
-            self.table.row(f"edit lane, NVRTC slice: {what}", median(times[name]), beside, value, 1.0)
+            self.table.row(
+                f"edit lane, NVRTC slice: {what}", median(times[name]), beside, value, 1.0
+            )
 
     def device_chain(self) -> None:
         source = self.bench.source("device.cu", DEVICE)
@@ -258,9 +295,14 @@ class Measurement:
                 "python": python.edit,
             }
             times = in_turns(ways, self.repetitions + 2)
-        for name, what in (("command", "kiln build"), ("python", "to the op's answer in a running Python")):
+        for name, what in (
+            ("command", "kiln build"),
+            ("python", "to the op's answer in a running Python"),
+        ):
             value = ratio(times[name], times["nvcc"])
-            self.table.row(f"edit lane, device chain: {what}", median(times[name]), "nvcc -shared", value, 0.45)
+            self.table.row(
+                f"edit lane, device chain: {what}", median(times[name]), "nvcc -shared", value, 0.45
+            )
 
     def five(self, name: str, source: Path, repetitions: int, *more: str) -> None:
         ways = {
@@ -299,8 +341,14 @@ class Measurement:
 
     def heavy(self, name: str, op: str, bare: str, *more: str) -> None:
         """The same ratios where the headers are large."""
-        source, bare_source = self.bench.source(f"{name}.cu", op), self.bench.source(f"{name}_bare.cu", bare)
-        cold = {"kiln": lambda: self.bench.cold(source, *more), "nvcc": lambda: self.bench.nvcc(bare_source, *more)}
+        source, bare_source = (
+            self.bench.source(f"{name}.cu", op),
+            self.bench.source(f"{name}_bare.cu", bare),
+        )
+        cold = {
+            "kiln": lambda: self.bench.cold(source, *more),
+            "nvcc": lambda: self.bench.nvcc(bare_source, *more),
+        }
         times = in_turns(cold, self.few, discard=0)
         beside = median(times["nvcc"])
         self.table.row(
@@ -317,9 +365,15 @@ class Measurement:
             print(f"{name}: {error}", flush=True)
             whole = [self.bench.edit(source, op, "", *more)[0] for _ in range(self.few)]
             self.table.row(
-                f"{name}: an edit, by the full lane", median(whole), "nvcc -shared", median(whole) / beside, 0.45
+                f"{name}: an edit, by the full lane",
+                median(whole),
+                "nvcc -shared",
+                median(whole) / beside,
+                0.45,
             )
-            self.table.part(f"{name}: five architectures", lambda: self.five(f"{name}: ", source, 1, *more))
+            self.table.part(
+                f"{name}: five architectures", lambda: self.five(f"{name}: ", source, 1, *more)
+            )
             return
         try:
             pairs = [self.bench.edit(source, op, "slice", *more) for _ in range(self.few)]
@@ -334,9 +388,15 @@ class Measurement:
         except RuntimeError:
             chain = [self.bench.edit(source, op, "device", *more)[0] for _ in range(self.few)]
             self.table.row(
-                f"{name}: edit lane, device chain", median(chain), "nvcc -shared", median(chain) / beside, 0.45
+                f"{name}: edit lane, device chain",
+                median(chain),
+                "nvcc -shared",
+                median(chain) / beside,
+                0.45,
             )
-        self.table.part(f"{name}: five architectures", lambda: self.five(f"{name}: ", source, 1, *more))
+        self.table.part(
+            f"{name}: five architectures", lambda: self.five(f"{name}: ", source, 1, *more)
+        )
 
     def cute(self) -> None:
         folder = cute_folder()
@@ -354,14 +414,19 @@ class redis:  # noqa: N801
     def __enter__(self) -> str | None:
         program, env = shutil.which("redis-server"), None
         if not program and (CARRY / "redis/redis-server").exists():
-            program, env = str(CARRY / "redis/redis-server"), os.environ | {"LD_LIBRARY_PATH": str(CARRY / "redis/lib")}
+            program, env = (
+                str(CARRY / "redis/redis-server"),
+                os.environ | {"LD_LIBRARY_PATH": str(CARRY / "redis/lib")},
+            )
         if not program:
             return None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.server = subprocess.Popen(
-            [program, "--port", str(port), "--save", "", "--dir", str(self.folder)], env=env, stdout=subprocess.DEVNULL
+            [program, "--port", str(port), "--save", "", "--dir", str(self.folder)],
+            env=env,
+            stdout=subprocess.DEVNULL,
         )
         for _ in range(200):
             try:
@@ -384,7 +449,9 @@ def busy_share(seconds: float = 1.0) -> float:
     """Of all cores' time, what others use: the load average tells of the last minute."""
 
     def ticks() -> tuple[int, int]:
-        numbers = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        numbers = [
+            int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        ]
         return sum(numbers), numbers[3] + numbers[4]
 
     total, idle = ticks()
@@ -394,12 +461,15 @@ def busy_share(seconds: float = 1.0) -> float:
 
 
 def wait_for_quiet() -> str:
-    """Until others use less than a twentieth of the cores' time, or the time is up; in words for the page."""
+    """Until others use less than a twentieth of the cores' time, or the time is up; in words for
+    the page."""
     begun = time.monotonic()
     while (share := busy_share()) > 0.05 and time.monotonic() - begun < QUIET_WAIT_S:
         pass
     waited = time.monotonic() - begun
-    return f"others used {share:.0%} of the cores' time when it began, after {waited:.0f} s of waiting"
+    return (
+        f"others used {share:.0%} of the cores' time when it began, after {waited:.0f} s of waiting"
+    )
 
 
 HEAD = "| what | time | beside | value | bar | |\n|---|---|---|---|---|---|\n"
@@ -409,21 +479,38 @@ def page(rows: list[dict], classic: list[tuple[str, str, str]], facts: dict[str,
     text = "# Build times\n\nWritten by `benchmarks/build_bars.py`. Every ratio is of one run.\n\n"
     text += HEAD + "".join(line_of(row) + "\n" for row in rows) if rows else ""
     if classic:
-        text += f"\n## The classic advice\n\ntorch.utils.cpp_extension with {size_for(len(os.sched_getaffinity(0))).told()};\neach line adds to the one above. kiln's rows are one kernel as an op.\n\n"
+        text += (
+            f"\n## The classic advice\n\ntorch.utils.cpp_extension with "
+            f"{size_for(len(os.sched_getaffinity(0))).told()};\neach line adds to the one above. "
+            f"kiln's rows are one kernel as an op.\n\n"
+        )
         text += "| what | seconds | folklore |\n|---|---|---|\n"
-        text += "".join(f"| {what} | {seconds} | {folklore} |\n" for what, seconds, folklore in classic)
-    return text + "\n| machine | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
+        text += "".join(
+            f"| {what} | {seconds} | {folklore} |\n" for what, seconds, folklore in classic
+        )
+    return (
+        text
+        + "\n| machine | |\n|---|---|\n"
+        + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What builds cost, beside nvcc.")
     parser.add_argument("--kiln", type=Path, default=ROOT / "build/release/stage/kiln/bin/kiln")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--budget", type=float, default=200, metavar="SECONDS", help="no part begins later (200)")
     parser.add_argument(
-        "--write", type=Path, metavar="FOLDER", help="write build.md and build.json, or classic.* there"
+        "--budget", type=float, default=200, metavar="SECONDS", help="no part begins later (200)"
     )
-    parser.add_argument("--classic", action="store_true", help="the classic advice instead: minutes")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="FOLDER",
+        help="write build.md and build.json, or classic.* there",
+    )
+    parser.add_argument(
+        "--classic", action="store_true", help="the classic advice instead: minutes"
+    )
     given = parser.parse_args()
     facts = machine() | {"quiet": wait_for_quiet()}
     table, classic = Table(given.budget), []

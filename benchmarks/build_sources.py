@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is built when builds are measured? One kernel as an op and as a C function; the same with heavy headers."""
+"""What is built when builds are measured? One kernel as an op and as a C function; the same with
+heavy headers."""
 
 PLAIN = """#include <kiln/op.h>
 template <class T>
@@ -24,7 +25,8 @@ extern "C" int scale(const float* a, float* out, long long n) {
   return cudaGetLastError();
 }
 """
-# A question that NVRTC answers otherwise: the slice is refused, and the device chain compiles every edit.
+# A question that NVRTC answers otherwise: the slice is refused, and the device chain compiles every
+# edit.
 DEVICE = PLAIN + "#ifdef __NVCC__\n#endif\n"
 CUB_KERNEL = """#include <cub/block/block_reduce.cuh>
 __global__ void sum_kernel(const float* a, float* out, long long n) {

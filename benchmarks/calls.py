@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does a load, and a call, of a ready library cost beside torch? Prints JSON.
 
-calls.py load LIBRARY NAME    seconds of torch.ops.load_library in a process that has torch and nothing of kiln yet
-calls.py host NOOP NAME       seconds of a call on 16-element CPU tensors: torch.add, and an op that does all but launch
-calls.py gpu ADD NAME         seconds of a call on 16-element CUDA tensors: torch.add, and an op that adds
+calls.py load LIBRARY NAME    seconds of torch.ops.load_library in a process that has torch and
+                              nothing of kiln yet
+calls.py host NOOP NAME       seconds of a call on 16-element CPU tensors: torch.add, and an op that
+                              does all but launch
+calls.py gpu ADD NAME         seconds of a call on 16-element CUDA tensors: torch.add, and an op
+                              that adds
 
 NAME is the namespace of the library's ops.
 """
@@ -58,7 +61,9 @@ def gpu(library: str, namespace: str) -> dict[str, list[float]]:
     return beside_torch_add(library, namespace, "add", "cuda", torch.cuda.synchronize)
 
 
-def beside_torch_add(library: str, namespace: str, name: str, device: str, wait) -> dict[str, list[float]]:
+def beside_torch_add(
+    library: str, namespace: str, name: str, device: str, wait
+) -> dict[str, list[float]]:
     """torch.add; the op as torch alone gives it; the op as kiln gives it."""
     import torch
 
@@ -69,7 +74,9 @@ def beside_torch_add(library: str, namespace: str, name: str, device: str, wait)
     alone = getattr(getattr(torch.ops, namespace), name)
     module = kiln.load(library)
     a, b = torch.randn(16, device=device), torch.randn(16, device=device)
-    return in_turns({"torch.add": torch.add, "torch.ops": alone, "kiln": getattr(module, name)}, a, b, wait)
+    return in_turns(
+        {"torch.add": torch.add, "torch.ops": alone, "kiln": getattr(module, name)}, a, b, wait
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the classic advice about slow extension builds worth? torch.utils.cpp_extension with each piece of it added in turn.
+"""What is the classic advice about slow extension builds worth? torch.utils.cpp_extension with each
+piece of it added in turn.
 
-Folklore: all architectures 180 s, with ninja 35, with a pinned architecture 12, with jobs 8, with ccache under 1.
-A kernel with torch's headers takes a minute of a core for one architecture: on a machine of a few cores there is one kernel
-for two architectures, so that the table takes less than ten minutes.
+Folklore: all architectures 180 s, with ninja 35, with a pinned architecture 12, with jobs 8, with
+ccache under 1. A kernel with torch's headers takes a minute of a core for one architecture: on a
+machine of a few cores there is one kernel for two architectures, so that the table takes less than
+ten minutes.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ __global__ void scale_{n}(const float* a, float* out, long n) {{
 }}
 torch::Tensor op_{n}(torch::Tensor a) {{
   auto out = torch::empty_like(a);
-  scale_{n}<<<(a.numel() + 255) / 256, 256>>>(a.data_ptr<float>(), out.data_ptr<float>(), a.numel());
+  scale_{n}<<<(a.numel() + 255) / 256, 256>>>(a.data_ptr<float>(), out.data_ptr<float>(),
+                                              a.numel());
   return out;
 }}
 """
@@ -74,7 +77,8 @@ class Way:
 
 @dataclass
 class Size:
-    """What is built: enough to see the advice at work, not more than the machine can do in minutes."""
+    """What is built: enough to see the advice at work, not more than the machine can do in
+    minutes."""
 
     kernels: int
     archs: str
@@ -93,7 +97,9 @@ def sources_in(folder: Path, size: Size) -> list[str]:
     numbers = range(1, size.kernels + 1)
     declarations = "\n".join(f"torch::Tensor op_{n}(torch::Tensor a);" for n in numbers)
     definitions = " ".join(f'm.def("op_{n}", &op_{n});' for n in numbers)
-    (folder / "binding.cpp").write_text(BINDING.format(declarations=declarations, definitions=definitions))
+    (folder / "binding.cpp").write_text(
+        BINDING.format(declarations=declarations, definitions=definitions)
+    )
     for number in numbers:
         (folder / f"kernel_{number}.cu").write_text(KERNEL.format(n=number))
     return ["binding.cpp", *(f"kernel_{number}.cu" for number in numbers)]
@@ -104,19 +110,29 @@ def build(folder: Path, way: Way, sources: list[str]) -> float:
     for library in folder.glob("*.so"):
         library.unlink()
     (folder / "setup.py").write_text(SETUP.format(ninja=way.ninja, sources=sources))
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAX_JOBS", "NVCC_APPEND_FLAGS")}
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("MAX_JOBS", "NVCC_APPEND_FLAGS")
+    }
     environment |= {"TORCH_CUDA_ARCH_LIST": way.arch}
     if way.jobs:
         environment |= {"MAX_JOBS": way.jobs, "NVCC_APPEND_FLAGS": f"--threads={way.jobs}"}
     if way.ccache:
-        # Torch asks $CXX for its version, and "ccache g++" has none: ccache goes by the compiler's own name.
+        # Torch asks $CXX for its version, and "ccache g++" has none: ccache goes by the compiler's
+        # own name.
         links = folder / "bin"
         links.mkdir(exist_ok=True)
         for name in ("g++", "gcc", "c++", "cc"):
             if not (links / name).exists():
                 (links / name).symlink_to(shutil.which("ccache"))
-        environment |= {"PYTORCH_NVCC": "ccache nvcc", "CXX": str(links / "g++"), "CC": str(links / "gcc")}
-        environment |= {"CCACHE_DIR": str(folder / "ccache"), "PATH": f"{links}:{environment['PATH']}"}
+        environment |= {
+            "PYTORCH_NVCC": "ccache nvcc",
+            "CXX": str(links / "g++"),
+            "CC": str(links / "gcc"),
+        }
+        environment |= {
+            "CCACHE_DIR": str(folder / "ccache"),
+            "PATH": f"{links}:{environment['PATH']}",
+        }
     return seconds_of([sys.executable, "setup.py", "build_ext", "--inplace"], environment, folder)
 
 
@@ -145,11 +161,16 @@ def edited(bench: Any, source: Path) -> float:
 
 
 def classic_rows(scratch: Path, bench: Any) -> list[tuple[str, str, str]]:
-    """(what, seconds, folklore); a piece that cannot be tried here says why. Torch's own builds run side by side where
-    there are cores for all of them, else one after another."""
+    """(what, seconds, folklore); a piece that cannot be tried here says why. Torch's own builds run
+    side by side where there are cores for all of them, else one after another."""
     cores = len(os.sched_getaffinity(0))
     size, end = size_for(cores), time.monotonic() + BUDGET_S
-    has_torch = subprocess.run([sys.executable, "-c", "import torch, setuptools"], capture_output=True).returncode == 0
+    has_torch = (
+        subprocess.run(
+            [sys.executable, "-c", "import torch, setuptools"], capture_output=True
+        ).returncode
+        == 0
+    )
     ways = [
         Way("all architectures, no ninja", "180", False, size.archs),
         Way("+ ninja", "35", True, size.archs),
@@ -174,7 +195,9 @@ def classic_rows(scratch: Path, bench: Any) -> list[tuple[str, str, str]]:
     own = [(what, f"{way():.2f}", "") for what, way in kiln.items()]
     with ThreadPoolExecutor(len(ways) if cores >= 3 * len(ways) else 1) as pool:
         shown = [
-            pool.submit(seconds_shown, scratch / f"classic-{n}", way, size, end) if has_torch else None
+            pool.submit(seconds_shown, scratch / f"classic-{n}", way, size, end)
+            if has_torch
+            else None
             for n, way in enumerate(ways)
         ]
         for way, seconds in zip(ways, shown):

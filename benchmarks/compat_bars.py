@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What does a source with torch/extension.h cost through the compat headers, beside torch's own way? One run, one machine.
+"""What does a source with torch/extension.h cost through the compat headers, beside torch's own
+way? One run, one machine.
 
-  make compat-bars                                  the table; torch's load alone takes a minute and 3 GB
-  make compat-bars BARS="--write docs/results"      and compat-bars.md (compat-bars-gpu.md where there is a GPU)
+  make compat-bars                                  the table; torch's load alone takes a minute and
+                                                    3 GB
+  make compat-bars BARS="--write docs/results"      and compat-bars.md (compat-bars-gpu.md where
+                                                    there is a GPU)
 
-benchmarks/add/add_torch.cu is built from nothing by kiln.load and by torch.utils.cpp_extension.load, each in a process of its own
-that has imported torch already. CPU seconds are those of everything that the call started; the largest process is the largest of
-those, that Python itself apart.
+benchmarks/add/add_torch.cu is built from nothing by kiln.load and by
+torch.utils.cpp_extension.load, each in a process of its own that has imported torch already. CPU
+seconds are those of everything that the call started; the largest process is the largest of those,
+that Python itself apart.
 """
 
 from __future__ import annotations
@@ -70,8 +74,9 @@ def descendants(pid: int) -> list[int]:
 
 
 def watch_largest(root: int, ended: threading.Event, peak: list[int]) -> None:
-    """The high-water mark of every process below `root`. getrusage cannot tell it: a child counts the pages of the Python that it
-    was started from, until it runs a program of its own; here such a child is known by its program."""
+    """The high-water mark of every process below `root`. getrusage cannot tell it: a child counts
+    the pages of the Python that it was started from, until it runs a program of its own; here such
+    a child is known by its program."""
     own = os.readlink(f"/proc/{root}/exe")
     while not ended.wait(0.01):
         try:
@@ -79,7 +84,10 @@ def watch_largest(root: int, ended: threading.Event, peak: list[int]) -> None:
                 if os.readlink(f"/proc/{pid}/exe") == own:
                     continue
                 status = Path(f"/proc/{pid}/status").read_text()
-                mark = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
+                mark = next(
+                    (line for line in status.splitlines() if line.startswith("VmHWM")),
+                    "VmHWM: 0 kB",
+                )
                 peak[0] = max(peak[0], int(mark.split()[1]) * 1024)
         except (OSError, ValueError):  # one that ended meanwhile
             continue
@@ -89,11 +97,20 @@ def cold_load(way: str, scratch: Path) -> dict[str, float]:
     """Seconds and CPU seconds of the call, and the bytes of the largest process that it started."""
     with empty_folder(scratch) as folder:
         (folder / "out").mkdir()
-        clean = {k: v for k, v in os.environ.items() if k not in ("MAX_JOBS", "KILN_CACHE_DIR", "KILN_COMPAT")}
-        environment = clean | {"TORCH_CUDA_ARCH_LIST": ARCH, "XDG_CACHE_HOME": str(folder / "cache")}
+        clean = {
+            k: v
+            for k, v in os.environ.items()
+            if k not in ("MAX_JOBS", "KILN_CACHE_DIR", "KILN_COMPAT")
+        }
+        environment = clean | {
+            "TORCH_CUDA_ARCH_LIST": ARCH,
+            "XDG_CACHE_HOME": str(folder / "cache"),
+        }
         command = [sys.executable, __file__, "--load", way, str(folder / "out")]
         with (folder / "out.txt").open("w+") as out, (folder / "err.txt").open("w+") as err:
-            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
             peak, ended = [0], threading.Event()
             watcher = threading.Thread(target=watch_largest, args=(process.pid, ended, peak))
             watcher.start()
@@ -110,7 +127,18 @@ def cold_load(way: str, scratch: Path) -> dict[str, float]:
 def compile_cost(source: Path, flags: list[str], scratch: Path) -> dict[str, float]:
     """nvcc alone, to an object."""
     with empty_folder(scratch) as folder:
-        command = ["nvcc", "-c", "-Xcompiler", "-fPIC", *GENCODE[:2], *flags, f"-I{SOURCES}", str(source), "-o", str(folder / "o.o")]
+        command = [
+            "nvcc",
+            "-c",
+            "-Xcompiler",
+            "-fPIC",
+            *GENCODE[:2],
+            *flags,
+            f"-I{SOURCES}",
+            str(source),
+            "-o",
+            str(folder / "o.o"),
+        ]
         before, start = cpu_seconds_of_children(), time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
@@ -123,24 +151,48 @@ def taken(costs: Costs, way: str, what: str) -> list[float]:
 
 
 def load_bars(scratch: Path, repetitions: int, torch_too: bool) -> list[Bar]:
-    what = "an add with torch/extension.h, unchanged, by `kiln.load`, cold, beside `torch.utils.cpp_extension.load`"
+    what = (
+        "an add with torch/extension.h, unchanged, by `kiln.load`, cold, beside "
+        "`torch.utils.cpp_extension.load`"
+    )
     cold_load("kiln", scratch)  # fills the file cache
     costs: Costs = {"kiln": [cold_load("kiln", scratch) for _ in range(repetitions)]}
     if not torch_too:
         told = readable(median(taken(costs, "kiln", "seconds")))
-        return [not_measured(what, "at least 30x faster", f"kiln's own took {told}; without --kiln-only torch's is measured too")]
+        return [
+            not_measured(
+                what,
+                "at least 30x faster",
+                f"kiln's own took {told}; without --kiln-only torch's is measured too",
+            )
+        ]
     costs["torch"] = [cold_load("torch", scratch)]
-    costs["kiln"] += [cold_load("kiln", scratch) for _ in range(repetitions)]  # before and after torch's minute
+    costs["kiln"] += [
+        cold_load("kiln", scratch) for _ in range(repetitions)
+    ]  # before and after torch's minute
     bars = []
-    for quantity, wanted, limit in (("seconds", "at least 30x faster", 30.0), ("cpu", "stated", None)):
-        kiln, torch = median(taken(costs, "kiln", quantity)), median(taken(costs, "torch", quantity))
+    for quantity, wanted, limit in (
+        ("seconds", "at least 30x faster", 30.0),
+        ("cpu", "stated", None),
+    ):
+        kiln, torch = (
+            median(taken(costs, "kiln", quantity)),
+            median(taken(costs, "torch", quantity)),
+        )
         name = what if limit else what + ": CPU seconds"
-        bar = Bar(name, wanted, f"{readable(kiln)}: {torch / kiln:.1f}x", readable(torch), torch / kiln)
+        bar = Bar(
+            name, wanted, f"{readable(kiln)}: {torch / kiln:.1f}x", readable(torch), torch / kiln
+        )
         bar.met = torch / kiln >= limit if limit else None
         bar.samples = {way: taken(costs, way, quantity) for way in costs}
         bars.append(bar)
     kiln, torch = median(taken(costs, "kiln", "peak")), median(taken(costs, "torch", "peak"))
-    bar = Bar(what + ": the largest process", "at most a fifth", f"{kiln / 1e6:.0f} MB: {kiln / torch:.3f}x", f"{torch / 1e6:.0f} MB")
+    bar = Bar(
+        what + ": the largest process",
+        "at most a fifth",
+        f"{kiln / 1e6:.0f} MB: {kiln / torch:.3f}x",
+        f"{torch / 1e6:.0f} MB",
+    )
     bar.samples = {way: taken(costs, way, "peak") for way in costs}
     return [*bars, at_most(bar, kiln / torch, 0.2)]
 
@@ -148,8 +200,17 @@ def load_bars(scratch: Path, repetitions: int, torch_too: bool) -> list[Bar]:
 def header_bar(stage: Path, scratch: Path, repetitions: int) -> list[Bar]:
     """As `kiln build` compiles each: C++17 with the compat headers, C++20 with kiln/op.h."""
     include = f"-I{stage / 'include'}"
-    compat = ["-std=c++17", "-O3", "-DTORCH_EXTENSION_NAME=bars_add", f"-I{stage / 'compat'}", include]
-    ways = {"compat": (SOURCE, compat), "op.h": (SOURCES / "add_kiln.cu", ["-std=c++20", "-O3", include])}
+    compat = [
+        "-std=c++17",
+        "-O3",
+        "-DTORCH_EXTENSION_NAME=bars_add",
+        f"-I{stage / 'compat'}",
+        include,
+    ]
+    ways = {
+        "compat": (SOURCE, compat),
+        "op.h": (SOURCES / "add_kiln.cu", ["-std=c++20", "-O3", include]),
+    }
     costs: Costs = {name: [] for name in ways}
     for number in range(1 + repetitions):
         for name, (source, flags) in ways.items():
@@ -158,27 +219,54 @@ def header_bar(stage: Path, scratch: Path, repetitions: int) -> list[Bar]:
                 costs[name].append(cost)
     value = ratio(taken(costs, "compat", "cpu"), taken(costs, "op.h", "cpu"))
     wall = ratio(taken(costs, "compat", "seconds"), taken(costs, "op.h", "seconds"))
-    told = f"{readable(median(taken(costs, 'compat', 'cpu')))}: {value:.2f}x ({wall:.2f}x by the clock)"
-    bar = Bar("`nvcc -c` of the add with the compat headers, beside the add with kiln/op.h: CPU seconds", "at most 2.0x", told,
-              readable(median(taken(costs, "op.h", "cpu"))))  # fmt: skip
+    told = (
+        f"{readable(median(taken(costs, 'compat', 'cpu')))}: {value:.2f}x ({wall:.2f}x by the "
+        f"clock)"
+    )
+    bar = Bar(
+        "`nvcc -c` of the add with the compat headers, beside the add with kiln/op.h: CPU seconds",
+        "at most 2.0x",
+        told,
+        readable(median(taken(costs, "op.h", "cpu"))),
+    )
     bar.samples = {name: taken(costs, name, "cpu") for name in costs}
     return [at_most(bar, value, 2.0)]
 
 
 def markdown(bars: list[Bar], facts: dict[str, str]) -> str:
-    lines = ["# Bars of the compat headers", "", "What does a source with torch/extension.h cost through kiln, beside torch's own way? Written by"]
-    lines += ['`make compat-bars BARS="--write docs/results"`. Medians of one run; torch\'s load is measured once.', ""]
+    lines = [
+        "# Bars of the compat headers",
+        "",
+        "What does a source with torch/extension.h cost through kiln, beside torch's own way? "
+        "Written by",
+    ]
+    lines += [
+        '`make compat-bars BARS="--write docs/results"`. Medians of one run; torch\'s load is '
+        "measured once.",
+        "",
+    ]
     lines += ["| what | wanted | measured | beside | |", "|---|---|---|---|---|"]
     lines += [f"| {b.what} | {b.wanted} | {b.measured} | {b.beside} | {verdict(b)} |" for b in bars]
-    lines += ["", "| machine | |", "|---|---|"] + [f"| {name} | {value} |" for name, value in facts.items()]
+    lines += ["", "| machine | |", "|---|---|"] + [
+        f"| {name} | {value} |" for name, value in facts.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="What sources with torch's headers cost, and whether the bars are met.")
+    parser = argparse.ArgumentParser(
+        description="What sources with torch's headers cost, and whether the bars are met."
+    )
     parser.add_argument("--repetitions", type=int, default=5, help="kept rounds of each (5)")
-    parser.add_argument("--write", type=Path, metavar="DIR", help="write compat-bars.md, or compat-bars-gpu.md, there")
-    parser.add_argument("--stage", type=Path, default=ROOT / "build/release/stage", help="the package to measure")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        metavar="DIR",
+        help="write compat-bars.md, or compat-bars-gpu.md, there",
+    )
+    parser.add_argument(
+        "--stage", type=Path, default=ROOT / "build/release/stage", help="the package to measure"
+    )
     parser.add_argument("--kiln-only", action="store_true", help="without torch's minute")
     parser.add_argument("--headers-only", action="store_true", help="the headers alone")
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a bar is not met")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which machine code does nvcc make of a source? Bytes and registers of each kernel, without a disassembler."""
+"""Which machine code does nvcc make of a source? Bytes and registers of each kernel, without a
+disassembler."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def text_sections(cubin: bytes) -> dict[str, bytes]:
 
 def registers(ptxas_log: str) -> dict[str, int]:
     """Of `ptxas -v`, by kernel."""
-    pattern = r"Compiling entry function '(\S+)' for '\S+'(?:(?!Compiling)[\s\S])*?Used (\d+) registers"
+    pattern = (
+        r"Compiling entry function '(\S+)' for '\S+'(?:(?!Compiling)[\s\S])*?Used (\d+) registers"
+    )
     return {name: int(count) for name, count in re.findall(pattern, ptxas_log)}
 
 
@@ -43,9 +46,20 @@ def compiled(nvcc: str, source: Path, arch: str, flags: list[str]) -> dict[str, 
     """By kernel. arch: "90a". -lineinfo, as kiln builds."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "code.cubin"
-        line = [nvcc, "-std=c++17", "-lineinfo", "-Xptxas", "-v", f"-arch=sm_{arch}", "-cubin", *flags]
+        line = [
+            nvcc,
+            "-std=c++17",
+            "-lineinfo",
+            "-Xptxas",
+            "-v",
+            f"-arch=sm_{arch}",
+            "-cubin",
+            *flags,
+        ]
         done = subprocess.run([*line, str(source), "-o", str(out)], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"nvcc cannot compile {source}:\n{done.stdout}{done.stderr}")
         used = registers(done.stdout + done.stderr)
-        return {name: Code(code, used[name]) for name, code in text_sections(out.read_bytes()).items()}
+        return {
+            name: Code(code, used[name]) for name, code in text_sections(out.read_bytes()).items()
+        }

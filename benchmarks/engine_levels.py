@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast is the engine's add kernel at every level of CPU, on one core and on two? Three runs of each level, in turns.
+"""How fast is the engine's add kernel at every level of CPU, on one core and on two? Three runs of
+each level, in turns.
 
   benchmarks/engine_levels.py [--out FOLDER] [--build build/release] [--runs 3]
 
-Writes FOLDER/engine-levels.md. Fails where the level that this CPU gets misses a bar in all runs. About 8 s a run.
+Writes FOLDER/engine-levels.md. Fails where the level that this CPU gets misses a bar in all runs.
+About 8 s a run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ LEVELS = ["baseline", "x86-64-v3", "x86-64-v4"] if platform.machine() == "x86_64
 
 
 def rows_of(bench: Path, level: str) -> list[list[str]] | None:
-    """The cells of the rows that the benchmark prints; None where this CPU has not what the level needs."""
+    """The cells of the rows that the benchmark prints; None where this CPU has not what the level
+    needs."""
     command = [str(bench), f"--level={level}", "--only=add", str(ROOT / "tests/ptx/kernels")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     lines = [line for line in done.stdout.splitlines() if line.startswith("| ")]
@@ -38,11 +41,24 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    subprocess.run(["ninja", "-C", str(given.build), "kiln_engine_bench"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["ninja", "-C", str(given.build), "kiln_engine_bench"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     bench = given.build / "src/engine/kiln_engine_bench"
 
-    lines = ["# The engine's add kernel by level of CPU", "", "Written by `benchmarks/engine_levels.py`.", ""]
-    lines += ["| machine | |", "|---|---|", *(f"| {name} | {value} |" for name, value in machine().items())]
+    lines = [
+        "# The engine's add kernel by level of CPU",
+        "",
+        "Written by `benchmarks/engine_levels.py`.",
+        "",
+    ]
+    lines += [
+        "| machine | |",
+        "|---|---|",
+        *(f"| {name} | {value} |" for name, value in machine().items()),
+    ]
     lines += ["", "| level | run | what | figure | bar | | how |", "|---|---|---|---|---|---|---|"]
     missed: dict[str, set[str]] = {}
     for run in range(1, given.runs + 1):

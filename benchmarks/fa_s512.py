@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast is fa_s512 beside torch's attention? Each case is timed against SDPA with cuDNN and with flash, in one
-run, in random order, with a cold L2.
+"""How fast is fa_s512 beside torch's attention? Each case is timed against SDPA with cuDNN and with
+flash, in one run, in random order, with a cold L2.
 
-    python benchmarks/fa_s512.py                       the cases of the bars; under 40 s with the build
+    python benchmarks/fa_s512.py                       the cases of the bars; under 40 s with the
+                                                       build
     python benchmarks/fa_s512.py --only "S=512 D=128"  cases whose name contains this text
     python benchmarks/fa_s512.py -D BLOCK_N=64 -D STAGES=4
     python benchmarks/fa_s512.py --out docs/results    fa_s512.md and fa_s512.json there
 
-A sample is one call between two CUDA events. Before it the stream is held by a sleep and by a write of twice the L2, so
-that the call is enqueued when the GPU gets to it: the events see the kernel and not its launch. FLOPs are 4 B H S S D,
-half of that when causal. A ratio is the other's median time over this kernel's; above 1 is faster than torch. Errors are the
-largest against fp64, over the first batches. A second table times forward and backward together, as a training step has
-them; --no-training leaves it out.
+A sample is one call between two CUDA events. Before it the stream is held by a sleep and by a write
+of twice the L2, so that the call is enqueued when the GPU gets to it: the events see the kernel and
+not its launch. FLOPs are 4 B H S S D, half of that when causal. A ratio is the other's median time
+over this kernel's; above 1 is faster than torch. Errors are the largest against fp64, over the
+first batches. A second table times forward and backward together, as a training step has them;
+--no-training leaves it out.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAD = """\
 # fa_s512 beside SDPA
 
-Written by `python benchmarks/fa_s512.py`. A ratio is the other's median time over this kernel's: above 1 is faster than torch. The bar
-of the portable path is against flash, that of small batches against the better of cuDNN and flash. Errors are the largest against fp64.
+Written by `python benchmarks/fa_s512.py`. A ratio is the other's median time over this kernel's:
+above 1 is faster than torch. The bar of the portable path is against flash, that of small batches
+against the better of cuDNN and flash. Errors are the largest against fp64.
 """
 
 
@@ -48,17 +51,28 @@ class Case:
     length: int
     head_dim: int
     causal: bool
-    bar: Optional[float]  # the least ratio to cuDNN; of the portable path, to flash; of small batches, to the better
+    bar: Optional[
+        float
+    ]  # the least ratio to cuDNN; of the portable path, to flash; of small batches, to the better
     portable: bool = False
 
     @property
     def name(self) -> str:
         path = " portable" if self.portable else ""
-        return f"B={self.batch} H={self.heads} S={self.length} D={self.head_dim}{' causal' if self.causal else ''}{path}"
+        return (
+            f"B={self.batch} H={self.heads} S={self.length} "
+            f"D={self.head_dim}{' causal' if self.causal else ''}{path}"
+        )
 
     @property
     def against(self) -> str:
-        return "flash" if self.portable else "the better" if self.batch < 32 and self.length == 512 else "cuDNN"
+        return (
+            "flash"
+            if self.portable
+            else "the better"
+            if self.batch < 32 and self.length == 512
+            else "cuDNN"
+        )
 
     @property
     def flops(self) -> float:
@@ -120,7 +134,8 @@ CASES = [
 
 @dataclass
 class Training:
-    """Forward and backward; the forward is this kernel's, the backward that of torch that attention.py chooses."""
+    """Forward and backward; the forward is this kernel's, the backward that of torch that
+    attention.py chooses."""
 
     case: str
     backward: str
@@ -136,7 +151,9 @@ class Training:
 TRAINED = [case for case in CASES if case.batch == 32 and not case.portable]
 
 
-def samples(calls: list[Callable], flush: torch.Tensor, rounds: int, sleep: int = 400_000) -> list[list[float]]:
+def samples(
+    calls: list[Callable], flush: torch.Tensor, rounds: int, sleep: int = 400_000
+) -> list[list[float]]:
     """Milliseconds of each call. sleep: cycles, longer than the host takes to enqueue a call."""
     order, choose = list(range(len(calls))), random.Random(0)
     for call in calls:
@@ -177,7 +194,9 @@ def interval_of_ratio(reference: list[float], kernel: list[float]) -> tuple[floa
     return ratios[5], ratios[-6]
 
 
-def largest_error(out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> float:
+def largest_error(
+    out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> float:
     """Against fp64, of as many batches as fit."""
     few = max(1, (1 << 29) // (q.shape[1] * q.shape[2] ** 2))
     scores = (q[:few].double() @ k[:few].double().transpose(-1, -2)) * q.shape[-1] ** -0.5
@@ -198,24 +217,31 @@ def measure(module, case: Case, flush: torch.Tensor, rounds: int) -> Row:
     flash = sdpa(SDPBackend.FLASH_ATTENTION, q, k, v, case.causal)
     error, of_flash = (largest_error(out, q, k, v, case.causal) for out in (mine()[0], flash()))
     if not error < 0.05:
-        raise SystemExit(f"error: forward is wrong at {case.name}, by {error:.3g}; a wrong kernel has no speed")
+        raise SystemExit(
+            f"error: forward is wrong at {case.name}, by {error:.3g}; a wrong kernel has no speed"
+        )
     ms = samples([mine, cudnn, flash], flush, rounds)
     own, theirs, flashs = (statistics.median(m) for m in ms)
     low, high = interval_of_ratio(ms[1], ms[0])
     rate = lambda milliseconds: case.flops / milliseconds / 1e9  # noqa: E731
-    return Row(case.name, own * 1e3, rate(own), theirs * 1e3, rate(theirs), flashs * 1e3, theirs / own, low, high,
-               flashs / own, error, of_flash, case.bar, case.against)  # fmt: skip
+    return Row(case.name, own * 1e3, rate(own), theirs * 1e3, rate(theirs), flashs * 1e3,
+               theirs / own, low, high, flashs / own, error, of_flash, case.bar,
+               case.against)  # fmt: skip
 
 
 def attention_of(module) -> tuple[Callable, Callable]:
     """The function with gradients, and the rule that says whether its backward is cuDNN's."""
-    spec = importlib.util.spec_from_file_location("fa_s512_attention", ROOT / "kernels" / "fa_s512" / "attention.py")
+    spec = importlib.util.spec_from_file_location(
+        "fa_s512_attention", ROOT / "kernels" / "fa_s512" / "attention.py"
+    )
     source = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(source)
     return source.attach(module), source.cudnn_has_backward
 
 
-def train(attention: Callable, by_cudnn: Callable, case: Case, flush: torch.Tensor, rounds: int) -> Training:
+def train(
+    attention: Callable, by_cudnn: Callable, case: Case, flush: torch.Tensor, rounds: int
+) -> Training:
     make = torch.Generator("cuda").manual_seed(0)
     shape = (case.batch, case.heads, case.length, case.head_dim)
     q, k, v, grad = (torch.randn(shape, device="cuda", generator=make).bfloat16() for _ in range(4))
@@ -225,20 +251,37 @@ def train(attention: Callable, by_cudnn: Callable, case: Case, flush: torch.Tens
         sdpa(SDPBackend.CUDNN_ATTENTION, q, k, v, case.causal),
         sdpa(SDPBackend.FLASH_ATTENTION, q, k, v, case.causal),
     ]
-    calls = [lambda forward=forward: torch.autograd.grad(forward(), leaves, grad) for forward in forwards]
+    calls = [
+        lambda forward=forward: torch.autograd.grad(forward(), leaves, grad) for forward in forwards
+    ]
     mine, theirs = calls[0](), calls[2]()
     for name, a, b in zip("qkv", mine, theirs):
         apart = (a.float() - b.float()).abs().max().item() / b.float().abs().max().item()
         if not apart < 0.05:
-            raise SystemExit(f"error: the gradient of {name} is wrong at {case.name}, by {apart:.3g} of its largest")
+            raise SystemExit(
+                f"error: the gradient of {name} is wrong at {case.name}, by {apart:.3g} of its "
+                f"largest"
+            )
     ms = samples(calls, flush, rounds, sleep=4_000_000)
     own, cudnn, flash = (statistics.median(m) for m in ms)
     low, high = interval_of_ratio(ms[1], ms[0])
     backward = "cuDNN" if by_cudnn(q, k, v, case.causal) else "flash"
-    return Training(case.name, backward, own * 1e3, cudnn * 1e3, flash * 1e3, cudnn / own, low, high, flash / own)
+    return Training(
+        case.name,
+        backward,
+        own * 1e3,
+        cudnn * 1e3,
+        flash * 1e3,
+        cudnn / own,
+        low,
+        high,
+        flash / own,
+    )
 
 
-def training_table(module, only: str, flush: torch.Tensor, rounds: int, say: Callable[[str], None]) -> list[Training]:
+def training_table(
+    module, only: str, flush: torch.Tensor, rounds: int, say: Callable[[str], None]
+) -> list[Training]:
     attention, by_cudnn = attention_of(module)
     say("\nForward and backward together\n")
     say("| case | backward of | us | SDPA cuDNN us | SDPA flash us | of cuDNN | 95 % | of flash |")
@@ -249,8 +292,11 @@ def training_table(module, only: str, flush: torch.Tensor, rounds: int, say: Cal
             continue
         r = train(attention, by_cudnn, case, flush, rounds)
         rows.append(r)
-        say(f"| {r.case} | {r.backward} | {r.us:.1f} | {r.cudnn_us:.1f} | {r.flash_us:.1f} | {r.ratio_to_cudnn:.3f} | "
-              f"{r.low:.3f} to {r.high:.3f} | {r.ratio_to_flash:.2f} |")  # fmt: skip
+        say(
+            f"| {r.case} | {r.backward} | {r.us:.1f} | {r.cudnn_us:.1f} | {r.flash_us:.1f} | "
+            f"{r.ratio_to_cudnn:.3f} | "
+            f"{r.low:.3f} to {r.high:.3f} | {r.ratio_to_flash:.2f} |"
+        )
     return rows
 
 
@@ -258,15 +304,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("-D", dest="defines", action="append", default=[], metavar="K=V", help="define, as BLOCK_N=64")
-    parser.add_argument("--no-training", action="store_true", help="leave out forward and backward together")
+    parser.add_argument(
+        "-D",
+        dest="defines",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="define, as BLOCK_N=64",
+    )
+    parser.add_argument(
+        "--no-training", action="store_true", help="leave out forward and backward together"
+    )
     parser.add_argument("--out", type=Path, help="write fa_s512.md and fa_s512.json there")
     args = parser.parse_args()
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
         print("skipped: fa_s512 needs a GPU of compute capability 9.0")
         return 0
     start = time.perf_counter()
-    module = kiln.load(ROOT / "kernels" / "fa_s512", defines=dict(d.partition("=")[::2] for d in args.defines) or None)
+    module = kiln.load(
+        ROOT / "kernels" / "fa_s512",
+        defines=dict(d.partition("=")[::2] for d in args.defines) or None,
+    )
     gpu = torch.cuda.get_device_properties(0)
     lines: list[str] = []
 
@@ -277,7 +335,10 @@ def main() -> int:
     say(f"{gpu.name}, {gpu.multi_processor_count} SMs, torch {torch.__version__}, bf16, cold L2, "
           f"{args.rounds} samples each; {' '.join(args.defines) or 'defaults'}; "
           f"built and loaded in {time.perf_counter() - start:.1f} s")  # fmt: skip
-    say("| case | us | TFLOP/s | cuDNN us | cuDNN TFLOP/s | of cuDNN | 95 % | bar | of flash | max error | of flash |")
+    say(
+        "| case | us | TFLOP/s | cuDNN us | cuDNN TFLOP/s | of cuDNN | 95 % | bar | of flash | max "
+        "error | of flash |"
+    )
     say("|" + "---|" * 11)
     flush = torch.empty(2 * gpu.L2_cache_size, dtype=torch.uint8, device="cuda")
     rows = []
@@ -286,17 +347,24 @@ def main() -> int:
             continue
         r = measure(module, case, flush, args.rounds)
         rows.append(r)
-        say(f"| {r.case} | {r.us:.1f} | {r.tflops:.0f} | {r.cudnn_us:.1f} | {r.cudnn_tflops:.0f} | "
-              f"{r.ratio_to_cudnn:.3f} | {r.low:.3f} to {r.high:.3f} | {r.verdict} | {r.ratio_to_flash:.2f} | "
-              f"{r.max_error:.3g} | {r.max_error_of_flash:.3g} |")  # fmt: skip
+        say(
+            f"| {r.case} | {r.us:.1f} | {r.tflops:.0f} | {r.cudnn_us:.1f} | {r.cudnn_tflops:.0f} | "
+            f"{r.ratio_to_cudnn:.3f} | {r.low:.3f} to {r.high:.3f} | {r.verdict} | "
+            f"{r.ratio_to_flash:.2f} | "
+            f"{r.max_error:.3g} | {r.max_error_of_flash:.3g} |"
+        )
     trained = [] if args.no_training else training_table(module, args.only, flush, args.rounds, say)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         facts = machine()
         head = f"{HEAD}\n{', '.join(f'{name} {value}' for name, value in facts.items())}.\n"
         (args.out / "fa_s512.md").write_text("\n".join([head, lines[0], "", *lines[1:]]) + "\n")
-        found = {"machine": facts, "defines": args.defines, "rows": [asdict(r) for r in rows],
-                 "training": [asdict(r) for r in trained]}
+        found = {
+            "machine": facts,
+            "defines": args.defines,
+            "rows": [asdict(r) for r in rows],
+            "training": [asdict(r) for r in trained],
+        }
         (args.out / "fa_s512.json").write_text(json.dumps(found, indent=1) + "\n")
     return 0 if all(r.met and r.exact for r in rows) else 1
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does `kiln inspect` agree with NVIDIA's and the system's tools on everything, and what does it cost?
+"""Does `kiln inspect` agree with NVIDIA's and the system's tools on everything, and what does it
+cost?
 
-    python benchmarks/inspect_bars.py [--write FOLDER] [--quick] [--kiln PATH] [--library libtorch_cuda.so]
+    python benchmarks/inspect_bars.py [--write FOLDER] [--quick] [--kiln PATH] [--library
+    libtorch_cuda.so]
 
-All images of 40 builds, every kernel of libtorch_cuda.so, 320 libraries of this machine: about 20 minutes of CPU time.
---quick takes samples of builds and of kernels. cuobjdump, nvdisasm and auditwheel: tools/bootstrap test. Beside the
-time on the wall stands CPU time, which other work changes little: a busy machine is judged by that and says so.
+All images of 40 builds, every kernel of libtorch_cuda.so, 320 libraries of this machine: about 20
+minutes of CPU time. --quick takes samples of builds and of kernels. cuobjdump, nvdisasm and
+auditwheel: tools/bootstrap test. Beside the time on the wall stands CPU time, which other work
+changes little: a busy machine is judged by that and says so.
 """
 
 from __future__ import annotations
@@ -112,12 +115,26 @@ def costs(kiln: Path, library: Path | None, folder: Path) -> list[Row]:
     wall, cpu = median(run.wall_s for run in runs) * 1e3, median(run.cpu_s for run in runs) * 1e3
     seen = f"{wall:.1f} ms, {cpu:.1f} ms of CPU"
     held, how = judged(wall, cpu, 30)
-    rows.append(Row("overview of the add library", seen, "< 30 ms", held, f"median of 21, a process each{how}"))
+    rows.append(
+        Row(
+            "overview of the add library",
+            seen,
+            "< 30 ms",
+            held,
+            f"median of 21, a process each{how}",
+        )
+    )
     page = folder / "add.html"
     subprocess.run([kiln, "inspect", add, "--html", page], check=True, stdout=subprocess.DEVNULL)
     size = page.stat().st_size
     rows.append(
-        Row("its page", f"{size / 1e3:.0f} kB", "< 1 MB", size < 1_000_000, "`--html`: all views, sources in it")
+        Row(
+            "its page",
+            f"{size / 1e3:.0f} kB",
+            "< 1 MB",
+            size < 1_000_000,
+            "`--html`: all views, sources in it",
+        )
     )
     return rows
 
@@ -131,7 +148,8 @@ def comparisons(kiln: Path, library: Path | None, quick: bool) -> list[Row]:
         comparison("opcodes and source lines as nvdisasm's", "compare_sass.py", "--kiln", kiln),
         comparison(
             "symbols, libraries, wheel tag as nm's, readelf's, ldd's, auditwheel's",
-            "compare_symbols.py", "--kiln", kiln, "--count", 200 if quick else 320, bar="none, 200 libraries",
+            "compare_symbols.py", "--kiln", kiln, "--count", 200 if quick else 320,
+            bar="none, 200 libraries",
         ),
     ]  # fmt: skip
     if library:
@@ -152,16 +170,28 @@ def find_library() -> Path | None:
 
 
 def page(rows: list[Row], facts: dict[str, str], quick: bool) -> str:
-    text = "# What `kiln inspect` agrees with, and what it costs\n\nWritten by `benchmarks/inspect_bars.py"
+    text = (
+        "# What `kiln inspect` agrees with, and what it costs\n\nWritten by "
+        "`benchmarks/inspect_bars.py"
+    )
     text += " --quick`: of the builds and of torch's kernels samples.\n\n" if quick else "`.\n\n"
     text += "| what | seen | bar | | how |\n|---|---|---|---|---|\n"
     for row in rows:
-        text += f"| {row.what} | {row.seen} | {row.bar} | {'PASS' if row.held else 'FAIL'} | {row.how} |\n"
-    return text + "\n| machine | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
+        text += (
+            f"| {row.what} | {row.seen} | {row.bar} | {'PASS' if row.held else 'FAIL'} | "
+            f"{row.how} |\n"
+        )
+    return (
+        text
+        + "\n| machine | |\n|---|---|\n"
+        + "".join(f"| {name} | {value} |\n" for name, value in facts.items())
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Does kiln inspect agree with other tools, and what does it cost?")
+    parser = argparse.ArgumentParser(
+        description="Does kiln inspect agree with other tools, and what does it cost?"
+    )
     parser.add_argument("--kiln", type=Path, default=ROOT / "build/release/stage/kiln/bin/kiln")
     parser.add_argument("--library", type=Path, default=find_library())
     parser.add_argument("--quick", action="store_true")
@@ -170,10 +200,14 @@ def main() -> int:
     kiln = given.kiln.resolve()
     facts = machine()
     for tool in ("cuobjdump", "nvdisasm"):
-        found = subprocess.run(["which", tool], capture_output=True, text=True, env=environment()).stdout.strip()
+        found = subprocess.run(
+            ["which", tool], capture_output=True, text=True, env=environment()
+        ).stdout.strip()
         facts[tool] = first_line([found or tool, "--version"], r"V([\d.]+)")
     with tempfile.TemporaryDirectory(prefix="kiln-bars-") as folder:
-        rows = costs(kiln, given.library, Path(folder)) + comparisons(kiln, given.library, given.quick)
+        rows = costs(kiln, given.library, Path(folder)) + comparisons(
+            kiln, given.library, given.quick
+        )
     text = page(rows, facts, given.quick)
     print(text)
     if given.write:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long does a kernel take by kiln's CUPTI trace, by torch.profiler's and by ncu? In turns, round by round, so that the
-state of the GPU falls on all alike; and what of a loop changes the answer.
+"""How long does a kernel take by kiln's CUPTI trace, by torch.profiler's and by ncu? In turns,
+round by round, so that the state of the GPU falls on all alike; and what of a loop changes the
+answer.
 
-The equal loop of torch.profiler does what kiln's trace does: a short kernel that holds the stream while the host enqueues, a memset
-of twice the L2, the call, a wait. What it differs in then is the recorder alone.
+The equal loop of torch.profiler does what kiln's trace does: a short kernel that holds the stream
+while the host enqueues, a memset of twice the L2, the call, a wait. What it differs in then is the
+recorder alone.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ import torch
 
 # One short pass of the core for its trace of the kernels; 1000 calls of a short kernel.
 TRACE = {
-    "warm_up_least_s": 0.01, "warm_up_most_s": 0.05, "time_least_s": 0.01, "time_most_s": 0.05, "samples_least": 5,
-    "side": False, "roof": False, "rotations": 1, "precision": 0.5,
+    "warm_up_least_s": 0.01, "warm_up_most_s": 0.05, "time_least_s": 0.01, "time_most_s": 0.05,
+    "samples_least": 5, "side": False, "roof": False, "rotations": 1, "precision": 0.5,
 }  # fmt: skip
-SLEEP_CYCLES = 60_000  # 30 us: the host enqueues a memset and a call in that time, under a profiler too
+# 30 us: the host enqueues a memset and a call in that time, under a profiler too
+SLEEP_CYCLES = 60_000
 NCU_LIMIT_S = 100
 
 
@@ -35,19 +38,30 @@ def spread(times: list[float]) -> dict[str, float]:
     cuts = statistics.quantiles(times, n=4)
     cut = len(times) // 10
     trimmed = statistics.fmean(sorted(times)[cut : len(times) - cut])
-    return {"count": len(times), "p25": cuts[0], "median": statistics.median(times), "p75": cuts[2], "trimmed": trimmed}
+    return {
+        "count": len(times),
+        "p25": cuts[0],
+        "median": statistics.median(times),
+        "p75": cuts[2],
+        "trimmed": trimmed,
+    }
 
 
 def memset_of(flush: torch.Tensor) -> Callable[[], Any]:
-    """The driver's memset, as kiln and the plain program flush: after torch's fill the same add is 0.1 to 0.2 us faster."""
+    """The driver's memset, as kiln and the plain program flush: after torch's fill the same add is
+    0.1 to 0.2 us faster."""
     memset = ctypes.CDLL("libcuda.so.1").cuMemsetD8Async
     memset.argtypes = [ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p]
-    return lambda: memset(flush.data_ptr(), 0, flush.numel(), torch.cuda.current_stream().cuda_stream)
+    return lambda: memset(
+        flush.data_ptr(), 0, flush.numel(), torch.cuda.current_stream().cuda_stream
+    )
 
 
 def kiln_trace(function: Callable, args: tuple, **options: Any) -> dict[str, float] | None:
     """Kernel durations by kiln in us."""
-    one = kiln.bench(function, *args, check=False, options={**TRACE, **options}).json["contenders"][0]
+    one = kiln.bench(function, *args, check=False, options={**TRACE, **options}).json["contenders"][
+        0
+    ]
     if not one["kernel"]:
         return None
     found = {c: one["kernel"][f"{c}_ns"] / 1e3 for c in ("p25", "median", "p75", "trimmed")}
@@ -62,12 +76,16 @@ def records(body: Callable[[], Any], cpu: bool) -> list[tuple[str, float, float]
         body()
         torch.cuda.synchronize()
     found = [e for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-    return sorted(((e.name, e.time_range.start, e.time_range.end) for e in found), key=lambda one: one[1])
+    return sorted(
+        ((e.name, e.time_range.start, e.time_range.end) for e in found), key=lambda one: one[1]
+    )
 
 
-def durations(seen: list[tuple[str, float, float]], own: set[str]) -> tuple[list[float], list[float]]:
-    """Of each call: from the begin of its first kernel to the end of its last, and the gap between the flush and it. Whatever is
-    not the call's own stands between two calls."""
+def durations(
+    seen: list[tuple[str, float, float]], own: set[str]
+) -> tuple[list[float], list[float]]:
+    """Of each call: from the begin of its first kernel to the end of its last, and the gap between
+    the flush and it. Whatever is not the call's own stands between two calls."""
     times, gaps = [], []
     begin = end = before = None
     for name, start, stop in [*seen, ("", 0.0, 0.0)]:
@@ -92,9 +110,11 @@ def kineto(
     wait: bool = False,
     cpu: bool = True,
 ) -> dict[str, float]:
-    """Kernel durations of a call by torch.profiler in us, L2 flushed before each; `gap_us` is what lies between flush and call.
+    """Kernel durations of a call by torch.profiler in us, L2 flushed before each; `gap_us` is what
+    lies between flush and call.
 
-    sleep: a kernel holds the stream first; fill: torch's zero_() flushes; wait: the host waits for the flush before it calls."""
+    sleep: a kernel holds the stream first; fill: torch's zero_() flushes; wait: the host waits for
+    the flush before it calls."""
     own = {name for name, _, _ in records(call, cpu)}
     clear = (lambda: flush.zero_()) if fill else memset_of(flush)
 
@@ -112,7 +132,9 @@ def kineto(
     return {**spread(times), "gap_us": statistics.median(gaps) if gaps else None}
 
 
-def in_rounds(ways: dict[str, Callable[[], Any]], rounds: int, seed: int = 0) -> list[dict[str, Any]]:
+def in_rounds(
+    ways: dict[str, Callable[[], Any]], rounds: int, seed: int = 0
+) -> list[dict[str, Any]]:
     """All ways in each round, in random order."""
     choose, names = random.Random(seed), list(ways)
     taken = []
@@ -122,8 +144,11 @@ def in_rounds(ways: dict[str, Callable[[], Any]], rounds: int, seed: int = 0) ->
     return taken
 
 
-def compare(function: Callable, args: tuple, flush: torch.Tensor, rounds: int, count: int) -> list[dict[str, Any]]:
-    """Kiln's trace, the equal loop of torch.profiler, and the loop without the kernel that holds the stream."""
+def compare(
+    function: Callable, args: tuple, flush: torch.Tensor, rounds: int, count: int
+) -> list[dict[str, Any]]:
+    """Kiln's trace, the equal loop of torch.profiler, and the loop without the kernel that holds
+    the stream."""
 
     def call() -> None:
         function(*args)
@@ -147,7 +172,8 @@ def ratio(rounds: list[dict[str, Any]], a: str, b: str, figure: str = "trimmed")
 def diagnosis(
     function: Callable, args: tuple, flush: torch.Tensor, rounds: int = 5, count: int = 200
 ) -> dict[str, Any]:
-    """Which part of a loop changes a short kernel's time, and by how much? Medians of the rounds, and all rounds."""
+    """Which part of a loop changes a short kernel's time, and by how much? Medians of the rounds,
+    and all rounds."""
 
     def call() -> None:
         function(*args)
@@ -179,7 +205,16 @@ def diagnosis(
 
 def ncu_rows(text: str) -> dict[str, list[float]]:
     """Durations in us by grid, in order, of `ncu --csv` with gpu__time_duration.sum."""
-    units = {"ns": 1e-3, "nsecond": 1e-3, "us": 1.0, "usecond": 1.0, "ms": 1e3, "msecond": 1e3, "s": 1e6, "second": 1e6}
+    units = {
+        "ns": 1e-3,
+        "nsecond": 1e-3,
+        "us": 1.0,
+        "usecond": 1.0,
+        "ms": 1e3,
+        "msecond": 1e3,
+        "s": 1e6,
+        "second": 1e6,
+    }
     found: dict[str, list[float]] = {}
     lines = [line for line in text.splitlines() if line.startswith('"')]
     for row in csv.DictReader(lines):
@@ -190,14 +225,27 @@ def ncu_rows(text: str) -> dict[str, list[float]]:
 
 
 def ncu(program: str, sizes: tuple[int, ...]) -> dict[str, Any]:
-    """The kernel of plain_events by ncu, in us a size, or why there is none. The program flushes the L2 itself, so ncu's own
-    flush is off; the clock is left alone as everywhere here."""
+    """The kernel of plain_events by ncu, in us a size, or why there is none. The program flushes
+    the L2 itself, so ncu's own flush is off; the clock is left alone as everywhere here."""
     tool = shutil.which("ncu") or next(
-        (path for path in (f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin/ncu",) if os.path.exists(path)), None
+        (
+            path
+            for path in (f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin/ncu",)
+            if os.path.exists(path)
+        ),
+        None,
     )
     if not tool:
         return {"why": "ncu is not here"}
-    words = ["--csv", "--metrics", "gpu__time_duration.sum", "--clock-control", "none", "--cache-control", "none"]
+    words = [
+        "--csv",
+        "--metrics",
+        "gpu__time_duration.sum",
+        "--clock-control",
+        "none",
+        "--cache-control",
+        "none",
+    ]
     line = [tool, *words, "-k", "regex:plain_add", program, "--few", *map(str, sizes)]
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=NCU_LIMIT_S)
@@ -205,7 +253,11 @@ def ncu(program: str, sizes: tuple[int, ...]) -> dict[str, Any]:
         return {"why": f"ncu did not finish in {NCU_LIMIT_S} s"}
     found = ncu_rows(done.stdout)
     if not found:
-        words = [text for text in (done.stdout + done.stderr).splitlines() if "ERR" in text or "error" in text.lower()]
+        words = [
+            text
+            for text in (done.stdout + done.stderr).splitlines()
+            if "ERR" in text or "error" in text.lower()
+        ]
         return {"why": (words or [f"ncu ended with {done.returncode} and listed nothing"])[0][:200]}
     rows = {}
     for bits in sizes:

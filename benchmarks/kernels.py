@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast are the kernels beside torch? Each case is timed against torch in one run, in random order, with a cold L2.
+"""How fast are the kernels beside torch? Each case is timed against torch in one run, in random
+order, with a cold L2.
 
-    python benchmarks/kernels.py              every kernel; prints a table, writes kernels.md and kernels.json
-    python benchmarks/kernels.py --sweep      also other choices for kiln/elementwise.h and kernels/add.cu
+    python benchmarks/kernels.py              every kernel; prints a table, writes kernels.md and
+                                              kernels.json
+    python benchmarks/kernels.py --sweep      also other choices for kiln/elementwise.h and
+                                              kernels/add.cu
 
-A sample is one call between two CUDA events. Before it the stream is held by a sleep and by a write of twice the L2, so
-that the call is enqueued when the GPU gets to it: the events see the kernel and not its launch. The ratio is torch's
-median over the kernel's; above 1 is faster than torch. Without a GPU the engine is timed, under that name.
+A sample is one call between two CUDA events. Before it the stream is held by a sleep and by a write
+of twice the L2, so that the call is enqueued when the GPU gets to it: the events see the kernel and
+not its launch. The ratio is torch's median over the kernel's; above 1 is faster than torch. Without
+a GPU the engine is timed, under that name.
 """
 
 from __future__ import annotations
@@ -77,27 +81,35 @@ def adds(sizes: list[int], large: int) -> list[Case]:
             cases += [
                 Case("my_fast_add", label, dtype, 0.99, two, torch.add, bits),
                 Case("my_add", label, dtype, 0.97, two, torch.add, bits),
-                Case("cust_add", label, dtype, 0.97, lambda n=n, new=new: (new(n), 1.5), torch.add, 2 * n * size),
-                Case("fused_abs", label, dtype, 1.0, lambda n=n, new=new: (new(n),), root_of_square, 2 * n * size),
+                Case("cust_add", label, dtype, 0.97, lambda n=n, new=new: (new(n), 1.5), torch.add,
+                2 * n * size), Case("fused_abs", label, dtype, 1.0, lambda n=n, new=new: (new(n),),
+                root_of_square, 2 * n * size),
             ]  # fmt: skip
         rows, columns = large // 4096, 4096
         side = int(large**0.5)
         for op, bar in (("my_fast_add", 1.0), ("my_add", 0.97)):
             cases += [
                 Case(op, f"broadcast row {rows}x{columns}", dtype, bar,
-                     lambda r=rows, c=columns, new=new: (new(r, c), new(c)), torch.add, 2 * large * size),
+                     lambda r=rows, c=columns, new=new: (new(r, c), new(c)), torch.add,
+                     2 * large * size),
                 Case(op, f"broadcast odd row {rows}x{columns - 1}", dtype, bar,
-                     lambda r=rows, c=columns - 1, new=new: (new(r, c), new(c)), torch.add, 2 * large * size),
+                     lambda r=rows, c=columns - 1, new=new: (new(r, c), new(c)), torch.add,
+                     2 * large * size),
                 Case(op, f"broadcast column {rows}x{columns}", dtype, bar,
-                     lambda r=rows, c=columns, new=new: (new(r, 1), new(r, c)), torch.add, 2 * large * size),
+                     lambda r=rows, c=columns, new=new: (new(r, 1), new(r, c)), torch.add,
+                     2 * large * size),
                 Case(op, f"transposed {side}x{side}", dtype, bar,
-                     lambda s=side, new=new: (new(s, s), new(s, s).t()), torch.add, 3 * side * side * size),
+                     lambda s=side, new=new: (new(s, s), new(s, s).t()), torch.add,
+                     3 * side * side * size),
                 Case(op, f"misaligned 2^{large.bit_length() - 1}", dtype, bar,
-                     lambda n=large, new=new: (new(n + 1)[1:], new(n)), torch.add, 3 * large * size),
+                     lambda n=large, new=new: (new(n + 1)[1:], new(n)), torch.add,
+                     3 * large * size),
                 Case(op, f"misaligned both 2^{large.bit_length() - 1}", dtype, bar,
-                     lambda n=large, new=new: (new(n + 1)[1:], new(n + 1)[1:]), torch.add, 3 * large * size),
+                     lambda n=large, new=new: (new(n + 1)[1:], new(n + 1)[1:]), torch.add,
+                     3 * large * size),
                 Case(op, f"misaligned 2^{sizes[0].bit_length() - 1}", dtype, bar,
-                     lambda n=sizes[0], new=new: (new(n + 1)[1:], new(n)), torch.add, 3 * sizes[0] * size),
+                     lambda n=sizes[0], new=new: (new(n + 1)[1:], new(n)), torch.add,
+                     3 * sizes[0] * size),
             ]  # fmt: skip
     return cases
 
@@ -114,7 +126,10 @@ class Gpu:
 
     def describe(self) -> str:
         p = torch.cuda.get_device_properties(0)
-        return f"{p.name}, {p.multi_processor_count} SMs, L2 {p.L2_cache_size >> 20} MiB, torch {torch.__version__}"
+        return (
+            f"{p.name}, {p.multi_processor_count} SMs, L2 {p.L2_cache_size >> 20} MiB, torch "
+            f"{torch.__version__}"
+        )
 
     def samples(self, calls: list[Callable], bytes_moved: int) -> list[list[float]]:
         """Milliseconds of each call of `calls`."""
@@ -172,11 +187,16 @@ def interval_of_ratio(reference: list[float], kernel: list[float]) -> tuple[floa
 def check(op: Callable, case: Case, inputs: tuple) -> None:
     got, expected = op(*inputs), case.reference(*inputs)
     if not torch.equal(got, expected) or got.stride() != expected.stride():
-        raise SystemExit(f"error: {case.op} is wrong for {case.name} {case.dtype}; a wrong kernel has no speed")
+        raise SystemExit(
+            f"error: {case.op} is wrong for {case.name} {case.dtype}; a wrong kernel has no speed"
+        )
 
 
-def measure(bench: Gpu | Engine, cases: list[Case], ops: dict[str, dict[str, Callable]]) -> list[Row]:
-    """ops: variant -> name -> op. Every variant of a case is timed beside torch in the same rounds."""
+def measure(
+    bench: Gpu | Engine, cases: list[Case], ops: dict[str, dict[str, Callable]]
+) -> list[Row]:
+    """ops: variant -> name -> op. Every variant of a case is timed beside torch in the same
+    rounds."""
     rows = []
     for case in cases:
         inputs = case.inputs()
@@ -215,8 +235,13 @@ def noise(bench: Gpu) -> list[Row]:
     """torch against torch: how far from 1 a ratio of equals lies."""
     cases = []
     for bits in (20, 24, 28):
-        two = lambda n=1 << bits: tuple(torch.randn(n, device="cuda") for _ in range(2))  # noqa: E731
-        cases.append(Case("torch.add", f"2^{bits}", torch.float32, None, two, torch.add, 12 << bits))
+
+        def two(n: int = 1 << bits) -> tuple[torch.Tensor, ...]:
+            return tuple(torch.randn(n, device="cuda") for _ in range(2))
+
+        cases.append(
+            Case("torch.add", f"2^{bits}", torch.float32, None, two, torch.add, 12 << bits)
+        )
     return measure(bench, cases, {"": {"torch.add": torch.add}})
 
 
@@ -249,13 +274,19 @@ def build_variants() -> dict[str, dict[str, Callable]]:
 def table(rows: list[Row], on_gpu: bool) -> str:
     if not on_gpu:  # torch's time beside it would compare a test's wait with a library for CPUs
         lines = ["| kernel | case | dtype | engine time, us |", "|---|---|---|---|"]
-        return "\n".join(lines + [f"| {r.op} | {r.case} | {r.dtype} | {r.kernel_us:.0f} |" for r in rows])
-    lines = ["| kernel | case | dtype | us | torch us | GB/s | ratio | 95 % | bar | |", "|" + "---|" * 10]
+        return "\n".join(
+            lines + [f"| {r.op} | {r.case} | {r.dtype} | {r.kernel_us:.0f} |" for r in rows]
+        )
+    lines = [
+        "| kernel | case | dtype | us | torch us | GB/s | ratio | 95 % | bar | |",
+        "|" + "---|" * 10,
+    ]
     for r in rows:
         bar = "" if r.bar is None else f"{r.bar:.2f}"
         interval = f"{r.low:.3f} to {r.high:.3f}"
         lines.append(
-            f"| {r.op} | {r.case} | {r.dtype} | {r.kernel_us:.2f} | {r.torch_us:.2f} | {r.gb_per_s:.0f} "
+            f"| {r.op} | {r.case} | {r.dtype} | {r.kernel_us:.2f} | {r.torch_us:.2f} | "
+            f"{r.gb_per_s:.0f} "
             f"| {r.ratio:.3f} | {interval} | {bar} | {r.verdict} |"
         )
     return "\n".join(lines)
@@ -263,30 +294,57 @@ def table(rows: list[Row], on_gpu: bool) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sweep", action="store_true", help="time variants of block size and work per thread as well")
-    parser.add_argument("--only", default="", help="cases whose kernel, name or dtype contains this text")
     parser.add_argument(
-        "--out", type=Path, default=ROOT / "build" / "benchmarks", help="folder of kernels.md and kernels.json"
+        "--sweep",
+        action="store_true",
+        help="time variants of block size and work per thread as well",
+    )
+    parser.add_argument(
+        "--only", default="", help="cases whose kernel, name or dtype contains this text"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "build" / "benchmarks",
+        help="folder of kernels.md and kernels.json",
     )
     args = parser.parse_args()
     on_gpu = kiln.device() == "cuda"
     bench = Gpu() if on_gpu else Engine()
-    cases = adds([1 << 20, 1 << 24, 1 << 28], 1 << 26) if on_gpu else adds([1 << 10, 1 << 16], 1 << 14)
+    cases = (
+        adds([1 << 20, 1 << 24, 1 << 28], 1 << 26) if on_gpu else adds([1 << 10, 1 << 16], 1 << 14)
+    )
     cases = [case for case in cases if args.only in f"{case.op} {case.name} {NAMES[case.dtype]}"]
 
     start = time.perf_counter()
     module = kiln.load(ROOT / "kernels")
     built = time.perf_counter() - start
-    ops = {"": {name: getattr(module, name) for name in ("my_fast_add", "my_add", "cust_add", "fused_abs")}}
-    head = f"{bench.describe()}; {time.strftime('%Y-%m-%d', time.gmtime())}; kernels built and loaded in {built:.1f} s"
+    ops = {
+        "": {
+            name: getattr(module, name)
+            for name in ("my_fast_add", "my_add", "cust_add", "fused_abs")
+        }
+    }
+    head = (
+        f"{bench.describe()}; {time.strftime('%Y-%m-%d', time.gmtime())}; kernels built and "
+        f"loaded in {built:.1f} s"
+    )
     sections = []
     if on_gpu:
         sections.append(("torch against itself: the noise of a ratio", noise(bench)))
     sections.append((MAIN, measure(bench, cases, ops)))
     if args.sweep:
-        chosen = [case for case in cases if case.op in ("my_add", "my_fast_add") and "column" not in case.name]
+        chosen = [
+            case
+            for case in cases
+            if case.op in ("my_add", "my_fast_add") and "column" not in case.name
+        ]
         sections.append(("variants", measure(bench, chosen, build_variants())))
-    text = f"# Kernels {'beside torch: GPU time, cold L2' if on_gpu else 'on the engine (no GPU here)'}\n\n{head}\n"
+    text = (
+        f"# Kernels "
+        f"{'beside torch: GPU time, cold L2' if on_gpu else 'on the engine (no GPU here)'}\n\n"
+        f"{head}\n"
+    )
     for title, rows in sections:
         text += f"\n## {title}\n\n{table(rows, on_gpu)}\n"
     print(text)
@@ -294,7 +352,12 @@ def main() -> int:
     (args.out / "kernels.md").write_text(text)
     (args.out / "kernels.json").write_text(
         json.dumps(
-            {"machine": head, "unit": bench.unit, **{t: [asdict(r) for r in rows] for t, rows in sections}}, indent=1
+            {
+                "machine": head,
+                "unit": bench.unit,
+                **{t: [asdict(r) for r in rows] for t, rows in sections},
+            },
+            indent=1,
         )
         + "\n"
     )

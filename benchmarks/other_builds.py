@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long do other tools take to build the add kernel? other_builds.py WAY FOLDER prints the seconds of the call alone."""
+"""How long do other tools take to build the add kernel? other_builds.py WAY FOLDER prints the
+seconds of the call alone."""
 
 import sys
 import time
@@ -12,7 +13,9 @@ def torch_load(folder: str) -> float:
     from torch.utils import cpp_extension
 
     start = time.perf_counter()
-    cpp_extension.load(name="bars_add", sources=[str(SOURCES / "add_torch.cu")], build_directory=folder)
+    cpp_extension.load(
+        name="bars_add", sources=[str(SOURCES / "add_torch.cu")], build_directory=folder
+    )
     return time.perf_counter() - start
 
 
@@ -48,4 +51,8 @@ def tvm_ffi(folder: str) -> float:
 
 
 if __name__ == "__main__":
-    print({"torch_load": torch_load, "torch_load_inline": torch_load_inline, "tvm_ffi": tvm_ffi}[sys.argv[1]](sys.argv[2]))
+    print(
+        {"torch_load": torch_load, "torch_load_inline": torch_load_inline, "tvm_ffi": tvm_ffi}[
+            sys.argv[1]
+        ](sys.argv[2])
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is one way compared with another? In turns, in one run, by the median; and on which machine was that?"""
+"""How is one way compared with another? In turns, in one run, by the median; and on which machine
+was that?"""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from statistics import median
 from typing import Callable
 
 
-def in_turns(ways: dict[str, Callable[[], float]], repetitions: int, discard: int = 1) -> dict[str, list[float]]:
-    """Seconds of each way, taken A B C A B C ...: a slow minute of the machine falls on all alike. The first rounds, which
-    fill the file cache, are not kept."""
+def in_turns(
+    ways: dict[str, Callable[[], float]], repetitions: int, discard: int = 1
+) -> dict[str, list[float]]:
+    """Seconds of each way, taken A B C A B C ...: a slow minute of the machine falls on all alike.
+    The first rounds, which fill the file cache, are not kept."""
     kept: dict[str, list[float]] = {name: [] for name in ways}
     for round_number in range(discard + repetitions):
         for name, way in ways.items():
@@ -26,18 +29,30 @@ def in_turns(ways: dict[str, Callable[[], float]], repetitions: int, discard: in
     return kept
 
 
-def seconds_of(command: list[str], environment: dict[str, str] | None = None, folder: Path | None = None) -> float:
+def seconds_of(
+    command: list[str], environment: dict[str, str] | None = None, folder: Path | None = None
+) -> float:
     """From start to exit of a command that must succeed."""
     start = time.perf_counter()
-    done = subprocess.run(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     seconds = time.perf_counter() - start
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}\nexit status {done.returncode}\n{done.stdout}{done.stderr}")
+        raise RuntimeError(
+            f"{' '.join(command)}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
     return seconds
 
 
 def ratio(of: list[float], to: list[float]) -> float:
-    """The median of the ratios of neighbours in time, which is steadier than the ratio of the medians."""
+    """The median of the ratios of neighbours in time, which is steadier than the ratio of the
+    medians."""
     return median(a / b for a, b in zip(of, to))
 
 
@@ -55,13 +70,17 @@ def cpu_name() -> str:
     for line in lines:
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
-    part = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("CPU part")), "")
+    part = next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("CPU part")), ""
+    )
     return f"{platform.machine()} CPU part {part}".strip()
 
 
 def machine() -> dict[str, str]:
     """What a figure needs beside it."""
-    gpu = first_line(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], r"(.+)")
+    gpu = first_line(
+        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], r"(.+)"
+    )
     facts = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "CPU": f"{cpu_name()}, {os.cpu_count()} cores, {platform.machine()}",

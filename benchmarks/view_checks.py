@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do the index checks of kiln::View cost on a GPU? Machine code and time of the same kernels in three forms.
+"""What do the index checks of kiln::View cost on a GPU? Machine code and time of the same kernels
+in three forms.
 
-    python benchmarks/view_checks.py --code docs/results    view-checks.md: bytes and registers; needs nvcc alone
-    python benchmarks/view_checks.py --time docs/results    view-checks-time.md: needs a GPU; about a minute
+    python benchmarks/view_checks.py --code docs/results    view-checks.md: bytes and registers;
+                                                            needs nvcc alone
+    python benchmarks/view_checks.py --time docs/results    view-checks-time.md: needs a GPU; about
+                                                            a minute
 
-The forms: as kiln/view.h has it (code that nothing reads); the comments of earlier versions, which no built library
-kept (tests/views/comment_form); no check at all (-DKILN_NO_CHECKS). Times are those of kiln.bench: the three are called
-in the same rounds, in random order, with a cold L2.
+The forms: as kiln/view.h has it (code that nothing reads); the comments of earlier versions, which
+no built library kept (tests/views/comment_form); no check at all (-DKILN_NO_CHECKS). Times are
+those of kiln.bench: the three are called in the same rounds, in random order, with a cold L2.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ def own_kernels() -> dict[Path, bool]:
 
 
 def view_sources() -> list[Path]:
-    """Sources of kernels with Views: those of kernels/ that have any, a scaffold's, and benchmarks/views.cu."""
+    """Sources of kernels with Views: those of kernels/ that have any, a scaffold's, and
+    benchmarks/views.cu."""
     own = [path for path, has_view in own_kernels().items() if has_view]
     return [*own, ROOT / "templates" / "project" / "NAME.cu", ROOT / "benchmarks" / "views.cu"]
 
@@ -65,7 +69,13 @@ def code_rows(source: Path) -> list[str]:
     for kernel in sorted(by_arch[ARCHS[0]]["check"], key=plain_name):
         for arch, forms in by_arch.items():
             code, comment, none = (forms[form][kernel] for form in FORMS)
-            alike = "yes" if code.sass == comment.sass else "no; as without checks" if code.sass == none.sass else "NO"
+            alike = (
+                "yes"
+                if code.sass == comment.sass
+                else "no; as without checks"
+                if code.sass == none.sass
+                else "NO"
+            )
             same = ", same code" if code.sass == none.sass else ""
             rows.append(
                 f"| {plain_name(kernel)} | {arch} | {len(code.sass):,} | {len(none.sass):,}{same} "
@@ -79,20 +89,24 @@ CODE_HEAD = """\
 
 Written by `python benchmarks/view_checks.py --code docs/results`; {date}, nvcc {nvcc}.
 
-The checks of `kiln::View` are code that nothing reads, so ptxas drops them; but they pin their operands, and that may
-change what the compiler makes of the rest. The columns: SASS bytes and registers with checks and with
-`-DKILN_NO_CHECKS`, and whether the bytes equal those of the comments that earlier versions used
-(tests/views/comment_form).
+The checks of `kiln::View` are code that nothing reads, so ptxas drops them; but they pin their
+operands, and that may change what the compiler makes of the rest. The columns: SASS bytes and
+registers with checks and with `-DKILN_NO_CHECKS`, and whether the bytes equal those of the comments
+that earlier versions used (tests/views/comment_form).
 
 These sources of kernels/ have no View, and so no check: {others}.
 
-| kernel | sm | SASS bytes | without checks | registers | without checks | code of the comment form |
+| kernel | sm | SASS bytes | unchecked | registers | unchecked | code of the comment form |
 |---|---|---|---|---|---|---|
 """
 
 
 def code_page() -> str:
-    others = [str(p.relative_to(ROOT / "kernels")) for p, has_view in own_kernels().items() if not has_view]
+    others = [
+        str(p.relative_to(ROOT / "kernels"))
+        for p, has_view in own_kernels().items()
+        if not has_view
+    ]
     rows = [row for source in view_sources() for row in code_rows(source)]
     return CODE_HEAD.format(**machine(), others=", ".join(others)) + "\n".join(rows) + "\n"
 
@@ -102,14 +116,18 @@ def stencil(x: Any) -> Any:
 
     out = torch.zeros_like(x)
     inner, low, high = slice(1, -1), slice(None, -2), slice(2, None)
-    sides = x[low, inner, inner] + x[high, inner, inner] + x[inner, low, inner] + x[inner, high, inner]
-    out[inner, inner, inner] = 6 * x[inner, inner, inner] - sides - x[inner, inner, low] - x[inner, inner, high]
+    sides = (
+        x[low, inner, inner] + x[high, inner, inner] + x[inner, low, inner] + x[inner, high, inner]
+    )
+    out[inner, inner, inner] = (
+        6 * x[inner, inner, inner] - sides - x[inner, inner, low] - x[inner, inner, high]
+    )
     return out
 
 
 def cases(device: str, scale: int = 1) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """By op of views.cu: what torch computes for it, and arguments large enough for tens of microseconds on an H200,
-    or `scale` times smaller."""
+    """By op of views.cu: what torch computes for it, and arguments large enough for tens of
+    microseconds on an H200, or `scale` times smaller."""
     import torch
 
     def new(first: int, *rest: int) -> torch.Tensor:
@@ -134,7 +152,10 @@ def cases(device: str, scale: int = 1) -> dict[str, tuple[Callable[..., Any], tu
         "view_transpose": (lambda x: x.t().contiguous(), (new(4096, 4096),)),
         "view_matmul": (torch.mm, (new(1024, 1024), torch.randn(1024, 1024, device=device))),
         "view_stencil": (stencil, (new(256, 256, 256),)),
-        "view_gather": (lambda table, rows: table[rows], (new(1 << 16, 256), numbers((1 << 16) // scale, 1 << 16))),
+        "view_gather": (
+            lambda table, rows: table[rows],
+            (new(1 << 16, 256), numbers((1 << 16) // scale, 1 << 16)),
+        ),
         "view_histogram": (histogram, (numbers(4096, 1 << 24), 4096)),
     }
 
@@ -146,7 +167,9 @@ def load_forms() -> dict[str, Any]:
     source = ROOT / "benchmarks" / "views.cu"
     return {
         "check": kiln.load("views_check", [str(source)]),
-        "comment": kiln.load("views_comment", [str(source)], extra_include_paths=[str(COMMENT_FORM)]),
+        "comment": kiln.load(
+            "views_comment", [str(source)], extra_include_paths=[str(COMMENT_FORM)]
+        ),
         "none": kiln.load("views_none", [str(source)], defines={"KILN_NO_CHECKS": 1}),
     }
 
@@ -156,8 +179,8 @@ TIME_HEAD = """\
 
 Written by `python benchmarks/view_checks.py --time docs/results`; {date}, {GPU}, nvcc {nvcc}.
 
-Median times of kiln.bench in us, the three forms in the same rounds; ratios of the checked form with their 95 %
-intervals. The bar: at most {bar:.0%} longer than the comment form.
+Median times of kiln.bench in us, the three forms in the same rounds; ratios of the checked form
+with their 95 % intervals. The bar: at most {bar:.0%} longer than the comment form.
 
 | op of benchmarks/views.cu | checks, us | comments, us | none, us | to the comments | to none | |
 |---|---|---|---|---|---|---|
@@ -191,7 +214,8 @@ def time_page(seconds: float, device: str = "cuda", scale: int = 1) -> tuple[str
         rows.append(
             f"| {op} | {microseconds[0]:.2f} | {microseconds[1]:.2f} | {microseconds[2]:.2f} "
             f"| {comment['value']:.4f} ({comment['low']:.4f} to {comment['high']:.4f}) "
-            f"| {none['value']:.4f} ({none['low']:.4f} to {none['high']:.4f}) | {'PASS' if kept else 'FAIL'} |"
+            f"| {none['value']:.4f} ({none['low']:.4f} to {none['high']:.4f}) | "
+            f"{'PASS' if kept else 'FAIL'} |"
         )
         print(rows[-1], flush=True)
     return TIME_HEAD.format(**machine(), bar=BAR) + "\n".join(rows) + "\n", good
@@ -200,7 +224,9 @@ def time_page(seconds: float, device: str = "cuda", scale: int = 1) -> tuple[str
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--code", type=Path, metavar="FOLDER", help="write view-checks.md there")
-    parser.add_argument("--time", type=Path, metavar="FOLDER", help="write view-checks-time.md there")
+    parser.add_argument(
+        "--time", type=Path, metavar="FOLDER", help="write view-checks-time.md there"
+    )
     parser.add_argument("--seconds", type=float, default=3.0, help="of measuring, per op (3)")
     given = parser.parse_args()
     if not given.code and not given.time:

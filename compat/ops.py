@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How do rows of ops.txt become members and functions of at::? `ops.py OPS FOLDER SOURCE` writes FOLDER/methods.h,
-FOLDER/functions.h and SOURCE, in which every op is one call of the dispatcher by name."""
+"""How do rows of ops.txt become members and functions of at::? `ops.py OPS FOLDER SOURCE` writes
+FOLDER/methods.h, FOLDER/functions.h and SOURCE, in which every op is one call of the dispatcher by
+name."""
 
 from __future__ import annotations
 
@@ -19,19 +20,21 @@ OPTIONS = ("dtype", "layout", "device", "pin_memory")
 TYPES = {
     "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&", "Scalar": "const Scalar&",
     "Scalar?": "const std::optional<Scalar>&", "int": "int64_t", "SymInt": "int64_t",
-    "int?": "const std::optional<int64_t>&", "SymInt?": "const std::optional<int64_t>&", "float": "double",
-    "float?": "const std::optional<double>&", "bool": "bool",
-    "bool?": "const std::optional<bool>&", "str": "const char*", "str?": "const std::optional<const char*>&",
-    "int[]": "IntArrayRef", "int[]?": "OptionalIntArrayRef", "float[]?": "std::optional<ArrayRef<double>>",
-    "float[]": "ArrayRef<double>", "ScalarType": "ScalarType", "ScalarType?": "const std::optional<ScalarType>&",
-    "Layout?": "const std::optional<Layout>&", "Device?": "const std::optional<Device>&",
-    "MemoryFormat": "MemoryFormat",
+    "int?": "const std::optional<int64_t>&", "SymInt?": "const std::optional<int64_t>&",
+    "float": "double", "float?": "const std::optional<double>&", "bool": "bool",
+    "bool?": "const std::optional<bool>&", "str": "const char*",
+    "str?": "const std::optional<const char*>&", "int[]": "IntArrayRef",
+    "int[]?": "OptionalIntArrayRef", "float[]?": "std::optional<ArrayRef<double>>",
+    "float[]": "ArrayRef<double>", "ScalarType": "ScalarType",
+    "ScalarType?": "const std::optional<ScalarType>&", "Layout?": "const std::optional<Layout>&",
+    "Device?": "const std::optional<Device>&", "MemoryFormat": "MemoryFormat",
     "MemoryFormat?": "const std::optional<MemoryFormat>&", "Tensor[]": "TensorList",
-    "Tensor?[]": "ArrayRef<std::optional<Tensor>>",
-    "Generator?": "const std::optional<Generator>&", "bool[]": "ArrayRef<bool>",
+    "Tensor?[]": "ArrayRef<std::optional<Tensor>>", "Generator?": "const std::optional<Generator>&",
+    "bool[]": "ArrayRef<bool>",
 }  # fmt: skip
-RETURNS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar", "bool": "bool", "int": "int64_t",
-           "SymInt": "int64_t", "float": "double", "": "void"}  # fmt: skip
+RETURNS = {"Tensor": "Tensor", "Tensor[]": "std::vector<Tensor>", "Scalar": "Scalar",
+           "bool": "bool", "int": "int64_t", "SymInt": "int64_t", "float": "double",
+           "": "void"}  # fmt: skip
 
 
 @dataclass
@@ -81,7 +84,9 @@ def plain(type_name: str) -> str:
 def read(row: str) -> Op:
     marks, schema = row.split(" ", 1)
     head, result = (
-        schema.rsplit(" -> ", 1) if not schema.endswith(")") or " -> (" not in schema else schema.rsplit(" -> (", 1)
+        schema.rsplit(" -> ", 1)
+        if not schema.endswith(")") or " -> (" not in schema
+        else schema.rsplit(" -> (", 1)
     )
     result = result.rstrip(")") if " -> (" in schema else result
     name, rest = head.split("(", 1)
@@ -94,9 +99,20 @@ def read(row: str) -> Op:
         match = re.match(r"(\S+(?: -> \*\))?\S*) (\w+)(?:=(.*))?$", part)
         assert match, part
         arguments.append(Argument(plain(match[1]), match[2], match[3], keyword, "!" in match[1]))
-    results = [plain(re.sub(r" \w+$", "", r)) for r in split(result)] if result.strip() not in ("()", "") else []
+    results = (
+        [plain(re.sub(r" \w+$", "", r)) for r in split(result)]
+        if result.strip() not in ("()", "")
+        else []
+    )
     many = f"std::tuple<{', '.join(RETURNS[r] for r in results)}>" if len(results) > 1 else None
-    return Op(base, overload, arguments, many or RETURNS[results[0] if results else ""], "m" in marks, "f" in marks)
+    return Op(
+        base,
+        overload,
+        arguments,
+        many or RETURNS[results[0] if results else ""],
+        "m" in marks,
+        "f" in marks,
+    )
 
 
 def default_of(a: Argument) -> str:
@@ -127,14 +143,19 @@ def cpp_type(a: Argument) -> str:
 
 
 def grouped(op: Op) -> list[Argument]:
-    """The parameters as C++ has them: the four options are one, results come first, generators are left out."""
+    """The parameters as C++ has them: the four options are one, results come first, generators are
+    left out."""
     names = [a.name for a in op.arguments]
     options = all(o in names for o in OPTIONS)
     out = []
     for a in op.arguments:
         if options and a.name in OPTIONS:
             if a.name == "dtype":
-                out.append(Argument("options", "options", "{}" if a.default is not None else None, True, False))
+                out.append(
+                    Argument(
+                        "options", "options", "{}" if a.default is not None else None, True, False
+                    )
+                )
         elif a.type != "Generator?" and not (a.written and a.keyword):
             out.append(a)
     return out
@@ -152,7 +173,9 @@ def parameter(a: Argument, defaults: bool) -> str:
 
 def result_type(op: Op) -> str:
     if op.out:
-        return "Tensor&" if len(op.out) == 1 else f"std::tuple<{', '.join(['Tensor&'] * len(op.out))}>"
+        return (
+            "Tensor&" if len(op.out) == 1 else f"std::tuple<{', '.join(['Tensor&'] * len(op.out))}>"
+        )
     return "Tensor&" if op.in_place else op.result
 
 
@@ -207,19 +230,27 @@ def main() -> None:
             if key not in seen:
                 seen.add(key)
                 functions.append(f"{result_type(op)} {cpp_name(op)}({declared});")
-                definitions.append(f"{result_type(op)} {cpp_name(op)}({defined}) {{ {body(op, 'self')} }}")
+                definitions.append(
+                    f"{result_type(op)} {cpp_name(op)}({defined}) {{ {body(op, 'self')} }}"
+                )
         if op.method and any(a.name == "self" for a in parameters):
             own = [a for a in parameters if a.name != "self"]
             declared = ", ".join(parameter(a, True) for a in own)
             defined = ", ".join(parameter(a, False) for a in own)
             methods.append(f"  {result_type(op)} {op.name}({declared}) const;")
-            definitions.append(f"{result_type(op)} Tensor::{op.name}({defined}) const {{ {body(op, '(*this)')} }}")
+            definitions.append(
+                f"{result_type(op)} Tensor::{op.name}({defined}) const {{ {body(op, '(*this)')} }}"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     head = "// SPDX-License-Identifier: Apache-2.0\n// Made by compat/ops.py from compat/ops.txt.\n"
     write(folder / "methods.h", head + "\n".join(methods) + "\n")
     write(folder / "functions.h", head + "\n".join(functions) + "\n")
-    write(source, head + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\nusing namespace detail;\n\n'
-          + "\n".join(definitions) + "\n\n}  // namespace kc\n}  // namespace at\n")  # fmt: skip
+    write(
+        source,
+        head
+        + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\nusing namespace detail;\n'
+        "\n" + "\n".join(definitions) + "\n\n}  // namespace kc\n}  // namespace at\n",
+    )
 
 
 def write(path: Path, text: str) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is it like to write a kernel with kiln? From an empty folder to an op of PyTorch that is checked, each step timed.
+"""What is it like to write a kernel with kiln? From an empty folder to an op of PyTorch that is
+checked, each step timed.
 
 On the GPU where there is one, else on the engine. Lands in build/demo.
 """
@@ -34,11 +35,16 @@ def step(what: str) -> Iterator[None]:
 def command(line: str) -> None:
     """Runs it in the demo's folder and shows both the line and what it printed."""
     print(f"   $ {line}", flush=True)
-    done = subprocess.run(shlex.split(line), cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        shlex.split(line), cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     for text in done.stdout.rstrip().splitlines():
         print(f"   {text}")
     if done.returncode != 0:
-        print(f"error: the demo stops here\n  why: '{line}' ended with exit status {done.returncode}", file=sys.stderr)
+        print(
+            f"error: the demo stops here\n  why: '{line}' ended with exit status {done.returncode}",
+            file=sys.stderr,
+        )
         sys.exit(1)
 
 
@@ -49,7 +55,11 @@ def use_in_torch() -> str:
         import kiln
 
         device = kiln.device()
-        where = torch.cuda.get_device_name() if device == "cuda" else "the engine (no GPU here: the kernel's PTX runs on the CPU)"
+        where = (
+            torch.cuda.get_device_name()
+            if device == "cuda"
+            else "the engine (no GPU here: the kernel's PTX runs on the CPU)"
+        )
         print(f"   torch {torch.__version__}; tensors on '{device}': {where}")
     with step("load it into PyTorch"):
         module = kiln.load(FOLDER / NAME)
@@ -60,7 +70,10 @@ def use_in_torch() -> str:
         if device == "cuda":
             torch.cuda.synchronize()
         difference = (out - (x + 2.5 * y)).abs().max().item()
-        print(f"   torch.ops.{NAME}.axpy on {x.numel()} floats: largest difference from torch {difference:.1e}")
+        print(
+            f"   torch.ops.{NAME}.axpy on {x.numel()} floats: largest difference from torch "
+            f"{difference:.1e}"
+        )
         if not difference < 1e-5:
             sys.exit("error: the kernel and torch disagree")
     with step("check it: strides, sizes, alignment, poisoned outputs, schema"):
@@ -69,7 +82,9 @@ def use_in_torch() -> str:
         for line in str(report).splitlines():
             print(f"   {line}")
     with step("compile it with torch.compile(fullgraph=True)"):
-        compiled = torch.compile(lambda a, b: module.axpy(a, b, 2.0) * 2, fullgraph=True, backend="eager")
+        compiled = torch.compile(
+            lambda a, b: module.axpy(a, b, 2.0) * 2, fullgraph=True, backend="eager"
+        )
         same = torch.equal(compiled(x, y), module.axpy(x, y, 2.0) * 2)
         print(f"   same result: {same}")
         if not same:
@@ -97,7 +112,10 @@ def main() -> None:
     print(f"\nall on {where}\n")
     for what, seconds in timings:
         print(f"{seconds:9.3f} s  {what}")
-    print(f"{time.perf_counter() - start:9.3f} s  in all; the project is in {os.path.relpath(FOLDER / NAME)}")
+    print(
+        f"{time.perf_counter() - start:9.3f} s  in all; the project is in "
+        f"{os.path.relpath(FOLDER / NAME)}"
+    )
 
 
 if __name__ == "__main__":

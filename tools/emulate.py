@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a program for the other CPU run here, with the programs it starts? By qemu-user, told to the kernel in a namespace of its own.
+"""How does a program for the other CPU run here, with the programs it starts? By qemu-user, told to
+the kernel in a namespace of its own.
 
-What it starts may be of this CPU (nvcc, ninja), which runs natively, or of the other one again. The namespace ends with the
-program: nothing of this machine is changed. Needs Linux 6.7, where binfmt_misc belongs to a user namespace.
+What it starts may be of this CPU (nvcc, ninja), which runs natively, or of the other one again. The
+namespace ends with the program: nothing of this machine is changed. Needs Linux 6.7, where
+binfmt_misc belongs to a user namespace.
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ MASK = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xf
 PLACE = "/proc/sys/fs/binfmt_misc"
 
 
-def run_emulated(cpu: str, sysroot: Path, words: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess:
+def run_emulated(
+    cpu: str, sysroot: Path, words: list[str], folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess:
     """As subprocess.run; sysroot is where the program's loader and libc are."""
     qemu = shutil.which(f"qemu-{cpu}-static") or shutil.which(f"qemu-{cpu}")
     rule = rf":kiln-{cpu}:M::{IDENT}\x{MACHINES[cpu]:02x}\x00:{MASK}:{qemu}:F"
-    script = f'mount -t binfmt_misc none {PLACE} && printf "%s" "$0" > {PLACE}/register && exec "$@"'
+    script = (
+        f'mount -t binfmt_misc none {PLACE} && printf "%s" "$0" > {PLACE}/register && exec "$@"'
+    )
     line = ["unshare", "-r", "-m", "/bin/sh", "-c", script, rule, *words]
     # qemu's default x86 CPU is older than x86-64-v2, the engine's baseline.
     variables = environment | {"QEMU_LD_PREFIX": str(sysroot), "QEMU_CPU": "max"}
@@ -36,4 +42,6 @@ def why_not(cpu: str, sysroot: Path) -> str:
     if shutil.which("unshare") is None:
         return "unshare is not here"
     done = run_emulated(cpu, sysroot, ["true"], Path("/"), {"PATH": "/usr/bin:/bin"})
-    return "" if done.returncode == 0 else f"no binfmt_misc in a namespace here: {done.stderr.strip()}"
+    return (
+        "" if done.returncode == 0 else f"no binfmt_misc in a namespace here: {done.stderr.strip()}"
+    )

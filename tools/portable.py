@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is kiln built for older systems and for the other CPU? With this machine's g++ and an older Debian's glibc.
+"""How is kiln built for older systems and for the other CPU? With this machine's g++ and an older
+Debian's glibc.
 
-A library asks for the newest versions of glibc's functions that were there when it was linked. So it is linked with the
-glibc of RELEASE, unpacked into build/sysroot/<CPU>; what this machine runs is not touched.
+A library asks for the newest versions of glibc's functions that were there when it was linked. So
+it is linked with the glibc of RELEASE, unpacked into build/sysroot/<CPU>; what this machine runs is
+not touched.
 """
 
 from __future__ import annotations
@@ -19,14 +21,29 @@ ROOT = Path(__file__).resolve().parents[1]
 OLD = "bullseye"  # glibc 2.31
 LIBRARIES = "bookworm"  # of C++ libraries nothing is newer than g++ 12
 PACKAGES = {
-    OLD: ["libc6", "libc6-dev", "linux-libc-dev", "libgcc-s1", "libstdc++6"],  # the last for what kiln builds there
+    OLD: [
+        "libc6",
+        "libc6-dev",
+        "linux-libc-dev",
+        "libgcc-s1",
+        "libstdc++6",
+    ],  # the last for what kiln builds there
     LIBRARIES: [
         *("libfmt9", "libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libtomlplusplus-dev"),
         *("libzstd-dev", "liblz4-dev", "zlib1g-dev"),
     ],
 }
 # What the package holds.
-TARGETS = ["kiln", "kiln_engine_so", "kiln_measure_so", "kiln_runtime", "kiln_compat", "kiln_headers", "kiln_compat_headers", "kiln_templates"]
+TARGETS = [
+    "kiln",
+    "kiln_engine_so",
+    "kiln_measure_so",
+    "kiln_runtime",
+    "kiln_compat",
+    "kiln_headers",
+    "kiln_compat_headers",
+    "kiln_templates",
+]
 
 
 def sysroot_of(cpu: str) -> Path:
@@ -59,8 +76,15 @@ def build_for(cpu: str) -> Path:
     }
     words = [f"-D{name}={value}" for name, value in options.items()]
     jobs = os.environ.get("MAX_JOBS", str(os.cpu_count() or 2))
-    for command in (["cmake", "-G", "Ninja", "-S", ROOT, "-B", build, *words], ["cmake", "--build", build, "--parallel", jobs, "--target", *TARGETS]):
+    for command in (
+        ["cmake", "-G", "Ninja", "-S", ROOT, "-B", build, *words],
+        ["cmake", "--build", build, "--parallel", jobs, "--target", *TARGETS],
+    ):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         if done.returncode != 0:
-            fail(f"cannot build kiln for {cpu}", (done.stdout + done.stderr)[-4000:].strip(), f"the log is above; the build folder: {build}")
+            fail(
+                f"cannot build kiln for {cpu}",
+                (done.stdout + done.stderr)[-4000:].strip(),
+                f"the log is above; the build folder: {build}",
+            )
     return build / "stage"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests are there, and do they pass? Ends with one line of counts; exit status 1 if one failed.
+"""Which tests are there, and do they pass? Ends with one line of counts; exit status 1 if one
+failed.
 
 tools/test [WORD...]: only the steps whose name contains one of the words, and what they need.
 """
@@ -18,12 +19,33 @@ JOBS = str(os.cpu_count() or 2)
 
 
 def ctest(preset: str, junit: Path, *options: str) -> list[str]:
-    return ["ctest", "--preset", preset, "-j", JOBS, "--output-junit", str(junit), "--no-tests=error", *options]
+    return [
+        "ctest",
+        "--preset",
+        preset,
+        "-j",
+        JOBS,
+        "--output-junit",
+        str(junit),
+        "--no-tests=error",
+        *options,
+    ]
 
 
 def pytest(junit: Path, *paths: str) -> list[str]:
     python = os.environ["KILN_PYTHON"]
-    return [python, "-m", "pytest", "-q", "-rfEs", "--durations=10", "-p", "no:cacheprovider", f"--junitxml={junit}", *paths]
+    return [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-rfEs",
+        "--durations=10",
+        "-p",
+        "no:cacheprovider",
+        f"--junitxml={junit}",
+        *paths,
+    ]
 
 
 def all_steps() -> list[Step]:
@@ -38,18 +60,33 @@ def all_steps() -> list[Step]:
     steps = [
         Step("format", ["tools/format"], 120),
         Step(release, ["tools/build", "release"], 1200),
-        Step(units, ctest("release", results / "ctest.xml"), 1500, results / "ctest.xml", [release]),
+        Step(
+            units, ctest("release", results / "ctest.xml"), 1500, results / "ctest.xml", [release]
+        ),
         # Before the Python tests: those of wheels use the environment that it makes.
-        Step("one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]),
+        Step(
+            "one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]
+        ),
     ]
-    for name, folder in (("python", "tests/python"), ("kernels", "tests/kernels"), ("browser", "tests/browser")):
+    for name, folder in (
+        ("python", "tests/python"),
+        ("kernels", "tests/kernels"),
+        ("browser", "tests/browser"),
+    ):
         if not any((ROOT / folder).rglob("test_*.py")):
             continue
         junit = results / f"{name}.xml"
         steps.append(Step(name, pytest(junit, folder), 1500, junit, [release], no_stage, staged))
     steps += [
         # All of it is `make tidy`. Beside the Python tests, most of which keep one core busy.
-        Step("clang-tidy on changed files", ["tools/tidy", "--changed"], 900, None, [release], beside=units),
+        Step(
+            "clang-tidy on changed files",
+            ["tools/tidy", "--changed"],
+            900,
+            None,
+            [release],
+            beside=units,
+        ),
         # The compiler takes what the Python tests leave.
         Step(asan, ["tools/build", "asan"], 1200, beside=units),
         # The rest is `make test-tsan`.

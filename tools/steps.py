@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a long check run? As steps: each with a limit and a log of its own, counted, the next one run whatever came before."""
+"""How does a long check run? As steps: each with a limit and a log of its own, counted, the next
+one run whatever came before."""
 
 from __future__ import annotations
 
@@ -21,11 +22,14 @@ class Step:
     name: str
     command: list[str]
     limit_s: int
-    junit: Path | None = None  # where the command writes its results as JUnit XML; without it the step counts as one check
+    # where the command writes its results as JUnit XML; without it the step counts as one check
+    junit: Path | None = None
     needs: list[str] = field(default_factory=list)  # names of steps that must have passed
     skip: str = ""  # why it cannot run here; empty: it can
     environment: dict[str, str] = field(default_factory=dict)
-    beside: str = ""  # begins after the step of this name, at the lowest priority; its own place in the order is where it is waited for
+    # begins after the step of this name, at the lowest priority; its own place in the order is
+    # where it is waited for
+    beside: str = ""
 
 
 @dataclass
@@ -33,7 +37,8 @@ class Outcome:
     step: Step
     state: str  # "passed", "failed", "skipped"
     seconds: float = 0.0
-    cpu_seconds: float = 0.0  # of its processes; on a busy machine the better measure of what it costs
+    # of its processes; on a busy machine the better measure of what it costs
+    cpu_seconds: float = 0.0
     passed: int = 0
     failed: int = 0
     skipped: int = 0
@@ -44,7 +49,11 @@ def read_junit(path: Path) -> tuple[int, int, int]:
     """Passed, failed, skipped."""
     counts = [0, 0, 0]
     for case in ElementTree.parse(path).iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+        if (
+            case.find("failure") is not None
+            or case.find("error") is not None
+            or case.get("status") == "fail"
+        ):
             counts[1] += 1
         elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
             counts[2] += 1
@@ -64,7 +73,8 @@ def start(step: Step, log: Path) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             env=os.environ | step.environment,
             start_new_session=True,
-            # A shell that starts this in the background has Ctrl-C ignored, and every program inherits it.
+            # A shell that starts this in the background has Ctrl-C ignored, and every program
+            # inherits it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
@@ -89,12 +99,18 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def run_step(step: Step, log: Path, states: dict[str, str], begun: subprocess.Popen[bytes] | None = None) -> Outcome:
+def run_step(
+    step: Step, log: Path, states: dict[str, str], begun: subprocess.Popen[bytes] | None = None
+) -> Outcome:
     if step.skip:
         return Outcome(step, "skipped", note=step.skip)
     for need in step.needs:
         if states.get(need) != "passed":
-            return Outcome(step, "failed" if states.get(need) == "failed" else "skipped", note=f"needs '{need}'")
+            return Outcome(
+                step,
+                "failed" if states.get(need) == "failed" else "skipped",
+                note=f"needs '{need}'",
+            )
     at, cpu_at = time.monotonic(), cpu_of_children()
     status = finish(begun or start(step, log), step.limit_s)
     outcome = Outcome(step, "passed" if status == 0 else "failed", time.monotonic() - at)
@@ -131,7 +147,9 @@ def run_steps(steps: list[Step], logs: Path) -> list[Outcome]:
     outcomes: list[Outcome] = []
     states: dict[str, str] = {}
     begun: dict[str, subprocess.Popen[bytes]] = {}
-    log_of = {step.name: logs / (step.name.replace(" ", "-").replace("/", "-") + ".log") for step in steps}
+    log_of = {
+        step.name: logs / (step.name.replace(" ", "-").replace("/", "-") + ".log") for step in steps
+    }
     try:
         for step in steps:
             log = log_of[step.name]
@@ -156,8 +174,13 @@ def run_steps(steps: list[Step], logs: Path) -> list[Outcome]:
 def close(outcomes: list[Outcome]) -> int:
     """Prints the closing line; the exit status for the whole."""
     passed = sum(o.passed for o in outcomes)
-    failed = sum(o.failed for o in outcomes) + sum(1 for o in outcomes if o.state == "failed" and not o.failed)
+    failed = sum(o.failed for o in outcomes) + sum(
+        1 for o in outcomes if o.state == "failed" and not o.failed
+    )
     skipped = sum(o.skipped for o in outcomes) + sum(1 for o in outcomes if o.state == "skipped")
     seconds = sum(o.seconds for o in outcomes)
-    print(f"{passed} passed, {failed} failed, {skipped} skipped in {int(seconds) // 60} min {int(seconds) % 60} s")
+    print(
+        f"{passed} passed, {failed} failed, {skipped} skipped in {int(seconds) // 60} min "
+        f"{int(seconds) % 60} s"
+    )
     return 1 if failed else 0

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How is fa_s512 used in a model? As torch.nn.functional.scaled_dot_product_attention: the same arguments, gradients,
-autocast, torch.compile.
+"""How is fa_s512 used in a model? As torch.nn.functional.scaled_dot_product_attention: the same
+arguments, gradients, autocast, torch.compile.
 
     attention = load()
     out = attention(q, k, v, is_causal=True)
 
-What it does not cover (a mask, dropout, other dtypes and head dims) it refuses; it never falls back in silence.
+What it does not cover (a mask, dropout, other dtypes and head dims) it refuses; it never falls back
+in silence.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ PROJECT = Path(__file__).resolve().parent
 
 
 def load(**how: Any) -> Callable[..., Tensor]:
-    """Builds and loads the ops (`how`: the arguments of kiln.load) and gives the attention function."""
+    """Builds and loads the ops (`how`: the arguments of kiln.load) and gives the attention
+    function."""
     return attach(kiln.load(PROJECT, **how))
 
 
@@ -43,10 +45,13 @@ def attach(module: Any) -> Callable[..., Tensor]:
     ) -> Tensor:
         """softmax(query key^T * scale) value, of [batch, heads, sequence, head dim]."""
         if attn_mask is not None:
-            raise ValueError("fa_s512 has no attn_mask: use is_causal, or torch's scaled_dot_product_attention")
+            raise ValueError(
+                "fa_s512 has no attn_mask: use is_causal, or torch's scaled_dot_product_attention"
+            )
         if dropout_p != 0.0:
             raise ValueError(
-                f"fa_s512 has no dropout, and dropout_p is {dropout_p}: use torch's attention to train with it"
+                f"fa_s512 has no dropout, and dropout_p is {dropout_p}: use torch's attention to "
+                f"train with it"
             )
         where = query.device.type
         if torch.is_autocast_enabled(where):
@@ -69,9 +74,12 @@ def _backward(ctx: Any, grad_out: Optional[Tensor], grad_lse: Optional[Tensor]) 
     if grad_out is None and grad_lse is None:
         return None, None, None, None
     groups = query.shape[1] // key.shape[1]
-    whole_key, whole_value = (x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value))
+    whole_key, whole_value = (
+        x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value)
+    )
     given = (query, whole_key, whole_value)
-    # With another number of keys flash attention means another causal mask than torch's; it takes no gradient of LSE.
+    # With another number of keys flash attention means another causal mask than torch's; it takes
+    # no gradient of LSE.
     if grad_lse is not None or (ctx.is_causal and query.shape[2] != key.shape[2]):
         grads = _gradient_by_products(grad_out, grad_lse, *given, ctx.is_causal, ctx.scale)
     elif cudnn_has_backward(*given, ctx.is_causal):
@@ -80,23 +88,30 @@ def _backward(ctx: Any, grad_out: Optional[Tensor], grad_lse: Optional[Tensor]) 
         grads = _gradient_of_flash(grad_out, *given, out, lse, ctx.is_causal, ctx.scale)
     grad_query, grad_key, grad_value = grads
     if groups > 1:
-        grad_key, grad_value = (g.unflatten(1, (key.shape[1], groups)).sum(2) for g in (grad_key, grad_value))
+        grad_key, grad_value = (
+            g.unflatten(1, (key.shape[1], groups)).sum(2) for g in (grad_key, grad_value)
+        )
     return grad_query, grad_key, grad_value, None
 
 
 def cudnn_has_backward(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> bool:
-    """Whether torch would take cuDNN for these tensors. On the H200 its backward takes half the time of flash's; on
-    older GPUs torch itself prefers flash."""
+    """Whether torch would take cuDNN for these tensors. On the H200 its backward takes half the
+    time of flash's; on older GPUs torch itself prefers flash."""
     if query.device.type != "cuda" or query.numel() == 0:
         return False
     if not hasattr(torch.ops.aten, "_scaled_dot_product_cudnn_attention_backward"):
         return False
     # Strides of 0 make gradients that overlap; cuDNN has no word on them.
-    if any(stride == 0 and size > 1 for x in (query, key, value) for size, stride in zip(x.shape, x.stride())):
+    if any(
+        stride == 0 and size > 1
+        for x in (query, key, value)
+        for size, stride in zip(x.shape, x.stride())
+    ):
         return False
     if torch.cuda.get_device_capability(query.device)[0] < 9:
         return False
-    # dtype, head dim, lengths, version of cuDNN, torch.use_deterministic_algorithms and enable_cudnn_sdp(False).
+    # dtype, head dim, lengths, version of cuDNN, torch.use_deterministic_algorithms and
+    # enable_cudnn_sdp(False).
     params = torch.backends.cuda.SDPAParams(query, key, value, None, 0.0, is_causal, False)
     try:
         return torch.backends.cuda.can_use_cudnn_attention(params, False)
@@ -104,30 +119,39 @@ def cudnn_has_backward(query: Tensor, key: Tensor, value: Tensor, is_causal: boo
         return False
 
 
-def _gradient_of_cudnn(grad_out, query, key, value, out, lse, is_causal: bool, scale: Optional[float]) -> tuple:
-    """cuDNN's backward through PyTorch, which asks for the output and its LSE, [batch, heads, sequence, 1]."""
-    # PyTorch keeps cuDNN's plan under the strides of q, k and v, not of this: it must be laid out as `out` each time.
+def _gradient_of_cudnn(
+    grad_out, query, key, value, out, lse, is_causal: bool, scale: Optional[float]
+) -> tuple:
+    """cuDNN's backward through PyTorch, which asks for the output and its LSE, [batch, heads,
+    sequence, 1]."""
+    # PyTorch keeps cuDNN's plan under the strides of q, k and v, not of this: it must be laid out
+    # as `out` each time.
     if grad_out.stride() != out.stride():
-        grad_out = torch.empty_strided(out.shape, out.stride(), dtype=out.dtype, device=out.device).copy_(grad_out)
+        grad_out = torch.empty_strided(
+            out.shape, out.stride(), dtype=out.dtype, device=out.device
+        ).copy_(grad_out)
     unused = torch.empty((), dtype=torch.int64, device=query.device)  # the state of dropout
     try:
         return torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
-            grad_out, query, key, value, out, lse.unsqueeze(-1), unused, unused, None, None, None, query.shape[2],
-            key.shape[2], 0.0, is_causal, scale=scale,
+            grad_out, query, key, value, out, lse.unsqueeze(-1), unused, unused, None, None, None,
+            query.shape[2], key.shape[2], 0.0, is_causal, scale=scale,
         )  # fmt: skip
     except RuntimeError as error:
         if isinstance(error, torch.cuda.OutOfMemoryError):
             raise
         reason = (str(error).strip().splitlines() or [""])[0]
         warnings.warn(
-            f"fa_s512: cuDNN refused the backward of {tuple(query.shape)} {query.dtype} ({reason}); torch's flash "
+            f"fa_s512: cuDNN refused the backward of {tuple(query.shape)} {query.dtype} "
+            f"({reason}); torch's flash "
             "backward takes its place, in about twice the time",
             stacklevel=2,
         )
         return _gradient_of_flash(grad_out, query, key, value, out, lse, is_causal, scale)
 
 
-def _gradient_of_flash(grad_out, query, key, value, out, lse, is_causal: bool, scale: Optional[float]) -> tuple:
+def _gradient_of_flash(
+    grad_out, query, key, value, out, lse, is_causal: bool, scale: Optional[float]
+) -> tuple:
     """PyTorch's own backward of flash attention, which asks for the output and its LSE."""
     if query.device.type == "cpu":
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
@@ -135,18 +159,22 @@ def _gradient_of_flash(grad_out, query, key, value, out, lse, is_causal: bool, s
         )
     unused = torch.empty(0, dtype=torch.int64, device=query.device)  # the state of dropout
     return torch.ops.aten._scaled_dot_product_flash_attention_backward(
-        grad_out.contiguous(), query, key, value, out, lse, None, None, query.shape[2], key.shape[2], 0.0, is_causal,
-        unused, unused, scale=scale,
+        grad_out.contiguous(), query, key, value, out, lse, None, None, query.shape[2],
+        key.shape[2], 0.0, is_causal, unused, unused, scale=scale,
     )  # fmt: skip
 
 
-def _gradient_by_products(grad_out, grad_lse, query, key, value, is_causal: bool, scale: Optional[float]) -> tuple:
+def _gradient_by_products(
+    grad_out, grad_lse, query, key, value, is_causal: bool, scale: Optional[float]
+) -> tuple:
     """In fp32 with the whole matrix of scores: the general case."""
     factor = query.shape[-1] ** -0.5 if scale is None else scale
     q, k, v = (x.float() for x in (query, key, value))
     scores = q @ k.transpose(-1, -2) * factor
     if is_causal:
-        seen = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device).tril()
+        seen = torch.ones(
+            query.shape[2], key.shape[2], dtype=torch.bool, device=query.device
+        ).tril()
         scores = scores.masked_fill(~seen, float("-inf"))
     weights = torch.softmax(scores, -1)
     grad_scores = torch.zeros_like(weights)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How good is one configuration of fa_s512? Builds it with the defines given, checks it, times it beside torch's SDPA.
+"""How good is one configuration of fa_s512? Builds it with the defines given, checks it, times it
+beside torch's SDPA.
 
     fa_s512_tunable.py BLOCK_M=128 BLOCK_N=64 STAGES=4 --head-dim 128 --causal
     fa_s512_tunable.py --portable P_BLOCK_N=64 P_WARPS=4 --json
 
-Prints one line (or one JSON object). Exit code 0: right; 1: wrong, or it does not build. Without a GPU the portable path is
-checked on the engine at a small size, and nothing is timed.
+Prints one line (or one JSON object). Exit code 0: right; 1: wrong, or it does not build. Without a
+GPU the portable path is checked on the engine at a small size, and nothing is timed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ PROJECT = Path(__file__).resolve().parent
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "defines", nargs="*", metavar="NAME=VALUE", help="as BLOCK_M=128; see shape.h and portable_shape.h"
+        "defines",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="as BLOCK_M=128; see shape.h and portable_shape.h",
     )
     parser.add_argument("--portable", action="store_true", help="the path that every GPU has")
     parser.add_argument("--batch", type=int, default=32)
@@ -47,8 +51,11 @@ def arguments() -> argparse.Namespace:
     return given
 
 
-def error_of(call: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> tuple[float, float]:
-    """(error, allowed), by flash attention's own rule: twice what plain PyTorch in this dtype is off."""
+def error_of(
+    call: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> tuple[float, float]:
+    """(error, allowed), by flash attention's own rule: twice what plain PyTorch in this dtype is
+    off."""
     right = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal)
     scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
     if causal:
@@ -62,8 +69,11 @@ def error_of(call: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, 
 
 
 def times_ms(calls: list[Callable], samples: int) -> list[float]:
-    """Medians, cold L2, one after the other in each round; the launch is hidden under a wait on the GPU."""
-    flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda")
+    """Medians, cold L2, one after the other in each round; the launch is hidden under a wait on the
+    GPU."""
+    flush = torch.empty(
+        2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda"
+    )
     taken: list[list] = [[] for _ in calls]
     for call in calls:
         call()
@@ -113,7 +123,14 @@ def measure(given: argparse.Namespace) -> dict:
             ],
             given.samples,
         )
-        flops = 4 * given.batch * given.heads * given.length**2 * given.head_dim / (2 if given.causal else 1)
+        flops = (
+            4
+            * given.batch
+            * given.heads
+            * given.length**2
+            * given.head_dim
+            / (2 if given.causal else 1)
+        )
         found |= {"us": own_ms * 1e3, "tflops": flops / own_ms / 1e9, "of_sdpa": torch_ms / own_ms}
     return found
 
@@ -123,16 +140,26 @@ def main() -> int:
     try:
         found = measure(given)
     except kiln.KilnError as error:
-        print(json.dumps({"error": str(error)}) if given.json else error, file=sys.stdout if given.json else sys.stderr)
+        print(
+            json.dumps({"error": str(error)}) if given.json else error,
+            file=sys.stdout if given.json else sys.stderr,
+        )
         return 1
     if given.json:
         print(json.dumps(found))
     else:
         timed = "not timed: no GPU" if found["right"] else "not timed: a wrong kernel has no speed"
         if "us" in found:
-            timed = f"{found['us']:.1f} us, {found['tflops']:.0f} TFLOP/s, {found['of_sdpa']:.3f} of SDPA"
-        print(f"{' '.join(given.defines) or 'defaults'} ({found['path']}): {'right' if found['right'] else 'WRONG'}, "
-              f"error {found['error']:.2g} of {found['allowed']:.2g} allowed; {timed}; built in {found['build_s']} s")  # fmt: skip
+            timed = (
+                f"{found['us']:.1f} us, {found['tflops']:.0f} TFLOP/s, {found['of_sdpa']:.3f} "
+                f"of SDPA"
+            )
+        print(
+            f"{' '.join(given.defines) or 'defaults'} ({found['path']}): "
+            f"{'right' if found['right'] else 'WRONG'}, "
+            f"error {found['error']:.2g} of {found['allowed']:.2g} allowed; {timed}; built in "
+            f"{found['build_s']} s"
+        )
     return 0 if found["right"] else 1
 
 

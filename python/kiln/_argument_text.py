@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Python values does the text of a command's arguments mean? `randn:f32:4`, `alpha=2.0`, `[1,2]`, `true`."""
+"""Which Python values does the text of a command's arguments mean? `randn:f32:4`, `alpha=2.0`,
+`[1,2]`, `true`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ def arguments_of(texts: list[str], seed: int, device: str) -> tuple[list[Any], d
     tensors = 0
     for text in texts:
         name, _, rest = text.partition("=")
-        keyword = name if rest and name.isidentifier() and name not in ("full", "arange", "randint") else ""
+        keyword = (
+            name
+            if rest and name.isidentifier() and name not in ("full", "arange", "randint")
+            else ""
+        )
         value: Any = rest if keyword else text
         if ":" in value or value.endswith(".npy"):
             value = _measure.tensor(value, seed, tensors, device)

@@ -24,8 +24,8 @@ def build_flags(
     arch: Union[str, Sequence[str], None],
     defines: Optional[Mapping[str, Any]],
 ) -> list[str]:
-    """The arguments of torch's load as flags of `kiln build`. A flag is one word with '=', so that its value may begin
-    with a dash."""
+    """The arguments of torch's load as flags of `kiln build`. A flag is one word with '=', so that
+    its value may begin with a dash."""
     found = []
     for flag, values in (("--cflag", cflags), ("--cuda-flag", cuda_cflags), ("--ldflag", ldflags)):
         if isinstance(values, str):
@@ -35,7 +35,9 @@ def build_flags(
         found += ["-I", str(path)]
     for key, value in (defines or {}).items():
         found.append(
-            f"-D{key}" if value is None or value is True else f"-D{key}={int(value) if value is False else value}"
+            f"-D{key}"
+            if value is None or value is True
+            else f"-D{key}={int(value) if value is False else value}"
         )
     if arch is not None:
         found += ["--arch", arch if isinstance(arch, str) else ";".join(arch)]
@@ -52,10 +54,15 @@ def paths(given: Sources) -> list[Path]:
 
 def identifier(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise KilnError(f"cannot use '{name}' as a name", "torch.ops wants an identifier: letters, digits and '_'")
+        raise KilnError(
+            f"cannot use '{name}' as a name",
+            "torch.ops wants an identifier: letters, digits and '_'",
+        )
     return name
 
 
 def refuse(argument: str, value: Any, fix: str) -> None:
     if value:
-        raise KilnError(f"kiln.load does not take {argument}={value!r}", "it has no meaning for kiln", fix)
+        raise KilnError(
+            f"kiln.load does not take {argument}={value!r}", "it has no meaning for kiln", fix
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does Python reach the timing core? libkiln_measure.so by ctypes; src/measure/abi.h is the contract."""
+"""How does Python reach the timing core? libkiln_measure.so by ctypes; src/measure/abi.h is the
+contract."""
 
 from __future__ import annotations
 
@@ -44,9 +45,14 @@ def core() -> ctypes.CDLL:
         library = ctypes.CDLL(str(path))
         version = library.kiln_measure_abi_version()
     except (OSError, AttributeError) as error:
-        raise SetupError("cannot load the timing core", str(error), "install the package kiln-cuda") from None
+        raise SetupError(
+            "cannot load the timing core", str(error), "install the package kiln-cuda"
+        ) from None
     if version != _VERSION:
-        raise SetupError("cannot use the timing core", f"{path} is of version {version}, this package wants {_VERSION}")
+        raise SetupError(
+            "cannot use the timing core",
+            f"{path} is of version {version}, this package wants {_VERSION}",
+        )
     library.kiln_measure_run.restype = ctypes.c_void_p
     library.kiln_measure_run.argtypes = [ctypes.c_char_p, ctypes.POINTER(_Contender), ctypes.c_int]
     library.kiln_measure_render.restype = ctypes.c_void_p
@@ -70,13 +76,15 @@ def _answer(text: str) -> Any:
     value = json.loads(text)
     if isinstance(value, dict) and set(value) == {"error"}:
         error = value["error"]
-        raise KilnError(error.get("what", "the timing core failed"), error.get("why", ""), error.get("fix", ""))
+        raise KilnError(
+            error.get("what", "the timing core failed"), error.get("why", ""), error.get("fix", "")
+        )
     return value
 
 
 class Contender:
-    """One thing to time: the functions of a KilnContender around Python callables. What they raise is kept and raised
-    again by run()."""
+    """One thing to time: the functions of a KilnContender around Python callables. What they raise
+    is kept and raised again by run()."""
 
     def __init__(
         self,
@@ -129,7 +137,13 @@ class Contender:
             _ERROR(lambda _user: ctypes.addressof(self._text)),
         )
         self.c = _Contender(
-            self._name, None, *self._functions, rotations, int(bytes_declared), float(bytes), float(flops)
+            self._name,
+            None,
+            *self._functions,
+            rotations,
+            int(bytes_declared),
+            float(bytes),
+            float(flops),
         )
 
     def _keep(self, error: BaseException) -> None:
@@ -161,11 +175,14 @@ def render(kind: str, value: Any) -> str:
 
 
 def tensor(spec: str, seed: int, argument: int, device: Any) -> Any:
-    """The tensor of a spec as the command writes it ("randn:f32:2^20"), with the values that `kiln call` gives it."""
+    """The tensor of a spec as the command writes it ("randn:f32:2^20"), with the values that `kiln
+    call` gives it."""
     import torch
 
     storage = ctypes.c_void_p()
-    facts = _answer(_taken(core().kiln_measure_tensor(spec.encode(), seed, argument, ctypes.byref(storage))))
+    facts = _answer(
+        _taken(core().kiln_measure_tensor(spec.encode(), seed, argument, ctypes.byref(storage)))
+    )
     try:
         dtype = _dtype_of(facts["dtype"])
         raw = torch.empty(facts["bytes"], dtype=torch.uint8)
@@ -180,9 +197,9 @@ def tensor(spec: str, seed: int, argument: int, device: Any) -> Any:
 
 # torch's own numbers of its dtypes, which are kiln's (kiln/abi.h).
 _DTYPES = {
-    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 8: "complex32",
-    9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn", 27: "uint16",
-    28: "uint32", 29: "uint64",
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
+    7: "float64", 8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16",
+    23: "float8_e5m2", 24: "float8_e4m3fn", 27: "uint16", 28: "uint32", 29: "uint64",
 }  # fmt: skip
 
 
@@ -196,21 +213,35 @@ def summary(samples: Sequence[float]) -> dict[str, float]:
     values = (ctypes.c_double * len(samples))(*samples)
     out = (ctypes.c_double * 9)()
     core().kiln_measure_summary(values, ctypes.c_size_t(len(samples)), out)
-    return dict(zip(("median", "low", "high", "least", "greatest", "mean", "p25", "p75", "far"), out))
+    return dict(
+        zip(("median", "low", "high", "least", "greatest", "mean", "p25", "p75", "far"), out)
+    )
 
 
-def paired_ratio(a: Sequence[float], b: Sequence[float], seed: int = 0, resamples: int = 1000) -> tuple[float, ...]:
+def paired_ratio(
+    a: Sequence[float], b: Sequence[float], seed: int = 0, resamples: int = 1000
+) -> tuple[float, ...]:
     out = (ctypes.c_double * 3)()
     left, right = ((ctypes.c_double * len(one))(*one) for one in (a, b))
-    core().kiln_measure_ratio(left, right, ctypes.c_size_t(len(a)), ctypes.c_uint64(seed), resamples, out)
+    core().kiln_measure_ratio(
+        left, right, ctypes.c_size_t(len(a)), ctypes.c_uint64(seed), resamples, out
+    )
     return tuple(out)
 
 
-def unpaired_ratio(a: Sequence[float], b: Sequence[float], seed: int = 0, resamples: int = 1000) -> tuple[float, ...]:
+def unpaired_ratio(
+    a: Sequence[float], b: Sequence[float], seed: int = 0, resamples: int = 1000
+) -> tuple[float, ...]:
     out = (ctypes.c_double * 3)()
     left, right = ((ctypes.c_double * len(one))(*one) for one in (a, b))
     core().kiln_measure_unpaired_ratio(
-        left, ctypes.c_size_t(len(a)), right, ctypes.c_size_t(len(b)), ctypes.c_uint64(seed), resamples, out
+        left,
+        ctypes.c_size_t(len(a)),
+        right,
+        ctypes.c_size_t(len(b)),
+        ctypes.c_uint64(seed),
+        resamples,
+        out,
     )
     return tuple(out)
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a traced op without a backward do when a gradient is asked for? It raises, as an eager one does.
+"""What does a traced op without a backward do when a gradient is asked for? It raises, as an eager
+one does.
 
-An eager call needs nothing from here: the op's library marks its results (runtime/src/autograd.cpp). torch.compile
-never runs the op while it traces, but asks for its Python kernels, which eager calls do not pay for.
+An eager call needs nothing from here: the op's library marks its results
+(runtime/src/autograd.cpp). torch.compile never runs the op while it traces, but asks for its Python
+kernels, which eager calls do not pay for.
 """
 
 from __future__ import annotations
@@ -65,8 +67,10 @@ def _function() -> Any:
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
             raise RuntimeError(
-                f"error: {ctx.op} has no backward\n  why: a gradient was asked for through its result\n  fix: give it "
-                "one with @op.backward, or keep it out of the graph: call it under torch.no_grad(), or detach() its "
+                f"error: {ctx.op} has no backward\n  why: a gradient was asked for through its "
+                f"result\n  fix: give it "
+                "one with @op.backward, or keep it out of the graph: call it under "
+                "torch.no_grad(), or detach() its "
                 "arguments"
             )
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does calling an op run? The C++ function of the overload that is meant, and what torch leaves to the op.
+"""What does calling an op run? The C++ function of the overload that is meant, and what torch
+leaves to the op.
 
-Where overloads differ in the type of one number, that type tells which one is meant: torch tries each in turn and
-throws for each that does not fit; the second costs 17 us on a CPU tensor of 16 elements (torch 2.11, aarch64).
+Where overloads differ in the type of one number, that type tells which one is meant: torch tries
+each in turn and throws for each that does not fit; the second costs 17 us on a CPU tensor of 16
+elements (torch 2.11, aarch64).
 """
 
 from __future__ import annotations
@@ -17,11 +19,17 @@ from .errors import KilnError
 _TYPES = {"int": int, "float": float, "str": str}
 
 
-def callable_of(overloads: Sequence[Any], packet_function: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands behind op(...): torch's own function of the packet wherever nothing has to be added."""
+def callable_of(
+    overloads: Sequence[Any], packet_function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """What stands behind op(...): torch's own function of the packet wherever nothing has to be
+    added."""
     if version_of(torch_module().__version__) < OLDEST_WITH_LISTS:
         for overload in overloads:
-            if any(_needs_lists(value) for value in (*overload._schema.arguments, *overload._schema.returns)):
+            if any(
+                _needs_lists(value)
+                for value in (*overload._schema.arguments, *overload._schema.returns)
+            ):
                 return refusing(overload)
     call = (chooser(overloads, packet_function) if len(overloads) > 1 else None) or packet_function
     written = {
@@ -39,7 +47,8 @@ def refusing(overload: Any) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise KilnError(
             f"cannot call {overload}",
-            f"lists and strings cross between torch and an op since torch 2.10; this is {torch_module().__version__}",
+            f"lists and strings cross between torch and an op since torch 2.10; this is "
+            f"{torch_module().__version__}",
             "pip install 'torch>=2.10', or write the op without them",
         )
 
@@ -52,8 +61,9 @@ def _needs_lists(value: Any) -> bool:
 
 
 def counting(call: Callable[..., Any], written: tuple[tuple[int, str], ...]) -> Callable[..., Any]:
-    """`call`, and autograd is told what was written: without that, a backward that saved the tensor would use the new
-    values in silence. (A kernel at ADInplaceOrView would tell it too, and cost 12 us a call instead of 0.7.)"""
+    """`call`, and autograd is told what was written: without that, a backward that saved the tensor
+    would use the new values in silence. (A kernel at ADInplaceOrView would tell it too, and cost 12
+    us a call instead of 0.7.)"""
     from torch.autograd.graph import increment_version
 
     def call_and_count(*args: Any, **kwargs: Any) -> Any:
@@ -67,14 +77,21 @@ def counting(call: Callable[..., Any], written: tuple[tuple[int, str], ...]) -> 
     return call_and_count
 
 
-def chooser(overloads: Sequence[Any], otherwise: Callable[..., Any]) -> Optional[Callable[..., Any]]:
-    """A function that calls the overload meant, or `otherwise` (torch's own search) when the type does not tell.
+def chooser(
+    overloads: Sequence[Any], otherwise: Callable[..., Any]
+) -> Optional[Callable[..., Any]]:
+    """A function that calls the overload meant, or `otherwise` (torch's own search) when the type
+    does not tell.
 
     None: the overloads do not differ in that way."""
     parameters = [parameters_of(overload._schema) for overload in overloads]
     if len({len(one) for one in parameters}) != 1:
         return None
-    differing = [index for index, kinds in enumerate(zip(*parameters)) if len({one.kind for one in kinds}) > 1]
+    differing = [
+        index
+        for index, kinds in enumerate(zip(*parameters))
+        if len({one.kind for one in kinds}) > 1
+    ]
     if len(differing) != 1:
         return None
     position = differing[0]
@@ -84,7 +101,9 @@ def chooser(overloads: Sequence[Any], otherwise: Callable[..., Any]) -> Optional
     keyword_only = any(overload._schema.arguments[position].kwarg_only for overload in overloads)
     if len(names) != 1 or keyword_only:
         return None
-    by_type = {_TYPES[one[position].kind]: overload._op for one, overload in zip(parameters, overloads)}
+    by_type = {
+        _TYPES[one[position].kind]: overload._op for one, overload in zip(parameters, overloads)
+    }
     if len(by_type) != len(overloads):
         return None
     name = names.pop()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does an installed package of ops load its library? `kiln wheel` puts a copy of this file, and of those it
-imports, into the wheel: who installs that needs no kiln."""
+"""How does an installed package of ops load its library? `kiln wheel` puts a copy of this file, and
+of those it imports, into the wheel: who installs that needs no kiln."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def attach(path: Path) -> dict[str, Op]:
 
 
 def _name_engine() -> None:
-    """CPU tensors run on the engine of the package kiln-cuda, where that is installed: found, not imported."""
+    """CPU tensors run on the engine of the package kiln-cuda, where that is installed: found, not
+    imported."""
     if os.environ.get("KILN_ENGINE"):
         return
     try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which torch is here, and is it one that op libraries can register with?
 
-torch is imported at first need, never by `import kiln`: a script that only asks for the version must not wait for it.
+torch is imported at first need, never by `import kiln`: a script that only asks for the version
+must not wait for it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def torch_module() -> Any:
         import torch
     except ImportError as error:
         raise SetupError(
-            "cannot import torch", str(error), "pip install torch; without torch: kiln call FILE.cu OP ARGS"
+            "cannot import torch",
+            str(error),
+            "pip install torch; without torch: kiln call FILE.cu OP ARGS",
         ) from None
     check_version(torch.__version__)
     return torch

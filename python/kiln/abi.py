@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does an op library tell about itself? The structs of kiln/abi.h, read through ctypes.
 
-Only what Python needs: names, schemas, rules, texts, and the functions that register with torch. Ops are called through
-torch's dispatcher, never from here.
+Only what Python needs: names, schemas, rules, texts, and the functions that register with torch.
+Ops are called through torch's dispatcher, never from here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class OpRecord:
 
 
 class Library:
-    """A mapped op library. It stays mapped until the process ends: torch may hold pointers into its code."""
+    """A mapped op library. It stays mapped until the process ends: torch may hold pointers into its
+    code."""
 
     def __init__(self, path: os.PathLike[str] | str) -> None:
         self.path = Path(path)
@@ -82,10 +83,13 @@ class Library:
             ) from None
         entry.restype = ctypes.POINTER(_Library)
         self._table: _Library = entry().contents
-        if self._table.abi_version != ABI_VERSION or self._table.struct_bytes < ctypes.sizeof(_Library):
+        if self._table.abi_version != ABI_VERSION or self._table.struct_bytes < ctypes.sizeof(
+            _Library
+        ):
             raise LoadError(
                 f"cannot load {self.path}",
-                f"its interface has version {self._table.abi_version}, this package reads version {ABI_VERSION}",
+                f"its interface has version {self._table.abi_version}, this package reads version "
+                f"{ABI_VERSION}",
                 "build it again with the kiln that belongs to this package",
             )
         self.namespace = _text(self._table.name)
@@ -99,7 +103,8 @@ class Library:
         raise _told(self.path, _text(self._table.last_error()) or _text(self._table.torch_status()))
 
     def unregister_torch(self) -> None:
-        """Takes the kernels of this library back from torch. The definitions stay, for the library that comes next."""
+        """Takes the kernels of this library back from torch. The definitions stay, for the library
+        that comes next."""
         try:
             unregister = self._handle.kiln_unregister_torch
         except AttributeError:
@@ -117,7 +122,8 @@ def _open(path: Path) -> ctypes.CDLL:
     if not path.is_file():
         raise LoadError(f"cannot load {path}", "there is no such file")
     try:
-        # RTLD_LOCAL: two versions of one op library live side by side and must not see each other's symbols.
+        # RTLD_LOCAL: two versions of one op library live side by side and must not see each other's
+        # symbols.
         return ctypes.CDLL(str(path.resolve()), mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
         fix = ""
@@ -128,7 +134,13 @@ def _open(path: Path) -> ctypes.CDLL:
 
 def _record(op: _OpInfo) -> OpRecord:
     return OpRecord(
-        _text(op.name), _text(op.overload), _text(op.schema), _text(op.fake), _text(op.doc), _text(op.file), op.line
+        _text(op.name),
+        _text(op.overload),
+        _text(op.schema),
+        _text(op.fake),
+        _text(op.doc),
+        _text(op.file),
+        op.line,
     )
 
 

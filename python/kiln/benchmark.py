@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long does a call take, and can the figure be believed? kiln.bench: checks first, then the timing core.
+"""How long does a call take, and can the figure be believed? kiln.bench: checks first, then the
+timing core.
 
     kiln.bench(add.my_add, x, y)                          against its own reference, if it has one
-    kiln.bench(add.my_add, x, y, against=torch.add)       with a verdict: SAME, FASTER, SLOWER, AMBIGUOUS
+    kiln.bench(add.my_add, x, y, against=torch.add)       with a verdict: SAME, FASTER, SLOWER,
+                                                          AMBIGUOUS
     kiln.bench(lambda: model(x), against={"compiled": lambda: compiled(x)})
 
 Without a GPU the engine is timed, and the result says so.
@@ -63,7 +65,8 @@ class Bench:
 
     @property
     def kernel_ns(self) -> Optional[float]:
-        """Of the first contender: from the begin of its first kernel to the end of its last, by CUPTI; None without."""
+        """Of the first contender: from the begin of its first kernel to the end of its last, by
+        CUPTI; None without."""
         kernel = self.json["contenders"][0].get("kernel")
         return kernel["median_ns"] if kernel else None
 
@@ -89,7 +92,9 @@ class Bench:
         return {finding["trap"] for finding in self.findings}
 
     def __str__(self) -> str:
-        return _measure.render("explain" if self.json.get("explain") else "text", self.json).rstrip("\n")
+        return _measure.render("explain" if self.json.get("explain") else "text", self.json).rstrip(
+            "\n"
+        )
 
     def markdown(self) -> str:
         return _measure.render("markdown", self.json)
@@ -122,28 +127,40 @@ def bench(
     options: Optional[Mapping[str, Any]] = None,
     **kwargs: Any,
 ) -> Bench:
-    """Times function(*args, **kwargs) on the device of its tensors, after it was checked against a reference:
-    `reference`, the op's own, or the first of `against`. Raises Untrusted for a wrong result and for a trick.
+    """Times function(*args, **kwargs) on the device of its tensors, after it was checked against a
+    reference: `reference`, the op's own, or the first of `against`. Raises Untrusted for a wrong
+    result and for a trick.
 
-    against: a callable, a name as "torch.add", a list of them, or {name: callable}; each is called with the same
-        arguments and timed in the same rounds, in random order.
+    against: a callable, a name as "torch.add", a list of them, or {name: callable}; each is called
+        with the same arguments and timed in the same rounds, in random order.
     bytes, flops: what a call must move and compute; else the bytes of its tensors, and no flops.
-    options: of the timing core (docs/guide/bench.md): precision=0.005, time_most_s=15, warm_up_least_s=0.2, seed=0, ...
+    options: of the timing core (docs/guide/bench.md): precision=0.005, time_most_s=15,
+    warm_up_least_s=0.2, seed=0, ...
     """
     torch = torch_module()
     unknown = sorted(set(options or ()) - set(_OPTIONS))
     if unknown:
-        raise KilnError(f"kiln.bench has no option '{unknown[0]}'", f"the options are {', '.join(_OPTIONS)}")
+        raise KilnError(
+            f"kiln.bench has no option '{unknown[0]}'", f"the options are {', '.join(_OPTIONS)}"
+        )
     call = Call.of(function, args, kwargs)
     contenders = _contenders(name or _name_of(function), function, against)
     device = call.device if call.device is not None else _device_of(function, args, kwargs)
     given = dict(options or {})
     sets = given.pop("rotations", None)
     with _own_stream(device) as stream:
-        correct, checks, notes = _checked(contenders, call, reference, check, Tolerance(rtol, atol), function)
+        correct, checks, notes = _checked(
+            contenders, call, reference, check, Tolerance(rtol, atol), function
+        )
         timed = _Timed(call, stream, device, sets)
-        rows = [_contender(label, one, timed, checks.get(label), bytes, flops) for label, one in contenders.items()]
-        where = {"device": "cuda" if device.type == "cuda" else "engine", "stream": stream.cuda_stream if stream else 0}
+        rows = [
+            _contender(label, one, timed, checks.get(label), bytes, flops)
+            for label, one in contenders.items()
+        ]
+        where = {
+            "device": "cuda" if device.type == "cuda" else "engine",
+            "stream": stream.cuda_stream if stream else 0,
+        }
         if device.type == "cuda":
             where["index"] = device.index or 0
         if torch._C._autograd._profiler_enabled():
@@ -161,17 +178,29 @@ def bench(
     value["findings"] += notes
     if value["refused"]:
         refusal = next(one for one in value["findings"] if one["weight"] == "refusal")
-        raise Untrusted(refusal["trap"], f"{refusal['contender']} cannot be timed", refusal["text"], result=value)
+        raise Untrusted(
+            refusal["trap"],
+            f"{refusal['contender']} cannot be timed",
+            refusal["text"],
+            result=value,
+        )
     return Bench(value)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    text = str(function) if type(function).__name__ == "Op" else getattr(function, "__name__", type(function).__name__)
+    text = (
+        str(function)
+        if type(function).__name__ == "Op"
+        else getattr(function, "__name__", type(function).__name__)
+    )
     return text.rsplit(".", 1)[-1] if type(function).__name__ == "Op" else text
 
 
-def _contenders(name: str, function: Callable[..., Any], against: Peers) -> dict[str, Callable[..., Any]]:
-    """Each under a name of its own: two builds of one op have the same one, and none may take the other's place."""
+def _contenders(
+    name: str, function: Callable[..., Any], against: Peers
+) -> dict[str, Callable[..., Any]]:
+    """Each under a name of its own: two builds of one op have the same one, and none may take the
+    other's place."""
     found = {name: function}
     for label, peer in _peers(against):
         if label in found and type(peer).__name__ == "Op":
@@ -213,7 +242,8 @@ def named(text: str) -> Callable[..., Any]:
     raise KilnError(
         f"cannot compare with '{text}'",
         "no module has a function of this name",
-        "write it as Python imports it: torch.add, torch.nn.functional.gelu, package.module.function",
+        "write it as Python imports it: torch.add, torch.nn.functional.gelu, "
+        "package.module.function",
     )
 
 
@@ -223,12 +253,17 @@ def _device_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     for one in results_of(function(*args, **kwargs)):
         if isinstance(one, torch.Tensor):
             return one.device
-    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    return (
+        torch.device("cuda", torch.cuda.current_device())
+        if torch.cuda.is_available()
+        else torch.device("cpu")
+    )
 
 
 @contextlib.contextmanager
 def _own_stream(device: Any) -> Any:
-    """The caller's stream on a GPU, or one of our own where that is the default one: it cannot be captured."""
+    """The caller's stream on a GPU, or one of our own where that is the default one: it cannot be
+    captured."""
     torch = torch_module()
     if device.type != "cuda":
         yield None
@@ -276,20 +311,25 @@ def _checked(
 
 
 class _Timed:
-    """What all contenders of a benchmark share: the arguments, copies of them for calls in a row, and the last result.
+    """What all contenders of a benchmark share: the arguments, copies of them for calls in a row,
+    and the last result.
 
-    A result is dropped before the next call, so that all of them write to the same memory: on an H200 an add of 2^20
-    elements differs by 2.4 % between two places, and that would be a verdict."""
+    A result is dropped before the next call, so that all of them write to the same memory: on an
+    H200 an add of 2^20 elements differs by 2.4 % between two places, and that would be a
+    verdict."""
 
     def __init__(self, call: Call, stream: Any, device: Any, sets: Optional[int]) -> None:
         self.call, self.stream, self.device = call, stream, device
         self.input_bytes = _touched_bytes(call.tensors())
         count = _rotations(self.input_bytes, device) if sets is None else max(1, int(sets))
-        self.arguments = [(one.args, one.kwargs) for one in [call] + [call.copy() for _ in range(count - 1)]]
+        self.arguments = [
+            (one.args, one.kwargs) for one in [call] + [call.copy() for _ in range(count - 1)]
+        ]
         self.last: Any = None
 
     def drop(self) -> None:
-        """Callbacks and their owners refer to each other: without this the copies live until the next collection."""
+        """Callbacks and their owners refer to each other: without this the copies live until the
+        next collection."""
         self.arguments, self.last = [], None
 
 
@@ -322,12 +362,18 @@ def _contender(
                     function(*args, **kwargs)
         except Exception as error:
             _end_broken_capture()
-            raise KilnError(f"{label} cannot be captured in a CUDA graph", str(error).splitlines()[0]) from None
+            raise KilnError(
+                f"{label} cannot be captured in a CUDA graph", str(error).splitlines()[0]
+            ) from None
         return graph.replay
 
     one_call(0)
     inputs = {one.data_ptr() for one in timed.call.tensors()}
-    new = [one for one in results_of(timed.last) if isinstance(one, torch.Tensor) and one.data_ptr() not in inputs]
+    new = [
+        one
+        for one in results_of(timed.last)
+        if isinstance(one, torch.Tensor) and one.data_ptr() not in inputs
+    ]
     moved = timed.input_bytes + _touched_bytes(new) + _touched_bytes(timed.call.written())
     if declared_bytes is not None:
         moved = declared_bytes
@@ -344,7 +390,8 @@ def _contender(
 
 
 def _end_broken_capture() -> None:
-    """A capture that failed leaves torch's random generator inside of it; one that succeeds takes it out again."""
+    """A capture that failed leaves torch's random generator inside of it; one that succeeds takes
+    it out again."""
     torch = torch_module()
     with contextlib.suppress(Exception), torch.cuda.graph(torch.cuda.CUDAGraph()):
         pass
@@ -368,7 +415,10 @@ def _title(label: str, call: Call) -> str:
     parts = []
     for _, value in call.slots():
         if hasattr(value, "shape") and hasattr(value, "dtype"):
-            parts.append(f"{str(value.dtype).replace('torch.', '')} {'x'.join(map(str, value.shape)) or 'scalar'}")
+            parts.append(
+                f"{str(value.dtype).replace('torch.', '')} "
+                f"{'x'.join(map(str, value.shape)) or 'scalar'}"
+            )
         else:
             parts.append(repr(value) if not isinstance(value, (list, tuple)) else "[...]")
     return f"{label}({', '.join(parts)})"

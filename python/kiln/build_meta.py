@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How does pip build a kiln project? The hooks of PEP 517 and PEP 660, each a run of `kiln wheel`.
 
-pyproject.toml names this module:  [build-system] requires = ["kiln-cuda"], build-backend = "kiln.build_meta"
+pyproject.toml names this module:  [build-system] requires = ["kiln-cuda"], build-backend =
+                                   "kiln.build_meta"
 """
 
 from __future__ import annotations
@@ -23,7 +24,17 @@ from .command import checked_command, run_json
 Settings = Optional[Mapping[str, Any]]
 
 # Of a source archive, where no git tells what belongs to it.
-_LEFT_OUT = {"build", "dist", "__pycache__", ".git", ".venv", ".pytest_cache", ".cache", ".mypy_cache", ".ruff_cache"}
+_LEFT_OUT = {
+    "build",
+    "dist",
+    "__pycache__",
+    ".git",
+    ".venv",
+    ".pytest_cache",
+    ".cache",
+    ".mypy_cache",
+    ".ruff_cache",
+}
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
@@ -51,7 +62,8 @@ def build_editable(
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """A .tar.gz of what git has, or of all but builds; the same files always make the same bytes."""
+    """A .tar.gz of what git has, or of all but builds; the same files always make the same
+    bytes."""
     with tempfile.TemporaryDirectory() as folder:
         wheel = Path(folder) / _wheel(folder, config_settings, "--editable")
         stem = "-".join(wheel.name.split("-")[:2])
@@ -63,7 +75,13 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(_source_files(project)):
-            _add(archive, f"{stem}/{name}", (project / name).read_bytes(), epoch, os.access(project / name, os.X_OK))
+            _add(
+                archive,
+                f"{stem}/{name}",
+                (project / name).read_bytes(),
+                epoch,
+                os.access(project / name, os.X_OK),
+            )
         _add(archive, f"{stem}/PKG-INFO", metadata, epoch, False)
     with target.open("wb") as file, GzipFile("", "wb", 9, file, mtime=epoch) as packed_file:
         packed_file.write(buffer.getvalue())
@@ -71,8 +89,17 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def _wheel(directory: str, settings: Settings, *more: str) -> str:
-    """The name of the wheel. Settings: --config-settings arch="8.0;9.0"; the options of kiln wheel, without dashes."""
-    words = [str(checked_command()), "wheel", ".", "--output", str(Path(directory).resolve()), "--no-tools", *more]
+    """The name of the wheel. Settings: --config-settings arch="8.0;9.0"; the options of kiln wheel,
+    without dashes."""
+    words = [
+        str(checked_command()),
+        "wheel",
+        ".",
+        "--output",
+        str(Path(directory).resolve()),
+        "--no-tools",
+        *more,
+    ]
     for key, value in (settings or {}).items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
             words += [f"--{key.lstrip('-')}={one}" if one else f"--{key.lstrip('-')}"]
@@ -84,7 +111,9 @@ def _source_files(project: Path) -> list[str]:
     git = shutil.which("git")
     if git is not None:
         told = subprocess.run(
-            [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=False
+            [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            capture_output=True,
+            check=False,
         )
         names = [os.fsdecode(name) for name in told.stdout.split(b"\0") if name]
         if told.returncode == 0 and "kiln.toml" in names:

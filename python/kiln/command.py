@@ -27,7 +27,9 @@ def find_command() -> Path:
     if named:
         if not os.access(named, os.X_OK) or Path(named).is_dir():
             raise SetupError(
-                f"cannot run {named}", "KILN_BIN names it and it is not a program", "unset KILN_BIN or correct it"
+                f"cannot run {named}",
+                "KILN_BIN names it and it is not a program",
+                "unset KILN_BIN or correct it",
             )
         return Path(named)
     own = PACKAGE / "bin" / "kiln"
@@ -45,7 +47,8 @@ def find_command() -> Path:
 
 
 def checked_command() -> Path:
-    """The command, known to have the version of this package: flags and file formats belong together."""
+    """The command, known to have the version of this package: flags and file formats belong
+    together."""
     command = find_command()
     stamp = command.stat()
     seen = _version_of(str(command), stamp.st_mtime_ns, stamp.st_size)
@@ -61,13 +64,17 @@ def checked_command() -> Path:
 @functools.lru_cache(maxsize=8)
 def _version_of(command: str, _mtime_ns: int, _size: int) -> str:
     try:
-        done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            [command, "--version"], capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SetupError(f"cannot run {command}", str(error)) from None
     match = re.search(r"\d+\.\d+\.\d+\S*", done.stdout)
     if done.returncode != 0 or match is None:
         told = (done.stderr or done.stdout).strip()
-        raise SetupError(f"cannot run {command} --version", told or f"its exit code is {done.returncode}")
+        raise SetupError(
+            f"cannot run {command} --version", told or f"its exit code is {done.returncode}"
+        )
     return match.group()
 
 
@@ -83,8 +90,9 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
     told: list[str] = []
     try:
         process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=None if verbose else subprocess.PIPE,
-            text=True, errors="replace", env={**os.environ, "KILN_PYTHON": sys.executable},
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=None if verbose else subprocess.PIPE, text=True, errors="replace",
+            env={**os.environ, "KILN_PYTHON": sys.executable},
         )  # fmt: skip
     except OSError as error:
         raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
@@ -98,7 +106,8 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
 
 
 def _listen(stderr: Optional[IO[str]], told: list[str]) -> None:
-    """Keeps what the command says; that it goes on with torch's own headers is passed on at once: it takes a minute."""
+    """Keeps what the command says; that it goes on with torch's own headers is passed on at once:
+    it takes a minute."""
     for text in stderr or ():
         told.append(text)
         if "torch's own headers" in text and not text.startswith(" "):
@@ -106,10 +115,13 @@ def _listen(stderr: Optional[IO[str]], told: list[str]) -> None:
 
 
 def run_json(arguments: Sequence[str], key: str) -> dict[str, Any]:
-    """Runs a command line with --json, its messages on stderr as they come; the answer, which must have `key`."""
+    """Runs a command line with --json, its messages on stderr as they come; the answer, which must
+    have `key`."""
     line = [*arguments, "--json"]
     try:
-        done = subprocess.run(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False
+        )
     except OSError as error:
         raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
     return _answer(line, done.returncode, done.stdout, "", key)
@@ -125,7 +137,11 @@ def _answer(line: Sequence[str], code: int, stdout: str, stderr: str, key: str) 
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(error, dict):
         raise BuildError(
-            error.get("what", "build"), error.get("why", ""), error.get("fix", ""), log=_log(stderr, error), fault=code
+            error.get("what", "build"),
+            error.get("why", ""),
+            error.get("fix", ""),
+            log=_log(stderr, error),
+            fault=code,
         )
     why = f"{' '.join(line)}\nended with exit code {code} and printed no JSON"
     raise BuildError("kiln build failed", why, log=(stdout + stderr), fault=code or 4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does the package say that it failed? By exceptions whose text has what, why and fix, as the command's has."""
+"""How does the package say that it failed? By exceptions whose text has what, why and fix, as the
+command's has."""
 
 from __future__ import annotations
 
@@ -15,14 +16,20 @@ def printable(text: str) -> str:
 
 
 def format_error(what: str, why: str = "", fix: str = "") -> str:
-    """The house's form: three lines, without those that are empty; a text of several lines stays under its label."""
+    """The house's form: three lines, without those that are empty; a text of several lines stays
+    under its label."""
     lines = [f"error: {what}"]
-    lines += [f"  {label}: " + text.replace("\n", "\n       ") for label, text in (("why", why), ("fix", fix)) if text]
+    lines += [
+        f"  {label}: " + text.replace("\n", "\n       ")
+        for label, text in (("why", why), ("fix", fix))
+        if text
+    ]
     return printable("\n".join(lines))
 
 
 class KilnError(RuntimeError):
-    """Base of every error that kiln raises by itself; `what`, `why` and `fix` are kept apart for programs."""
+    """Base of every error that kiln raises by itself; `what`, `why` and `fix` are kept apart for
+    programs."""
 
     def __init__(self, what: str, why: str = "", fix: str = "") -> None:
         self.what, self.why, self.fix = what, why, fix
@@ -30,9 +37,12 @@ class KilnError(RuntimeError):
 
 
 class BuildError(KilnError):
-    """`kiln build` did not make a library; `log` is what the compiler printed, `fault` the command's exit code."""
+    """`kiln build` did not make a library; `log` is what the compiler printed, `fault` the
+    command's exit code."""
 
-    def __init__(self, what: str, why: str = "", fix: str = "", *, log: str = "", fault: int = 1) -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, log: str = "", fault: int = 1
+    ) -> None:
         super().__init__(what, why, fix)
         self.log, self.fault = log, fault
 
@@ -47,7 +57,8 @@ class BuildError(KilnError):
 
 
 class LoadError(KilnError):
-    """A library was there and could not be loaded, or its ops could not be registered with torch."""
+    """A library was there and could not be loaded, or its ops could not be registered with
+    torch."""
 
 
 class SetupError(KilnError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a library built from a source for torch.utils.cpp_extension get into this process? As Python imports
-extension modules (PYBIND11_MODULE), or as torch loads ops (TORCH_LIBRARY)."""
+"""How does a library built from a source for torch.utils.cpp_extension get into this process? As
+Python imports extension modules (PYBIND11_MODULE), or as torch loads ops (TORCH_LIBRARY)."""
 
 from __future__ import annotations
 
@@ -53,26 +53,34 @@ def _check_registered(path: Path) -> None:
 
 
 def load_error(path: Path, told: str, headers: str) -> LoadError:
-    """The loader names a symbol as the linker does; a person wants it as the source has it, and who should have it."""
+    """The loader names a symbol as the linker does; a person wants it as the source has it, and who
+    should have it."""
     own = re.fullmatch(r"error: (.*?)\n  why: (.*?)(?:\n  fix: (.*))?", told, re.DOTALL)
     if own:
         return LoadError(f"cannot load {path}: {own[1]}", own[2], own[3] or "")
     found = re.search(r"undefined symbol: (\S+)", told)
     if found is None:
-        return LoadError(f"cannot load {path}", told, "kiln build --compat=never builds it with torch's own headers")
+        return LoadError(
+            f"cannot load {path}",
+            told,
+            "kiln build --compat=never builds it with torch's own headers",
+        )
     symbol = demangled(found.group(1))
     shown = re.sub(r"\b(at|c10|torch|pybind11)::kc::", r"\1::", symbol)
     if headers == "torch" and re.search(r"\b(?:at|c10|torch)::", symbol):
         return LoadError(
             f"cannot load {path}",
-            f"it needs {shown}, which neither its sources nor torch {torch_module().__version__} have",
+            f"it needs {shown}, which neither its sources nor torch {torch_module().__version__} "
+            f"have",
             "name every source; if it was built for another torch, build it again",
         )
     why = f"it needs {shown}, and no source or library that it was built from defines that"
     if shown != symbol:
         why += "; an object compiled with torch's own headers does not fit to kiln's compat headers"
     return LoadError(
-        f"cannot load {path}", why, "name every source and library, or build it with kiln build --compat=never"
+        f"cannot load {path}",
+        why,
+        "name every source and library, or build it with kiln build --compat=never",
     )
 
 
@@ -83,7 +91,12 @@ def demangled(symbol: str) -> str:
     except (OSError, AttributeError):
         return symbol
     demangle.restype = ctypes.c_void_p
-    demangle.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+    demangle.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.c_void_p,
+        ctypes.POINTER(ctypes.c_int),
+    ]
     status = ctypes.c_int(-1)
     text = demangle(symbol.encode(), None, None, ctypes.byref(status))
     if status.value != 0 or not text:

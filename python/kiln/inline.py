@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a string of CUDA become a module of ops? It is written to a file with what it lacks, and loaded as one."""
+"""How does a string of CUDA become a module of ops? It is written to a file with what it lacks, and
+loaded as one."""
 
 from __future__ import annotations
 
@@ -47,31 +48,40 @@ def load_inline(
     extra_sycl_cflags: Any = None,
     with_sycl: Optional[bool] = None,
 ) -> Any:
-    """torch.utils.cpp_extension.load_inline, for sources written with torch's names, and for those with kiln/op.h,
-    which is included where they do not. A source that names torch::, at:: or a header of torch's is of the first kind.
+    """torch.utils.cpp_extension.load_inline, for sources written with torch's names, and for those
+    with kiln/op.h, which is included where they do not. A source that names torch::, at:: or a
+    header of torch's is of the first kind.
 
-    functions: names, or {name: text for help()}. Each that the source does not register with KILN_OP itself is
-    registered, with the parameter names of its declaration.
+    functions: names, or {name: text for help()}. Each that the source does not register with
+    KILN_OP itself is registered, with the parameter names of its declaration.
     """
     from .command import build
 
     refuse("with_sycl", with_sycl or sycl_sources or extra_sycl_cflags, "kiln is for CUDA")
-    # with_pytorch_error_handling: errors cross with torch's types and texts either way. use_pch: there is no header
-    # that would take long. keep_intermediates: always.
+    # with_pytorch_error_handling: errors cross with torch's types and texts either way. use_pch:
+    # there is no header that would take long. keep_intermediates: always.
     identifier(name)
     if functions is not None and not isinstance(functions, (str, Mapping, Sequence)):
-        raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(functions)}")  # torch's words
+        raise ValueError(
+            f"Expected 'functions' to be a list or dict, but was {type(functions)}"
+        )  # torch's words
     if with_cuda is False and _pieces(cuda_sources):
         raise KilnError(
-            "kiln.load_inline does not take with_cuda=False here", "cuda_sources are for nvcc", "leave out one of them"
+            "kiln.load_inline does not take with_cuda=False here",
+            "cuda_sources are for nvcc",
+            "leave out one of them",
         )
     if is_for_torch(cpp_sources, cuda_sources):
         wrap = "torch::wrap_pybind_function" if with_pytorch_error_handling else ""
-        texts = compose_for_torch(cpp_sources, cuda_sources, functions, bool(no_implicit_headers), wrap)
+        texts = compose_for_torch(
+            cpp_sources, cuda_sources, functions, bool(no_implicit_headers), wrap
+        )
         paths = [_write(text, name, build_directory, ending) for ending, text in texts.items()]
     else:
         paths = [_write(compose(cpp_sources, cuda_sources, functions, name), name, build_directory)]
-    flags = build_flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines)
+    flags = build_flags(
+        extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines
+    )
     if build_directory is not None:
         flags += ["--build-dir", os.fspath(build_directory)]
     origin = Path("load_inline") / name
@@ -80,14 +90,19 @@ def load_inline(
         built = build([*map(str, paths), "--name", name, *flags], verbose=verbose)
         if built.get("headers"):
             wants_module = is_python_module and built.get("python_module", False)
-            return load_extension(Path(built["library"]), built["name"], wants_module, built["headers"])
+            return load_extension(
+                Path(built["library"]), built["name"], wants_module, built["headers"]
+            )
         return attach(Path(built["library"]), origin, again, built.get("name", name))
 
     module = again()
     return module if is_python_module else None
 
 
-_TORCH = re.compile(r"\b(?:torch|at|c10)::|#[ \t]*include[ \t]*[<\"](?:torch|ATen|c10|pybind11)/|\bPYBIND11_MODULE\b")
+_TORCH = re.compile(
+    r"\b(?:torch|at|c10)::|#[ \t]*include[ "
+    r"\t]*[<\"](?:torch|ATen|c10|pybind11)/|\bPYBIND11_MODULE\b"
+)
 
 
 def is_for_torch(cpp_sources: Text, cuda_sources: Optional[Text]) -> bool:
@@ -102,7 +117,8 @@ def compose_for_torch(
     no_implicit_headers: bool,
     wrap: str = "",
 ) -> dict[str, str]:
-    """The files that torch's load_inline would write, by their endings: C++ with the bindings, and CUDA."""
+    """The files that torch's load_inline would write, by their endings: C++ with the bindings, and
+    CUDA."""
     head = [] if no_implicit_headers else ["#include <torch/extension.h>"]
     if isinstance(functions, str):
         functions = [functions]
@@ -132,7 +148,8 @@ def compose(
     functions: Union[str, Sequence[str], Mapping[str, str], None],
     name: str,
 ) -> str:
-    """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations that are missing."""
+    """One translation unit: the C++ (often declarations alone), the CUDA, and the registrations
+    that are missing."""
     pieces = [(f"{name}.cpp_sources", piece) for piece in _pieces(cpp_sources)]
     pieces += [(f"{name}.cuda_sources", piece) for piece in _pieces(cuda_sources)]
     # The compiler's line numbers are those of the caller's strings.
@@ -149,7 +166,9 @@ def compose(
 
 def _registration(source: str, function: str, doc: str, name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*(::\w+)*", function):
-        raise BuildError(f"load_inline('{name}'): '{function}' is not the name of a function", fault=2)
+        raise BuildError(
+            f"load_inline('{name}'): '{function}' is not the name of a function", fault=2
+        )
     spec = parameters_of(source, function)
     if spec is None:
         raise BuildError(
@@ -163,7 +182,8 @@ def _registration(source: str, function: str, doc: str, name: str) -> str:
 
 
 def parameters_of(source: str, function: str) -> Optional[str]:
-    """The names (and literal defaults) of a function's parameters, as KILN_OP takes them; None: it is not declared."""
+    """The names (and literal defaults) of a function's parameters, as KILN_OP takes them; None: it
+    is not declared."""
     code = _without_comments(source)
     for match in re.finditer(rf"(?<![\w.>]){re.escape(function.split('::')[-1])}\s*\(", code):
         end = _closing(code, match.end() - 1)
@@ -171,9 +191,13 @@ def parameters_of(source: str, function: str) -> Optional[str]:
         before = code[: match.start()].rstrip()
         if end is None or not re.match(r"\s*(?:noexcept\s*)?[;{]", code[end + 1 :]):
             continue
-        if not re.search(r"[\w>&*]$", before) or re.search(r"\b(?:return|else|case|throw|new|delete)$", before):
+        if not re.search(r"[\w>&*]$", before) or re.search(
+            r"\b(?:return|else|case|throw|new|delete)$", before
+        ):
             continue
-        names = [_parameter(text, index) for index, text in enumerate(_split(code[match.end() : end]))]
+        names = [
+            _parameter(text, index) for index, text in enumerate(_split(code[match.end() : end]))
+        ]
         return ", ".join(names)
     return None
 
@@ -182,7 +206,11 @@ def _parameter(text: str, index: int) -> str:
     declared, _, default = text.partition("=")
     match = re.search(r"[\w>&*\s]\s*\b([A-Za-z_]\w*)\s*(?:\[\s*\])?$", declared.strip())
     words = re.findall(r"[A-Za-z_]\w*", re.sub(r"<.*>", "", declared))
-    words = [word for word in words if word not in ("const", "volatile", "kiln", "std", "unsigned", "signed")]
+    words = [
+        word
+        for word in words
+        if word not in ("const", "volatile", "kiln", "std", "unsigned", "signed")
+    ]
     # `int64_t` alone is a type: the parameter has no name.
     name = match.group(1) if match and len(words) > 1 else f"arg{index}"
     value = default.strip()
@@ -216,7 +244,10 @@ def _closing(text: str, opening: int) -> Optional[int]:
 
 def _without_comments(source: str) -> str:
     return re.sub(
-        r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', lambda match: match.group(1) or " ", source, flags=re.DOTALL
+        r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")',
+        lambda match: match.group(1) or " ",
+        source,
+        flags=re.DOTALL,
     )
 
 
@@ -233,11 +264,14 @@ def _functions(functions: Union[str, Sequence[str], Mapping[str, str], None]) ->
 def _pieces(sources: Optional[Text]) -> list[str]:
     if sources is None:
         return []
-    return [piece for piece in ([sources] if isinstance(sources, str) else sources) if piece.strip()]
+    return [
+        piece for piece in ([sources] if isinstance(sources, str) else sources) if piece.strip()
+    ]
 
 
 def _write(source: str, name: str, build_directory: Optional[StrPath], ending: str = "cu") -> Path:
-    """The folder is named after the contents: two processes with one name and two sources do not meet."""
+    """The folder is named after the contents: two processes with one name and two sources do not
+    meet."""
     if build_directory is not None:
         base = Path(build_directory)
     else:
@@ -249,9 +283,13 @@ def _write(source: str, name: str, build_directory: Optional[StrPath], ending: s
         if build_directory is None:  # whoever else could write there would choose what is built
             base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, delete=False, encoding="utf-8"
+        ) as file:
             file.write(source)
         Path(file.name).replace(path)
     except OSError as error:
-        raise BuildError(f"cannot write {path}", str(error), "set XDG_CACHE_HOME or build_directory", fault=3) from None
+        raise BuildError(
+            f"cannot write {path}", str(error), "set XDG_CACHE_HOME or build_directory", fault=3
+        ) from None
     return path

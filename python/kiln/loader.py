@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a source, a project or a library become a module of ops? `kiln build` makes a library, which is attached."""
+"""How does a source, a project or a library become a module of ops? `kiln build` makes a library,
+which is attached."""
 
 from __future__ import annotations
 
@@ -42,20 +43,32 @@ def load(
     kiln.load("add.cu"), kiln.load("folder"), kiln.load("libadd.so"), or the arguments of
     torch.utils.cpp_extension.load: kiln.load("add", ["add.cu"], extra_cuda_cflags=["-O3"]).
 
-    arch: "9.0", "8.0;9.0a" or a list; else kiln.toml, TORCH_CUDA_ARCH_LIST, the GPU present, or the portable default.
-    defines: {"BLOCK": 128} becomes -DBLOCK=128.
-    tuned: each call takes the configuration that `kiln tune` found best for its shapes and its GPU: tuned.json beside
-    the source, or the file named here. With is_python_module=False the ops are only registered, as torch.ops.
+    arch: "9.0", "8.0;9.0a" or a list; else kiln.toml, TORCH_CUDA_ARCH_LIST, the GPU present, or the
+    portable default. defines: {"BLOCK": 128} becomes -DBLOCK=128.
+    tuned: each call takes the configuration that `kiln tune` found best for its shapes and its GPU:
+    tuned.json beside the source, or the file named here. With is_python_module=False the ops are
+    only registered, as torch.ops.
 
-    Loading again after an edit puts the new code in the place of the old, for every holder of the module.
+    Loading again after an edit puts the new code in the place of the old, for every holder of the
+    module.
     """
     if is_standalone and is_python_module:
-        raise ValueError("`is_python_module` and `is_standalone` are mutually exclusive.")  # torch's words
+        raise ValueError(
+            "`is_python_module` and `is_standalone` are mutually exclusive."
+        )  # torch's words
     refuse("is_standalone", is_standalone, "kiln run FILE.cu builds and runs a program")
     refuse("with_sycl", with_sycl or extra_sycl_cflags, "kiln is for CUDA")
     _check_with_cuda(with_cuda, paths(sources or ()))
     # keep_intermediates needs no action: build folders are always kept, as torch keeps them.
-    flags = build_flags(extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, build_directory, arch, defines)
+    flags = build_flags(
+        extra_cflags,
+        extra_cuda_cflags,
+        extra_ldflags,
+        extra_include_paths,
+        build_directory,
+        arch,
+        defines,
+    )
     ready = _ready_library(name, sources)
     if tuned and (ready is not None or sources is not None or build_directory is not None):
         raise KilnError(
@@ -65,7 +78,9 @@ def load(
     if ready is not None:
         if flags:
             raise KilnError(
-                f"cannot load {ready}", f"it is built already, and {flags[0]} is for a build", "leave it out"
+                f"cannot load {ready}",
+                f"it is built already, and {flags[0]} is for a build",
+                "leave it out",
             )
         inputs, origin = [], ready
     elif sources is None:
@@ -84,7 +99,9 @@ def load(
         built = build([*inputs, *flags], verbose=verbose)
         if built.get("headers"):  # a source for torch.utils.cpp_extension
             wants_module = is_python_module and built.get("python_module", False)
-            return load_extension(Path(built["library"]), built["name"], wants_module, built["headers"])
+            return load_extension(
+                Path(built["library"]), built["name"], wants_module, built["headers"]
+            )
         return attach(Path(built["library"]), origin, again, built.get("name"))
 
     module = again()
@@ -93,7 +110,9 @@ def load(
     return module if is_python_module else None
 
 
-def _with_tuned(module: Any, source: str, origin: Path, flags: list[str], tuned: Any, verbose: bool) -> Any:
+def _with_tuned(
+    module: Any, source: str, origin: Path, flags: list[str], tuned: Any, verbose: bool
+) -> Any:
     from .tuned import read_entries, tuned_file, tuned_module
 
     def variant(suffix: str, defines: list[str], arch: str) -> types.ModuleType:
@@ -104,14 +123,17 @@ def _with_tuned(module: Any, source: str, origin: Path, flags: list[str], tuned:
         if origin.is_dir():
             words += ["--build-dir", str(origin / "build" / "kiln" / f"tuned-{suffix}")]
         built = build(words, verbose=verbose)
-        return attach(Path(built["library"]), origin / suffix, lambda: variant(suffix, defines, arch), name)
+        return attach(
+            Path(built["library"]), origin / suffix, lambda: variant(suffix, defines, arch), name
+        )
 
     path = tuned_file(origin) if tuned is True else Path(tuned)
     return tuned_module(module, read_entries(path), variant)
 
 
 def _check_with_cuda(with_cuda: Optional[bool], files: Sequence[Path]) -> None:
-    """True and None need no action: a .cu goes to nvcc, and C++ sources find CUDA's headers anyway."""
+    """True and None need no action: a .cu goes to nvcc, and C++ sources find CUDA's headers
+    anyway."""
     kernels = [file for file in files if file.suffix == ".cu"]
     if with_cuda is False and kernels:
         raise KilnError(

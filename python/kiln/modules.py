@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which op libraries are in this process, and which module shows their ops?
 
-There is one module a namespace; a newer build of the same origin takes its place behind the same objects.
+There is one module a namespace; a newer build of the same origin takes its place behind the same
+objects.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Loaded:
     # A plain module, no subclass: Python finds an attribute of it 90 ns faster.
     module: types.ModuleType
     library: Library
-    origin: Path  # what the library was made from; a second origin may not take the namespace of the first
+    # what the library was made from; a second origin may not take the namespace of the first
+    origin: Path
     seen: tuple[Path, Stamp]
     names: tuple[str, ...]
     again: Callable[[], types.ModuleType]
@@ -45,9 +47,11 @@ _loaded: dict[str, Loaded] = {}
 def attach(
     path: Path, origin: Path, again: Callable[[], types.ModuleType], namespace: Optional[str] = None
 ) -> types.ModuleType:
-    """Maps the library at `path` and gives its ops to torch; the module of its namespace has them afterwards.
+    """Maps the library at `path` and gives its ops to torch; the module of its namespace has them
+    afterwards.
 
-    again: what module.reload() runs. namespace: of the library, where it is known before it is mapped.
+    again: what module.reload() runs. namespace: of the library, where it is known before it is
+    mapped.
     """
     with _lock:
         torch_module()
@@ -70,11 +74,14 @@ def name_engine() -> None:
         os.environ.setdefault("KILN_ENGINE", str(engine))
 
 
-def _replace(before: Optional[Loaded], path: Path, origin: Path, again: Callable[[], types.ModuleType]) -> Loaded:
+def _replace(
+    before: Optional[Loaded], path: Path, origin: Path, again: Callable[[], types.ModuleType]
+) -> Loaded:
     seen = (path, _stamp(path))
     if before is not None and before.seen[0] == path:
         path = _copy_of(path)
-    # Mapped after torch, the library registers itself, and takes the place of an earlier build if the schemas agree.
+    # Mapped after torch, the library registers itself, and takes the place of an earlier build if
+    # the schemas agree.
     library = Library(path)
     owner = _loaded.get(library.namespace)
     try:
@@ -104,7 +111,8 @@ def _new_module(namespace: str) -> types.ModuleType:
     module.__spec__.has_location = True
 
     def reload() -> types.ModuleType:
-        """Builds again what this module was loaded from, and takes the new code if anything changed."""
+        """Builds again what this module was loaded from, and takes the new code if anything
+        changed."""
         return _loaded[namespace].again()
 
     def listed() -> list[str]:
@@ -127,7 +135,8 @@ def _check_owner(owner: Optional[Loaded], origin: Path) -> None:
     raise LoadError(
         f"cannot load {origin}",
         f"the namespace '{owner.library.namespace}' belongs to {owner.origin} in this process",
-        'give one of them another name, kiln.load("other_name", ["file.cu"]), or start a new process',
+        'give one of them another name, kiln.load("other_name", ["file.cu"]), or start a new '
+        "process",
     )
 
 
@@ -140,7 +149,8 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _copy_of(path: Path) -> Path:
-    """dlopen gives the old library for a path it has seen: a library replaced in place is mapped under another name."""
+    """dlopen gives the old library for a path it has seen: a library replaced in place is mapped
+    under another name."""
     handle, name = tempfile.mkstemp(prefix=path.stem + "-", suffix=".so")
     os.close(handle)
     shutil.copyfile(path, name)

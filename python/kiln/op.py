@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is an op in Python? torch's own packet of overloads, with what an author adds to it: reference, fake, backward.
+"""What is an op in Python? torch's own packet of overloads, with what an author adds to it:
+reference, fake, backward.
 
-`module.my_add is torch.ops.<name>.my_add`: the class is a subclass of torch's OpOverloadPacket whose instances stand in
-torch.ops. So torch.compile, torch.export and opcheck see nothing special.
+`module.my_add is torch.ops.<name>.my_add`: the class is a subclass of torch's OpOverloadPacket
+whose instances stand in torch.ops. So torch.compile, torch.export and opcheck see nothing special.
 """
 
 from __future__ import annotations
@@ -21,18 +22,29 @@ from .abi import Library, OpRecord
 from .errors import KilnError, LoadError, RuleError
 
 # Attributes of an op; an overload of such a name could not be reached.
-_OWN_NAMES = ("backward", "fake", "reference", "reference_function", "schema", "schemas", "setup_context")
+_OWN_NAMES = (
+    "backward",
+    "fake",
+    "reference",
+    "reference_function",
+    "schema",
+    "schemas",
+    "setup_context",
+)
 
 
 class Op(OpOverloadPacket):
     """One op with its overloads. Call it; `help(op)` shows schema, text and source."""
 
-    # tp_call finds this slot's descriptor and calls what it holds, the C++ function, with no Python frame between.
-    # On 16-element CPU tensors: torch.add 1.60 us, this 1.95 us, torch's own packet 2.25 us (torch 2.11, aarch64).
+    # tp_call finds this slot's descriptor and calls what it holds, the C++ function, with no Python
+    # frame between. On 16-element CPU tensors: torch.add 1.60 us, this 1.95 us, torch's own packet
+    # 2.25 us (torch 2.11, aarch64).
     __slots__ = ("__call__",)
 
     def __init__(self, packet: OpOverloadPacket) -> None:
-        super().__init__(packet._qualified_op_name, packet.__name__, packet._op, packet._overload_names)
+        super().__init__(
+            packet._qualified_op_name, packet.__name__, packet._op, packet._overload_names
+        )
         self.__call__ = packet._op  # type: ignore[method-assign]
         self.__module__ = packet.__module__
         self._kiln_records: tuple[OpRecord, ...] = ()
@@ -66,8 +78,11 @@ class Op(OpOverloadPacket):
         self._kiln_reference = function
         return function
 
-    def fake(self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None) -> Any:
-        """Decorator: a function that replaces the fake rule, for one overload or for all; a reload keeps it."""
+    def fake(
+        self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None
+    ) -> Any:
+        """Decorator: a function that replaces the fake rule, for one overload or for all; a reload
+        keeps it."""
         if function is None:
             return lambda given: self.fake(given, overload=overload)
         for one in self._kiln_overloads(overload):
@@ -75,9 +90,12 @@ class Op(OpOverloadPacket):
             self._kiln_register_fake(one, function)
         return function
 
-    def backward(self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None) -> Any:
-        """Decorator: function(ctx, *grads) gives a gradient (or None) for each argument. Without a setup_context, the
-        arguments are saved: ctx.saved_tensors has the tensors, ctx.arguments all of them, None in place of a tensor."""
+    def backward(
+        self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None
+    ) -> Any:
+        """Decorator: function(ctx, *grads) gives a gradient (or None) for each argument. Without a
+        setup_context, the arguments are saved: ctx.saved_tensors has the tensors, ctx.arguments all
+        of them, None in place of a tensor."""
         if function is None:
             return lambda given: self.backward(given, overload=overload)
         for one in self._kiln_overloads(overload):
@@ -85,8 +103,11 @@ class Op(OpOverloadPacket):
             self._kiln_register_autograd(one)
         return function
 
-    def setup_context(self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None) -> Any:
-        """Decorator: function(ctx, inputs, output) saves what backward needs. Its order with @op.backward is free."""
+    def setup_context(
+        self, function: Optional[Callable[..., Any]] = None, *, overload: Optional[str] = None
+    ) -> Any:
+        """Decorator: function(ctx, inputs, output) saves what backward needs. Its order with
+        @op.backward is free."""
         if function is None:
             return lambda given: self.setup_context(given, overload=overload)
         for one in self._kiln_overloads(overload):
@@ -110,7 +131,8 @@ class Op(OpOverloadPacket):
             )
         packet = _packet(self._qualified_op_name)
         self._op, self._overload_names = packet._op, packet._overload_names
-        self.__call__ = callable_of(self._kiln_overloads(), packet._op)  # type: ignore[method-assign]
+        call = callable_of(self._kiln_overloads(), packet._op)
+        self.__call__ = call  # type: ignore[method-assign]
         self._kiln_records = tuple(records)
         self.__doc__ = _doc(self, records)
         self.__signature__ = signature_of(self._kiln_overloads())
@@ -120,17 +142,28 @@ class Op(OpOverloadPacket):
         for record in records:
             overload = getattr(self, record.overload or "default")
             try:
-                fake = compile_rule(record.fake, overload._schema) if record.fake else default_fake(overload._schema)
+                fake = (
+                    compile_rule(record.fake, overload._schema)
+                    if record.fake
+                    else default_fake(overload._schema)
+                )
             except RuleError as error:
                 raise RuleError(
-                    f"the fake rule of {self} is not valid ({record.file}:{record.line})", error.why, error.fix
+                    f"the fake rule of {self} is not valid ({record.file}:{record.line})",
+                    error.why,
+                    error.fix,
                 ) from None
             if overload._overloadname not in self._kiln_own_fakes:
                 self._kiln_register_fake(overload, fake)
-            if overload._overloadname not in self._kiln_backward and not overload._schema.is_mutable:
+            if (
+                overload._overloadname not in self._kiln_backward
+                and not overload._schema.is_mutable
+            ):
                 refuse_traced_gradients(overload)
 
-    def _kiln_register_fake(self, overload: OpOverload, function: Optional[Callable[..., Any]]) -> None:
+    def _kiln_register_fake(
+        self, overload: OpOverload, function: Optional[Callable[..., Any]]
+    ) -> None:
         """None: the op has no fake any more."""
         library = self._kiln_replace("fake", overload)
         if function is None:
@@ -155,8 +188,10 @@ class Op(OpOverloadPacket):
         )
 
     def _kiln_replace(self, what: str, overload: OpOverload) -> Any:
-        """A fresh torch.library.Library for one registration, after the end of the one it replaces."""
-        # What the overload remembers of earlier dispatches: a graph traced before knows of no autograd, for one.
+        """A fresh torch.library.Library for one registration, after the end of the one it
+        replaces."""
+        # What the overload remembers of earlier dispatches: a graph traced before knows of no
+        # autograd, for one.
         overload._dispatch_cache.clear()
         key = (what, overload._overloadname)
         if key in self._kiln_registered:
@@ -167,7 +202,8 @@ class Op(OpOverloadPacket):
 
 
 def op_named(namespace: str, name: str) -> Op:
-    """The one Op of that name in this process, made now if need be and put in the place of torch's own packet."""
+    """The one Op of that name in this process, made now if need be and put in the place of torch's
+    own packet."""
     torch = torch_module()
     place = getattr(torch.ops, namespace)
     present = getattr(place, name)
@@ -179,7 +215,8 @@ def op_named(namespace: str, name: str) -> Op:
 
 
 def ops_of(library: Library) -> dict[str, Op]:
-    """The ops of a library that is registered with torch, each described by what the library says of it."""
+    """The ops of a library that is registered with torch, each described by what the library says
+    of it."""
     names = list(dict.fromkeys(record.name for record in library.ops))
     ops = {name: op_named(library.namespace, name) for name in names}
     for name, op in ops.items():
@@ -187,7 +224,9 @@ def ops_of(library: Library) -> dict[str, Op]:
     return ops
 
 
-def save_arguments(ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None) -> None:
+def save_arguments(
+    ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None
+) -> None:
     """The setup_context of an op whose author gave none."""
     tensor = torch_module().Tensor
     ctx.save_for_backward(*(value for value in inputs if isinstance(value, tensor)))
@@ -198,26 +237,36 @@ def signature_of(overloads: Sequence[OpOverload]) -> inspect.Signature:
     """The parameters of the only overload, or (*args, **kwargs) when there are several."""
     if len(overloads) != 1:
         kinds = inspect.Parameter
-        return inspect.Signature([kinds("args", kinds.VAR_POSITIONAL), kinds("kwargs", kinds.VAR_KEYWORD)])
+        return inspect.Signature(
+            [kinds("args", kinds.VAR_POSITIONAL), kinds("kwargs", kinds.VAR_KEYWORD)]
+        )
     schema = overloads[0]._schema
     parameters = [
         inspect.Parameter(
             argument.name,
-            inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=argument.default_value if argument.has_default_value() else inspect.Parameter.empty,
+            inspect.Parameter.KEYWORD_ONLY
+            if argument.kwarg_only
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=argument.default_value
+            if argument.has_default_value()
+            else inspect.Parameter.empty,
             annotation=str(argument.real_type),
         )
         for argument in schema.arguments
     ]
     returns = ", ".join(str(result.real_type) for result in schema.returns)
-    return inspect.Signature(parameters, return_annotation=f"({returns})" if len(schema.returns) != 1 else returns)
+    return inspect.Signature(
+        parameters, return_annotation=f"({returns})" if len(schema.returns) != 1 else returns
+    )
 
 
 def _packet(qualified_name: str) -> OpOverloadPacket:
     """torch's view of the op as it is now: a reloaded library may have added overloads."""
     from torch import _ops
 
-    operation, names = _ops._get_packet(qualified_name, "torch.ops." + qualified_name.split("::")[0])
+    operation, names = _ops._get_packet(
+        qualified_name, "torch.ops." + qualified_name.split("::")[0]
+    )
     return OpOverloadPacket(qualified_name, qualified_name.split("::")[1], operation, names)
 
 
@@ -225,5 +274,9 @@ def _doc(op: Op, records: Sequence[OpRecord]) -> str:
     parts = []
     for record in records:
         text = f"{str(op).split('.')[0]}::{record.schema}"
-        parts.append("\n\n".join(part for part in (text, record.doc, f"Source: {record.file}:{record.line}") if part))
+        parts.append(
+            "\n\n".join(
+                part for part in (text, record.doc, f"Source: {record.file}:{record.line}") if part
+            )
+        )
     return "\n\n".join(parts)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a program that calls torch.utils.cpp_extension build with kiln, by one line? kiln.patch_torch()."""
+"""How does a program that calls torch.utils.cpp_extension build with kiln, by one line?
+kiln.patch_torch()."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ _before: dict[str, Any] = {}
 
 
 def patch_torch(undo: bool = False) -> None:
-    """From here on torch.utils.cpp_extension's load, load_inline, CUDAExtension, CppExtension and BuildExtension are
-    kiln's. Names that were imported from there before keep what they had. undo=True puts torch's own back."""
+    """From here on torch.utils.cpp_extension's load, load_inline, CUDAExtension, CppExtension and
+    BuildExtension are kiln's. Names that were imported from there before keep what they had.
+    undo=True puts torch's own back."""
     from torch.utils import cpp_extension
 
     if undo:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ops ran, each under its caller, down to the GPU kernels, and where did the time go? kiln.profile.
+"""Which ops ran, each under its caller, down to the GPU kernels, and where did the time go?
+kiln.profile.
 
     print(kiln.profile(lambda: torch.sqrt(x * x)))
     kiln.profile(fused_abs, x).html()
 
-torch.profiler records; the tree, the kernels and the verdict are made here, and shown by the timing core.
+torch.profiler records; the tree, the kernels and the verdict are made here, and shown by the timing
+core.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ class Profile:
 
 
 def profile(function: Callable[..., Any], *args: Any, warm_up: int = 3, **kwargs: Any) -> Profile:
-    """Runs function(*args, **kwargs) once under torch's profiler, after `warm_up` calls without it."""
+    """Runs function(*args, **kwargs) once under torch's profiler, after `warm_up` calls without
+    it."""
     torch = torch_module()
     on_gpu = torch.cuda.is_available()
     for _ in range(warm_up):
@@ -71,7 +74,11 @@ def profile(function: Callable[..., Any], *args: Any, warm_up: int = 3, **kwargs
     if on_gpu:
         torch.cuda.synchronize()
     return _recorded(
-        lambda: function(*args, **kwargs), getattr(function, "__name__", str(function)), on_gpu, moved, True
+        lambda: function(*args, **kwargs),
+        getattr(function, "__name__", str(function)),
+        on_gpu,
+        moved,
+        True,
     )
 
 
@@ -87,7 +94,9 @@ def _recorded(
 
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
     try:
-        recorder = torch.profiler.profile(activities=activities, record_shapes=True, acc_events=True)
+        recorder = torch.profiler.profile(
+            activities=activities, record_shapes=True, acc_events=True
+        )
     except TypeError:  # an older torch has no acc_events
         recorder = torch.profiler.profile(activities=activities, record_shapes=True)
     fix = "one profiler at a time can use CUPTI: end the other one"
@@ -103,7 +112,9 @@ def _recorded(
                         torch.cuda.synchronize()
                     launches.clear()
                 begun_ns = time.perf_counter_ns()
-                unix_ns = time.time_ns() - begun_ns  # the trace has Unix time, the engine's launches CLOCK_MONOTONIC
+                unix_ns = (
+                    time.time_ns() - begun_ns
+                )  # the trace has Unix time, the engine's launches CLOCK_MONOTONIC
                 with torch.profiler.record_function(_MARKER):
                     body()
                 if on_gpu:
@@ -137,10 +148,17 @@ class _Node:
 
 
 def _value(
-    title: str, trace: dict[str, Any], wall_us: float, on_gpu: bool, unix_ns: int, launches: list[dict[str, Any]]
+    title: str,
+    trace: dict[str, Any],
+    wall_us: float,
+    on_gpu: bool,
+    unix_ns: int,
+    launches: list[dict[str, Any]],
 ) -> dict[str, Any]:
     events = [e for e in trace.get("traceEvents", []) if e.get("ph") == "X"]
-    marker = next((e for e in events if e["name"] == _MARKER and e.get("cat") == "user_annotation"), None)
+    marker = next(
+        (e for e in events if e["name"] == _MARKER and e.get("cat") == "user_annotation"), None
+    )
     zero = float(marker["ts"]) if marker else min((float(e["ts"]) for e in events), default=0.0)
     events = [e for e in events if float(e["ts"]) >= zero]  # not the rehearsal
     kernels = _kernels(events)
@@ -155,7 +173,13 @@ def _value(
     _add_launches(tree, launches)
     gpu_us = _union([(k["begin_us"], k["end_us"]) for k in kernels])
     timeline = [
-        {"kind": "op", "name": node["name"], "begin_us": node["begin_us"], "us": node["cpu_us"], "lane": f"CPU {depth}"}
+        {
+            "kind": "op",
+            "name": node["name"],
+            "begin_us": node["begin_us"],
+            "us": node["cpu_us"],
+            "lane": f"CPU {depth}",
+        }
         for depth, node in _flat(tree)
     ]
     timeline += [
@@ -169,7 +193,13 @@ def _value(
         for k in kernels
     ]
     timeline += [
-        {"kind": "kernel", "name": one["name"], "begin_us": one["begin_us"], "us": one["us"], "lane": "engine"}
+        {
+            "kind": "kernel",
+            "name": one["name"],
+            "begin_us": one["begin_us"],
+            "us": one["us"],
+            "lane": "engine",
+        }
         for one in launches
     ]
     idle, verdict = None, "no GPU: the tree is the CPU's, and kernels ran on the engine"
@@ -196,7 +226,8 @@ def _verdict(gpu_us: float, wall_us: float, kernels: list[dict[str, Any]]) -> st
     mean = gpu_us / len(kernels)
     if gpu_us < 0.5 * wall_us and mean < 20:
         return (
-            f"launch bound: the GPU worked {gpu_us:.0f} us of {wall_us:.0f} us, in {len(kernels)} kernels of "
+            f"launch bound: the GPU worked {gpu_us:.0f} us of {wall_us:.0f} us, in {len(kernels)} "
+            f"kernels of "
             f"{mean:.1f} us on average; fuse them, or use a CUDA graph"
         )
     if gpu_us < 0.5 * wall_us:
@@ -216,10 +247,20 @@ def _nested(events: list[dict[str, Any]]) -> list[_Node]:
     """Each op under the one that was open when it began, thread by thread."""
     roots: list[_Node] = []
     threads: dict[Any, list[_Node]] = {}
-    ops = [e for e in events if e.get("cat") in ("cpu_op", "user_annotation") and e["name"] not in _NOT_OPS]
+    ops = [
+        e
+        for e in events
+        if e.get("cat") in ("cpu_op", "user_annotation") and e["name"] not in _NOT_OPS
+    ]
     for event in sorted(ops, key=lambda e: (float(e["ts"]), -float(e["dur"]))):
         args, begin = event.get("args", {}), float(event["ts"])
-        node = _Node(event["name"], begin, begin + float(event["dur"]), _shapes(args), args.get("External id"))
+        node = _Node(
+            event["name"],
+            begin,
+            begin + float(event["dur"]),
+            _shapes(args),
+            args.get("External id"),
+        )
         open_nodes = threads.setdefault(event.get("tid"), [])
         while open_nodes and open_nodes[-1].end_us < node.end_us:
             open_nodes.pop()
@@ -230,7 +271,9 @@ def _nested(events: list[dict[str, Any]]) -> list[_Node]:
 
 def _shapes(args: dict[str, Any]) -> str:
     shapes = [s for s in args.get("Input Dims", []) if s]
-    return " ".join("x".join(map(str, s)) if all(isinstance(n, int) for n in s) else "[...]" for s in shapes)
+    return " ".join(
+        "x".join(map(str, s)) if all(isinstance(n, int) for n in s) else "[...]" for s in shapes
+    )
 
 
 def short_name(name: str) -> str:
@@ -269,13 +312,25 @@ def _kernels(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda k: k["begin_us"])
 
 
-def _node_json(node: _Node, by_number: dict[Any, list[dict[str, Any]]], zero: float) -> dict[str, Any]:
+def _node_json(
+    node: _Node, by_number: dict[Any, list[dict[str, Any]]], zero: float
+) -> dict[str, Any]:
     children = [_node_json(child, by_number, zero) for child in node.children]
     cpu_us = node.end_us - node.begin_us
     kernels = [
         {
             key: kernel[key]
-            for key in ("name", "us", "grid", "block", "registers", "shared_bytes", "occupancy", "stream", "bytes")
+            for key in (
+                "name",
+                "us",
+                "grid",
+                "block",
+                "registers",
+                "shared_bytes",
+                "occupancy",
+                "stream",
+                "bytes",
+            )
         }
         for kernel in (by_number.get(node.number, []) if node.number is not None else [])
     ]
@@ -294,8 +349,8 @@ def _node_json(node: _Node, by_number: dict[Any, list[dict[str, Any]]], zero: fl
 
 
 def add_bytes(tree: list[dict[str, Any]], moved: dict[str, list[int]]) -> None:
-    """To each op what it moves, where the profile saw as many calls of it as the dispatcher did; to a kernel, where
-    it is the op's only one."""
+    """To each op what it moves, where the profile saw as many calls of it as the dispatcher did; to
+    a kernel, where it is the op's only one."""
     by_name: dict[str, list[dict[str, Any]]] = {}
     for _, node in _flat(tree):
         by_name.setdefault(node["name"], []).append(node)
@@ -310,7 +365,8 @@ def add_bytes(tree: list[dict[str, Any]], moved: dict[str, list[int]]) -> None:
 
 
 def _add_launches(tree: list[dict[str, Any]], launches: list[dict[str, Any]]) -> None:
-    """What the engine ran, under the deepest op that was open when it did: its clock is the profiler's."""
+    """What the engine ran, under the deepest op that was open when it did: its clock is the
+    profiler's."""
     for launch in launches:
         begin = launch["begin_us"]
         nodes, home = tree, None
@@ -350,7 +406,9 @@ def profile_script(path: str, arguments: Sequence[str]) -> Profile:
     before = sys.argv
     sys.argv = [path, *arguments]
     try:
-        return _recorded(lambda: _run_script(runpy, path), Path(path).name, torch_module().cuda.is_available())
+        return _recorded(
+            lambda: _run_script(runpy, path), Path(path).name, torch_module().cuda.is_available()
+        )
     finally:
         sys.argv = before
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a test of an op need from pytest? The device, a loader that builds once, a marker for GPU tests.
+"""What does a test of an op need from pytest? The device, a loader that builds once, a marker for
+GPU tests.
 
-Use it with `pytest_plugins = ["kiln.pytest_plugin"]` in conftest.py; the installed package registers it by itself.
+Use it with `pytest_plugins = ["kiln.pytest_plugin"]` in conftest.py; the installed package
+registers it by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import kiln
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "kiln_gpu: the test needs a GPU; skipped by name where there is none")
+    config.addinivalue_line(
+        "markers", "kiln_gpu: the test needs a GPU; skipped by name where there is none"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -31,7 +35,8 @@ def kiln_device() -> str:
 
 @pytest.fixture(scope="session")
 def kiln_load(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """kiln.load with paths relative to the root of the tests; the same arguments are loaded once a session."""
+    """kiln.load with paths relative to the root of the tests; the same arguments are loaded once a
+    session."""
     loaded: dict[Any, Any] = {}
 
     def load(path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -46,7 +51,8 @@ def kiln_load(pytestconfig: pytest.Config) -> Callable[..., Any]:
 
 @pytest.fixture
 def kiln_seed(request: pytest.FixtureRequest) -> int:
-    """torch.manual_seed with a number of the test's own name: values differ between tests and not between runs."""
+    """torch.manual_seed with a number of the test's own name: values differ between tests and not
+    between runs."""
     import zlib
 
     import torch

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does an unchanged setup.py build with kiln? By torch's own names, CUDAExtension, CppExtension and BuildExtension,
-which hand sources and flags to `kiln build` and put its library where setuptools wants the module."""
+"""How does an unchanged setup.py build with kiln? By torch's own names, CUDAExtension, CppExtension
+and BuildExtension, which hand sources and flags to `kiln build` and put its library where
+setuptools wants the module."""
 
 from __future__ import annotations
 
@@ -24,41 +25,53 @@ _ENDINGS = (".cu", ".cpp", ".cc", ".cxx", ".c++")
 _LIMITED_API = "0x030A0000"
 
 
-def CUDAExtension(name: str, sources: Iterable[Any], *args: Any, **kwargs: Any) -> Extension:  # noqa: N802
-    """torch.utils.cpp_extension.CUDAExtension: a setuptools.Extension whose sources may be .cu files.
+def CUDAExtension(  # noqa: N802
+    name: str, sources: Iterable[Any], *args: Any, **kwargs: Any
+) -> Extension:
+    """torch.utils.cpp_extension.CUDAExtension: a setuptools.Extension whose sources may be .cu
+    files.
 
-    extra_compile_args: a list for all sources, or {"cxx": [...], "nvcc": [...]}. Include folders and libraries of torch
-    and CUDA are not listed: `kiln build` knows which a source needs. py_limited_api=True: the module is named .abi3.so,
-    for one Python and all later ones.
+    extra_compile_args: a list for all sources, or {"cxx": [...], "nvcc": [...]}. Include folders
+    and libraries of torch and CUDA are not listed: `kiln build` knows which a source needs.
+    py_limited_api=True: the module is named .abi3.so, for one Python and all later ones.
     """
     if kwargs.pop("dlink", False) or kwargs.pop("dlink_libraries", None):
         raise KilnError(
             f"cannot build the extension {name} with dlink",
             "kiln does not link device code of several objects",
-            "#include the .cu files that call each other's device functions into one, or take torch's CUDAExtension",
+            "#include the .cu files that call each other's device functions into one, or take "
+            "torch's CUDAExtension",
         )
     kwargs.setdefault("language", "c++")
     return Extension(name, [os.fspath(source) for source in sources], *args, **kwargs)
 
 
-def CppExtension(name: str, sources: Iterable[Any], *args: Any, **kwargs: Any) -> Extension:  # noqa: N802
+def CppExtension(  # noqa: N802
+    name: str, sources: Iterable[Any], *args: Any, **kwargs: Any
+) -> Extension:
     """torch.utils.cpp_extension.CppExtension: the same, for C++ sources."""
     return CUDAExtension(name, sources, *args, **kwargs)
 
 
 class BuildExtension(build_ext):
-    """torch.utils.cpp_extension.BuildExtension: cmdclass={"build_ext": BuildExtension}, or .with_options(...)."""
+    """torch.utils.cpp_extension.BuildExtension: cmdclass={"build_ext": BuildExtension}, or
+    .with_options(...)."""
 
     options: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def with_options(cls, **options: Any) -> type:
-        """A class with these options. no_python_abi_suffix: ext.so, not ext.cpython-311-....so. Always with Ninja."""
+        """A class with these options. no_python_abi_suffix: ext.so, not ext.cpython-311-....so.
+        Always with Ninja."""
         return type(cls.__name__, (cls,), {"options": {**cls.options, **options}})
 
     def build_extension(self, ext: Extension) -> None:
         if not ext.sources:
-            raise KilnError(f"cannot build the extension {ext.name}", "it has no sources", "sources=[...] in setup.py")
+            raise KilnError(
+                f"cannot build the extension {ext.name}",
+                "it has no sources",
+                "sources=[...] in setup.py",
+            )
         if not any(str(source).endswith(_ENDINGS) for source in ext.sources):
             super().build_extension(ext)
             return
@@ -68,7 +81,10 @@ class BuildExtension(build_ext):
         headers = {"compat": "kiln's compat headers", "torch": "torch's own headers"}.get(
             built.get("headers", ""), "kiln/op.h"
         )
-        print(f"kiln: {ext.name}: built with {headers} in {built.get('seconds', 0.0):.1f} s", flush=True)
+        print(
+            f"kiln: {ext.name}: built with {headers} in {built.get('seconds', 0.0):.1f} s",
+            flush=True,
+        )
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
         # Beside it, then in its place: a process that has the old module open keeps what it mapped.
@@ -98,7 +114,11 @@ def flags_of(ext: Extension) -> list[str]:
         )
     found = [f"--cflag={flag}" for flag in both.get("cxx", ())]
     found += [f"--cuda-flag={flag}" for flag in both.get("nvcc", ())]
-    named = [*both.get("cxx", ()), *both.get("nvcc", ()), *(f"-D{key}" for key, _ in ext.define_macros or ())]
+    named = [
+        *both.get("cxx", ()),
+        *both.get("nvcc", ()),
+        *(f"-D{key}" for key, _ in ext.define_macros or ()),
+    ]
     if ext.py_limited_api and not any("Py_LIMITED_API" in flag for flag in named):
         found.append(f"-DPy_LIMITED_API={_LIMITED_API}")
     for folder in ext.include_dirs or ():

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does an op do what its reference does? kiln.test runs both over the forms that arguments take in practice.
+"""Does an op do what its reference does? kiln.test runs both over the forms that arguments take in
+practice.
 
-A row of the report is one variant: the arguments as given, or in another layout, at another alignment, or at other
-sizes; where the op has a backward, its gradients come after the values. Each run also looks for bytes that the op had
-no right to change.
+A row of the report is one variant: the arguments as given, or in another layout, at another
+alignment, or at other sizes; where the op has a backward, its gradients come after the values. Each
+run also looks for bytes that the op had no right to change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from typing import Any, Callable, Optional
 from ._checks.arguments import LAYOUTS, Call, Variant, variants_of
 from ._checks.compare import Tolerance, compare
 from ._checks.fakes import check_fake
-from ._checks.gradients import Gradients, NotDifferentiable, check_numerically, has_backward, with_leaves
+from ._checks.gradients import (
+    Gradients,
+    NotDifferentiable,
+    check_numerically,
+    has_backward,
+    with_leaves,
+)
 from ._checks.poison import poisoned
 from ._checks.reference import Reference, first_line, results_of, seeded
 from ._fakes.syntax import DTYPES
@@ -71,16 +78,18 @@ def test(
     refusals: bool = True,
     **kwargs: Any,
 ) -> Report:
-    """Compares op(*args, **kwargs) with its reference over layouts, alignments and sizes, and their gradients where the
-    op has a backward; raises Mismatch (an AssertionError) with the first difference, else returns a Report.
+    """Compares op(*args, **kwargs) with its reference over layouts, alignments and sizes, and their
+    gradients where the op has a backward; raises Mismatch (an AssertionError) with the first
+    difference, else returns a Report.
 
     The reference is evaluated in f64 where it takes f64; the first row says so where it does not.
-    rtol, atol: else chosen by dtype; atol is a part of the reference's own scale, so large values are not held to the
-        standard of small ones. Integers must be equal.
+    rtol, atol: else chosen by dtype; atol is a part of the reference's own scale, so large values
+        are not held to the standard of small ones. Integers must be equal.
     dtypes: all of it once per dtype, floating arguments converted: [torch.float16, "bfloat16"].
-    gradients: False leaves them out. Inputs are all floating tensors, or those that require a gradient, if any does.
-    refusals: an op may refuse a form with a message of its own (it is then named in the report); False: that fails.
-    opcheck: also torch.library.opcheck, which holds schema, fake and autograd against what the op does.
+    gradients: False leaves them out. Inputs are all floating tensors, or those that require a
+    gradient, if any does. refusals: an op may refuse a form with a message of its own (it is then
+    named in the report); False: that fails. opcheck: also torch.library.opcheck, which holds
+    schema, fake and autograd against what the op does.
     """
     call = Call.of(op, args, kwargs)
     reference = reference or getattr(op, "reference_function", None)
@@ -89,7 +98,8 @@ def test(
         raise KilnError(
             f"kiln.test({op}) has nothing to compare with",
             "the op has no reference",
-            f"write @{op}.reference above a function that does the same in plain torch, or pass reference=",
+            f"write @{op}.reference above a function that does the same in plain torch, or pass "
+            f"reference=",
         )
     tolerance = Tolerance(rtol, atol)
     report = Report(str(op))
@@ -111,12 +121,19 @@ test.__test__ = False  # type: ignore[attr-defined]
 
 class _Runner:
     def __init__(
-        self, op: Any, reference: Optional[Callable[..., Any]], tolerance: Tolerance, seed: int, refusals: bool
+        self,
+        op: Any,
+        reference: Optional[Callable[..., Any]],
+        tolerance: Tolerance,
+        seed: int,
+        refusals: bool,
     ) -> None:
         self.op, self.tolerance, self.seed, self.refusals = op, tolerance, seed, refusals
         self.reference = None if reference is None else Reference(reference, seed)
 
-    def rows(self, call: Call, gradients: bool, differentiable: bool, opcheck: bool) -> Iterator[Row]:
+    def rows(
+        self, call: Call, gradients: bool, differentiable: bool, opcheck: bool
+    ) -> Iterator[Row]:
         variants: list[Variant] = []
         if self.reference is None:
             yield Row("as given", SKIPPED, "the op has no reference; only its backward is checked")
@@ -135,7 +152,9 @@ class _Runner:
             if gradients:
                 yield from self.gradient_rows(call, variants, differentiable)
         if opcheck:
-            yield from _opcheck_rows(self.op, with_leaves(call) if differentiable else call, variants)
+            yield from _opcheck_rows(
+                self.op, with_leaves(call) if differentiable else call, variants
+            )
 
     def row(self, variant: Variant) -> Row:
         if variant.call is None:
@@ -144,8 +163,14 @@ class _Runner:
         try:
             expected = self.reference.expected(variant.call)
         except Exception as error:  # the reference decides which sizes make sense
-            return Row(variant.name, SKIPPED, f"the reference does not take it: {first_line(error)}")
-        note = f"; the reference was not evaluated in f64: {expected.why_not_f64}" if expected.why_not_f64 else ""
+            return Row(
+                variant.name, SKIPPED, f"the reference does not take it: {first_line(error)}"
+            )
+        note = (
+            f"; the reference was not evaluated in f64: {expected.why_not_f64}"
+            if expected.why_not_f64
+            else ""
+        )
         try:
             return Row(variant.name, PASSED, self.checked(variant.call, expected.results) + note)
         except AssertionError as error:
@@ -159,7 +184,8 @@ class _Runner:
         return Row(variant.name, REFUSED, first_line(error))
 
     def refused(self, error: Exception, by_any_op: bool = False) -> bool:
-        """What KILN_CHECK, data<T>() and dispatch throw begins with the op's name; a fault of a kernel does not.
+        """What KILN_CHECK, data<T>() and dispatch throw begins with the op's name; a fault of a
+        kernel does not.
 
         by_any_op: of the same library, as a backward may call."""
         library, _, name = str(self.op).partition(".")
@@ -170,7 +196,8 @@ class _Runner:
         return re.match(rf"(\w+::)?({pattern})(\.\w+)?: ", str(error)) is not None
 
     def checked(self, call: Call, wanted: Sequence[Any], filled: bool = False) -> str:
-        """Runs the op once; raises AssertionError for a difference; returns the largest error as text.
+        """Runs the op once; raises AssertionError for a difference; returns the largest error as
+        text.
 
         filled: the caller has seen to it that new memory is filled."""
         call = call.copy()
@@ -185,8 +212,11 @@ class _Runner:
         with seeded(self.seed):
             return results_of(self.op(*call.args, **call.kwargs), call)
 
-    def gradient_rows(self, call: Call, variants: Sequence[Variant], differentiable: bool) -> Iterator[Row]:
-        """Of the arguments as given a row per input; of each other form that the op takes, one row."""
+    def gradient_rows(
+        self, call: Call, variants: Sequence[Variant], differentiable: bool
+    ) -> Iterator[Row]:
+        """Of the arguments as given a row per input; of each other form that the op takes, one
+        row."""
         assert self.reference is not None
         if not differentiable:
             writes = "it writes to its arguments, and torch differentiates only ops that do not"
@@ -206,13 +236,20 @@ class _Runner:
             name = f"gradients of result {index}"
             yield self.gradient_row(name, functools.partial(check.check, call, only=index))
         for variant in variants:
-            name, layout = f"gradients, {variant.name}", variant.name if variant.name in LAYOUTS else ""
+            name, layout = (
+                f"gradients, {variant.name}",
+                variant.name if variant.name in LAYOUTS else "",
+            )
             yield self.gradient_row(name, functools.partial(check.check, variant.call, layout))
 
     def gradient_row(self, name: str, check: Callable[[], Any]) -> Row:
         try:
             details = check()
-            return Row(name, PASSED, "; ".join(f"{k}: {v}" for k, v in details.items() if v) if details else "")
+            return Row(
+                name,
+                PASSED,
+                "; ".join(f"{k}: {v}" for k, v in details.items() if v) if details else "",
+            )
         except NotDifferentiable as error:
             return Row(name, SKIPPED, str(error))
         except AssertionError as error:
@@ -224,7 +261,9 @@ class _Runner:
 
     def numeric_row(self, call: Call) -> Row:
         detail: dict[str, str] = {}
-        row = self.gradient_row("gradients", lambda: detail.update(done=check_numerically(self.op, call)))
+        row = self.gradient_row(
+            "gradients", lambda: detail.update(done=check_numerically(self.op, call))
+        )
         return replace(row, detail=row.detail or detail.get("done", ""))
 
     def whole_call_rows(self, call: Call) -> Iterator[Row]:
@@ -235,7 +274,8 @@ class _Runner:
         yield self.other_stream_row(call, wanted)
 
     def poisoned_row(self, call: Call, wanted: Sequence[Any]) -> Row:
-        """New memory is full of NaN, then full of zeros: a result element that the op never wrote differs once."""
+        """New memory is full of NaN, then full of zeros: a result element that the op never wrote
+        differs once."""
         name = "poisoned outputs"
         for pattern in ("junk", "zero"):
             with poisoned(call.device, pattern) as why_not:
@@ -261,11 +301,14 @@ class _Runner:
                     compare(run, runs[0], self.tolerance)
             except AssertionError as error:
                 return Row("repeated", FAILED, f"a second run differs from the first: {error}")
-            return Row("repeated", PASSED, f"within the tolerance, not bit for bit: {first_line(exact)}")
+            return Row(
+                "repeated", PASSED, f"within the tolerance, not bit for bit: {first_line(exact)}"
+            )
         return Row("repeated", PASSED, "bit for bit")
 
     def other_stream_row(self, call: Call, wanted: Sequence[Any]) -> Row:
-        """The arguments get their values late, on a side stream: an op on another stream reads too early."""
+        """The arguments get their values late, on a side stream: an op on another stream reads too
+        early."""
         name = "other stream"
         if call.device is None or call.device.type != "cuda":
             return Row(name, SKIPPED, "no GPU")
@@ -301,18 +344,22 @@ def _dtype_named(given: Any) -> Any:
 
 
 def _converted(dtype: Any) -> Callable[[Any, bool], Any]:
-    """Floating tensors in another dtype, in the same layout where it has no holes; others as they are."""
+    """Floating tensors in another dtype, in the same layout where it has no holes; others as they
+    are."""
     return lambda tensor, _written: tensor.to(dtype) if tensor.dtype.is_floating_point else tensor
 
 
 def _opcheck_rows(op: Any, call: Call, variants: Sequence[Variant]) -> Iterator[Row]:
-    """All of opcheck on the arguments given; on their variants, whether the fake tells sizes and strides rightly."""
+    """All of opcheck on the arguments given; on their variants, whether the fake tells sizes and
+    strides rightly."""
     overload = call.overload
     if overload is None:
         yield Row("opcheck", SKIPPED, f"{op} is not an op of torch.ops")
         return
     if not _has_fake(overload):
-        yield Row("opcheck", SKIPPED, 'the op has no fake: add .fake("...") to its KILN_OP, or @op.fake')
+        yield Row(
+            "opcheck", SKIPPED, 'the op has no fake: add .fake("...") to its KILN_OP, or @op.fake'
+        )
         return
     yield _checked_row("opcheck", [Variant("as given", call)], lambda one: _opcheck(overload, one))
     yield _checked_row("fake of every form", variants, lambda one: check_fake(overload, one))
@@ -335,4 +382,3 @@ def _checked_row(name: str, variants: Sequence[Variant], check: Callable[[Call],
 
 def _has_fake(overload: Any) -> bool:
     return torch_module()._C._dispatch_has_kernel_for_dispatch_key(overload._name, "Meta")
-

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which configuration does a call take, after kiln.load(..., tuned=True)? The one that `kiln tune` found best for its
-shapes on its GPU; the defaults where nothing was tuned.
+"""Which configuration does a call take, after kiln.load(..., tuned=True)? The one that `kiln tune`
+found best for its shapes on its GPU; the defaults where nothing was tuned.
 
 A configuration is a library of its own, built when the first call asks for it.
 """
@@ -40,7 +40,9 @@ class Entry:
 
 
 def tuned_file(source: Path) -> Path:
-    return source / "tuned.json" if source.is_dir() else source.with_name(source.stem + ".tuned.json")
+    return (
+        source / "tuned.json" if source.is_dir() else source.with_name(source.stem + ".tuned.json")
+    )
 
 
 def read_entries(path: Path) -> list[Entry]:
@@ -48,7 +50,9 @@ def read_entries(path: Path) -> list[Entry]:
     try:
         found = json.loads(path.read_text())
     except OSError as error:
-        raise KilnError("there is no tuned configuration", f"cannot read {path}: {error.strerror}", fix) from None
+        raise KilnError(
+            "there is no tuned configuration", f"cannot read {path}: {error.strerror}", fix
+        ) from None
     except ValueError as error:
         raise KilnError(f"cannot read {path}", str(error), fix) from None
     try:
@@ -67,7 +71,9 @@ def read_entries(path: Path) -> list[Entry]:
             for e in found["entries"]
         ]
     except (KeyError, TypeError) as error:
-        raise KilnError(f"cannot read {path}", f"it is no file of kiln tune: {error}", fix) from None
+        raise KilnError(
+            f"cannot read {path}", f"it is no file of kiln tune: {error}", fix
+        ) from None
 
 
 def kind_of(value: Any) -> Any:
@@ -79,7 +85,8 @@ def kind_of(value: Any) -> Any:
 
 
 def named(positions: list[Any], words: dict[str, Any], schema: Any) -> dict[str, Any]:
-    """By the parameters' names, without those that have their defaults; {} where they do not fit."""
+    """By the parameters' names, without those that have their defaults; {} where they do not
+    fit."""
     parameters = {p.name: p for p in schema.arguments}
     if len(positions) > len(parameters) or not set(words) <= set(parameters):
         return {}
@@ -108,7 +115,9 @@ def _value(text: str) -> Any:
     return text if " " in text and first in DTYPES else plain(text)
 
 
-def pick(entries: list[Entry], op: str, call: dict[str, Any], schema: Any, gpu: str, compute: str) -> Optional[Entry]:
+def pick(
+    entries: list[Entry], op: str, call: dict[str, Any], schema: Any, gpu: str, compute: str
+) -> Optional[Entry]:
     """The entry for this call: of the same model of GPU, else of the same compute capability."""
     fitting = [e for e in entries if e.op == op and entry_values(e, schema) == call]
     for fits in (lambda e: e.gpu == gpu, lambda e: e.compute == compute):
@@ -119,7 +128,8 @@ def pick(entries: list[Entry], op: str, call: dict[str, Any], schema: Any, gpu: 
 
 
 def gpu_of(values: Iterable[Any]) -> tuple[str, str]:
-    """Model and compute capability of the GPU that the first CUDA tensor is on; ("", "") where there is none."""
+    """Model and compute capability of the GPU that the first CUDA tensor is on; ("", "") where
+    there is none."""
     import torch
 
     for value in values:
@@ -132,7 +142,9 @@ def gpu_of(values: Iterable[Any]) -> tuple[str, str]:
 class TunedOp:
     """An op that takes the library of the best configuration for each call's shapes."""
 
-    def __init__(self, name: str, default: Any, entries: list[Entry], variant: Callable[[Entry], Any]) -> None:
+    def __init__(
+        self, name: str, default: Any, entries: list[Entry], variant: Callable[[Entry], Any]
+    ) -> None:
         self.__name__ = name
         self.default = default
         self._entries = [entry for entry in entries if entry.op == name]
@@ -170,7 +182,11 @@ class TunedOp:
         if not gpu:
             return None
         for overload in self.default._kiln_overloads():
-            call = named([kind_of(a) for a in args], {k: kind_of(v) for k, v in kwargs.items()}, overload._schema)
+            call = named(
+                [kind_of(a) for a in args],
+                {k: kind_of(v) for k, v in kwargs.items()},
+                overload._schema,
+            )
             if call:
                 found = pick(self._entries, self.__name__, call, overload._schema, gpu, compute)
                 if found is not None:

@@ -3,7 +3,8 @@
 #include <kiln/op.h>
 
 template <class T>
-__global__ void NAME_kernel(kiln::View<const T, 1> x, kiln::View<const T, 1> y, float alpha, kiln::View<T, 1> out) {
+__global__ void NAME_kernel(kiln::View<const T, 1> x, kiln::View<const T, 1> y, float alpha,
+                            kiln::View<T, 1> out) {
   int64_t i = kiln::global_thread();
   if (i < out.size(0)) out(i) = x(i) + static_cast<T>(alpha) * y(i);
 }

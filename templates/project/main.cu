@@ -6,13 +6,13 @@
 
 #include "NAME.cu"
 
-#define CUDA(call)                                                                                    \
-  do {                                                                                                \
-    if (cudaError_t status = (call); status != cudaSuccess) {                                         \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status)); \
-      std::exit(1);                                                                                   \
-    }                                                                                                 \
-  } while (0)
+// Stops where a call of the CUDA runtime fails, with its line.
+void check(cudaError_t status, const char* call, int line) {
+  if (status == cudaSuccess) return;
+  std::fprintf(stderr, "main.cu:%d: %s: %s\n", line, call, cudaGetErrorString(status));
+  std::exit(1);
+}
+#define CUDA(call) check((call), #call, __LINE__)
 
 int main(int argc, char** argv) {
   const int64_t n = argc > 1 ? std::atoll(argv[1]) : 1000;
@@ -30,15 +30,16 @@ int main(int argc, char** argv) {
   CUDA(cudaMalloc(&device_out, bytes));
   CUDA(cudaMemcpy(device_x, x.data(), bytes, cudaMemcpyHostToDevice));
   CUDA(cudaMemcpy(device_y, y.data(), bytes, cudaMemcpyHostToDevice));
-  NAME_kernel<float><<<kiln::blocks_for(n, 256), 256>>>({device_x, {n}, {1}}, {device_y, {n}, {1}}, alpha,
-                                                        {device_out, {n}, {1}});
+  NAME_kernel<float><<<kiln::blocks_for(n, 256), 256>>>(
+      {device_x, {n}, {1}}, {device_y, {n}, {1}}, alpha, {device_out, {n}, {1}});
   CUDA(cudaGetLastError());
   CUDA(cudaMemcpy(out.data(), device_out, bytes, cudaMemcpyDeviceToHost));
 
   for (int64_t i = 0; i < n; ++i) {
     const float wanted = x[i] + alpha * y[i];
     if (out[i] == wanted) continue;
-    std::fprintf(stderr, "out[%lld] is %g, it should be %g\n", static_cast<long long>(i), out[i], wanted);
+    std::fprintf(stderr, "out[%lld]: got %g, expected %g\n", static_cast<long long>(i), out[i],
+                 wanted);
     return 1;
   }
   std::printf("%lld elements, all right\n", static_cast<long long>(n));

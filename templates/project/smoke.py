@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the installed package work? `kiln wheel --try torch==2.7.1` runs this where nothing else is installed."""
+"""Does the installed package work? `kiln wheel --try torch==2.7.1` runs this where nothing else is
+installed."""
 
 import NAME
 import torch

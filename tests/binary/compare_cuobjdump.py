@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the images and resources of `kiln inspect` agree with cuobjdump and ptxas?
 
-    compare_cuobjdump.py --kiln KILN --builds [--quick]   images of every form of build, byte for byte; spills
-    compare_cuobjdump.py --kiln KILN --resources FILE...  registers, stack, shared memory, constants of every kernel
+    compare_cuobjdump.py --kiln KILN --builds [--quick]   images of every form of build, byte for
+                                                          byte; spills
+    compare_cuobjdump.py --kiln KILN --resources FILE...  registers, stack, shared memory, constants
+                                                          of every kernel
                          [--sample sm_90a]                of the images of one architecture alone
                          [--torch]                        FILE is the installed libtorch_cuda.so
-    compare_cuobjdump.py --kiln KILN --cost FILE          time and memory of overview and kernel table
+    compare_cuobjdump.py --kiln KILN --cost FILE          time and memory of overview and kernel
+                                                          table
 
 cuobjdump comes from PATH, or from `pip install nvidia-cuda-cuobjdump`.
 """
@@ -81,7 +84,8 @@ def kiln_json(kiln: str, *words: str) -> dict:
 
 
 def cuobjdump_images(cuobjdump: str, fatbin: Path, folder: Path) -> dict[str, list[bytes]]:
-    """Of one fat binary, by kind and architecture: cuobjdump gives two images of a library the same name."""
+    """Of one fat binary, by kind and architecture: cuobjdump gives two images of a library the same
+    name."""
     folder.mkdir()
     for option in ("-xelf", "-xptx"):
         subprocess.run([cuobjdump, option, "all", str(fatbin)], cwd=folder, capture_output=True)
@@ -142,7 +146,8 @@ def builds(kiln: str, cuobjdump: str, quick: bool) -> int:
     modes = ["default", "none", "size", "speed", "balance"]
     archs = [
         ["-gencode", "arch=compute_90,code=[sm_90,compute_90]"],
-        ["-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=[sm_90a,compute_90a]",
+        ["-gencode", "arch=compute_80,code=sm_80", "-gencode",
+        "arch=compute_90a,code=[sm_90a,compute_90a]",
          "-gencode", "arch=compute_120,code=sm_120"],
     ]  # fmt: skip
     extras = [[], ["-rdc=true"], ["-lineinfo"], ["-G"]]
@@ -190,11 +195,15 @@ def builds(kiln: str, cuobjdump: str, quick: bool) -> int:
                 if expected is not None and "-G" not in extra:
                     spilled += 1
                     if seen != expected:
-                        wrong.append(f"{name}: spills of {kernel['symbol']} {kernel['arch']}: {seen}, ptxas {expected}")
+                        wrong.append(
+                            f"{name}: spills of {kernel['symbol']} {kernel['arch']}: {seen}, ptxas "
+                            f"{expected}"
+                        )
     for line in wrong:
         print(line)
     print(
-        f"{len(cases)} builds, {compared} images byte for byte, spills of {spilled} kernels: {len(wrong)} differences"
+        f"{len(cases)} builds, {compared} images byte for byte, spills of {spilled} kernels: "
+        f"{len(wrong)} differences"
     )
     return 1 if wrong or compared < len(cases) or not spilled else 0
 
@@ -204,7 +213,9 @@ def usage_of(kiln: str, cuobjdump: str, path: Path, sample: str) -> str:
         return run(cuobjdump, "-res-usage", str(path))
     with tempfile.TemporaryDirectory() as folder:
         run(kiln, "inspect", str(path), "--overview", "--arch", sample, "--extract", folder)
-        return "".join(run(cuobjdump, "-res-usage", str(cubin)) for cubin in sorted(Path(folder).iterdir()))
+        return "".join(
+            run(cuobjdump, "-res-usage", str(cubin)) for cubin in sorted(Path(folder).iterdir())
+        )
 
 
 def resources(kiln: str, cuobjdump: str, paths: list[Path], sample: str) -> int:
@@ -218,11 +229,13 @@ def resources(kiln: str, cuobjdump: str, paths: list[Path], sample: str) -> int:
                 name = line[len(" Function ") : -1]
             elif line.startswith("  REG:"):
                 usage = dict(word.split(":") for word in line.split())
-                wanted[(arch, name)].append(tuple(int(usage[k]) for k in ("REG", "STACK", "SHARED", "CONSTANT[0]")))
+                wanted[(arch, name)].append(
+                    tuple(int(usage[k]) for k in ("REG", "STACK", "SHARED", "CONSTANT[0]"))
+                )
         seen = defaultdict(list)
-        for one in kiln_json(kiln, str(path), "--kernels", *(["--arch", sample] if sample else []))["files"][0][
-            "kernels"
-        ]:
+        for one in kiln_json(kiln, str(path), "--kernels", *(["--arch", sample] if sample else []))[
+            "files"
+        ][0]["kernels"]:
             shared = one["shared_bytes"] + one["shared_reserved_bytes"]
             seen[(one["arch"], one["symbol"])].append(
                 (one["registers"], one["stack_bytes"], shared, one["constant_bytes"])
@@ -242,7 +255,9 @@ def cost(kiln: str, path: Path) -> int:
     seconds = time.monotonic() - begun
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = used.ru_utime + used.ru_stime
-    print(f"{path.name}: {seconds:.2f} s, {cpu:.2f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB at most")
+    print(
+        f"{path.name}: {seconds:.2f} s, {cpu:.2f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB at most"
+    )
     return 0
 
 
@@ -253,7 +268,9 @@ def main() -> int:
     arguments.add_argument("--quick", action="store_true")
     arguments.add_argument("--resources", nargs="+", type=Path, default=[])
     arguments.add_argument("--sample", default="", metavar="ARCH")
-    arguments.add_argument("--torch", action="store_true", help="--resources of the libtorch_cuda.so that is installed")
+    arguments.add_argument(
+        "--torch", action="store_true", help="--resources of the libtorch_cuda.so that is installed"
+    )
     arguments.add_argument("--cost", type=Path)
     given = arguments.parse_args()
     if given.cost:
@@ -264,13 +281,17 @@ def main() -> int:
         return 77
     if given.torch:
         spec = importlib.util.find_spec("torch")
-        library = Path(spec.origin).parent / "lib/libtorch_cuda.so" if spec and spec.origin else None
+        library = (
+            Path(spec.origin).parent / "lib/libtorch_cuda.so" if spec and spec.origin else None
+        )
         if not library or not library.is_file():
             print("skipped: no torch with CUDA")
             return 77
         given.resources.append(library)
     code = builds(given.kiln, cuobjdump, given.quick) if given.builds else 0
-    return (resources(given.kiln, cuobjdump, given.resources, given.sample) if given.resources else 0) or code
+    return (
+        resources(given.kiln, cuobjdump, given.resources, given.sample) if given.resources else 0
+    ) or code
 
 
 if __name__ == "__main__":

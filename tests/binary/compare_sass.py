@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do kiln's table of opcodes and its line tables agree with nvdisasm?
 
-    compare_sass.py --kiln KILN                     kernels compiled here, with inlined calls, for several architectures
+    compare_sass.py --kiln KILN                     kernels compiled here, with inlined calls, for
+                                                    several architectures
     compare_sass.py --kiln KILN --cubin FILE...     the opcodes of any cubins
 
 nvdisasm comes from PATH, or from `pip install nvidia-cuda-nvdisasm`.
@@ -87,7 +88,16 @@ def compare_text(kiln: str, nvdisasm: str, cubin: Path, text: str) -> list[str]:
             wanted[(section, int(match.group(1), 16))] = " ".join(match.group(2).split())
     folder = str(Path(nvdisasm).parent)
     answer = json.loads(
-        run("env", "-i", f"PATH={folder}:/usr/bin:/bin", kiln, "inspect", str(cubin), "--sass", "--json")
+        run(
+            "env",
+            "-i",
+            f"PATH={folder}:/usr/bin:/bin",
+            kiln,
+            "inspect",
+            str(cubin),
+            "--sass",
+            "--json",
+        )
     )
     wrong = []
     for kernel in answer["files"][0]["sass"]:
@@ -98,22 +108,44 @@ def compare_text(kiln: str, nvdisasm: str, cubin: Path, text: str) -> list[str]:
             other = wanted.get((".text." + kernel["symbol"], line["address"]))
             # nvdisasm numbers the labels of a whole file or of one function.
             if re.sub(r"\.L_x?_?\d+", ".L", seen) != re.sub(r"\.L_x?_?\d+", ".L", other or ""):
-                wrong.append(f"{cubin.name} {kernel['symbol']} {line['address']:#x}: {seen}, nvdisasm {other}")
+                wrong.append(
+                    f"{cubin.name} {kernel['symbol']} {line['address']:#x}: {seen}, nvdisasm "
+                    f"{other}"
+                )
             if "live" not in line:
-                wrong.append(f"{cubin.name} {kernel['symbol']} {line['address']:#x}: no live registers")
+                wrong.append(
+                    f"{cubin.name} {kernel['symbol']} {line['address']:#x}: no live registers"
+                )
     return wrong
 
 
 def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, list[str]]:
     text = run(nvdisasm, "-c", "-hex", "-ndf", *(["-gi"] if lines else []), str(cubin))
-    pattern = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*;\s+/\* 0x([0-9a-f]{16}) \*/")
+    pattern = re.compile(
+        r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)[^;]*;\s+/\* 0x([0-9a-f]{16}) "
+        r"\*/"
+    )
     # Without a disassembler kiln shows what its own table says.
-    answer = json.loads(run("env", "-i", "PATH=/nowhere", "CUDA_HOME=/nowhere", kiln, "inspect", str(cubin), "--sass", "--json"))
+    answer = json.loads(
+        run(
+            "env",
+            "-i",
+            "PATH=/nowhere",
+            "CUDA_HOME=/nowhere",
+            kiln,
+            "inspect",
+            str(cubin),
+            "--sass",
+            "--json",
+        )
+    )
     ours, frames = {}, {}
     for kernel in answer["files"][0]["sass"]:
         for line in kernel["lines"]:
             ours[(".text." + kernel["symbol"], line["address"])] = (line["text"], line["words"][0])
-            frames[(".text." + kernel["symbol"], line["address"])] = [f["line"] for f in line.get("source", [])]
+            frames[(".text." + kernel["symbol"], line["address"])] = [
+                f["line"] for f in line.get("source", [])
+            ]
     wrong, compared, section = [], 0, ""
     for line in text.splitlines():
         if match := re.match(r"\s*\.section\s+(\S+?),", line):
@@ -132,7 +164,10 @@ def compare(kiln: str, nvdisasm: str, cubin: Path, lines: bool) -> tuple[int, li
             "UTCOMMA",
         }
         if (mnemonic != match.group(2) and not alike) or word != "0x" + match.group(3):
-            wrong.append(f"{cubin.name} {key}: {mnemonic} {word}, nvdisasm {match.group(2)} 0x{match.group(3)}")
+            wrong.append(
+                f"{cubin.name} {key}: {mnemonic} {word}, nvdisasm {match.group(2)} "
+                f"0x{match.group(3)}"
+            )
     wrong += compare_text(kiln, nvdisasm, cubin, text)
     if lines:
         for key, wanted in frames_of_nvdisasm(text).items():
@@ -158,7 +193,15 @@ def main() -> int:
             source.write_text(SOURCE)
             for arch in ("sm_80", "sm_90", "sm_120"):
                 cubins.append(Path(top) / f"{arch}.cubin")
-                run("nvcc", "-lineinfo", f"-arch={arch}", "-cubin", str(source), "-o", str(cubins[-1]))
+                run(
+                    "nvcc",
+                    "-lineinfo",
+                    f"-arch={arch}",
+                    "-cubin",
+                    str(source),
+                    "-o",
+                    str(cubins[-1]),
+                )
         for cubin in cubins:
             count, differences = compare(given.kiln, nvdisasm, cubin, not given.cubin)
             total += count

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the symbols, libraries and wheel tags of `kiln inspect` agree with nm, readelf, ldd and auditwheel?
+"""Do the symbols, libraries and wheel tags of `kiln inspect` agree with nm, readelf, ldd and
+auditwheel?
 
     compare_symbols.py --kiln KILN [--count N] [FOLDER...]
 
-Compares N shared libraries (default 200) under the folders (default: the system's, and this Python's packages).
-Without auditwheel its part is skipped by name.
+Compares N shared libraries (default 200) under the folders (default: the system's, and this
+Python's packages). Without auditwheel its part is skipped by name.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def is_native_elf(path: Path) -> bool:
 
 
 def libraries(folders: list[Path], count: int) -> list[Path]:
-    """Every folder gives its share, smallest paths first, so that one large package does not crowd out the rest."""
+    """Every folder gives its share, smallest paths first, so that one large package does not crowd
+    out the rest."""
     lists = []
     for folder in folders:
         seen = set()
@@ -75,8 +77,12 @@ def kiln_nm_rows(symbols: dict) -> Counter:
 def readelf_rows(path: Path) -> dict[str, list[tuple]]:
     tables: dict[str, list[tuple]] = {}
     table: list[tuple] = []
-    pattern = re.compile(r"\s*\d+:\s+([0-9a-f]+)\s+(\w+)\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+\[[^]]*\])?\s+(\S+)(?: (.*))?$")
-    for line in run("readelf", "-sW", str(path)).replace("<OS specific>: 10", "UNIQUE").splitlines():
+    pattern = re.compile(
+        r"\s*\d+:\s+([0-9a-f]+)\s+(\w+)\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+\[[^]]*\])?\s+(\S+)(?: (.*))?$"
+    )
+    for line in (
+        run("readelf", "-sW", str(path)).replace("<OS specific>: 10", "UNIQUE").splitlines()
+    ):
         if line.startswith("Symbol table"):
             table = tables.setdefault(line.split("'")[1], [])
             continue
@@ -102,7 +108,9 @@ def ldd_rows(path: Path) -> dict[str, str]:
     for line in run("ldd", str(path)).splitlines():
         match = re.match(r"\s*(\S+) => (not found|\S+)", line)
         if match:
-            rows[match.group(1)] = "" if match.group(2) == "not found" else str(Path(match.group(2)).resolve())
+            rows[match.group(1)] = (
+                "" if match.group(2) == "not found" else str(Path(match.group(2)).resolve())
+            )
     return rows
 
 
@@ -131,14 +139,23 @@ def disagreements(kiln: str, path: Path, policies: object) -> list[str]:
         # readelf names sections' symbols after the section, and cuts nothing with -W.
         pairs = [(a, b) for a, b in zip(rows, mine) if a != b and a[2] != "SECTION"]
         if len(rows) != len(mine) or pairs:
-            out.append(f"readelf -s {name}: {len(rows)} and {len(mine)} rows, first difference {pairs[:1]}")
+            out.append(
+                f"readelf -s {name}: {len(rows)} and {len(mine)} rows, first difference {pairs[:1]}"
+            )
     found = {
-        lib["name"]: str(Path(lib["path"]).resolve()) if lib["found_by_loader"] else "" for lib in symbols["libraries"]
+        lib["name"]: str(Path(lib["path"]).resolve()) if lib["found_by_loader"] else ""
+        for lib in symbols["libraries"]
     }
     # ldd leaves out what the object names by an absolute path; the loader itself has no arrow.
-    found = {name: where for name, where in found.items() if "/" not in name and not name.startswith("ld-linux")}
+    found = {
+        name: where
+        for name, where in found.items()
+        if "/" not in name and not name.startswith("ld-linux")
+    }
     theirs_ldd = {
-        name: where for name, where in ldd_rows(path).items() if not name.startswith(("ld-linux", "linux-vdso"))
+        name: where
+        for name, where in ldd_rows(path).items()
+        if not name.startswith(("ld-linux", "linux-vdso"))
     }
     if found != theirs_ldd:
         both = set(found.items()) ^ set(theirs_ldd.items())
@@ -167,7 +184,10 @@ def main() -> int:
     arguments.add_argument("--count", type=int, default=200)
     arguments.add_argument("folders", nargs="*", type=Path)
     given = arguments.parse_args()
-    folders = given.folders or [Path("/usr/lib"), *{Path(p) for p in sys.path if p.endswith("-packages")}]
+    folders = given.folders or [
+        Path("/usr/lib"),
+        *{Path(p) for p in sys.path if p.endswith("-packages")},
+    ]
     paths = libraries([f for f in folders if f.is_dir()], given.count)
     policies = load_policies()
     wrong = 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do the tests of all pages share? The kiln that makes them, one browser, pictures in both themes.
+"""What do the tests of all pages share? The kiln that makes them, one browser, pictures in both
+themes.
 
 KILN_SCREENSHOTS=FOLDER keeps pictures of every page.
 """
@@ -36,8 +37,8 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: Browser) -> Browser:
-    """As a new one: nothing shown, no theme asked for, nothing said. A file whose tests share a page opens it in a fixture of the
-    same name."""
+    """As a new one: nothing shown, no theme asked for, nothing said. A file whose tests share a
+    page opens it in a fixture of the same name."""
     chromium.call("Page.navigate", url="about:blank")
     chromium.theme("")
     chromium.messages.clear()
@@ -46,7 +47,8 @@ def browser(chromium: Browser) -> Browser:
 
 @pytest.fixture(scope="module")
 def render(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, dict], Path]:
-    """A page that the measuring library writes: its file's name, the kind of page, what it shows."""
+    """A page that the measuring library writes: its file's name, the kind of page, what it
+    shows."""
     from kiln import _measure
 
     folder = tmp_path_factory.mktemp("pages")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a test drive a browser? Chromium without a window, by its DevTools protocol over a plain WebSocket."""
+"""How does a test drive a browser? Chromium without a window, by its DevTools protocol over a plain
+WebSocket."""
 
 from __future__ import annotations
 
@@ -24,12 +25,14 @@ def find_browser() -> str | None:
 
 class Browser:
     def __init__(self, program: str) -> None:
-        self.profile = tempfile.TemporaryDirectory(prefix="kiln-browser-", ignore_cleanup_errors=True)
+        self.profile = tempfile.TemporaryDirectory(
+            prefix="kiln-browser-", ignore_cleanup_errors=True
+        )
         self.process = subprocess.Popen(
             [
-                program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                "--remote-debugging-port=0", "--no-first-run", "--window-size=1500,1000",
-                f"--user-data-dir={self.profile.name}", "about:blank",
+                program, "--headless=new", "--no-sandbox", "--disable-gpu",
+                "--disable-dev-shm-usage", "--remote-debugging-port=0", "--no-first-run",
+                "--window-size=1500,1000", f"--user-data-dir={self.profile.name}", "about:blank",
             ],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -48,7 +51,8 @@ class Browser:
         self.socket = socket.create_connection((host, int(port)), timeout=60)
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(
-            f"GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: "
+            f"Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
         self.buffer = b""
@@ -56,7 +60,9 @@ class Browser:
             self.buffer += self.socket.recv(4096)
         self.buffer = self.buffer.split(b"\r\n\r\n", 1)[1]
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -99,7 +105,9 @@ class Browser:
         size = len(payload)
         head = struct.pack(">BB", 0x81, 0x80 | size) if size < 126 else b""
         head = head or (
-            struct.pack(">BBH", 0x81, 0xFE, size) if size < 65536 else struct.pack(">BBQ", 0x81, 0xFF, size)
+            struct.pack(">BBH", 0x81, 0xFE, size)
+            if size < 65536
+            else struct.pack(">BBQ", 0x81, 0xFF, size)
         )
         self.socket.sendall(head + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(payload)))
         while True:
@@ -111,7 +119,9 @@ class Browser:
             self.messages.append(answer)
 
     def run(self, script: str) -> object:
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -147,17 +157,21 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=features)
 
     def pictures(self, name: str) -> None:
-        """Of the page in both themes, where somebody wants to look at it: KILN_SCREENSHOTS names the folder."""
+        """Of the page in both themes, where somebody wants to look at it: KILN_SCREENSHOTS names
+        the folder."""
         folder = os.environ.get("KILN_SCREENSHOTS")
         for theme in ("light", "dark") if folder else ():
             self.theme(theme)
             self.screenshot(Path(folder) / f"{name}-{theme}.png")
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+        path.write_bytes(
+            base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+        )
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the console, exceptions, requests that are for anything but the page itself."""
+        """Errors and warnings of the console, exceptions, requests that are for anything but the
+        page itself."""
         self.run("0")
         out = []
         for message in self.messages:
@@ -166,10 +180,14 @@ class Browser:
                 out.append(json.dumps(parameters["exceptionDetails"])[:300])
             elif method == "Log.entryAdded":
                 out.append(json.dumps(parameters["entry"])[:300])
-            elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
-                out.append(json.dumps(parameters)[:300])
-            elif method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(
-                ("file:", "data:", "about:")
+            elif method == "Runtime.consoleAPICalled" and parameters["type"] in (
+                "error",
+                "warning",
+                "assert",
             ):
+                out.append(json.dumps(parameters)[:300])
+            elif method == "Network.requestWillBeSent" and not parameters["request"][
+                "url"
+            ].startswith(("file:", "data:", "about:")):
                 out.append("a request for " + parameters["request"]["url"])
         return out

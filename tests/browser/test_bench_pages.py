@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the pages of benchmarks, cold starts and profiles work in a real browser: charts, zoom, two themes, no network?"""
+"""Do the pages of benchmarks, cold starts and profiles work in a real browser: charts, zoom, two
+themes, no network?"""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ READY = "document.readyState === 'complete'"
 
 def result(title: str, us: float, size: int) -> dict:
     def contender(name: str, factor: float) -> dict:
-        samples = [1e3 * us * factor * (1 + 0.004 * math.sin(i * 1.7) + 0.002 * math.sin(i * 5.1)) for i in range(400)]
+        samples = [
+            1e3 * us * factor * (1 + 0.004 * math.sin(i * 1.7) + 0.002 * math.sin(i * 5.1))
+            for i in range(400)
+        ]
         middle = 1e3 * us * factor
         return {
             "name": name,
@@ -78,7 +82,9 @@ def result(title: str, us: float, size: int) -> dict:
     }
 
 
-def node(name: str, begin: float, us: float, children: list | None = None, kernels: list | None = None) -> dict:
+def node(
+    name: str, begin: float, us: float, children: list | None = None, kernels: list | None = None
+) -> dict:
     below = children or []
     gpu = sum(k["us"] for k in kernels or [])
     return {
@@ -111,9 +117,18 @@ def profile() -> dict:
         node("aten::sqrt", 50, 60, [node("aten::empty_like", 52, 9)], [kernel]),
     ]
     timeline = [
-        {"kind": "op", "name": n["name"], "begin_us": n["begin_us"], "us": n["cpu_us"], "lane": f"CPU {d}"}
+        {
+            "kind": "op",
+            "name": n["name"],
+            "begin_us": n["begin_us"],
+            "us": n["cpu_us"],
+            "lane": f"CPU {d}",
+        }
         for d, n in [(0, tree[0]), (0, tree[1]), (1, tree[1]["children"][0])]
-    ] + [{"kind": "kernel", "name": kernel["name"], "begin_us": b, "us": 35.0, "lane": "stream 7"} for b in (30, 90)]
+    ] + [
+        {"kind": "kernel", "name": kernel["name"], "begin_us": b, "us": 35.0, "lane": "stream 7"}
+        for b in (30, 90)
+    ]
     return {
         "format": 1,
         "title": "torch.sqrt(x * x)",
@@ -138,7 +153,10 @@ def cold() -> dict:
         ("first call", 27),
         ("wait for it", 0.2),
     ]
-    rows = [{"name": n, "median_ns": ms * 1e6, "low_ns": ms * 0.9e6, "high_ns": ms * 1.2e6} for n, ms in stages]
+    rows = [
+        {"name": n, "median_ns": ms * 1e6, "low_ns": ms * 0.9e6, "high_ns": ms * 1.2e6}
+        for n, ms in stages
+    ]
     rows.append({"name": "cuDNN handle", "median_ns": None, "why": "not there"})
     return {
         "format": 1,
@@ -150,7 +168,10 @@ def cold() -> dict:
 
 @pytest.fixture(scope="module")
 def pages(render: Callable[..., Path]) -> dict[str, Path]:
-    sweep = [result(f"my_add(f32 2^{bits})", 12 * 2**bits / 3.9e6 + 4, 2**bits) for bits in (20, 22, 24, 26)]
+    sweep = [
+        result(f"my_add(f32 2^{bits})", 12 * 2**bits / 3.9e6 + 4, 2**bits)
+        for bits in (20, 22, 24, 26)
+    ]
     past = [result("my_add(f32 2^20)", 7 + 0.1 * i, 2**20) for i in range(8)]
     return {
         "bench": render("bench", "html", {"results": sweep, "history": past}),
@@ -166,11 +187,13 @@ def test_a_page(browser: Browser, pages: dict[str, Path], name: str) -> None:
     assert browser.run("document.querySelectorAll('svg').length") >= 1
     # Nothing lies outside of its picture, and no figure is missing.
     assert browser.run(
-        "![...document.querySelectorAll('svg *')].some(n => [...n.attributes].some(a => /NaN|inf/.test(a.value)))"
+        "![...document.querySelectorAll('svg *')].some(n => [...n.attributes].some(a => "
+        "/NaN|inf/.test(a.value)))"
     )
     outside = """[...document.querySelectorAll('svg rect, svg circle')].filter(n => {
       const box = n.getBBox(), view = n.ownerSVGElement.viewBox.baseVal;
-      return box.x < -1 || box.x + box.width > view.width + 1 || box.y < -1 || box.y + box.height > view.height + 1; }).length"""
+      return box.x < -1 || box.x + box.width > view.width + 1 ||
+             box.y < -1 || box.y + box.height > view.height + 1; }).length"""
     assert browser.run(outside) == 0
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth"), (
         "the page itself does not scroll sideways"
@@ -198,7 +221,9 @@ def test_the_benchmark_page_has_its_parts(browser: Browser, pages: dict[str, Pat
     ):
         assert word in text
     assert browser.run("document.querySelectorAll('path.area').length") == 8
-    assert browser.run("document.querySelectorAll('circle.mark').length") == 8 + 8  # the sweep's points, and the past
+    assert (
+        browser.run("document.querySelectorAll('circle.mark').length") == 8 + 8
+    )  # the sweep's points, and the past
 
 
 def test_the_timeline_zooms(browser: Browser, pages: dict[str, Path]) -> None:
@@ -210,4 +235,7 @@ def test_the_timeline_zooms(browser: Browser, pages: dict[str, Path]) -> None:
     assert browser.run(width) == pytest.approx(2 * before, rel=0.02)
     browser.click("[data-zoom='0']")
     assert browser.run(width) == pytest.approx(before, rel=0.02)
-    assert browser.run("[...document.querySelectorAll('.flame title')].some(n => n.textContent.includes('aten::sqrt'))")
+    assert browser.run(
+        "[...document.querySelectorAll('.flame title')].some(n => "
+        "n.textContent.includes('aten::sqrt'))"
+    )

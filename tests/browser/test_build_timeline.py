@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln build --timeline` work in a real browser: every step drawn inside of the chart, two themes, no network?"""
+"""Does the page of `kiln build --timeline` work in a real browser: every step drawn inside of the
+chart, two themes, no network?"""
 
 from __future__ import annotations
 
@@ -48,7 +49,14 @@ def titles(browser: Browser) -> list[str]:
 
 def test_every_step_and_program_is_drawn_and_listed(browser: Browser) -> None:
     drawn = titles(browser)
-    for what in ("parse twice.cu", "compute_80", "compute_90", "compile twice.cu for the host", "pack", "link libtwice.so"):
+    for what in (
+        "parse twice.cu",
+        "compute_80",
+        "compute_90",
+        "compile twice.cu for the host",
+        "pack",
+        "link libtwice.so",
+    ):
         assert any(what in title for title in drawn), what
     for program in ("cudafe++", "cicc", "ptxas", "fatbinary"):
         assert any(title.startswith(program + ":") for title in drawn), program
@@ -59,9 +67,12 @@ def test_every_step_and_program_is_drawn_and_listed(browser: Browser) -> None:
 
 def test_bars_lie_inside_of_the_chart_and_steps_of_a_row_do_not_overlap(browser: Browser) -> None:
     boxes = browser.run(
-        "[...document.querySelectorAll('svg rect')].map((r) => ['x', 'y', 'width', 'height'].map((n) => +r.getAttribute(n)))"
+        "[...document.querySelectorAll('svg rect')].map((r) => ['x', 'y', 'width', "
+        "'height'].map((n) => +r.getAttribute(n)))"
     )
-    wide, high = browser.run("document.querySelector('svg').getAttribute('viewBox').split(' ').slice(2).map(Number)")
+    wide, high = browser.run(
+        "document.querySelector('svg').getAttribute('viewBox').split(' ').slice(2).map(Number)"
+    )
     assert boxes
     for x, y, width, height in boxes:
         assert x >= 0 and x + width <= wide + 1, (x, width)
@@ -79,7 +90,9 @@ def contrast(one: list[float], other: list[float]) -> float:
     """WCAG 2.1: 4.5 is readable."""
 
     def light(color: list[float]) -> float:
-        parts = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color[:3]]
+        parts = [
+            c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color[:3]
+        ]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     low, high = sorted((light(one), light(other)))
@@ -92,14 +105,26 @@ def test_both_themes_can_be_read(browser: Browser, theme: str) -> None:
     color = "(s, p) => getComputedStyle(document.querySelector(s))[p].match(/[\\d.]+/g).map(Number)"
     page_color = browser.run(f"({color})('body', 'backgroundColor')")
     assert (sum(page_color[:3]) < 200) == (theme == "dark")
-    for selector, name in (("body", "color"), ("p", "color"), ("td", "color"), ("svg text", "fill")):
-        assert contrast(browser.run(f"({color})('{selector}', '{name}')"), page_color) >= 4.5, (selector, theme)
+    for selector, name in (
+        ("body", "color"),
+        ("p", "color"),
+        ("td", "color"),
+        ("svg text", "fill"),
+    ):
+        assert contrast(browser.run(f"({color})('{selector}', '{name}')"), page_color) >= 4.5, (
+            selector,
+            theme,
+        )
     if theme == "dark":
         browser.pictures("build-timeline")
 
 
 def test_no_error_no_network_and_the_trace_says_the_same(browser: Browser, page: Path) -> None:
-    assert not [m for m in browser.messages if m.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded")]
+    assert not [
+        m
+        for m in browser.messages
+        if m.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded")
+    ]
     assert browser.run("performance.getEntriesByType('resource').length") == 0
     trace = json.loads(page.with_suffix(".trace.json").read_text())
     names = {event["name"] for event in trace["traceEvents"]}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln inspect --html` work in a real browser: links, search, folding, no error, no network?"""
+"""Does the page of `kiln inspect --html` work in a real browser: links, search, folding, no error,
+no network?"""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "two.so",
     ]
     subprocess.run(build, cwd=folder, check=True)
-    subprocess.run([command, "inspect", "two.so", "--html", "page.html", "--sources", "."], cwd=folder, check=True)
+    subprocess.run(
+        [command, "inspect", "two.so", "--html", "page.html", "--sources", "."],
+        cwd=folder,
+        check=True,
+    )
     return folder / "page.html"
 
 
@@ -87,7 +92,8 @@ def test_a_click_on_a_source_line_lights_its_sass_and_ptx(browser: Browser) -> N
     # Exactly those that come from it.
     assert lit == browser.run(
         f"(() => {{ const key = document.querySelector('{line}').keys[0];"
-        "return [...document.querySelectorAll('#sass .line.linked')].filter((l) => l.keys.includes(key)).length; })()"
+        "return [...document.querySelectorAll('#sass .line.linked')].filter((l) => "
+        "l.keys.includes(key)).length; })()"
     )
     browser.click(line)
     assert count(browser, "sass", "pinned") == 0
@@ -113,7 +119,10 @@ def test_hovering_lights_and_leaving_puts_out(browser: Browser) -> None:
 
 
 def test_search_hides_other_kernels_and_marks_lines(browser: Browser) -> None:
-    shown = "[...document.querySelectorAll('#kernels tr.row')].filter((r) => !r.classList.contains('hidden')).length"
+    shown = (
+        "[...document.querySelectorAll('#kernels tr.row')].filter((r) => "
+        "!r.classList.contains('hidden')).length"
+    )
     assert browser.run(shown) == 2
     typed = (
         "(() => {{ const s = document.getElementById('search'); s.value = '{}';"
@@ -134,15 +143,21 @@ def test_a_row_of_the_table_chooses_the_kernel(browser: Browser) -> None:
     )
     browser.click("#kernels tr[data-mine]")
     assert "second" in browser.run("document.getElementById('pick').selectedOptions[0].textContent")
-    assert "DMUL" in browser.run("document.getElementById('sass').textContent") or not shutil.which("nvdisasm")
+    assert "DMUL" in browser.run("document.getElementById('sass').textContent") or not shutil.which(
+        "nvdisasm"
+    )
 
 
 def test_panes_scroll_by_themselves(browser: Browser) -> None:
     """A long listing must not push the others out of sight."""
     choose(browser, "first")
-    assert browser.run("document.getElementById('sass').scrollHeight > document.getElementById('sass').clientHeight")
     assert browser.run(
-        "(() => { const d = document.querySelector('#code > div'); return d.scrollHeight <= d.clientHeight + 1; })()"
+        "document.getElementById('sass').scrollHeight > "
+        "document.getElementById('sass').clientHeight"
+    )
+    assert browser.run(
+        "(() => { const d = document.querySelector('#code > div'); return d.scrollHeight <= "
+        "d.clientHeight + 1; })()"
     )
 
 
@@ -180,7 +195,9 @@ def test_no_complaint_and_no_request(browser: Browser) -> None:
 def test_hostile_names_stay_text(browser: Browser, command: str, tmp_path: Path) -> None:
     """A file whose name is markup must not become markup."""
     name = "<img src=x onerror=document.title=1>.ptx"
-    (tmp_path / name).write_text(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n")
+    (tmp_path / name).write_text(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n"
+    )
     subprocess.run([command, "inspect", name, "--html", "page.html"], cwd=tmp_path, check=True)
     browser.open(tmp_path / "page.html", READY)
     assert browser.run("document.querySelectorAll('img').length") == 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln tune` work in a real browser: the heat map over any two axes, the table that sorts, no network?"""
+"""Does the page of `kiln tune` work in a real browser: the heat map over any two axes, the table
+that sorts, no network?"""
 
 from __future__ import annotations
 
@@ -9,7 +10,11 @@ from pathlib import Path
 from devtools import Browser
 
 READY = "document.readyState === 'complete'"
-PARAMS = {"BLOCK_M": ["32", "64", "128"], "BLOCK_N": ["32", "64", "96", "128"], "WARPS": ["2", "4", "8"]}
+PARAMS = {
+    "BLOCK_M": ["32", "64", "128"],
+    "BLOCK_N": ["32", "64", "96", "128"],
+    "WARPS": ["2", "4", "8"],
+}
 
 
 def result(timed: bool) -> dict:
@@ -23,9 +28,14 @@ def result(timed: bool) -> dict:
                     "fate": "timed" if timed else "checked",
                 }
                 if w == "8" and n == "128":
-                    one |= {"fate": "pruned", "reason": "40 bytes of registers spill </script> to local memory"}
+                    one |= {
+                        "fate": "pruned",
+                        "reason": "40 bytes of registers spill </script> to local memory",
+                    }
                 elif timed:
-                    one["us"] = 400 + abs(int(n) - 64) * 3 + (128 - int(m)) * 2 + abs(int(w) - 4) * 25
+                    one["us"] = (
+                        400 + abs(int(n) - 64) * 3 + (128 - int(m)) * 2 + abs(int(w) - 4) * 25
+                    )
                     one |= {"low_us": one["us"] * 0.99, "high_us": one["us"] * 1.01}
                 one["facts"] = {
                     "registers": 128 + int(w),
@@ -35,11 +45,17 @@ def result(timed: bool) -> dict:
                     "build_s": 3.5,
                 }
                 outcomes.append(one)
-    best = {"defines": ["BLOCK_M=128", "BLOCK_N=64", "WARPS=4"], "us": 401.0, "low_us": 400.0, "high_us": 402.0}
+    best = {
+        "defines": ["BLOCK_M=128", "BLOCK_N=64", "WARPS=4"],
+        "us": 401.0,
+        "low_us": 400.0,
+        "high_us": 402.0,
+    }
     second = {**best, "defines": ["BLOCK_M=128", "BLOCK_N=64", "WARPS=2"], "us": 450.0}
     return {
-        "op": "forward", "arguments": ["randn:bf16:32x16x512x128"], "device": {"name": "NVIDIA H200"}, "date": "2026-11-15",
-        "space": {"params": PARAMS}, "counts": {"timed": 33, "pruned": 3}, "timed": timed, "best": best if timed else None,
+        "op": "forward", "arguments": ["randn:bf16:32x16x512x128"],
+        "device": {"name": "NVIDIA H200"}, "date": "2026-11-15", "space": {"params": PARAMS},
+        "counts": {"timed": 33, "pruned": 3}, "timed": timed, "best": best if timed else None,
         "finalists": [best, second] if timed else [], "outcomes": outcomes,
     }  # fmt: skip
 
@@ -51,20 +67,26 @@ def show(browser: Browser, render: Callable[..., Path], timed: bool) -> None:
 
 def cells(browser: Browser) -> list[list[str]]:
     return browser.run(
-        "[...document.querySelectorAll('.heat tbody tr')].map(r => [...r.cells].map(c => c.firstChild ? c.firstChild.textContent : ''))"
+        "[...document.querySelectorAll('.heat tbody tr')].map(r => [...r.cells].map(c => "
+        "c.firstChild ? c.firstChild.textContent : ''))"
     )
 
 
-def test_the_heat_map_shows_the_best_of_the_other_axes(browser: Browser, render: Callable[..., Path]) -> None:
+def test_the_heat_map_shows_the_best_of_the_other_axes(
+    browser: Browser, render: Callable[..., Path]
+) -> None:
     show(browser, render, True)
     table = cells(browser)
     assert [row[0] for row in table] == PARAMS["BLOCK_M"]
     assert table[2][1:] == ["496.0 us", "400.0 us", "496.0 us", "592.0 us"]
     assert browser.run("document.querySelectorAll('.cell.best').length") == 1
-    assert browser.run("document.querySelector('.cell.best').title").startswith("BLOCK_M=128 BLOCK_N=64 WARPS=4")
+    assert browser.run("document.querySelector('.cell.best').title").startswith(
+        "BLOCK_M=128 BLOCK_N=64 WARPS=4"
+    )
     # The nearer to the fastest, the stronger.
     heats = browser.run(
-        "[...document.querySelectorAll('.heat tbody tr:nth-child(3) .cell')].map(c => +c.style.getPropertyValue('--heat'))"
+        "[...document.querySelectorAll('.heat tbody tr:nth-child(3) .cell')].map(c => "
+        "+c.style.getPropertyValue('--heat'))"
     )
     assert heats[1] == 1 and heats[0] > heats[3]
     assert "NVIDIA H200" in browser.run("document.body.innerText")
@@ -75,17 +97,21 @@ def test_the_heat_map_shows_the_best_of_the_other_axes(browser: Browser, render:
 def test_other_axes_can_be_chosen(browser: Browser, render: Callable[..., Path]) -> None:
     show(browser, render, True)
     browser.run(
-        "const s = document.getElementById('columns'); s.value = 'WARPS'; s.dispatchEvent(new Event('change')); 0"
+        "const s = document.getElementById('columns'); s.value = 'WARPS'; s.dispatchEvent(new "
+        "Event('change')); 0"
     )
     table = cells(browser)
     assert table[2][1:] == ["450.0 us", "400.0 us", "500.0 us"]
     browser.run(
-        "const r = document.getElementById('rows'); r.value = 'BLOCK_N'; r.dispatchEvent(new Event('change')); 0"
+        "const r = document.getElementById('rows'); r.value = 'BLOCK_N'; r.dispatchEvent(new "
+        "Event('change')); 0"
     )
     table = cells(browser)
     assert len(table) == 4
     assert table[3][3] == "pruned"
-    assert "</script>" in browser.run("document.querySelectorAll('.heat tbody tr')[3].cells[3].title")
+    assert "</script>" in browser.run(
+        "document.querySelectorAll('.heat tbody tr')[3].cells[3].title"
+    )
 
 
 def test_the_table_sorts(browser: Browser, render: Callable[..., Path]) -> None:

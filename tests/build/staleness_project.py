@@ -22,14 +22,26 @@ ARCH = "8.0"
 GENCODE = "-gencode=arch=compute_80,code=[sm_80,compute_80]"
 EXPORT = 'extern "C" __attribute__((visibility("default")))'
 # Each is a number or a switch of State. What device code alone changes with is there more often.
-EVERYWHERE = ["comment", "lines", "host", "header", "define", "fast_math", "compiler", "arch_branch", "host_branch"]
-NOT_IN_A_SLICE = ["shadow", "extra", "environment", "option", "host_option", "data", "forced", "library", "library_shadow",
-                  "run_path", "place", "checkout", "moved", "program"]  # fmt: skip
+EVERYWHERE = [
+    "comment",
+    "lines",
+    "host",
+    "header",
+    "define",
+    "fast_math",
+    "compiler",
+    "arch_branch",
+    "host_branch",
+]
+NOT_IN_A_SLICE = ["shadow", "extra", "environment", "option", "host_option", "data", "forced",
+                  "library", "library_shadow", "run_path", "place", "checkout", "moved",
+                  "program"]  # fmt: skip
 
 
 @dataclass
 class State:
-    """Everything that an edit can change; each number ends up in the host's text or in a kernel's code."""
+    """Everything that an edit can change; each number ends up in the host's text or in a kernel's
+    code."""
 
     comment: int = 0
     lines: int = 0  # comment lines at the head of the source
@@ -71,7 +83,9 @@ class State:
             setattr(self, kind, not old)
         else:
             most = 6 if kind.endswith("lines") else 60
-            setattr(self, kind, dice.choice([n for n in range(0 if most == 6 else 2, most) if n != old]))
+            setattr(
+                self, kind, dice.choice([n for n in range(0 if most == 6 else 2, most) if n != old])
+            )
         self.history[kind] += 1
         return kind
 
@@ -83,9 +97,13 @@ class State:
 
     def source(self) -> str:
         asked = '#if __has_include("extra.h")\n#include "extra.h"\n#else\n#define EXTRA 5\n#endif'
-        # Small letters: a macro that nobody takes for one tells its line. For a slice nothing below the kernel may.
+        above = "".join(["// another line\n", "//\n", "// \n"][: self.lines])
+        inside = "  // a line\n" if self.body_lines else ""
+        inside += "  // more\n" if self.body_lines > 2 else ""
+        # Small letters: a macro that nobody takes for one tells its line. For a slice nothing below
+        # the kernel may.
         return f"""// comment {self.comment}
-{"// another line" + chr(10) if self.lines else ""}{"//" + chr(10) if self.lines > 1 else ""}{"// " + chr(10) if self.lines > 2 else ""}
+{above}
 #include "value.h"
 {"#define EXTRA 5" if self.simple else asked}
 {self.defaults()}
@@ -99,8 +117,9 @@ class State:
 {"#define here 0" if self.simple else "#define here __LINE__"}
 {self.host_part() if self.simple else ""}
 __global__ void kernel(int* out, float x) {{
-{"  // a line" + chr(10) if self.body_lines else ""}{"  // more" + chr(10) if self.body_lines > 2 else ""}
-  out[0] = {self.device}; out[1] = VALUE; out[2] = SIDE; out[3] = EXTRA; out[4] = DEFINE; out[5] = ENVIRONMENT;
+{inside}
+  out[0] = {self.device}; out[1] = VALUE; out[2] = SIDE; out[3] = EXTRA;
+  out[4] = DEFINE; out[5] = ENVIRONMENT;
   out[6] = static_cast<int>(x / {self.device}.5f); out[7] = OPTION + 100 * FORCED;
 }}
 {EXPORT} void launch() {{ kernel<<<1, 1>>>(nullptr, 1.0f); }}
@@ -108,23 +127,55 @@ __global__ void kernel(int* out, float x) {{
 """
 
     def defaults(self) -> str:
-        names = {"ENVIRONMENT": "0", "COMPILER": "0", "OPTION": "0", "HOST_OPTION": "0", "FORCED": "0", "PLACE": '"none"'}
-        return "\n".join(f"#ifndef {name}\n#define {name} {value}\n#endif" for name, value in names.items())
+        names = {
+            "ENVIRONMENT": "0",
+            "COMPILER": "0",
+            "OPTION": "0",
+            "HOST_OPTION": "0",
+            "FORCED": "0",
+            "PLACE": '"none"',
+        }
+        return "\n".join(
+            f"#ifndef {name}\n#define {name} {value}\n#endif" for name, value in names.items()
+        )
 
     def host_part(self) -> str:
         numbers = " ".join(
-            f'" {name.lower()} " TEXT({name})' for name in ("VALUE", "SIDE", "EXTRA", "DEFINE", "ENVIRONMENT", "COMPILER", "OPTION", "HOST_OPTION", "FORCED")
+            f'" {name.lower()} " TEXT({name})'
+            for name in (
+                "VALUE",
+                "SIDE",
+                "EXTRA",
+                "DEFINE",
+                "ENVIRONMENT",
+                "COMPILER",
+                "OPTION",
+                "HOST_OPTION",
+                "FORCED",
+            )
         )
-        text = f'{EXPORT} const char* host_text() {{ return "host {self.host}" {numbers} " line " TEXT(here) " place " PLACE; }}\n'
+        text = (
+            f'{EXPORT} const char* host_text() {{ return "host {self.host}" {numbers} " line " '
+            f'TEXT(here) " place " PLACE; }}\n'
+        )
         if self.simple:
             return text + f'{EXPORT} const char* more_text() {{ return ""; }}\n'
-        text += 'asm(".pushsection .rodata\\n.global stale_data\\nstale_data: .incbin \\"data.bin\\"\\n.byte 0\\n.popsection");\n'
+        text += (
+            'asm(".pushsection .rodata\\n.global stale_data\\nstale_data: .incbin '
+            '\\"data.bin\\"\\n.byte 0\\n.popsection");\n'
+        )
         text += 'extern "C" const char stale_data[];\nconst char* library_text();\n'
         text += f"{EXPORT} const char* more_text() {{\n  static char all[200];\n  char* to = all;\n"
-        text += "  const char* parts[] = {stale_data, library_text()};\n  for (const char* part : parts)\n"
+        text += (
+            "  const char* parts[] = {stale_data, library_text()};\n  for (const char* part : "
+            "parts)\n"
+        )
         text += "    for (; *part; ++part) *to++ = *part;\n  *to = 0;\n  return all;\n}\n"
         if self.program:
-            text += 'extern "C" int puts(const char*);\nint main() { puts(host_text()); puts(more_text()); return 0; }\n'
+            text += (
+                'extern "C" int puts(const char*);\nint main() { puts(host_text()); '
+                "puts(more_text()); return 0; }\n"
+            )
         return text
 
 
@@ -176,7 +227,10 @@ class Project:
             path.write_text(text)
 
     def write_library(self, state: State) -> None:
-        for name, there, value in (("second", True, state.library), ("first", state.library_shadow, 100)):
+        for name, there, value in (
+            ("second", True, state.library),
+            ("first", state.library_shadow, 100),
+        ):
             path = self.folder(state) / name / "libvalue.a"
             if not there:
                 path.unlink(missing_ok=True)
@@ -187,9 +241,13 @@ class Project:
         if value not in self.archives:
             made = self.all / "oracle-library"
             made.mkdir(exist_ok=True)
-            (made / "l.cpp").write_text(f'const char* library_text() {{ return "library {value}"; }}\n')
+            (made / "l.cpp").write_text(
+                f'const char* library_text() {{ return "library {value}"; }}\n'
+            )
             (made / "l.a").unlink(missing_ok=True)
-            subprocess.run([self.gxx, "-fPIC", "-O1", "-c", "l.cpp", "-o", "l.o"], cwd=made, check=True)
+            subprocess.run(
+                [self.gxx, "-fPIC", "-O1", "-c", "l.cpp", "-o", "l.o"], cwd=made, check=True
+            )
             subprocess.run(["ar", "rcD", "l.a", "l.o"], cwd=made, check=True)
             self.archives[value] = (made / "l.a").read_bytes()
         return self.archives[value]
@@ -197,7 +255,9 @@ class Project:
     def write_compiler(self, state: State) -> None:
         """Swapped at its path, of the same size, with the times that the former one had."""
         compiler = self.all / "bin/g++"
-        text = f'#!/bin/sh\nexec {self.gxx} -DCOMPILER={state.compiler:02d}L "$@"\n'.replace("=0", "=")
+        text = f'#!/bin/sh\nexec {self.gxx} -DCOMPILER={state.compiler:02d}L "$@"\n'.replace(
+            "=0", "="
+        )
         text = text.replace("=L", "=0L")
         text += "#" * (120 - len(text)) + "\n"
         if not compiler.exists() or compiler.read_text() != text:
@@ -208,7 +268,11 @@ class Project:
                 os.utime(compiler, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     def environment(self, state: State) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KILN_", "NVCC_", "TORCH_")) and k != "CXX"}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("KILN_", "NVCC_", "TORCH_")) and k != "CXX"
+        }
         kept |= {"XDG_CACHE_HOME": str(self.all / "cache"), "CXX": str(self.all / "bin/g++")}
         if state.environment:
             kept["NVCC_APPEND_FLAGS"] = f"-DENVIRONMENT={state.environment}"
@@ -223,25 +287,60 @@ class Project:
         if state.simple:
             return self.flags
         folder = self.folder(state)
-        more = ["--options-file", f"{folder}/outer.txt", f"-Xcompiler=@{folder}/host.txt", "-include", f"{folder}/pre.h"]
+        more = [
+            "--options-file",
+            f"{folder}/outer.txt",
+            f"-Xcompiler=@{folder}/host.txt",
+            "-include",
+            f"{folder}/pre.h",
+        ]
         return [*self.flags, *more]
 
     def defines(self, state: State) -> list[str]:
-        return [f"-DDEFINE={state.define}", *([f'-DPLACE="{self.folder(state)}"'] if state.place else [])]
+        return [
+            f"-DDEFINE={state.define}",
+            *([f'-DPLACE="{self.folder(state)}"'] if state.place else []),
+        ]
 
     def libraries(self, state: State) -> list[str]:
-        return [] if state.simple else [f"-L{self.folder(state)}/first", f"-L{self.folder(state)}/second", "-lvalue"]
+        return (
+            []
+            if state.simple
+            else [f"-L{self.folder(state)}/first", f"-L{self.folder(state)}/second", "-lvalue"]
+        )
 
     def kiln_line(self, state: State) -> list[str]:
-        line = [str(self.kiln), "build", *self.sources(state), "--arch", ARCH, "--json", "--build-dir", "build"]
-        line += [*self.defines(state), "-Ifirst", "-Isecond", *(f"--cuda-flag={flag}" for flag in self.user_flags(state))]
+        line = [
+            str(self.kiln),
+            "build",
+            *self.sources(state),
+            "--arch",
+            ARCH,
+            "--json",
+            "--build-dir",
+            "build",
+        ]
+        line += [
+            *self.defines(state),
+            "-Ifirst",
+            "-Isecond",
+            *(f"--cuda-flag={flag}" for flag in self.user_flags(state)),
+        ]
         line += [f"--ldflag={flag}" for flag in self.libraries(state)]
-        return line + (["--fast-math"] if state.fast_math else []) + (["--program"] if state.program else [])
+        return (
+            line
+            + (["--fast-math"] if state.fast_math else [])
+            + (["--program"] if state.program else [])
+        )
 
     def by_kiln(self, state: State) -> dict:
         begun = time.monotonic()
         done = subprocess.run(
-            self.kiln_line(state), cwd=self.folder(state), env=self.environment(state), capture_output=True, text=True
+            self.kiln_line(state),
+            cwd=self.folder(state),
+            env=self.environment(state),
+            capture_output=True,
+            text=True,
         )
         if done.returncode != 0:
             raise SystemExit(f"kiln build failed:\n{done.stdout}\n{done.stderr}")
@@ -252,8 +351,8 @@ class Project:
 
     def killed(self, state: State, after_s: float) -> bool:
         process = subprocess.Popen(
-            self.kiln_line(state), cwd=self.folder(state), env=self.environment(state), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,
+            self.kiln_line(state), cwd=self.folder(state), env=self.environment(state),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         time.sleep(after_s)
         alive = process.poll() is None
@@ -266,34 +365,66 @@ class Project:
         folder, env = self.all / "oracle", self.environment(state)
         shutil.rmtree(folder)
         folder.mkdir()
-        line = ["nvcc", "-c", "-std=c++20", "-O3", "--expt-relaxed-constexpr", GENCODE, "-ccbin", str(self.all / "bin/g++")]
-        line += ["-Xcompiler", "-fPIC,-fvisibility=hidden", *self.defines(state), "-DKILN_NAMESPACE=a", "-Ifirst"]
+        line = [
+            "nvcc",
+            "-c",
+            "-std=c++20",
+            "-O3",
+            "--expt-relaxed-constexpr",
+            GENCODE,
+            "-ccbin",
+            str(self.all / "bin/g++"),
+        ]
+        line += [
+            "-Xcompiler",
+            "-fPIC,-fvisibility=hidden",
+            *self.defines(state),
+            "-DKILN_NAMESPACE=a",
+            "-Ifirst",
+        ]
         line += ["-Isecond", *self.user_flags(state), "--keep", "--keep-dir", str(folder)]
         line += ["--use_fast_math"] if state.fast_math else []
         found = {}
         for name in self.sources(state):
             made = folder / name.replace(".cu", ".o")
-            subprocess.run([*line, name, "-o", str(made)], cwd=self.folder(state), env=env, check=True)
+            subprocess.run(
+                [*line, name, "-o", str(made)], cwd=self.folder(state), env=env, check=True
+            )
             found |= bodies((folder / name.replace(".cu", ".ptx")).read_text())
         runtime = self.kiln.parents[1] / "lib/libkiln_runtime.a"
         result = folder / "oracle"
-        link = [self.gxx, *([] if state.program else ["-shared"]), "-o", result, folder / "a.o", runtime]
+        link = [
+            self.gxx,
+            *([] if state.program else ["-shared"]),
+            "-o",
+            result,
+            folder / "a.o",
+            runtime,
+        ]
         subprocess.run([*link, *self.libraries(state), "-ldl", "-lpthread"], env=env, check=True)
         return said_by(result, state.program), found
 
     def seen(self, built: dict) -> tuple[str, dict[str, str]]:
         result = Path(built.get("library") or built["program"])
-        done = subprocess.run([str(self.kiln), "inspect", str(result), "--ptx"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [str(self.kiln), "inspect", str(result), "--ptx"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return said_by(result, "program" in built), bodies(done.stdout)
 
 
 def said_by(result: Path, program: bool) -> str:
-    """The host's texts and the run path. A library in a process of its own: those of one name would stay mapped."""
+    """The host's texts and the run path. A library in a process of its own: those of one name would
+    stay mapped."""
     code = f"import ctypes; l = ctypes.CDLL({str(result)!r})\nfor f in l.host_text, l.more_text:\n"
     code += "  f.restype = ctypes.c_char_p\n  print(f().decode())"
     line = [str(result)] if program else [sys.executable, "-I", "-S", "-c", code]
     text = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    dynamic = subprocess.run(["readelf", "-d", str(result)], capture_output=True, text=True, check=True).stdout
+    dynamic = subprocess.run(
+        ["readelf", "-d", str(result)], capture_output=True, text=True, check=True
+    ).stdout
     return text + "".join(re.findall(r"R(?:UN)?PATH\).*", dynamic))
 
 

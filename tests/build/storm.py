@@ -4,10 +4,11 @@
 
     storm.py KILN [--seconds 600] [--processes 20] [--projects 5] [--seed 0]
 
-The processes share the projects (a folder of builds each) and one cache. An edit changes the header or the
-source of a project and counts up; a build that began at count a and ended at count b must give a host value
-and device code that one of the counts from a to b had. A build must not fail either, and a library must load. Ends with one line:
-processes, builds, kills, clears, wrong; exit status 1 for anything wrong or failed.
+The processes share the projects (a folder of builds each) and one cache. An edit changes the header
+or the source of a project and counts up; a build that began at count a and ended at count b must
+give a host value and device code that one of the counts from a to b had. A build must not fail
+either, and a library must load. Ends with one line: processes, builds, kills, clears, wrong; exit
+status 1 for anything wrong or failed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ SLOWEST_BUILD_S = 300  # of twenty at once; what takes longer hangs
 
 
 class Project:
-    """A header and a source; `count` has the number of edits, and is changed under `lock` together with them."""
+    """A header and a source; `count` has the number of edits, and is changed under `lock` together
+    with them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,10 +56,15 @@ class Project:
         source = (
             '#include "value.h"\n'
             f"__global__ void kernel(int* out) {{ out[0] = {2000 + device}; }}\n"
-            'extern "C" __attribute__((visibility("default"))) void launch() { kernel<<<1, 1>>>(nullptr); }\n'
+            'extern "C" __attribute__((visibility("default"))) void launch() { kernel<<<1, '
+            "1>>>(nullptr); }\n"
             'extern "C" __attribute__((visibility("default"))) int host_value() { return VALUE; }\n'
         )
-        for name, text in (("value.h", f"#define VALUE {1000 + host}\n"), ("a.cu", source), ("count", str(count))):
+        for name, text in (
+            ("value.h", f"#define VALUE {1000 + host}\n"),
+            ("a.cu", source),
+            ("count", str(count)),
+        ):
             path = self.folder / name
             if path.exists() and path.read_text() == text:
                 continue
@@ -93,17 +100,31 @@ class Worker:
         self.until = time.monotonic() + given.seconds
         self.tally: Counter[str] = Counter()
         self.lately = 1.0
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KILN_", "NVCC_", "TORCH_"))}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("KILN_", "NVCC_", "TORCH_"))
+        }
         self.environment = kept | {"XDG_CACHE_HOME": str(top / "cache"), "MAX_JOBS": "1"}
 
     def line(self) -> list[str]:
         flags = ["--cuda-flag=-Xcompiler=-D__COMMON_FUNCTIONS_H__", f"--cuda-flag=-I{TINY}"]
-        return [self.kiln, "build", "a.cu", "--arch", "8.0", "--json", "--build-dir", "build", *flags]
+        return [
+            self.kiln,
+            "build",
+            "a.cu",
+            "--arch",
+            "8.0",
+            "--json",
+            "--build-dir",
+            "build",
+            *flags,
+        ]
 
     def run(self) -> None:
         while time.monotonic() < self.until:
             project = self.dice.choice(self.projects)
-            action = self.dice.choices([self.build, self.edit, self.kill, self.clear], weights=[50, 30, 15, 5])[0]
+            action = self.dice.choices(
+                [self.build, self.edit, self.kill, self.clear], weights=[50, 30, 15, 5]
+            )[0]
             action(project)
 
     def complain(self, kind: str, text: str) -> None:
@@ -115,7 +136,9 @@ class Worker:
         self.tally["edits"] += 1
 
     def clear(self, project: Project) -> None:
-        done = subprocess.run([self.kiln, "cache", "clear"], env=self.environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [self.kiln, "cache", "clear"], env=self.environment, capture_output=True, text=True
+        )
         self.tally["clears"] += 1
         if done.returncode:
             self.complain("failed", f"kiln cache clear: {done.stderr}")
@@ -136,8 +159,8 @@ class Worker:
         before, begun = project.count(), time.monotonic()
         try:
             done = subprocess.run(
-                self.line(), cwd=project.folder, env=self.environment, capture_output=True, text=True,
-                timeout=SLOWEST_BUILD_S,
+                self.line(), cwd=project.folder, env=self.environment, capture_output=True,
+                text=True, timeout=SLOWEST_BUILD_S,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             self.complain("failed", f"a build in {project.folder.name} hangs")
@@ -145,7 +168,9 @@ class Worker:
         after = project.count()
         self.tally["builds"] += 1
         if done.returncode:
-            self.complain("failed", f"{project.folder.name}, edits {before} to {after}: {done.stderr}")
+            self.complain(
+                "failed", f"{project.folder.name}, edits {before} to {after}: {done.stderr}"
+            )
             return
         told = json.loads(done.stdout)
         if told["rebuilt"]:
@@ -167,7 +192,9 @@ class Worker:
         finally:
             held.unlink()
         allowed = [values(count) for count in range(before, after + 1)]
-        if host not in {1000 + h for h, _ in allowed} or device not in {2000 + d for _, d in allowed}:
+        if host not in {1000 + h for h, _ in allowed} or device not in {
+            2000 + d for _, d in allowed
+        }:
             where = f"{project.folder.name}, edits {before} to {after}"
             self.complain("wrong", f"{where}: {host} and {device}, not {allowed}")
         self.tally["loads"] += 1
@@ -198,13 +225,16 @@ def work(given: argparse.Namespace, top: Path, number: int, tallies: multiproces
     worker = Worker(given, top, number)
     try:
         worker.run()
-    except BaseException as error:  # noqa: BLE001  a worker that ends early must not look like one that saw nothing
+    # A worker that ends early must not look like one that saw nothing.
+    except BaseException as error:
         worker.complain("failed", f"process {number}: {error!r}")
     tallies.put(worker.tally)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kiln", type=Path)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--processes", type=int, default=20)
@@ -212,7 +242,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", type=Path, help="write the counts there, as Markdown")
     given = parser.parse_args()
-    if not shutil.which("nvcc", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin:{os.environ['PATH']}"):
+    if not shutil.which(
+        "nvcc", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin:{os.environ['PATH']}"
+    ):
         print("skipped: no nvcc")
         return 0
     tally: Counter[str] = Counter()
@@ -222,25 +254,36 @@ def main() -> int:
             Project(top / f"p{number}").make()
         tallies: multiprocessing.Queue = multiprocessing.Queue()
         numbers = range(given.processes)
-        running = [multiprocessing.Process(target=work, args=(given, top, number, tallies)) for number in numbers]
+        running = [
+            multiprocessing.Process(target=work, args=(given, top, number, tallies))
+            for number in numbers
+        ]
         for process in running:
             process.start()
         for _ in running:
             tally.update(tallies.get())
         for process in running:
             process.join()
-    steps = ", ".join(f"{count} {kind[6:]}" for kind, count in sorted(tally.items()) if kind.startswith("steps "))
+    steps = ", ".join(
+        f"{count} {kind[6:]}" for kind, count in sorted(tally.items()) if kind.startswith("steps ")
+    )
     counts = [
-        f"{tally['edits']} edits, {tally['loads']} loads, {tally['removed']} libraries gone before; steps: {steps}",
-        f"{given.processes} processes, {tally['builds']} builds, {tally['kills']} kills, {tally['clears']} clears, "
+        f"{tally['edits']} edits, {tally['loads']} loads, {tally['removed']} libraries gone "
+        f"before; steps: {steps}",
+        f"{given.processes} processes, {tally['builds']} builds, {tally['kills']} kills, "
+        f"{tally['clears']} clears, "
         f"{tally['failed']} failed, {tally['wrong']} wrong",
     ]
     print("\n".join(counts))
     if given.log:
         given.log.write_text(
-            "# A storm of builds\n\nProcesses that edit, build, load, clear the cache and get killed, in a few shared projects.\n\n"
-            f"`tests/build/storm.py KILN --seconds {given.seconds:g} --seed {given.seed}`, {os.uname().machine}, "
-            f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}.\n\n" + "\n".join(f"- {line}" for line in counts) + "\n"
+            "# A storm of builds\n\nProcesses that edit, build, load, clear the cache and get "
+            "killed, in a few shared projects.\n\n"
+            f"`tests/build/storm.py KILN --seconds {given.seconds:g} --seed {given.seed}`, "
+            f"{os.uname().machine}, "
+            f"{os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}.\n\n"
+            + "\n".join(f"- {line}" for line in counts)
+            + "\n"
         )
     return 1 if tally["wrong"] or tally["failed"] or not tally["loads"] else 0
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What does a build do with bad input? Damaged entries, disks that are full or read-only, clocks that are wrong, servers that die.
+"""What does a build do with bad input? Damaged entries, disks that are full or read-only, clocks
+that are wrong, servers that die.
 
     test_bad_input.py KILN [unittest's arguments]
 
-nvcc is the script of tests/golden/survival.py, which the host compiler stands behind; the Redis server is a real one.
+nvcc is the script of tests/golden/survival.py, which the host compiler stands behind; the Redis
+server is a real one.
 """
 
 from __future__ import annotations
@@ -62,7 +64,12 @@ class Cache(Cached):
 
     def test_damaged_entries_are_seen_told_and_made_anew(self) -> None:
         self.build()
-        for damage in (lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:-70] + b"X" * 70, lambda b: b.replace(b"e", b"f")):
+        for damage in (
+            lambda b: b[: len(b) // 2],
+            lambda b: b"",
+            lambda b: b[:-70] + b"X" * 70,
+            lambda b: b.replace(b"e", b"f"),
+        ):
             for path in self.entries():
                 path.write_bytes(damage(path.read_bytes()))
             self.forget_build()
@@ -80,7 +87,11 @@ class Cache(Cached):
             f"exec {KILN} build {self.source} --json"
         )
         done = subprocess.run(
-            ["unshare", "-m", "-r", "sh", "-c", script], env=self.environment, capture_output=True, text=True, timeout=60
+            ["unshare", "-m", "-r", "sh", "-c", script],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         if "mount" in done.stderr or "unshare" in done.stderr:
             self.skipTest(f"cannot mount here: {done.stderr.strip()}")
@@ -90,9 +101,16 @@ class Cache(Cached):
 
     def test_full_disk_under_the_cache(self) -> None:
         self.store.mkdir(parents=True, mode=0o700)
-        script = f"mount -t tmpfs -o size=8k,mode=700 tmpfs {self.store} && exec {KILN} build {self.source} --json"
+        script = (
+            f"mount -t tmpfs -o size=8k,mode=700 tmpfs {self.store} && exec {KILN} build "
+            f"{self.source} --json"
+        )
         done = subprocess.run(
-            ["unshare", "-m", "-r", "sh", "-c", script], env=self.environment, capture_output=True, text=True, timeout=60
+            ["unshare", "-m", "-r", "sh", "-c", script],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         if not done.stdout:
             self.skipTest(f"cannot mount a small disk here: {done.stderr.strip()}")
@@ -107,7 +125,9 @@ class Cache(Cached):
         built, err = self.build_told()
         self.assertIn(f"others may write to {self.store}", err)
         self.assertEqual(self.words(built), {"made"})
-        code = subprocess.run([str(KILN), "cache"], env=self.environment, capture_output=True, text=True)
+        code = subprocess.run(
+            [str(KILN), "cache"], env=self.environment, capture_output=True, text=True
+        )
         self.assertEqual(code.returncode, 3)
         self.assertIn("chmod -R go-w", code.stderr)
 
@@ -137,7 +157,11 @@ class Cache(Cached):
             sources.append(folder / "add.cu")
         running = [
             subprocess.Popen(
-                [str(KILN), "build", str(s), "--json"], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                [str(KILN), "build", str(s), "--json"],
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
             )
             for s in sources
         ]
@@ -152,7 +176,11 @@ class Cache(Cached):
             self.write("value.h", f"#define VALUE {value}\n")
             self.build()
         self.assertLessEqual(sum(path.stat().st_size for path in self.entries()), 20_000)
-        told = json.loads(subprocess.run([str(KILN), "cache", "--json"], env=self.environment, capture_output=True, text=True).stdout)
+        told = json.loads(
+            subprocess.run(
+                [str(KILN), "cache", "--json"], env=self.environment, capture_output=True, text=True
+            ).stdout
+        )
         self.assertGreater(told["evicted"], 0)
 
 
@@ -161,7 +189,9 @@ class Places(Cached):
         project = self.top / "one"
         project.mkdir()
         (project / "kiln.toml").write_text('name = "p"\nsources = ["h.cpp"]\n')
-        (project / "h.cpp").write_text('extern "C" __attribute__((visibility("default"))) int value() { return 4; }\n')
+        (project / "h.cpp").write_text(
+            'extern "C" __attribute__((visibility("default"))) int value() { return 4; }\n'
+        )
         self.source = project
         self.assertEqual(self.words(self.build()), {"made"})
         shutil.move(project, self.top / "two")
@@ -185,7 +215,11 @@ class Places(Cached):
         folder.mkdir()
         shutil.copy(self.top / "value.h", folder)
         self.source = folder / "kérnel $x #1.cpp"
-        self.source.write_text((self.top / "add.cu").read_text().replace("int value", '__attribute__((visibility("default"))) int value'))
+        self.source.write_text(
+            (self.top / "add.cu")
+            .read_text()
+            .replace("int value", '__attribute__((visibility("default"))) int value')
+        )
         self.assertEqual(self.value_in(self.build("--name", "k")["library"]), 1)
         (folder / "value.h").write_text("#define VALUE 2\n")
         self.assertEqual(self.value_in(self.build("--name", "k")["library"]), 2)
@@ -205,7 +239,7 @@ class Places(Cached):
 
     def test_shadowing_header_with_an_old_time(self) -> None:
         self.write("second/extra.h", "#define EXTRA 1\n")
-        self.write("value.h", '#include <extra.h>\n#define VALUE EXTRA\n')
+        self.write("value.h", "#include <extra.h>\n#define VALUE EXTRA\n")
         flags = ("-I", str(self.top / "first"), "-I", str(self.top / "second"))
         (self.top / "first").mkdir()
         self.assertEqual(self.value_in(self.build(*flags)["library"]), 1)
@@ -258,7 +292,9 @@ class Watch(Cached):
             for content, word in (("2\n", "built in"), ("(\n", "error"), ("3\n", "built in")):
                 until("watching")
                 # In one step: a save that is seen in the middle may be built twice.
-                os.replace(self.write("value.new", f"#define VALUE {content}"), self.top / "value.h")
+                os.replace(
+                    self.write("value.new", f"#define VALUE {content}"), self.top / "value.h"
+                )
                 until("value.h changed")
                 until(word)
             until("watching")
@@ -276,13 +312,22 @@ class Watch(Cached):
 class Explain(Cached):
     def told(self, *arguments: str) -> str:
         line = [str(KILN), "build", str(self.source), "--explain", *arguments]
-        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            line, env=self.environment, capture_output=True, text=True, timeout=120
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
     def test_what_was_rebuilt_and_the_part_of_the_key_that_differed(self) -> None:
         first = self.told("-DX=1")
-        for word in ("because       there was no finished build", "lane          full", "architectures sm_", "jobs", "memory", "miss: no entry"):
+        for word in (
+            "because       there was no finished build",
+            "lane          full",
+            "architectures sm_",
+            "jobs",
+            "memory",
+            "miss: no entry",
+        ):
             self.assertIn(word, first)
         self.assertIn("because       nothing", self.told("-DX=1"))
         self.assertIn("miss: -DX=1 is now -DX=2", self.told("-DX=2"))
@@ -305,7 +350,9 @@ class Explain(Cached):
         self.slow.touch()
         ours, theirs = pty.openpty()
         line = [str(KILN), "build", str(self.source)]
-        process = subprocess.Popen(line, env=self.environment, stdout=subprocess.DEVNULL, stderr=theirs)
+        process = subprocess.Popen(
+            line, env=self.environment, stdout=subprocess.DEVNULL, stderr=theirs
+        )
         os.close(theirs)
         seen = b""
         ended = threading.Timer(240, process.kill)
@@ -333,12 +380,16 @@ class Explain(Cached):
 
 
 class Findings(Cached):
-    """What ptxas found is told, or fails the build where that is asked, whether it ran or the cache answered."""
+    """What ptxas found is told, or fails the build where that is asked, whether it ran or the cache
+    answered."""
 
     def setUp(self) -> None:
         super().setUp()
         nvcc = self.top / "cuda/bin/nvcc"
-        spill = "ptxas warning : Registers are spilled to local memory in function '_Z5heavyPf', 204 bytes spill stores"
+        spill = (
+            "ptxas warning : Registers are spilled to local memory in function '_Z5heavyPf', "
+            "204 bytes spill stores"
+        )
         nvcc.write_text(nvcc.read_text().replace("exec g++", f'echo "{spill}"\nexec g++'))
 
     def test_a_warning_or_an_error_also_from_the_cache(self) -> None:
@@ -360,7 +411,9 @@ class Memory(Cached):
         # Killed as long as another one runs beside it.
         nvcc.write_text(
             script.replace(
-                "#!/bin/sh\n", '#!/bin/sh\ncase "$*" in *--dryrun*) exit 1 ;; esac\n[ -e "$FAKE_LOG.once" ] || { touch "$FAKE_LOG.once"; kill -9 $$; }\n'
+                "#!/bin/sh\n",
+                '#!/bin/sh\ncase "$*" in *--dryrun*) exit 1 ;; esac\n[ -e "$FAKE_LOG.once" ] || { '
+                'touch "$FAKE_LOG.once"; kill -9 $$; }\n',
             )
         )
         self.environment["MAX_JOBS"] = "4"
@@ -374,7 +427,10 @@ class Shared(Cached):
 
     def setUp(self) -> None:
         super().setUp()
-        self.environment |= {"KILN_CACHE_REMOTE": str(self.top / "shared"), "KILN_CACHE_SECRET": SECRET}
+        self.environment |= {
+            "KILN_CACHE_REMOTE": str(self.top / "shared"),
+            "KILN_CACHE_SECRET": SECRET,
+        }
 
     def other_machine(self) -> None:
         shutil.rmtree(self.top / "cache", ignore_errors=True)
@@ -432,10 +488,13 @@ class Redis(Cached):
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.server = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--save", "", "--requirepass", "word", "--dir", str(self.top)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ["redis-server", "--port", str(self.port), "--save", "", "--requirepass", "word",
+            "--dir", str(self.top)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        self.environment |= {"KILN_CACHE_REMOTE": f"redis://:word@127.0.0.1:{self.port}/1", "KILN_CACHE_SECRET": SECRET}
+        self.environment |= {
+            "KILN_CACHE_REMOTE": f"redis://:word@127.0.0.1:{self.port}/1",
+            "KILN_CACHE_SECRET": SECRET,
+        }
         limit = time.monotonic() + 120
         while time.monotonic() < limit:
             try:

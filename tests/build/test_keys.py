@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is everything in a key that can change a result? Each case changes one thing and looks into the library.
+"""Is everything in a key that can change a result? Each case changes one thing and looks into the
+library.
 
     test_keys.py KILN [unittest's arguments]
 
@@ -26,7 +27,8 @@ TEXT = f"{EXPORT} const char* text() {{ return TEXT; }}\n"
 WORD = "#define Q(x) #x\n#define QQ(x) Q(x)\n" + TEXT.replace("TEXT", "QQ(WORD)")
 # A file between two labels, and what is between them.
 INCBIN = f"""
-asm(".section .rodata\\n.global data_begin\\n.global data_end\\ndata_begin: .incbin \\"data.bin\\"\\ndata_end: .byte 0\\n.text");
+asm(".section .rodata\\n.global data_begin\\n.global data_end\\n"
+    "data_begin: .incbin \\"data.bin\\"\\ndata_end: .byte 0\\n.text");
 extern "C" const char data_begin[], data_end[];
 {EXPORT} const char* text() {{ return data_begin; }}
 """
@@ -37,7 +39,11 @@ class Keys(unittest.TestCase):
         self.top = Path(tempfile.mkdtemp(prefix="kiln-keys-")).resolve()
         self.addCleanup(shutil.rmtree, self.top)
         dropped = ("KILN_", "NVCC_", "TORCH_", "LC_")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(dropped) and k not in ("CXX", "LANG")}
+        self.env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(dropped) and k not in ("CXX", "LANG")
+        }
         self.env["XDG_CACHE_HOME"] = str(self.top / "cache")
 
     def put(self, name: str, text: str) -> Path:
@@ -48,7 +54,9 @@ class Keys(unittest.TestCase):
 
     def run_kiln(self, *arguments: str, **env: str) -> subprocess.CompletedProcess:
         line = [str(KILN), "build", *arguments, "--arch", "8.0"]
-        return subprocess.run(line, cwd=self.top, env=self.env | env, capture_output=True, text=True)
+        return subprocess.run(
+            line, cwd=self.top, env=self.env | env, capture_output=True, text=True
+        )
 
     def build(self, *arguments: str, **env: str) -> dict:
         done = self.run_kiln(*arguments, "--json", **env)
@@ -61,7 +69,10 @@ class Keys(unittest.TestCase):
         return self.build(str(source), *tiny, *arguments, **env)
 
     def text_of(self, built: dict) -> str:
-        code = f"import ctypes; f = ctypes.CDLL({built['library']!r}).text; f.restype = ctypes.c_char_p; print(f().decode(), end='')"
+        code = (
+            f"import ctypes; f = ctypes.CDLL({built['library']!r}).text; f.restype = "
+            f"ctypes.c_char_p; print(f().decode(), end='')"
+        )
         return subprocess.run(
             [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
         ).stdout
@@ -93,7 +104,9 @@ class Words(Keys):
     def test_a_run_path_below_the_project_is_the_users_own(self) -> None:
         for name in ("one", "two"):
             source = self.put(f"{name}/a.cpp", TEXT)
-            built = self.build(str(source), "-D", 'TEXT=""', f"--ldflag=-Wl,-rpath,{source.parent}/lib")
+            built = self.build(
+                str(source), "-D", 'TEXT=""', f"--ldflag=-Wl,-rpath,{source.parent}/lib"
+            )
             self.assertIn(f"{source.parent}/lib", dynamic(built))
 
     def test_a_moved_checkout_hits(self) -> None:
@@ -103,7 +116,9 @@ class Words(Keys):
         (self.top / "one").rename(self.top / "two")
         built = self.cuda(self.top / "two/a.cu", "-D", 'TEXT="x"', "-I", "two/inc")
         made = [step["what"] for step in built["steps"] if step["cache"] == "made"]
-        self.assertEqual([what for what in made if not what.startswith("pack")], [], "the pack has real paths")
+        self.assertEqual(
+            [what for what in made if not what.startswith("pack")], [], "the pack has real paths"
+        )
 
     def test_bytes_that_are_not_utf8_are_refused(self) -> None:
         source = self.put("a.cpp", TEXT)
@@ -147,8 +162,13 @@ class OptionFiles(Keys):
         self.put("a.cpp", TEXT)
         for flag in (f"-Wl,@{self.top}/ld.txt", f"@{self.top}/ld.txt"):
             for value in ("/old", "/new"):
-                self.put("ld.txt", f"-rpath {value}\n" if flag.startswith("-Wl") else f"-Wl,-rpath,{value}\n")
-                self.assertIn(f"[{value}]", dynamic(self.build("a.cpp", "-D", 'TEXT=""', f"--ldflag={flag}")))
+                self.put(
+                    "ld.txt",
+                    f"-rpath {value}\n" if flag.startswith("-Wl") else f"-Wl,-rpath,{value}\n",
+                )
+                self.assertIn(
+                    f"[{value}]", dynamic(self.build("a.cpp", "-D", 'TEXT=""', f"--ldflag={flag}"))
+                )
 
 
 class FilesBesideDepfiles(Keys):
@@ -164,7 +184,9 @@ class FilesBesideDepfiles(Keys):
             self.put("first/data.bin", "first")  # found before inc/data.bin
             shadowed = self.text_of(build(name, "-I", "first", "-I", "inc"))
             (self.top / "first/data.bin").unlink()
-            self.assertEqual((shadowed, self.text_of(build(name, "-I", "first", "-I", "inc"))), ("first", "new"))
+            self.assertEqual(
+                (shadowed, self.text_of(build(name, "-I", "first", "-I", "inc"))), ("first", "new")
+            )
             self.put("first/data.bin", "again")
             self.assertEqual(self.text_of(build(name, "-I", "first", "-I", "inc")), "again")
 
@@ -180,18 +202,31 @@ class FilesBesideDepfiles(Keys):
     def test_forced_include(self) -> None:
         for name in ("a.cu", "b.cpp"):
             self.put(name, TEXT)
-            build, kind = (self.cuda, "cuda-flag") if name.endswith(".cu") else (self.build, "cflag")
+            build, kind = (
+                (self.cuda, "cuda-flag") if name.endswith(".cu") else (self.build, "cflag")
+            )
             found = []
             for value in ("old", "new"):
                 self.put("inc/pre.h", f'#define TEXT "{value}"\n')
-                found.append(self.text_of(build(name, f"--{kind}=-include", f"--{kind}={self.top}/inc/pre.h")))
+                found.append(
+                    self.text_of(
+                        build(name, f"--{kind}=-include", f"--{kind}={self.top}/inc/pre.h")
+                    )
+                )
             self.assertEqual(found, ["old", "new"])
 
     def test_precompiled_header_that_appears_and_changes(self) -> None:
         self.put("a.cpp", '#include "pre.h"\n' + TEXT)
         self.put("inc/pre.h", '#define TEXT "plain"\n')
         found = [self.text_of(self.build("a.cpp", "-I", "inc"))]
-        flags = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-DKILN_NAMESPACE=a"]
+        flags = [
+            "-std=c++20",
+            "-O3",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-fno-gnu-unique",
+            "-DKILN_NAMESPACE=a",
+        ]
         for value in ("first", "second"):
             self.put("other/pre.h", f'#define TEXT "{value}"\n')
             line = ["g++", *flags, "-x", "c++-header", str(self.top / "other/pre.h")]
@@ -214,7 +249,9 @@ class FilesBesideDepfiles(Keys):
         self.put("a.cpp", TEXT)
         for version in ("OLD", "NEW"):
             self.put("v.map", f"{version} {{ global: text; }};\n")
-            built = self.build("a.cpp", "-D", 'TEXT=""', f"--ldflag=-Wl,--version-script={self.top}/v.map")
+            built = self.build(
+                "a.cpp", "-D", 'TEXT=""', f"--ldflag=-Wl,--version-script={self.top}/v.map"
+            )
             self.assertIn(f"@@{version}", symbols(built))
 
     def test_a_library_that_appears_earlier_in_the_list(self) -> None:
@@ -222,10 +259,16 @@ class FilesBesideDepfiles(Keys):
         for folder in ("second", "first"):
             source = self.put(f"{folder}/l.cpp", f'const char* name() {{ return "{folder}"; }}\n')
             (self.top / folder / "libnamed.a").unlink(missing_ok=True)
-            subprocess.run(["g++", "-fPIC", "-c", str(source), "-o", str(source.with_suffix(".o"))], check=True)
+            subprocess.run(
+                ["g++", "-fPIC", "-c", str(source), "-o", str(source.with_suffix(".o"))], check=True
+            )
             archive = source.parent / "libnamed.a"
             subprocess.run(["ar", "rc", str(archive), str(source.with_suffix(".o"))], check=True)
-            flags = (f"--ldflag=-L{self.top}/first", f"--ldflag=-L{self.top}/second", "--ldflag=-lnamed")
+            flags = (
+                f"--ldflag=-L{self.top}/first",
+                f"--ldflag=-L{self.top}/second",
+                "--ldflag=-lnamed",
+            )
             self.assertEqual(self.text_of(self.build("a.cpp", *flags)), folder)
 
     def test_a_library_that_appears_in_library_path(self) -> None:
@@ -243,7 +286,9 @@ class Environment(Keys):
     def test_ld_run_path(self) -> None:
         self.put("a.cpp", TEXT)
         for value in ("/old", "/new"):
-            self.assertIn(f"[{value}]", dynamic(self.build("a.cpp", "-D", 'TEXT=""', LD_RUN_PATH=value)))
+            self.assertIn(
+                f"[{value}]", dynamic(self.build("a.cpp", "-D", 'TEXT=""', LD_RUN_PATH=value))
+            )
         self.assertNotIn("RUNPATH", dynamic(self.build("a.cpp", "-D", 'TEXT=""', LD_RUN_PATH="")))
 
     def test_flags_of_nvcc_profile(self) -> None:
@@ -262,7 +307,10 @@ class Environment(Keys):
 
     def test_messages_are_read_in_any_language(self) -> None:
         self.put("a.cpp", "int x = undeclared;\n")
-        plain, other = self.run_kiln("a.cpp"), self.run_kiln("a.cpp", LC_ALL="de_DE.UTF-8", LANGUAGE="de", LANG="de_DE.UTF-8")
+        plain, other = (
+            self.run_kiln("a.cpp"),
+            self.run_kiln("a.cpp", LC_ALL="de_DE.UTF-8", LANGUAGE="de", LANG="de_DE.UTF-8"),
+        )
         self.assertEqual((plain.returncode, plain.stderr), (other.returncode, other.stderr))
 
     def test_a_compiler_script_that_follows_path(self) -> None:
@@ -286,13 +334,17 @@ class NotCached(Keys):
             (self.top / "a.map").unlink(missing_ok=True)
             done = self.run_kiln("a.cpp", "-D", 'TEXT="x"', flag, "--explain")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("not cached: -Map: writes files beside the result", done.stdout + done.stderr)
+            self.assertIn(
+                "not cached: -Map: writes files beside the result", done.stdout + done.stderr
+            )
             self.assertTrue((self.top / "a.map").exists(), "made by every build")
 
     def test_a_flag_that_is_opaque_behind_another(self) -> None:
         self.put("a.cpp", TEXT)
         self.put("opts.txt", "-fstack-usage")
-        done = self.run_kiln("a.cpp", "-D", 'TEXT="x"', f"--cflag=@{self.top}/opts.txt", "--explain")
+        done = self.run_kiln(
+            "a.cpp", "-D", 'TEXT="x"', f"--cflag=@{self.top}/opts.txt", "--explain"
+        )
         self.assertIn("not cached: -fstack-usage", done.stdout + done.stderr)
 
 
@@ -302,8 +354,9 @@ class Relocatable(Keys):
         self.put("opts.txt", "-rdc=true\n")
         self.put("p/kiln.toml", 'name = "p"\nsources = ["a.cu"]\ncuda_flags = ["-rdc=true"]\n')
         self.put("p/a.cu", TEXT)
-        forms = (["-rdc=true"], ["-rdc", "true"], ["--relocatable-device-code=true"], ["-dc"], ["--device-c"], ["-dlto"],
-                 ["-code=lto_80"], ["--options-file=opts.txt"])  # fmt: skip
+        forms = (["-rdc=true"], ["-rdc", "true"], ["--relocatable-device-code=true"], ["-dc"],
+                 ["--device-c"], ["-dlto"], ["-code=lto_80"],
+                 ["--options-file=opts.txt"])  # fmt: skip
         runs = [(["a.cu", *(f"--cuda-flag={flag}" for flag in form)], {}) for form in forms]
         runs += [(["a.cu"], {"NVCC_APPEND_FLAGS": "-rdc=true"}), (["p"], {})]
         for arguments, env in runs:
@@ -316,11 +369,15 @@ class Relocatable(Keys):
 
 
 def dynamic(built: dict) -> str:
-    return subprocess.run(["readelf", "-d", built["library"]], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["readelf", "-d", built["library"]], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def symbols(built: dict) -> str:
-    return subprocess.run(["nm", "-D", built["library"]], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["nm", "-D", built["library"]], capture_output=True, text=True, check=True
+    ).stdout
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does a build read anything that kiln does not know of? Asked of the system, and not of the code that makes keys.
+"""Does a build read anything that kiln does not know of? Asked of the system, and not of the code
+that makes keys.
 
     test_reads.py KILN [--only NAME] [-v]
 
-Twelve sources are built from nothing. (a) strace tells every file that the compilers open or look for: it is in the
-record of the build, or REASONS says why it need not be. (b) A preloaded getenv tells every variable that they ask for:
-it has a row in src/build/plan/variables.def. (c) With junk in every variable that is cleared, and in variables that nobody
-knows, the same bytes come out.
+Twelve sources are built from nothing. (a) strace tells every file that the compilers open or look
+for: it is in the record of the build, or REASONS says why it need not be. (b) A preloaded getenv
+tells every variable that they ask for: it has a row in src/build/plan/variables.def. (c) With junk
+in every variable that is cleared, and in variables that nobody knows, the same bytes come out.
 """
 
 from __future__ import annotations
@@ -46,52 +47,81 @@ class Case:
     prepare: list[list[str]] = field(default_factory=list)
 
 
-def cases() -> list[Case]:
+def device_cases() -> list[Case]:
     value = {"inc/value.h": "#define VALUE 1\n"}
-    included = '#include "value.h"\n'
-    library = [["g++", "-shared", "-fPIC", "lib/n.cpp", "-o", "lib/libn.so"]]
-    half = "#include <cuda_fp16.h>\n__global__ void kernel(__half* x) { x[0] = __hadd(x[0], x[1]); }\n"
+    whole = KERNEL + LAUNCH
+    asked = '#if __has_include("no/extra.h")\n#include "no/extra.h"\n#endif\n'
+    half = "#include <cuda_fp16.h>\n"
+    half += "__global__ void kernel(__half* x) { x[0] = __hadd(x[0], x[1]); }\n"
     cub = "#include <cub/warp/warp_reduce.cuh>\n__global__ void kernel(int* x) {\n"
-    cub += "  __shared__ cub::WarpReduce<int>::TempStorage t;\n  x[0] = cub::WarpReduce<int>(t).Sum(x[threadIdx.x]);\n}\n"
-    op = "#include <kiln/op.h>\nkiln::Tensor same(const kiln::Tensor& x) { return kiln::empty_like(x); }\n"
+    cub += "  __shared__ cub::WarpReduce<int>::TempStorage t;\n"
+    cub += "  x[0] = cub::WarpReduce<int>(t).Sum(x[threadIdx.x]);\n}\n"
+    op = "#include <kiln/op.h>\n"
+    op += "kiln::Tensor same(const kiln::Tensor& x) { return kiln::empty_like(x); }\n"
     op += 'KILN_OP(same, "x");\n'
     return [
-        Case("plain", {"a.cu": KERNEL + LAUNCH}, ["a.cu", "-DVALUE=1", *TINY]),
-        Case("header", {"a.cu": included + KERNEL + LAUNCH, **value, "first/x.h": ""},
+        Case("plain", {"a.cu": whole}, ["a.cu", "-DVALUE=1", *TINY]),
+        Case("header", {"a.cu": '#include "value.h"\n' + whole, **value, "first/x.h": ""},
              ["a.cu", "-I", "first", "-I", "inc", *TINY]),
-        Case("question", {"a.cu": '#if __has_include("no/extra.h")\n#include "no/extra.h"\n#endif\n' + KERNEL + LAUNCH},
-             ["a.cu", "-I", "first", "-DVALUE=2", *TINY]),
-        Case("options_file", {"a.cu": KERNEL + LAUNCH, "o.txt": "-DVALUE=3"},
+        Case("question", {"a.cu": asked + whole}, ["a.cu", "-I", "first", "-DVALUE=2", *TINY]),
+        Case("options_file", {"a.cu": whole, "o.txt": "-DVALUE=3"},
              ["a.cu", "--cuda-flag=--options-file", "--cuda-flag=o.txt", *TINY]),
-        Case("host_options", {"a.cu": KERNEL + LAUNCH, "o.txt": "-DVALUE=3"},
+        Case("host_options", {"a.cu": whole, "o.txt": "-DVALUE=3"},
              ["a.cu", "--cuda-flag=-Xcompiler=@TOP/o.txt", *TINY]),
-        Case("incbin", {"a.cu": ASM + KERNEL + LAUNCH, "inc/data.bin": "data"},
+        Case("incbin", {"a.cu": ASM + whole, "inc/data.bin": "data"},
              ["a.cu", "-I", "inc", "-DVALUE=4", *TINY]),
         Case("fp16", {"a.cu": half}, ["a.cu"]),
         Case("cub", {"a.cu": cub}, ["a.cu"]),
-        Case("host", {"a.cpp": f'#include <vector>\n#include "value.h"\n{EXPORT} int f() {{ return VALUE; }}\n', **value},
-             ["a.cpp", "-I", "inc"]),
-        Case("host_incbin", {"a.cpp": ASM + f"{EXPORT} int f() {{ return VALUE; }}\n", "inc/data.bin": "data", **value},
-             ["a.cpp", "-I", "inc", "--cflag=-include", "--cflag=value.h"]),
-        Case("library", {"a.cpp": f"int n(); {EXPORT} int f() {{ return n(); }}\n", "lib/n.cpp": "int n() { return 1; }",
-                         "v.map": "{ global: *; };", "none/x": ""},
-             ["a.cpp", "--ldflag=-LTOP/none", "--ldflag=-LTOP/lib", "--ldflag=-ln", "--ldflag=-Wl,--version-script=TOP/v.map"],
-             library),
         Case("op", {"a.cu": op}, ["a.cu"]),
     ]  # fmt: skip
 
 
-# Paths that no record needs, with the reason. OWN: folders of the compilers, TOOL: libraries that a tool loads.
+def host_cases() -> list[Case]:
+    value = {"inc/value.h": "#define VALUE 1\n"}
+    function = f"{EXPORT} int f() {{ return VALUE; }}\n"
+    calls = f"int n(); {EXPORT} int f() {{ return n(); }}\n"
+    library = [["g++", "-shared", "-fPIC", "lib/n.cpp", "-o", "lib/libn.so"]]
+    return [
+        Case("host", {"a.cpp": '#include <vector>\n#include "value.h"\n' + function, **value},
+             ["a.cpp", "-I", "inc"]),
+        Case("host_incbin", {"a.cpp": ASM + function, "inc/data.bin": "data", **value},
+             ["a.cpp", "-I", "inc", "--cflag=-include", "--cflag=value.h"]),
+        Case("library", {"a.cpp": calls, "lib/n.cpp": "int n() { return 1; }",
+                         "v.map": "{ global: *; };", "none/x": ""},
+             ["a.cpp", "--ldflag=-LTOP/none", "--ldflag=-LTOP/lib", "--ldflag=-ln",
+              "--ldflag=-Wl,--version-script=TOP/v.map"],
+             library),
+    ]  # fmt: skip
+
+
+def cases() -> list[Case]:
+    return [*device_cases(), *host_cases()]
+
+
+# Paths that no record needs, with the reason. OWN: folders of the compilers, TOOL: libraries that a
+# tool loads.
 REASONS = (
     (r"/dev/|/proc/|/sys/", "the machine, not a file"),
-    (r"/etc/ld\.so\.|/usr/lib/locale/|/usr/share/locale|.*/gconv", "the loader's list and translated messages"),
+    (
+        r"/etc/ld\.so\.|/usr/lib/locale/|/usr/share/locale|.*/gconv",
+        "the loader's list and translated messages",
+    ),
     (r"TMP/.*|TMP$", "temporary files of the tool itself"),
     (r"/etc/localtime$", "the time zone; __DATE__ and __TIME__ are the preprocessor's"),
     (r"/kiln(/|$)", "the source of the dry run, which need not be there"),
     (r"TOP/getenv$", "this test's"),
-    (r"TOP/build(/|$)", "the build folder: results of other steps, which are inputs by content, and of this one"),
-    (r"OWN(/|$)", "a folder of the compiler: belongs to the compiler, which is in the key by content"),
-    (r".*/(liblto_plugin\.so|lto-wrapper|lto1|ldscripts/.*|libkiln_getenv\.so)$", "gcc's, used with -flto alone; this test's"),
+    (
+        r"TOP/build(/|$)",
+        "the build folder: results of other steps, which are inputs by content, and of this one",
+    ),
+    (
+        r"OWN(/|$)",
+        "a folder of the compiler: belongs to the compiler, which is in the key by content",
+    ),
+    (
+        r".*/(liblto_plugin\.so|lto-wrapper|lto1|ldscripts/.*|libkiln_getenv\.so)$",
+        "gcc's, used with -flto alone; this test's",
+    ),
     (r"PATH/[\w.+-]+$", "a program looked for along PATH: every build looks along it again"),
 )
 
@@ -104,7 +134,11 @@ class World:
     path: list[str] = field(default_factory=lambda: os.environ["PATH"].split(":"))
 
     def environment(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "CUDA_HOME", "LIBRARY_PATH", "LD_LIBRARY_PATH")}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if k in ("PATH", "HOME", "CUDA_HOME", "LIBRARY_PATH", "LD_LIBRARY_PATH")
+        }
         return kept | {"XDG_CACHE_HOME": str(self.top / "cache"), "TMPDIR": str(self.top / "tmp")}
 
 
@@ -123,7 +157,17 @@ def build(case: Case, world: World, env: dict[str, str], before: list[str]) -> d
     for name in ("build", "cache"):
         shutil.rmtree(world.top / name, ignore_errors=True)
     words = [word.replace("TOP", str(world.top)) for word in case.arguments]
-    line = [*before, str(world.kiln), "build", *words, "--arch", "8.0", "--build-dir", "build", "--json"]
+    line = [
+        *before,
+        str(world.kiln),
+        "build",
+        *words,
+        "--arch",
+        "8.0",
+        "--build-dir",
+        "build",
+        "--json",
+    ]
     done = subprocess.run(line, cwd=world.top, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{case.name}: {done.stdout}{done.stderr}")
@@ -186,11 +230,25 @@ def touched(log: Path) -> list[tuple[str, str, bool]]:
 
 class Reasons:
     def __init__(self, world: World):
-        search = subprocess.run(["g++", "-v", "-E", "-x", "c++", "/dev/null"], capture_output=True, text=True).stderr
-        folders = re.findall(r'^ (/\S+)$|^ignoring nonexistent directory "([^"]*)"', search, re.MULTILINE)
+        search = subprocess.run(
+            ["g++", "-v", "-E", "-x", "c++", "/dev/null"], capture_output=True, text=True
+        ).stderr
+        folders = re.findall(
+            r'^ (/\S+)$|^ignoring nonexistent directory "([^"]*)"', search, re.MULTILINE
+        )
         folders = [name for pair in folders for name in pair if name]
-        dirs = subprocess.run(["g++", "-print-search-dirs"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
-        folders += [name for line in dirs.stdout.splitlines() for name in line.split("=")[-1].split(":") if name[:1] == "/"]
+        dirs = subprocess.run(
+            ["g++", "-print-search-dirs"],
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"]},
+        )
+        folders += [
+            name
+            for line in dirs.stdout.splitlines()
+            for name in line.split("=")[-1].split(":")
+            if name[:1] == "/"
+        ]
         nvcc = Path(shutil.which("nvcc") or "").resolve()
         own = {os.path.normpath(name) for name in folders} | {str(nvcc.parents[1])}
         own |= {os.path.realpath(name) for name in own}
@@ -204,7 +262,9 @@ class Reasons:
         self.rows = []
         for pattern, reason in REASONS:
             for word, regex in words.items():
-                pattern = re.sub(rf"\b{word}(?=[/($])", lambda _: f"(?:{regex})", pattern)  # noqa: B023
+                # A function: as a text, re.sub would read the backslashes in it.
+                group = f"(?:{regex})"
+                pattern = re.sub(rf"\b{word}(?=[/($])", lambda _, g=group: g, pattern)
             self.rows.append((re.compile(pattern), reason))
         self.libraries: dict[str, set[str]] = {}
 
@@ -212,22 +272,34 @@ class Reasons:
         """A library that the tool is linked with, wherever the loader looked for it."""
         if program not in self.libraries:
             full = shutil.which(program) or next(
-                iter(sorted(Path("/usr/lib/gcc").glob(f"*/*/{program}"))), Path(shutil.which("nvcc") or "").parents[1] / "nvvm/bin" / program
+                iter(sorted(Path("/usr/lib/gcc").glob(f"*/*/{program}"))),
+                Path(shutil.which("nvcc") or "").parents[1] / "nvvm/bin" / program,
             )
             listed = subprocess.run(["ldd", str(full)], capture_output=True, text=True).stdout
-            self.libraries[program] = set(re.findall(r"^\s*(?:/\S*/)?([^\s/]+\.so[^\s/]*)", listed, re.MULTILINE))
+            self.libraries[program] = set(
+                re.findall(r"^\s*(?:/\S*/)?([^\s/]+\.so[^\s/]*)", listed, re.MULTILINE)
+            )
         name = os.path.basename(path)
-        return name in self.libraries[program] or "glibc-hwcaps" in path or re.fullmatch(r".*/(tls|atomics|aarch64|x86_64|haswell)", path) is not None
+        return (
+            name in self.libraries[program]
+            or "glibc-hwcaps" in path
+            or re.fullmatch(r".*/(tls|atomics|aarch64|x86_64|haswell)", path) is not None
+        )
 
     def why(self, program: str, path: str, there: bool) -> str:
         if there and os.path.isdir(path):
             return "a folder: what is in it is looked for by name"
         if not there and any(own.startswith(path + "/") for own in self.own):
             return "a folder on the way to one of the compiler's"
-        if "g" in program and re.fullmatch(r".*/\w*crt\w*\.o", path) and not program.endswith("ld.bfd"):
+        if (
+            "g" in program
+            and re.fullmatch(r".*/\w*crt\w*\.o", path)
+            and not program.endswith("ld.bfd")
+        ):
             return "gcc looks whether it is there; the linker reads it"
         for regex, reason in self.rows:
-            # A file in a compiler's folder that was opened has to be in the record; one that is not there need not.
+            # A file in a compiler's folder that was opened has to be in the record; one that is not
+            # there need not.
             if regex.match(path) and not (there and reason.startswith("a folder of the compiler")):
                 return reason
         return "a library that the tool loads" if self.loads(program, path) else ""
@@ -261,8 +333,18 @@ def unknown_variables(log: Path) -> list[str]:
 
 def with_junk(env: dict[str, str]) -> dict[str, str]:
     junk = {name: "/junk" for name, rule in table().items() if rule == "Clear"}
-    junk |= {"UNHEARD_OF": "/junk", "CFLAGS": "-DVALUE=99", "CXXFLAGS": "-DVALUE=99", "LDFLAGS": "-ljunk"}
-    junk |= {"NVCCFLAGS": "-DVALUE=99", "CUDAFLAGS": "-DVALUE=99", "LD_OPTIONS": "-ljunk", "AS_OPTIONS": "--junk"}
+    junk |= {
+        "UNHEARD_OF": "/junk",
+        "CFLAGS": "-DVALUE=99",
+        "CXXFLAGS": "-DVALUE=99",
+        "LDFLAGS": "-ljunk",
+    }
+    junk |= {
+        "NVCCFLAGS": "-DVALUE=99",
+        "CUDAFLAGS": "-DVALUE=99",
+        "LD_OPTIONS": "-ljunk",
+        "AS_OPTIONS": "--junk",
+    }
     return env | junk
 
 
@@ -274,12 +356,27 @@ def checked(case: Case, kiln: Path, preload: Path) -> list[str]:
         write(case, world.top)
         env = world.environment()
         told = env | {"GETENV_LOG": str(world.top / "getenv")}
-        trace = ["strace", "-ff", "-qq", "-y", "-s", "4096", "-e", "trace=%file", "-o", str(logs / "p")]
+        trace = [
+            "strace",
+            "-ff",
+            "-qq",
+            "-y",
+            "-s",
+            "4096",
+            "-e",
+            "trace=%file",
+            "-o",
+            str(logs / "p"),
+        ]
         told["LD_PRELOAD"] = str(preload)
         traced = build(case, world, told, trace)
         faults = unknown_files(world, logs, Reasons(world))
         asked = world.top / "getenv"
-        faults += unknown_variables(asked) if asked.exists() else ["no program asked for a variable: nothing was seen"]
+        faults += (
+            unknown_variables(asked)
+            if asked.exists()
+            else ["no program asked for a variable: nothing was seen"]
+        )
         if sum(1 for _ in logs.iterdir()) < 5:
             faults.append("fewer than five processes were seen")
         first = bytes_of(traced)
@@ -290,11 +387,15 @@ def checked(case: Case, kiln: Path, preload: Path) -> list[str]:
 
 def undocumented() -> list[str]:
     guide = GUIDE.read_text()
-    return [f"docs/guide/cache.md does not name {name}" for name in table() if f"`{name}`" not in guide]
+    return [
+        f"docs/guide/cache.md does not name {name}" for name in table() if f"`{name}`" not in guide
+    ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Files and variables that builds read, against kiln's records.")
+    parser = argparse.ArgumentParser(
+        description="Files and variables that builds read, against kiln's records."
+    )
     parser.add_argument("kiln", type=Path)
     parser.add_argument("--only", default="")
     given = parser.parse_args()
@@ -305,9 +406,16 @@ def main() -> int:
     chosen = [case for case in cases() if given.only in case.name]
     with tempfile.TemporaryDirectory(prefix="kiln-getenv-") as folder:
         preload = Path(folder) / "libkiln_getenv.so"
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", str(HERE / "getenv_log.c"), "-o", str(preload)], check=True)
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-O1", str(HERE / "getenv_log.c"), "-o", str(preload)],
+            check=True,
+        )
         with ThreadPoolExecutor(2) as pool:
-            faults = [fault for found in pool.map(lambda c: checked(c, given.kiln.resolve(), preload), chosen) for fault in found]
+            faults = [
+                fault
+                for found in pool.map(lambda c: checked(c, given.kiln.resolve(), preload), chosen)
+                for fault in found
+            ]
     faults += undocumented()
     for fault in faults:
         print(fault)

@@ -6,8 +6,8 @@ Other users, shared places, servers, limits of the system.
 
     test_trust.py KILN [unittest's arguments]
 
-nvcc is the script of tests/golden/survival.py. What needs root, a second user or a namespace is skipped
-by name elsewhere.
+nvcc is the script of tests/golden/survival.py. What needs root, a second user or a namespace is
+skipped by name elsewhere.
 """
 
 from __future__ import annotations
@@ -57,7 +57,14 @@ class Cached(Build):
         """What `kiln build` says under an umask, or with a command before its own."""
         words = [str(KILN), "build", str(self.source), "--json"]
         line = ["sh", "-c", f'umask {umask:03o}; {script} exec "$@"', "sh", *words]
-        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120, errors="replace")
+        done = subprocess.run(
+            line,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            errors="replace",
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout), done.stderr
 
@@ -126,13 +133,21 @@ class OtherUsers(Cached):
     def test_a_second_user_cannot_plant_anything(self) -> None:
         self.told(0o000)
         key = self.entries()[0]
-        places = [key, key.parent / "x", self.store / "entries/x", self.store / "lock", self.top / "cache/kiln/x"]
+        places = [
+            key,
+            key.parent / "x",
+            self.store / "entries/x",
+            self.store / "lock",
+            self.top / "cache/kiln/x",
+        ]
         for line in [["touch", str(place)] for place in places] + [["rm", "-f", str(key)]]:
             done = self.as_nobody(*line)
             self.assertNotEqual(done.returncode, 0, line)
             self.assertIn("Permission denied", done.stderr)
         # A lock that somebody else could take would hold every build.
-        self.assertNotEqual(self.as_nobody("flock", "-n", str(self.store / "lock"), "true").returncode, 0)
+        self.assertNotEqual(
+            self.as_nobody("flock", "-n", str(self.store / "lock"), "true").returncode, 0
+        )
 
     def test_what_a_second_user_has_planted_is_not_used(self) -> None:
         self.told()
@@ -161,7 +176,10 @@ class OtherUsers(Cached):
 
     def test_a_secret_that_others_could_choose_is_not_used(self) -> None:
         secret = self.write("secret", SECRET)
-        self.environment |= {"KILN_CACHE_REMOTE": str(self.top / "team"), "KILN_CACHE_SECRET_FILE": str(secret)}
+        self.environment |= {
+            "KILN_CACHE_REMOTE": str(self.top / "team"),
+            "KILN_CACHE_SECRET_FILE": str(secret),
+        }
         secret.chmod(0o666)
         _, err = self.told()
         self.assertIn("the shared cache is not used", err)
@@ -186,7 +204,8 @@ class OtherUsers(Cached):
         self.environment["TMPDIR"] = str(temporary)
         process = subprocess.Popen(
             [str(KILN), "build", str(self.source), "--watch"],
-            env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
         )  # fmt: skip
         ended = threading.Timer(120, lambda: os.killpg(process.pid, signal.SIGKILL))
         ended.start()
@@ -253,7 +272,8 @@ class SharedPlaces(Cached):
 
     @contextlib.contextmanager
     def server(self, answer) -> Iterator[list[int]]:
-        """A Redis server of one's own: answer(connection) for each connection; the list holds what each sent."""
+        """A Redis server of one's own: answer(connection) for each connection; the list holds what
+        each sent."""
         listening = socket.create_server(("127.0.0.1", 0))
         sent: list[int] = []
 
@@ -273,7 +293,9 @@ class SharedPlaces(Cached):
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        self.environment["KILN_CACHE_REMOTE"] = f"redis://:hunter2@127.0.0.1:{listening.getsockname()[1]}"
+        self.environment["KILN_CACHE_REMOTE"] = (
+            f"redis://:hunter2@127.0.0.1:{listening.getsockname()[1]}"
+        )
         try:
             yield sent
         finally:
@@ -319,12 +341,15 @@ class SharedPlaces(Cached):
         self.environment["KILN_CACHE_REMOTE"] = "redis://:hunter2@127.0.0.1:x"
         _, err = self.told()
         self.assertIn("the shared cache is not used", err)
-        shown = subprocess.run([str(KILN), "cache"], env=self.environment, capture_output=True, text=True)
+        shown = subprocess.run(
+            [str(KILN), "cache"], env=self.environment, capture_output=True, text=True
+        )
         self.assertIn("redis://...@127.0.0.1", shown.stdout)
         self.assertNotIn("hunter2", err + shown.stdout + shown.stderr)
 
     def test_a_name_that_no_server_resolves_does_not_hold_the_build(self) -> None:
-        """A name server that drops every question: 127.9.9.9 has none, so the build waits for its own limit alone."""
+        """A name server that drops every question: 127.9.9.9 has none, so the build waits for its
+        own limit alone."""
         if not is_root():
             self.skipTest("another /etc/resolv.conf needs root")
         silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -334,12 +359,19 @@ class SharedPlaces(Cached):
             self.skipTest(f"cannot play a name server here: {error.strerror}")
         resolv = self.write("resolv.conf", "nameserver 127.9.9.9\noptions timeout:30 attempts:5\n")
         hosts = self.write("nsswitch.conf", "hosts: dns\n")
-        self.environment |= {"KILN_CACHE_REMOTE": "redis://cache.example.test", "KILN_CACHE_TIMEOUT": "0.5"}
-        script = f"mount --bind {resolv} /etc/resolv.conf && mount --bind {hosts} /etc/nsswitch.conf &&"
+        self.environment |= {
+            "KILN_CACHE_REMOTE": "redis://cache.example.test",
+            "KILN_CACHE_TIMEOUT": "0.5",
+        }
+        script = (
+            f"mount --bind {resolv} /etc/resolv.conf && mount --bind {hosts} /etc/nsswitch.conf &&"
+        )
         words = [str(KILN), "build", str(self.source), "--json"]
         line = ["unshare", "-m", "sh", "-c", f'{script} exec "$@"', "sh", *words]
         with silent:
-            done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                line, env=self.environment, capture_output=True, text=True, timeout=120
+            )
         if "unshare" in done.stderr or "mount" in done.stderr:
             self.skipTest(f"cannot mount here: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -356,7 +388,9 @@ class Limits(Cached):
 
         def build() -> dict:
             line = [*inside, str(KILN), "build", str(self.source), "--json"]
-            done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                line, env=self.environment, capture_output=True, text=True, timeout=120
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotIn("cannot write", done.stderr)
             return json.loads(done.stdout)
@@ -371,11 +405,23 @@ class Limits(Cached):
         self.assertEqual(self.value_in(build()["library"]), 2)
 
     def ends_in_order(self, limit: str) -> int:
-        """Under the limit: a right library, or an error in kiln's form; never a signal, never half of a result."""
+        """Under the limit: a right library, or an error in kiln's form; never a signal, never half
+        of a result."""
         self.forget_build()
         shutil.rmtree(self.store / "entries", ignore_errors=True)
-        line = ["bash", "-c", f'{limit} && exec "$@"', "bash", str(KILN), "build", str(self.source), "--json"]
-        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
+        line = [
+            "bash",
+            "-c",
+            f'{limit} && exec "$@"',
+            "bash",
+            str(KILN),
+            "build",
+            str(self.source),
+            "--json",
+        ]
+        done = subprocess.run(
+            line, env=self.environment, capture_output=True, text=True, timeout=120
+        )
         self.assertIn(done.returncode, (0, 1, 3, 127), f"{limit}: {done.stderr}")
         if done.returncode == 0:
             self.assertEqual(self.value_in(json.loads(done.stdout)["library"]), 1)
@@ -387,12 +433,17 @@ class Limits(Cached):
         return done.returncode
 
     def test_few_files_at_a_time(self) -> None:
-        ends = [self.ends_in_order(f"ulimit -n {count}") for count in (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 32)]
+        ends = [
+            self.ends_in_order(f"ulimit -n {count}")
+            for count in (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 32)
+        ]
         self.assertEqual(ends[-1], 0)
         self.assertNotEqual(ends[0], 0)
 
     def test_small_files_alone(self) -> None:
-        ends = [self.ends_in_order(f"ulimit -f {blocks}") for blocks in (0, 1, 2, 4, 8, 16, 32, 4096)]
+        ends = [
+            self.ends_in_order(f"ulimit -f {blocks}") for blocks in (0, 1, 2, 4, 8, 16, 32, 4096)
+        ]
         self.assertEqual(ends[-1], 0)
         self.assertNotEqual(ends[0], 0)
 
@@ -401,9 +452,14 @@ class Limits(Cached):
         disk.mkdir()
         self.environment["XDG_CACHE_HOME"] = str(disk)
         for size in ("4k", "16k", "32k", "64k", "128k", "8m"):
-            script = f"mount -t tmpfs -o size={size},mode=700 tmpfs {disk} && exec {KILN} build {self.source} --json"
+            script = (
+                f"mount -t tmpfs -o size={size},mode=700 tmpfs {disk} && exec {KILN} build "
+                f"{self.source} --json"
+            )
             line = ["unshare", "-m", "-r", "sh", "-c", script]
-            done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                line, env=self.environment, capture_output=True, text=True, timeout=120
+            )
             if "unshare" in done.stderr or "mount:" in done.stderr:
                 self.skipTest(f"cannot mount a small disk here: {done.stderr.strip()}")
             self.assertIn(done.returncode, (0, 1, 3), f"{size}: {done.stderr}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does the kiln command print what it should? Each case is one file: input files, command lines, expected output.
+"""Does the kiln command print what it should? Each case is one file: input files, command lines,
+expected output.
 
     # What this case shows.
     # needs: nvcc            (nvcc, torch, device or a program; skipped by name where it is missing)
@@ -10,17 +11,17 @@
     === stdout               left out when empty
     === stderr
 
-    run.py --kiln BINARY [--update] [--set NAME=VALUE] [CASE...]     --update writes what was seen into the cases
+    run.py --kiln BINARY [--update] [--set NAME=VALUE] [CASE...]     --update writes what was seen
+                                                                     into the cases
 
-A script has what --set gives as $NAME. Before it is compared, output has {NAME} for its value, {dir} for the folder of the
-case, {kiln} for kiln's package, {time} and {hash} for times and hashes. The environment is empty but for PATH, HOME,
-XDG_CACHE_HOME and the CUDA compiler's place.
+A script has what --set gives as $NAME. Before it is compared, output has {NAME} for its value,
+{dir} for the folder of the case, {kiln} for kiln's package, {time} and {hash} for times and hashes.
+The environment is empty but for PATH, HOME, XDG_CACHE_HOME and the CUDA compiler's place.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -60,7 +61,12 @@ class Case:
 
     @property
     def needs(self) -> list[str]:
-        return [word for line in self.head if line.startswith("# needs:") for word in line.split(":", 1)[1].split()]
+        return [
+            word
+            for line in self.head
+            if line.startswith("# needs:")
+            for word in line.split(":", 1)[1].split()
+        ]
 
 
 def parse(path: Path) -> Case:
@@ -103,7 +109,9 @@ def environment(folder: Path, kiln: Path, values: dict[str, str]) -> dict[str, s
     nvcc = shutil.which("nvcc")
     if nvcc:
         paths.insert(1, str(Path(nvcc).resolve().parent))
-    paths.insert(1, str(Path(sys.executable).parent))  # the python3 that has torch and pytest, if any has
+    paths.insert(
+        1, str(Path(sys.executable).parent)
+    )  # the python3 that has torch and pytest, if any has
     return values | {
         "PATH": ":".join(paths),
         "HOME": str(folder / "home"),
@@ -166,7 +174,10 @@ def difference(wanted: Step, seen: Step) -> str:
 
 def missing(need: str, kiln: Path) -> bool:
     if need == "device":  # where a kernel can run: a GPU, or the engine
-        return not Path("/dev/nvidiactl").exists() and not (kiln.parents[1] / "lib/libkiln_engine.so").exists()
+        return (
+            not Path("/dev/nvidiactl").exists()
+            and not (kiln.parents[1] / "lib/libkiln_engine.so").exists()
+        )
     if need == "nvcc":
         return shutil.which("nvcc") is None
     if need == "torch":
@@ -205,7 +216,9 @@ def main() -> int:
             elif told:
                 state = "failed"
         counts[state] += 1
-        print(f"{state:8} {time.monotonic() - begun:6.2f} s  {case.name}\n{told}", end="", flush=True)
+        print(
+            f"{state:8} {time.monotonic() - begun:6.2f} s  {case.name}\n{told}", end="", flush=True
+        )
     print(", ".join(f"{count} {state}" for state, count in counts.items() if count))
     return 1 if counts["failed"] or not paths else 0
 

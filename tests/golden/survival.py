@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does a build survive what happens to builds? Kills, interrupts, two at once, a full disk, files that change meanwhile.
+"""Does a build survive what happens to builds? Kills, interrupts, two at once, a full disk, files
+that change meanwhile.
 
     survival.py KILN [unittest's arguments]
 
-nvcc is a script here that takes as long as a test wants; what it makes is compiled by the host compiler.
+nvcc is a script here that takes as long as a test wants; what it makes is compiled by the host
+compiler.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Build(unittest.TestCase):
     def setUp(self) -> None:
         self.temporary = tempfile.TemporaryDirectory(prefix="kiln-survival-")
         self.top = Path(self.temporary.name).resolve()
-        self.source = self.write("add.cu", '#include "value.h"\nextern "C" int value() { return VALUE; }\n')
+        self.source = self.write(
+            "add.cu", '#include "value.h"\nextern "C" int value() { return VALUE; }\n'
+        )
         self.write("value.h", "#define VALUE 1\n")
         nvcc = self.write("cuda/bin/nvcc", FAKE_NVCC)
         nvcc.chmod(0o755)
@@ -52,8 +56,9 @@ class Build(unittest.TestCase):
         (self.home / "lib").mkdir(parents=True)
         (self.home / "include").mkdir()
         shutil.copy(KILN.parents[1] / "lib/libkiln_runtime.a", self.home / "lib")
+        ninja = Path(shutil.which("ninja") or "/usr/bin/ninja")
         self.environment = {
-            "PATH": f"{Path(shutil.which('ninja') or '/usr/bin/ninja').parent}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{ninja.parent}:/usr/local/bin:/usr/bin:/bin",
             "CUDA_HOME": str(self.top / "cuda"),
             "KILN_HOME": str(self.home),
             "XDG_CACHE_HOME": str(self.top / "cache"),
@@ -74,7 +79,12 @@ class Build(unittest.TestCase):
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         line = [str(KILN), "build", str(self.source), "--json", *arguments]
         return subprocess.Popen(
-            line, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            line,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
 
     def build(self, *arguments: str) -> dict:
@@ -99,7 +109,11 @@ class Build(unittest.TestCase):
 
     def value_in(self, library: str) -> int:
         code = f"import ctypes; print(ctypes.CDLL({library!r}).value())"
-        return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        return int(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
 
     def files_below(self, folder: str) -> list[str]:
         return sorted(p.name for p in Path(folder).rglob("*") if p.is_file())
@@ -141,7 +155,9 @@ class Survival(Build):
             if not entry.name.isdigit():
                 continue
             try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                line = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
             except OSError:
                 continue
             if str(self.top / part) in line:
@@ -156,7 +172,9 @@ class Survival(Build):
         os.killpg(first.pid, signal.SIGSTOP)
         os.killpg(first.pid, signal.SIGKILL)
         first.communicate(timeout=120)
-        self.assertNotEqual(self.running("cuda/bin/nvcc"), [], "the orphan is what this test is about")
+        self.assertNotEqual(
+            self.running("cuda/bin/nvcc"), [], "the orphan is what this test is about"
+        )
         self.write("value.h", "#define VALUE 2\n")
         second = self.start()
         self.wait_for_compile(2)
@@ -220,9 +238,16 @@ class Survival(Build):
         folder.mkdir()
         # 40 KB: room for the ninja file, none for the object of a large array.
         self.write("add.cu", "int a[40000] = {1};\n")
-        script = f"mount -t tmpfs -o size=40k tmpfs {folder} && exec {KILN} build {self.source} --json --build-dir {folder}"
+        script = (
+            f"mount -t tmpfs -o size=40k tmpfs {folder} && exec {KILN} build {self.source} "
+            f"--json --build-dir {folder}"
+        )
         done = subprocess.run(
-            ["unshare", "-m", "-r", "sh", "-c", script], env=self.environment, capture_output=True, text=True, timeout=60
+            ["unshare", "-m", "-r", "sh", "-c", script],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         if not done.stdout:
             self.skipTest(f"cannot mount a small disk here: {done.stderr.strip()}")
@@ -247,7 +272,9 @@ class Freshness(Build):
         first = self.build()
         self.write("value.h", "#define VALUE 2\n")
         second = self.build()
-        self.assertEqual(self.value_in(first["library"]), 1)  # its path is its own: it is still there
+        self.assertEqual(
+            self.value_in(first["library"]), 1
+        )  # its path is its own: it is still there
         self.assertEqual(self.value_in(second["library"]), 2)
         self.assertEqual(os.path.realpath(second["link"]), second["library"])
 
@@ -324,7 +351,13 @@ class Speed(Build):
         times = []
         for _ in range(count):
             begun = time.monotonic()
-            subprocess.run(line, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+            subprocess.run(
+                line,
+                env=self.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=True,
+            )
             times.append(time.monotonic() - begun)
         return min(times)
 

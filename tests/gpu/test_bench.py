@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln.bench see through every trick on a real GPU, and is what it says of honest calls true?"""
+"""Does kiln.bench see through every trick on a real GPU, and is what it says of honest calls
+true?"""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ sys.path.insert(0, str(ROOT / "tests" / "traps"))
 from traps import TRAPS  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-QUICK = {"warm_up_least_s": 0.02, "warm_up_most_s": 0.1, "time_least_s": 0.1, "time_most_s": 2, "side_s": 0.02}
+QUICK = {
+    "warm_up_least_s": 0.02,
+    "warm_up_most_s": 0.1,
+    "time_least_s": 0.1,
+    "time_most_s": 2,
+    "side_s": 0.02,
+}
 
 
 def pair(elements: int):
@@ -34,7 +41,10 @@ def test_traps(trap):
             or trap.name == "allocates without end"
         )
     else:
-        assert trap.name in kiln.bench(trap.make(), x, y, against=against, options=QUICK, **trap.options).traps()
+        assert (
+            trap.name
+            in kiln.bench(trap.make(), x, y, against=against, options=QUICK, **trap.options).traps()
+        )
 
 
 def test_an_honest_add(capsys):
@@ -71,7 +81,9 @@ def test_errors_of_the_call_come_through():
 def test_more_memory_than_there_is():
     x, y = pair(1 << 10)
     with pytest.raises(torch.OutOfMemoryError):
-        kiln.bench(lambda a, b: torch.empty(1 << 42, device="cuda"), x, y, check=False, options=QUICK)
+        kiln.bench(
+            lambda a, b: torch.empty(1 << 42, device="cuda"), x, y, check=False, options=QUICK
+        )
 
 
 def test_an_endless_kernel_ends_at_the_limit():
@@ -79,7 +91,8 @@ def test_an_endless_kernel_ends_at_the_limit():
         "import torch, kiln\n"
         "x = torch.zeros(4, device='cuda')\n"
         "try:\n"
-        "    kiln.bench(lambda a: torch.cuda._sleep(30_000_000_000), x, check=False, options={'call_limit_s': 1})\n"
+        "    kiln.bench(lambda a: torch.cuda._sleep(30_000_000_000), x, check=False, "
+        "options={'call_limit_s': 1})\n"
         "except kiln.KilnError as error:\n"
         "    print(error, flush=True)\n"
         "import os; os._exit(0)\n"
@@ -106,7 +119,9 @@ def test_profiler_that_is_taken_is_told():
         result = kiln.bench(torch.add, x, y, check=False, options=QUICK)
     assert result.json["contenders"][0]["kernel"] is None
     after = kiln.bench(torch.add, x, y, check=False, options=QUICK)
-    assert after.json["contenders"][0]["kernel"] is not None, after.json["contenders"][0]["kernel_why"]
+    assert after.json["contenders"][0]["kernel"] is not None, after.json["contenders"][0][
+        "kernel_why"
+    ]
     # torch.profiler leaves its own clock with CUPTI: times in it were 2.1 times too long.
     assert 0.3 * after.median_ns < after.kernel_ns < after.median_ns
     assert 0.9 < after.json["contenders"][0]["cupti_clock"] < 1.1
@@ -117,8 +132,18 @@ def test_an_op_without_torch_is_captured(tmp_path):
     import subprocess
 
     command = Path(kiln.__file__).parent / "bin/kiln"
-    words = ["bench", str(ROOT / "kernels"), "my_add", "randn:f32:2^20", "randn:f32:2^20", "--json", "--no-history"]
-    done = subprocess.run([str(command), *words], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    words = [
+        "bench",
+        str(ROOT / "kernels"),
+        "my_add",
+        "randn:f32:2^20",
+        "randn:f32:2^20",
+        "--json",
+        "--no-history",
+    ]
+    done = subprocess.run(
+        [str(command), *words], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     one = json.loads(done.stdout)["results"][0]["contenders"][0]
     assert one["graph"] is not None, one["graph_why"]

@@ -28,7 +28,9 @@ def library(ops) -> str:
     import json
 
     command = [str(kiln_command()), "build", str(HERE / "cuda_ops.cu"), "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["library"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[
+        "library"
+    ]
 
 
 def kiln_command() -> Path:
@@ -110,7 +112,12 @@ def test_cooperative_launch(ops):
 def test_properties_are_read_in_the_right_layout(ops):
     p = torch.cuda.get_device_properties(0)
     sms, arch, memory, l2 = ops.properties(torch.empty(0, device="cuda"))
-    assert (sms, arch, memory, l2) == (p.multi_processor_count, p.major * 10 + p.minor, p.total_memory, p.L2_cache_size)
+    assert (sms, arch, memory, l2) == (
+        p.multi_processor_count,
+        p.major * 10 + p.minor,
+        p.total_memory,
+        p.L2_cache_size,
+    )
 
 
 def test_launch_error_is_raised_and_cleared(ops):
@@ -168,7 +175,14 @@ def test_ptx_alone_is_enough(library, tmp_path):
     import numpy
 
     numpy.save(tmp_path / "want.npy", numpy.full(1000, 2, dtype=numpy.float32))
-    call(library, "plus_one", "ones:f32:1000", "--expect", str(tmp_path / "want.npy"), CUDA_FORCE_PTX_JIT="1")
+    call(
+        library,
+        "plus_one",
+        "ones:f32:1000",
+        "--expect",
+        str(tmp_path / "want.npy"),
+        CUDA_FORCE_PTX_JIT="1",
+    )
 
 
 def test_loading_leaves_the_driver_alone(library):
@@ -188,7 +202,9 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 def call(library: str, *arguments: str, **env: str) -> str:
     command = [str(kiln_command()), "call", library, *arguments]
-    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
 

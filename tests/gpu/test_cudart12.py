@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does what nvcc 13 compiled run on a real libcudart 12? Programs, and an op library without torch and beside it.
+"""Does what nvcc 13 compiled run on a real libcudart 12? Programs, and an op library without torch
+and beside it.
 
-KILN_TEST_CUDART12 names the libcudart.so.12. tools/gpu-check takes it out of the wheel nvidia-cuda-runtime-cu12.
+KILN_TEST_CUDART12 names the libcudart.so.12. tools/gpu-check takes it out of the wheel
+nvidia-cuda-runtime-cu12.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import torch
 HERE = Path(__file__).resolve().parent
 TWELVE = os.environ.get("KILN_TEST_CUDART12", "")
 TOOL = Path(kiln.__file__).parent / "bin" / "kiln"
-# Those that call what was converted or renamed. cub and thrust would add a minute of compiling and no such call.
+# Those that call what was converted or renamed. cub and thrust would add a minute of compiling and
+# no such call.
 PROGRAMS = ("converted", "memory", "graphs", "streams", "textures", "cooperative", "device_code")
 
 pytestmark = [
@@ -39,7 +42,9 @@ def on_twelve(*command: str | Path) -> str:
 @pytest.fixture(scope="module")
 def library() -> str:
     command = [TOOL, "build", HERE / "cuda_ops.cu", "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["library"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[
+        "library"
+    ]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -57,7 +62,16 @@ def test_op_library_without_torch(library, tmp_path):
     numpy.save(tmp_path / "expected.npy", numpy.arange(1000, dtype=numpy.float32) * 2 + 0.25)
     version = on_twelve(TOOL, "call", library, "runtime_version", "ones:f32:1", "--json")
     assert any(12000 <= number < 13000 for number in numbers_in(json.loads(version))), version
-    on_twelve(TOOL, "call", library, "with_variables", tmp_path / "x.npy", "2.0", "--expect", tmp_path / "expected.npy")
+    on_twelve(
+        TOOL,
+        "call",
+        library,
+        "with_variables",
+        tmp_path / "x.npy",
+        "2.0",
+        "--expect",
+        tmp_path / "expected.npy",
+    )
     on_twelve(TOOL, "call", library, "reversed", "ones:f32:25000")
     on_twelve(TOOL, "call", library, "cooperative_sum", "ones:i32:64")
     p = torch.cuda.get_device_properties(0)
@@ -89,7 +103,8 @@ assert torch.equal(ops.reversed(x[:25_000]), x[:25_000].flip(0))
 numbers = torch.arange(64, dtype=torch.int32, device="cuda")
 assert ops.cooperative_sum(numbers).item() == sum(range(64))
 p = torch.cuda.get_device_properties(0)
-assert tuple(ops.properties(x)[:3]) == (p.multi_processor_count, p.major * 10 + p.minor, p.total_memory)
+compute = p.major * 10 + p.minor
+assert tuple(ops.properties(x)[:3]) == (p.multi_processor_count, compute, p.total_memory)
 
 side = torch.cuda.Stream()  # made by torch's 13, used by the library's 12
 with torch.cuda.stream(side):
@@ -117,7 +132,10 @@ print("libcudart", version, "beside torch", torch.__version__)
 
 
 def test_op_library_in_a_process_with_torch(library):
-    environment = os.environ | {"KILN_CUDART": TWELVE, "PYTHONPATH": str(Path(kiln.__file__).parent.parent)}
+    environment = os.environ | {
+        "KILN_CUDART": TWELVE,
+        "PYTHONPATH": str(Path(kiln.__file__).parent.parent),
+    }
     words = [sys.executable, "-c", SCRIPT.format(library=library)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr

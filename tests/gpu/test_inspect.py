@@ -49,14 +49,18 @@ def build(folder: Path, *codes: str) -> Path:
 def inspect(library: Path) -> tuple[dict, str]:
     command = [Path(kiln.__file__).parent / "bin/kiln", "inspect", library, "--overview"]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    answer = json.loads(subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout)
+    answer = json.loads(
+        subprocess.run([*command, "--json"], check=True, capture_output=True, text=True).stdout
+    )
     here = next(line for line in text.splitlines() if line.startswith("  here"))
     return answer["files"][0]["here"][0], here
 
 
 def run(library: Path, **env: str) -> int:
     script = f"import ctypes; print(ctypes.CDLL({str(library)!r}).run())"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **env})
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **env}
+    )
     return int(done.stdout)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do wheels that another machine made run on this GPU? Those in the folder KILN_TEST_WHEELS: a fresh project's, and kiln-cuda.
+"""Do wheels that another machine made run on this GPU? Those in the folder KILN_TEST_WHEELS: a
+fresh project's, and kiln-cuda.
 
 No network: pip installs each into a folder. CONTRIBUTING.md says how they are made.
 """
@@ -35,30 +36,48 @@ def installed(name: str, to: Path) -> Path:
     wheels = sorted(FOLDER.glob(f"{name}-*_{platform.machine()}.whl"))
     if not wheels:
         pytest.skip(f"no {name} wheel for {platform.machine()} in KILN_TEST_WHEELS")
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", to, wheels[-1]]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        to,
+        wheels[-1],
+    ]
     subprocess.run(pip, check=True)
     print(wheels[-1].name)
     return to
 
 
 def clean(**more: str) -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if not key.startswith(("KILN_", "PYTHON"))} | more
+    return {
+        key: value for key, value in os.environ.items() if not key.startswith(("KILN_", "PYTHON"))
+    } | more
 
 
 def test_a_projects_wheel_on_cuda_tensors(tmp_path):
     site = installed("my_ext", tmp_path / "site")
     env = clean(PYTHONPATH=str(site))
-    done = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", USE], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     print(done.stdout, sys.version)
 
 
 @pytest.mark.parametrize("device", ["cuda", "engine"])
 def test_kiln_cuda_builds_and_calls_an_op(tmp_path, device):
-    """Its command, headers, archive and engine, as a user has them: nothing of this tree is used."""
+    """Its command, headers, archive and engine, as a user has them: nothing of this tree is
+    used."""
     kiln = installed("kiln_cuda", tmp_path / "site") / "kiln/bin/kiln"
     env = clean(HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"), KILN_DEVICE=device)
-    done = subprocess.run([kiln, "new", "--minimal", "scale"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [kiln, "new", "--minimal", "scale"], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     words = [kiln, "call", "scale.cu", "scale", "ones:f32:4", "ones:f32:4", "2.0"]
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the wheel of a fresh project run on this GPU, where no kiln is? No network: pip installs it into a folder."""
+"""Does the wheel of a fresh project run on this GPU, where no kiln is? No network: pip installs it
+into a folder."""
 
 from __future__ import annotations
 
@@ -66,15 +67,27 @@ def installed(tmp_path_factory) -> Path:
 def test_cuda_tensors(installed, tmp_path):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("KILN_")}
     clean["PYTHONPATH"] = str(installed)
-    done = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, env=clean, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", USE], cwd=tmp_path, env=clean, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     print(done.stdout)
 
 
 def test_a_c_program_calls_it_on_the_gpu(tmp_path):
-    """tests/ship/cmake with the default device: the GPU, through the CUDA runtime of torch or of the toolkit."""
+    """tests/ship/cmake with the default device: the GPU, through the CUDA runtime of torch or of
+    the toolkit."""
     sources = Path(__file__).parents[1] / "ship/cmake"
-    configure = ["cmake", "-G", "Ninja", "-S", sources, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={kiln.cmake_prefix_path}"]
+    configure = [
+        "cmake",
+        "-G",
+        "Ninja",
+        "-S",
+        sources,
+        "-B",
+        tmp_path,
+        f"-DCMAKE_PREFIX_PATH={kiln.cmake_prefix_path}",
+    ]
     subprocess.run(configure, check=True, capture_output=True)
     subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True)
     done = subprocess.run([tmp_path / "app"], capture_output=True, text=True)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Is every tracked file fit to be read by others? Prints each fault as file:line, exits 1 if there is one.
+"""Is every tracked file fit to be read by others? Prints each fault as file:line, exits 1 if there
+is one.
 
-A fault: no SPDX line in a source; a path of one developer's machine; a note to oneself; a file name that
-says nothing (util, helper, ...); a space at the end of a line; a conflict marker; a missing last newline; a source over the
-longest length; a Markdown link to a file that is not there. Sources over the length to aim for are listed and are no fault.
+A fault: no SPDX line in a source; a path of one developer's machine; a note to oneself; a file name
+that says nothing (util, helper, ...); a space at the end of a line; a conflict marker; a missing
+last newline; a source over the longest length; a Markdown link to a file that is not there. Sources
+over the length to aim for are listed and are no fault.
 """
 
 from __future__ import annotations
@@ -14,22 +16,31 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = re.compile(r"\.(h|hpp|c|cpp|cu|cuh|S|def|inc|py|sh|cmake|mk)$|(^|/)(CMakeLists\.txt|Makefile)$")
+SOURCE = re.compile(
+    r"\.(h|hpp|c|cpp|cu|cuh|S|def|inc|py|sh|cmake|mk)$|(^|/)(CMakeLists\.txt|Makefile)$"
+)
 AIM_LINES = 400
 LONGEST_LINES = 600
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 # Written in pieces so that this file passes its own check.
 PATTERNS = [
     (re.compile(r"(?<![\w.$}/-])/(work|root|home/\w+|Users/\w+)/"), "a path of one machine"),
-    (re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b"), "a note to oneself; finish it or say in docs/reference that it comes later"),
+    (
+        re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b"),
+        "a note to oneself; finish it or say in docs/reference that it comes later",
+    ),
     (re.compile(r"^(<{7} |={7}$|>{7} )"), "a conflict marker"),
     (re.compile(r"[ \t]+$"), "space at the end of the line"),
 ]
-EMPTY_NAME = re.compile(r"^(utils?|helpers?|misc|common|manager|mgr|stuff)(_|\.|$)|_(utils?|helpers?|mgr|manager)\.")
+EMPTY_NAME = re.compile(
+    r"^(utils?|helpers?|misc|common|manager|mgr|stuff)(_|\.|$)|_(utils?|helpers?|mgr|manager)\."
+)
 
 
 def tracked_files(root: Path) -> list[str]:
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z"], capture_output=True, text=True
+    )
     if listed.returncode:
         raise SystemExit(f"git cannot list the files of {root}: {listed.stderr.strip()}")
     return [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
@@ -47,8 +58,15 @@ def faults_of(name: str, content: bytes) -> list[str]:
     found = []
     is_source = bool(SOURCE.search(name)) or text.startswith("#!")
     # What a tool writes and a test compares byte by byte is not ours to format.
-    is_verbatim = "/golden/" in name or name.endswith((".ptx", ".out", ".txt", ".npy")) and not is_source
-    if is_source and not is_verbatim and not any(SPDX in line for line in lines[:6]) and text.strip():
+    is_verbatim = (
+        "/golden/" in name or name.endswith((".ptx", ".out", ".txt", ".npy")) and not is_source
+    )
+    if (
+        is_source
+        and not is_verbatim
+        and not any(SPDX in line for line in lines[:6])
+        and text.strip()
+    ):
         found.append(f"{name}:1: no line '{SPDX}' at its head")
     if EMPTY_NAME.search(Path(name).name):
         found.append(f"{name}: a name that does not say what is in it")
@@ -57,7 +75,9 @@ def faults_of(name: str, content: bytes) -> list[str]:
     if text and not text.endswith("\n"):
         found.append(f"{name}:{len(lines)}: no newline at the end of the file")
     if is_source and len(lines) > LONGEST_LINES:
-        found.append(f"{name}: {len(lines)} lines; a file answers one question in at most {LONGEST_LINES}")
+        found.append(
+            f"{name}: {len(lines)} lines; a file answers one question in at most {LONGEST_LINES}"
+        )
     for number, line in enumerate(lines, 1):
         for pattern, fault in PATTERNS:
             if pattern.search(line):

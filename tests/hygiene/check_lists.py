@@ -68,7 +68,9 @@ def faults_of_makefile(makefile: str) -> list[str]:
             run = words_after("LONG", makefile)
             found += [f"Makefile: LONG lacks {name}" for name in wanted if name not in run]
             found += [
-                f"Makefile: LONG names {name}, which is not a long test" for name in run if name not in wanted
+                f"Makefile: LONG names {name}, which is not a long test"
+                for name in run
+                if name not in wanted
             ]
     return found
 

@@ -33,7 +33,8 @@ CODE = (".cpp", ".h", ".cu", ".cuh", ".py")
 TOOLS = "build/check-tools"
 # docs/results but for what people write there; the page of instructions; `kiln doctor --page`.
 GENERATED = re.compile(
-    r"docs/results/(?!README\.md$)(?!.*-list\.md$)|docs/reference/ptx\.md$|docs/guide/troubleshooting\.md$"
+    r"docs/results/(?!README\.md$)(?!.*-list\.md$)"
+    r"|docs/reference/ptx\.md$|docs/guide/troubleshooting\.md$"
 )
 UNBREAKABLE = re.compile(r"\w+://[^\s)>]+|\]\([^)\s]+\)")
 

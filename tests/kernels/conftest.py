@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do the tests of the kernels share? The built library, the device, and how two results are compared."""
+"""What do the tests of the kernels share? The built library, the device, and how two results are
+compared."""
 
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def author():
 def assert_same():
     """strides: those expected, where they are not those of `expected`."""
 
-    def check(got: torch.Tensor, expected: torch.Tensor, what: str = "", strides: tuple = ()) -> None:
+    def check(
+        got: torch.Tensor, expected: torch.Tensor, what: str = "", strides: tuple = ()
+    ) -> None:
         assert got.dtype == expected.dtype, what
         assert got.shape == expected.shape, what
         assert got.stride() == (strides or expected.stride()), what
@@ -43,6 +46,8 @@ def assert_same():
         if bool(different.any()):
             at = tuple(different.nonzero()[0].tolist())[: got.ndim]
             count = int(different.sum())
-            raise AssertionError(f"{what}: {count} differ, first at {at}: {got[at]} and not {expected[at]}")
+            raise AssertionError(
+                f"{what}: {count} differ, first at {at}: {got[at]} and not {expected[at]}"
+            )
 
     return check

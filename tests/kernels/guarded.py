@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds tensors that fill memory up to a page that may not be touched. Prints "done", or dies. guarded.py LIBRARY"""
+"""Adds tensors that fill memory up to a page that may not be touched. Prints "done", or dies.
+guarded.py LIBRARY"""
 
 import ctypes
 import mmap
@@ -46,7 +47,9 @@ def main() -> None:
                     if count > 8000:
                         rows = a[: count // 41 * 41].view(41, -1)
                         assert torch.equal(op(rows, b[: rows.shape[1]]), rows + b[: rows.shape[1]])
-                        assert torch.equal(op(rows, a[-rows.shape[1] :]), rows + a[-rows.shape[1] :])
+                        assert torch.equal(
+                            op(rows, a[-rows.shape[1] :]), rows + a[-rows.shape[1] :]
+                        )
                         turned = b[-(rows.numel()) :].view(-1, 41).t()
                         assert torch.equal(op(rows, turned), rows + turned)
                 assert torch.equal(kernels.cust_add(a, 1), a + 1)

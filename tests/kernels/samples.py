@@ -9,8 +9,8 @@ from typing import Callable
 import torch
 
 SUMMABLE = [
-    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32,
-    torch.float64, torch.bool, torch.complex32, torch.complex64, torch.complex128,
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+    torch.float32, torch.float64, torch.bool, torch.complex32, torch.complex64, torch.complex128,
 ]  # fmt: skip
 # torch promotes these beside a floating dtype only, and adds none of them.
 UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
@@ -18,7 +18,8 @@ FLOAT8 = [torch.float8_e4m3fn, torch.float8_e5m2]
 
 
 def values(shape: tuple[int, ...], dtype: torch.dtype, device: str, seed: int) -> torch.Tensor:
-    """The whole range of the integers; of floating dtypes values near 1, among them a few without a fraction."""
+    """The whole range of the integers; of floating dtypes values near 1, among them a few without a
+    fraction."""
     generator = torch.Generator().manual_seed(seed)
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=generator).to(dtype).to(device)
@@ -26,19 +27,25 @@ def values(shape: tuple[int, ...], dtype: torch.dtype, device: str, seed: int) -
         parts = torch.randn((*shape, 2), generator=generator, dtype=torch.float64)
         return torch.view_as_complex(parts).to(dtype).to(device)
     if dtype.is_floating_point:
-        return (torch.randn(shape, generator=generator, dtype=torch.float64) * 4).to(dtype).to(device)
+        return (
+            (torch.randn(shape, generator=generator, dtype=torch.float64) * 4).to(dtype).to(device)
+        )
     wide = torch.randint(-(1 << 62), 1 << 62, shape, generator=generator) * 2 + 1
     return wide.to(torch.int64).to(dtype).to(device)
 
 
 def bits_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The values as integers, with every "not a number" alike: its bits are not part of a sum's contract.
+    """The values as integers, with every "not a number" alike: its bits are not part of a sum's
+    contract.
 
-    So is every complex number that is not finite: torch.add multiplies by alpha = 1 + 0j, which makes NaN of inf * 0.
+    So is every complex number that is not finite: torch.add multiplies by alpha = 1 + 0j, which
+    makes NaN of inf * 0.
     """
     if tensor.is_complex():
         parts = torch.view_as_real(tensor)
-        tensor = torch.where(torch.isfinite(parts).all(-1, keepdim=True), parts, torch.full_like(parts, torch.nan))
+        tensor = torch.where(
+            torch.isfinite(parts).all(-1, keepdim=True), parts, torch.full_like(parts, torch.nan)
+        )
     tensor = tensor.contiguous()
     if not tensor.is_floating_point():
         return tensor
@@ -47,7 +54,8 @@ def bits_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def strides_of_sum(a: torch.Tensor, b: torch.Tensor) -> tuple[int, ...]:
-    """Of torch.add without copies. (On the CPU torch copies an operand that it must convert, and takes the copy's.)"""
+    """Of torch.add without copies. (On the CPU torch copies an operand that it must convert, and
+    takes the copy's.)"""
     a, b = (torch.empty_strided(x.shape, x.stride(), dtype=torch.uint8) for x in (a, b))
     return torch.add(a, b).stride()
 
@@ -96,22 +104,32 @@ def pairs(make: Make) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         "every second row": (make(20, 100, seed=1)[::2], make(10, 100, seed=2)),
         "columns cut out": (make(11, 100, seed=1)[:, 3:90], make(11, 100, seed=2)[:, 5:92]),
         "short rows": (make(50, 8, seed=1)[:, :3], make(50, 3, seed=2)),
-        "nine dimensions": (make(2, 1, 2, 3, 1, 2, 2, 1, 3, seed=1), make(1, 2, 2, 1, 3, 1, 2, 2, 3, seed=2)),
+        "nine dimensions": (
+            make(2, 1, 2, 3, 1, 2, 2, 1, 3, seed=1),
+            make(1, 2, 2, 1, 3, 1, 2, 2, 3, seed=2),
+        ),
         "the same tensor": (square, square),
         "overlapping": (make(30, seed=1).as_strided((9, 12), (2, 1)), make(9, 12, seed=2)),
     }
 
 
-def random_pair(choice: random.Random, make: Callable[[tuple[int, ...], torch.dtype, int], torch.Tensor]):
-    """Two tensors of random dtypes that broadcast, each cut, permuted, stepped through or expanded at random."""
+def random_pair(
+    choice: random.Random, make: Callable[[tuple[int, ...], torch.dtype, int], torch.Tensor]
+):
+    """Two tensors of random dtypes that broadcast, each cut, permuted, stepped through or expanded
+    at random."""
     dimensions = choice.choice([0, 1, 1, 2, 2, 2, 3, 3, 4, 5])
     shape = [choice.choice([1, 2, 3, 4, 7, 8, 16, 33, 40]) for _ in range(dimensions)]
     while torch.Size(shape).numel() > 20000:
         shape[shape.index(max(shape))] = 2
-    return tuple(_random_view(choice, make, shape, choice.choice(SUMMABLE), seed) for seed in (1, 2))
+    return tuple(
+        _random_view(choice, make, shape, choice.choice(SUMMABLE), seed) for seed in (1, 2)
+    )
 
 
-def _random_view(choice: random.Random, make, shape: list[int], dtype: torch.dtype, seed: int) -> torch.Tensor:
+def _random_view(
+    choice: random.Random, make, shape: list[int], dtype: torch.dtype, seed: int
+) -> torch.Tensor:
     wanted = shape[choice.randint(0, len(shape)) :] if choice.random() < 0.2 else list(shape)
     wanted = [1 if choice.random() < 0.15 else size for size in wanted]
     order = list(range(len(wanted)))
@@ -125,7 +143,12 @@ def _random_view(choice: random.Random, make, shape: list[int], dtype: torch.dty
     back = [order.index(d) for d in range(len(wanted))]
     view = whole.permute(back) if wanted else whole
     for d in range(len(wanted)):
-        view = view[(slice(None),) * d + (slice(before[d], before[d] + (wanted[d] - 1) * steps[d] + 1, steps[d]),)]
+        view = view[
+            (slice(None),) * d
+            + (slice(before[d], before[d] + (wanted[d] - 1) * steps[d] + 1, steps[d]),)
+        ]
     if choice.random() < 0.2 and len(wanted) == len(shape):
-        view = view.expand([size if view.shape[d] == 1 else view.shape[d] for d, size in enumerate(shape)])
+        view = view.expand(
+            [size if view.shape[d] == 1 else view.shape[d] for d, size in enumerate(shape)]
+        )
     return view

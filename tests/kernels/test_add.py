@@ -26,7 +26,8 @@ def test_layouts(kernels, device, assert_same, op, dtype):
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("left", [*samples.SUMMABLE, *samples.UNSIGNED], ids=str)
 def test_promotion(kernels, device, assert_same, op, left):
-    """Every pair of dtypes, with and without dimensions: torch's result, or a refusal where torch refuses."""
+    """Every pair of dtypes, with and without dimensions: torch's result, or a refusal where torch
+    refuses."""
     for right in [*samples.SUMMABLE, *samples.UNSIGNED]:
         for shapes in (((37,), (37,)), ((5,), ()), ((), (5,)), ((), ())):
             a = samples.values(shapes[0], left, device, 1)
@@ -46,8 +47,13 @@ def test_promotion(kernels, device, assert_same, op, left):
 def test_random_views(kernels, device, assert_same, op, seed):
     choice = random.Random(seed)
     for case in range(50):
-        a, b = samples.random_pair(choice, lambda shape, dtype, s: samples.values(shape, dtype, device, s))
-        what = f"case {case}: {a.dtype} {tuple(a.shape)} {a.stride()} + {b.dtype} {tuple(b.shape)} {b.stride()}"
+        a, b = samples.random_pair(
+            choice, lambda shape, dtype, s: samples.values(shape, dtype, device, s)
+        )
+        what = (
+            f"case {case}: {a.dtype} {tuple(a.shape)} {a.stride()} + {b.dtype} "
+            f"{tuple(b.shape)} {b.stride()}"
+        )
         assert_same(getattr(kernels, op)(a, b), torch.add(a, b), what, samples.strides_of_sum(a, b))
 
 
@@ -58,12 +64,15 @@ def test_arange_of_int64(kernels, device, op):
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str
+)
 def test_special_values(kernels, device, assert_same, op, dtype):
     """Infinities, zeros of both signs, subnormals, overflow, ties of rounding, "not a number"."""
     limits = torch.finfo(dtype)
-    few = [0.0, -0.0, 1.0, -1.0, limits.max, limits.min, limits.tiny, limits.tiny / 2, limits.eps, limits.eps / 2,
-           1 + limits.eps, float("inf"), -float("inf"), float("nan"), 2049.0, 2051.0, 257.0, 259.0]  # fmt: skip
+    few = [0.0, -0.0, 1.0, -1.0, limits.max, limits.min, limits.tiny, limits.tiny / 2, limits.eps,
+           limits.eps / 2, 1 + limits.eps, float("inf"), -float("inf"), float("nan"), 2049.0,
+           2051.0, 257.0, 259.0]  # fmt: skip
     a = torch.tensor(few, dtype=torch.float64).to(dtype).to(device)
     assert_same(getattr(kernels, op)(a[:, None], a[None, :]), a[:, None] + a[None, :])
 
@@ -72,7 +81,11 @@ def test_special_values(kernels, device, assert_same, op, dtype):
 def test_integers_wrap(kernels, device, assert_same, op):
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
         limits = torch.iinfo(dtype)
-        a = torch.tensor([limits.max, limits.min, limits.max, -1 if limits.min else 255], dtype=dtype, device=device)
+        a = torch.tensor(
+            [limits.max, limits.min, limits.max, -1 if limits.min else 255],
+            dtype=dtype,
+            device=device,
+        )
         b = torch.tensor([1, -1 if limits.min else 255, limits.max, 1], dtype=dtype, device=device)
         assert_same(getattr(kernels, op)(a, b), a + b, str(dtype))
 
@@ -122,13 +135,20 @@ def test_fake_agrees_with_torch(kernels, op):
     with FakeTensorMode():
         for name, (a, b) in samples.pairs(lambda *shape, seed: torch.empty(shape)).items():
             got, expected = getattr(kernels, op)(a, b), torch.add(a, b)
-            assert (got.dtype, got.shape, got.stride()) == (expected.dtype, expected.shape, expected.stride()), name
-        mixed = getattr(kernels, op)(torch.empty(3, dtype=torch.int32), torch.empty((), dtype=torch.bfloat16))
+            assert (got.dtype, got.shape, got.stride()) == (
+                expected.dtype,
+                expected.shape,
+                expected.stride(),
+            ), name
+        mixed = getattr(kernels, op)(
+            torch.empty(3, dtype=torch.int32), torch.empty((), dtype=torch.bfloat16)
+        )
         assert mixed.dtype == torch.bfloat16
 
 
 def test_opcheck(kernels, device):
     for op in OPS:
         torch.library.opcheck(
-            getattr(torch.ops.kiln_kernels, op).default, (torch.ones(3, 4, device=device), torch.ones(4, device=device))
+            getattr(torch.ops.kiln_kernels, op).default,
+            (torch.ones(3, 4, device=device), torch.ones(4, device=device)),
         )

@@ -5,7 +5,22 @@ import pytest
 import samples
 import torch
 
-NUMBERS = [0, 1, -1, 300, 2049, (1 << 40) + 1, -(1 << 63), 0.0, -0.0, 1.5, 0.1001, -1e30, float("inf"), float("nan")]
+NUMBERS = [
+    0,
+    1,
+    -1,
+    300,
+    2049,
+    (1 << 40) + 1,
+    -(1 << 63),
+    0.0,
+    -0.0,
+    1.5,
+    0.1001,
+    -1e30,
+    float("inf"),
+    float("nan"),
+]
 
 
 @pytest.mark.parametrize("dtype", samples.SUMMABLE, ids=str)
@@ -13,7 +28,9 @@ def test_numbers(kernels, device, assert_same, dtype):
     for shape in ((), (0,), (1,), (5,), (777,)):
         x = samples.values(shape, dtype, device, 1)
         for value in NUMBERS:
-            assert_same(kernels.cust_add(x, value), torch.add(x, value), f"{dtype} {shape} + {value}")
+            assert_same(
+                kernels.cust_add(x, value), torch.add(x, value), f"{dtype} {shape} + {value}"
+            )
 
 
 @pytest.mark.parametrize("dtype", samples.SUMMABLE, ids=str)
@@ -52,13 +69,25 @@ def test_fake_agrees_with_torch(kernels):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():
-        for dtype in (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64, torch.complex64):
+        for dtype in (
+            torch.bool,
+            torch.uint8,
+            torch.int64,
+            torch.float16,
+            torch.float64,
+            torch.complex64,
+        ):
             for value in (2, 2.5):
                 x = torch.empty(4, 6, dtype=dtype).t()
                 got, expected = kernels.cust_add(x, value), torch.add(x, value)
-                assert (got.dtype, got.stride()) == (expected.dtype, expected.stride()), (dtype, value)
+                assert (got.dtype, got.stride()) == (expected.dtype, expected.stride()), (
+                    dtype,
+                    value,
+                )
 
 
 def test_opcheck(kernels, device):
     torch.library.opcheck(torch.ops.kiln_kernels.cust_add.int, (torch.ones(3, 4, device=device), 2))
-    torch.library.opcheck(torch.ops.kiln_kernels.cust_add.float, (torch.ones(3, 4, device=device), 2.5))
+    torch.library.opcheck(
+        torch.ops.kiln_kernels.cust_add.float, (torch.ones(3, 4, device=device), 2.5)
+    )

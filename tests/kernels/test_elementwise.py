@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln/elementwise.h keep its word to an author: three inputs, mixed sizes, outputs in place and of any layout?"""
+"""Does kiln/elementwise.h keep its word to an author: three inputs, mixed sizes, outputs in place
+and of any layout?"""
 
 import pytest
 import samples
@@ -19,7 +20,9 @@ def test_three_inputs(author, device, dtype):
         [(3, 1, 40), (5, 1), (40,)],
     )
     for shapes in (plain, rows, scalar, mixed):
-        a, b, c = (floats(*shape, device=device, seed=s, dtype=dtype) for s, shape in enumerate(shapes))
+        a, b, c = (
+            floats(*shape, device=device, seed=s, dtype=dtype) for s, shape in enumerate(shapes)
+        )
         expected = a.double() * b.double() + c.double()
         got = author.multiply_add(a, b, c)
         assert got.dtype == dtype and got.shape == expected.shape
@@ -28,12 +31,15 @@ def test_three_inputs(author, device, dtype):
 
 
 def test_operands_of_different_sizes(author, device):
-    """8-byte, 4-byte and 1-byte operands in one loop, from any alignment; converted where they differ."""
+    """8-byte, 4-byte and 1-byte operands in one loop, from any alignment; converted where they
+    differ."""
     for cut in range(4):
         a = floats(5000 + cut, device=device, dtype=torch.float64)[cut:]
         b = floats(5001 + cut, device=device, seed=2)[1 + cut :]
         assert torch.equal(author.greater(a, b), a > b)
-        assert torch.equal(author.greater(a[:4000].view(50, 80), b[:80]), a[:4000].view(50, 80) > b[:80])
+        assert torch.equal(
+            author.greater(a[:4000].view(50, 80), b[:80]), a[:4000].view(50, 80) > b[:80]
+        )
     half = floats(300, device=device, seed=3, dtype=torch.float16)
     assert torch.equal(author.greater(half, half.flip(0)), half.double() > half.flip(0).float())
     with pytest.raises(RuntimeError, match="an input of c64 cannot be read as f64"):
@@ -77,12 +83,18 @@ def test_output_of_any_layout_and_nothing_beside_it(author, device):
 
 
 def test_refusals(author, device):
-    with pytest.raises(RuntimeError, match=r"an input of shape \[3\] does not broadcast to the output's \[2\]"):
+    with pytest.raises(
+        RuntimeError, match=r"an input of shape \[3\] does not broadcast to the output's \[2\]"
+    ):
         author.scale_into(torch.ones(2, device=device), torch.ones(3, device=device), 1.0)
     with pytest.raises(RuntimeError, match="the output is f64"):
-        author.scale_into(torch.ones(2, device=device, dtype=torch.float64), torch.ones(2, device=device), 1.0)
+        author.scale_into(
+            torch.ones(2, device=device, dtype=torch.float64), torch.ones(2, device=device), 1.0
+        )
     with pytest.raises(RuntimeError, match="another dtype than the function takes"):
-        author.scale_exact_into(torch.ones(2, device=device), torch.ones(2, device=device, dtype=torch.int32), 1.0)
+        author.scale_exact_into(
+            torch.ones(2, device=device), torch.ones(2, device=device, dtype=torch.int32), 1.0
+        )
 
 
 def test_conversion_on_the_way_in(author, device):

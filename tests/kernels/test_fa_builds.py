@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does fa_s512 compile as fast as it should, and does its build refuse what makes a kernel slow? The times are recorded
-ones, printed by benchmarks/tune.py on an idle machine: a busy one would fail for no reason."""
+"""Does fa_s512 compile as fast as it should, and does its build refuse what makes a kernel slow?
+The times are recorded ones, printed by benchmarks/tune.py on an idle machine: a busy one would fail
+for no reason."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_each_path_compiles_in_ten_seconds_an_architecture() -> None:
     recorded = json.loads((ROOT / "docs" / "results" / "fa_builds.json").read_text())
     seen = {(row["path"], row["arch"]): row["slowest_source_s"] for row in recorded["rows"]}
-    assert set(seen) == {(path, arch) for path in ("Hopper", "portable") for arch in ("8.0", "9.0a")}
+    assert set(seen) == {
+        (path, arch) for path in ("Hopper", "portable") for arch in ("8.0", "9.0a")
+    }
     assert all(0 < seconds <= 10 for seconds in seen.values()), seen
 
 
@@ -44,7 +47,12 @@ def test_the_script_tells_of_one_configuration(device, defines, code, words) -> 
         pytest.skip("benchmarks/fa_s512.py has the GPU")
     import kiln
 
-    line = [sys.executable, str(ROOT / "kernels/fa_s512/fa_s512_tunable.py"), "--portable", *defines]
+    line = [
+        sys.executable,
+        str(ROOT / "kernels/fa_s512/fa_s512_tunable.py"),
+        "--portable",
+        *defines,
+    ]
     done = subprocess.run(
         [*line, "--head-dim", "64", "--length", "70", "--json"],
         capture_output=True,

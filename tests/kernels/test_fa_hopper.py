@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the Hopper path of flash attention run on CPU tensors: TMA, wgmma, mbarriers, warp specialisation on the engine?
-On a GPU tests/gpu/fa_s512 asks for much more; the portable path has test_fa_s512.py."""
+"""Does the Hopper path of flash attention run on CPU tensors: TMA, wgmma, mbarriers, warp
+specialisation on the engine? On a GPU tests/gpu/fa_s512 asks for much more; the portable path has
+test_fa_s512.py."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def test_forward(fa, d, causal, shape, dtype):
 
 
 def test_heads_of_q_share_those_of_k(fa):
-    q, k, v = torch.randn(1, 4, 130, 64).bfloat16(), *(torch.randn(1, 2, 130, 64).bfloat16() for _ in range(2))
+    q, k, v = (
+        torch.randn(1, 4, 130, 64).bfloat16(),
+        *(torch.randn(1, 2, 130, 64).bfloat16() for _ in range(2)),
+    )
     out, _ = fa.forward(q, k, v, enable_gqa=True)
     right, _ = attention(q, k, v, False)
     check("attention", out, right, allowed_error(q, k, v, False, right))

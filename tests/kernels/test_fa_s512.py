@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the portable path of fa_s512 right, and does it behave as torch's attention? On whatever device there is: without a
-GPU the engine runs it. The Hopper path has its tests in tests/gpu/fa_s512."""
+"""Is the portable path of fa_s512 right, and does it behave as torch's attention? On whatever
+device there is: without a GPU the engine runs it. The Hopper path has its tests in
+tests/gpu/fa_s512."""
 
 import importlib
 import sys
@@ -64,12 +65,19 @@ def test_grouped_heads(module, device, h, h_kv):
 
 
 def test_bshd_strides(module, device):
-    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs(device, 2, 3, 90, 128, torch.float16))
+    q, k, v = (
+        x.transpose(1, 2).contiguous().transpose(1, 2)
+        for x in inputs(device, 2, 3, 90, 128, torch.float16)
+    )
     verify(module, q, k, v, True)
 
 
 def test_packed(module, device):
-    packed = torch.randn(2, 50, 3, 2, 64, generator=torch.Generator().manual_seed(3)).bfloat16().to(device)
+    packed = (
+        torch.randn(2, 50, 3, 2, 64, generator=torch.Generator().manual_seed(3))
+        .bfloat16()
+        .to(device)
+    )
     q, k, v = (packed[:, :, i].transpose(1, 2) for i in range(3))
     out, _ = module.forward_portable(q, k, v)
     check("out", out, right_attention(q, k, v, False)[0], 0.02)
@@ -86,7 +94,12 @@ def test_a_row_of_nan_stays_alone(module, device):
     out, lse = module.forward_portable(q, k, v)
     assert out[0, 0, 5].isnan().all() and lse[0, 0, 5].isnan()
     rest = torch.arange(80, device=device) != 5
-    check("rows beside one of NaN", out[:, :, rest], right_attention(q, k, v, False)[0][:, :, rest], 0.02)
+    check(
+        "rows beside one of NaN",
+        out[:, :, rest],
+        right_attention(q, k, v, False)[0][:, :, rest],
+        0.02,
+    )
 
 
 def test_infinite_logits_of_one_sign(module, device):
@@ -104,7 +117,8 @@ def test_values_that_are_not_finite_go_where_they_are_seen(module, device):
     out, lse = module.forward_portable(q, k, v, True)
     right, _ = right_attention(q, k, v, True)
     assert lse.isfinite().all()  # of scores alone
-    # Rows from 40 on see the first, from 50 on the second; a zero weight times infinity is NaN in any tile that was loaded.
+    # Rows from 40 on see the first, from 50 on the second; a zero weight times infinity is NaN in
+    # any tile that was loaded.
     assert (~out[0, 0, 40:, 3].isfinite()).all() and out[0, 0, 50:, 7].isnan().all()
     clean = [c for c in range(64) if c not in (3, 7)]
     check("other columns", out[..., clean], right[..., clean], 0.02)
@@ -127,7 +141,12 @@ def one_element_off(x):
     [
         (lambda q, k, v: (q.float(), k.float(), v.float()), "bf16 or f16"),
         (lambda q, k, v: (q, k.half(), v), "one dtype"),
-        (lambda q, k, v: tuple(torch.randn(1, 2, 8, 65, device=q.device).bfloat16() for _ in range(3)), "head dim"),
+        (
+            lambda q, k, v: tuple(
+                torch.randn(1, 2, 8, 65, device=q.device).bfloat16() for _ in range(3)
+            ),
+            "head dim",
+        ),
         (lambda q, k, v: (q, k[:, :1], v[:, :1]), "enable_gqa"),
         (lambda q, k, v: (q, k, v[:, :, :5]), "same sizes"),
         (lambda q, k, v: (q, k[:, :, :0], v[:, :, :0]), "no rows"),
@@ -146,7 +165,9 @@ def test_refusals(module, device, change, text):
 
 
 @pytest.mark.parametrize(
-    "change", [lambda x: x[:0], lambda x: x[:, :0], lambda x: x[:, :, :0]], ids=["batch", "heads", "rows"]
+    "change",
+    [lambda x: x[:0], lambda x: x[:, :0], lambda x: x[:, :, :0]],
+    ids=["batch", "heads", "rows"],
 )
 def test_nothing_to_do(module, device, change):
     q, k, v = map(change, inputs(device, 1, 2, 64, 64, torch.bfloat16))
@@ -166,12 +187,17 @@ def test_scales_that_mean_nothing(module, device, scale):
         module.forward(*inputs(device, 1, 1, 8, 64, torch.bfloat16), scale=scale)
 
 
-@pytest.mark.parametrize("sq,sk,h_kv,causal", [(70, 70, 2, False), (70, 70, 1, True), (40, 70, 2, True)])
+@pytest.mark.parametrize(
+    "sq,sk,h_kv,causal", [(70, 70, 2, False), (70, 70, 1, True), (40, 70, 2, True)]
+)
 def test_gradients(attention, device, sq, sk, h_kv, causal):
-    q, k, v = (x.requires_grad_() for x in inputs(device, 1, 2, sq, 64, torch.bfloat16, h_kv=h_kv, sk=sk))
+    q, k, v = (
+        x.requires_grad_() for x in inputs(device, 1, 2, sq, 64, torch.bfloat16, h_kv=h_kv, sk=sk)
+    )
     weight = torch.randn(1, 2, sq, 64, generator=torch.Generator().manual_seed(1)).to(device)
     got = torch.autograd.grad(
-        (attention(q, k, v, is_causal=causal, enable_gqa=h_kv != 2).float() * weight).sum(), (q, k, v)
+        (attention(q, k, v, is_causal=causal, enable_gqa=h_kv != 2).float() * weight).sum(),
+        (q, k, v),
     )
     exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
     right = torch.autograd.grad((right_attention(*exact, causal)[0] * weight).sum(), exact)
@@ -196,13 +222,17 @@ def test_cudnn_is_called_as_torch_declares_it(attention):
 
     source = importlib.import_module("attention")
     with FakeTensorMode():
-        q, k, v, out, grad = (torch.empty(2, 4, 512, 64, dtype=torch.bfloat16, device="cuda") for _ in range(5))
+        q, k, v, out, grad = (
+            torch.empty(2, 4, 512, 64, dtype=torch.bfloat16, device="cuda") for _ in range(5)
+        )
         lse = torch.empty(2, 4, 512, device="cuda")
         grad = grad.transpose(1, 2).contiguous().transpose(1, 2)
         for gradient in (source._gradient_of_cudnn, source._gradient_of_flash):
             for given, made in zip((q, k, v), gradient(grad, q, k, v, out, lse, True, None)):
                 assert made.shape == given.shape and made.dtype == given.dtype
-    assert not source.cudnn_has_backward(torch.empty(1, 1, 8, 64), *[torch.empty(1, 1, 8, 64)] * 2, True)
+    assert not source.cudnn_has_backward(
+        torch.empty(1, 1, 8, 64), *[torch.empty(1, 1, 8, 64)] * 2, True
+    )
 
 
 def test_autocast(attention, device):
@@ -230,7 +260,9 @@ def test_compiles_whole(attention, device):
         calls.append(graph)
         return graph.forward
 
-    compiled = torch.compile(lambda q, k, v: attention(q, k, v, is_causal=True) * 2, fullgraph=True, backend=count)
+    compiled = torch.compile(
+        lambda q, k, v: attention(q, k, v, is_causal=True) * 2, fullgraph=True, backend=count
+    )
     q, k, v = inputs(device, 1, 2, 40, 64, torch.bfloat16)
     assert torch.equal(compiled(q, k, v), attention(q, k, v, is_causal=True) * 2)
     assert len(calls) == 1

@@ -60,7 +60,8 @@ def test_cust_add_and_fused_abs(kernels, many):
 
 
 def test_streams(kernels):
-    """The kernel runs on the current stream: behind a long fill on it, it must see the filled values."""
+    """The kernel runs on the current stream: behind a long fill on it, it must see the filled
+    values."""
     x = torch.zeros(1 << 26, device="cuda")
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the kernels pass kiln's own test of an op, and do they stay inside the memory of their tensors?"""
+"""Do the kernels pass kiln's own test of an op, and do they stay inside the memory of their
+tensors?"""
 
 import subprocess
 import sys
@@ -26,13 +27,16 @@ def test_of_kiln(kernels, device, name, dtype):
     op = getattr(kernels, name)
     op.reference(REFERENCES[name])
     x = torch.randn(33, 70, device=device).to(dtype)
-    second = {"fused_abs": (), "cust_add": (3,)}.get(name, (torch.randn(70, device=device).to(dtype),))
+    second = {"fused_abs": (), "cust_add": (3,)}.get(
+        name, (torch.randn(70, device=device).to(dtype),)
+    )
     kiln.test(op, x, *second)
 
 
 @pytest.mark.skipif(kiln.device() != "cpu", reason="for the engine, whose memory is the host's")
 def test_no_access_beside_the_tensor(kernels):
-    """Tensors that end where a page without access begins: an access behind them ends the process."""
+    """Tensors that end where a page without access begins: an access behind them ends the
+    process."""
     command = [sys.executable, HERE / "guarded.py", kernels.__file__]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"

@@ -47,7 +47,8 @@ def module_name(path: Path, python: Path) -> str:
 
 
 def base_of(source: Source, node: ast.ImportFrom) -> str:
-    """The module that `from X import` names, written out: "..op" in kiln._checks.fakes is kiln.op."""
+    """The module that `from X import` names, written out: "..op" in kiln._checks.fakes is
+    kiln.op."""
     if not node.level:
         return node.module or ""
     parts = source.module.split(".")
@@ -173,7 +174,9 @@ def violations(root: Path) -> list[str]:
     found = []
     for source in [*package, *read_users(root)]:
         found += private_names(source, modules)
-    edges = {source.module: {one.module for one in imports_of(source, modules)} for source in package}
+    edges = {
+        source.module: {one.module for one in imports_of(source, modules)} for source in package
+    }
     found += ["a cycle of imports: " + " -> ".join(cycle) for cycle in cycles(edges)]
     if not package:
         found.append(f"python/{PACKAGE} has no modules")

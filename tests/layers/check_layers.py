@@ -145,9 +145,7 @@ def refusal_of_runtime(header: str, row: Row) -> str | None:
     return "the row allows no such header of the runtime"
 
 
-def refusal_of_quoted(
-    header: str, file: Path, root: Path, row: Row, layers: Layers
-) -> str | None:
+def refusal_of_quoted(header: str, file: Path, root: Path, row: Row, layers: Layers) -> str | None:
     """Why `file` may not include "header": a file beside it, of a module, or of the runtime."""
     if (file.parent / header).exists():
         beside = (file.parent / header).resolve().relative_to(root.resolve())

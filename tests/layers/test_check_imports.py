@@ -15,7 +15,8 @@ FILES = {
     "python/kiln/_checks/__init__.py": "",
     "python/kiln/_checks/call.py": "from ..op import Op\nfrom .reference import expected\n",
     "python/kiln/_checks/reference.py": "from .._torch import torch\n",
-    "tests/python/test_op.py": "import kiln\nfrom kiln._checks import call\n\nkiln.load\ncall.Call\n",
+    "tests/python/test_op.py": "import kiln\nfrom kiln._checks import call\n\nkiln.load\n"
+    "call.Call\n",
 }
 
 
@@ -51,8 +52,7 @@ class CheckImports(unittest.TestCase):
     def test_refuses_a_cycle_through_a_folder(self):
         self.assertEqual(
             self.only({"python/kiln/_checks/reference.py": "from . import call\n"}),
-            "a cycle of imports: "
-            "kiln._checks.call -> kiln._checks.reference -> kiln._checks.call",
+            "a cycle of imports: kiln._checks.call -> kiln._checks.reference -> kiln._checks.call",
         )
         self.assertIn(
             "kiln._checks.call -> kiln.op -> kiln._checks.call",
@@ -70,7 +70,9 @@ class CheckImports(unittest.TestCase):
 
     def test_refuses_a_private_name_that_is_imported(self):
         self.assertEqual(
-            self.only({"python/kiln/place.py": "import os\nfrom .errors import KilnError, _seen\n"}),
+            self.only(
+                {"python/kiln/place.py": "import os\nfrom .errors import KilnError, _seen\n"}
+            ),
             "python/kiln/place.py:2: imports _seen, which is private to kiln.errors",
         )
         self.assertIn(

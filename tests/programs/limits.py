@@ -4,9 +4,9 @@
 
   limits.py KILN [--runs N] [--write FILE]
 
-Each kind of limit is spread over its range, from too little for the program to start to more than it needs. A run is
-good when the program ends by itself with right results, or with an error that it prints. A hang, a signal, or a wrong
-result after calls that all succeeded is a failure.
+Each kind of limit is spread over its range, from too little for the program to start to more than
+it needs. A run is good when the program ends by itself with right results, or with an error that it
+prints. A hang, a signal, or a wrong result after calls that all succeeded is a failure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ int pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), voi
     __atomic_store_n(&left, 0, __ATOMIC_RELAXED);
     return EAGAIN;
   }
-  int (*real)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = dlsym(RTLD_NEXT, "pthread_create");
+  int (*real)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) =
+      dlsym(RTLD_NEXT, "pthread_create");
   return real(t, a, f, x);
 }
 """
@@ -93,9 +94,19 @@ def kinds(runs: int, folder: Path) -> list[Kind]:
 
     if os.geteuid() == 0:
         half = runs // 2
-        out.append(Kind("processes", "processes of the user", spread(1, 14, runs - half), limit_processes, lambda _: nothing))
+        out.append(
+            Kind(
+                "processes",
+                "processes of the user",
+                spread(1, 14, runs - half),
+                limit_processes,
+                lambda _: nothing,
+            )
+        )
         runs = half
-    out.append(Kind("threads", "threads that can be made", spread(0, 12, runs), lambda _: None, preloaded))
+    out.append(
+        Kind("threads", "threads that can be made", spread(0, 12, runs), lambda _: None, preloaded)
+    )
     return out
 
 
@@ -143,7 +154,10 @@ def run_kind(program: Path, kind: Kind, environment: dict[str, str]) -> tuple[st
             failures += 1
             print(f"{kind.name} {value}: {word}\n{text[-2000:]}", flush=True)
     words = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-    row = f"| {kind.name} | {kind.values[0]} to {kind.values[-1]} {kind.unit} | {len(kind.values)} | {words} | {least_right} |"
+    row = (
+        f"| {kind.name} | {kind.values[0]} to {kind.values[-1]} {kind.unit} | "
+        f"{len(kind.values)} | {words} | {least_right} |"
+    )
     print(row, flush=True)
     return row, failures
 
@@ -160,7 +174,11 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="a page for the results")
     options = parser.parse_args()
     engine = Path(options.kiln).resolve().parents[1] / "lib/libkiln_engine.so"
-    environment = os.environ | {"KILN_DEVICE": "engine", "KILN_ENGINE": str(engine), "KILN_ENGINE_THREADS": str(THREADS)}
+    environment = os.environ | {
+        "KILN_DEVICE": "engine",
+        "KILN_ENGINE": str(engine),
+        "KILN_ENGINE_THREADS": str(THREADS),
+    }
     rows, failures = [], 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -173,7 +191,9 @@ def main() -> int:
     print(f"{failures} failures")
     if options.write:
         head = "| limit | range | runs | ends | right from |\n|---|---|---|---|---|\n"
-        options.write.write_text(PAGE + facts(options.kiln) + head + "\n".join(rows) + f"\n\n{failures} failures.\n")
+        options.write.write_text(
+            PAGE + facts(options.kiln) + head + "\n".join(rows) + f"\n\n{failures} failures.\n"
+        )
     return failures != 0
 
 
@@ -186,8 +206,9 @@ def facts(kiln: str) -> str:
 PAGE = """# Programs under limits
 
 `make test-limits` runs `tests/programs/pressure.cu` on the engine, with eight threads wanted: local
-and shared memory, the device's heap, a graph, two launches at once. A run may end with right results or
-with an error that it reports. A hang, a signal, or a wrong result after calls that all succeeded is a failure.
+and shared memory, the device's heap, a graph, two launches at once. A run may end with right
+results or with an error that it reports. A hang, a signal, or a wrong result after calls that all
+succeeded is a failure.
 
 """
 

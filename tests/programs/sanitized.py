@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the engine stay silent under ASan and UBSan while whole programs run on it?
 
-  sanitized.py KILN ENGINE     the command, and a libkiln_engine.so of the asan preset
+sanitized.py KILN ENGINE     the command, and a libkiln_engine.so of the asan preset
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ LIMIT_S = 1200
 def preloads() -> str:
     """The sanitizers' own libraries: the program that loads the engine was built without them."""
     names = ("libasan.so", "libubsan.so")
-    found = [subprocess.check_output(["g++", f"-print-file-name={name}"], text=True).strip() for name in names]
+    found = [
+        subprocess.check_output(["g++", f"-print-file-name={name}"], text=True).strip()
+        for name in names
+    ]
     return ":".join(found)
 
 
@@ -36,10 +39,24 @@ def main(kiln: str, engine: str) -> int:
     failed = 0
     for source in sorted(HERE.glob("*.cu")):
         with tempfile.TemporaryDirectory() as folder:
-            words = [kiln, "build", "--program", source, "--arch", "compute_90", "--build-dir", folder]
+            words = [
+                kiln,
+                "build",
+                "--program",
+                source,
+                "--arch",
+                "compute_90",
+                "--build-dir",
+                folder,
+            ]
             program = subprocess.check_output(words, text=True).strip().splitlines()[-1]
-            done = subprocess.run([program], env=os.environ | options, capture_output=True, text=True, timeout=LIMIT_S)
-        print(f"{source.name}: {'ok' if done.returncode == 0 else f'ended with {done.returncode}'}", flush=True)
+            done = subprocess.run(
+                [program], env=os.environ | options, capture_output=True, text=True, timeout=LIMIT_S
+            )
+        print(
+            f"{source.name}: {'ok' if done.returncode == 0 else f'ended with {done.returncode}'}",
+            flush=True,
+        )
         if done.returncode:
             failed += 1
             print((done.stdout + done.stderr)[-4000:])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do Ctrl-C and SIGTERM end a program whose kernel never does?
 
-  test_interrupt.py KILN
+test_interrupt.py KILN
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ def ends_by(kiln: str, number: signal.Signals) -> bool:
         source.write_text(ENDLESS)
         words = [kiln, "run", source, "--arch", "compute_90", "--build-dir", Path(folder) / "build"]
         process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=as_a_terminal_starts_it
+            words,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=as_a_terminal_starts_it,
         )
         assert process.stdout
         if (line := process.stdout.readline()) != "started\n":

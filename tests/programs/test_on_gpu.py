@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the programs of tests/programs, which hold on the engine, hold on a real GPU? One after the other: some end a
-context, and a GPU may serve one process alone."""
+"""Do the programs of tests/programs, which hold on the engine, hold on a real GPU? One after the
+other: some end a context, and a GPU may serve one process alone."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ def test_program(program: Path, tmp_path: Path):
     major, minor = torch.cuda.get_device_capability()
     words = [tool, "run", program, "--arch", f"sm_{major}{minor}", "--build-dir", tmp_path]
     done = subprocess.run(
-        words, env=os.environ | {"KILN_DEVICE": "cuda"}, capture_output=True, text=True, timeout=LIMIT_S
+        words,
+        env=os.environ | {"KILN_DEVICE": "cuda"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr

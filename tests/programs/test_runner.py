@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does tools/programs tell a pass from a failure, cut sizes, and run only what has no result yet? With a command in
-kiln's place that runs a shell script."""
+"""Does tools/programs tell a pass from a failure, cut sizes, and run only what has no result yet?
+With a command in kiln's place that runs a shell script."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ programs = importlib.util.module_from_spec(importlib.util.spec_from_loader("prog
 sys.dont_write_bytecode = True
 loader.exec_module(programs)
 
-# `kiln build --program X.cu` wants the file; `kiln run X.cu ... -- ARGUMENTS` runs it as a shell script.
+# `kiln build --program X.cu` wants the file; `kiln run X.cu ... -- ARGUMENTS` runs it as a shell
+# script.
 FAKE_KILN = """#!/bin/sh
-if [ "$1" = build ]; then grep -q BROKEN "$3" && { echo "x.cu(1): error: broken"; exit 1; }; exit 0; fi
+if [ "$1" = build ]; then
+  grep -q BROKEN "$3" && { echo "x.cu(1): error: broken"; exit 1; }
+  exit 0
+fi
 file=$2
 while [ "$1" != -- ]; do shift; done
 shift
@@ -43,11 +47,15 @@ class Reasons(unittest.TestCase):
         self.assertIn("did not print PASS", programs.reason_of(PROGRAM, ran("nothing\n")))
 
     def test_a_failed_check_counts_though_the_exit_code_is_0(self):
-        self.assertEqual(programs.reason_of(PROGRAM, ran("PASS\nk2: FAIL\n")), "its own check failed: k2: FAIL")
+        self.assertEqual(
+            programs.reason_of(PROGRAM, ran("PASS\nk2: FAIL\n")), "its own check failed: k2: FAIL"
+        )
 
     def test_the_engines_words_come_before_the_programs(self):
         text = "error: cannot run k on the engine\nFAIL\n"
-        self.assertEqual(programs.reason_of(PROGRAM, ran(text)), "error: cannot run k on the engine")
+        self.assertEqual(
+            programs.reason_of(PROGRAM, ran(text)), "error: cannot run k on the engine"
+        )
 
     def test_limits_and_signals(self):
         self.assertIn("CPU time", programs.reason_of(PROGRAM, ran("PASS", -24, True)))
@@ -97,20 +105,32 @@ class Folders(unittest.TestCase):
         again = self.run_tool("--list", listed, "run", f"s={self.suite}", "--kiln", str(self.kiln))
         self.assertEqual((again.returncode, again.stdout), (0, ""))
         failed = self.run_tool(
-            "--list", listed, "run", f"s={self.suite}", "--kiln", str(self.kiln), "--again", "failed"
+            "--list",
+            listed,
+            "run",
+            f"s={self.suite}",
+            "--kiln",
+            str(self.kiln),
+            "--again",
+            "failed",
         )
         self.assertNotIn("s/good", failed.stdout)
         self.assertIn("s/bad", failed.stdout)
-        self.assertEqual(self.run_tool("--list", listed, "report", str(self.top / "table")).returncode, 0)
+        self.assertEqual(
+            self.run_tool("--list", listed, "report", str(self.top / "table")).returncode, 0
+        )
         self.assertIn("**1 of 3 pass**", (self.top / "table.md").read_text())
 
     def test_sizes_change_the_copy_and_not_the_suite(self):
         self.add("sized", "#define SIZE 4096\n  const int count = 1 << 20;\n")
         place = programs.copy_program(
-            {"root": str(self.suite), "folder": "src/sized", "suite": "s", "name": "sized"}, self.top / "state"
+            {"root": str(self.suite), "folder": "src/sized", "suite": "s", "name": "sized"},
+            self.top / "state",
         )
         self.assertEqual(programs.cut_sizes(place, {"SIZE": 16, "count": 32}), "")
-        self.assertEqual((place / "main.cu").read_text(), "#define SIZE 16\n  const int count = 32;\n")
+        self.assertEqual(
+            (place / "main.cu").read_text(), "#define SIZE 16\n  const int count = 32;\n"
+        )
         self.assertIn("4096", (self.suite / "src" / "sized" / "main.cu").read_text())
         self.assertTrue((place / ".." / ".." / "common" / "words.sh").exists())
         self.assertIn("NOWHERE", programs.cut_sizes(place, {"NOWHERE": 1}))
@@ -119,7 +139,9 @@ class Folders(unittest.TestCase):
         program = {"suite": "s", "name": "a"}
         words = programs.build_words(program, self.suite, self.top / "state")
         self.assertEqual(words, ["--build-dir", str(self.top / "state" / "build" / "s" / "a")])
-        words = programs.build_words({**program, "defines": ["A=1"]}, self.suite, self.top / "state")
+        words = programs.build_words(
+            {**program, "defines": ["A=1"]}, self.suite, self.top / "state"
+        )
         self.assertEqual(words[2:], ["--define=A=1"])
 
     def test_every_cu_with_main_below_a_folder(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the ready library do the same in this Python's torch? use_sample.py LIBRARY prints JSON: versions and results.
+"""Does the ready library do the same in this Python's torch? use_sample.py LIBRARY prints JSON:
+versions and results.
 
 First as torch alone loads it, then through the package.
 """
@@ -65,15 +66,32 @@ def main() -> None:
     lists = list_result(module)
     has_lists = tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 10)
     assert lists.startswith("works" if has_lists else "refused"), lists
-    assert has_lists or "since torch 2.10" in lists, f"the refusal must name the torch that it needs: {lists}"
+    assert has_lists or "since torch 2.10" in lists, (
+        f"the refusal must name the torch that it needs: {lists}"
+    )
     assert alone["no backward"] == "error: sample::axpy has no backward", alone
-    assert alone["write to a recorded tensor"] == "error: sample::increment cannot be differentiated", alone
+    assert (
+        alone["write to a recorded tensor"] == "error: sample::increment cannot be differentiated"
+    ), alone
     traced = torch.compile(lambda x: module.axpy(x, x), backend="aot_eager", fullgraph=True)
     assert torch.equal(traced(torch.ones(3)), module.axpy(torch.ones(3), torch.ones(3)))
     told = refusal(lambda: traced(torch.ones(3, requires_grad=True)).sum().backward())
     assert told != "none", "a compiled op without a backward gave a gradient"
-    torch.library.opcheck(module.axpy.default, (torch.randn(8), torch.randn(8), 1.5), test_utils=("test_schema", "test_faketensor"))
-    print(json.dumps({"torch": torch.__version__, "python": platform.python_version(), "results": alone, "lists": lists}))
+    torch.library.opcheck(
+        module.axpy.default,
+        (torch.randn(8), torch.randn(8), 1.5),
+        test_utils=("test_schema", "test_faketensor"),
+    )
+    print(
+        json.dumps(
+            {
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+                "results": alone,
+                "lists": lists,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

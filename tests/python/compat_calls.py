@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls must give the same through kiln's compat headers and through torch's own? Each is an expression over
-`e`, the module of the source, `o`, torch.ops.<source>, and `d`, the device of tensors that kernels read.
+"""Which calls must give the same through kiln's compat headers and through torch's own? Each is an
+expression over `e`, the module of the source, `o`, torch.ops.<source>, and `d`, the device of
+tensors that kernels read.
 
-compat_calls.py SOURCE LIBRARY HEADERS prints what each gave, as JSON: the value, or the exception's type and text.
-tools/compat-equal builds both ways and compares.
+compat_calls.py SOURCE LIBRARY HEADERS prints what each gave, as JSON: the value, or the exception's
+type and text. tools/compat-equal builds both ways and compares.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ F = "torch.arange(12.0).view(3, 4)"
 CALLS: dict[str, list[str]] = {
     "torch_add.cu": [
         *(
-            f"e.my_add(torch.randn({size}, device=d).to(torch.{dtype}), torch.randn({size}, device=d).to(torch.{dtype}))"
+            f"e.my_add(torch.randn({size}, device=d).to(torch.{dtype}), torch.randn({size}, "
+            f"device=d).to(torch.{dtype}))"
             for size in ("0", "1", "1000", "33, 65")
             for dtype in ("float32", "float64", "float16", "bfloat16")
         ),
@@ -34,13 +36,22 @@ CALLS: dict[str, list[str]] = {
         "e.mixed(torch.randn(2, 6), torch.randn(6), [2, 6], 2, False, 'sum')",
         "e.mixed(torch.randn(2, 6), bias=torch.randn(6), shape=[2, 6], reduce='mean')",
         f"e.indexed({F})",
-        *(f"e.options_of(torch.zeros(1), torch.{t})" for t in ("float32", "int64", "bool", "complex64", "uint8")),
+        *(
+            f"e.options_of(torch.zeros(1), torch.{t})"
+            for t in ("float32", "int64", "bool", "complex64", "uint8")
+        ),
         # Refusals: by TORCH_CHECK, of a dtype, of an index, of arguments.
         "e.my_add(torch.zeros(2), torch.zeros(3))",
         "e.my_add(torch.zeros(2, 2).t(), torch.zeros(2, 2))",
-        *(f"e.my_add(torch.zeros(2, dtype=torch.{t}), torch.zeros(2, dtype=torch.{t}))" for t in ("int32", "bool", "complex64")),
+        *(
+            f"e.my_add(torch.zeros(2, dtype=torch.{t}), torch.zeros(2, dtype=torch.{t}))"
+            for t in ("int32", "bool", "complex64")
+        ),
         "e.my_add(torch.zeros(2), torch.zeros(2, dtype=torch.float64))",
-        *(f"e.as_float(torch.zeros(2, dtype=torch.{t}))" for t in ("int64", "float16", "float32", "bool")),
+        *(
+            f"e.as_float(torch.zeros(2, dtype=torch.{t}))"
+            for t in ("int64", "float16", "float32", "bool")
+        ),
         "e.scale_rows_(torch.zeros(2))",
         "e.size_of(torch.zeros(2, 3), -1), e.size_of(torch.zeros(2, 3), 1)",
         "e.size_of(torch.zeros(2, 3), 5)",
@@ -50,7 +61,10 @@ CALLS: dict[str, list[str]] = {
         "e.mixed(torch.zeros(4), shape=[4], reduce='max')",
         "e.mixed(torch.zeros(4), torch.zeros(3), shape=[4])",
         "e.halves(torch.zeros(4), 3)",
-        *(f"e.refuse({how!r})" for how in ("index", "value", "type", "not implemented", "bare", "std", "x")),
+        *(
+            f"e.refuse({how!r})"
+            for how in ("index", "value", "type", "not implemented", "bare", "std", "x")
+        ),
         "e.my_add(1, 2)",
         "e.my_add(torch.zeros(1))",
         "e.my_add()",
@@ -76,8 +90,13 @@ CALLS: dict[str, list[str]] = {
         f"o.pick([{F}], 4, {F} * 2)",
         f"o.pick([{F}], 4)",
         f"o.pick([], 0, {F})",
-        *(f"o.named({F} - 5, {how!r}, {twice})" for how in ("sin", "neg", "relu") for twice in (True, False)),
-        "str(o.muladd.default._schema), str(o.pick.default._schema), str(o.add_one_.default._schema)",
+        *(
+            f"o.named({F} - 5, {how!r}, {twice})"
+            for how in ("sin", "neg", "relu")
+            for twice in (True, False)
+        ),
+        "str(o.muladd.default._schema), str(o.pick.default._schema), "
+        "str(o.add_one_.default._schema)",
         f"e.corner({F})",
         "e.corner(torch.zeros(3))",
         "e.corner(torch.zeros(3, 3, dtype=torch.float64))",
@@ -89,10 +108,16 @@ CALLS: dict[str, list[str]] = {
         f"e.said({F}.t()), e.said(torch.zeros(0, dtype=torch.bool)), e.said(torch.zeros(()))",
         f"e.arithmetic({F}, {F} - 6)",
         "e.arithmetic(torch.zeros(2, 3), torch.zeros(4))",
-        *(f"e.made([2, 3], torch.{t})" for t in ("float32", "float16", "int8", "int64", "complex128")),
+        *(
+            f"e.made([2, 3], torch.{t})"
+            for t in ("float32", "float16", "int8", "int64", "complex128")
+        ),
         "e.made([2, -3], torch.float32)",
         "e.made([2], 'float32')",
-        *(f"e.numbers(torch.arange(-3, 5, dtype=torch.{t}))" for t in ("int64", "int32", "int8", "float32", "float64")),
+        *(
+            f"e.numbers(torch.arange(-3, 5, dtype=torch.{t}))"
+            for t in ("int64", "int32", "int8", "float32", "float64")
+        ),
         "e.numbers(torch.arange(3, dtype=torch.uint8))",
         "e.at_index(torch.arange(5), 2), e.at_index(torch.arange(5), -1)",
         "e.at_index(torch.arange(5), 5)",
@@ -105,7 +130,7 @@ CALLS: dict[str, list[str]] = {
         "e.swapped((1,))",
         "e.swapped.__doc__, e.halved.__doc__, e.shapes.__doc__, e.said.__doc__, e.made.__doc__",
     ],
-}  # fmt: skip
+}
 
 
 def described(value: Any) -> Any:
@@ -114,7 +139,14 @@ def described(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         data = value.detach().cpu().contiguous().flatten()
         values = data.view(torch.uint8).tolist() if data.numel() else []
-        return ["tensor", str(value.dtype), list(value.shape), list(value.stride()), value.device.type, values]
+        return [
+            "tensor",
+            str(value.dtype),
+            list(value.shape),
+            list(value.stride()),
+            value.device.type,
+            values,
+        ]
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *map(described, value)]
     return [type(value).__name__, repr(value)]

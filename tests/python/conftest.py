@@ -16,7 +16,9 @@ STAGE = Path(os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "s
 SOURCES = Path(__file__).parent / "sources"
 
 if not (STAGE / "kiln" / "__init__.py").is_file():
-    raise pytest.UsageError(f"no staged package in {STAGE}: run `make build`, or set KILN_STAGE_DIR")
+    raise pytest.UsageError(
+        f"no staged package in {STAGE}: run `make build`, or set KILN_STAGE_DIR"
+    )
 sys.path.insert(0, str(STAGE))
 os.environ.pop("KILN_BIN", None)
 pytest_plugins = ["kiln.pytest_plugin"]
@@ -52,7 +54,8 @@ def kinds(command):
 
 @pytest.fixture
 def source(tmp_path):
-    """Copies a source of these tests to a folder of the test's own: source("add.cu", TEXT_TO_REPLACE=...)."""
+    """Copies a source of these tests to a folder of the test's own: source("add.cu",
+    TEXT_TO_REPLACE=...)."""
 
     def copy(name: str, to: str | None = None, **replacements: str) -> Path:
         path = tmp_path / (to or name)
@@ -71,12 +74,18 @@ def source(tmp_path):
 
 @pytest.fixture
 def python(tmp_path):
-    """Runs a script in a process of its own, which has the staged package; returns what it printed."""
+    """Runs a script in a process of its own, which has the staged package; returns what it
+    printed."""
 
     def run(script: str, *, env: dict[str, str] | None = None, code: int = 0) -> str:
         merged = {**os.environ, "PYTHONPATH": str(STAGE), **(env or {})}
         done = subprocess.run(
-            [sys.executable, "-c", script], env=merged, cwd=tmp_path, capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", script],
+            env=merged,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done.stdout

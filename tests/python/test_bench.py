@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln.bench refuse what is wrong, and is what it says of the rest complete? On the engine; tests/gpu has the GPU."""
+"""Does kiln.bench refuse what is wrong, and is what it says of the rest complete? On the engine;
+tests/gpu has the GPU."""
 
 from __future__ import annotations
 
@@ -15,8 +16,16 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "traps"))
 from traps import TRAPS
 
-pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu")
-QUICK = {"warm_up_least_s": 0.002, "warm_up_most_s": 0.01, "time_least_s": 0.01, "time_most_s": 0.1, "side_s": 0.002}
+pytestmark = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"
+)
+QUICK = {
+    "warm_up_least_s": 0.002,
+    "warm_up_most_s": 0.01,
+    "time_least_s": 0.01,
+    "time_most_s": 0.1,
+    "side_s": 0.002,
+}
 
 
 def pair(elements: int = 1 << 14):
@@ -28,7 +37,9 @@ def quick(function, *args, **more):
 
 
 @pytest.mark.parametrize(
-    "trap", [t for t in TRAPS if not t.gpu_only], ids=lambda t: f"{t.name}-{getattr(t.make, '__name__', '')}"
+    "trap",
+    [t for t in TRAPS if not t.gpu_only],
+    ids=lambda t: f"{t.name}-{getattr(t.make, '__name__', '')}",
 )
 def test_traps(trap):
     x, y = pair(1 << 18 if trap.name == "allocates without end" else 1 << 14)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does `kiln bench` say what it should of every kind of op, and do baselines, sweeps and reports hold? On the engine."""
+"""Does `kiln bench` say what it should of every kind of op, and do baselines, sweeps and reports
+hold? On the engine."""
 
 from __future__ import annotations
 
@@ -12,14 +13,19 @@ import sys
 import pytest
 import torch
 
-pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu")
+pytestmark = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"
+)
 SPEC = "randn:f32:1024"
 
 
 @pytest.fixture(scope="module")
 def library(command, sources):
     done = subprocess.run(
-        [str(command), "build", str(sources / "misbehaving.cu"), "--json"], capture_output=True, text=True, check=True
+        [str(command), "build", str(sources / "misbehaving.cu"), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(done.stdout)["library"]
 
@@ -29,7 +35,12 @@ def kiln(command, tmp_path):
     def run(*words: str, code: int = 0, **env: str) -> subprocess.CompletedProcess:
         merged = {**os.environ, "KILN_PYTHON": sys.executable, **env}
         done = subprocess.run(
-            [str(command), *words], cwd=tmp_path, capture_output=True, text=True, env=merged, timeout=240
+            [str(command), *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=merged,
+            timeout=240,
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done
@@ -48,11 +59,15 @@ def test_an_op(kiln, library):
 
 
 def test_json_and_what_is_expected(kiln, library, tmp_path):
-    done = kiln("bench", library, "good", "zeros:f32:64", "--expect", "ones:f32:64", "--quick", "--json")
+    done = kiln(
+        "bench", library, "good", "zeros:f32:64", "--expect", "ones:f32:64", "--quick", "--json"
+    )
     result = json.loads(done.stdout)["results"][0]
     assert result["time"] == "engine time" and "equal to ones:f32:64" in result["correct"]
     assert result["machine"]["host"] and result["source_hash"]
-    done = kiln("bench", library, "good", "zeros:f32:64", "--expect", "zeros:f32:64", "--quick", code=1)
+    done = kiln(
+        "bench", library, "good", "zeros:f32:64", "--expect", "zeros:f32:64", "--quick", code=1
+    )
     assert "gives a wrong result" in done.stderr and "64 of 64 elements differ" in done.stderr
 
 
@@ -93,7 +108,15 @@ def test_against_torch(kiln, library):
     done = bench(kiln, library, "good", "--against", "torch.no_such", code=1)
     assert "cannot compare with 'torch.no_such'" in done.stderr
     done = kiln(
-        "bench", library, "good", "full=-1:f32:512", "--against", "torch.zeros_like", "--quick", "--explain", "--json"
+        "bench",
+        library,
+        "good",
+        "full=-1:f32:512",
+        "--against",
+        "torch.zeros_like",
+        "--quick",
+        "--explain",
+        "--json",
     )
     result = json.loads(done.stdout)["results"][0]
     assert result["comparisons"][0]["b"] == "torch.zeros_like"
@@ -102,13 +125,17 @@ def test_against_torch(kiln, library):
 
 def test_explain(kiln, library):
     done = bench(kiln, library, "good", "--explain")
-    assert "what a timer would say:" in done.stdout and "true: the engine's time of a call" in done.stdout
+    assert (
+        "what a timer would say:" in done.stdout
+        and "true: the engine's time of a call" in done.stdout
+    )
 
 
 def test_sweeps_and_files(kiln, library, tmp_path):
     done = kiln(
-        "bench", library, "good", "randn:f32:{n}", "--axis", "n=64,2^8", "--bytes", "2 * n * size(f32)", "--quick",
-        "--csv", "out.csv", "--markdown", "out.md", "--html", "out.html", "--json",
+        "bench", library, "good", "randn:f32:{n}", "--axis", "n=64,2^8", "--bytes",
+        "2 * n * size(f32)", "--quick", "--csv", "out.csv", "--markdown", "out.md", "--html",
+        "out.html", "--json",
     )  # fmt: skip
     results = json.loads(done.stdout)["results"]
     assert [one["axes"] for one in results] == [{"n": "64"}, {"n": "2^8"}]
@@ -164,7 +191,8 @@ def test_history_is_kept(kiln, library, tmp_path):
 def test_benchmarks_of_a_project(kiln, sources, tmp_path):
     (tmp_path / "plus.cu").write_text((sources / "plus.cu").read_text())
     (tmp_path / "kiln.toml").write_text(
-        'name = "plus"\n[bench.small]\nop = "plus"\nargs = ["randn:f32:{n}"]\naxes = { n = [32, 64] }\n'
+        'name = "plus"\n[bench.small]\nop = "plus"\nargs = ["randn:f32:{n}"]\naxes = { n = [32, '
+        "64] }\n"
         'defines = { STEP = ["1.0f", "2.0f"] }\nbytes = "8 * n"\n'
     )
     results = json.loads(kiln("bench", "--quick", "--json").stdout)["results"]
@@ -175,12 +203,29 @@ def test_benchmarks_of_a_project(kiln, sources, tmp_path):
 
 
 def test_cold(kiln, library, tmp_path):
-    done = kiln("bench", library, "good", SPEC, "--cold", "--cold-runs", "2", "--html", "cold.html", "--json")
+    done = kiln(
+        "bench",
+        library,
+        "good",
+        SPEC,
+        "--cold",
+        "--cold-runs",
+        "2",
+        "--html",
+        "cold.html",
+        "--json",
+    )
     value = json.loads(done.stdout)
     kinds = {one["kind"]: {s["name"]: s for s in one["stages"]} for one in value["kinds"]}
     native = kinds["native"]
     assert native["cuInit"]["median_ns"] is None and "no GPU" in native["cuInit"]["why"]
-    for stage in ("dlopen of the library", "symbol resolution", "first allocation", "first call", "steady call"):
+    for stage in (
+        "dlopen of the library",
+        "symbol resolution",
+        "first allocation",
+        "first call",
+        "steady call",
+    ):
         assert native[stage]["median_ns"] > 0
     assert any(name.startswith("dlopen lib") for name in native)
     assert kinds["python"]["import torch"]["median_ns"] > 1e6
@@ -192,11 +237,15 @@ def test_cold(kiln, library, tmp_path):
 
 def test_profile_of_an_op_and_a_script(kiln, library, tmp_path):
     done = kiln("profile", library, "good", SPEC, "--html", "p.html", "--trace", "t.json")
-    assert "add_one" in done.stdout and "(engine)" in done.stdout and "16 blocks of 64" in done.stdout
+    assert (
+        "add_one" in done.stdout and "(engine)" in done.stdout and "16 blocks of 64" in done.stdout
+    )
     assert "misbehaving::good" in done.stdout
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert "flame graph" in (tmp_path / "p.html").read_text()
-    (tmp_path / "s.py").write_text("import torch, sys\nx = torch.ones(int(sys.argv[1]))\ntorch.sqrt(x * x)\n")
+    (tmp_path / "s.py").write_text(
+        "import torch, sys\nx = torch.ones(int(sys.argv[1]))\ntorch.sqrt(x * x)\n"
+    )
     done = kiln("profile", "s.py", "100")
     assert "aten::mul" in done.stdout and "aten::sqrt" in done.stdout
     (tmp_path / "s.py").write_text("raise ValueError('no such luck')\n")
@@ -242,7 +291,10 @@ def test_bytes_of_ops_are_known_by_their_tensors():
     tree = kiln.profile(body).json["tree"]
     tree[0]["kernels"].append({"name": "mul", "us": 1.0, "bytes": None})
     add_bytes(tree, moved)
-    assert tree[0]["name"] == "aten::mul" and tree[0]["bytes"] == tree[0]["kernels"][0]["bytes"] == 8192
+    assert (
+        tree[0]["name"] == "aten::mul"
+        and tree[0]["bytes"] == tree[0]["kernels"][0]["bytes"] == 8192
+    )
     add_bytes(tree, {"aten::sqrt": [1, 2]})  # not as many calls: nothing is known
     assert next(n for n in tree if n["name"] == "aten::sqrt")["bytes"] == 8192
 
@@ -250,7 +302,15 @@ def test_bytes_of_ops_are_known_by_their_tensors():
 def test_kernels_have_short_names():
     from kiln.profiling import short_name
 
-    whole = "void at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >(int, Functor<float>)"
-    assert short_name(whole) == "at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >"
-    assert short_name("(anonymous namespace)::add<f32>(float*, long)") == "(anonymous namespace)::add<f32>"
+    whole = (
+        "void at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >(int, "
+        "Functor<float>)"
+    )
+    assert (
+        short_name(whole) == "at::native::elementwise<4, Functor<float>, std::array<char*, 3ul> >"
+    )
+    assert (
+        short_name("(anonymous namespace)::add<f32>(float*, long)")
+        == "(anonymous namespace)::add<f32>"
+    )
     assert short_name("add") == "add"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the command found where it should be, refused when it does not fit, and are its faults told whole?
+"""Is the command found where it should be, refused when it does not fit, and are its faults told
+whole?
 
 The command is a script here: what is tested is how the package reads it.
 """
@@ -15,7 +16,8 @@ from kiln import command
 
 @pytest.fixture
 def scripted(tmp_path, monkeypatch):
-    """scripted(answer, code, log): KILN_BIN prints `answer`; returns the path where it leaves its arguments."""
+    """scripted(answer, code, log): KILN_BIN prints `answer`; returns the path where it leaves its
+    arguments."""
 
     def make(answer, code=0, log="", version=kiln.__version__):
         text = answer if isinstance(answer, str) else json.dumps(answer)
@@ -42,13 +44,23 @@ def test_a_built_library_comes_back(scripted):
 
 
 def test_an_error_keeps_its_parts_and_the_log(scripted):
-    error = {"what": "compile add.cu", "why": "add.cu:3: 'x' is undefined", "fix": "the whole log: add.log", "fault": 1}
+    error = {
+        "what": "compile add.cu",
+        "why": "add.cu:3: 'x' is undefined",
+        "fix": "the whole log: add.log",
+        "fault": 1,
+    }
     scripted({"error": error}, 1, "add.cu(3): error: identifier x is undefined\n")
     with pytest.raises(kiln.BuildError) as caught:
         command.build(["add.cu"])
-    assert (caught.value.what, caught.value.why, caught.value.fault) == (error["what"], error["why"], 1)
+    assert (caught.value.what, caught.value.why, caught.value.fault) == (
+        error["what"],
+        error["why"],
+        1,
+    )
     assert str(caught.value) == (
-        "error: compile add.cu\n  why: add.cu:3: 'x' is undefined\n  fix: the whole log: add.log\n\n"
+        "error: compile add.cu\n  why: add.cu:3: 'x' is undefined\n  fix: the whole log: add.log\n"
+        "\n"
         "add.cu(3): error: identifier x is undefined"
     )
 
@@ -63,7 +75,9 @@ def test_an_error_that_stderr_repeats_is_told_once(scripted):
 
 def test_a_command_that_prints_no_json(scripted):
     scripted("Segmentation fault", 139)
-    with pytest.raises(kiln.BuildError, match=r"exit code 139 and printed no JSON(.|\n)*Segmentation fault"):
+    with pytest.raises(
+        kiln.BuildError, match=r"exit code 139 and printed no JSON(.|\n)*Segmentation fault"
+    ):
         command.build(["add.cu"])
 
 
@@ -111,9 +125,10 @@ def test_arguments_of_torchs_load_become_flags(scripted, tmp_path):
             defines={"BLOCK": 128, "FAST": None, "SLOW": False},
         )
     assert arguments.read_text().splitlines() == [
-        "build", f"{tmp_path}/a.cu", f"{tmp_path}/b.cu", "--name", "ext", "--cflag=-O2", "--cuda-flag=-O3",
-        "--cuda-flag=--use_fast_math", "--ldflag=-lm", "-I", "include", "-DBLOCK=128", "-DFAST", "-DSLOW=0",
-        "--arch", "8.0;9.0a", "--build-dir", f"{tmp_path}/out", "--json",
+        "build", f"{tmp_path}/a.cu", f"{tmp_path}/b.cu", "--name", "ext", "--cflag=-O2",
+        "--cuda-flag=-O3", "--cuda-flag=--use_fast_math", "--ldflag=-lm", "-I", "include",
+        "-DBLOCK=128", "-DFAST", "-DSLOW=0", "--arch", "8.0;9.0a", "--build-dir", f"{tmp_path}/out",
+        "--json",
     ]  # fmt: skip
 
 
@@ -148,7 +163,9 @@ def test_torch_too_old():
 
     for version in ("2.7.0", "2.11.0+cu130", "3.0.0a0"):
         _torch.check_version(version)
-    with pytest.raises(kiln.SetupError, match=r"torch 2\.6\.1 is too old(.|\n)*pip install 'torch>=2\.7'"):
+    with pytest.raises(
+        kiln.SetupError, match=r"torch 2\.6\.1 is too old(.|\n)*pip install 'torch>=2\.7'"
+    ):
         _torch.check_version("2.6.1")
 
 
@@ -162,13 +179,18 @@ def test_device(python):
     script = "import kiln\ntry: print(kiln.device())\nexcept kiln.SetupError as e: print(e)"
     assert python(script, env={"KILN_DEVICE": "engine"}).strip() == "cpu"
     assert "'engine' or 'cuda'" in python(script, env={"KILN_DEVICE": "gpu"})
-    assert "torch sees no GPU" in python(script, env={"KILN_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""})
+    assert "torch sees no GPU" in python(
+        script, env={"KILN_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""}
+    )
 
 
 def test_errors_do_not_steer_the_terminal():
     from kiln.errors import BuildError, KilnError
 
-    for error in (KilnError("a\x1b[2J", "b\r\nc\x9bd", "e\x07"), BuildError("x", log="\x1b]0;owned\x07")):
+    for error in (
+        KilnError("a\x1b[2J", "b\r\nc\x9bd", "e\x07"),
+        BuildError("x", log="\x1b]0;owned\x07"),
+    ):
         assert not [c for c in str(error) if c != "\n" and not c.isprintable()]
         assert "\\x1b" in str(error)
     assert error.log == "\x1b]0;owned\x07"  # programs get it as it was

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a source for torch.utils.cpp_extension build through kiln's compat headers, unchanged, and behave as torch's do?
+"""Does a source for torch.utils.cpp_extension build through kiln's compat headers, unchanged, and
+behave as torch's do?
 
-The expected values and texts are torch's; tools/compat-equal builds the source both ways, with torch's own
-headers too, and runs all of this on each.
+The expected values and texts are torch's; tools/compat-equal builds the source both ways, with
+torch's own headers too, and runs all of this on each.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def test_kernels_run(ext, kiln_device, dtype, size):
 
 
 def test_packed_accessors_and_strides(ext, kiln_device):
-    x = torch.randn(4, 6, device=kiln_device).t()[1:5]  # neither contiguous nor at the beginning of its storage
+    x = torch.randn(4, 6, device=kiln_device).t()[
+        1:5
+    ]  # neither contiguous nor at the beginning of its storage
     expected = x * 3
     ext.scale_rows_(x, factor=3)
     assert torch.equal(x, expected)
@@ -44,8 +47,13 @@ def test_values_cross(ext):
     assert isinstance(halves, list) and all(map(torch.equal, halves, x.split(3, 1)))
     assert ext.twice(4) == 8 and ext.twice("ab") == "abab"
     assert ext.answer == 42 and ext.__doc__ == "an extension" and ext.__name__ == "torch_add"
-    assert ext.my_add.__doc__ == "my_add(arg0: torch.Tensor, arg1: torch.Tensor) -> torch.Tensor\n\na + b\n"
-    assert ext.halves.__doc__.startswith("halves(x: torch.Tensor, dim: typing.SupportsInt = 0) -> list[torch.Tensor]")
+    assert (
+        ext.my_add.__doc__
+        == "my_add(arg0: torch.Tensor, arg1: torch.Tensor) -> torch.Tensor\n\na + b\n"
+    )
+    assert ext.halves.__doc__.startswith(
+        "halves(x: torch.Tensor, dim: typing.SupportsInt = 0) -> list[torch.Tensor]"
+    )
 
 
 def test_optional_lists_defaults_and_ops(ext):
@@ -53,7 +61,9 @@ def test_optional_lists_defaults_and_ops(ext):
     assert torch.equal(ext.mixed(x, shape=[3, 4]), (x * 1.0 + 1).view(3, 4))
     assert torch.equal(ext.mixed(x, None, (12,), negate=True), -(x + 1).view(12))
     assert torch.equal(ext.mixed(x, bias, [2, 6], 2, False, "sum"), (x * 2 + 1 + bias).sum(0))
-    assert torch.equal(ext.mixed(x, bias=bias, shape=[2, 6], reduce="mean"), (x + 1 + bias).mean([0], keepdim=True))
+    assert torch.equal(
+        ext.mixed(x, bias=bias, shape=[2, 6], reduce="mean"), (x + 1 + bias).mean([0], keepdim=True)
+    )
 
 
 def test_indexing(ext):
@@ -72,33 +82,75 @@ def test_options_and_factories(ext, dtype):
 
 
 CASES = [
-    (lambda e: e.my_add(torch.zeros(2), torch.zeros(3)), RuntimeError, "shapes differ: [2] and [3]"),
-    (lambda e: e.my_add(torch.zeros(2, 2).t(), torch.zeros(2, 2)), RuntimeError, "a must be contiguous"),
-    (lambda e: e.my_add(torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)), NotImplementedError,
-     "\"my_add\" not implemented for 'Int'"),
-    (lambda e: e.my_add(torch.zeros(2), torch.zeros(2, dtype=torch.float64)), RuntimeError,
-     "expected scalar type Float but found Double"),
-    (lambda e: e.as_float(torch.zeros(2, dtype=torch.int64)), RuntimeError,
-     "expected scalar type Float but found Long"),
-    (lambda e: e.scale_rows_(torch.zeros(2)), IndexError,
-     "Dimension out of range (expected to be in range of [-1, 0], but got 1)"),
-    (lambda e: e.size_of(torch.zeros(2, 3), 5), IndexError,
-     "Dimension out of range (expected to be in range of [-2, 1], but got 5)"),
-    (lambda e: e.size_of(torch.zeros(()), 0), IndexError, "Dimension specified as 0 but tensor has no dimensions"),
-    (lambda e: e.mixed(torch.zeros(4), shape=[3]), RuntimeError, "shape '[3]' is invalid for input of size 4"),
-    (lambda e: e.mixed(torch.zeros(4), shape=[4], reduce="max"), ValueError, "unknown reduction max"),
-    (lambda e: e.halves(torch.zeros(4), 3), IndexError,
-     "Dimension out of range (expected to be in range of [-1, 0], but got 3)"),
+    (
+        lambda e: e.my_add(torch.zeros(2), torch.zeros(3)),
+        RuntimeError,
+        "shapes differ: [2] and [3]",
+    ),
+    (
+        lambda e: e.my_add(torch.zeros(2, 2).t(), torch.zeros(2, 2)),
+        RuntimeError,
+        "a must be contiguous",
+    ),
+    (
+        lambda e: e.my_add(torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)),
+        NotImplementedError,
+        "\"my_add\" not implemented for 'Int'",
+    ),
+    (
+        lambda e: e.my_add(torch.zeros(2), torch.zeros(2, dtype=torch.float64)),
+        RuntimeError,
+        "expected scalar type Float but found Double",
+    ),
+    (
+        lambda e: e.as_float(torch.zeros(2, dtype=torch.int64)),
+        RuntimeError,
+        "expected scalar type Float but found Long",
+    ),
+    (
+        lambda e: e.scale_rows_(torch.zeros(2)),
+        IndexError,
+        "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+    ),
+    (
+        lambda e: e.size_of(torch.zeros(2, 3), 5),
+        IndexError,
+        "Dimension out of range (expected to be in range of [-2, 1], but got 5)",
+    ),
+    (
+        lambda e: e.size_of(torch.zeros(()), 0),
+        IndexError,
+        "Dimension specified as 0 but tensor has no dimensions",
+    ),
+    (
+        lambda e: e.mixed(torch.zeros(4), shape=[3]),
+        RuntimeError,
+        "shape '[3]' is invalid for input of size 4",
+    ),
+    (
+        lambda e: e.mixed(torch.zeros(4), shape=[4], reduce="max"),
+        ValueError,
+        "unknown reduction max",
+    ),
+    (
+        lambda e: e.halves(torch.zeros(4), 3),
+        IndexError,
+        "Dimension out of range (expected to be in range of [-1, 0], but got 3)",
+    ),
     (lambda e: e.refuse("index"), IndexError, "an index error"),
     (lambda e: e.refuse("value"), ValueError, "a value error"),
     (lambda e: e.refuse("type"), TypeError, "a type error"),
     (lambda e: e.refuse("not implemented"), NotImplementedError, "not implemented at all"),
-    (lambda e: e.refuse("bare"), RuntimeError,
-     'Expected how != "bare" to be true, but got false.  (Could this error message be improved?  If so, please report '
-     "an enhancement request to PyTorch.)"),
+    (
+        lambda e: e.refuse("bare"),
+        RuntimeError,
+        'Expected how != "bare" to be true, but got false.  (Could this error message be improved? '
+        " If so, please report "
+        "an enhancement request to PyTorch.)",
+    ),
     (lambda e: e.refuse("std"), IndexError, "out of range"),
     (lambda e: e.refuse("x"), RuntimeError, "refused: x 1.5 Half cuda:1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
@@ -111,8 +163,13 @@ def test_errors_have_torchs_type_and_text(ext, case):
 
 
 def test_wrong_arguments_are_a_type_error(ext):
-    for call in (lambda: ext.my_add(1, 2), lambda: ext.my_add(torch.zeros(1)), lambda: ext.size_of(torch.zeros(1), 1.5),
-                 lambda: ext.scale_rows_(torch.zeros(1, 1), fctor=2), lambda: ext.twice(2**70)):  # fmt: skip
+    for call in (
+        lambda: ext.my_add(1, 2),
+        lambda: ext.my_add(torch.zeros(1)),
+        lambda: ext.size_of(torch.zeros(1), 1.5),
+        lambda: ext.scale_rows_(torch.zeros(1, 1), fctor=2),
+        lambda: ext.twice(2**70),
+    ):
         with pytest.raises(TypeError, match="incompatible function arguments"):
             call()
 
@@ -125,17 +182,22 @@ __global__ void square_kernel(const float* x, float* out, int n) {
 }
 torch::Tensor square(torch::Tensor x) {
   auto out = torch::empty_like(x);
-  square_kernel<<<(x.numel() + 127) / 128, 128>>>(x.data_ptr<float>(), out.data_ptr<float>(), x.numel());
+  square_kernel<<<(x.numel() + 127) / 128, 128>>>(x.data_ptr<float>(), out.data_ptr<float>(),
+                                                  x.numel());
   return out;
 }
 """
-    module = kiln.load_inline("inline_square", "torch::Tensor square(torch::Tensor x);", cuda, functions=["square"])
+    module = kiln.load_inline(
+        "inline_square", "torch::Tensor square(torch::Tensor x);", cuda, functions=["square"]
+    )
     x = torch.randn(300, device=kiln_device)
     assert torch.equal(module.square(x), x * x)
 
 
 def build(command, *words):
-    done = subprocess.run([command, "build", *map(str, words), "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [command, "build", *map(str, words), "--json"], capture_output=True, text=True, check=False
+    )
     return json.loads(done.stdout), done.stderr
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to a source that needs more than the compat headers have? It is told with its line, built with torch's
-own headers, remembered, and cached as every build.
+"""What happens to a source that needs more than the compat headers have? It is told with its line,
+built with torch's own headers, remembered, and cached as every build.
 
-A folder with the few headers and empty libraries that these sources need stands in for torch: the real ones take a
-minute a build. test_compat_real.py does it once with those.
+A folder with the few headers and empty libraries that these sources need stands in for torch: the
+real ones take a minute a build. test_compat_real.py does it once with those.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ template <class T> struct class_ { class_(module_&, const char*) {} };
 }
 namespace py = pybind11;
 #define PYBIND11_MODULE(name, m) void fill(pybind11::module_& m); \\
-  extern "C" void* PyInit_##name() { pybind11::module_ m; fill(m); return nullptr; } void fill(pybind11::module_& m)
+  extern "C" void* PyInit_##name() { pybind11::module_ m; fill(m); return nullptr; } \\
+  void fill(pybind11::module_& m)
 """
 CLASSY = """#include <torch/extension.h>
 struct Own { int x; };
@@ -51,7 +52,9 @@ def stand_in(tmp_path_factory) -> Path:
     (package / "lib").mkdir()
     for name in ("c10", "torch_cpu", "torch", "torch_python"):
         library = package / "lib" / f"lib{name}.so"
-        subprocess.run(["g++", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(library)], check=True)
+        subprocess.run(
+            ["g++", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(library)], check=True
+        )
     python = package.parent / "python3"
     python.write_text(f"#!/bin/sh\necho kiln-torch {package}\necho kiln-include {package.parent}\n")
     python.chmod(0o755)
@@ -67,7 +70,10 @@ def build(command, stand_in, tmp_path):
         if text is not None:
             path.write_text(text)
         env = {k: v for k, v in os.environ.items() if k != "KILN_COMPAT"} | environment
-        env |= {"KILN_PYTHON": str(stand_in.parent / "python3"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        env |= {
+            "KILN_PYTHON": str(stand_in.parent / "python3"),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        }
         line = [command, "build", path, *words, "--json"]
         done = subprocess.run(line, env=env, capture_output=True, text=True, check=False)
         return json.loads(done.stdout), done.stderr
@@ -82,14 +88,19 @@ def cached(answer: dict) -> set[str]:
 def test_what_is_lacking_is_told_and_built_with_torchs_headers(build):
     answer, said = build(text=CLASSY)
     assert answer["headers"] == "torch" and Path(answer["library"]).is_file()
-    assert "more.cpp:4" in said and "kiln's compat headers lack class_: building with torch's own headers" in said
+    assert (
+        "more.cpp:4" in said
+        and "kiln's compat headers lack class_: building with torch's own headers" in said
+    )
 
 
 def test_the_file_is_remembered_until_it_no_longer_names_it(build, tmp_path):
     build(text=CLASSY)
     # The build folder alone: what is remembered and the cache stay.
     again, said = build("--build-dir", str(tmp_path / "elsewhere"))
-    assert again["headers"] == "torch" and "as before" in said and "lack class_: building" not in said
+    assert (
+        again["headers"] == "torch" and "as before" in said and "lack class_: building" not in said
+    )
     assert cached(again) == {"hit"}, again["steps"]
     other, said = build(text=CLASSY.replace("int x", "int y"))  # still has a class
     assert other["headers"] == "torch" and "as before" in said
@@ -121,7 +132,11 @@ def test_require_and_never_override(build):
     build(text=CLASSY)  # remembered, and yet:
     answer, _ = build("--compat=require")
     error = answer["error"]
-    assert "class_" in error["why"] and "more.cpp:4" in error["why"] and "--compat=require" in error["fix"]
+    assert (
+        "class_" in error["why"]
+        and "more.cpp:4" in error["why"]
+        and "--compat=require" in error["fix"]
+    )
     assert build("--compat=never", text=PLAIN)[0]["headers"] == "torch"
     assert build(text=PLAIN)[0]["headers"] == "compat"
     assert build(text=PLAIN, KILN_COMPAT="never")[0]["headers"] == "torch"
@@ -146,14 +161,23 @@ PYBIND11_MODULE(more, m) { m.def("theirs", &theirs); }
 
 def test_an_object_of_the_other_kind(build, stand_in, tmp_path):
     other = tmp_path / "theirs.o"
-    source = "#include <torch/extension.h>\nlong theirs(const at::Tensor& x) { return x.impl != nullptr; }\n"
+    source = (
+        "#include <torch/extension.h>\nlong theirs(const at::Tensor& x) { return x.impl != "
+        "nullptr; }\n"
+    )
     line = ["g++", "-fPIC", "-c", "-x", "c++", f"-I{stand_in / 'include'}", "-", "-o", str(other)]
     subprocess.run(line, input=source, text=True, check=True)
     answer, said = build(f"--ldflag={other}", text=MIXED.replace("int64_t", "long"))
     assert answer["headers"] == "torch", answer
-    assert "theirs(at::Tensor const&) is in an object that was compiled with torch's own headers" in said
+    assert (
+        "theirs(at::Tensor const&) is in an object that was compiled with torch's own headers"
+        in said
+    )
     error = build(f"--ldflag={other}", "--compat=require")[0]["error"]
-    assert "'theirs(at::Tensor const&)' is left open" in error["why"] and "name its source" in error["fix"]
+    assert (
+        "'theirs(at::Tensor const&)' is left open" in error["why"]
+        and "name its source" in error["fix"]
+    )
 
 
 def test_a_source_that_was_forgotten_is_named_at_once(build):
@@ -167,8 +191,14 @@ def test_a_source_that_was_forgotten_is_named_at_once(build):
 @pytest.mark.parametrize(
     ("line", "symbol"),
     [
-        ('struct Own {}; Own f() { return {}; } PYBIND11_MODULE(x, m) { m.def("f", &f); }', "cannot cross"),
-        ('struct Own {}; void f(std::vector<Own>) {} PYBIND11_MODULE(x, m) { m.def("f", &f); }', "cannot cross"),
+        (
+            'struct Own {}; Own f() { return {}; } PYBIND11_MODULE(x, m) { m.def("f", &f); }',
+            "cannot cross",
+        ),
+        (
+            'struct Own {}; void f(std::vector<Own>) {} PYBIND11_MODULE(x, m) { m.def("f", &f); }',
+            "cannot cross",
+        ),
         ("struct Own {}; Own* f(at::Tensor x) { return x.data_ptr<Own>(); }", "data_ptr"),
         ("struct Own {}; Own f(at::Tensor x) { return x.accessor<Own, 1>()[0]; }", "accessor"),
         ("struct Own {}; Own f(at::Tensor x) { return x.item<Own>(); }", "item"),

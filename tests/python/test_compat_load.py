@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a user see when a library of the compat headers is loaded into a process that does not fit? An error that
-names what is lacking and who has it; never the end of the process."""
+"""What does a user see when a library of the compat headers is loaded into a process that does not
+fit? An error that names what is lacking and who has it; never the end of the process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,17 @@ def test_a_torch_without_a_function_is_named(ops, python, tmp_path):
     """A libtorch_cpu.so that has nothing stands in for one that is too old."""
     old = tmp_path / "libtorch_cpu.so"
     subprocess.run(
-        ["g++", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", str(old), "-Wl,-soname,libtorch_cpu.so"],
+        [
+            "g++",
+            "-shared",
+            "-nostdlib",
+            "-x",
+            "c",
+            "/dev/null",
+            "-o",
+            str(old),
+            "-Wl,-soname,libtorch_cpu.so",
+        ],
         check=True,
     )
     script = f"""
@@ -56,7 +66,8 @@ print(failure().decode())
 
 def test_without_torch(ops, python):
     told = python(
-        f"import ctypes; f = ctypes.CDLL({str(ops)!r}).kiln_compat_load_failure\nf.restype = ctypes.c_char_p; print(f())"
+        f"import ctypes; f = ctypes.CDLL({str(ops)!r}).kiln_compat_load_failure\nf.restype = "
+        f"ctypes.c_char_p; print(f())"
     )
     assert "torch is not in this process" in told and "import torch first" in told
 
@@ -78,7 +89,9 @@ def test_an_undefined_symbol_is_told_as_the_source_has_it():
 
     assert demangled("_Z1fN2at2kc6TensorE") == "f(at::kc::Tensor)" and demangled("puts") == "puts"
     mixed = told("_Z1fN2at2kc6TensorE", "compat")
-    assert "it needs f(at::Tensor)," in mixed.why and "compiled with torch's own headers" in mixed.why
+    assert (
+        "it needs f(at::Tensor)," in mixed.why and "compiled with torch's own headers" in mixed.why
+    )
     assert "--compat=never" in mixed.fix
     other = told("_ZN3c106detail14torchCheckFailEPKcS2_jS2_", "torch")
     assert "it needs c10::detail::torchCheckFail(" in other.why and torch.__version__ in other.why
@@ -105,14 +118,25 @@ int64_t one(int64_t x) { return x + 1; }
 int64_t two(int64_t x) { TORCH_CHECK_INDEX(x, "zero"); return x + 2; }
 """
     named = kiln.load_inline(
-        "inline_named", source, functions={"one": 'adds "one"', "two": "adds two"}, with_pytorch_error_handling=False
+        "inline_named",
+        source,
+        functions={"one": 'adds "one"', "two": "adds two"},
+        with_pytorch_error_handling=False,
     )
     assert named.one(1) == 2 and 'adds "one"' in named.one.__doc__
     with pytest.raises(IndexError, match="zero"):
         named.two(0)
     listed = kiln.load_inline(
-        "inline_listed", [source], functions=["two"], no_implicit_headers=False, keep_intermediates=False
+        "inline_listed",
+        [source],
+        functions=["two"],
+        no_implicit_headers=False,
+        keep_intermediates=False,
     )
-    assert listed.two(1) == 3 and listed.two.__doc__.endswith("\n\ntwo\n") and not hasattr(listed, "one")
+    assert (
+        listed.two(1) == 3
+        and listed.two.__doc__.endswith("\n\ntwo\n")
+        and not hasattr(listed, "one")
+    )
     with pytest.raises(IndexError, match="zero"):
         listed.two(0)

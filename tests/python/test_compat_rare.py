@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the rarer parts of the compat headers behave as torch's: autograd functions, named checks, TensorInfo, settings?
+"""Do the rarer parts of the compat headers behave as torch's: autograd functions, named checks,
+TensorInfo, settings?
 
-The expected values and texts are torch's: with KILN_COMPAT=never the same tests run on torch's own headers (a minute).
+The expected values and texts are torch's: with KILN_COMPAT=never the same tests run on torch's own
+headers (a minute).
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ def test_an_autograd_function_runs_kernels_both_ways(ext, kiln_device, weighted)
     x = torch.randn(4, 3, 2, device=kiln_device).transpose(0, 2).requires_grad_()
     weight = torch.randn_like(x).requires_grad_() if weighted else None
     y, count = ext.scale(x, 3.0, weight)
-    assert torch.allclose(y, x * 3 * (weight if weighted else 1)) and count.item() == 24 and not count.requires_grad
+    assert (
+        torch.allclose(y, x * 3 * (weight if weighted else 1))
+        and count.item() == 24
+        and not count.requires_grad
+    )
     upstream = torch.randn_like(y)
     y.backward(upstream)
     assert torch.allclose(x.grad, upstream * 3 * (weight if weighted else 1))
@@ -60,7 +66,8 @@ def test_a_wrong_number_of_gradients_is_told(ext):
     y = ext.double_wrongly(x * 1)
     assert torch.equal(y, torch.full((2,), 2.0))
     with pytest.raises(
-        RuntimeError, match=r"Doubled.* returned an incorrect number of gradients \(expected 1, got 3\)"
+        RuntimeError,
+        match=r"Doubled.* returned an incorrect number of gradients \(expected 1, got 3\)",
     ):
         y.sum().backward()
 
@@ -70,18 +77,36 @@ CHECKS = [
     ("dim", "Expected 2-dimensional tensor, but got 1-dimensional tensor for argument #1 'a'"),
     ("range", "Expected 2 to 3 dimensions, but got 1-dimensional tensor for argument #1 'a'"),
     ("size", "Expected 2-dimensional tensor, but got 1-dimensional tensor for argument #1 'a'"),
-    ("same size",
-     "Expected tensor for argument #1 'a' to have same size as tensor for 'b'; but [4] does not equal [3]"),
-    ("numel", "Expected tensor for argument #1 'a' to have 6 elements; but it actually has 4 elements"),
-    ("same numel",
-     "Expected tensor for argument #1 'a' to have same number of elements as tensor for 'b'; but 4 does not equal 3"),
-    ("type",
-     "Expected tensor for argument #1 'a' to have scalar type Long; but got torch.FloatTensor instead"),
-    ("types", "Expected tensor for argument #1 'a' to have one of the following scalar types: Long, Int; "
-     "but got torch.FloatTensor instead"),
-    ("same type", "Expected tensor for argument #1 'a' to have the same type as tensor for 'b'; "
-     "but type torch.FloatTensor does not equal torch.DoubleTensor"),
-]  # fmt: skip
+    (
+        "same size",
+        "Expected tensor for argument #1 'a' to have same size as tensor for 'b'; but [4] does not "
+        "equal [3]",
+    ),
+    (
+        "numel",
+        "Expected tensor for argument #1 'a' to have 6 elements; but it actually has 4 elements",
+    ),
+    (
+        "same numel",
+        "Expected tensor for argument #1 'a' to have same number of elements as tensor for 'b'; "
+        "but 4 does not equal 3",
+    ),
+    (
+        "type",
+        "Expected tensor for argument #1 'a' to have scalar type Long; but got torch.FloatTensor "
+        "instead",
+    ),
+    (
+        "types",
+        "Expected tensor for argument #1 'a' to have one of the following scalar types: Long, Int; "
+        "but got torch.FloatTensor instead",
+    ),
+    (
+        "same type",
+        "Expected tensor for argument #1 'a' to have the same type as tensor for 'b'; "
+        "but type torch.FloatTensor does not equal torch.DoubleTensor",
+    ),
+]
 
 
 @pytest.mark.parametrize(("what", "text"), CHECKS)
@@ -94,15 +119,22 @@ def test_checks_name_the_argument(ext, what, text):
 def test_checks_of_layout_and_place(ext):
     plane = torch.zeros(2, 4)
     with pytest.raises(
-        RuntimeError, match=r"Expected contiguous tensor, but got non-contiguous tensor for 'b' \(while"
+        RuntimeError,
+        match=r"Expected contiguous tensor, but got non-contiguous tensor for 'b' \(while",
     ):
         ext.check(plane, plane.t(), "contiguous")
-    with pytest.raises(RuntimeError, match=r"have size 3 at dimension 1, but got size 4 for argument #1 'a' \(while"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"have size 3 at dimension 1, but got size 4 for argument #1 'a' \(while",
+    ):
         ext.check(plane, plane, "size at")
-    with pytest.raises(RuntimeError, match="to have the same dimension as tensor for 'b'; but 2 does not equal 1"):
+    with pytest.raises(
+        RuntimeError, match="to have the same dimension as tensor for 'b'; but 2 does not equal 1"
+    ):
         ext.check(plane, FLAT, "same dim")
     with pytest.raises(
-        RuntimeError, match="Tensor for argument #1 'a' is on CPU, Tensor for 'b' is on CPU, but expected"
+        RuntimeError,
+        match="Tensor for argument #1 'a' is on CPU, Tensor for 'b' is on CPU, but expected",
     ):
         ext.check(plane, plane, "GPU")
     ext.check(torch.zeros(2, 3), torch.zeros(2, 3), "size")
@@ -133,7 +165,9 @@ def test_settings_are_those_of_python(ext):
     torch.use_deterministic_algorithms(True)
     try:
         assert ext.deterministic()
-        with pytest.raises(RuntimeError, match=r"^alert does not have a deterministic implementation, but you set"):
+        with pytest.raises(
+            RuntimeError, match=r"^alert does not have a deterministic implementation, but you set"
+        ):
             ext.alert()
     finally:
         torch.use_deterministic_algorithms(False)

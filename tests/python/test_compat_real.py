@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a source with a class build with torch's own headers by itself, and live beside one of the compat headers?
+"""Does a source with a class build with torch's own headers by itself, and live beside one of the
+compat headers?
 
-The one build of the tests with torch's real headers, some 40 CPU seconds: everything that needs it is here.
+The one build of the tests with torch's real headers, some 40 CPU seconds: everything that needs it
+is here.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ scaled = real_ext.Scale(1.5).apply(doubled)    # ... and back
 assert torch.equal(scaled, row * 3)
 quick_ext.add_one_(scaled)
 assert torch.equal(scaled, row * 3 + 1)
-for call in (lambda: real_ext.Scale(1.0).apply(torch.zeros(())), lambda: quick_ext.first_row(torch.zeros(()))):
+scalar = torch.zeros(())
+for call in (lambda: real_ext.Scale(1.0).apply(scalar), lambda: quick_ext.first_row(scalar)):
     try:
         call()
     except IndexError as error:
@@ -74,7 +77,9 @@ def load(command, tmp_path_factory):
         (folder / name).write_text(text)
     script = LOAD.format(real=str(folder / "real.cpp"), quick=str(folder / "quick.cpp"))
     done = run(script + "real(); quick()")
-    assert "real.cpp:13" in done.stderr and "kiln's compat headers lack class_" in done.stderr, done.stderr
+    assert "real.cpp:13" in done.stderr and "kiln's compat headers lack class_" in done.stderr, (
+        done.stderr
+    )
     assert "quick.cpp" not in done.stderr
     return script
 
@@ -88,12 +93,15 @@ def run(script: str) -> subprocess.CompletedProcess:
     return done
 
 
-@pytest.mark.parametrize("order", ["real_ext = real(); quick_ext = quick()", "quick_ext = quick(); real_ext = real()"])
+@pytest.mark.parametrize(
+    "order", ["real_ext = real(); quick_ext = quick()", "quick_ext = quick(); real_ext = real()"]
+)
 def test_both_kinds_in_one_process(load, order):
     done = run(load + order + "\n" + USE)
     assert done.stdout.splitlines() == [
         "IndexError a scalar is not scaled",
         "IndexError select() cannot be applied to a 0-dim tensor.",
-        "TypeError doubled(): incompatible function arguments. The following argument types are supported:",
+        "TypeError doubled(): incompatible function arguments. The following argument types are "
+        "supported:",
     ]
     assert "as before" in done.stderr, done.stderr

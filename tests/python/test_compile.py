@@ -66,7 +66,13 @@ def test_export(kinds, x):
 
 @pytest.mark.parametrize(
     ("name", "extra"),
-    [("scale", (1.5,)), ("biased", ()), ("twice_and_half", ()), ("shifted", (2, 0.5)), ("fill_", (2.0,))],
+    [
+        ("scale", (1.5,)),
+        ("biased", ()),
+        ("twice_and_half", ()),
+        ("shifted", (2, 0.5)),
+        ("fill_", (2.0,)),
+    ],
 )
 def test_opcheck(kinds, x, name, extra):
     torch.library.opcheck(getattr(kinds, name).default, (x.clone(), *extra))
@@ -97,7 +103,9 @@ def test_a_python_function_replaces_the_rule(kinds, kiln_device):
     def _(x):
         return 4, 0.5, True
 
-    assert kinds.facts(torch.empty(3, device="meta"))[0] == 4, "a second function takes the place of the first"
+    assert kinds.facts(torch.empty(3, device="meta"))[0] == 4, (
+        "a second function takes the place of the first"
+    )
 
 
 def test_backward_with_saved_arguments(kinds, kiln_device):
@@ -112,7 +120,9 @@ def test_backward_with_saved_arguments(kinds, kiln_device):
 
     kinds.shifted(x, 1, 3.0).sum().backward()
     torch.testing.assert_close(x.grad, torch.full_like(x, 3.0))
-    torch.library.opcheck(kinds.shifted.default, (torch.randn(5, device=kiln_device, requires_grad=True), 1, 2.0))
+    torch.library.opcheck(
+        kinds.shifted.default, (torch.randn(5, device=kiln_device, requires_grad=True), 1, 2.0)
+    )
 
 
 def test_setup_context_and_a_second_backward(kinds, kiln_device):

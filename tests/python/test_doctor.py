@@ -40,11 +40,25 @@ def surroundings(tmp_path) -> dict[str, str]:
 def doctor(command, surroundings, tmp_path):
     """doctor(words, NAME=value...) -> exit code and the findings by name."""
 
-    def ask(*words: object, before: str = "", **variables: str | None) -> tuple[int, dict[str, dict]]:
-        env = {name: value for name, value in (surroundings | variables).items() if value is not None}
+    def ask(
+        *words: object, before: str = "", **variables: str | None
+    ) -> tuple[int, dict[str, dict]]:
+        env = {
+            name: value for name, value in (surroundings | variables).items() if value is not None
+        }
         line = f'{before}exec "$@"'
         done = subprocess.run(
-            ["/bin/sh", "-c", line, "sh", str(command), "doctor", "--quick", "--json", *map(str, words)],
+            [
+                "/bin/sh",
+                "-c",
+                line,
+                "sh",
+                str(command),
+                "doctor",
+                "--quick",
+                "--json",
+                *map(str, words),
+            ],
             cwd=tmp_path,
             env=env,
             capture_output=True,
@@ -95,9 +109,14 @@ def test_no_false_alarm(doctor):
 def test_two_seconds_of_cpu(command, surroundings, tmp_path):
     # CPU time, of it and of all that it starts: other work on the machine does not count.
     before = os.times()
-    subprocess.run([str(command), "doctor", "--quick"], env=surroundings, cwd=tmp_path, capture_output=True)
+    subprocess.run(
+        [str(command), "doctor", "--quick"], env=surroundings, cwd=tmp_path, capture_output=True
+    )
     after = os.times()
-    assert after.children_user + after.children_system - before.children_user - before.children_system < 2
+    assert (
+        after.children_user + after.children_system - before.children_user - before.children_system
+        < 2
+    )
 
 
 def test_a_path_that_leads_nowhere(doctor, tmp_path):
@@ -105,31 +124,53 @@ def test_a_path_that_leads_nowhere(doctor, tmp_path):
         pytest.skip("ninja is not in /usr/bin")
     # It is there, and a shell does not find it: never "missing".
     _, found = doctor(PATH=str(tmp_path / "bin"))
-    expect(found, "ninja", "warning", "/usr/bin/ninja, which is not on PATH", "export PATH=/usr/bin:$PATH")
+    expect(
+        found,
+        "ninja",
+        "warning",
+        "/usr/bin/ninja, which is not on PATH",
+        "export PATH=/usr/bin:$PATH",
+    )
 
 
 def test_ninja_removed(doctor, command, surroundings, tmp_path):
     (tmp_path / "nothing").write_text("")
     real = shutil.which("ninja", path="/usr/local/bin:/usr/bin:/bin")
     names = sorted(
-        {str(Path(folder) / "ninja") for folder in ("/usr/local/bin", "/usr/bin") if (Path(folder) / "ninja").exists()}
+        {
+            str(Path(folder) / "ninja")
+            for folder in ("/usr/local/bin", "/usr/bin")
+            if (Path(folder) / "ninja").exists()
+        }
     )
     hide = " && ".join(f"mount --bind {tmp_path}/nothing {name}" for name in names)
     unshare = ["unshare", "-r", "-m", "/bin/sh", "-c"]
-    if not real or not shutil.which("unshare") or subprocess.run([*unshare, hide], capture_output=True).returncode:
+    if (
+        not real
+        or not shutil.which("unshare")
+        or subprocess.run([*unshare, hide], capture_output=True).returncode
+    ):
         pytest.skip("no mount namespaces here")
     words = f"{hide} && PATH={tmp_path}/bin:/usr/bin:/bin exec {command} doctor --quick --json"
     done = subprocess.run(
-        [*unshare, words], env=surroundings | {"KILN_PYTHON": "/usr/bin/python3"}, capture_output=True, text=True
+        [*unshare, words],
+        env=surroundings | {"KILN_PYTHON": "/usr/bin/python3"},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 1, done.stderr
     expect(
-        {row["name"]: row for row in json.loads(done.stdout)["checks"]}, "ninja", "fault", "not on PATH", "kiln setup"
+        {row["name"]: row for row in json.loads(done.stdout)["checks"]},
+        "ninja",
+        "fault",
+        "not on PATH",
+        "kiln setup",
     )
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"), [("echo 1.8.2", "ninja 1.8.2"), ("echo no libz >&2; exit 127", "it ended with 127: no libz")]
+    ("script", "reason"),
+    [("echo 1.8.2", "ninja 1.8.2"), ("echo no libz >&2; exit 127", "it ended with 127: no libz")],
 )
 def test_a_bad_ninja(doctor, tmp_path, script, reason):
     program(tmp_path, "ninja", script)
@@ -144,7 +185,13 @@ def test_an_old_nvcc(doctor, tmp_path):
     nvcc = program(tmp_path, "nvcc", answers)
     code, found = doctor(NVCC=str(nvcc), CUDA_HOME=None)
     assert code == 1
-    expect(found, "arch-supported", "fault", "nvcc 11.8 does not compile for", "take 9.0 out of TORCH_CUDA_ARCH_LIST")
+    expect(
+        found,
+        "arch-supported",
+        "fault",
+        "nvcc 11.8 does not compile for",
+        "take 9.0 out of TORCH_CUDA_ARCH_LIST",
+    )
     expect(found, "cuda-home", "warning", "no include/cuda_runtime.h", "kiln setup")
     if found["cuda-major"]["verdict"] != "skip":
         expect(found, "cuda-major", "warning", "nvcc is CUDA 11.8", "build with kiln")
@@ -198,7 +245,9 @@ def test_a_python_without_headers(doctor, tmp_path):
     }
     python = program(tmp_path, "python", f"echo '{json.dumps(answer)}'")
     _, found = doctor(KILN_PYTHON=str(python))
-    expect(found, "python-headers", "warning", "/nowhere has no Python.h", "apt install python3.12-dev")
+    expect(
+        found, "python-headers", "warning", "/nowhere has no Python.h", "apt install python3.12-dev"
+    )
 
 
 def test_ccache_before_nvcc(doctor, tmp_path):
@@ -246,7 +295,13 @@ def test_a_second_cudart(doctor, tmp_path):
         (tmp_path / name).write_bytes(b"\0" * 4096)
     _, found = doctor(LD_LIBRARY_PATH=str(tmp_path))
     if found["cuda-major"]["verdict"] != "skip":
-        expect(found, "two-cudarts", "warning", "LD_LIBRARY_PATH", f"take {tmp_path} out of LD_LIBRARY_PATH")
+        expect(
+            found,
+            "two-cudarts",
+            "warning",
+            "LD_LIBRARY_PATH",
+            f"take {tmp_path} out of LD_LIBRARY_PATH",
+        )
     files = [(tmp_path / name).open("r+b") for name in ("libcudart.so.11", "libcudart.so.10")]
     maps = [mmap.mmap(file.fileno(), 0) for file in files]
     code, found = doctor("--pid", os.getpid())
@@ -274,15 +329,28 @@ def test_damaged_and_foreign_libraries(doctor, tmp_path):
 def test_a_library_of_torch(doctor, tmp_path):
     fake = tmp_path / "link"
     fake.mkdir()
-    library(tmp_path, "link/libc10.so", f"void {OLD_TORCH_SYMBOL}(void) {{}} void {OLD_STRING_SYMBOL}(void) {{}}")
+    library(
+        tmp_path,
+        "link/libc10.so",
+        f"void {OLD_TORCH_SYMBOL}(void) {{}} void {OLD_STRING_SYMBOL}(void) {{}}",
+    )
     names = (OLD_TORCH_SYMBOL, OLD_STRING_SYMBOL)
-    code = "".join(f"extern void {name}(void); void f{at}(void) {{ {name}(); }} " for at, name in enumerate(names))
+    code = "".join(
+        f"extern void {name}(void); void f{at}(void) {{ {name}(); }} "
+        for at, name in enumerate(names)
+    )
     ours = library(tmp_path, "ours.so", code, f"-L{fake}", "-lc10")
     exit_code, found = doctor(ours)
     assert exit_code == 1
     if found["string-abi"]["verdict"] == "fault":
         expect(found, "libc10", "warning", "needs libc10.so", "import torch before it")
-        expect(found, "torch-symbols", "fault", "built for torch 2.1 or older", "install torch 2.1 or older")
+        expect(
+            found,
+            "torch-symbols",
+            "fault",
+            "built for torch 2.1 or older",
+            "install torch 2.1 or older",
+        )
         expect(found, "string-abi", "fault", "old std::string", "_GLIBCXX_USE_CXX11_ABI")
     else:
         expect(found, "libc10", "fault", "no torch is installed", "pip install torch")
@@ -317,8 +385,12 @@ def test_system_libraries_too_old(doctor, tmp_path):
 
 def test_cudart_of_another_major(doctor, tmp_path):
     (tmp_path / "old").mkdir()
-    cudart = library(tmp_path, "old/libcudart.so.10", "void cudaFree(void) {}", "-Wl,-soname,libcudart.so.10")
-    ours = library(tmp_path, "ours.so", "extern void cudaFree(void); void f(void) { cudaFree(); }", cudart)
+    cudart = library(
+        tmp_path, "old/libcudart.so.10", "void cudaFree(void) {}", "-Wl,-soname,libcudart.so.10"
+    )
+    ours = library(
+        tmp_path, "ours.so", "extern void cudaFree(void); void f(void) { cudaFree(); }", cudart
+    )
     code, found = doctor(ours)
     assert code == 1
     expect(found, "cudart-major", "fault", "needs libcudart.so.10", "kiln build")
@@ -348,23 +420,32 @@ def test_wheels_for_others(doctor, tmp_path):
 
 
 def test_a_gpu_that_the_code_does_not_fit(doctor, command, surroundings, tmp_path):
-    """A GPU made up of a device file, an nvidia-smi and an old driver, in a namespace of its own."""
+    """A GPU made up of a device file, an nvidia-smi and an old driver, in a namespace of its
+    own."""
     smi = 'case "$1" in *compute_cap*) echo 9.0;; *) echo 535.104.05;; esac'
     program(tmp_path, "nvidia-smi", smi)
     make = "mount -t tmpfs none /dev && touch /dev/nvidiactl /dev/null && chmod 666 /dev/null"
     unshare = ["unshare", "-r", "-m", "/bin/sh", "-c"]
     nvcc = shutil.which("nvcc")
-    if not nvcc or not shutil.which("unshare") or subprocess.run([*unshare, make], capture_output=True).returncode:
+    if (
+        not nvcc
+        or not shutil.which("unshare")
+        or subprocess.run([*unshare, make], capture_output=True).returncode
+    ):
         pytest.skip("no nvcc or no mount namespaces here")
     if Path("/proc/driver/nvidia/version").exists():
         pytest.skip("a real driver is here")
     (tmp_path / "k.cu").write_text("__global__ void k(int* p) { *p = 1; }\n")
-    subprocess.run([nvcc, "-cubin", "-arch=sm_80", "k.cu", "-o", "k.cubin"], cwd=tmp_path, check=True)
+    subprocess.run(
+        [nvcc, "-cubin", "-arch=sm_80", "k.cu", "-o", "k.cubin"], cwd=tmp_path, check=True
+    )
 
     def ask(*words: str, **variables: str) -> dict[str, dict]:
         line = f'{make} && exec "$@"'
         full = [*unshare, line, "sh", str(command), "doctor", "--quick", "--json", *words]
-        done = subprocess.run(full, env=surroundings | variables, cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            full, env=surroundings | variables, cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 1, done.stdout + done.stderr
         return {row["name"]: row for row in json.loads(done.stdout)["checks"]}
 
@@ -372,13 +453,33 @@ def test_a_gpu_that_the_code_does_not_fit(doctor, command, surroundings, tmp_pat
     (tmp_path / "libcuda.so.1").write_bytes(b"")
     found = ask("k.cubin", LD_LIBRARY_PATH=str(tmp_path))
     expect(found, "driver", "fault", "the driver is 535.104.05", "update the driver to 580")
-    expect(found, "kernel-image", "fault", "holds sm_80; this GPU is sm_90", "kiln build --arch 9.0")
-    expect(found, "ptx-driver", "fault", "needs a driver from 580 on, here is 535.104.05", "update the driver to 580")
+    expect(
+        found, "kernel-image", "fault", "holds sm_80; this GPU is sm_90", "kiln build --arch 9.0"
+    )
+    expect(
+        found,
+        "ptx-driver",
+        "fault",
+        "needs a driver from 580 on, here is 535.104.05",
+        "update the driver to 580",
+    )
     only_ptx = ["-fatbin", "-gencode=arch=compute_80,code=compute_80"]
     subprocess.run([nvcc, *only_ptx, "k.cu", "-o", "k.fatbin"], cwd=tmp_path, check=True)
     found = ask("k.fatbin", LD_LIBRARY_PATH=str(tmp_path))
-    expect(found, "kernel-image", "warning", "no SASS for sm_90: the driver compiles its PTX", "kiln build --arch 9.0")
-    expect(found, "ptx-driver", "fault", "which driver 535.104.05 cannot compile", "update the driver to 580")
+    expect(
+        found,
+        "kernel-image",
+        "warning",
+        "no SASS for sm_90: the driver compiles its PTX",
+        "kiln build --arch 9.0",
+    )
+    expect(
+        found,
+        "ptx-driver",
+        "fault",
+        "which driver 535.104.05 cannot compile",
+        "update the driver to 580",
+    )
 
 
 def test_a_slow_project(doctor, tmp_path):
@@ -387,10 +488,13 @@ def test_a_slow_project(doctor, tmp_path):
     gencodes = "".join(f"'-gencode=arch=compute_{n},code=sm_{n}', " for n in (75, 80, 86, 90))
     (project / "setup.py").write_text(
         "from torch.utils.cpp_extension import BuildExtension, CUDAExtension\n"
-        f"CUDAExtension('a', ['a.cu'], extra_compile_args={{'nvcc': [{gencodes}'--threads', '16', '-std=c++14']}})\n"
+        f"CUDAExtension('a', ['a.cu'], extra_compile_args={{'nvcc': [{gencodes}'--threads', '16', "
+        f"'-std=c++14']}})\n"
         "BuildExtension.with_options(use_ninja=False)\n"
     )
-    (project / "a.cu").write_text('#include <torch/extension.h>\nasm("wgmma.mma_async.sync.aligned");\n')
+    (project / "a.cu").write_text(
+        '#include <torch/extension.h>\nasm("wgmma.mma_async.sync.aligned");\n'
+    )
     (project / "b.cpp").write_text("#include <torch/extension.h>\n// #include <torch/all.h>\n")
     (project / "build" / "temp.linux" / ".ninja_log").write_text(
         "# ninja log v5\n0\t8000\t1\tb.o\tx\n0\t90000\t1\ta.o\tx\n"
@@ -424,19 +528,27 @@ def test_a_program_that_builds_by_cpp_extension_load(doctor, tmp_path):
 
 
 def test_each_of_the_thirty_was_injected(doctor):
-    """Made-up machines have them all in tests/unit/doctor; here each is a real fault of a real run."""
+    """Made-up machines have them all in tests/unit/doctor; here each is a real fault of a real
+    run."""
     _, found = doctor()
     text = Path(__file__).read_text()
     real = set(re.findall(r'expect\([^"]*"([a-z0-9-]+)", "(?:fault|warning)"', text))
     real |= set(re.findall(r'found\["([a-z0-9-]+)"\]\["verdict"\] == "fault"', text))
-    assert [row["name"] for row in found.values() if row["number"] <= 30 and row["name"] not in real] == []
+    assert [
+        row["name"] for row in found.values() if row["number"] <= 30 and row["name"] not in real
+    ] == []
 
 
 def test_a_timed_compile(command, surroundings, tmp_path):
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
     done = subprocess.run(
-        [str(command), "doctor"], env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [str(command), "doctor"],
+        env=surroundings,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     line = next(line for line in done.stdout.splitlines() if "Timed compile" in line)
     assert "cold" in line and "cached" in line and not line.startswith("[x]"), done.stdout
@@ -445,12 +557,18 @@ def test_a_timed_compile(command, surroundings, tmp_path):
 def test_usage(command, surroundings, tmp_path):
     for words in (["nowhere.so"], ["--build", "nowhere"], ["--build", "home"]):
         done = subprocess.run(
-            [str(command), "doctor", "--quick", *words], env=surroundings, cwd=tmp_path, capture_output=True, text=True
+            [str(command), "doctor", "--quick", *words],
+            env=surroundings,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 2 and "why:" in done.stderr and "fix:" in done.stderr
 
 
 def test_the_troubleshooting_page_is_made_of_the_checks(command):
     page = Path(__file__).parents[2] / "docs" / "guide" / "troubleshooting.md"
-    made = subprocess.run([str(command), "doctor", "--page"], capture_output=True, text=True, check=True).stdout
+    made = subprocess.run(
+        [str(command), "doctor", "--page"], capture_output=True, text=True, check=True
+    ).stdout
     assert page.read_text() == made, "kiln doctor --page > docs/guide/troubleshooting.md"

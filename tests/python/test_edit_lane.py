@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does an edit of a kernel's body reach everyone who looks: a running process, a call, readers of the library?"""
+"""Does an edit of a kernel's body reach everyone who looks: a running process, a call, readers of
+the library?"""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ KILN_OP(f, "a").fake("like(a)");
 """
 
 
-def test_an_edit_that_grows_is_seen_by_a_process_and_by_readers(command: Path, tmp_path: Path) -> None:
+def test_an_edit_that_grows_is_seen_by_a_process_and_by_readers(
+    command: Path, tmp_path: Path
+) -> None:
     import kiln
     import torch
 
@@ -32,12 +35,16 @@ def test_an_edit_that_grows_is_seen_by_a_process_and_by_readers(command: Path, t
     source.write_text(SOURCE)
 
     def built() -> dict:
-        done = subprocess.run([command, "build", source, "--json"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [command, "build", source, "--json"], capture_output=True, text=True, check=True
+        )
         return json.loads(done.stdout)
 
     def stores() -> int:
         line = [command, "inspect", built()["library"], "--ptx"]
-        return subprocess.run(line, capture_output=True, text=True, check=True).stdout.count("st.global")
+        return subprocess.run(line, capture_output=True, text=True, check=True).stdout.count(
+            "st.global"
+        )
 
     zeros = torch.zeros(9, device=kiln.device())
     module = kiln.load(source)
@@ -62,7 +69,9 @@ def test_a_comment_after_a_slice_compiles_nothing(command: Path, tmp_path: Path)
     def built(comment: str, value: int) -> dict:
         text = SOURCE.replace("out[0] = 1;", f"out[0] = {value};  // {comment}\n")
         source.write_text(f"// {comment}\n{text}")
-        done = subprocess.run([command, "build", source, "--json"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [command, "build", source, "--json"], capture_output=True, text=True, check=True
+        )
         return json.loads(done.stdout)
 
     def code_of(told: dict) -> str:
@@ -88,12 +97,15 @@ extern "C" __attribute__((visibility("default"))) int value() { return 1; }
 
 
 def test_an_added_comment_line_compiles_device_code_alone(command: Path, tmp_path: Path) -> None:
-    """Above and inside of a kernel, where nothing of the host tells its line; the kernel's line is the new one."""
+    """Above and inside of a kernel, where nothing of the host tells its line; the kernel's line is
+    the new one."""
     source = tmp_path / "quiet.cu"
 
     def built(text: str) -> tuple[str, str]:
         source.write_text(text)
-        done = subprocess.run([command, "build", source, "--json"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [command, "build", source, "--json"], capture_output=True, text=True, check=True
+        )
         told = json.loads(done.stdout)
         line = [command, "inspect", told["library"], "--ptx"]
         return told["lane"], subprocess.run(line, capture_output=True, text=True, check=True).stdout

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do ops meet on the engine that forget, print anything, throw or run out of memory? From Python, as a user does."""
+"""What do ops meet on the engine that forget, print anything, throw or run out of memory? From
+Python, as a user does."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a fake rule give the tensor that torch's own arithmetic of shapes and dtypes gives, and refuse what it must?"""
+"""Does a fake rule give the tensor that torch's own arithmetic of shapes and dtypes gives, and
+refuse what it must?"""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ from kiln._fakes.syntax import parse
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-PARAMETERS = "Tensor a, Tensor b, Tensor[] xs, SymInt n=3, SymInt[] sizes=[], ScalarType? dtype=None, Tensor? c=None"
+PARAMETERS = (
+    "Tensor a, Tensor b, Tensor[] xs, SymInt n=3, SymInt[] sizes=[], ScalarType? "
+    "dtype=None, Tensor? c=None"
+)
 
 
 def schema(returns: str = "Tensor", parameters: str = PARAMETERS):
@@ -25,7 +29,11 @@ def evaluate(rule: str, *args, returns: str = "Tensor", **kwargs):
 
 
 def tensors():
-    return torch.empty(4, 6), torch.empty(6, dtype=torch.int32), [torch.empty(2), torch.empty(5, 7, dtype=torch.half)]
+    return (
+        torch.empty(4, 6),
+        torch.empty(6, dtype=torch.int32),
+        [torch.empty(2), torch.empty(5, 7, dtype=torch.half)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,18 +144,33 @@ def test_broadcast_has_the_layout_of_tensor_iterator():
         for a, b in itertools.product(layouts(left), layouts(right)):
             wanted, made = torch.add(a, b), rule(a, b, [])
             seen = (made.shape, made.stride(), made.dtype)
-            assert seen == (wanted.shape, wanted.stride(), wanted.dtype), (a.shape, a.stride(), b.shape, b.stride())
+            assert seen == (wanted.shape, wanted.stride(), wanted.dtype), (
+                a.shape,
+                a.stride(),
+                b.shape,
+                b.stride(),
+            )
             compared += 1
     assert compared == 2148
 
 
-DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int64, torch.float16, torch.bfloat16, torch.float32]
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+]
 DTYPES += [torch.float64, torch.complex64]
 
 
 def test_broadcast_promotes_as_torch_does():
     rule = compile_rule("broadcast(a, b)", schema())
-    for (left, right), (n, m) in itertools.product(itertools.product(DTYPES, DTYPES), [((2,), (2,)), ((2,), ())]):
+    for (left, right), (n, m) in itertools.product(
+        itertools.product(DTYPES, DTYPES), [((2,), (2,)), ((2,), ())]
+    ):
         a, b = torch.empty(n, dtype=left), torch.empty(m, dtype=right)
         assert rule(a, b, []).dtype == torch.result_type(a, b), (left, right, n, m)
 
@@ -162,7 +185,9 @@ def test_sizes_stay_symbolic():
     real = torch.empty(12, 7)
     with FakeTensorMode(shape_env=environment) as mode:
         a = mode.from_tensor(real, static_shapes=False)
-        made = evaluate("f32[a.shape[0] * 2, ceil_div(a.shape[1], 4), min(a.shape[0], 64), a.numel]", a, a, [])
+        made = evaluate(
+            "f32[a.shape[0] * 2, ceil_div(a.shape[1], 4), min(a.shape[0], 64), a.numel]", a, a, []
+        )
     assert all(isinstance(size, torch.SymInt) for size in made.shape)
     assert not any("Eq" in str(guard.expr) for guard in environment.guards)
 
@@ -246,7 +271,9 @@ def test_without_a_rule_only_what_is_written_is_known():
     assert default_fake(schema("Tensor", "Tensor x")) is None
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64, torch.float16, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.bool, torch.int64, torch.float16, torch.complex64]
+)
 @pytest.mark.parametrize(("kind", "value"), [("SymInt", 3), ("float", 2.5), ("bool", True)])
 def test_numbers_promote_as_in_torch(dtype, kind, value):
     schema = torch._C.parse_schema(f"f(Tensor x, {kind} value) -> Tensor")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln.test find a wrong backward, and pass a right one? And is a reference evaluated in f64 where it can be?"""
+"""Does kiln.test find a wrong backward, and pass a right one? And is a reference evaluated in f64
+where it can be?"""
 
 from __future__ import annotations
 
@@ -83,15 +84,29 @@ def fails(op, *args, **kwargs) -> kiln.Mismatch:
 def test_a_right_backward_passes(smooth, x):
     report = kiln.test(with_gelu(smooth), x)
     seen = outcomes(report)
-    assert seen["gradient of x"] == seen["gradients of .sum()"] == seen["gradients, misaligned"] == "passed"
-    assert seen["gradients, size 6 -> 0"] == seen["gradients, size 10 -> 9"] == seen["opcheck"] == "passed"
-    assert "gradients, strided" not in seen, "the op refuses strided tensors, so there is nothing to differentiate"
+    assert (
+        seen["gradient of x"]
+        == seen["gradients of .sum()"]
+        == seen["gradients, misaligned"]
+        == "passed"
+    )
+    assert (
+        seen["gradients, size 6 -> 0"]
+        == seen["gradients, size 10 -> 9"]
+        == seen["opcheck"]
+        == "passed"
+    )
+    assert "gradients, strided" not in seen, (
+        "the op refuses strided tensors, so there is nothing to differentiate"
+    )
     assert "gradient of x" in str(report)
 
 
 def test_a_wrong_backward_fails_and_names_the_input(smooth, x):
     error = fails(with_gelu(smooth, lambda x: gelu_gradient(x) * 1.01), x)
-    assert "the gradient of 'x' differs at [0, 0]: got " in str(error) and ", expected " in str(error)
+    assert "the gradient of 'x' differs at [0, 0]: got " in str(error) and ", expected " in str(
+        error
+    )
     assert error.report.outcome("as given") == "passed"
     assert error.report.outcome("gradients") == "FAILED"
 
@@ -107,7 +122,12 @@ def test_the_wrong_one_of_two_inputs_is_named(smooth, x):
 
 def test_two_inputs_two_results_and_any_layout(smooth, x):
     seen = outcomes(checked(with_product(smooth, right_product), x, x.flip(0)))
-    for name in ("gradient of a", "gradient of b", "gradients of result 0", "gradients of result 1"):
+    for name in (
+        "gradient of a",
+        "gradient of b",
+        "gradients of result 0",
+        "gradients of result 1",
+    ):
         assert seen[name] == "passed"
     for layout in ("strided", "transposed", "misaligned", "expanded"):
         assert seen[f"gradients, {layout}"] == "passed"
@@ -150,7 +170,9 @@ def test_a_backward_that_raises(smooth, x):
     def raises(ctx, of_product, of_sum):
         raise ValueError("no backward today")
 
-    assert "the backward raised ValueError: no backward today" in str(fails(with_product(smooth, raises), x, x))
+    assert "the backward raised ValueError: no backward today" in str(
+        fails(with_product(smooth, raises), x, x)
+    )
 
 
 def test_a_backward_may_refuse_a_layout_and_may_not_fault(smooth, x):
@@ -162,7 +184,9 @@ def test_a_backward_may_refuse_a_layout_and_may_not_fault(smooth, x):
 
         return with_product(smooth, backward)
 
-    op = picky("gather: x must be contiguous")  # another op of the library, which the backward calls
+    op = picky(
+        "gather: x must be contiguous"
+    )  # another op of the library, which the backward calls
     assert checked(op, x, x).outcome("gradients of .sum()") == "refused"
     assert fails(op, x, x, refusals=False).report.outcome("gradients of .sum()") == "FAILED"
     error = fails(picky("error: a kernel wrote past the end"), x, x)
@@ -211,7 +235,9 @@ def test_without_a_reference_the_backward_is_checked_numerically(smooth, x):
     op._kiln_reference = None
     report = checked(op, x)
     assert outcomes(report)["as given"] == "skipped"
-    assert [row for row in report.rows if row.variant == "gradients"][0].detail == "gradcheck in f64 of x"
+    assert [row for row in report.rows if row.variant == "gradients"][
+        0
+    ].detail == "gradcheck in f64 of x"
     with_gelu(smooth, lambda x: gelu_gradient(x) * 1.01)
     op._kiln_reference = None
     text = str(fails(op, x))
@@ -222,13 +248,20 @@ def test_without_a_reference_and_without_f64_nothing_is_claimed(smooth, x):
     op = with_product(smooth, right_product)
     op._kiln_reference = None
     row = next(row for row in checked(op, x, x).rows if row.variant == "gradients")
-    assert row.outcome == "skipped" and "not checked: the op has no reference and takes no f64" in row.detail
+    assert (
+        row.outcome == "skipped"
+        and "not checked: the op has no reference and takes no f64" in row.detail
+    )
 
 
 def test_several_dtypes(smooth, x):
     report = checked(with_gelu(smooth), x, dtypes=[torch.float32, torch.float64, "f16", "bfloat16"])
     for dtype in ("float32", "float64", "float16", "bfloat16"):
-        assert report.outcome(f"{dtype}: as given") == report.outcome(f"{dtype}: gradient of x") == "passed"
+        assert (
+            report.outcome(f"{dtype}: as given")
+            == report.outcome(f"{dtype}: gradient of x")
+            == "passed"
+        )
     with pytest.raises(kiln.KilnError, match="kiln.test has no dtype 'int32'"):
         checked(smooth.gelu, x, dtypes=["int32"])
 
@@ -257,9 +290,15 @@ def test_a_reference_that_errs_in_f32_is_evaluated_in_f64(smooth, kiln_device):
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
-        (lambda x: functional.gelu(x.float()), "it computes in float32 whatever the dtype of its arguments"),
+        (
+            lambda x: functional.gelu(x.float()),
+            "it computes in float32 whatever the dtype of its arguments",
+        ),
         (lambda x: functional.gelu(x + 0 * torch.rand_like(x)), "it draws random numbers"),
-        (lambda x: functional.linear(functional.gelu(x), torch.eye(8).to(x.device)), "it fails in f64: "),
+        (
+            lambda x: functional.linear(functional.gelu(x), torch.eye(8).to(x.device)),
+            "it fails in f64: ",
+        ),
     ],
 )
 def test_a_reference_that_takes_no_f64(smooth, kiln_device, reference, why):

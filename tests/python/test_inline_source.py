@@ -12,9 +12,15 @@ from kiln.inline import compose, parameters_of
     ("declaration", "spec"),
     [
         ("kiln::Tensor f(const kiln::Tensor& a, const kiln::Tensor& b);", "a, b"),
-        ("Tensor f(Tensor a, int64_t n = 3, double x=-1.5e-3, bool y = true) {", "a, n=3, x=-1.5e-3, y=True"),
+        (
+            "Tensor f(Tensor a, int64_t n = 3, double x=-1.5e-3, bool y = true) {",
+            "a, n=3, x=-1.5e-3, y=True",
+        ),
         ("kiln::Tensor\nf(\n  Tensor &a,\n  float scale = 2.0f\n)\n{", "a, scale=2.0"),
-        ("kiln::Tensors<2> f(kiln::Span<const int64_t> sizes, kiln::Optional<Tensor> m) {", "sizes, m"),
+        (
+            "kiln::Tensors<2> f(kiln::Span<const int64_t> sizes, kiln::Optional<Tensor> m) {",
+            "sizes, m",
+        ),
         ("void f(kiln::Tensor&, int64_t);", "arg0, arg1"),
         ("void f();", ""),
         ("void f(void);", ""),
@@ -29,9 +35,15 @@ def test_names_come_from_the_declaration(declaration, spec):
 
 
 def test_missing_parts_are_added():
-    text = compose("Tensor f(Tensor a);", ["__global__ void k() {}", "Tensor g(Tensor b) { }"], {"f": 'a "doc"'}, "x")
+    text = compose(
+        "Tensor f(Tensor a);",
+        ["__global__ void k() {}", "Tensor g(Tensor b) { }"],
+        {"f": 'a "doc"'},
+        "x",
+    )
     assert text.startswith(
-        '#include <kiln/op.h>\n#line 1 "x.cpp_sources"\nTensor f(Tensor a);\n#line 1 "x.cuda_sources"\n'
+        '#include <kiln/op.h>\n#line 1 "x.cpp_sources"\nTensor f(Tensor a);\n#line 1 '
+        '"x.cuda_sources"\n'
     )
     assert text.rstrip().endswith('KILN_OP(f, "a").doc("a \\"doc\\"");')
     assert "KILN_OP(g" not in text

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does `kiln inspect` take every kind of target, end to end: objects, archives, wheels, projects, packages?"""
+"""Does `kiln inspect` take every kind of target, end to end: objects, archives, wheels, projects,
+packages?"""
 
 from __future__ import annotations
 
@@ -25,12 +26,21 @@ __global__ void __launch_bounds__(256, 3) scale(float* p, float by, int n) {
 }
 __global__ void __launch_bounds__(512) other(float* p) { *p += 1; }
 """
-ARCHS = ["-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90,code=[sm_90,compute_90]"]
+ARCHS = [
+    "-gencode",
+    "arch=compute_80,code=sm_80",
+    "-gencode",
+    "arch=compute_90,code=[sm_90,compute_90]",
+]
 
 
 def run(*words: object, cwd: Path | None = None, **env: str) -> str:
     done = subprocess.run(
-        [str(word) for word in words], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -46,7 +56,8 @@ def inspect(command):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """scale.o and scale.so: SASS of two architectures, PTX of one. Without lines no cubin keeps its PTX."""
+    """scale.o and scale.so: SASS of two architectures, PTX of one. Without lines no cubin keeps its
+    PTX."""
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
     folder = tmp_path_factory.mktemp("built")
@@ -57,7 +68,10 @@ def built(tmp_path_factory) -> Path:
 
 
 def kernels(file: dict) -> set[tuple]:
-    return {(one["symbol"], one["arch"], one["registers"], one["instructions"]) for one in file["kernels"]}
+    return {
+        (one["symbol"], one["arch"], one["registers"], one["instructions"])
+        for one in file["kernels"]
+    }
 
 
 def test_an_object_and_a_library_have_the_same_images(inspect, built):
@@ -80,7 +94,10 @@ def test_lto_in_a_fat_binary(inspect, built):
 
 
 def test_min_blocks_are_known_where_ptx_of_the_architecture_is(inspect, built):
-    known = {(one["symbol"], one["arch"]): one["min_blocks"] for one in inspect(built / "scale.so")[0]["kernels"]}
+    known = {
+        (one["symbol"], one["arch"]): one["min_blocks"]
+        for one in inspect(built / "scale.so")[0]["kernels"]
+    }
     scale, other = (next(name for name, _ in known if word in name) for word in ("scale", "other"))
     assert known[scale, "sm_90"] == 3
     assert known[scale, "sm_80"] is None  # bounds may depend on the architecture
@@ -96,18 +113,23 @@ def test_an_archive_is_its_objects(command, inspect, built, tmp_path):
     assert [file["name"] for file in files] == ["a_name_of_more_than_sixteen_letters.o", "scale.o"]
     assert files[0]["images"] == []
     assert kernels(files[1]) == kernels(inspect("scale.o", cwd=tmp_path)[0])
-    assert [file["member"] for file in inspect("libboth.a", "--member", "scale", cwd=tmp_path)] == ["scale.o"]
+    assert [file["member"] for file in inspect("libboth.a", "--member", "scale", cwd=tmp_path)] == [
+        "scale.o"
+    ]
     text = run(command, "inspect", "libboth.a", cwd=tmp_path)
     assert "no GPU code" in text and "scale(float*, float, int)" in text
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory) -> tuple[Path, dict[str, str]]:
-    """The folder of packages of a Python of its own, and the environment in which `python3` is that one."""
+    """The folder of packages of a Python of its own, and the environment in which `python3` is that
+    one."""
     folder = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     env = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    packages = run("python3", "-c", "import sysconfig; print(sysconfig.get_path('platlib'))", **env).strip()
+    packages = run(
+        "python3", "-c", "import sysconfig; print(sysconfig.get_path('platlib'))", **env
+    ).strip()
     return Path(packages), env
 
 
@@ -120,18 +142,37 @@ def write_wheel(path: Path, members: dict[str, Path]) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(built, tmp_path_factory) -> Path:
-    """A library that finds another member by $ORIGIN, that one in `.data/platlib`; and a CUDA library."""
+    """A library that finds another member by $ORIGIN, that one in `.data/platlib`; and a CUDA
+    library."""
     folder = tmp_path_factory.mktemp("wheel")
     (folder / "inner.c").write_text("int inner(void) { return 1; }\n")
     (folder / "outer.c").write_text(
         "int inner(void); int missing(void); int outer(void) { return inner() + missing(); }\n"
     )
-    run("gcc", "-shared", "-fPIC", "-Wl,-soname,libinner.so.1", "inner.c", "-o", "libinner.so.1", cwd=folder)
+    run(
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libinner.so.1",
+        "inner.c",
+        "-o",
+        "libinner.so.1",
+        cwd=folder,
+    )
     runpath = "-Wl,-rpath,$ORIGIN/nowhere:$ORIGIN/../pkg.libs,--enable-new-dtags"
-    run("gcc", "-shared", "-fPIC", "outer.c", "libinner.so.1", runpath, "-o", "outer.so", cwd=folder)
+    run(
+        "gcc", "-shared", "-fPIC", "outer.c", "libinner.so.1", runpath, "-o", "outer.so", cwd=folder
+    )
     path = folder / "pkg-1-py3-none-linux_any.whl"
-    names = {"pkg/outer.so": "outer.so", "pkg-1.data/platlib/pkg.libs/libinner.so.1": "libinner.so.1"}
-    write_wheel(path, {member: folder / file for member, file in names.items()} | {"pkg/scale.so": built / "scale.so"})
+    names = {
+        "pkg/outer.so": "outer.so",
+        "pkg-1.data/platlib/pkg.libs/libinner.so.1": "libinner.so.1",
+    }
+    write_wheel(
+        path,
+        {member: folder / file for member, file in names.items()}
+        | {"pkg/scale.so": built / "scale.so"},
+    )
     return path
 
 
@@ -147,23 +188,40 @@ def test_origin_of_a_wheels_member_is_where_pip_puts_it(command, inspect, wheel,
     assert providers["inner"] == "libinner.so.1"
     assert providers["missing"] is None
     text = run(command, "inspect", wheel, "--symbols", "--member", "outer", **env)
-    assert "in this wheel: pkg-1.data/platlib/pkg.libs/libinner.so.1 (RUNPATH $ORIGIN/../pkg.libs)" in text
+    assert (
+        "in this wheel: pkg-1.data/platlib/pkg.libs/libinner.so.1 (RUNPATH $ORIGIN/../pkg.libs)"
+        in text
+    )
     # As ldd sees it once it is installed.
     (packages / "pkg").mkdir()
     (packages / "pkg.libs").mkdir()
     with zipfile.ZipFile(wheel) as members:
         (packages / "pkg/outer.so").write_bytes(members.read("pkg/outer.so"))
-        (packages / "pkg.libs/libinner.so.1").write_bytes(members.read("pkg-1.data/platlib/pkg.libs/libinner.so.1"))
+        (packages / "pkg.libs/libinner.so.1").write_bytes(
+            members.read("pkg-1.data/platlib/pkg.libs/libinner.so.1")
+        )
     where = re.search(r"libinner\.so\.1 => (\S+)", run("ldd", packages / "pkg/outer.so")).group(1)
     assert Path(where).resolve() == Path(found["path"]).resolve()
 
 
 def test_a_wheels_kernels_are_its_librarys(inspect, wheel, built, tmp_path):
     files = {file["name"]: file for file in inspect(wheel)}
-    assert sorted(files) == ["pkg-1.data/platlib/pkg.libs/libinner.so.1", "pkg/outer.so", "pkg/scale.so"]
+    assert sorted(files) == [
+        "pkg-1.data/platlib/pkg.libs/libinner.so.1",
+        "pkg/outer.so",
+        "pkg/scale.so",
+    ]
     assert files["pkg/scale.so"]["bytes"] == (built / "scale.so").stat().st_size
     assert kernels(files["pkg/scale.so"]) == kernels(inspect(built / "scale.so")[0])
-    inspect(wheel, "--member", "scale", "--html", tmp_path / "page.html", "--extract", tmp_path / "images")
+    inspect(
+        wheel,
+        "--member",
+        "scale",
+        "--html",
+        tmp_path / "page.html",
+        "--extract",
+        tmp_path / "images",
+    )
     assert (tmp_path / "page.html").stat().st_size < 1_000_000
     assert len(list((tmp_path / "images").iterdir())) == 3
 
@@ -173,7 +231,12 @@ def test_libraries_that_need_each_other(command, inspect, tmp_path):
         (tmp_path / f"{name}.c").write_text(f"int {name}(void) {{ return 1; }}\n")
         run("gcc", "-shared", "-fPIC", f"{name}.c", "-o", f"lib{name}.so", cwd=tmp_path)
     for name, other in (("one", "two"), ("two", "one")):
-        words = ["-Wl,--no-as-needed", f"-Wl,-soname,lib{name}.so", "-Wl,-rpath,$ORIGIN", f"lib{other}.so"]
+        words = [
+            "-Wl,--no-as-needed",
+            f"-Wl,-soname,lib{name}.so",
+            "-Wl,-rpath,$ORIGIN",
+            f"lib{other}.so",
+        ]
         run("gcc", "-shared", "-fPIC", f"{name}.c", *words, "-o", f"lib{name}.so.new", cwd=tmp_path)
     for name in ("one", "two"):
         (tmp_path / f"lib{name}.so.new").rename(tmp_path / f"lib{name}.so")
@@ -188,18 +251,26 @@ def test_a_project_is_built_first(command, inspect, tmp_path):
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
     run(command, "new", "twice", cwd=tmp_path)
-    file = inspect("twice", "--arch", "9.0", "--overview", "--kernels", "--symbols", cwd=tmp_path)[0]
+    file = inspect("twice", "--arch", "9.0", "--overview", "--kernels", "--symbols", cwd=tmp_path)[
+        0
+    ]
     assert file["kind"] == "shared library"
     assert {image["arch"] for image in file["images"]} == {"sm_90", "compute_90"}
     assert file["kernels"]
-    assert all(one["provider"] or one["weak"] for one in file["symbols"]["needed"]), "nobody provides a symbol"
+    assert all(one["provider"] or one["weak"] for one in file["symbols"]["needed"]), (
+        "nobody provides a symbol"
+    )
 
 
 def test_an_installed_package(inspect):
     import torch
 
     files = inspect(
-        "torch", "--overview", "--member", "libc10.so", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        "torch",
+        "--overview",
+        "--member",
+        "libc10.so",
+        PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     )
     assert [file["name"] for file in files] == ["lib/libc10.so"]
     assert Path(files[0]["path"]) == Path(torch.__file__).parent / "lib/libc10.so"
@@ -219,7 +290,10 @@ def test_a_library_that_links_torch_without_a_path_to_it(command, inspect, tmp_p
     words = ["-shared", "-fPIC", "x.cpp", "-Wl,--no-as-needed", f"-L{lib}", "-lc10"]
     run("g++", *words, "-o", "bare.so", cwd=tmp_path)
     run("g++", *words, f"-Wl,-rpath,{lib}", "-o", "led.so", cwd=tmp_path)
-    bare, led = (inspect(f"{name}.so", "--symbols", cwd=tmp_path, **here)[0]["symbols"] for name in ("bare", "led"))
+    bare, led = (
+        inspect(f"{name}.so", "--symbols", cwd=tmp_path, **here)[0]["symbols"]
+        for name in ("bare", "led")
+    )
     found = {
         name: next(one for one in view["libraries"] if one["name"] == "libc10.so")
         for name, view in (("bare", bare), ("led", led))
@@ -248,7 +322,10 @@ def test_every_field_of_the_json_is_documented(command, built):
     diff = json.loads(run(command, "diff", built / "scale.so", built / "scale.so", "--json"))
     documented = set(re.findall(r"\w+", reference))
     for kernel in diff["kernels"]:
-        kernel["figures"], kernel["mix"] = list(kernel["figures"].values()), list(kernel["mix"].values())
+        kernel["figures"], kernel["mix"] = (
+            list(kernel["figures"].values()),
+            list(kernel["mix"].values()),
+        )
     diff["groups"] = list(diff["groups"].values())
     assert not (keys_of(answer) | keys_of(diff)) - documented
 
@@ -277,7 +354,9 @@ def test_diff_says_what_an_edit_did(command, tmp_path):
     )
     for name, words in (("before", []), ("after", ["-DAFTER"])):
         run("nvcc", "-cubin", "-arch=sm_90", *words, "k.cu", "-o", f"{name}.cubin", cwd=tmp_path)
-    diff = json.loads(run(command, "diff", "before.cubin", "after.cubin", "--sass", "--json", cwd=tmp_path))
+    diff = json.loads(
+        run(command, "diff", "before.cubin", "after.cubin", "--sass", "--json", cwd=tmp_path)
+    )
     kernel = diff["kernels"][0]
     assert kernel["change"] == "fatter"
     for figure in ("registers", "instructions"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does `kiln inspect` say of damaged or hostile input? An error with file and offset, never a crash."""
+"""What does `kiln inspect` say of damaged or hostile input? An error with file and offset, never a
+crash."""
 
 from __future__ import annotations
 
@@ -68,17 +69,22 @@ def test_what_is_no_regular_file(told, tmp_path):
     os.mkfifo(tmp_path / "pipe.so")
     code, text = told("folder")
     assert code == 2
-    assert text.startswith("error: cannot inspect folder\n  why: it is a directory without a kiln.toml\n  fix: ")
+    assert text.startswith(
+        "error: cannot inspect folder\n  why: it is a directory without a kiln.toml\n  fix: "
+    )
     code, text = told("empty.so")
     assert code == 1
-    assert text.startswith("error: cannot inspect empty.so\n  why: at offset 0: the file is empty\n  fix: ")
+    assert text.startswith(
+        "error: cannot inspect empty.so\n  why: at offset 0: the file is empty\n  fix: "
+    )
     for name in ("pipe.so", "/dev/null"):
         code, text = told(name)
         assert code == 1 and "it is no regular file" in text
 
 
 @pytest.mark.parametrize(
-    "offset, value, why", [(4, 1, "at offset 4: a 32-bit file"), (5, 2, "at offset 5: a big-endian file")]
+    "offset, value, why",
+    [(4, 1, "at offset 4: a 32-bit file"), (5, 2, "at offset 5: a big-endian file")],
 )
 def test_elf_of_another_kind(told, tmp_path, offset, value, why):
     data = bytearray((CORPUS / "versioned.so").read_bytes())
@@ -89,7 +95,12 @@ def test_elf_of_another_kind(told, tmp_path, offset, value, why):
 
 
 @pytest.mark.parametrize(
-    "name", sorted(path.name for path in CORPUS.iterdir() if path.suffix in (".so", ".cubin", ".fatbin", ".whl"))
+    "name",
+    sorted(
+        path.name
+        for path in CORPUS.iterdir()
+        if path.suffix in (".so", ".cubin", ".fatbin", ".whl")
+    ),
 )
 def test_cut_short_and_bits_flipped(told, tmp_path, name):
     """Every view of each; the fuzzers have millions more of these."""
@@ -109,7 +120,10 @@ def test_cut_short_and_bits_flipped(told, tmp_path, name):
 def sections(data: bytes) -> list[tuple[int, tuple]]:
     """(offset of the header, its fields) of an ELF file's sections."""
     table, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
-    return [(table + 64 * i, struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i)) for i in range(count)]
+    return [
+        (table + 64 * i, struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * i))
+        for i in range(count)
+    ]
 
 
 def test_cycles_in_elf_tables(told, tmp_path):
@@ -126,7 +140,9 @@ def test_cycles_in_elf_tables(told, tmp_path):
             for step in (0, 1, 0xFFFFFFFF, 0x100000000 - fixed):
                 data = bytearray(whole)
                 struct.pack_into("<I", data, fields[4] + link, step)
-                struct.pack_into("<H", data, fields[4] + 2, 0xFFFF)  # as many records as can be claimed
+                struct.pack_into(
+                    "<H", data, fields[4] + 2, 0xFFFF
+                )  # as many records as can be claimed
                 (tmp_path / "x.so").write_bytes(data)
                 told("x.so", "--symbols")
     data = bytearray(whole)
@@ -176,7 +192,8 @@ def test_names_in_a_library_do_not_steer_the_terminal(told, tmp_path):
 
 
 def test_bombs(told, tmp_path):
-    """A wheel that grows a thousandfold, one that lies about it, an image that claims more than its bytes hold."""
+    """A wheel that grows a thousandfold, one that lies about it, an image that claims more than its
+    bytes hold."""
     with zipfile.ZipFile(tmp_path / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr("x.so", bytes(100 << 20))
     code, text = told("bomb.whl")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does `kiln inspect` read on a terminal: paged when long, within its columns, plain into a pipe?"""
+"""How does `kiln inspect` read on a terminal: paged when long, within its columns, plain into a
+pipe?"""
 
 from __future__ import annotations
 
@@ -16,12 +17,16 @@ from pathlib import Path
 import pytest
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
-LONG, SHORT = [str(CORPUS / "versioned.so"), "--all-symbols"], [str(CORPUS / "tiny_sm80.cubin"), "--overview"]
+LONG, SHORT = (
+    [str(CORPUS / "versioned.so"), "--all-symbols"],
+    [str(CORPUS / "tiny_sm80.cubin"), "--overview"],
+)
 
 
 @pytest.fixture
 def terminal(command, tmp_path):
-    """terminal(words...) -> exit code, lines that the terminal got, and the pager's arrival there (or not)."""
+    """terminal(words...) -> exit code, lines that the terminal got, and the pager's arrival there
+    (or not)."""
     pager = tmp_path / "pager"
     pager.write_text('#!/bin/sh\necho "PAGED $1"\nexec cat\n')
     pager.chmod(0o755)
@@ -32,7 +37,8 @@ def terminal(command, tmp_path):
         process = subprocess.Popen(
             [command, "inspect", *words],
             stdin=guest, stdout=guest, stderr=guest, close_fds=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm", "PAGER": f"{pager} now", **env},
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm",
+            "PAGER": f"{pager} now", **env},
         )  # fmt: skip
         os.close(guest)
         got = b""

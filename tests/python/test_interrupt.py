@@ -34,7 +34,8 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Where the tests were started in the background, SIGINT is ignored, and children inherit that.
+        # Where the tests were started in the background, SIGINT is ignored, and children inherit
+        # that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -72,5 +73,3 @@ def test_kiln_call_ends(command, sources):
     process = start([str(command), "call", source, "wait_for_", "zeros:f32:1"])
     interrupt(process)
     assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
-
-

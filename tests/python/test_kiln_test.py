@@ -38,7 +38,9 @@ def test_an_op_without_fault_passes(faulty, x):
     report = kiln.test(faulty.right, x)
     assert report.passed
     outcomes = {row.variant: row.outcome for row in report.rows}
-    assert outcomes["as given"] == outcomes["misaligned"] == outcomes["poisoned outputs"] == "passed"
+    assert (
+        outcomes["as given"] == outcomes["misaligned"] == outcomes["poisoned outputs"] == "passed"
+    )
     assert outcomes["size 6 -> 0"] == outcomes["size 6 -> 1"] == outcomes["size 6 -> 5"] == "passed"
     assert outcomes["repeated"] == outcomes["opcheck"] == "passed"
     assert outcomes["strided"] == "refused", "data<T>() takes contiguous tensors alone, and says so"
@@ -76,7 +78,10 @@ def test_results_that_change_from_call_to_call(faulty, x):
 
 def test_a_fake_that_lies(faulty, x):
     error = fails(faulty.lies, x)
-    assert [row.variant for row in error.report.rows if row.outcome == "FAILED"] == ["opcheck", "fake of every form"]
+    assert [row.variant for row in error.report.rows if row.outcome == "FAILED"] == [
+        "opcheck",
+        "fake of every form",
+    ]
 
 
 def test_a_fake_that_is_right_for_contiguous_tensors_alone(kinds, x):
@@ -90,7 +95,9 @@ def test_a_fake_that_is_right_for_contiguous_tensors_alone(kinds, x):
 
 def test_in_place(faulty, x):
     assert kiln.test(faulty.adds_, x).passed
-    assert torch.equal(x.flatten()[:2].cpu(), torch.tensor([0.0, 1.0])), "the caller's tensor is left alone"
+    assert torch.equal(x.flatten()[:2].cpu(), torch.tensor([0.0, 1.0])), (
+        "the caller's tensor is left alone"
+    )
 
 
 def test_a_write_past_the_end(faulty, x):
@@ -113,7 +120,9 @@ def test_overloads_and_several_results(kinds, x):
     kiln.test(kinds.shift, x, 2, reference=lambda x, value: x + value)
     kiln.test(kinds.shift.float, x, 2.5, reference=lambda x, value: x + value)
     kiln.test(kinds.twice_and_half, x, reference=lambda x: (x * 2, x / 2))
-    kiln.test(kinds.scale, x, 0.5, offset=3, reference=lambda x, factor, offset: x * factor + offset)
+    kiln.test(
+        kinds.scale, x, 0.5, offset=3, reference=lambda x, factor, offset: x * factor + offset
+    )
 
 
 def tensor(*values, dtype=torch.float32):
@@ -126,9 +135,15 @@ def test_tolerances_follow_scale_and_dtype():
         compare([tensor(1.0, 1.0)], [tensor(1.0, 1.5)], Tolerance())
     compare([tensor(1.0, dtype=torch.bfloat16)], [tensor(1.01, dtype=torch.bfloat16)], Tolerance())
     with pytest.raises(AssertionError, match="1 of 1 elements differ"):
-        compare([tensor(1.0, dtype=torch.float64)], [tensor(1.0000001, dtype=torch.float64)], Tolerance())
+        compare(
+            [tensor(1.0, dtype=torch.float64)],
+            [tensor(1.0000001, dtype=torch.float64)],
+            Tolerance(),
+        )
     with pytest.raises(AssertionError):
-        compare([tensor(1, dtype=torch.int64)], [tensor(2, dtype=torch.int64)], Tolerance(rtol=10.0))
+        compare(
+            [tensor(1, dtype=torch.int64)], [tensor(2, dtype=torch.int64)], Tolerance(rtol=10.0)
+        )
 
 
 def test_nan_and_infinity_are_values():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln.load take files, projects, libraries and torch's arguments, and new code in place of old?"""
+"""Does kiln.load take files, projects, libraries and torch's arguments, and new code in place of
+old?"""
 
 from __future__ import annotations
 
@@ -66,7 +67,11 @@ def test_new_code_after_an_edit(command, source, x):
 def test_a_schema_that_changed_is_an_error_and_the_old_code_stays(command, source, x):
     path = source("plus.cu", "reschemed.cu")
     module = kiln.load(path)
-    source("plus.cu", "reschemed.cu", **{'(plus, "x").fake("like(x)")': '(plus, "renamed").fake("like(renamed)")'})
+    source(
+        "plus.cu",
+        "reschemed.cu",
+        **{'(plus, "x").fake("like(x)")': '(plus, "renamed").fake("like(renamed)")'},
+    )
     with pytest.raises(kiln.LoadError, match=r"schema(.|\n)*(name|process)"):
         kiln.load(path)
     assert torch.equal(module.plus(x), x + 1)
@@ -92,7 +97,9 @@ def test_a_spec_that_does_not_fit_the_signature(command, source):
 
 def test_a_rule_that_is_not_valid(command, source):
     path = source("plus.cu", "misruled.cu", **{'"like(x)': '"like(z)'})
-    with pytest.raises(kiln.RuleError, match=r"fake rule of misruled.plus is not valid \(.*misruled\.cu:\d+\)"):
+    with pytest.raises(
+        kiln.RuleError, match=r"fake rule of misruled.plus is not valid \(.*misruled\.cu:\d+\)"
+    ):
         kiln.load(path)
 
 
@@ -120,7 +127,9 @@ def test_arguments_of_torchs_load(command, source, x, tmp_path):
     assert module.plus is torch.ops.plus_by_name.plus
     assert torch.equal(module.plus(x), x + 3)
     assert any((tmp_path / "out").iterdir())
-    assert kiln.load("plus_only", str(path), defines={"STEP": "4.0f"}, is_python_module=False) is None
+    assert (
+        kiln.load("plus_only", str(path), defines={"STEP": "4.0f"}, is_python_module=False) is None
+    )
     assert torch.equal(torch.ops.plus_only.plus(x), x + 4)
 
 
@@ -210,7 +219,10 @@ def test_two_processes_load_one_source_at_once(command, source, tmp_path, kiln_d
     """
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", textwrap.dedent(script)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
     ]
@@ -226,7 +238,8 @@ __global__ void k(kiln::View<const float, 1> a, float by, kiln::View<float, 1> o
 }
 kiln::Tensor times(const kiln::Tensor& a, double by = 2.0) {
   kiln::Tensor out = kiln::empty_like(a);
-  k<<<kiln::blocks_for(a.numel(), 64), 64, 0, kiln::stream(a)>>>(a.flat<const float>(), by, out.flat<float>());
+  k<<<kiln::blocks_for(a.numel(), 64), 64, 0, kiln::stream(a)>>>(a.flat<const float>(), by,
+                                                                 out.flat<float>());
   return out;
 }
 """
@@ -238,12 +251,16 @@ def test_load_inline(command, x):
     module = kiln.load_inline("inlined", declaration, source, {"times": "a * by"})
     assert torch.equal(module.times(x, by=3.0), x * 3)
     assert "a * by" in module.times.__doc__
-    assert kiln.load_inline("inlined", "", source.replace("a(i) * by", "a(i) - by"), "times") is module
+    assert (
+        kiln.load_inline("inlined", "", source.replace("a(i) * by", "a(i) - by"), "times") is module
+    )
     assert torch.equal(module.times(x, 1.0), x - 1)
 
 
 def test_load_inline_keeps_defaults(command, x):
-    assert torch.equal(kiln.load_inline("inline_default", INLINE, functions=["times"]).times(x), x * 2)
+    assert torch.equal(
+        kiln.load_inline("inline_default", INLINE, functions=["times"]).times(x), x * 2
+    )
 
 
 def test_load_inline_tells_the_line_of_the_string(command):

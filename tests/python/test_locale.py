@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln work in a process whose locale writes 1,5 for 1.5, and in one where the capital of i is not I?"""
+"""Does kiln work in a process whose locale writes 1,5 for 1.5, and in one where the capital of i is
+not I?"""
 
 from __future__ import annotations
 
@@ -12,12 +13,17 @@ from pathlib import Path
 
 import pytest
 
-LOCALES = {"de_DE.UTF-8": ("de_DE", "UTF-8"), "tr_TR.UTF-8": ("tr_TR", "UTF-8"), "de_DE": ("de_DE", "ISO-8859-1")}
+LOCALES = {
+    "de_DE.UTF-8": ("de_DE", "UTF-8"),
+    "tr_TR.UTF-8": ("tr_TR", "UTF-8"),
+    "de_DE": ("de_DE", "ISO-8859-1"),
+}
 
 
 @pytest.fixture(scope="session")
 def locale_folder(tmp_path_factory) -> Path:
-    """Compiled here: a machine may have none installed. `make test` brings the sources (Debian: locales)."""
+    """Compiled here: a machine may have none installed. `make test` brings the sources (Debian:
+    locales)."""
     folder = tmp_path_factory.mktemp("locales")
     for name, (language, encoding) in LOCALES.items():
         words = ["localedef", "-i", language, "-f", encoding, str(folder / name)]
@@ -91,7 +97,9 @@ assert not failed, failed
 
 def test_a_fresh_project_builds_loads_and_passes_its_own_check(command, python, tmp_path, abroad):
     env = {**os.environ, **abroad}
-    subprocess.run([command, "new", "fresh"], cwd=tmp_path, env=env, check=True, capture_output=True)
+    subprocess.run(
+        [command, "new", "fresh"], cwd=tmp_path, env=env, check=True, capture_output=True
+    )
     script = "import kiln; m = kiln.load('fresh'); print(m.__name__)"
     assert python(in_that_locale(script), env=abroad) == "fresh\n"
 
@@ -118,8 +126,8 @@ def test_commands_print_the_same(command, sources, tmp_path, abroad):
 
     def run(env: dict[str, str]) -> list[str]:
         done = subprocess.run(
-            [command, *call], cwd=tmp_path, env={**os.environ, "KILN_DEVICE": "engine", **env}, capture_output=True,
-            text=True, check=False,
+            [command, *call], cwd=tmp_path, env={**os.environ, "KILN_DEVICE": "engine", **env},
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return [re.sub(r": [0-9.]+ (us|ms|s)$", "", line) for line in done.stdout.splitlines()]
@@ -133,10 +141,25 @@ def test_names_that_are_not_ascii_in_a_locale_of_bytes(command, locale_folder, t
     folder = tmp_path / "gr\u00fc\u00dfe"
     folder.mkdir()
     shutil.copyfile(sources / "locale_op.cu", folder / "scale.cu")
-    env = {**os.environ, "LOCPATH": str(locale_folder), "LC_ALL": "de_DE", "PYTHONUTF8": "0", "KILN_DEVICE": "engine"}
+    env = {
+        **os.environ,
+        "LOCPATH": str(locale_folder),
+        "LC_ALL": "de_DE",
+        "PYTHONUTF8": "0",
+        "KILN_DEVICE": "engine",
+    }
     env["PYTHONPATH"] = str(Path(command).parents[2])
-    script = "import kiln, os\nfolder = os.fsdecode(b'gr\\xc3\\xbc\\xc3\\x9fe')\nkiln.load(os.path.join(folder, 'scale.cu'))\n"
+    script = (
+        "import kiln, os\nfolder = os.fsdecode(b'gr\\xc3\\xbc\\xc3\\x9fe')\n"
+        "kiln.load(os.path.join(folder, 'scale.cu'))\n"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, errors="replace", check=False
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do several processes that load one source at once build it once, and does one that dies block nobody?"""
+"""Do several processes that load one source at once build it once, and does one that dies block
+nobody?"""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ import kiln
 
 SOURCE = """
 #include <kiln/op.h>
-__global__ void fill(float* out, int n) { for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = 7.0f; }
+__global__ void fill(float* out, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = 7.0f;
+}
 kiln::Tensor seven(const kiln::Tensor& a) {
   kiln::Tensor out = kiln::empty_like(a);
   fill<<<1, 32, 0, kiln::stream(a)>>>(out.data<float>(), static_cast<int>(out.numel()));
@@ -44,13 +47,16 @@ print(sum(batch.sum().item() for batch in loader))
 
 
 def environment(cache: Path) -> dict[str, str]:
-    return os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(Path(kiln.__file__).parents[1])}
+    return os.environ | {
+        "XDG_CACHE_HOME": str(cache),
+        "PYTHONPATH": str(Path(kiln.__file__).parents[1]),
+    }
 
 
 def start(source: Path, cache: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", RANK, str(source)], env=environment(cache), text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", RANK, str(source)], env=environment(cache), text=True,
+        start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
@@ -94,8 +100,18 @@ def test_ranks_of_torchrun_build_once(tmp_path: Path) -> None:
     source, cache, rank = tmp_path / "seven.cu", tmp_path / "cache", tmp_path / "rank.py"
     source.write_text(SOURCE)
     rank.write_text(RANK)
-    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(rank), str(source)]
+    line = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        str(rank),
+        str(source),
+    ]
     done = subprocess.run(line, env=environment(cache), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("28.0") == 2, done.stdout  # two ranks write at once: their lines may run together
+    assert done.stdout.count("28.0") == 2, (
+        done.stdout
+    )  # two ranks write at once: their lines may run together
     assert_built_once(cache)

@@ -21,7 +21,10 @@ def x(kiln_device):
     return torch.randn(4, 6, device=kiln_device)
 
 
-NAMED = r"error: smooth::gelu has no backward\n.*\n +fix: give it one with @op.backward, or (.|\n)*no_grad"
+NAMED = (
+    r"error: smooth::gelu has no backward\n.*\n +fix: give it one with @op.backward, or "
+    r"(.|\n)*no_grad"
+)
 
 
 def test_backward_raises_and_names_op_and_fix(smooth, x):
@@ -63,7 +66,9 @@ def test_results_without_a_gradient_stay_without(kinds, x):
 
 
 def test_lists_and_optionals(kinds, kiln_device):
-    if not hasattr(torch.library, "opcheck") or tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
+    if not hasattr(torch.library, "opcheck") or tuple(
+        map(int, torch.__version__.split(".")[:2])
+    ) < (2, 10):
         pytest.skip("lists cross since torch 2.10")
     leaf = torch.ones(3, device=kiln_device, requires_grad=True)
     with pytest.raises(RuntimeError, match="kinds::total has no backward"):
@@ -76,7 +81,10 @@ def test_lists_and_optionals(kinds, kiln_device):
 def test_a_write_is_refused_before_it_happens(smooth, x):
     middle = x.clone().requires_grad_() * 1
     before = middle.detach().clone()
-    with pytest.raises(RuntimeError, match=r"smooth::scale_ cannot be differentiated\n.*writes to 'x'(.|\n)*no_grad"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"smooth::scale_ cannot be differentiated\n.*writes to 'x'(.|\n)*no_grad",
+    ):
         smooth.scale_(middle, 2.0)
     assert torch.equal(middle.detach(), before)
     with torch.no_grad():
@@ -100,7 +108,9 @@ def test_a_backward_takes_the_refusal_away(command, sources, x):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiled(smooth, x, dynamic):
-    compiled = torch.compile(lambda x: smooth.gelu(x) * 2, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    compiled = torch.compile(
+        lambda x: smooth.gelu(x) * 2, fullgraph=True, backend="aot_eager", dynamic=dynamic
+    )
     assert torch.equal(compiled(x), smooth.gelu(x) * 2)
     leaf = x.clone().requires_grad_()
     with torch.no_grad():
@@ -116,7 +126,10 @@ def test_opcheck_passes(smooth, x):
 def test_without_the_python_package(command, sources, python, tmp_path):
     """torch.ops.load_library alone, as a library is used that was shipped without kiln."""
     made = subprocess.run(
-        [command, "build", sources / "smooth.cu", "--json"], check=True, capture_output=True, text=True
+        [command, "build", sources / "smooth.cu", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     library = json.loads(made.stdout)["library"]
     script = f"""

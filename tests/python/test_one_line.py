@@ -27,6 +27,10 @@ def test_one_line_cleans_builds_tests_and_benchmarks(command: Path, tmp_path: Pa
     done = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not left_behind.exists()
-    told = [row.split()[1] for row in (done.stdout + done.stderr).splitlines() if row.startswith("passed ")]
+    told = [
+        row.split()[1]
+        for row in (done.stdout + done.stderr).splitlines()
+        if row.startswith("passed ")
+    ]
     assert told == ["build", "main.cu", "tests", "bench"]
     assert "one_line against torch.add: " in done.stdout + done.stderr

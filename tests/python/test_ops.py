@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does every kind of argument and result cross, and does an op look like a documented Python callable?"""
+"""Does every kind of argument and result cross, and does an op look like a documented Python
+callable?"""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def test_before_2_10_lists_and_strings_are_refused(kinds, x):
 
 def test_dtype_and_device(kinds, kiln_device):
     for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
-        same(kinds.count_up(5, dtype, kiln_device), torch.arange(5, dtype=dtype, device=kiln_device))
+        same(
+            kinds.count_up(5, dtype, kiln_device), torch.arange(5, dtype=dtype, device=kiln_device)
+        )
     with pytest.raises(RuntimeError, match="f16"):
         kinds.count_up(5, torch.float16, kiln_device)
 
@@ -143,10 +146,15 @@ def test_an_op_is_documented(kinds):
     signature = inspect.signature(op)
     assert (
         str(signature)
-        == "(x: 'Tensor', factor: 'float' = 2.0, *, offset: 'int' = 0, negate: 'bool' = False) -> 'Tensor'"
+        == "(x: 'Tensor', factor: 'float' = 2.0, *, offset: 'int' = 0, negate: 'bool' = False) -> "
+        "'Tensor'"
     )
     lines = inspect.getdoc(op).splitlines()
-    assert lines[0] == "kinds::scale(Tensor x, float factor=2.0, *, SymInt offset=0, bool negate=False) -> Tensor"
+    assert (
+        lines[0]
+        == "kinds::scale(Tensor x, float factor=2.0, *, SymInt offset=0, bool negate=False) -> "
+        "Tensor"
+    )
     assert "x * factor + offset, or the same with -factor." in lines
     assert re.fullmatch(r"Source: .*kinds\.cu:\d+", lines[-1])
     assert op.schema.startswith("kinds::scale(Tensor x, float factor=2")
@@ -156,7 +164,9 @@ def test_an_op_is_documented(kinds):
 
 
 def test_errors_name_op_and_place(kinds, x):
-    with pytest.raises(RuntimeError, match=r"picky: x has 1 dimensions, 2 are wanted\n.*kinds\.cu:\d+"):
+    with pytest.raises(
+        RuntimeError, match=r"picky: x has 1 dimensions, 2 are wanted\n.*kinds\.cu:\d+"
+    ):
         kinds.picky(x[0], x[0])
     with pytest.raises(RuntimeError, match=r"picky: sizes differ: \[2, 3\] and \[2, 2\]"):
         kinds.picky(x, x[:, :2])
@@ -171,7 +181,8 @@ def test_errors_name_op_and_place(kinds, x):
 
 
 def test_refusals_lose_no_later_launch(kinds, x):
-    """An argument of <<<>>> that throws leaves a launch begun; 16 of them once made every later one do nothing."""
+    """An argument of <<<>>> that throws leaves a launch begun; 16 of them once made every later one
+    do nothing."""
     for _ in range(40):
         with pytest.raises(RuntimeError, match="not contiguous"):
             kinds.scale(x.t())

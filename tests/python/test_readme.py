@@ -15,5 +15,7 @@ def blocks(language: str) -> list[str]:
 
 def test_first_kernel(command, tmp_path, python):
     (tmp_path / "add.cu").write_text(blocks("cpp")[0])
-    printed = python(blocks("python")[0] + "\nassert torch.equal(add.my_add(x, x), x + x)\nprint('same')\n")
+    printed = python(
+        blocks("python")[0] + "\nassert torch.equal(add.my_add(x, x), x + x)\nprint('same')\n"
+    )
     assert printed.splitlines()[-1] == "same"

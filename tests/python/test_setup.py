@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does `kiln setup` install what is missing, is it safe to repeat and to interrupt, and does it undo itself?"""
+"""Does `kiln setup` install what is missing, is it safe to repeat and to interrupt, and does it
+undo itself?"""
 
 from __future__ import annotations
 
@@ -18,13 +19,21 @@ import pytest
 SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
 
 
-def wheel(folder: Path, name: str, version: str, scripts: dict[str, str], files: dict[str, str]) -> None:
+def wheel(
+    folder: Path, name: str, version: str, scripts: dict[str, str], files: dict[str, str]
+) -> None:
     """A wheel as pip wants it, with programs that are shell scripts."""
     stem = f"{name}-{version}"
     with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as out:
-        contents = {f"{stem}.data/scripts/{script}": text for script, text in scripts.items()} | files
-        contents[f"{stem}.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        contents[f"{stem}.dist-info/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        contents = {
+            f"{stem}.data/scripts/{script}": text for script, text in scripts.items()
+        } | files
+        contents[f"{stem}.dist-info/METADATA"] = (
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        contents[f"{stem}.dist-info/WHEEL"] = (
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         for path, text in contents.items():
             member = zipfile.ZipInfo(path)
             member.external_attr = 0o100755 << 16
@@ -63,14 +72,20 @@ def setup(command, tmp_path):
 
     def run(*words: object, **variables: str) -> tuple[int, str, str]:
         line = [str(command), "setup", *map(str, words)]
-        done = subprocess.run(line, env=base | variables, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            line, env=base | variables, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
         return done.returncode, done.stdout, done.stderr
 
     return run
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_from_nothing_and_back(setup, wheels, tmp_path):
@@ -90,7 +105,8 @@ def test_from_nothing_and_back(setup, wheels, tmp_path):
     prefix = home / ".local" / "share" / "kiln"
     for shell in SHELLS:
         script = (
-            f". {prefix}/env.sh; . {prefix}/env.sh; ninja --version; echo $TORCH_CUDA_ARCH_LIST $MAX_JOBS $CUDA_HOME"
+            f". {prefix}/env.sh; . {prefix}/env.sh; ninja --version; echo "
+            f"$TORCH_CUDA_ARCH_LIST $MAX_JOBS $CUDA_HOME"
         )
         said = subprocess.run(
             [shell, "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
@@ -103,7 +119,9 @@ def test_from_nothing_and_back(setup, wheels, tmp_path):
     ).stdout
     assert kept == b"7\n"
     assert "env.sh" in (home / ".bashrc").read_text()
-    assert (conda / "etc/conda/activate.d/kiln.sh").is_file() and (conda / "etc/conda/deactivate.d/kiln.sh").is_file()
+    assert (conda / "etc/conda/activate.d/kiln.sh").is_file() and (
+        conda / "etc/conda/deactivate.d/kiln.sh"
+    ).is_file()
 
     before = everything(home)
     code, out, err = setup(*words, **env)
@@ -128,7 +146,11 @@ def test_an_interrupted_one_is_continued_and_undone(setup, wheels, tmp_path):
     assert code == 3 and "cannot install ninja" in err and "fix:" in err
     (prefix / "ninja.partial" / "bin").mkdir(parents=True)  # what a killed pip leaves
     code, _, err = setup("--find-links", wheels)
-    assert code == 0 and (prefix / "ninja/bin/ninja").is_file() and not (prefix / "ninja.partial").exists(), err
+    assert (
+        code == 0
+        and (prefix / "ninja/bin/ninja").is_file()
+        and not (prefix / "ninja.partial").exists()
+    ), err
     (prefix / "ninja.partial").mkdir()
     assert setup("--remove")[0] == 0
     assert not prefix.exists()
@@ -145,9 +167,15 @@ def test_a_killed_one_leaves_nothing_that_passes_for_whole(command, setup, wheel
         f'exec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
-    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path / "home"), "KILN_PYTHON": str(python)}
+    env = {
+        "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+        "HOME": str(tmp_path / "home"),
+        "KILN_PYTHON": str(python),
+    }
     line = [str(command), "setup", "--find-links", str(wheels)]
-    running = subprocess.Popen(line, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    running = subprocess.Popen(
+        line, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     deadline = time.monotonic() + 120
     while not ready.exists() and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -158,13 +186,21 @@ def test_a_killed_one_leaves_nothing_that_passes_for_whole(command, setup, wheel
     prefix = tmp_path / "home/.local/share/kiln"
     assert not (prefix / "ninja").exists() and not (prefix / "env.sh").exists()
     code, out, err = setup("--find-links", wheels)
-    assert code == 0 and (prefix / "ninja/bin/ninja").is_file() and not (prefix / "ninja.partial").exists(), out + err
+    assert (
+        code == 0
+        and (prefix / "ninja/bin/ninja").is_file()
+        and not (prefix / "ninja.partial").exists()
+    ), out + err
     assert setup("--remove")[0] == 0 and not prefix.exists()
 
 
 def test_torch_into_the_active_environment_and_out_again(setup, wheels, tmp_path):
-    wheel(wheels, "torch", "2.99.0", {}, {"torch/version.py": "__version__ = '2.99.0'\ncuda = None\n"})
-    wheel(wheels, "torch", "2.98.0", {}, {"torch/version.py": "__version__ = '2.98.0'\ncuda = None\n"})
+    wheel(
+        wheels, "torch", "2.99.0", {}, {"torch/version.py": "__version__ = '2.99.0'\ncuda = None\n"}
+    )
+    wheel(
+        wheels, "torch", "2.98.0", {}, {"torch/version.py": "__version__ = '2.98.0'\ncuda = None\n"}
+    )
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     packages = next((tmp_path / "env/lib").glob("python3*/site-packages"))
     (packages / "pip").symlink_to(Path(importlib.util.find_spec("pip").origin).parent)
@@ -172,7 +208,9 @@ def test_torch_into_the_active_environment_and_out_again(setup, wheels, tmp_path
     words = ["--find-links", wheels, "--torch", "2.99.0"]
 
     code, out, err = setup(*words, "--dry-run", **env)
-    assert code == 0 and f"would: install torch (2.99.0) with pip into {tmp_path / 'env'}" in out, out + err
+    assert code == 0 and f"would: install torch (2.99.0) with pip into {tmp_path / 'env'}" in out, (
+        out + err
+    )
     assert not (packages / "torch").exists()
     code, out, err = setup(*words, **env)
     assert code == 0 and (packages / "torch/version.py").is_file(), out + err
@@ -181,33 +219,52 @@ def test_torch_into_the_active_environment_and_out_again(setup, wheels, tmp_path
     code, _, err = setup("--find-links", wheels, "--torch", "2.98.0", **env)
     assert code == 2 and "has torch 2.99.0 already" in err, err
     code, out, err = setup("--remove", **env)
-    assert code == 0 and "uninstall torch" in out and not (packages / "torch/version.py").exists(), out + err
+    assert (
+        code == 0 and "uninstall torch" in out and not (packages / "torch/version.py").exists()
+    ), out + err
 
 
 def test_a_home_on_a_disk_that_is_read_only(command, setup, wheels, tmp_path):
     home = tmp_path / "home"
     make = f"mount --bind {home} {home} && mount -o remount,bind,ro {home}"
     unshare = ["unshare", "-r", "-m", "/bin/sh", "-c"]
-    if not shutil.which("unshare") or subprocess.run([*unshare, make], capture_output=True).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run([*unshare, make], capture_output=True).returncode
+    ):
         pytest.skip("no mount namespaces here")
-    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(home), "KILN_PYTHON": sys.executable}
+    env = {
+        "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+        "HOME": str(home),
+        "KILN_PYTHON": sys.executable,
+    }
     line = f'{make} && exec "$@"'
     words = [*unshare, line, "sh", str(command), "setup", "--find-links", str(wheels)]
     done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 3 and "Read-only file system" in done.stderr and "--prefix" in done.stderr, done.stderr
+    assert (
+        done.returncode == 3
+        and "Read-only file system" in done.stderr
+        and "--prefix" in done.stderr
+    ), done.stderr
     assert list(home.iterdir()) == []
 
 
 def test_no_network(setup):
-    code, _, err = setup(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_TIMEOUT="1")
+    code, _, err = setup(
+        PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_TIMEOUT="1"
+    )
     assert code == 3 and "--find-links" in err, err
 
 
 def test_a_home_that_cannot_be_written(setup, wheels, tmp_path):
     (tmp_path / "file").write_text("")
-    code, _, err = setup("--find-links", wheels, HOME=str(tmp_path / "file"), XDG_CACHE_HOME=str(tmp_path / "c"))
+    code, _, err = setup(
+        "--find-links", wheels, HOME=str(tmp_path / "file"), XDG_CACHE_HOME=str(tmp_path / "c")
+    )
     assert code == 3 and "--prefix" in err, err
-    code, _, err = setup("--find-links", wheels, "--prefix", tmp_path / "p", HOME=str(tmp_path / "file"))
+    code, _, err = setup(
+        "--find-links", wheels, "--prefix", tmp_path / "p", HOME=str(tmp_path / "file")
+    )
     assert code == 0 and (tmp_path / "p" / "env.sh").is_file(), err
 
 
@@ -227,10 +284,15 @@ def test_the_doctor_mends_with_the_same_means(command, setup, wheels, tmp_path):
         "PIP_FIND_LINKS": str(wheels),
     }
     done = subprocess.run(
-        [str(command), "doctor", "--quick", "--fix"], env=env, cwd=tmp_path, capture_output=True, text=True
+        [str(command), "doctor", "--quick", "--fix"],
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
-    assert "will: install ninja" in done.stdout and (tmp_path / "home/.local/share/kiln/ninja/bin/ninja").is_file(), (
-        done.stdout
-    )
+    assert (
+        "will: install ninja" in done.stdout
+        and (tmp_path / "home/.local/share/kiln/ninja/bin/ninja").is_file()
+    ), done.stdout
     assert setup("--remove")[0] == 0
     assert not (tmp_path / "home/.local/share/kiln").exists()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a setup.py written for torch.utils.cpp_extension build with kiln, changed in its import line alone, and does
-kiln.patch_torch() switch a whole program?"""
+"""Does a setup.py written for torch.utils.cpp_extension build with kiln, changed in its import line
+alone, and does kiln.patch_torch() switch a whole program?"""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ __global__ void kernel(const float* a, const float* b, float* out, int n) {
 torch::Tensor cust_add_cuda(torch::Tensor a, torch::Tensor b) {
   auto out = torch::empty_like(a);
   int n = a.numel();
-  kernel<<<(n + 127) / 128, 128>>>(a.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), n);
+  kernel<<<(n + 127) / 128, 128>>>(a.data_ptr<float>(), b.data_ptr<float>(),
+                                   out.data_ptr<float>(), n);
   return out;
 }
 """
@@ -85,8 +86,12 @@ def project(tmp_path, command):
 def python(folder: Path, *words: str, path: str = "") -> str:
     own = str(Path(kiln.__file__).parents[1])
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [path, own]))}
-    env["PATH"] = str(Path(kiln.__file__).parent / "bin") + os.pathsep + env["PATH"]  # for the engine
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    env["PATH"] = (
+        str(Path(kiln.__file__).parent / "bin") + os.pathsep + env["PATH"]
+    )  # for the engine
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -94,7 +99,9 @@ def python(folder: Path, *words: str, path: str = "") -> str:
 def test_in_place_and_after_an_edit(project):
     python(project, "setup.py", "build_ext", "--inplace")
     assert Path(python(project, "-c", CALL).strip()).parent == project
-    (project / "cust_add_kernel.cu").write_text(CUDA.replace("FACTOR * b[i]", "FACTOR * b[i] + 0 * a[i]"))
+    (project / "cust_add_kernel.cu").write_text(
+        CUDA.replace("FACTOR * b[i]", "FACTOR * b[i] + 0 * a[i]")
+    )
     before = next(project.glob("cust_add_ext*.so")).read_bytes()
     python(project, "setup.py", "build_ext", "--inplace")
     assert next(project.glob("cust_add_ext*.so")).read_bytes() != before
@@ -102,16 +109,28 @@ def test_in_place_and_after_an_edit(project):
 
 
 def test_develop_and_install(project, tmp_path_factory):
-    # Both put what they make under a prefix of the test's own; an editable install leads back to the project.
+    # Both put what they make under a prefix of the test's own; an editable install leads back to
+    # the project.
     target = tmp_path_factory.mktemp("installed")
     python(project, "setup.py", "-q", "install", "--root", "/", "--install-lib", str(target))
     assert Path(python(target, "-c", CALL, path=str(target)).strip()).parent == target
     other = tmp_path_factory.mktemp("developed")
-    python(project, "setup.py", "-q", "develop", "--install-dir", str(other), "--no-deps", path=str(other))
+    python(
+        project,
+        "setup.py",
+        "-q",
+        "develop",
+        "--install-dir",
+        str(other),
+        "--no-deps",
+        path=str(other),
+    )
     assert next(other.glob("*.egg-link")).read_text().splitlines()[0] == str(project)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("wheel") is None, reason="this Python has no package 'wheel'")
+@pytest.mark.skipif(
+    importlib.util.find_spec("wheel") is None, reason="this Python has no package 'wheel'"
+)
 def test_wheel(project):
     python(project, "setup.py", "-q", "bdist_wheel")
     wheel = next((project / "dist").glob("*.whl"))
@@ -120,7 +139,9 @@ def test_wheel(project):
 
 
 def test_without_the_suffix_of_python(project):
-    text = SETUP.replace("BuildExtension}", "BuildExtension.with_options(no_python_abi_suffix=True)}")
+    text = SETUP.replace(
+        "BuildExtension}", "BuildExtension.with_options(no_python_abi_suffix=True)}"
+    )
     (project / "setup.py").write_text(text)
     python(project, "setup.py", "build_ext", "--inplace")
     assert (project / "cust_add_ext.so").is_file()
@@ -134,9 +155,11 @@ before = torch_ext.load
 kiln.patch_torch()
 from torch.utils.cpp_extension import BuildExtension, load
 assert load is kiln.load and BuildExtension is kiln.BuildExtension
-ext = load(name="patched_ext", sources=["cust_add.cpp", "cust_add_kernel.cu"], extra_include_paths=["headers"],
-           extra_cflags=["-DFACTOR=2"], extra_cuda_cflags=["-DFACTOR=2"])
-assert torch.equal(ext.cust_add(*[torch.ones(3, device=kiln.device())] * 2).cpu(), torch.full((3,), 3.0))
+ext = load(name="patched_ext", sources=["cust_add.cpp", "cust_add_kernel.cu"],
+           extra_include_paths=["headers"], extra_cflags=["-DFACTOR=2"],
+           extra_cuda_cflags=["-DFACTOR=2"])
+ones = torch.ones(3, device=kiln.device())
+assert torch.equal(ext.cust_add(ones, ones).cpu(), torch.full((3,), 3.0))
 kiln.patch_torch(undo=True)
 assert torch_ext.load is before
 """
@@ -182,7 +205,10 @@ def test_limited_api_and_a_plain_extension_beside_it(tmp_path, command):
     told = python(tmp_path, "setup.py", "build_ext", "--inplace")
     assert "kiln: limited_ext: built with kiln's compat headers in" in told
     assert (tmp_path / "limited_ext.abi3.so").is_file()
-    script = "import torch, limited_ext, plain_ext; print(hex(limited_ext.api), limited_ext.row(torch.eye(2)).tolist())"
+    script = (
+        "import torch, limited_ext, plain_ext; print(hex(limited_ext.api), "
+        "limited_ext.row(torch.eye(2)).tolist())"
+    )
     assert python(tmp_path, "-c", script).split() == ["0x30a0000", "[1.0,", "0.0]"]
 
 
@@ -194,6 +220,9 @@ def test_what_an_extension_cannot_have_is_told():
     with pytest.raises(kiln.KilnError, match="extra_compile_args has 'sycl'"):
         flags_of(kiln.CUDAExtension("x", ["a.cu"], extra_compile_args={"cxx": [], "sycl": []}))
     both = kiln.CUDAExtension(
-        "x", ["a.cu"], py_limited_api=True, extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]}
+        "x",
+        ["a.cu"],
+        py_limited_api=True,
+        extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]},
     )
     assert flags_of(both) == ["--cflag=-DPy_LIMITED_API=0x03090000"]

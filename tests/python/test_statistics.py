@@ -19,7 +19,9 @@ def cases():
 
 def test_medians_are_pythons():
     for samples in cases():
-        assert _measure.summary(samples)["median"] == pytest.approx(statistics.median(samples), rel=1e-12)
+        assert _measure.summary(samples)["median"] == pytest.approx(
+            statistics.median(samples), rel=1e-12
+        )
 
 
 def test_median_interval_is_scipys():
@@ -28,7 +30,9 @@ def test_median_interval_is_scipys():
         wanted = stats.quantile_test(samples, p=0.5).confidence_interval(0.95)
         seen = _measure.summary(samples)
         # scipy has no interval for too few samples; here it is their range.
-        low, high = (min(samples), max(samples)) if wanted.low != wanted.low else (wanted.low, wanted.high)
+        low, high = (
+            (min(samples), max(samples)) if wanted.low != wanted.low else (wanted.low, wanted.high)
+        )
         assert (seen["low"], seen["high"]) == (low, high), len(samples)
 
 
@@ -38,7 +42,9 @@ def test_quantiles_and_outliers_are_numpys():
         seen = _measure.summary(samples)
         first, third = numpy.quantile(samples, [0.25, 0.75])
         assert (seen["p25"], seen["p75"]) == pytest.approx((first, third), rel=1e-12)
-        far = sum(x < first - 3 * (third - first) or x > third + 3 * (third - first) for x in samples)
+        far = sum(
+            x < first - 3 * (third - first) or x > third + 3 * (third - first) for x in samples
+        )
         assert seen["far"] == far
 
 
@@ -50,7 +56,9 @@ def test_bootstrap_of_paired_ratios_is_scipys():
         a = [b * 1.02 * choose.lognormvariate(0, 0.01) for b in base]
         b = [b * choose.lognormvariate(0, 0.01) for b in base]
         logs = numpy.log(numpy.array(a) / numpy.array(b))
-        wanted = stats.bootstrap((logs,), numpy.median, n_resamples=8000, method="percentile", random_state=1)
+        wanted = stats.bootstrap(
+            (logs,), numpy.median, n_resamples=8000, method="percentile", random_state=1
+        )
         value, low, high = _measure.paired_ratio(a, b, resamples=8000)
         assert value == pytest.approx(float(numpy.exp(numpy.median(logs))), rel=1e-12)
         assert low == pytest.approx(float(numpy.exp(wanted.confidence_interval.low)), rel=1e-3)
@@ -62,8 +70,8 @@ def test_unpaired_ratio_is_scipys():
     choose = random.Random(4)
     a, b = [choose.gauss(103, 1) for _ in range(80)], [choose.gauss(100, 1) for _ in range(120)]
     wanted = stats.bootstrap(
-        (a, b), lambda x, y, axis: numpy.median(x, axis=axis) / numpy.median(y, axis=axis), n_resamples=8000,
-        method="percentile", random_state=1, vectorized=True,
+        (a, b), lambda x, y, axis: numpy.median(x, axis=axis) / numpy.median(y, axis=axis),
+        n_resamples=8000, method="percentile", random_state=1, vectorized=True,
     )  # fmt: skip
     value, low, high = _measure.unpaired_ratio(a, b, resamples=8000)
     assert value == pytest.approx(statistics.median(a) / statistics.median(b), rel=1e-12)

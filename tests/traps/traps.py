@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tricks make a benchmark lie? Each is a stand-in for torch.add(a, b) that a naive timer would call fast or right.
+"""Which tricks make a benchmark lie? Each is a stand-in for torch.add(a, b) that a naive timer
+would call fast or right.
 
-A row of TRAPS: the name that kiln.bench must give it, how to make the function, and how kiln.bench is to be called.
+A row of TRAPS: the name that kiln.bench must give it, how to make the function, and how kiln.bench
+is to be called.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ def replay_by_shape() -> Callable:
 
 
 def replay_when_unwatched() -> Callable:
-    """Right while it is looked at closely; from the fortieth call on it gives what it gave before."""
+    """Right while it is looked at closely; from the fortieth call on it gives what it gave
+    before."""
     calls, kept = [0], {}
 
     def add(a, b):
@@ -184,10 +187,30 @@ TRAPS = [
     Trap("precision dropped", lower_precision),
     Trap("other stream", other_stream, {"check": False}, 1 << 24, gpu_only=True),
     Trap("late asynchronous write", late_write, {}, 1 << 22, gpu_only=True),
-    Trap("impossible speed", does_nothing, {"check": False, "bytes": 12 << 24}, 1 << 24, gpu_only=True),
+    Trap(
+        "impossible speed",
+        does_nothing,
+        {"check": False, "bytes": 12 << 24},
+        1 << 24,
+        gpu_only=True,
+    ),
     Trap("allocates without end", leaks, {"check": False}, 1 << 22),
     Trap("synchronises inside", synchronises, {}, 1 << 20, gpu_only=True, refused=False),
     Trap("first call included", slow_first_call, {"check": False}, 1 << 16, refused=False),
-    Trap("L2-resident inputs", lambda: torch.add, {"check": False}, 1 << 21, gpu_only=True, refused=False),
-    Trap("near the resolution", lambda: torch.add, {"check": False}, 1 << 10, gpu_only=True, refused=False),
+    Trap(
+        "L2-resident inputs",
+        lambda: torch.add,
+        {"check": False},
+        1 << 21,
+        gpu_only=True,
+        refused=False,
+    ),
+    Trap(
+        "near the resolution",
+        lambda: torch.add,
+        {"check": False},
+        1 << 10,
+        gpu_only=True,
+        refused=False,
+    ),
 ]

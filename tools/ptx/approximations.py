@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far are approximations and matrix products from the right value, on a GPU and on the engine? Measured, for the docs."""
+"""How far are approximations and matrix products from the right value, on a GPU and on the engine?
+Measured, for the docs."""
 
 from __future__ import annotations
 
@@ -25,15 +26,45 @@ ret;
 
 # name, instruction, range of the input (as exponents of 2 when `spread`), what it should give
 ROWS = [
-    ("ex2.approx.ftz.f32", "ex2.approx.ftz.f32 %d, %a;", (-126.0, 128.0), False, lambda a, b: np.exp2(a)),
+    (
+        "ex2.approx.ftz.f32",
+        "ex2.approx.ftz.f32 %d, %a;",
+        (-126.0, 128.0),
+        False,
+        lambda a, b: np.exp2(a),
+    ),
     ("ex2.approx.f32", "ex2.approx.f32 %d, %a;", (-148.0, 128.0), False, lambda a, b: np.exp2(a)),
-    ("lg2.approx.f32, outside of [0.5, 2]", "lg2.approx.f32 %d, %a;", (1, 127), True, lambda a, b: np.log2(a)),
-    ("sin.approx.f32, [-pi, pi]", "sin.approx.f32 %d, %a;", (-3.14159, 3.14159), False, lambda a, b: np.sin(a)),
-    ("cos.approx.f32, [-pi, pi]", "cos.approx.f32 %d, %a;", (-3.14159, 3.14159), False, lambda a, b: np.cos(a)),
+    (
+        "lg2.approx.f32, outside of [0.5, 2]",
+        "lg2.approx.f32 %d, %a;",
+        (1, 127),
+        True,
+        lambda a, b: np.log2(a),
+    ),
+    (
+        "sin.approx.f32, [-pi, pi]",
+        "sin.approx.f32 %d, %a;",
+        (-3.14159, 3.14159),
+        False,
+        lambda a, b: np.sin(a),
+    ),
+    (
+        "cos.approx.f32, [-pi, pi]",
+        "cos.approx.f32 %d, %a;",
+        (-3.14159, 3.14159),
+        False,
+        lambda a, b: np.cos(a),
+    ),
     ("tanh.approx.f32", "tanh.approx.f32 %d, %a;", (-9.0, 9.0), False, lambda a, b: np.tanh(a)),
     ("rcp.approx.ftz.f32", "rcp.approx.ftz.f32 %d, %a;", (-125, 125), True, lambda a, b: 1 / a),
     ("rcp.approx.f32", "rcp.approx.f32 %d, %a;", (-125, 125), True, lambda a, b: 1 / a),
-    ("rsqrt.approx.f32", "rsqrt.approx.f32 %d, %a;", (-125, 127), True, lambda a, b: 1 / np.sqrt(a)),
+    (
+        "rsqrt.approx.f32",
+        "rsqrt.approx.f32 %d, %a;",
+        (-125, 127),
+        True,
+        lambda a, b: 1 / np.sqrt(a),
+    ),
     ("sqrt.approx.f32", "sqrt.approx.f32 %d, %a;", (-125, 127), True, lambda a, b: np.sqrt(a)),
     ("div.approx.f32", "div.approx.f32 %d, %a, %b;", (-60, 60), True, lambda a, b: a / b),
     ("div.full.f32", "div.full.f32 %d, %a, %b;", (-60, 60), True, lambda a, b: a / b),
@@ -41,13 +72,19 @@ ROWS = [
 
 
 def ulps(got: np.ndarray, right: np.ndarray) -> np.ndarray:
-    spacing = np.exp2(np.maximum(np.floor(np.log2(np.maximum(np.abs(right), 2.0**-149))) - 23, -149))
+    spacing = np.exp2(
+        np.maximum(np.floor(np.log2(np.maximum(np.abs(right), 2.0**-149))) - 23, -149)
+    )
     return np.abs(got.astype(np.float64) - right) / spacing
 
 
 def measure_unary(runners: dict, count: int = 1 << 18) -> list[str]:
     chance = np.random.default_rng(7)
-    lines = ["| instruction | inputs |" + "".join(f" {name}: ulp | absolute |" for name in runners) + " same bits |"]
+    lines = [
+        "| instruction | inputs |"
+        + "".join(f" {name}: ulp | absolute |" for name in runners)
+        + " same bits |"
+    ]
     lines.append("|---|---|" + "---|---|" * len(runners) + "---|")
     for name, instruction, (low, high), spread, right in ROWS:
         inputs = []
@@ -60,12 +97,17 @@ def measure_unary(runners: dict, count: int = 1 << 18) -> list[str]:
         for runner in runners.values():
             head = f".version {runner.ptx_version}\n.target sm_90\n.address_size 64\n"
             try:
-                out = runner.run(head + unary(instruction, count), memory, THREADS, count // THREADS)
+                out = runner.run(
+                    head + unary(instruction, count), memory, THREADS, count // THREADS
+                )
             except (RuntimeError, GpuError) as error:
                 cells += f" {error} | |"
                 continue
             got = np.frombuffer(out, np.float32)[2 * count :]
-            cells += f" {ulps(got, wanted).max():.2f} | {np.abs(got - wanted)[np.isfinite(wanted)].max():.2e} |"
+            cells += (
+                f" {ulps(got, wanted).max():.2f} | "
+                f"{np.abs(got - wanted)[np.isfinite(wanted)].max():.2e} |"
+            )
             results.append(got.view(np.uint32))
         same = f"{(results[0] == results[-1]).mean():.1%}" if len(results) > 1 else "-"
         kind = f"2^{low} to 2^{high}" if spread else f"{low:g} to {high:g}"
@@ -73,7 +115,8 @@ def measure_unary(runners: dict, count: int = 1 << 18) -> list[str]:
     return lines
 
 
-# name, modifiers, k, elements of a register, their type, and over how many powers of two they are spread
+# name, modifiers, k, elements of a register, their type, and over how many powers of two they are
+# spread
 PRODUCTS = [
     (f"{shape} {kind}, 2^{spread}", f"{shape}.row.col.f32.{kind}.{kind}.f32", k, each, kind, spread)
     for spread in (0, 12)
@@ -89,7 +132,9 @@ SMALL = {"e4m3": (4, 3, 7), "e5m2": (5, 2, 15)}  # bits of the exponent and the 
 
 
 def product_text(modifiers: str, a: int, b: int) -> str:
-    names = [f"%a{i}" for i in range(a)] + [f"%b{i}" for i in range(b)] + [f"%c{i}" for i in range(4)]
+    names = (
+        [f"%a{i}" for i in range(a)] + [f"%b{i}" for i in range(b)] + [f"%c{i}" for i in range(4)]
+    )
     loads = "".join(f"ld.global.b32 {n}, [%at+{4 * i}];\n" for i, n in enumerate(names))
     regs = {letter: ", ".join(n for n in names if n[1] == letter) for letter in "abc"}
     stores = "".join(f"st.global.f32 [%at+{4 * (len(names) + i)}], %d{i};\n" for i in range(4))
@@ -98,7 +143,8 @@ def product_text(modifiers: str, a: int, b: int) -> str:
 .reg .b64 %at, %base; .reg .b32 %i, %cta, %size, %a<4>, %b<4>; .reg .f32 %c<4>, %d<4>;
 ld.param.u64 %base, [memory]; mov.u32 %i, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %size, %ntid.x;
 mad.lo.u32 %i, %cta, %size, %i; mad.wide.u32 %at, %i, {4 * (len(names) + 4)}, %base;
-{loads}mma.sync.aligned.{modifiers} {{%d0, %d1, %d2, %d3}}, {{{regs["a"]}}}, {{{regs["b"]}}}, {{{regs["c"]}}};
+{loads}mma.sync.aligned.{modifiers}
+  {{%d0, %d1, %d2, %d3}}, {{{regs["a"]}}}, {{{regs["b"]}}}, {{{regs["c"]}}};
 {stores}ret;
 }}
 """
@@ -110,12 +156,16 @@ def small_values(kind: str) -> np.ndarray:
     byte = np.arange(256)
     exponent = byte >> mantissa_bits & (1 << exponent_bits) - 1
     mantissa = (byte & (1 << mantissa_bits) - 1) / (1 << mantissa_bits)
-    value = np.where(exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias))
+    value = np.where(
+        exponent == 0, mantissa * 2.0 ** (1 - bias), (1 + mantissa) * 2.0 ** (exponent - bias)
+    )
     no_number = (byte & 0x7F) == 0x7F if kind == "e4m3" else exponent == 31
     return np.where(no_number, 0, np.where(byte >= 128, -value, value))
 
 
-def random_elements(chance: np.random.Generator, shape: tuple, kind: str, spread: int) -> tuple[np.ndarray, np.ndarray]:
+def random_elements(
+    chance: np.random.Generator, shape: tuple, kind: str, spread: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Bits, and values."""
     x = chance.standard_normal(shape)
     x = (x * np.exp2(chance.uniform(-spread / 2, spread / 2, shape))).astype(np.float32)
@@ -126,7 +176,9 @@ def random_elements(chance: np.random.Generator, shape: tuple, kind: str, spread
         bits = order[at].astype(np.uint32)
         return bits, values[bits]
     if kind == "f16":
-        return x.astype(np.float16).view(np.uint16).astype(np.uint32), x.astype(np.float16).astype(np.float64)
+        return x.astype(np.float16).view(np.uint16).astype(np.uint32), x.astype(np.float16).astype(
+            np.float64
+        )
     bits = x.view(np.uint32) & np.uint32(0xFFFF0000 if kind == "bf16" else 0xFFFFE000)
     values = bits.view(np.float32).astype(np.float64)
     return (bits >> 16 if kind == "bf16" else bits), values
@@ -150,14 +202,18 @@ def fragments(matrix: np.ndarray, each: int, by_row: bool) -> np.ndarray:
     return out
 
 
-# How far the engine's products may be from an H200's, in 2^-24 of sum abs(a b) + abs(c): docs/reference/engine.md.
+# How far the engine's products may be from an H200's, in 2^-24 of sum abs(a b) + abs(c):
+# docs/reference/engine.md.
 MOST_APART = 8.0
 
 
 def measure_products(runners: dict, trials: int = 512) -> tuple[list[str], int]:
     """A table, and how many rows are beyond the bound."""
     chance, beyond = np.random.default_rng(11), 0
-    lines = ["| mma.sync, spread of the elements |" + "".join(f" {name}: error of sum abs(a b) + abs(c), in 2^-24 |" for name in runners)]
+    lines = [
+        "| mma.sync, spread of the elements |"
+        + "".join(f" {name}: error of sum abs(a b) + abs(c), in 2^-24 |" for name in runners)
+    ]
     lines[0] += " between them |"
     lines.append("|---|" + "---|" * len(runners) + "---|")
     for name, modifiers, k, each, kind, spread in PRODUCTS:
@@ -185,7 +241,9 @@ def measure_products(runners: dict, trials: int = 512) -> tuple[list[str], int]:
                 got[:, rows, columns] = out[:, :, memory.shape[2] - 4 + r].copy().view(np.float32)
             cells += f" {(np.abs(got - right) / scale).max() * 2**24:.2f} |"
             results.append(got)
-        apart = (np.abs(results[0] - results[-1]) / scale).max() * 2**24 if len(results) > 1 else None
+        apart = (
+            (np.abs(results[0] - results[-1]) / scale).max() * 2**24 if len(results) > 1 else None
+        )
         beyond += apart is not None and apart > MOST_APART
         lines.append(f"| {name} |{cells} {'-' if apart is None else f'{apart:.2f}'} |")
     return [*lines, f"bound {MOST_APART:g}; {beyond} rows beyond it"], beyond

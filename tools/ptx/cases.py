@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a file of tests/ptx/<chapter> say? The same reading as tests/unit/engine/ptx_case.h: columns in and out, a body, and the
-program that a runner gives to the engine or to a GPU.
+"""What does a file of tests/ptx/<chapter> say? The same reading as tests/unit/engine/ptx_case.h:
+columns in and out, a body, and the program that a runner gives to the engine or to a GPU.
 
   // in a .s32: 1 -2 0x7fffffff     one value a thread; threads without one get the last
-  // out d .s32: 2 -4               what must come out; `~1e-6` before the colon: within that ratio; `~1e-6+1e-5/f16x2`: and
-                                    that distance, of halves in a .b32
+  // out d .s32: 2 -4               what must come out; `~1e-6` before the colon: within that ratio;
+                                    `~1e-6+1e-5/f16x2`: and that distance, of halves in a .b32
   // reg p .pred                    a register beside those; // outside TEXT: text before the kernel
   // block: 64  // grid: 2  // cluster: 2  // target: sm_90a
   // scratch: 512                   bytes of memory at %scratch, word i holds i
-  // tensor: TYPE RANK OFFSET SIZES STRIDES BOX STEPS SWIZZLE FILL     %map is a tensor map of the scratch memory
+  // tensor: TYPE RANK OFFSET SIZES STRIDES BOX STEPS SWIZZLE FILL     %map is a tensor map of the
+  scratch memory
   // gpu: REASON                    not run on a GPU, and why
 """
 
@@ -90,17 +91,25 @@ class Case:
         found = {}
         for c, column in enumerate(self.outputs):
             first = (len(self.inputs) + c) * self.threads * 8
-            words = [memory[first + 8 * i : first + 8 * i + column.width] for i in range(self.threads)]
+            words = [
+                memory[first + 8 * i : first + 8 * i + column.width] for i in range(self.threads)
+            ]
             found[column.name] = [int.from_bytes(word, "little") for word in words]
         return found
 
     def program(self, version: str = "9.0") -> str:
         lines = [f".version {version}", f".target {self.target}", ".address_size 64", self.outside]
-        parameters = ".param .u64 memory" + (", .param .align 64 .b8 map[128]" if self.tensor else "")
+        parameters = ".param .u64 memory" + (
+            ", .param .align 64 .b8 map[128]" if self.tensor else ""
+        )
         lines += [f".visible .entry k({parameters})", "{", ".reg .b64 %at, %base, %scratch, %map;"]
         lines += [".reg .b32 %lane, %bool, %cta, %size;", *self.registers]
         lines += [f".reg .{column.kind} {column.name};" for column in self.inputs + self.outputs]
-        lines += ["ld.param.u64 %base, [memory];", "mov.u32 %lane, %tid.x;", "mov.u32 %cta, %ctaid.x;"]
+        lines += [
+            "ld.param.u64 %base, [memory];",
+            "mov.u32 %lane, %tid.x;",
+            "mov.u32 %cta, %ctaid.x;",
+        ]
         lines += ["mov.u32 %size, %ntid.x;", "mad.lo.u32 %lane, %cta, %size, %lane;"]
         lines += [f"add.u64 %scratch, %base, {self.scratch_at};"]
         if self.tensor:
@@ -130,7 +139,10 @@ class Case:
             for i, text in enumerate(column.values):
                 wanted = bits_of(text, column.kind)
                 if not holds(seen[i], text, column):
-                    wrong.append(f"{column.name}, thread {i}: 0x{seen[i]:x}, the file says {text} (0x{wanted:x})")
+                    wrong.append(
+                        f"{column.name}, thread {i}: 0x{seen[i]:x}, the file says {text} "
+                        f"(0x{wanted:x})"
+                    )
         return wrong
 
     def updated(self, memory: bytes) -> str:
@@ -141,7 +153,9 @@ class Case:
                 head, _, tail = line.partition(":")
                 name = head.split()[2]
                 column = next(c for c in self.outputs if c.name == name)
-                said = tail.split() or [""] * max((len(c.values) for c in self.inputs), default=self.threads)
+                said = tail.split() or [""] * max(
+                    (len(c.values) for c in self.inputs), default=self.threads
+                )
                 words = [
                     text if text and holds(seen, text, column) else shown(seen, column.kind)
                     for text, seen in zip(said, results[name])
@@ -161,7 +175,11 @@ def shown(bits: int, kind: str) -> str:
         return str(bits)
     if kind in ("f32", "f64"):
         value = struct.unpack("<f" if width == 4 else "<d", bits.to_bytes(width, "little"))[0]
-        text = repr(int(value)) if value == value and abs(value) < 2**20 and value == int(value) else ""
+        text = (
+            repr(int(value))
+            if value == value and abs(value) < 2**20 and value == int(value)
+            else ""
+        )
         return text if text and not (value == 0 and bits) else f"0x{bits:x}"
     return f"0x{bits:x}"
 
@@ -190,7 +208,11 @@ def near(seen: int, wanted: int, column: Column) -> bool:
         pairs = [(seen & 0xFFFF, wanted & 0xFFFF), (seen >> 16, wanted >> 16)]
     for one, other in pairs:
         a, b = number(one, kind), number(other, kind)
-        if a != b and not (a != a and b != b) and not abs(a - b) <= float(ratio) * abs(b) + float(distance or 0):
+        if (
+            a != b
+            and not (a != a and b != b)
+            and not abs(a - b) <= float(ratio) * abs(b) + float(distance or 0)
+        ):
             return False
     return True
 

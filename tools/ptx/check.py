@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do the engine and a GPU give the same bits? Runs tests/ptx on both, then random programs, then measures
-approximations.
+"""Do the engine and a GPU give the same bits? Runs tests/ptx on both, then random programs, then
+measures approximations.
 
   tools/ptx/check.py --engine build/release/src/engine/kiln_engine_run_ptx [--out OUT]
-                     [--only cases,random,approximations] [--seed FIRST] [--programs N] [--update engine|gpu] [--no-gpu]
-                     [FILE...]
+                     [--only cases,random,approximations] [--seed FIRST] [--programs N] [--update
+                     engine|gpu] [--no-gpu] [FILE...]
 
-Without a GPU the engine alone runs, against what the files say. --update writes what the engine or the GPU gave into
-the files, where that differs. Under OUT: ptx.md with the figures; ptx-failures.tar.gz with each file of tests/ptx that
-fails, as the runner filled it in, and each random program whose results differ, up to the line after which they do.
+Without a GPU the engine alone runs, against what the files say. --update writes what the engine or
+the GPU gave into the files, where that differs. Under OUT: ptx.md with the figures;
+ptx-failures.tar.gz with each file of tests/ptx that fails, as the runner filled it in, and each
+random program whose results differ, up to the line after which they do.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def check_cases(runners: dict, files: list[Path], update: str, report: Report) -
     return failed
 
 
-def run_program(runners: dict, program: Program, memory: bytes, end: int | None = None) -> dict[str, bytes | str]:
+def run_program(
+    runners: dict, program: Program, memory: bytes, end: int | None = None
+) -> dict[str, bytes | str]:
     """By runner: the memory after it, or why there is none."""
     results: dict[str, bytes | str] = {}
     for name, runner in runners.items():
@@ -132,7 +135,9 @@ def check_random(runners: dict, first: int, count: int, report: Report) -> int:
         if len(runners) > 1 and failed <= MOST_SHORTENED:
             end, results = shortest(runners, program, memory)
         last = program.lines[end - 1]
-        report.lines.append(f"- seed {seed}, after line {end}, `{last}`: {first_difference(results)}")
+        report.lines.append(
+            f"- seed {seed}, after line {end}, `{last}`: {first_difference(results)}"
+        )
         report.failures[f"random/{seed}.ptx"] = program.text("9.0", "sm_90", RANDOM_THREADS, end)
     seeds, where = f"seeds {first} to {first + count - 1}", " and ".join(runners)
     report.lines.append(f"{count} random programs, {seeds}, on {where}: {failed} differ")
@@ -140,11 +145,15 @@ def check_random(runners: dict, first: int, count: int, report: Report) -> int:
 
 
 def first_difference(results: dict[str, bytes | str]) -> str:
-    missing = [f"on the {name}: {result}" for name, result in results.items() if isinstance(result, str)]
+    missing = [
+        f"on the {name}: {result}" for name, result in results.items() if isinstance(result, str)
+    ]
     if missing:
         return "; ".join(missing)
     for at in range(0, min(map(len, results.values())), 8):
-        words = {name: int.from_bytes(memory[at : at + 8], "little") for name, memory in results.items()}
+        words = {
+            name: int.from_bytes(memory[at : at + 8], "little") for name, memory in results.items()
+        }
         if len(set(words.values())) > 1:
             slot, thread = at // 8 // RANDOM_THREADS, at // 8 % RANDOM_THREADS
             seen = ", ".join(f"0x{word:x} on the {name}" for name, word in words.items())

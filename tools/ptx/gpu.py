@@ -47,7 +47,9 @@ class Gpu:
         self.call("cuDeviceGetAttribute", byref(minor), 76, device)
         self.arch = major.value * 10 + minor.value
         # The newest PTX that a driver of this version reads.
-        self.ptx_version = "9.0" if version.value >= 13000 else f"8.{min(version.value % 1000 // 10, 8) or 0}"
+        self.ptx_version = (
+            "9.0" if version.value >= 13000 else f"8.{min(version.value % 1000 // 10, 8) or 0}"
+        )
 
     def call(self, name: str, *arguments: object) -> None:
         code = getattr(self.cuda, name)(*arguments)
@@ -68,7 +70,13 @@ class Gpu:
         return module
 
     def run(
-        self, text: str, memory: bytes, block: int, grid: int = 1, cluster: int = 1, tensor: list[int] | None = None
+        self,
+        text: str,
+        memory: bytes,
+        block: int,
+        grid: int = 1,
+        cluster: int = 1,
+        tensor: list[int] | None = None,
     ) -> bytes:
         """The memory after kernel `k` of this text has run on it."""
         module = self.module(text)
@@ -78,7 +86,13 @@ class Gpu:
             self.cuda.cuModuleUnload(module)
 
     def launch(
-        self, module: c_void_p, memory: bytes, block: int, grid: int, cluster: int, tensor: list[int] | None
+        self,
+        module: c_void_p,
+        memory: bytes,
+        block: int,
+        grid: int,
+        cluster: int,
+        tensor: list[int] | None,
     ) -> bytes:
         function, at = c_void_p(), c_uint64()
         self.call("cuModuleGetFunction", byref(function), module, b"k")
@@ -113,7 +127,21 @@ class Gpu:
         room = ctypes.create_string_buffer(256)
         aligned = (ctypes.c_char * 128).from_buffer(room, -ctypes.addressof(room) % 64)
         address = c_void_p(base + offset)
-        self.call("cuTensorMapEncodeTiled", aligned, kind, rank, address, sizes, strides, box, steps, 0, swizzle, 0, fill)
+        self.call(
+            "cuTensorMapEncodeTiled",
+            aligned,
+            kind,
+            rank,
+            address,
+            sizes,
+            strides,
+            box,
+            steps,
+            0,
+            swizzle,
+            0,
+            fill,
+        )
         return aligned
 
 

@@ -22,10 +22,18 @@ class Engine:
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def run(
-        self, text: str, memory: bytes, block: int, grid: int = 1, cluster: int = 1, tensor: list[int] | None = None
+        self,
+        text: str,
+        memory: bytes,
+        block: int,
+        grid: int = 1,
+        cluster: int = 1,
+        tensor: list[int] | None = None,
     ) -> bytes:
         at = Path(self.folder.name)
         (at / "program.ptx").write_text(text)
@@ -67,7 +75,9 @@ class Gpu:
         """What the process sent; after a failure it is gone."""
         try:
             ended = self.channel.poll(self.limit_s)
-            found = self.channel.recv() if ended else gpu.GpuError(f"no end in {self.limit_s:.0f} s")
+            found = (
+                self.channel.recv() if ended else gpu.GpuError(f"no end in {self.limit_s:.0f} s")
+            )
         except EOFError:
             found = gpu.GpuError("its process ended")
         if isinstance(found, gpu.GpuError):
@@ -77,7 +87,13 @@ class Gpu:
         return found
 
     def run(
-        self, text: str, memory: bytes, block: int, grid: int = 1, cluster: int = 1, tensor: list[int] | None = None
+        self,
+        text: str,
+        memory: bytes,
+        block: int,
+        grid: int = 1,
+        cluster: int = 1,
+        tensor: list[int] | None = None,
     ) -> bytes:
         """The memory after kernel `k` of this text has run on it."""
         if not self.process.is_alive():
@@ -91,5 +107,10 @@ def run_case(runner: Engine | Gpu, case: Case) -> bytes:
     if tensor:
         tensor[2] += case.scratch_at
     return runner.run(
-        case.program(runner.ptx_version), bytes(case.memory()), case.block, case.grid, case.cluster, tensor or None
+        case.program(runner.ptx_version),
+        bytes(case.memory()),
+        case.block,
+        case.grid,
+        case.cluster,
+        tensor or None,
     )

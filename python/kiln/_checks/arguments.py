@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which forms can the same arguments reach an op? Other strides, another alignment, expanded views, other sizes.
+"""In which forms can the same arguments reach an op? Other strides, another alignment, expanded
+views, other sizes.
 
 The reference runs on the same changed arguments as the op.
 """
@@ -44,14 +45,29 @@ class Call:
     def tensors(self) -> list[Any]:
         found: list[Any] = []
         for _, value in self.slots():
-            found += [one for one in (value if isinstance(value, (list, tuple)) else [value]) if _is_tensor(one)]
+            found += [
+                one
+                for one in (value if isinstance(value, (list, tuple)) else [value])
+                if _is_tensor(one)
+            ]
         return found
 
     def named_tensors(self) -> Iterator[tuple[str, Any, bool]]:
-        """(name, tensor, is_written) of each tensor, in the order of tensors(). Those of a list: xs[0], xs[1]."""
-        arguments = [] if self.overload is None else [argument.name for argument in self.overload._schema.arguments]
+        """(name, tensor, is_written) of each tensor, in the order of tensors(). Those of a list:
+        xs[0], xs[1]."""
+        arguments = (
+            []
+            if self.overload is None
+            else [argument.name for argument in self.overload._schema.arguments]
+        )
         for key, value in self.slots():
-            name = key if isinstance(key, str) else arguments[key] if key < len(arguments) else f"argument {key}"
+            name = (
+                key
+                if isinstance(key, str)
+                else arguments[key]
+                if key < len(arguments)
+                else f"argument {key}"
+            )
             written = key in self.written_names
             if _is_tensor(value):
                 yield name, value, written
@@ -61,7 +77,9 @@ class Call:
                         yield f"{name}[{index}]", one, written
 
     def written(self) -> list[Any]:
-        return [value for key, value in self.slots() if key in self.written_names and _is_tensor(value)]
+        return [
+            value for key, value in self.slots() if key in self.written_names and _is_tensor(value)
+        ]
 
     def map(self, change: Callable[[Any, bool], Any]) -> Call:
         """The call with change(tensor, is_written) in place of every tensor."""
@@ -70,14 +88,23 @@ class Call:
             if _is_tensor(value):
                 return change(value, key in self.written_names)
             if isinstance(value, (list, tuple)) and any(_is_tensor(one) for one in value):
-                return [change(one, key in self.written_names) if _is_tensor(one) else one for one in value]
+                return [
+                    change(one, key in self.written_names) if _is_tensor(one) else one
+                    for one in value
+                ]
             return value
 
         args = tuple(apply(index, value) for index, value in enumerate(self.args))
-        return Call(args, {k: apply(k, v) for k, v in self.kwargs.items()}, self.written_names, self.overload)
+        return Call(
+            args,
+            {k: apply(k, v) for k, v in self.kwargs.items()},
+            self.written_names,
+            self.overload,
+        )
 
     def copy(self) -> Call:
-        """The same values in the same layout, in memory of their own. Arguments that share memory share it again."""
+        """The same values in the same layout, in memory of their own. Arguments that share memory
+        share it again."""
         copies: dict[int, Any] = {}
 
         def duplicate(tensor: Any, _written: bool) -> Any:
@@ -85,7 +112,9 @@ class Call:
             if storage.data_ptr() not in copies or storage.nbytes() == 0:
                 copies[storage.data_ptr()] = storage.clone()
             copy = torch_module().empty(0, dtype=tensor.dtype, device=tensor.device)
-            copy.set_(copies[storage.data_ptr()], tensor.storage_offset(), tensor.shape, tensor.stride())
+            copy.set_(
+                copies[storage.data_ptr()], tensor.storage_offset(), tensor.shape, tensor.stride()
+            )
             return copy.requires_grad_(tensor.requires_grad)
 
         return self.map(duplicate)
@@ -94,22 +123,31 @@ class Call:
         return [_whole_storage(tensor).clone() for tensor in self.tensors()]
 
     def check_bytes(self, before: list[Any]) -> None:
-        """Raises when a byte changed that the op was not to write: of an input, or between elements of an output."""
+        """Raises when a byte changed that the op was not to write: of an input, or between elements
+        of an output."""
         torch = torch_module()
         written = {id(tensor) for tensor in self.written()}
         for index, (tensor, old) in enumerate(zip(self.tensors(), before)):
             now = _whole_storage(tensor)
             if id(tensor) in written:
-                # The elements themselves may change: put them into the old bytes, and what is left must be equal.
+                # The elements themselves may change: put them into the old bytes, and what is left
+                # must be equal.
                 view = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-                view.set_(old.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+                view.set_(
+                    old.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride()
+                )
                 view.copy_(tensor.detach())
             if torch.equal(now, old):
                 continue
             place = (now != old).nonzero()[0].item()
-            what = "outside of the elements of tensor argument" if id(tensor) in written else "in the input"
+            what = (
+                "outside of the elements of tensor argument"
+                if id(tensor) in written
+                else "in the input"
+            )
             raise AssertionError(
-                f"the op changed memory {what} {index}: byte {place} of {now.numel()} was {old[place].item()} and is "
+                f"the op changed memory {what} {index}: byte {place} of {now.numel()} was "
+                f"{old[place].item()} and is "
                 f"{now[place].item()}"
             )
 
@@ -173,7 +211,8 @@ LAYOUTS: dict[str, tuple[Callable[[Any, bool], Any], int]] = {
 
 
 def _resized(call: Call) -> Iterator[Variant]:
-    """Every dimension of one size becomes 0, 1, or one less, in all tensors at once: shapes that fitted still fit."""
+    """Every dimension of one size becomes 0, 1, or one less, in all tensors at once: shapes that
+    fitted still fit."""
     sizes: dict[int, None] = {}
     for tensor in call.tensors():
         sizes.update((size, None) for size in tensor.shape if size > 1)

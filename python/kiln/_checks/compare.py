@@ -9,10 +9,11 @@ from typing import Any, Optional
 
 from .._torch import torch_module
 
-# About 80 units in the last place for f32, 16 for the 16-bit types: room for another order of summation, not for a bug.
+# About 80 units in the last place for f32, 16 for the 16-bit types: room for another order of
+# summation, not for a bug.
 _RTOL = {
-    "float64": 1e-12, "complex128": 1e-12, "float32": 1e-5, "complex64": 1e-5, "float16": 8e-3, "complex32": 8e-3,
-    "bfloat16": 3e-2, "float8_e4m3fn": 0.125, "float8_e5m2": 0.25,
+    "float64": 1e-12, "complex128": 1e-12, "float32": 1e-5, "complex64": 1e-5, "float16": 8e-3,
+    "complex32": 8e-3, "bfloat16": 3e-2, "float8_e4m3fn": 0.125, "float8_e5m2": 0.25,
 }  # fmt: skip
 
 
@@ -22,13 +23,16 @@ class Tolerance:
     atol: Optional[float] = None
 
     def of(self, dtype: Any, scale: float) -> tuple[float, float]:
-        """(rtol, atol). Cancellation leaves an error of the operands' size, so atol follows the scale of the result."""
+        """(rtol, atol). Cancellation leaves an error of the operands' size, so atol follows the
+        scale of the result."""
         default = _RTOL.get(str(dtype).replace("torch.", ""), 0.0)
         rtol = default if self.rtol is None else self.rtol
         return rtol, (rtol * scale if self.atol is None else self.atol)
 
 
-def compare(seen: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance, what: str = "") -> str:
+def compare(
+    seen: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance, what: str = ""
+) -> str:
     """Raises AssertionError at the first difference; else says how large the largest error is.
 
     what: the name of the only value; else it is a result of the op."""
@@ -75,7 +79,9 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
         scale = b[finite].abs().square().mean().sqrt().item() if finite.any() else 0.0
         rtol, atol = tolerance.of(seen.dtype, scale)
         error = torch.where(
-            torch.isfinite(a) & finite, (a - b).abs(), torch.zeros((), dtype=torch.float64, device=a.device)
+            torch.isfinite(a) & finite,
+            (a - b).abs(),
+            torch.zeros((), dtype=torch.float64, device=a.device),
         )
         same = (
             (a == b)

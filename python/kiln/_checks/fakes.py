@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a fake tell of the tensors that the op returns? torch.library.opcheck compares strides of CUDA tensors alone."""
+"""Does a fake tell of the tensors that the op returns? torch.library.opcheck compares strides of
+CUDA tensors alone."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from .arguments import Call
 
 
 def check_fake(overload: Any, call: Call) -> None:
-    """Raises AssertionError at the first result whose sizes, strides, dtype or device the fake tells wrongly."""
+    """Raises AssertionError at the first result whose sizes, strides, dtype or device the fake
+    tells wrongly."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     own = call.copy()
@@ -36,7 +38,9 @@ def _strides_that_matter(tensor: Any) -> tuple[Any, ...]:
     """A dimension of one element, or a tensor of none, may have any stride."""
     if tensor.numel() == 0:
         return ()
-    return tuple(stride if size > 1 else "any" for size, stride in zip(tensor.shape, tensor.stride()))
+    return tuple(
+        stride if size > 1 else "any" for size, stride in zip(tensor.shape, tensor.stride())
+    )
 
 
 def _leaves(results: Any) -> list[Any]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does the backward of an op give the gradients of its reference?
 
-Every differentiable result gets a random weight; the gradients of the weighted sum are compared, input by input. The
-reference is differentiated in f64 where it can be, as for the values.
+Every differentiable result gets a random weight; the gradients of the weighted sum are compared,
+input by input. The reference is differentiated in f64 where it can be, as for the values.
 """
 
 from __future__ import annotations
@@ -39,16 +39,22 @@ def has_backward(op: Any, overload: Any) -> bool:
     if hasattr(packet, "_kiln_backward"):
         return overload._overloadname in packet._kiln_backward
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return any(has_kernel(overload._name, key) for key in ("Autograd", "AutogradCPU", "CompositeImplicitAutograd"))
+    return any(
+        has_kernel(overload._name, key)
+        for key in ("Autograd", "AutogradCPU", "CompositeImplicitAutograd")
+    )
 
 
 def with_leaves(call: Call) -> Call:
-    """The call on copies that require a gradient: all floating tensors, or those that were given so, if any was."""
+    """The call on copies that require a gradient: all floating tensors, or those that were given
+    so, if any was."""
     chosen = any(tensor.requires_grad for tensor in call.tensors())
     fresh = call.copy()
     for given, (_, tensor, written) in zip(call.tensors(), fresh.named_tensors()):
         differentiable = tensor.dtype.is_floating_point or tensor.dtype.is_complex
-        tensor.requires_grad_(differentiable and not written and (given.requires_grad or not chosen))
+        tensor.requires_grad_(
+            differentiable and not written and (given.requires_grad or not chosen)
+        )
     return fresh
 
 
@@ -60,11 +66,14 @@ class Gradients:
     def __init__(self, op: Any, reference: Reference, tolerance: Tolerance, seed: int) -> None:
         self.op, self.reference, self.tolerance, self.seed = op, reference, tolerance, seed
 
-    def check(self, call: Call, layout: str = "", only: Optional[int] = None, ones: bool = False) -> dict[str, str]:
+    def check(
+        self, call: Call, layout: str = "", only: Optional[int] = None, ones: bool = False
+    ) -> dict[str, str]:
         """Compares the gradients of every input; name -> "" or how far they are apart.
 
-        Raises AssertionError at the first difference, NotDifferentiable where there is nothing to compare.
-        layout: that of the gradients that come in; only: of this result alone; ones: as .sum().backward() sends them.
+        Raises AssertionError at the first difference, NotDifferentiable where there is nothing to
+        compare. layout: that of the gradients that come in; only: of this result alone; ones: as
+        .sum().backward() sends them.
         """
         leaves = with_leaves(call)
         if not leaves_of(leaves):
@@ -74,10 +83,14 @@ class Gradients:
         with torch_module().enable_grad(), poisoned(call.device, "junk"):
             mine = self._differentiable(self.op, leaves)
             if not mine.outputs:
-                raise AssertionError("no result of the op requires a gradient, though its inputs do")
+                raise AssertionError(
+                    "no result of the op requires a gradient, though its inputs do"
+                )
             chosen = [n for n in mine.outputs if n in right.outputs and only in (None, n)]
             if not chosen:
-                raise NotDifferentiable("no result is differentiable in both the op and its reference")
+                raise NotDifferentiable(
+                    "no result is differentiable in both the op and its reference"
+                )
             weights = {n: self._weight(n, mine.outputs[n], layout, ones) for n in chosen}
             got = self._gradients(mine, weights)
         leaves.check_bytes(before)
@@ -105,13 +118,19 @@ class Gradients:
             with torch_module().enable_grad():
                 return self._differentiable(self.reference.function, call)
         except Exception as error:
-            raise NotDifferentiable(f"the reference cannot be differentiated: {first_line(error)}") from None
+            raise NotDifferentiable(
+                f"the reference cannot be differentiated: {first_line(error)}"
+            ) from None
 
     def _differentiable(self, function: Callable[..., Any], call: Call) -> Differentiated:
         torch = torch_module()
         with seeded(self.seed):
             found = results_of(function(*call.args, **call.kwargs), call)
-        outputs = {n: one for n, one in enumerate(found) if isinstance(one, torch.Tensor) and one.requires_grad}
+        outputs = {
+            n: one
+            for n, one in enumerate(found)
+            if isinstance(one, torch.Tensor) and one.requires_grad
+        }
         return Differentiated(call, leaves_of(call), outputs)
 
     def _weight(self, index: int, output: Any, layout: str, ones: bool) -> Any:
@@ -120,17 +139,24 @@ class Gradients:
             return torch.ones((), dtype=output.dtype, device=output.device).expand(output.shape)
         make = torch.Generator().manual_seed(self.seed + index)
         dtype = torch.complex128 if output.dtype.is_complex else torch.float64
-        weight = torch.randn(output.shape, generator=make, dtype=dtype).to(output.dtype).to(output.device)
+        weight = (
+            torch.randn(output.shape, generator=make, dtype=dtype)
+            .to(output.dtype)
+            .to(output.device)
+        )
         change, min_ndim = LAYOUTS.get(layout, (None, 0))
         return change(weight, False) if change and weight.ndim >= min_ndim else weight
 
     def _gradients(self, of: Differentiated, weights: dict[int, Any]) -> Sequence[Any]:
         outputs = [of.outputs[n] for n in weights]
         weighted = [weight.to(one.dtype) for weight, one in zip(weights.values(), outputs)]
-        return torch_module().autograd.grad(outputs, [leaf for _, leaf in of.leaves], weighted, allow_unused=True)
+        return torch_module().autograd.grad(
+            outputs, [leaf for _, leaf in of.leaves], weighted, allow_unused=True
+        )
 
     def _compared(self, name: str, got: Any, expected: Any) -> str:
-        """expected None: the reference does not differentiate with respect to this input, and neither need the op."""
+        """expected None: the reference does not differentiate with respect to this input, and
+        neither need the op."""
         if expected is None:
             return "" if got is None else "the reference has no gradient for it"
         if got is None:
@@ -138,27 +164,33 @@ class Gradients:
                 return "none, as zero in the reference"
             place = expected.nonzero()[0].tolist()
             raise AssertionError(
-                f"the gradient of '{name}' differs at {place}: got None for the whole input, expected "
-                f"{expected[tuple(place)].item()!r}; return a gradient for it, or detach it in the reference if it is "
+                f"the gradient of '{name}' differs at {place}: got None for the whole input, "
+                f"expected "
+                f"{expected[tuple(place)].item()!r}; return a gradient for it, or detach it in the "
+                f"reference if it is "
                 "not meant to have one"
             )
         return compare([got], [expected.to(got.dtype)], self.tolerance, f"the gradient of '{name}'")
 
 
 def check_numerically(op: Any, call: Call) -> str:
-    """The backward beside finite differences in f64; raises AssertionError. Returns what was done, or raises
-    NotDifferentiable where the op takes no f64."""
+    """The backward beside finite differences in f64; raises AssertionError. Returns what was done,
+    or raises NotDifferentiable where the op takes no f64."""
     torch = torch_module()
     from torch.autograd.gradcheck import GradcheckError
 
-    wide = with_leaves(widened(call) or call).map(lambda t, _: t.detach().contiguous().requires_grad_(t.requires_grad))
+    wide = with_leaves(widened(call) or call).map(
+        lambda t, _: t.detach().contiguous().requires_grad_(t.requires_grad)
+    )
     names = [name for name, _ in leaves_of(wide)]
     if not names:
         raise NotDifferentiable("no input is a floating-point tensor that the op only reads")
     try:
         op(*wide.copy().args, **wide.copy().kwargs)
     except Exception as error:
-        raise NotDifferentiable(f"not checked: the op has no reference and takes no f64: {first_line(error)}") from None
+        raise NotDifferentiable(
+            f"not checked: the op has no reference and takes no f64: {first_line(error)}"
+        ) from None
 
     def run(*leaves: Any) -> Any:
         given = iter(leaves)

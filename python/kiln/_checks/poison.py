@@ -11,7 +11,8 @@ from typing import Any
 
 from .._torch import torch_module
 
-# Switches of c10's CPU allocator. Junk is 0x7fedbeef: a NaN as f32, and as each second 16-bit float.
+# Switches of c10's CPU allocator. Junk is 0x7fedbeef: a NaN as f32, and as each second 16-bit
+# float.
 _CPU_SWITCHES = {
     "junk": "FLAGS_caffe2_cpu_allocator_do_junk_fill",
     "zero": "FLAGS_caffe2_cpu_allocator_do_zero_fill",
@@ -20,7 +21,8 @@ _CPU_SWITCHES = {
 
 @contextlib.contextmanager
 def poisoned(device: Any, pattern: str) -> Iterator[str]:
-    """New tensors are filled with `pattern` ("junk" or "zero") inside. Yields "" or why that cannot be had."""
+    """New tensors are filled with `pattern` ("junk" or "zero") inside. Yields "" or why that cannot
+    be had."""
     if device is None:
         yield "the op takes no tensor"
     elif device.type == "cpu":
@@ -35,7 +37,8 @@ def poisoned(device: Any, pattern: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _cpu(pattern: str) -> Iterator[str]:
-    # torch's deterministic fill does not reach CPU tensors of the C shim, which skips the dispatcher for them.
+    # torch's deterministic fill does not reach CPU tensors of the C shim, which skips the
+    # dispatcher for them.
     torch = torch_module()
     try:
         c10 = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
@@ -53,7 +56,8 @@ def _cpu(pattern: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _deterministic_fill() -> Iterator[None]:
-    """torch fills what it allocates with NaN, or the largest integer, while its deterministic mode is on."""
+    """torch fills what it allocates with NaN, or the largest integer, while its deterministic mode
+    is on."""
     torch = torch_module()
     mode = torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What should an op give? Its reference, evaluated in f64 where that can be and rounded to the dtype of the result.
+"""What should an op give? Its reference, evaluated in f64 where that can be and rounded to the
+dtype of the result.
 
-A reference in f32 has errors of its own: that of a correct GELU differed by more than the tolerance in 1 of 20 seeds.
+A reference in f32 has errors of its own: that of a correct GELU differed by more than the tolerance
+in 1 of 20 seeds.
 """
 
 from __future__ import annotations
@@ -18,21 +20,28 @@ from .arguments import Call
 def wide_dtype(dtype: Any) -> Any:
     """f64 or complex128 for a narrower dtype; None for what has none wider."""
     torch = torch_module()
-    wide = torch.complex128 if dtype.is_complex else torch.float64 if dtype.is_floating_point else None
+    wide = (
+        torch.complex128 if dtype.is_complex else torch.float64 if dtype.is_floating_point else None
+    )
     return None if dtype == wide else wide
 
 
 def widened(call: Call) -> Optional[Call]:
-    """The call with every floating tensor in f64 (complex ones in complex128); None where nothing gets wider."""
+    """The call with every floating tensor in f64 (complex ones in complex128); None where nothing
+    gets wider."""
     if not any(wide_dtype(tensor.dtype) for tensor in call.tensors()):
         return None
-    return call.map(lambda tensor, _written: tensor.detach().to(wide_dtype(tensor.dtype) or tensor.dtype))
+    return call.map(
+        lambda tensor, _written: tensor.detach().to(wide_dtype(tensor.dtype) or tensor.dtype)
+    )
 
 
 def rounded(exact: Sequence[Any], own: Sequence[Any]) -> tuple[list[Any], str]:
-    """`exact`, each value in the dtype of its counterpart in `own`, and "", or `own` and why `exact` cannot serve.
+    """`exact`, each value in the dtype of its counterpart in `own`, and "", or `own` and why
+    `exact` cannot serve.
 
-    Integers and booleans stay those of `own`: a comparison in f64 may fall to the other side of a threshold."""
+    Integers and booleans stay those of `own`: a comparison in f64 may fall to the other side of a
+    threshold."""
     if len(exact) != len(own):
         return list(own), f"it gives {len(exact)} results for f64 and {len(own)} without"
     found = []
@@ -73,7 +82,8 @@ class Reference:
         self.function, self.seed = function, seed
 
     def expected(self, call: Call) -> Expected:
-        """What the reference returns, then what it leaves in the arguments that the op writes to."""
+        """What the reference returns, then what it leaves in the arguments that the op writes
+        to."""
         own, drew = self._run(call.copy())
         wide = widened(call.copy())
         if wide is None:
@@ -104,7 +114,13 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def results_of(returned: Any, call: Call) -> list[Any]:
-    found = list(returned) if isinstance(returned, (tuple, list)) else [] if returned is None else [returned]
+    found = (
+        list(returned)
+        if isinstance(returned, (tuple, list))
+        else []
+        if returned is None
+        else [returned]
+    )
     return found + call.written()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is what is about to be timed right, and is it done each time? A wrong op has no speed.
 
-Every call here looks like a timed one: the same function, on the same stream, with nothing that tells it apart. Between
-calls contents change at the same addresses, and addresses change.
+Every call here looks like a timed one: the same function, on the same stream, with nothing that
+tells it apart. Between calls contents change at the same addresses, and addresses change.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ _LOOKS_WHILE_TIMED = 3
 
 
 class Untrusted(KilnError):
-    """A benchmark whose figure would mean nothing: wrong results, or a trick. `trap` names it; `result` is what was
-    measured, if anything was."""
+    """A benchmark whose figure would mean nothing: wrong results, or a trick. `trap` names it;
+    `result` is what was measured, if anything was."""
 
-    def __init__(self, trap: str, what: str, why: str, fix: str = "", result: Optional[dict[str, Any]] = None) -> None:
+    def __init__(
+        self, trap: str, what: str, why: str, fix: str = "", result: Optional[dict[str, Any]] = None
+    ) -> None:
         super().__init__(what, why, fix)
         self.trap, self.result = trap, result
 
@@ -37,16 +39,28 @@ class Checked:
     """One contender with what it should give."""
 
     def __init__(
-        self, name: str, function: Callable[..., Any], call: Call, reference: Callable[..., Any], tolerance: Tolerance
+        self,
+        name: str,
+        function: Callable[..., Any],
+        call: Call,
+        reference: Callable[..., Any],
+        tolerance: Tolerance,
     ) -> None:
-        self.name, self.function, self.call, self.reference, self.tolerance = name, function, call, reference, tolerance
+        self.name, self.function, self.call, self.reference, self.tolerance = (
+            name,
+            function,
+            call,
+            reference,
+            tolerance,
+        )
         self.mutates = bool(call.written())
         self._wanted: Optional[list[Any]] = None
         self._looks = 0
         self._as_if = ""  # ", as if computed in bfloat16"
 
     def expected(self, call: Call) -> list[Any]:
-        """The reference's results, computed in f64 and rounded to the dtype that it gives by itself."""
+        """The reference's results, computed in f64 and rounded to the dtype that it gives by
+        itself."""
         own = self._outputs(self.reference, call.copy())
         wide = widened(call.copy())
         if wide is None:
@@ -70,15 +84,19 @@ class Checked:
                 self._once("replay by shape", rolled, "for new contents at new addresses")
             else:
                 changed += self._at_same_address(rolled)
-        notes.append("inputs unchanged" if not self.mutates else "writes to its arguments, as its schema says")
+        notes.append(
+            "inputs unchanged"
+            if not self.mutates
+            else "writes to its arguments, as its schema says"
+        )
         notes.append("every element written")
         if changed:
             notes.append(f"{rounds + 2} calls checked with changing contents and addresses")
         return ", ".join(notes)
 
     def watch(self, seen: list[Any]) -> None:
-        """Is the result of a timed call still right? A few times contents are changed under the op as well: it may have
-        waited for a moment in which nobody looks."""
+        """Is the result of a timed call still right? A few times contents are changed under the op
+        as well: it may have waited for a moment in which nobody looks."""
         torch = torch_module()
         if self.mutates:
             return
@@ -142,7 +160,9 @@ class Checked:
                 ) from None
             if trap == "wrong result":
                 trap = self._kind_of_error(seen, wanted, call) or trap
-            elif self._is_right(self._outputs(self.function, call.copy() if own_memory else call), wanted):
+            elif self._is_right(
+                self._outputs(self.function, call.copy() if own_memory else call), wanted
+            ):
                 trap = "batch-and-skip"  # the next call does the work that this one left out
             raise Untrusted(
                 trap,
@@ -159,8 +179,8 @@ class Checked:
         return "precision dropped" if narrow else kind
 
     def _as_computed_in(self, seen: list[Any], call: Call) -> str:
-        """The dtype in which the reference gives what is seen; "" for none. Inputs are rounded to it, and the reference
-        computes in it, or where it cannot, with its own sums."""
+        """The dtype in which the reference gives what is seen; "" for none. Inputs are rounded to
+        it, and the reference computes in it, or where it cannot, with its own sums."""
         torch = torch_module()
         if not all(isinstance(one, torch.Tensor) and one.dtype.is_floating_point for one in seen):
             return ""
@@ -174,7 +194,9 @@ class Checked:
                 continue
             for stays in (True, False):
 
-                def rounded(tensor: Any, _written: bool, dtype: Any = dtype, stays: bool = stays) -> Any:
+                def rounded(
+                    tensor: Any, _written: bool, dtype: Any = dtype, stays: bool = stays
+                ) -> Any:
                     if tensor.dtype not in _narrow():
                         return tensor
                     if dtype is None:
@@ -184,7 +206,9 @@ class Checked:
                 try:
                     as_if = [
                         one.to(have.dtype)
-                        for one, have in zip(self._outputs(self.reference, call.copy().map(rounded)), seen)
+                        for one, have in zip(
+                            self._outputs(self.reference, call.copy().map(rounded)), seen
+                        )
                     ]
                     compare(seen, as_if, Tolerance(eps / 4, None))
                 except Exception:  # a reference that does not take this dtype, or another result
@@ -200,7 +224,8 @@ class Checked:
         return True
 
     def _at_same_address(self, rolled: Call) -> int:
-        """New contents where the old ones were: an op that knows the address must not give the old result."""
+        """New contents where the old ones were: an op that knows the address must not give the old
+        result."""
         if self.mutates:
             return 0
         mine, saved = self.call.tensors(), self.call.copy().tensors()
@@ -209,7 +234,12 @@ class Checked:
         for tensor, new in zip(mine, rolled.tensors()):
             tensor.detach().copy_(new.detach())
         try:
-            self._once("replay by pointer", self.call, "for new contents at the same addresses", own_memory=False)
+            self._once(
+                "replay by pointer",
+                self.call,
+                "for new contents at the same addresses",
+                own_memory=False,
+            )
         finally:
             for tensor, old in zip(mine, saved):
                 tensor.detach().copy_(old.detach())
@@ -240,18 +270,26 @@ def _kind_of_error(seen: list[Any], wanted: list[Any]) -> str:
     """The trap that a first wrong result looks like; "" for a plain error."""
     torch = torch_module()
     for one, right in zip(seen, wanted):
-        if not (isinstance(one, torch.Tensor) and isinstance(right, torch.Tensor)) or one.shape != right.shape:
+        if (
+            not (isinstance(one, torch.Tensor) and isinstance(right, torch.Tensor))
+            or one.shape != right.shape
+        ):
             return ""
         if one.numel() == 0 or not one.dtype.is_floating_point:
             continue
         got, want = one.double(), right.double()
         if (got.isnan() & ~want.isnan()).any():
-            return "output not written" if (got.isnan() & ~want.isnan()).float().mean() < 1 else "NaN as wildcard"
+            return (
+                "output not written"
+                if (got.isnan() & ~want.isnan()).float().mean() < 1
+                else "NaN as wildcard"
+            )
         if not got.any() and want.any():
             return "zeros within tolerance"
         scale = want.square().mean().sqrt()
         error = (got - want).abs() / (want.abs() + scale)
-        # Where large operands cancel, an error of 2^-9 of them is more than 1 % of the result: rare, and never large.
+        # Where large operands cancel, an error of 2^-9 of them is more than 1 % of the result:
+        # rare, and never large.
         if scale > 0 and error.max() <= 0.05 and (error > 0.01).double().mean() < 1e-3:
             return "precision dropped"
     return ""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must stand beside a figure so that a later one can be compared with it? Machine, versions, date."""
+"""What must stand beside a figure so that a later one can be compared with it? Machine, versions,
+date."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ def machine_facts(torch: Any) -> dict[str, Any]:
             "system": f"{platform.system()} {platform.release()}",
             "load": round(os.getloadavg()[0], 2),
         },
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "torch_cuda": torch.version.cuda},
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "torch_cuda": torch.version.cuda,
+        },
     }
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bytes must each op of a call move? Its tensors, each element once, as the dispatcher sees them."""
+"""How many bytes must each op of a call move? Its tensors, each element once, as the dispatcher
+sees them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def moved_bytes(body: Callable[[], Any]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
 
     class Watch(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             result = func(*args, **(kwargs or {}))
             read = {_place(t): t for t in _tensors([args, kwargs or {}], torch)}
             written = {_place(t): t for t in _tensors([result], torch)}

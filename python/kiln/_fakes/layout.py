@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which strides does torch give to the result of an elementwise operation? Those of TensorIterator, step by step.
+"""Which strides does torch give to the result of an elementwise operation? Those of TensorIterator,
+step by step.
 
-torch._prims_common has such a function; it differs from TensorIterator for size-1 dimensions and for ties. A test
-compares this one with torch.add over 2148 pairs of layouts. Comparisons of symbolic strides become guards, as in
-torch's own fakes.
+torch._prims_common has such a function; it differs from TensorIterator for size-1 dimensions and
+for ties. A test compares this one with torch.add over 2148 pairs of layouts. Comparisons of
+symbolic strides become guards, as in torch's own fakes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ def elementwise_strides(tensors: Sequence[Any], shape: Sequence[Any]) -> tuple[A
             return _dense(shape, range(len(shape) - 1, -1, -1), least=1)
         import torch
 
-        if len(shape) == 4 and all(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in tensors):
+        if len(shape) == 4 and all(
+            tensor.is_contiguous(memory_format=torch.channels_last) for tensor in tensors
+        ):
             return _dense(shape, (1, 3, 2, 0), least=1)
         first = tensors[0].stride()
         if _is_dense(shape, first) and all(_same(tensor.stride(), first) for tensor in tensors[1:]):
@@ -38,7 +41,8 @@ def _broadcast_strides(tensor: Any, shape: Sequence[Any]) -> list[Any]:
 
 
 def _fastest_first(strides: Sequence[Sequence[Any]], shape: Sequence[Any]) -> list[int]:
-    """TensorIterator's insertion sort of the dimensions, which leaves ambiguous ones where they are."""
+    """TensorIterator's insertion sort of the dimensions, which leaves ambiguous ones where they
+    are."""
     order = list(range(len(shape) - 1, -1, -1))
     for start in range(1, len(order)):
         moving = start
@@ -67,7 +71,8 @@ def _compare(strides: Sequence[Sequence[Any]], shape: Sequence[Any], left: int, 
 
 
 def _dense(shape: Sequence[Any], order: Sequence[int], least: int) -> tuple[Any, ...]:
-    """Strides without gaps, the first dimension of `order` fastest. A contiguous tensor counts a size of 0 as 1."""
+    """Strides without gaps, the first dimension of `order` fastest. A contiguous tensor counts a
+    size of 0 as 1."""
     strides: list[Any] = [1] * len(shape)
     step: Any = 1
     for dimension in order:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does an op return, told by its fake rule, on tensors that have no data?
 
-A rule is parsed and checked against the schema once, at load; evaluated, it makes empty tensors. Sizes stay what torch
-gives them (int or SymInt): a conversion to int would tie a compiled graph to one shape.
+A rule is parsed and checked against the schema once, at load; evaluated, it makes empty tensors.
+Sizes stay what torch gives them (int or SymInt): a conversion to int would tie a compiled graph to
+one shape.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from .syntax import (
 )
 
 _KINDS = {
-    "Tensor": "tensor", "int": "int", "SymInt": "int", "float": "float", "bool": "bool", "str": "str",
-    "ScalarType": "dtype", "Device": "device", "List[Tensor]": "tensors", "List[int]": "ints",
-    "List[SymInt]": "ints", "List[float]": "floats", "List[bool]": "bools",
+    "Tensor": "tensor", "int": "int", "SymInt": "int", "float": "float", "bool": "bool",
+    "str": "str", "ScalarType": "dtype", "Device": "device", "List[Tensor]": "tensors",
+    "List[int]": "ints", "List[SymInt]": "ints", "List[float]": "floats", "List[bool]": "bools",
 }  # fmt: skip
 
 
@@ -57,7 +58,8 @@ def parameters_of(schema: Any) -> tuple[Parameter, ...]:
 
 
 def compile_rule(rule: str, schema: Any) -> Callable[..., Any]:
-    """A function with the op's arguments that makes the op's results from them. Raises RuleError."""
+    """A function with the op's arguments that makes the op's results from them. Raises
+    RuleError."""
     results = parse(rule)
     parameters = parameters_of(schema)
     checked = _Check(rule, {parameter.name: parameter for parameter in parameters})
@@ -86,7 +88,8 @@ def compile_rule(rule: str, schema: Any) -> Callable[..., Any]:
 
 
 def default_fake(schema: Any) -> Optional[Callable[..., Any]]:
-    """What an op without a rule must return: nothing, or tensors that it was given to write. None: it has others."""
+    """What an op without a rule must return: nothing, or tensors that it was given to write. None:
+    it has others."""
     names = [argument.name for argument in schema.arguments]
     written = {
         frozenset(argument.alias_info.before_set): argument.name
@@ -117,7 +120,12 @@ class _Check:
     def kind(self, name: Name) -> str:
         if name.name not in self.parameters:
             known = ", ".join(self.parameters) or "none"
-            raise fault(self.rule, name.at, f"the op has no parameter '{name.name}'", f"its parameters: {known}")
+            raise fault(
+                self.rule,
+                name.at,
+                f"the op has no parameter '{name.name}'",
+                f"its parameters: {known}",
+            )
         kind = self.parameters[name.name].kind
         if name.index is None:
             return kind
@@ -129,19 +137,32 @@ class _Check:
     def need(self, name: Name, *kinds: str) -> None:
         kind = self.kind(name)
         if kind not in kinds:
-            raise fault(self.rule, name.at, f"'{name.name}' is of kind {kind}; {' or '.join(kinds)} is needed here")
+            raise fault(
+                self.rule,
+                name.at,
+                f"'{name.name}' is of kind {kind}; {' or '.join(kinds)} is needed here",
+            )
 
     def result(self, result: Result) -> None:
         for tensor in result.tensors:
-            self.need(tensor, "tensor", "tensors") if result.kind == "like" else self.need(tensor, "tensor")
+            self.need(tensor, "tensor", "tensors") if result.kind == "like" else self.need(
+                tensor, "tensor"
+            )
         if result.dtype is not None:
             self.dtype(result.dtype)
         for dim in result.dims:
             self.dim(dim)
         if result.device is not None:
             self.need(result.device, "tensor", "device")
-        elif result.kind == "shape" and not any(p.kind in ("tensor", "tensors") for p in self.parameters.values()):
-            raise fault(self.rule, result.at, "the op has no tensor that could give the device", "add '@ device'")
+        elif result.kind == "shape" and not any(
+            p.kind in ("tensor", "tensors") for p in self.parameters.values()
+        ):
+            raise fault(
+                self.rule,
+                result.at,
+                "the op has no tensor that could give the device",
+                "add '@ device'",
+            )
 
     def dtype(self, dtype: Dtype) -> None:
         for operand in dtype.operands:
@@ -192,7 +213,9 @@ class _Evaluation:
         if name.index is not None and value is not None:
             value = value[self.expr(name.index)]
         if value is None:
-            raise fault(self.rule, name.at, f"'{name.name}' was left out of this call and the rule needs it")
+            raise fault(
+                self.rule, name.at, f"'{name.name}' was left out of this call and the rule needs it"
+            )
         return value
 
     def result(self, result: Result) -> Any:
@@ -202,26 +225,40 @@ class _Evaluation:
         if result.kind == "like":
             like = self.value(result.tensors[0])
             if isinstance(like, (list, tuple)):
-                return [torch.empty_like(t, dtype=self.dtype(result.dtype, t.dtype), device=device) for t in like]
+                return [
+                    torch.empty_like(t, dtype=self.dtype(result.dtype, t.dtype), device=device)
+                    for t in like
+                ]
             return torch.empty_like(like, dtype=self.dtype(result.dtype, like.dtype), device=device)
         if result.kind == "broadcast":
-            given = [self.values[t.name] if t.index is None else self.value(t) for t in result.tensors]
-            return self.broadcast(result, [tensor for tensor in given if tensor is not None], device)
+            given = [
+                self.values[t.name] if t.index is None else self.value(t) for t in result.tensors
+            ]
+            return self.broadcast(
+                result, [tensor for tensor in given if tensor is not None], device
+            )
         sizes: list[Any] = []
         for dim in result.dims:
-            sizes.extend(self.splat(dim)) if isinstance(dim, Splat) else sizes.append(self.expr(dim))
+            sizes.extend(self.splat(dim)) if isinstance(dim, Splat) else sizes.append(
+                self.expr(dim)
+            )
         first = self.first_tensor(result)
-        return torch.empty(sizes, dtype=self.dtype(result.dtype, None), device=device or first.device)
+        return torch.empty(
+            sizes, dtype=self.dtype(result.dtype, None), device=device or first.device
+        )
 
     def broadcast(self, result: Result, tensors: list[Any], device: Any) -> Any:
         import torch
 
         if not tensors:
-            raise fault(self.rule, result.at, "every tensor of broadcast() was left out of this call")
+            raise fault(
+                self.rule, result.at, "every tensor of broadcast() was left out of this call"
+            )
         dtype = self.dtype(result.dtype, promoted(tensors))
         shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
         strides = elementwise_strides(tensors, shape)
-        # A CPU scalar takes part in an operation of CUDA tensors; the result is where the others are.
+        # A CPU scalar takes part in an operation of CUDA tensors; the result is where the others
+        # are.
         placed = next((tensor for tensor in tensors if tensor.ndim > 0), tensors[0])
         return torch.empty_strided(shape, strides, dtype=dtype, device=device or placed.device)
 
@@ -247,19 +284,31 @@ class _Evaluation:
         if dtype.kind == "parameter":
             given = self.values[dtype.name]
             if given is None and default is None:
-                raise fault(self.rule, dtype.at, f"'{dtype.name}' was left out of this call and the rule needs it")
+                raise fault(
+                    self.rule,
+                    dtype.at,
+                    f"'{dtype.name}' was left out of this call and the rule needs it",
+                )
             return default if given is None else _as_dtype(given)
         operands = [self.operand(operand) for operand in dtype.operands]
         if dtype.kind == "promote":
             return promoted(operands)
-        found = operands[0] if isinstance(operands[0], torch.dtype) else getattr(operands[0], "dtype", operands[0])
+        found = (
+            operands[0]
+            if isinstance(operands[0], torch.dtype)
+            else getattr(operands[0], "dtype", operands[0])
+        )
         if dtype.kind == "float_of" and not (found.is_floating_point or found.is_complex):
             return torch.get_default_dtype()
         return _as_dtype(found)
 
     def operand(self, operand: Union[Name, Dtype]) -> Any:
         """A tensor, a number or a dtype."""
-        name = operand.operands[0] if isinstance(operand, Dtype) and operand.kind == "operand" else operand
+        name = (
+            operand.operands[0]
+            if isinstance(operand, Dtype) and operand.kind == "operand"
+            else operand
+        )
         return self.value(name) if isinstance(name, Name) else self.dtype(name, None)
 
     def splat(self, splat: Splat) -> Any:
@@ -292,7 +341,10 @@ class _Evaluation:
         if not -tensor.ndim <= index < tensor.ndim:
             name = size.tensor.name
             raise fault(
-                self.rule, size.at, f"'{name}' has {tensor.ndim} dimensions and the rule asks for {name}.shape[{index}]"
+                self.rule,
+                size.at,
+                f"'{name}' has {tensor.ndim} dimensions "
+                f"and the rule asks for {name}.shape[{index}]",
             )
         return tensor.shape[index]
 
@@ -321,16 +373,22 @@ class _Evaluation:
 
 
 def promoted(operands: list[Any]) -> Any:
-    """The dtype that torch gives to an elementwise operation of these tensors, numbers and dtypes. A tensor of no
-    dimension yields to others of its category, and a number to any tensor of its category."""
+    """The dtype that torch gives to an elementwise operation of these tensors, numbers and dtypes.
+    A tensor of no dimension yields to others of its category, and a number to any tensor of its
+    category."""
     import torch
     from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
-    # A symbolic number has the category of its kind, whatever its value; a dtype counts as a tensor with a dimension.
+    # A symbolic number has the category of its kind, whatever its value; a dtype counts as a tensor
+    # with a dimension.
     kinds = ((torch.SymInt, 1), (torch.SymFloat, 1.0), (torch.SymBool, True))
     plain = [next((value for kind, value in kinds if isinstance(o, kind)), o) for o in operands]
-    plain = [torch.empty(1, dtype=o, device="meta") if isinstance(o, torch.dtype) else o for o in plain]
-    return elementwise_dtypes(*plain, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
+    plain = [
+        torch.empty(1, dtype=o, device="meta") if isinstance(o, torch.dtype) else o for o in plain
+    ]
+    return elementwise_dtypes(*plain, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[
+        1
+    ]
 
 
 def _as_dtype(value: Any) -> Any:

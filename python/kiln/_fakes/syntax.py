@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does a fake rule say? Its text becomes tokens, then a tree. Nothing here knows torch.
 
-The grammar is in docs/reference/fake-rules.md. Every node keeps its position, so that a fault found later (an unknown
-name, a rank that does not fit) can still point into the text.
+The grammar is in docs/reference/fake-rules.md. Every node keeps its position, so that a fault found
+later (an unknown name, a rank that does not fit) can still point into the text.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ DTYPES = {
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
     "bool": "bool", "c32": "complex32", "c64": "complex64", "c128": "complex128",
 }  # fmt: skip
-# torch's own numbers, as kiln/abi.h has them: how a default value of a dtype parameter is written in a schema.
+# torch's own numbers, as kiln/abi.h has them: how a default value of a dtype parameter is written
+# in a schema.
 DTYPE_NUMBERS = {
-    0: "u8", 1: "i8", 2: "i16", 3: "i32", 4: "i64", 5: "f16", 6: "f32", 7: "f64", 8: "c32", 9: "c64", 10: "c128",
-    11: "bool", 15: "bf16", 23: "f8e5m2", 24: "f8e4m3", 27: "u16", 28: "u32", 29: "u64",
+    0: "u8", 1: "i8", 2: "i16", 3: "i32", 4: "i64", 5: "f16", 6: "f32", 7: "f64", 8: "c32",
+    9: "c64", 10: "c128", 11: "bool", 15: "bf16", 23: "f8e5m2", 24: "f8e4m3", 27: "u16", 28: "u32",
+    29: "u64",
 }  # fmt: skip
 CALLS_OF_INTS = {"min": (2, None), "max": (2, None), "ceil_div": (2, 2), "len": (1, 1)}
 
@@ -136,7 +138,12 @@ class _Parser:
         return self.tokens[self.next]
 
     def fail(self, why: str, at: Optional[int] = None) -> NoReturn:
-        raise fault(self.text, self.token.at if at is None else at, why, "docs/reference/fake-rules.md has the grammar")
+        raise fault(
+            self.text,
+            self.token.at if at is None else at,
+            why,
+            "docs/reference/fake-rules.md has the grammar",
+        )
 
     def peek(self, text: str, ahead: int = 0) -> bool:
         index = min(self.next + ahead, len(self.tokens) - 1)
@@ -174,7 +181,8 @@ class _Parser:
             self.fail(f"',' or the end was expected here and {self.shown()} stands there")
         return tuple(results)
 
-    # result = ( like | broadcast | dtype "[" dims "]" ) [ "@" tensor "." "device" | "@" device-parameter ]
+    # result = ( like | broadcast | dtype "[" dims "]" ) [ "@" tensor "." "device" | "@"
+    # device-parameter ]
     def result(self) -> Result:
         at = self.token.at
         kind, dims = "shape", ()
@@ -230,18 +238,24 @@ class _Parser:
             self.fail("only '.device' can follow here", self.tokens[self.next - 1].at)
         return name
 
-    # dtype = "f32" ... | parameter ".dtype" | parameter | "promote" "(" ... ")" | "float_of" "(" dtype ")"
+    # dtype = "f32" ... | parameter ".dtype" | parameter | "promote" "(" ... ")" | "float_of" "("
+    # dtype ")"
     def dtype(self) -> Dtype:
         token = self.token
         if token.kind != "name":
             self.fail(
-                f"a result was expected here (like, broadcast, or a dtype and sizes) and {self.shown()} stands there"
+                f"a result was expected here (like, broadcast, or a dtype and sizes) and "
+                f"{self.shown()} stands there"
             )
         if token.text in ("promote", "float_of") and self.peek("(", 1):
             self.next += 2
             operands = self.sequence(")", self.dtype_operand)
             if not operands or (token.text == "float_of" and len(operands) != 1):
-                self.fail(f"{token.text}() needs {'one operand' if token.text == 'float_of' else 'operands'}", token.at)
+                self.fail(
+                    f"{token.text}() needs "
+                    f"{'one operand' if token.text == 'float_of' else 'operands'}",
+                    token.at,
+                )
             return Dtype(token.text, "", operands, token.at)
         if token.text in DTYPES and not self.peek(".", 1):
             self.next += 1
@@ -267,7 +281,8 @@ class _Parser:
         return Dtype("parameter" if of_parameter else "operand", name.text, (operand,), name.at)
 
     def bracket_precedes_dot(self) -> bool:
-        """Tells `xs[0].dtype[n]` (an element of a list) from `dtype[n]` (a dtype parameter and a size)."""
+        """Tells `xs[0].dtype[n]` (an element of a list) from `dtype[n]` (a dtype parameter and a
+        size)."""
         depth = 0
         for index in range(self.next, len(self.tokens) - 1):
             depth += {"[": 1, "]": -1}.get(self.tokens[index].text, 0)
@@ -332,7 +347,11 @@ class _Parser:
         operands = self.sequence(")", self.parameter if name.text == "len" else self.expr)
         least, most = CALLS_OF_INTS[name.text]
         if len(operands) < least or (most is not None and len(operands) > most):
-            self.fail(f"{name.text}() takes {'at least ' if most is None else ''}{least}, not {len(operands)}", name.at)
+            self.fail(
+                f"{name.text}() takes {'at least ' if most is None else ''}{least}, not "
+                f"{len(operands)}",
+                name.at,
+            )
         return Arithmetic(name.text, operands, name.at)
 
     def size(self, tensor: Name, at: int) -> Expr:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a process that the command started answer it? With one JSON file, which is there whole or not at all."""
+"""How does a process that the command started answer it? With one JSON file, which is there whole
+or not at all."""
 
 from __future__ import annotations
 
@@ -18,11 +19,14 @@ def answer_request(
     refused: str = "work",
     why: Callable[[Exception], str] = lambda error: f"{type(error).__name__}: {error}",
 ) -> int:
-    """Writes what run(request) gives. failed: what is said of an exception; refused: whose fault a KilnError is."""
+    """Writes what run(request) gives. failed: what is said of an exception; refused: whose fault a
+    KilnError is."""
     try:
         answer = run(json.loads(Path(request_path).read_text()))
     except KilnError as error:
-        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": refused}}
+        answer = {
+            "error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": refused}
+        }
     except Exception as error:
         answer = {"error": {"what": failed, "why": why(error), "fault": "work"}}
     whole = Path(answer_path + ".part")

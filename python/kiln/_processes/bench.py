@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does `kiln bench --against torch.add` run? This: the op of a built library beside Python's functions.
+"""What does `kiln bench --against torch.add` run? This: the op of a built library beside Python's
+functions.
 
 python -m kiln._processes.bench REQUEST.json ANSWER.json
 """
@@ -29,13 +30,16 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     name = request["op"].split(".")[0]
     op = getattr(module, name, None)
     if op is None:
-        raise KilnError(f"{request['library']} has no op '{name}'", "its ops are " + ", ".join(sorted(vars(module))))
+        raise KilnError(
+            f"{request['library']} has no op '{name}'",
+            "its ops are " + ", ".join(sorted(vars(module))),
+        )
     where = device()
     args, kwargs = arguments_of(request["arguments"], request["seed"], where)
     options = dict(request["options"])
     result = bench(
-        op, *args, against=list(request["against"]), bytes=request["bytes"], flops=request["flops"], name=name,
-        options=options, **kwargs,
+        op, *args, against=list(request["against"]), bytes=request["bytes"], flops=request["flops"],
+        name=name, options=options, **kwargs,
     )  # fmt: skip
     value = result.json
     value["start"] = {"import_s": imported - began, "load_s": loaded - imported}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long does each stage of a first call take in Python? One fresh process of `kiln bench --cold`.
+"""How long does each stage of a first call take in Python? One fresh process of `kiln bench
+--cold`.
 
 python -m kiln._processes.cold REQUEST.json ANSWER.json
 """
@@ -23,7 +24,13 @@ class Stages:
         try:
             value = body()
         except Exception as error:  # a stage that cannot be had is a row that says why
-            self.rows.append({"name": name, "ns": -1, "why": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
+            self.rows.append(
+                {
+                    "name": name,
+                    "ns": -1,
+                    "why": f"{type(error).__name__}: {str(error).splitlines()[0]}",
+                }
+            )
             return None
         self.rows.append({"name": name, "ns": (time.perf_counter() - began) * 1e9, "why": ""})
         return value
@@ -55,7 +62,10 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     gpu_stages: dict[str, Callable[[], Any]] = {
         "context": torch.cuda.init,
         "first allocation": lambda: (torch.empty(1 << 20, device="cuda"), torch.cuda.synchronize()),
-        "second allocation": lambda: (torch.empty(1 << 22, device="cuda"), torch.cuda.synchronize()),
+        "second allocation": lambda: (
+            torch.empty(1 << 22, device="cuda"),
+            torch.cuda.synchronize(),
+        ),
         "stream": torch.cuda.Stream,
         "cuBLAS handle": torch.cuda.current_blas_handle,
         "cuDNN handle": lambda: torch.nn.functional.conv2d(
@@ -93,7 +103,9 @@ def main(request_path: str, answer_path: str) -> int:
     try:
         answer = run(json.loads(Path(request_path).read_text()))
     except Exception as error:
-        answer = {"error": {"what": "no stages of Python", "why": f"{type(error).__name__}: {error}"}}
+        answer = {
+            "error": {"what": "no stages of Python", "why": f"{type(error).__name__}: {error}"}
+        }
     whole = Path(answer_path + ".part")
     whole.write_text(json.dumps(answer))
     whole.rename(answer_path)

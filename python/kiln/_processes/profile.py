@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does `kiln profile` run? A script, an op of a built library, or a function, under kiln.profile.
+"""What does `kiln profile` run? A script, an op of a built library, or a function, under
+kiln.profile.
 
 python -m kiln._processes.profile REQUEST.json ANSWER.json
 """
@@ -30,7 +31,8 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         op = getattr(module, request["op"].split(".")[0], None)
         if op is None:
             raise KilnError(
-                f"{request['target']} has no op '{request['op']}'", "its ops are " + ", ".join(sorted(vars(module)))
+                f"{request['target']} has no op '{request['op']}'",
+                "its ops are " + ", ".join(sorted(vars(module))),
             )
         args, kwargs = arguments_of(arguments, 0, device())
         seen = profile(op, *args, **kwargs)
@@ -46,7 +48,9 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(request_path: str, answer_path: str) -> int:
-    return answer_request(run, request_path, answer_path, "what was to be profiled failed", why=_where)
+    return answer_request(
+        run, request_path, answer_path, "what was to be profiled failed", why=_where
+    )
 
 
 def _where(error: Exception) -> str:

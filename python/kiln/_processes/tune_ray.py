@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does `kiln tune --ray ADDRESS` use several machines? Actors that build, one a core, and lanes that measure, one
-a GPU (where there is none, one a machine, on the engine). Each takes the next variant as soon as it is free.
+"""How does `kiln tune --ray ADDRESS` use several machines? Actors that build, one a core, and lanes
+that measure, one a GPU (where there is none, one a machine, on the engine). Each takes the next
+variant as soon as it is free.
 
 The command speaks with this process line by line; src/tune/ray_workers.h has the messages.
 """
@@ -37,7 +38,16 @@ def pack(target: Path) -> bytes:
             archive.add(target, arcname="target", filter=wanted)
         else:
             for file in sorted(target.parent.iterdir()):
-                if file.is_file() and file.suffix in {".cu", ".cuh", ".h", ".hpp", ".inl", ".inc", ".cpp", ".cc"}:
+                if file.is_file() and file.suffix in {
+                    ".cu",
+                    ".cuh",
+                    ".h",
+                    ".hpp",
+                    ".inl",
+                    ".inc",
+                    ".cpp",
+                    ".cc",
+                }:
                     archive.add(file, arcname=f"target/{file.name}")
     return out.getvalue()
 
@@ -63,7 +73,15 @@ class Builder:
 
     def build(self, number: int, words: list[str]) -> dict[str, Any]:
         place = Path(self._folder.name) / f"variant-{number}"
-        line = [self._command, "build", str(self._target), "--json", "--build-dir", str(place), *words]
+        line = [
+            self._command,
+            "build",
+            str(self._target),
+            "--json",
+            "--build-dir",
+            str(place),
+            *words,
+        ]
         done = subprocess.run(
             line,
             capture_output=True,
@@ -85,7 +103,8 @@ class Builder:
 
 
 class Lane:
-    """Measures on one GPU of some machine, or checks on its engine, by the process that also measures locally."""
+    """Measures on one GPU of some machine, or checks on its engine, by the process that also
+    measures locally."""
 
     def __init__(self, device: str) -> None:
         from ..command import PACKAGE, checked_command
@@ -103,7 +122,11 @@ class Lane:
     def hello(self) -> dict[str, Any]:
         self.stop()
         self._process = subprocess.Popen(
-            self._line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self._env
+            self._line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._env,
         )
         return self._ask({"do": "hello"})
 
@@ -113,7 +136,9 @@ class Lane:
             self._process.wait()
             self._process = None
 
-    def measure(self, request: dict[str, Any], libraries: list[bytes], reference: dict[str, bytes]) -> dict[str, Any]:
+    def measure(
+        self, request: dict[str, Any], libraries: list[bytes], reference: dict[str, bytes]
+    ) -> dict[str, Any]:
         """An {"ended": words} when the process went down with the variant."""
         place = Path(self._folder.name)
         paths = []
@@ -122,14 +147,21 @@ class Lane:
             path = place / f"variant-{request.get('id', 0)}-{i}.so"
             path.write_bytes(data)
             paths.append(str(path))
-        request = {**request, "library": paths[0], "libraries": paths, "reference": str(place / "reference")}
+        request = {
+            **request,
+            "library": paths[0],
+            "libraries": paths,
+            "reference": str(place / "reference"),
+        }
         if reference and not (place / "reference").exists():
             (place / "reference").mkdir()
             for name, data in reference.items():
                 (place / "reference" / name).write_bytes(data)
         answer = self._ask(request)
         if answer.get("established"):
-            answer["files"] = {file.name: file.read_bytes() for file in (place / "reference").iterdir()}
+            answer["files"] = {
+                file.name: file.read_bytes() for file in (place / "reference").iterdir()
+            }
         for path in paths:
             Path(path).unlink(missing_ok=True)
         return answer
@@ -146,7 +178,11 @@ class Lane:
         if line:
             return json.loads(line)
         code = process.wait()
-        return {"ended": f"the process ended by signal {-code}" if code < 0 else f"the process ended with code {code}"}
+        return {
+            "ended": f"the process ended by signal {-code}"
+            if code < 0
+            else f"the process ended with code {code}"
+        }
 
 
 class Cluster:
@@ -156,26 +192,38 @@ class Cluster:
         try:
             import ray
         except ImportError:
-            raise KilnError("cannot use Ray", "it is not installed", "pip install 'kiln-cuda[ray]'") from None
+            raise KilnError(
+                "cannot use Ray", "it is not installed", "pip install 'kiln-cuda[ray]'"
+            ) from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as OnNode
 
         self._ray, self._say = ray, say
         address = request["address"]
-        environment = {k: v for k, v in os.environ.items() if k in ("PYTHONPATH", "KILN_BIN", "CUDA_HOME", "KILN_HOME")}
+        environment = {
+            k: v
+            for k, v in os.environ.items()
+            if k in ("PYTHONPATH", "KILN_BIN", "CUDA_HOME", "KILN_HOME")
+        }
         try:
             ray.init(
-                address=None if address == "local" else address, include_dashboard=False, log_to_driver=False,
-                logging_level="ERROR", runtime_env={"env_vars": environment},
+                address=None if address == "local" else address, include_dashboard=False,
+                log_to_driver=False, logging_level="ERROR", runtime_env={"env_vars": environment},
             )  # fmt: skip
         except Exception as error:
-            raise KilnError(f"cannot reach Ray at {address}", f"{error}", "ray status; ray start --head") from None
+            raise KilnError(
+                f"cannot reach Ray at {address}", f"{error}", "ray status; ray start --head"
+            ) from None
         target = Path(request["target"])
         sources = ray.put(pack(target))
         name = "" if target.is_dir() else target.name
         self._folder = Path(request["folder"])
         self._folder.mkdir(parents=True, exist_ok=True)
         nodes = [node for node in ray.nodes() if node["Alive"]]
-        gpus = {} if request["device"] == "engine" else {n["NodeID"]: int(n["Resources"].get("GPU", 0)) for n in nodes}
+        gpus = (
+            {}
+            if request["device"] == "engine"
+            else {n["NodeID"]: int(n["Resources"].get("GPU", 0)) for n in nodes}
+        )
         self._builders: queue.Queue = queue.Queue()
         self._builds: queue.Queue = queue.Queue()
         self._lanes: list[Any] = []
@@ -183,18 +231,27 @@ class Cluster:
         for node in nodes:
             here = OnNode(node["NodeID"], soft=False)
             for _ in range(max(1, int(node["Resources"].get("CPU", 1)))):
-                actor = ray.remote(Builder).options(num_cpus=1, scheduling_strategy=here).remote(sources, name)
+                actor = (
+                    ray.remote(Builder)
+                    .options(num_cpus=1, scheduling_strategy=here)
+                    .remote(sources, name)
+                )
                 threading.Thread(target=self._run_builder, args=(actor,), daemon=True).start()
                 self.builders += 1
             count = gpus.get(node["NodeID"], 0) or (1 if not any(gpus.values()) else 0)
             for _ in range(count):
                 options = {"num_gpus": 1} if any(gpus.values()) else {}
-                lane = ray.remote(Lane).options(num_cpus=0, max_concurrency=2, scheduling_strategy=here, **options)
+                lane = ray.remote(Lane).options(
+                    num_cpus=0, max_concurrency=2, scheduling_strategy=here, **options
+                )
                 self._lanes.append(lane.remote(request["device"]))
         answers = ray.get([lane.hello.remote() for lane in self._lanes])
         for answer in answers:
             if "device" not in answer:
-                raise KilnError("a worker of Ray cannot measure", answer.get("ended") or str(answer.get("error")))
+                raise KilnError(
+                    "a worker of Ray cannot measure",
+                    answer.get("ended") or str(answer.get("error")),
+                )
         self.devices = [answer["device"] for answer in answers]
 
     def _run_builder(self, actor: Any) -> None:
@@ -218,12 +275,16 @@ class Cluster:
     def measure(self, lane: int, number: int, request: dict[str, Any]) -> None:
         paths = request["libraries"] if request["do"] == "race" else [request["library"]]
         folder = Path(request["reference"])
-        reference = {file.name: file.read_bytes() for file in folder.iterdir()} if folder.is_dir() else {}
+        reference = (
+            {file.name: file.read_bytes() for file in folder.iterdir()} if folder.is_dir() else {}
+        )
         libraries = [Path(path).read_bytes() for path in paths]
 
         def wait() -> None:
             try:
-                answer = self._ray.get(self._lanes[lane].measure.remote(request, libraries, reference))
+                answer = self._ray.get(
+                    self._lanes[lane].measure.remote(request, libraries, reference)
+                )
             except Exception as error:
                 answer = {"ended": f"a worker of Ray was lost: {error}"}
             if "ended" in answer:
@@ -243,7 +304,10 @@ class Cluster:
         self._ray.get(self._lanes[lane].stop.remote())
         answer = self._ray.get(self._lanes[lane].hello.remote())
         if "device" not in answer:
-            raise KilnError("a worker of Ray cannot measure any more", answer.get("ended") or str(answer.get("error")))
+            raise KilnError(
+                "a worker of Ray cannot measure any more",
+                answer.get("ended") or str(answer.get("error")),
+            )
         self._say({"restarted": lane, "device": answer["device"]})
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right, when `kiln tune --reference torch.add` asks? The function's results for the same arguments.
+"""What is right, when `kiln tune --reference torch.add` asks? The function's results for the same
+arguments.
 
 python -m kiln._processes.tune_reference REQUEST.json ANSWER.json
 """
@@ -28,7 +29,11 @@ def function_named(name: str) -> Callable[..., Any]:
             found = getattr(found, word, None)
         if callable(found):
             return found
-    raise KilnError(f"cannot compare with {name}", "there is no such Python function", "as torch.nn.functional.gelu")
+    raise KilnError(
+        f"cannot compare with {name}",
+        "there is no such Python function",
+        "as torch.nn.functional.gelu",
+    )
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +48,11 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(result, torch.Tensor):
             continue
         # numpy has no bf16: compared within the tolerance of the op's own dtype all the same.
-        exact = result.float() if result.is_floating_point() and result.dtype != torch.float64 else result
+        exact = (
+            result.float()
+            if result.is_floating_point() and result.dtype != torch.float64
+            else result
+        )
         files.append(f"result{len(files)}.npy")
         numpy.save(Path(request["folder"]) / files[-1], exact.detach().contiguous().numpy())
     if not files:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which build of fa_s512 do these tests run? One whose waits end, then, if nothing failed, the one that users get."""
+"""Which build of fa_s512 do these tests run? One whose waits end, then, if nothing failed, the one
+that users get."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ def why_skipped() -> str:
     if not torch.cuda.is_available():
         return "no GPU"
     major, minor = torch.cuda.get_device_capability()
-    return "" if (major, minor) == (9, 0) else f"fa_s512 needs a GPU of compute capability 9.0, here {major}.{minor}"
+    return (
+        ""
+        if (major, minor) == (9, 0)
+        else f"fa_s512 needs a GPU of compute capability 9.0, here {major}.{minor}"
+    )
 
 
 def pytest_collection_modifyitems(items):
@@ -51,13 +56,16 @@ def debug_build(tmp_path_factory):
     import kiln
 
     return kiln.load(
-        PROJECT, defines={"FA_DEBUG_TIMEOUT": 1}, build_directory=str(tmp_path_factory.mktemp("fa_s512_debug"))
+        PROJECT,
+        defines={"FA_DEBUG_TIMEOUT": 1},
+        build_directory=str(tmp_path_factory.mktemp("fa_s512_debug")),
     )
 
 
 @pytest.fixture(scope="session")
 def release_build(request, tmp_path_factory):
-    """A kernel that hangs in this build hangs the GPU, so it runs only after all of the above passed."""
+    """A kernel that hangs in this build hangs the GPU, so it runs only after all of the above
+    passed."""
     if request.session.testsfailed:
         pytest.skip("not run: the build with bounded waits has failures")
     import kiln

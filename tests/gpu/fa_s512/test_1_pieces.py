@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is each piece right alone? A tile by TMA, Q K^T, P V, softmax, the way out. Read a failure from the top: each piece
-rests on those before it."""
+"""Is each piece right alone? A tile by TMA, Q K^T, P V, softmax, the way out. Read a failure from
+the top: each piece rests on those before it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def in_shared_memory(tile: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("d", DIMS)
-@pytest.mark.parametrize("rows,row,length", [(64, 0, 64), (64, 64, 200), (128, 0, 128), (128, 128, 200), (64, 64, 70)])
+@pytest.mark.parametrize(
+    "rows,row,length", [(64, 0, 64), (64, 64, 200), (128, 0, 128), (128, 128, 200), (64, 64, 70)]
+)
 def test_a_tile_by_tma(debug_build, d, rows, row, length):
     # Every element differs, so that a mismatch tells where it came from.
     numbers = torch.arange(length * d, device="cuda", dtype=torch.int32).to(torch.int16)
@@ -35,7 +37,12 @@ def test_a_tile_by_tma(debug_build, d, rows, row, length):
     tile = torch.zeros(rows, d, dtype=x.dtype, device="cuda")
     here = x[0, 0, row : row + rows]
     tile[: len(here)] = here
-    check("TMA load, as it lies in shared memory", dump.view(torch.int16), in_shared_memory(tile).view(torch.int16), 0)
+    check(
+        "TMA load, as it lies in shared memory",
+        dump.view(torch.int16),
+        in_shared_memory(tile).view(torch.int16),
+        0,
+    )
     right = torch.zeros_like(x)
     right[0, 0, row : row + rows] = here
     check("TMA store", out.view(torch.int16), right.view(torch.int16), 0)
@@ -45,8 +52,12 @@ def test_a_tile_by_tma(debug_build, d, rows, row, length):
 @pytest.mark.parametrize("d", DIMS)
 def test_b_units_of_q_times_k(debug_build, d, dtype):
     """Row r of Q is the unit vector r: a fault of a descriptor shows as the wrong element of K."""
-    n = debug_build.piece_scores(new(1, 1, 64, d, dtype=dtype), new(1, 1, 128, d, dtype=dtype)).shape[1]
-    k = (torch.arange(n, device="cuda")[:, None] + torch.arange(d, device="cuda")[None, :] * 0.5).to(dtype)
+    n = debug_build.piece_scores(
+        new(1, 1, 64, d, dtype=dtype), new(1, 1, 128, d, dtype=dtype)
+    ).shape[1]
+    k = (
+        torch.arange(n, device="cuda")[:, None] + torch.arange(d, device="cuda")[None, :] * 0.5
+    ).to(dtype)
     for first in range(0, d, 64):
         q = torch.zeros(64, d, device="cuda", dtype=dtype)
         q[torch.arange(64), torch.arange(64) + first] = 1
@@ -66,8 +77,12 @@ def test_c_q_times_k(debug_build, d, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", DIMS)
 def test_d_units_of_p_times_v(debug_build, d, dtype):
-    n = debug_build.piece_scores(new(1, 1, 64, d, dtype=dtype), new(1, 1, 128, d, dtype=dtype)).shape[1]
-    v = (torch.arange(n, device="cuda")[:, None] + torch.arange(d, device="cuda")[None, :] * 0.5).to(dtype)
+    n = debug_build.piece_scores(
+        new(1, 1, 64, d, dtype=dtype), new(1, 1, 128, d, dtype=dtype)
+    ).shape[1]
+    v = (
+        torch.arange(n, device="cuda")[:, None] + torch.arange(d, device="cuda")[None, :] * 0.5
+    ).to(dtype)
     for first in range(0, n, 64):
         p = torch.zeros(64, n, device="cuda")
         p[torch.arange(64), torch.arange(64) + first] = 1
@@ -78,7 +93,9 @@ def test_d_units_of_p_times_v(debug_build, d, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", DIMS)
 def test_e_p_times_v(debug_build, d, dtype):
-    n = debug_build.piece_scores(new(1, 1, 64, d, dtype=dtype), new(1, 1, 128, d, dtype=dtype)).shape[1]
+    n = debug_build.piece_scores(
+        new(1, 1, 64, d, dtype=dtype), new(1, 1, 128, d, dtype=dtype)
+    ).shape[1]
     p, v = torch.rand(64, n, device="cuda"), new(1, 1, n, d, dtype=dtype)
     got = debug_build.piece_values(p, v)
     check("P V", got, p.to(dtype).double() @ v[0, 0].double(), 1e-3)

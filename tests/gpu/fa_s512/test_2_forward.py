@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the whole kernel right? Against fp64, by the error rule of flash attention's own tests; LSE too."""
+"""Is the whole kernel right? Against fp64, by the error rule of flash attention's own tests; LSE
+too."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def verify(op, margins, case, q, k, v, causal, scale=None, **more):
     torch.cuda.synchronize()
     right, right_lse = attention(q, k, v, causal, scale)
     allowed = allowed_error(q, k, v, causal, right, scale)
-    check(f"forward, {case}, LSE", lse, right_lse, 1e-3 * max(1.0, right_lse.abs().max().item() / 50))
+    check(
+        f"forward, {case}, LSE", lse, right_lse, 1e-3 * max(1.0, right_lse.abs().max().item() / 50)
+    )
     check(f"forward, {case}", out, right, allowed)
     margins.append(((out.double() - right).abs().max().item() / allowed, case))
 
@@ -56,8 +59,8 @@ def test_a_lengths(op, margins, s, d, causal, dtype):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("d", [64, 128])
 def test_b_many_tiles_a_block(op, margins, d, causal):
-    """More tiles than SMs: buffers and parities go round, Q and the store share theirs. Enough of them for tiles of 192 rows
-    at D=64."""
+    """More tiles than SMs: buffers and parities go round, Q and the store share theirs. Enough of
+    them for tiles of 192 rows at D=64."""
     q, k, v = many_rows(d)
     verify(op, margins, f"many rows D={d} causal={causal}", q, k, v, causal)
 
@@ -65,9 +68,16 @@ def test_b_many_tiles_a_block(op, margins, d, causal):
 @pytest.mark.parametrize("rows", [40, 130, 330])
 @pytest.mark.parametrize("d", [64, 128])
 def test_b_tiles_that_a_warpgroup_passes_over(op, margins, d, rows):
-    """In most tiles a warpgroup or two have no rows, and a block has many tiles: they keep their turns and free the buffers."""
+    """In most tiles a warpgroup or two have no rows, and a block has many tiles: they keep their
+    turns and free the buffers."""
     q, k, v = inputs(
-        torch.cuda.get_device_properties(0).multi_processor_count, 16, rows, d, torch.bfloat16, h_kv=1, sk=300
+        torch.cuda.get_device_properties(0).multi_processor_count,
+        16,
+        rows,
+        d,
+        torch.bfloat16,
+        h_kv=1,
+        sk=300,
     )
     verify(op, margins, f"{rows} rows, many heads, D={d}", q, k, v, False, enable_gqa=True)
 
@@ -102,7 +112,10 @@ def test_d_grouped_heads(op, margins, h, h_kv):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_e_bshd_strides(op, margins, causal):
-    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs(2, 4, 333, 128, torch.float16))
+    q, k, v = (
+        x.transpose(1, 2).contiguous().transpose(1, 2)
+        for x in inputs(2, 4, 333, 128, torch.float16)
+    )
     out, _ = op(q, k, v, causal)
     assert out.stride() == q.stride()
     verify(op, margins, f"BSHD causal={causal}", q, k, v, causal)
@@ -137,13 +150,23 @@ def test_h_rows_of_nan_and_infinity(op):
         (lambda q, k, v: (q.float(), k.float(), v.float()), "bf16 or f16"),
         (lambda q, k, v: (q, k.half(), v), "one dtype"),
         (lambda q, k, v: (q[..., :40], k[..., :40], v[..., :40]), "head dim"),
-        (lambda q, k, v: tuple(torch.randn(1, 2, 64, 65, device="cuda").bfloat16() for _ in range(3)), "head dim"),
+        (
+            lambda q, k, v: tuple(
+                torch.randn(1, 2, 64, 65, device="cuda").bfloat16() for _ in range(3)
+            ),
+            "head dim",
+        ),
         (lambda q, k, v: (q, k.cpu(), v.cpu()), "one device|same device|cpu"),
         (lambda q, k, v: (q, k[:, :, :0], v[:, :, :0]), "no rows"),
-        (lambda q, k, v: (torch.randn(1, 2, 64, 68, device="cuda").bfloat16()[..., :64], k, v), "multiple of (8|16)"),
+        (
+            lambda q, k, v: (torch.randn(1, 2, 64, 68, device="cuda").bfloat16()[..., :64], k, v),
+            "multiple of (8|16)",
+        ),
         (
             lambda q, k, v: (
-                torch.randn(1 << 13, device="cuda").bfloat16()[1:].as_strided((1, 2, 50, 64), (6400, 3200, 64, 1)),
+                torch.randn(1 << 13, device="cuda")
+                .bfloat16()[1:]
+                .as_strided((1, 2, 50, 64), (6400, 3200, 64, 1)),
                 k[:, :, :50],
                 v[:, :, :50],
             ),

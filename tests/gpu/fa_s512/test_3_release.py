@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the build that users get do the same, again and again, from a graph and on another stream?"""
+"""Does the build that users get do the same, again and again, from a graph and on another
+stream?"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def test_b_equal_bits_each_run(release_build, margins, d, causal, path):
     differing = torch.zeros((), device="cuda", dtype=torch.int64)
     for _ in range(1000):
         out, lse = op(q, k, v, causal)
-        differing += (out.view(torch.int16) != first.view(torch.int16)).any() | (lse != first_lse).any()
+        differing += (out.view(torch.int16) != first.view(torch.int16)).any() | (
+            lse != first_lse
+        ).any()
     assert differing.item() == 0
 
 

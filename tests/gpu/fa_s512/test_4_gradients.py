@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Are the gradients right, by whichever of torch's backwards they come, and is cuDNN's taken where torch has it?"""
+"""Are the gradients right, by whichever of torch's backwards they come, and is cuDNN's taken where
+torch has it?"""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def taken(source, monkeypatch):
     names: list[str] = []
     for name in ("_gradient_of_cudnn", "_gradient_of_flash", "_gradient_by_products"):
         function = getattr(source, name)
-        monkeypatch.setattr(source, name, lambda *a, name=name, function=function: names.append(name) or function(*a))
+        monkeypatch.setattr(
+            source,
+            name,
+            lambda *a, name=name, function=function: names.append(name) or function(*a),
+        )
     return names
 
 
@@ -55,7 +60,9 @@ def verify(fa, q, k, v, causal, layout=lambda g: g, scale=None):
     gqa = q.shape[1] != k.shape[1]
     make = torch.Generator("cuda").manual_seed(1)
     weight = layout(torch.randn(q.shape, generator=make, device="cuda").to(q.dtype))
-    got = torch.autograd.grad(fa(q, k, v, is_causal=causal, scale=scale, enable_gqa=gqa), (q, k, v), weight)
+    got = torch.autograd.grad(
+        fa(q, k, v, is_causal=causal, scale=scale, enable_gqa=gqa), (q, k, v), weight
+    )
 
     def by_products(dtype):
         leaves = [x.detach().to(dtype).requires_grad_() for x in (q, k, v)]
@@ -78,14 +85,19 @@ def test_lengths(fa, source, taken, s, d, causal, dtype):
     q, k, v = tensors(2, 4, s, d, dtype)
     by_cudnn = source.cudnn_has_backward(q, k, v, causal)
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="fa_s512: cuDNN refused")  # what the rule let through
+        warnings.filterwarnings(
+            "error", message="fa_s512: cuDNN refused"
+        )  # what the rule let through
         verify(fa, q, k, v, causal)
     assert taken == ["_gradient_of_cudnn" if by_cudnn else "_gradient_of_flash"]
-    assert by_cudnn or s != 512, "torch has cuDNN's backward for the shape that this kernel is named for"
+    assert by_cudnn or s != 512, (
+        "torch has cuDNN's backward for the shape that this kernel is named for"
+    )
 
 
 def test_layouts_of_inputs_and_gradients(fa, taken):
-    """The same sizes again and again, with gradients that lie in other ways: torch's plans do not tell them apart."""
+    """The same sizes again and again, with gradients that lie in other ways: torch's plans do not
+    tell them apart."""
     for bshd in (False, True):
         for layout in (
             lambda g: g,
@@ -118,8 +130,12 @@ def test_cudnn_can_be_switched_off(fa, taken):
 
 def test_compiled_training(fa):
     q, k, v = tensors(2, 4, 512, 64, torch.bfloat16)
-    step = torch.compile(lambda q, k, v: fa(q, k, v, is_causal=True), fullgraph=True, backend="aot_eager")
+    step = torch.compile(
+        lambda q, k, v: fa(q, k, v, is_causal=True), fullgraph=True, backend="aot_eager"
+    )
     weight = torch.randn_like(q)
     got = torch.autograd.grad(step(q, k, v), (q, k, v), weight)
-    for mine, eager in zip(got, torch.autograd.grad(fa(q, k, v, is_causal=True), (q, k, v), weight)):
+    for mine, eager in zip(
+        got, torch.autograd.grad(fa(q, k, v, is_causal=True), (q, k, v), weight)
+    ):
         torch.testing.assert_close(mine, eager, rtol=2e-2, atol=2e-2)
