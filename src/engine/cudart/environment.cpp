@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "engine/memory/fill.h"
 
@@ -19,22 +20,24 @@ uint64_t number_in(const char* text) { return std::strtoull(text, nullptr, 0); }
 Environment environment() {
   Environment out;
   for (char** at = environ; at && *at; ++at) {
-    if ((*at)[0] != 'K') continue;
+    constexpr std::string_view kPrefix = "KILN_ENGINE_";
+    if ((*at)[0] != 'K' || std::strncmp(*at, kPrefix.data(), kPrefix.size()) != 0) continue;
+    const char* const name = *at + kPrefix.size();
     const char* value = nullptr;
     auto is = [&](std::string_view name_and_equals) {
-      if (!std::string_view(*at).starts_with(name_and_equals)) return false;
-      value = *at + name_and_equals.size();
+      if (std::strncmp(name, name_and_equals.data(), name_and_equals.size()) != 0) return false;
+      value = name + name_and_equals.size();
       return true;
     };
-    if (is("KILN_ENGINE_THREADS=")) out.threads = static_cast<uint32_t>(number_in(value));
-    if (is("KILN_ENGINE_STEP_LIMIT=")) out.step_limit = number_in(value);
-    if (is("KILN_ENGINE_MEMORY_MB=")) out.memory_mb = number_in(value);
-    if (is("KILN_ENGINE_FILL=")) out.fill_with_zeros = std::string_view(value) == "zero";
-    if (is("KILN_ENGINE_SCHEDULE=")) out.schedule = number_in(value);
-    if (is("KILN_ENGINE_ACCESSES=")) out.accesses = value;
-    if (is("KILN_ENGINE_ACCESSES_LIMIT=")) out.accesses_limit = number_in(value);
-    if (is("KILN_ENGINE_LINES=")) out.lines = value;
-    if (is("KILN_ENGINE_LEVEL=")) out.level = value;
+    if (is("THREADS=")) out.threads = static_cast<uint32_t>(number_in(value));
+    if (is("STEP_LIMIT=")) out.step_limit = number_in(value);
+    if (is("MEMORY_MB=")) out.memory_mb = number_in(value);
+    if (is("FILL=")) out.fill_with_zeros = std::string_view(value) == "zero";
+    if (is("SCHEDULE=")) out.schedule = number_in(value);
+    if (is("ACCESSES=")) out.accesses = value;
+    if (is("ACCESSES_LIMIT=")) out.accesses_limit = number_in(value);
+    if (is("LINES=")) out.lines = value;
+    if (is("LEVEL=")) out.level = value;
   }
   return out;
 }

@@ -114,6 +114,11 @@ uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
 
 namespace {
 
+[[gnu::cold]] LaunchEvent launch_event(const Grid& grid, bool ended) {
+  return {grid.program,      grid.epoch,   grid.grid_dim, grid.block_dim, grid.cluster_dim,
+          grid.shared_bytes, &grid.memory, ended,         grid.fault_code};
+}
+
 LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_limit,
                               const KilnEngineLaunch& launch, bool for_rows) {
   Sink* const sink = device.watched();
@@ -190,22 +195,9 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   grid.sink = sink;
   grid.wanted = wanted;
   const int64_t begin_ns = launch_begins();
-  LaunchEvent event{&program,
-                    grid.epoch,
-                    grid.grid_dim,
-                    grid.block_dim,
-                    grid.cluster_dim,
-                    grid.shared_bytes,
-                    &grid.memory,
-                    false,
-                    0};
-  if (grid.sink) grid.sink->on(event);
+  if (sink) sink->on(launch_event(grid, false));
   run_grid(grid);
-  if (grid.sink) {
-    event.ended = true;
-    event.code = grid.fault_code;
-    grid.sink->on(event);
-  }
+  if (sink) sink->on(launch_event(grid, true));
   running.end();
   if (begin_ns)
     launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes,

@@ -188,7 +188,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   finished.assign(warp_count, 0);
   finished_count = 0;
   started = 0;
-  round = 0;
+  sync_sink = of.wanted & kSyncEvents ? of.sink : nullptr;
 }
 
 namespace {
@@ -260,13 +260,15 @@ const Op* start_warp(Block& block, uint32_t index) {
   return begin(warp, *warp.kernel_frame);
 }
 
-std::string describe_exhaustion(const Grid& grid) {
-  return fmt::format(
-      "Out of memory: the kernel needs {} bytes of registers and {} of local memory per warp; all "
-      "warps that run "
-      "together may have {} MB, or less where the process has a limit\n  at {}",
-      grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize,
-      grid.settings.memory_limit_bytes >> 20, demangled(grid.program->name));
+[[gnu::cold]] void report_exhaustion(Grid& grid) {
+  grid.report(
+      kLaunchOutOfResources,
+      fmt::format("Out of memory: the kernel needs {} bytes of registers and {} of local memory "
+                  "per warp; all "
+                  "warps that run "
+                  "together may have {} MB, or less where the process has a limit\n  at {}",
+                  grid.program->frame_bytes, uint64_t{grid.program->local_bytes} * kWarpSize,
+                  grid.settings.memory_limit_bytes >> 20, demangled(grid.program->name)));
 }
 
 // Frames of callees are left behind when a launch stops in the middle.
@@ -317,21 +319,21 @@ const Op* go_on(Warp& warp) {
   return program.ops.data() + program.warp_start;
 }
 
-// One turn of a warp. Finished here: the block goes on; only a fault ends it.
-bool Block::run_warp(uint32_t i, const Op* first, bool* progress) {
-  Warp& warp = *warps[i];
+// One turn of a warp, which may go on as others behind it: `i` is then the last of them. False: the
+// block has to end.
+[[gnu::always_inline]] inline bool Block::run_warp(uint32_t* i, const Op* first, bool* progress) {
+  Warp& warp = *warps[*i];
   const Outcome outcome = warp.run(first);
-  *progress |= warp.index != i;
-  i = warp.index;  // it may have gone on as others
-  last_run = i;
+  *progress |= warp.index != *i;
+  const uint32_t last = *i = warp.index;
   stuck &= !warp.moved && outcome != Outcome::Finished;
   if (outcome == Outcome::Finished) {
-    finished[i] = 1;
+    finished[last] = 1;
     ++finished_count;
     *progress = true;
-    if (i + 1 == started && i + 1 < warp_count) {
+    if (last + 1 == started && last + 1 < warp_count) {
       // The next one goes on with what this one leaves, its frame too.
-      std::swap(warps[i], warps[i + 1]);
+      std::swap(warps[last], warps[last + 1]);
     } else {
       release_frames(warp);
     }
@@ -340,29 +342,30 @@ bool Block::run_warp(uint32_t i, const Op* first, bool* progress) {
   return outcome != Outcome::Faulted && !grid->stop.load(std::memory_order_relaxed);
 }
 
-const Op* Block::begin_warp(uint32_t i) {
+[[gnu::always_inline]] inline const Op* Block::begin_warp(uint32_t i) {
   started = i + 1;
   const Op* first = start_warp(*this, i);
-  if (!first) grid->report(kLaunchOutOfResources, describe_exhaustion(*grid));
+  if (!first) [[unlikely]]
+    report_exhaustion(*grid);
   return first;
 }
 
 // Every warp once, in their own order.
-bool Block::run_in_order(bool* progress) {
-  for (uint32_t i = 0; i < warp_count; i = last_run + 1) {
-    last_run = i;
+[[gnu::always_inline]] inline bool Block::run_in_order(bool* progress) {
+  for (uint32_t i = 0; i < warp_count; ++i) {
     if (finished[i]) continue;
     const Op* first = nullptr;
     if (i >= started && !(first = begin_warp(i))) return false;
-    if (!run_warp(i, first, progress)) return false;
+    if (!run_warp(&i, first, progress)) return false;
   }
   return true;
 }
 
 // Every warp once, in the order of the schedule: all have begun, so that none goes on as the next.
-bool Block::run_scheduled(bool* progress) {
+[[gnu::noinline]] bool Block::run_scheduled(bool* progress) {
   if (started == 0) {
     beginnings.assign(warp_count, nullptr);
+    round = 0;
     for (uint32_t i = 0; i < warp_count; ++i) {
       if (!(beginnings[i] = begin_warp(i))) return false;
     }
@@ -372,7 +375,8 @@ bool Block::run_scheduled(bool* progress) {
   shuffle(order, grid->settings.schedule, number, round++);
   for (uint32_t i : order) {
     if (finished[i]) continue;
-    if (!run_warp(i, std::exchange(beginnings[i], nullptr), progress)) return false;
+    const Op* first = std::exchange(beginnings[i], nullptr);
+    if (!run_warp(&i, first, progress)) return false;
   }
   return true;
 }
@@ -413,6 +417,17 @@ void Block::arrive(uint8_t id, uint32_t threads, uint32_t wanted) {
   release_if_complete(id);
 }
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] void watch_completion(const Block& block, uint8_t id,
+                                                   uint32_t wanted) {
+  Actor by;
+  by.block = block.number;
+  block.sync_sink->on(SyncEvent{by, SyncKind::Block, id, wanted, true, true});
+}
+
+}  // namespace
+
 void Block::release_if_complete(uint8_t id) {
   Barrier& barrier = barriers[id];
   uint32_t wanted = barrier.wanted ? barrier.wanted : live_threads;
@@ -422,11 +437,8 @@ void Block::release_if_complete(uint8_t id) {
   barrier.result_true = barrier.votes_true;
   barrier.result_voters = barrier.voters;
   barrier.votes_true = barrier.voters = 0;
-  if (grid->sink && (grid->wanted & kSyncEvents)) {
-    Actor by;
-    by.block = number;
-    grid->sink->on(SyncEvent{by, SyncKind::Block, id, wanted, true, true});
-  }
+  if (sync_sink) [[unlikely]]
+    watch_completion(*this, id, wanted);
   for (uint32_t i = 0; i < started; ++i) {
     for (Split& split : warps[i]->splits) {
       if (split.wait == Wait::Barrier && split.barrier == id) split.wait = Wait::None;

@@ -28,7 +28,7 @@ enum EventBit : uint32_t {
   kHostEvents = 128,
 };
 // Those for which the decoder makes a variant of a program.
-constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents;
+constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents | kSyncEvents;
 
 // Who does it: lanes of a warp, at an instruction. `program->sites[site]` is its source line.
 struct Actor {

@@ -76,7 +76,8 @@ Worker::Pool& Worker::pool_of(const Program& program) {
   return pools_.back();
 }
 
-Frame* Worker::make_frame(const Program& program, const Grid& grid) {
+// Out of line: acquire() mostly finds a frame.
+[[gnu::noinline]] Frame* Worker::make_frame(const Program& program, const Grid& grid) {
   const uint64_t bytes = sizeof(Frame) + program.frame_bytes;
   if (!budget_->reserve(bytes, grid.settings.memory_limit_bytes)) return nullptr;
   void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
@@ -96,28 +97,35 @@ Frame* Worker::make_frame(const Program& program, const Grid& grid) {
   return frame;
 }
 
+namespace {
+
+// Once for each frame and launch.
+[[gnu::noinline]] void fill_parameters(const Program& program, const Grid& grid, Frame* frame) {
+  for (const ParameterSlot& slot : program.parameters) {
+    uint64_t value = 0;
+    std::memcpy(&value, grid.parameters() + slot.parameter_offset, slot.bytes);
+    if (slot.sign_extend && slot.bytes < 8) {
+      int shift = 64 - slot.bytes * 8;
+      value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
+    }
+    std::memcpy(frame->data() + slot.offset, &value, 8);
+  }
+}
+
+}  // namespace
+
 Frame* Worker::acquire(const Program& program, Grid& grid) {
   Pool& pool = pool_of(program);
   Frame* frame = pool.free;
-  if (frame) {
+  if (frame) [[likely]] {
     pool.free = frame->next_free;
   } else if (frame = make_frame(program, grid); !frame) {
     return nullptr;
   }
-  if (frame->epoch != grid.epoch) {
+  if (frame->epoch != grid.epoch) [[unlikely]] {
     frame->epoch = grid.epoch;
     frame->served_block = ~uint64_t{0};
-    if (&program == grid.program) {
-      for (const ParameterSlot& slot : program.parameters) {
-        uint64_t value = 0;
-        std::memcpy(&value, grid.parameters() + slot.parameter_offset, slot.bytes);
-        if (slot.sign_extend && slot.bytes < 8) {
-          int shift = 64 - slot.bytes * 8;
-          value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
-        }
-        std::memcpy(frame->data() + slot.offset, &value, 8);
-      }
-    }
+    if (&program == grid.program) fill_parameters(program, grid, frame);
   }
   return frame;
 }
@@ -140,6 +148,15 @@ void Worker::release(Frame* frame) noexcept {
   destroy(frame);
 }
 
+namespace {
+
+[[gnu::cold]] void watch_block(const Block& block, bool ended) {
+  if (block.grid->wanted & kBlockEvents)
+    block.grid->sink->on(BlockEvent{block.number, {block.x, block.y, block.z}, ended});
+}
+
+}  // namespace
+
 bool Worker::open_next(Grid& grid) {
   if (next_ == end_) {
     const uint64_t all = grid.block_count / grid.cluster_size;
@@ -148,8 +165,9 @@ bool Worker::open_next(Grid& grid) {
     end_ = std::min(next_ + grid.blocks_at_once, all);
     if (next_ == end_) return false;
   }
-  const uint64_t index =
-      scheduled(next_++, grid.block_count / grid.cluster_size, grid.settings.schedule);
+  uint64_t index = next_++;
+  if (grid.settings.schedule) [[unlikely]]
+    index = scheduled(index, grid.block_count / grid.cluster_size, grid.settings.schedule);
   auto open = [&](KilnDim3 at) {
     std::unique_ptr<Block> block;
     if (spare_blocks_.empty()) {
@@ -159,8 +177,8 @@ bool Worker::open_next(Grid& grid) {
       spare_blocks_.pop_back();
     }
     block->start(grid, *this, at);
-    if (grid.sink && (grid.wanted & kBlockEvents))
-      grid.sink->on(BlockEvent{block->number, at, false});
+    if (grid.sink) [[unlikely]]
+      watch_block(*block, false);
     active_.push_back(std::move(block));
     return active_.back().get();
   };
@@ -185,9 +203,8 @@ bool Worker::open_next(Grid& grid) {
 }
 
 void Worker::close(std::unique_ptr<Block> block) {
-  const Grid& grid = *block->grid;
-  if (grid.sink && (grid.wanted & kBlockEvents))
-    grid.sink->on(BlockEvent{block->number, {block->x, block->y, block->z}, true});
+  if (block->grid->sink) [[unlikely]]
+    watch_block(*block, true);
   auto keep = [&](std::unique_ptr<Block> spare) {
     spare->cluster.reset();
     if (spare_blocks_.size() < 4) spare_blocks_.push_back(std::move(spare));

@@ -257,7 +257,7 @@ const Op* Warp::park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mas
 bool Warp::converged(const Op* op, uint32_t members) {
   if ((members & alive & ~mask) == 0 || pass_sync) {
     pass_sync = false;
-    watch_sync(*this, op, {{}, SyncKind::Warp, 0, members, true, true});
+    watch_sync(*this, op, SyncKind::Warp, 0, members, true, true);
     return true;
   }
   park(op, Wait::Sync, 0, members);

@@ -179,6 +179,7 @@ struct Cluster {
 struct Block {
   Grid* grid = nullptr;
   Worker* worker = nullptr;
+  Sink* sync_sink = nullptr;         // the grid's, where it wants to know of barriers
   std::shared_ptr<Cluster> cluster;  // null: the block is alone
   uint32_t x = 0, y = 0, z = 0;
   uint64_t number = 0;  // in the grid
@@ -191,8 +192,7 @@ struct Block {
   uint32_t warp_count = 0;
   std::vector<uint8_t> finished;  // by warp
   uint32_t finished_count = 0;
-  uint32_t started = 0;   // warps that have a frame
-  uint32_t last_run = 0;  // the warp that had the last turn
+  uint32_t started = 0;  // warps that have a frame
   // Of a schedule: its order of warps, where those begin that have not, and how often all had a
   // turn.
   std::vector<uint32_t> order;
@@ -213,7 +213,7 @@ struct Block {
 
  private:
   const Op* begin_warp(uint32_t i);  // null: there is no memory for its registers
-  bool run_warp(uint32_t i, const Op* first, bool* progress);  // false: the block has to end
+  bool run_warp(uint32_t* i, const Op* first, bool* progress);  // false: the block has to end
   bool run_in_order(bool* progress);
   bool run_scheduled(bool* progress);
 };

@@ -93,4 +93,9 @@ void watch_lane(const Warp& warp, const Op* op, uint32_t lane, ptx::Space space,
   sink->on(event);
 }
 
+void deliver_sync(const Warp& warp, const Op* op, SyncKind kind, uint32_t id, uint32_t expected,
+                  bool waits, bool completed) {
+  warp.block->sync_sink->on(SyncEvent{actor(warp, op), kind, id, expected, waits, completed});
+}
+
 }  // namespace kiln::engine

@@ -54,11 +54,13 @@ inline void watch_async(const Warp& warp, const Op* op, AsyncStep step, int64_t 
     sink->on(AsyncEvent{actor(warp, op), step, pending});
 }
 
-inline void watch_sync(const Warp& warp, const Op* op, SyncEvent event) {
-  if (Sink* sink = sink_for(warp, kSyncEvents)) {
-    event.by = actor(warp, op);
-    sink->on(event);
-  }
+// The event is put together only where somebody wants it: barriers are frequent.
+[[gnu::cold]] void deliver_sync(const Warp& warp, const Op* op, SyncKind kind, uint32_t id,
+                                uint32_t expected, bool waits, bool completed);
+inline void watch_sync(const Warp& warp, const Op* op, SyncKind kind, uint32_t id,
+                       uint32_t expected, bool waits, bool completed) {
+  if (warp.block->sync_sink) [[unlikely]]
+    deliver_sync(warp, op, kind, id, expected, waits, completed);
 }
 
 }  // namespace kiln::engine

@@ -137,7 +137,7 @@ struct Variant {
   bool rows_fill_warps = false;
   uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
 
-  static constexpr size_t kCount = 16;
+  static constexpr size_t kCount = 32;
   size_t index() const { return size_t{events} << 1 | (rows_fill_warps ? 1 : 0); }
 };
 

@@ -179,8 +179,11 @@ const Op* run_trap(Warp& warp, const Op* op) {
 
 const Op* run_yield(Warp& warp, const Op* op) { return warp.yield(op + 1); }
 
-// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->c: votes
-// of a reduction when op->y.
+// Bits of Op::y of a barrier.
+constexpr uint8_t kVotes = 1;    // of a reduction, in op->c
+constexpr uint8_t kWatched = 2;  // somebody wants to know who arrives
+
+// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only.
 const Op* run_barrier(Warp& warp, const Op* op) {
   uint32_t lane = first_lane(warp.mask);
   const uint32_t *ids = warp.lanes<uint32_t>(op->a), *counts = warp.lanes<uint32_t>(op->b);
@@ -204,12 +207,14 @@ const Op* run_barrier(Warp& warp, const Op* op) {
   // arrive last.
   if (wanted && warp.mask == warp.alive) threads = kWarpSize;
   Block& block = *warp.block;
-  if (op->y) {
-    block.barriers[id].votes_true +=
-        static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
-    block.barriers[id].voters += static_cast<uint32_t>(std::popcount(warp.mask));
+  if (op->y) [[unlikely]] {
+    if (op->y & kWatched) watch_sync(warp, op, SyncKind::Block, id, wanted, op->x == 0, false);
+    if (op->y & kVotes) {
+      block.barriers[id].votes_true +=
+          static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
+      block.barriers[id].voters += static_cast<uint32_t>(std::popcount(warp.mask));
+    }
   }
-  watch_sync(warp, op, {{}, SyncKind::Block, id, wanted, op->x == 0, false});
   if (op->x) {
     block.arrive(static_cast<uint8_t>(id), threads, wanted);
     return others ? warp.park(op + 1, Wait::None, 0, 0) : op + 1;
@@ -263,6 +268,7 @@ bool barrier(Lowering& l) {
   op.a = id;
   op.b = wanted;
   op.x = l.has("arrive");
+  op.y = l.variant().events & kSyncEvents ? kWatched : 0;
   return true;
 }
 
@@ -281,7 +287,7 @@ bool barrier_reduce(Lowering& l) {
   op.a = id;
   op.b = wanted;
   op.c = votes;
-  op.y = 1;
+  op.y = kVotes | (l.variant().events & kSyncEvents ? kWatched : 0);
   Op& result = l.emit(&run_barrier_result);
   result.a = id;
   result.d = popc ? dest.offset : d;

@@ -60,7 +60,7 @@ const Op* run_cluster_arrive(Warp& warp, const Op* op) {
   Cluster& cluster = cluster_of(warp);
   const uint32_t now = cluster.phase & 1 ? kFullMask : 0;
   warp.cluster_parity = (warp.cluster_parity & ~warp.mask) | (now & warp.mask);
-  watch_sync(warp, op, {{}, SyncKind::Cluster, 0, 0, false, false});
+  watch_sync(warp, op, SyncKind::Cluster, 0, 0, false, false);
   cluster.arrive(static_cast<uint32_t>(std::popcount(warp.mask)));
   warp.moved = true;
   return op + 1;
@@ -71,7 +71,7 @@ const Op* run_cluster_wait(Warp& warp, const Op* op) {
   const uint32_t now = cluster_of(warp).phase & 1 ? kFullMask : 0;
   if (((warp.cluster_parity ^ now) & warp.mask) == warp.mask) {
     warp.moved = true;
-    watch_sync(warp, op, {{}, SyncKind::Cluster, 0, 0, true, true});
+    watch_sync(warp, op, SyncKind::Cluster, 0, 0, true, true);
     return op + 1;
   }
   ++warp.steps;
