@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .PHONY: help build clean demo distclean format test tidy wheel \
   fuzz test-limits test-long test-programs-asan test-staleness test-storm test-tsan \
   test-ray test-torch-versions test-wheel-versions \
-  bars build-bars compat-bars inspect-bars instructions-bars
+  bars build-bars compat-bars engine-instructions inspect-bars instructions-bars
 
 help:
 	@echo "Every day"
@@ -37,6 +37,7 @@ help:
 	@echo "make bars                 a build, a load and a call, beside the alternatives"
 	@echo "make build-bars           builds beside nvcc; BARS=--classic: and beside the classic advice"
 	@echo "make compat-bars          a source with torch's headers, beside torch's own load; 3 GB of memory"
+	@echo "make engine-instructions  instructions of kernels on the engine beside those of another BASE=STAGE"
 	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel"
 	@echo "make instructions-bars    instructions of calls and builds beside those of another BASE=STAGE"
 
@@ -107,6 +108,12 @@ instructions-bars:
 	@tools/bootstrap test
 	@tools/build release
 	@source build/environment && "$$KILN_PYTHON" benchmarks/instructions.py "$(BASE)" --write docs/results $(BARS)
+
+# BASE: as above. A minute.
+engine-instructions:
+	@tools/bootstrap test
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/engine_instructions.py "$(BASE)" --write docs/results
 
 test-staleness:
 	@tools/bootstrap build

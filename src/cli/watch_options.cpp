@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 
 namespace kiln::cli {
 
@@ -22,6 +25,17 @@ void add_watch_options(CLI::App& app, WatchOptions& options) {
       ->type_name("N");
 }
 
+namespace {
+
+// Before anything is built: the engine could only say it beside the result.
+Status check_writable(const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  return Error{Fault::Usage, "cannot write to " + path, std::strerror(errno),
+               "name a file in a folder that you can write to"};
+}
+
+}  // namespace
+
 Status apply_watch_options(const WatchOptions& options, const std::string& device) {
   if (!options.any()) return {};
   if (device == "cuda") {
@@ -29,6 +43,8 @@ Status apply_watch_options(const WatchOptions& options, const std::string& devic
                  "--accesses, --lines and --schedule are options of the engine",
                  "leave out --device cuda"};
   }
+  CHECK_OK(check_writable(options.accesses));
+  CHECK_OK(check_writable(options.lines));
   const auto set = [](const char* name, const std::string& value) {
     setenv(name, value.c_str(), 1);
   };

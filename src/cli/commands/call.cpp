@@ -71,7 +71,6 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   }
   // Both are read by the runtime inside the library.
   host::point_to_own_engine(context.env);
-  CHECK_OK(apply_watch_options(options.watch, options.device));
   if (!options.device.empty()) setenv("KILN_DEVICE", options.device.c_str(), 1);
   return host::OpLibrary::open(target);
 }
@@ -196,6 +195,7 @@ void print_program(const Options& options, const host::OpCall& call, const CallO
 
 Result<int> run(const Options& options, Context& context) {
   TRY(const std::vector<host::TensorSpec> expected, parse_expectations(options));
+  CHECK_OK(apply_watch_options(options.watch, options.device));
   TRY(const host::OpLibrary library, open_target(options, context));
   if (options.op.empty()) {
     context.json ? context.print_json(ops_json(library)) : context.print(ops_text(library));
