@@ -20,7 +20,7 @@ help:
 	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"
 	@echo
 	@echo "Long tests; \`make test\` runs a sample of each"
-	@echo "make fuzz                 every fuzzer for MINUTES (30) under ASan and UBSan"
+	@echo "make fuzz                 every fuzzer for MINUTES (30) of CPU time under ASan and UBSan"
 	@echo "make test-limits          200 runs each under limits of memory, files and threads"
 	@echo "make test-long            all of this group, one after the other, whatever fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"

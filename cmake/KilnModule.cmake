@@ -13,6 +13,9 @@ endif()
 
 add_library(kiln_flags INTERFACE)
 target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Werror)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(kiln_flags INTERFACE -Wno-unknown-pragmas)  # GCC ivdep; after -Wall, which turns it on
+endif()
 # GCC 12 warns of its own std::string operator+ (GCC PR 105329).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(kiln_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
