@@ -93,7 +93,9 @@ def test(
     """
     call = Call.of(op, args, kwargs)
     reference = reference or getattr(op, "reference_function", None)
-    differentiable = gradients and not call.written_names and has_backward(op, call.overload)
+    differentiable = (
+        gradients and not call.written_names and has_backward(call.overload, call.device)
+    )
     if reference is None and not (differentiable and call.overload is not None):
         raise KilnError(
             f"kiln.test({op}) has nothing to compare with",

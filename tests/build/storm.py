@@ -8,7 +8,7 @@ The processes share the projects (a folder of builds each) and one cache. An edi
 or the source of a project and counts up; a build that began at count a and ended at count b must
 give a host value and device code that one of the counts from a to b had. A build must not fail
 either, and a library must load. Ends with one line: processes, builds, kills, clears, wrong; exit
-status 1 for anything wrong or failed.
+status 1 for anything wrong or failed, 77 without nvcc.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from pathlib import Path
 TINY = Path(__file__).resolve().parent / "tiny"
 # Few, so that what one project has built is in the cache for another.
 HOST_VALUES, DEVICE_VALUES = 7, 5
+SKIPPED = 77  # the exit status that CTest counts as skipped, and make as failed
 SLOWEST_BUILD_S = 300  # of twenty at once; what takes longer hangs
 
 
@@ -246,7 +247,7 @@ def main() -> int:
         "nvcc", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin:{os.environ['PATH']}"
     ):
         print("skipped: no nvcc")
-        return 0
+        return SKIPPED
     tally: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="kiln-storm-") as folder:
         top = Path(folder).resolve()

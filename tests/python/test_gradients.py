@@ -7,6 +7,7 @@ from __future__ import annotations
 import kiln
 import pytest
 import torch
+from kiln._checks.gradients import has_backward
 from kiln._no_backward import refuse_traced_gradients
 from torch.nn import functional
 
@@ -304,3 +305,14 @@ def test_a_reference_that_errs_in_f32_is_evaluated_in_f64(smooth, kiln_device):
 def test_a_reference_that_takes_no_f64(smooth, kiln_device, reference, why):
     report = checked(smooth.gelu, torch.randn(4, 8, device=kiln_device), reference=reference)
     assert f"the reference was not evaluated in f64: {why}" in report.rows[0].detail
+
+
+@pytest.mark.parametrize("key", ["AutogradCPU", "AutogradCUDA", "AutogradMeta"])
+def test_a_backward_of_one_device_counts_for_that_device_alone(key):
+    library = torch.library.Library(f"one_device_{key.lower()}", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, key)
+    overload = getattr(torch.ops, f"one_device_{key.lower()}").twice.default
+    devices = {"AutogradCPU": "cpu", "AutogradCUDA": "cuda", "AutogradMeta": "meta"}
+    found = {name: has_backward(overload, torch.device(device)) for name, device in devices.items()}
+    assert found == {name: name == key for name in devices}

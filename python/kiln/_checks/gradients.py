@@ -29,8 +29,9 @@ class Differentiated:
     outputs: dict[int, Any]  # the results that can be differentiated, by number
 
 
-def has_backward(op: Any, overload: Any) -> bool:
-    """Whether torch can differentiate the op, as far as its registrations say."""
+def has_backward(overload: Any, device: Any) -> bool:
+    """Whether torch can differentiate the op for tensors of the device, as far as its registrations
+    say."""
     torch = torch_module()
     if overload is None:
         return True  # a plain function: its results show
@@ -38,11 +39,10 @@ def has_backward(op: Any, overload: Any) -> bool:
     packet = getattr(getattr(torch.ops, namespace), name)
     if hasattr(packet, "_kiln_backward"):
         return overload._overloadname in packet._kiln_backward
+    own = "autograd" + (device.type if device is not None else "cpu")
+    keys = [key for key in torch._C.DispatchKey.__members__ if key.lower() in ("autograd", own)]
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return any(
-        has_kernel(overload._name, key)
-        for key in ("Autograd", "AutogradCPU", "CompositeImplicitAutograd")
-    )
+    return any(has_kernel(overload._name, key) for key in (*keys, "CompositeImplicitAutograd"))
 
 
 def with_leaves(call: Call) -> Call:
