@@ -108,7 +108,19 @@ struct Marking {
   int (*call)(const char*, const char*, uint64_t*);
   RequiresGradient* requires_gradient;
   const char* text;
+  const OpRecord* op;
 };
+
+// Without its mark, backward() would leave the gradient out without a word.
+[[noreturn]] void fail_to_mark(const OpRecord* op) {
+  Text what, text;
+  what.add("cannot record that ");
+  add_names(what, op);
+  what.add(" has no backward");
+  add_error(text, what.c_str(), "torch refused to add it to the graph",
+            "call it under torch.no_grad(), or detach() its arguments");
+  throw_text(static_cast<Text&&>(text));
+}
 
 // Tensors that the op was given back are not its own to mark.
 void mark(const Marking& m, const Tensor& result, const Tensor& source) {
@@ -119,10 +131,15 @@ void mark(const Marking& m, const Tensor& result, const Tensor& source) {
       !m.requires_gradient(tensor_of_torch(from->handle)))
     return;
   void *a = nullptr, *b = nullptr;
-  if (m.new_handle(to->handle, &a) || m.new_handle(from->handle, &b)) return;
+  if (m.new_handle(to->handle, &a)) fail_to_mark(m.op);
+  if (m.new_handle(from->handle, &b)) {
+    torch_delete(a);
+    fail_to_mark(m.op);
+  }
   uint64_t stack[3] = {reinterpret_cast<uint64_t>(a), reinterpret_cast<uint64_t>(b),
                        reinterpret_cast<uint64_t>(m.text)};
-  m.call("kiln_autograd::no_backward", "", stack);  // takes both handles
+  // Takes both handles, also where it fails.
+  if (m.call("kiln_autograd::no_backward", "", stack)) fail_to_mark(m.op);
 }
 
 template <class F>
@@ -173,7 +190,7 @@ void refuse_gradients(const OpRecord* op, const Slot* arguments, const Slot* res
       reinterpret_cast<int (*)(void*, void**)>(find_symbol(torch, "aoti_torch_new_tensor_handle")),
       reinterpret_cast<int (*)(const char*, const char*, uint64_t*)>(
           find_symbol(torch, "aoti_torch_call_dispatcher")),
-      find_requires_gradient(), text_of(op)};
+      find_requires_gradient(), text_of(op), op};
   if (!m.new_handle || !m.call || !m.requires_gradient) return;
   each_tensor(op, arguments, [&](const Tensor& source) {
     for (int i = 0; i < op->result_count; i++) {

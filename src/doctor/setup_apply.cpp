@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "doctor/setup.h"
+#include "sys/guarded_files.h"
 
 namespace kiln::doctor {
 
@@ -189,7 +190,7 @@ Status apply_line(const Action& action, const Outside& outside, Manifest& manife
       outside, {{"kind", "line"}, {"path", action.path.string()}, {"text", action.content}}));
   TRY(std::string text, outside.files.read(action.path));
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  return outside.files.write(action.path, text + action.content);
+  return sys::rewrite(outside.files, action.path, text + action.content);
 }
 
 Status apply_one(const Action& action, const SetupOptions& options, const Outside& outside,
@@ -223,7 +224,7 @@ std::string undo_line(const Json& entry, const Outside& outside, bool dry_run, S
   auto text = outside.files.read(where);
   std::string line = entry.value("text", "");
   if (!text || line.empty() || text->find(line) == text->npos) return "";
-  if (!dry_run) status = outside.files.write(where, text::replace_all(*text, line, ""));
+  if (!dry_run) status = sys::rewrite(outside.files, where, text::replace_all(*text, line, ""));
   return fmt::format("take a line out of {}", where);
 }
 

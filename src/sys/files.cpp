@@ -122,6 +122,15 @@ int take_place(const fs::path& temporary, const fs::path& goal, Durable durable)
   return ::rename(temporary.c_str(), goal.c_str()) == 0 ? 0 : errno;
 }
 
+// errno, or 0. The mode last: a change of the owner takes bits away.
+int take_rights(int fd, const struct stat& like) {
+  struct stat now;
+  if (::fstat(fd, &now) != 0) return errno;
+  const bool same_owner = now.st_uid == like.st_uid && now.st_gid == like.st_gid;
+  if (!same_owner && ::fchown(fd, like.st_uid, like.st_gid) != 0) return errno;
+  return ::fchmod(fd, like.st_mode & 07777) == 0 ? 0 : errno;
+}
+
 class RealFiles final : public Files {
  public:
   FileState state(const fs::path& path) const override {
@@ -199,8 +208,9 @@ class RealFiles final : public Files {
     return write_with(path, content, Durable::No, 0777, Writers::Umask);
   }
 
+  // `like`: a file whose mode and owner the new one gets.
   Status write_with(const fs::path& path, std::string_view content, Durable durable, mode_t mode,
-                    Writers writers) {
+                    Writers writers, const struct stat* like = nullptr) {
     if (int failed = make_all(path.parent_path(), writers))
       return disk_error("cannot make the folder", path.parent_path(), failed);
     fs::path temporary;
@@ -212,7 +222,8 @@ class RealFiles final : public Files {
         }))
       return disk_error("cannot write", path, failed);
     Descriptor file(fd);
-    int failed = write_all(file.get(), content);
+    int failed = like ? take_rights(file.get(), *like) : 0;
+    if (!failed) failed = write_all(file.get(), content);
     if (!failed && durable == Durable::Yes && ::fsync(file.get()) != 0) failed = errno;
     if (!failed && file.close_now() != 0) failed = errno;
     if (!failed) failed = take_place(temporary, path, durable);
@@ -309,6 +320,15 @@ Status write_protected(Files& files, const fs::path& path, std::string_view cont
   // A disk in memory has no other users.
   if (&files != &real_files()) return files.write(path, content, durable);
   return the_real_ones().write_with(path, content, durable, 0666, Writers::Owner);
+}
+
+Status rewrite(Files& files, const fs::path& path, std::string_view content) {
+  if (&files != &real_files()) return files.write(path, content);
+  TRY(const fs::path file, files.real_path(path));
+  struct stat like;
+  if (::stat(file.c_str(), &like) != 0) return disk_error("cannot write", path, errno);
+  return the_real_ones().write_with(file, content, Durable::Yes, like.st_mode & 0777,
+                                    Writers::Umask, &like);
 }
 
 Result<fs::path> own_executable() {

@@ -23,4 +23,7 @@ Result<std::string> read_beginning(const Files& files, const fs::path& path, siz
 Status write_protected(Files& files, const fs::path& path, std::string_view content,
                        Durable durable);
 
+// As Files::write for a file that the user made: links to it, its mode and its owner stay.
+Status rewrite(Files& files, const fs::path& path, std::string_view content);
+
 }  // namespace kiln::sys

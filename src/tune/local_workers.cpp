@@ -46,7 +46,7 @@ std::vector<std::string> build_words(const build::Request& request) {
   for (const std::string& flag : request.ldflags) add("--ldflag", flag);
   if (request.fast_math) words.emplace_back("--fast-math");
   if (request.compat != "auto") add("--compat", request.compat);
-  if (request.findings_fail) add("--findings", "error");
+  if (request.findings_fail) add("--findings", *request.findings_fail ? "error" : "warning");
   if (request.full_lane) add("--lane", "full");
   add("--build-dir", request.build_dir);
   return words;

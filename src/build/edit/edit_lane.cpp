@@ -308,7 +308,7 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
 Result<std::optional<EditedLibrary>> build_edit(Work& work, const Edit& edit, std::string& why) {
   TRY(std::optional<EditedLibrary> former, by_former_code(work, edit));
   if (former) return former;
-  auto verdict = work.world.files.read(in_edit(work, edit.source->key + ".slice"));
+  const std::optional<std::string> verdict = known_verdict(work, *edit.source);
   std::string no_slice = why_no_nvrtc(work, *edit.source);
   if (no_slice.empty() && verdict && *verdict != kRight) no_slice = *verdict;
   auto by_chain = [&]() {

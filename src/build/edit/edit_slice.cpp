@@ -129,9 +129,18 @@ Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& 
   return made;
 }
 
+// The first line of the file says of which libnvrtc.
+std::optional<std::string> known_verdict(const Work& work, const Source& source) {
+  auto text = work.world.files.read(in_edit(work, source.key + ".slice"));
+  if (!text) return std::nullopt;
+  const std::string of = nvrtc_identity(work.world.files, work.plan.nvcc->path) + "\n";
+  return text->starts_with(of) ? std::optional(text->substr(of.size())) : std::nullopt;
+}
+
 std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& nvrtc) {
-  fs::path file = in_edit(work, source.key + ".slice");
-  if (auto known = work.world.files.read(file)) return *known;
+  if (auto known = known_verdict(work, source)) return *known;
+  // Before it compiles: a library that is replaced meanwhile is asked again.
+  const std::string identity = nvrtc_identity(work.world.files, work.plan.nvcc->path);
   auto text = work.world.files.read(in_edit(work, source.key + ".src"));
   Slice slice = text ? slice_of(*text) : Slice{"", "the linked source is not known"};
   std::string verdict = slice.why;
@@ -141,7 +150,8 @@ std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& n
     verdict =
         made ? std::string(kRight) : made.error().what + ": " + made.error().why.substr(0, 400);
   }
-  (void)work.world.files.write(file, verdict, sys::Durable::No);
+  (void)work.world.files.write(in_edit(work, source.key + ".slice"), identity + "\n" + verdict,
+                               sys::Durable::No);
   return verdict;
 }
 

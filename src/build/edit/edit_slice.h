@@ -2,6 +2,7 @@
 // What does NVRTC make of a source without what is the host's, and is it what nvcc makes of it?
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,8 +28,11 @@ std::string why_no_nvrtc(const Work& work, const Source& source);
 Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& nvrtc,
                            const std::string& slice, bool must_equal);
 
-// Does NVRTC make of the linked source's slice what nvcc made of it? kRight, or why not. Told once
-// for a source and its flags.
+// Does NVRTC make of the linked source's slice what nvcc made of it? kRight, or why not. Found once
+// for a source, its flags and a libnvrtc.
 std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& nvrtc);
+
+// What slice_verdict found, if it was asked of the libnvrtc that is there now.
+std::optional<std::string> known_verdict(const Work& work, const Source& source);
 
 }  // namespace kiln::build

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "sys/library.h"
 
@@ -25,7 +26,27 @@ path library_in(const sys::Files& files, const path& folder) {
   return found;
 }
 
+path library_beside(const sys::Files& files, const path& nvcc) {
+  const path toolkit = nvcc.parent_path().parent_path();
+  for (const char* folder : {"lib", "lib64", "targets/sbsa-linux/lib", "targets/x86_64-linux/lib",
+                             "targets/aarch64-linux/lib"})
+    if (path file = library_in(files, toolkit / folder); !file.empty()) return file;
+  return {};
+}
+
 }  // namespace
+
+std::string nvrtc_identity(const sys::Files& files, const path& nvcc) {
+  const path library = library_beside(files, nvcc);
+  if (library.empty()) return "";
+  std::string text = library.parent_path().string();
+  for (const std::string& name : files.list(library.parent_path())) {
+    if (!name.starts_with("libnvrtc")) continue;  // libnvrtc-builtins has its headers
+    const sys::FileState state = files.state(library.parent_path() / name);
+    text += fmt::format("\n{} {} {} {}", name, state.size_bytes, state.mtime_ns, state.ctime_ns);
+  }
+  return hash_hex(text);
+}
 
 struct Nvrtc::Functions {
   int (*version)(int*, int*);
@@ -42,14 +63,10 @@ struct Nvrtc::Functions {
 };
 
 Result<Nvrtc> Nvrtc::open(const sys::Files& files, const path& nvcc) {
-  path toolkit = nvcc.parent_path().parent_path();
-  path file;
-  for (const char* folder : {"lib", "lib64", "targets/sbsa-linux/lib", "targets/x86_64-linux/lib",
-                             "targets/aarch64-linux/lib"})
-    if (file.empty()) file = library_in(files, toolkit / folder);
+  const path file = library_beside(files, nvcc);
   if (file.empty())
     return Error{Fault::Environment, "cannot find libnvrtc",
-                 fmt::format("{} has none", toolkit.string()), ""};
+                 fmt::format("{} has none", nvcc.parent_path().parent_path().string()), ""};
   TRY(sys::Library library, sys::Library::open(file));
   static Functions functions{};
   bool whole = true;

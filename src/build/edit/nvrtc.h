@@ -15,6 +15,10 @@ struct NvrtcProgram {
   std::string log;  // what ptxas warned of
 };
 
+// Which libnvrtc is beside `nvcc`: a hash of the names, sizes and times of its files; empty: none.
+// Another one may compile otherwise. Takes microseconds, opening the library milliseconds.
+std::string nvrtc_identity(const sys::Files& files, const sys::fs::path& nvcc);
+
 class Nvrtc {
  public:
   // The library beside `nvcc`, of the version it tells; an error where there is none.

@@ -72,7 +72,7 @@ Status add_project(Wanted& wanted, const World& world) {
   put_first(request.cflags, manifest.cflags);
   put_first(request.ldflags, manifest.ldflags);
   request.fast_math |= manifest.fast_math;
-  request.findings_fail |= manifest.findings_fail;
+  if (!request.findings_fail) request.findings_fail = manifest.findings_fail;
   if (request.name.empty()) request.name = manifest.name;
   if (request.arch.empty()) request.arch = manifest.arch;
   if (wanted.sources.empty()) {
@@ -401,7 +401,7 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST"))
     keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);
-  plan.findings_fail = wanted.request.findings_fail;
+  plan.findings_fail = wanted.request.findings_fail.value_or(false);
   plan.full_lane = wanted.request.full_lane || plan.release;  // one way to the bytes
   plan.time_headers = wanted.request.time_headers;
   plan.project_dir = wanted.project_dir;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct Request {
   bool time_headers = false;  // of the slow steps, by compiling those once more
   bool full_lane = false;     // never device code alone
   bool release = false;  // for other machines: no line tables, no paths, every generation of GPUs
-  bool findings_fail = false;   // what ptxas finds (spills, serialised wgmma) is an error
+  // What ptxas finds (spills, serialised wgmma) is an error; without a value the project says.
+  std::optional<bool> findings_fail;
   std::string compat = "auto";  // for sources with torch's headers: auto, require, never
   std::string build_dir;
   std::string output;  // also copy the result there

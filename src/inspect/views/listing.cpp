@@ -82,6 +82,9 @@ class Lines {
   std::unordered_map<std::string_view, std::string> names_;
 };
 
+// It takes seconds for the largest kernels of torch. A damaged image must not hold up the command.
+constexpr double kNvdisasmLimitS = 300;
+
 Result<std::string> run_nvdisasm(Bytes cubin, const ListingOptions& options,
                                  const std::vector<uint32_t>& symbols, sys::Files& files,
                                  sys::Processes& processes) {
@@ -94,11 +97,16 @@ Result<std::string> run_nvdisasm(Bytes cubin, const ListingOptions& options,
   sys::ProcessSpec spec;
   spec.arguments = {
       options.nvdisasm.string(), "-c", "-lrm", "count", "-fun", numbers, file.string()};
+  spec.limit_s = kNvdisasmLimitS;
   auto result =
       written ? processes.run(spec) : Result<sys::ProcessResult>(std::move(written.error()));
   std::error_code ignored;
   sys::fs::remove_all(folder, ignored);
   if (!result) return std::move(result.error());
+  if (result->timed_out)
+    return Error{Fault::Work, "nvdisasm could not read an image",
+                 fmt::format("it was stopped after {:g} s", kNvdisasmLimitS),
+                 "pip install --upgrade nvidia-cuda-nvdisasm"};
   if (result->exit_code != 0 && result->out.find("/*0000*/") == std::string::npos)
     return Error{Fault::Work, "nvdisasm could not read an image",
                  std::string(text::trim(result->out)),

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <mutex>
 
 #include "sys/library.h"
@@ -59,6 +60,7 @@ std::mutex g_lock;
 std::vector<KernelRecord> g_records;
 uint64_t g_origin =
     0;  // the first record's begin: a double that counts from 1970 has steps of 256 ns
+bool g_lost = false;  // a record could not be kept
 const Cupti* g_cupti = nullptr;
 
 void buffer_requested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
@@ -67,8 +69,7 @@ void buffer_requested(uint8_t** buffer, size_t* bytes, size_t* most_records) {
   *most_records = 0;
 }
 
-void buffer_completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
-  const std::lock_guard guard(g_lock);
+void keep_records(uint8_t* buffer, size_t valid_bytes) {
   void* record = nullptr;
   while (valid_bytes > 0 && g_cupti->next(buffer, valid_bytes, &record) == 0) {
     const auto* kernel = static_cast<const KernelActivity*>(record);
@@ -87,6 +88,16 @@ void buffer_completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_byt
     found.dynamic_shared_bytes = kernel->dynamic_shared;
     found.stream = kernel->stream;
     g_records.push_back(std::move(found));
+  }
+}
+
+// CUPTI is C: nothing may be thrown through it.
+void buffer_completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+  const std::lock_guard guard(g_lock);
+  try {
+    keep_records(buffer, valid_bytes);
+  } catch (const std::exception&) {
+    g_lost = true;
   }
   std::free(buffer);
 }
@@ -151,6 +162,7 @@ Status cupti_begin(bool memsets) {
   {
     const std::lock_guard guard(g_lock);
     g_records.clear();
+    g_lost = false;
   }
   if (const int code = cupti->enable(kConcurrentKernel); code != 0)
     return failed(*cupti, "cuptiActivityEnable", code);
@@ -164,7 +176,9 @@ Result<std::vector<KernelRecord>> cupti_end() {
   g_cupti->disable(kMemset);
   if (flushed != 0) return failed(*g_cupti, "cuptiActivityFlushAll", flushed);
   const std::lock_guard guard(g_lock);
-  return std::exchange(g_records, {});
+  std::vector<KernelRecord> records = std::exchange(g_records, {});
+  if (g_lost) return no_records("there was not enough memory for its records");
+  return records;
 }
 
 std::string short_kernel_name(const std::string& mangled) {

@@ -5,10 +5,12 @@
 
 #include "base/text.h"
 #include "build/edit/device_code.h"
+#include "build/edit/nvrtc.h"
 #include "build/edit/ptx_text.h"
 #include "build/edit/swap_fat.h"
 #include "build/plan/source_tokens.h"
 #include "build/run/header_times.h"
+#include "sys/fake_files.h"
 
 namespace kiln::build {
 namespace {
@@ -214,6 +216,21 @@ std::string ptx_with(std::string_view from, std::string_view to) {
   std::string text = kPtx;
   text.replace(text.find(from), from.size(), to);
   return text;
+}
+
+TEST(Slice, AnotherLibnvrtcHasAnotherIdentity) {
+  sys::FakeFiles files;
+  EXPECT_EQ(nvrtc_identity(files, "/cuda/bin/nvcc"), "");
+  files.add("/cuda/lib64/libnvrtc.so.13", "one").add("/cuda/lib64/libcudart.so", "one");
+  const std::string first = nvrtc_identity(files, "/cuda/bin/nvcc");
+  EXPECT_NE(first, "");
+  files.add("/cuda/lib64/libcudart.so", "another");
+  EXPECT_EQ(nvrtc_identity(files, "/cuda/bin/nvcc"), first);
+  files.add("/cuda/lib64/libnvrtc-builtins.so.13.0", "its headers");
+  const std::string second = nvrtc_identity(files, "/cuda/bin/nvcc");
+  EXPECT_NE(second, first);
+  files.touch("/cuda/lib64/libnvrtc.so.13");
+  EXPECT_NE(nvrtc_identity(files, "/cuda/bin/nvcc"), second);
 }
 
 TEST(PtxText, LinesAndLinkageDoNotCount) {

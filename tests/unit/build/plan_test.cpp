@@ -94,6 +94,18 @@ TEST_F(PlanTest, TheArchComesFromTheOptionThenTheManifestThenTorchsVariable) {
   EXPECT_THAT(error().why, HasSubstr("no GPU"));
 }
 
+TEST_F(PlanTest, AnOptionOverridesWhatTheManifestSaysOfFindings) {
+  files.add("/w/kiln.toml", "name = 'ops'\nsources = ['add.cu']\nfindings = 'error'\n");
+  request.targets = {};
+  EXPECT_TRUE(plan()->findings_fail);
+  request.findings_fail = false;
+  EXPECT_FALSE(plan()->findings_fail);
+  files.add("/w/kiln.toml", "name = 'ops'\nsources = ['add.cu']\n");
+  EXPECT_FALSE(plan()->findings_fail);
+  request.findings_fail = true;
+  EXPECT_TRUE(plan()->findings_fail);
+}
+
 TEST_F(PlanTest, AProjectGivesNameSourcesAndFolders) {
   files.add("/w/kiln.toml",
             "name = 'ops'\nsources = ['add.cu', 'sub/extra.cpp']\ninclude = ['inc']\ndefines = "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to functions that call each other when one of them cannot be decoded?
+// What happens to functions that cannot be decoded, and to those that call them?
 #include <gmock/gmock.h>
 
 #include "harness.h"
@@ -39,6 +39,26 @@ TEST(Decoding, AChainOfCallsHasALimit) {
   ASSERT_FALSE(static_cast<bool>(deep));
   EXPECT_THAT(format(deep.error()), HasSubstr("more than 256 deep"));
   EXPECT_TRUE(static_cast<bool>(session.image.kernel("near")));
+}
+
+// What `nvcc -arch=sm_90a` makes: PTX for compute_90, without the a.
+TEST(Decoding, InstructionsOfAVariantSayHowToBuildForIt) {
+  for (const char* instruction :
+       {"wgmma.fence.sync.aligned", "setmaxnreg.inc.sync.aligned.u32 40"}) {
+    const std::string kernel =
+        std::string(".visible .entry k() {\n") + instruction + ";\nret;\n}\n";
+    Session plain(module_text(kernel));
+    ASSERT_EQ(plain.load_error, "");
+    auto refused = plain.image.kernel("k");
+    ASSERT_FALSE(static_cast<bool>(refused)) << instruction;
+    EXPECT_THAT(refused.error().why, HasSubstr("is not part of sm_90, which this PTX is for"));
+    EXPECT_EQ(refused.error().fix,
+              "build with --arch 9.0a; nvcc -arch=sm_90a also makes plain compute_90 PTX, nvcc "
+              "-gencode=arch=compute_90a,code=[sm_90a,compute_90a] does not");
+    Session variant(".version 9.0\n.target sm_90a\n.address_size 64\n" + kernel);
+    ASSERT_EQ(variant.load_error, "");
+    EXPECT_TRUE(static_cast<bool>(variant.image.kernel("k"))) << instruction;
+  }
 }
 
 }  // namespace

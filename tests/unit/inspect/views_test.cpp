@@ -3,6 +3,7 @@
 // nvdisasm's text, a diff?
 #include <gmock/gmock.h>
 
+#include "binary/cubin.h"
 #include "inspect/gpus.h"
 #include "inspect/launch_bounds.h"
 #include "inspect/loader.h"
@@ -138,6 +139,36 @@ TEST(Nvdisasm, TextLabelsAndLiveRegisters) {
   EXPECT_EQ(lines[16].text, "@!P0 BRA `(.L_x_2)");
   EXPECT_EQ(lines[16].registers, 12);
   EXPECT_EQ(lines[16].predicates, 1);
+}
+
+// An nvdisasm that does not end by itself.
+class Endless final : public sys::Processes {
+ public:
+  double limit_s = 0;
+  Result<sys::ProcessResult> run(const sys::ProcessSpec& spec) override {
+    limit_s = spec.limit_s;
+    sys::ProcessResult out;
+    out.exit_code = 137;
+    out.timed_out = true;
+    out.out = kDisassembly;  // what it had printed by then is not the whole
+    return out;
+  }
+};
+
+TEST(Nvdisasm, IsStoppedAtALimit) {
+  auto content = sys::real_files().read(KILN_TEST_DATA "/fuzz/corpus/tiny_sm80.cubin");
+  ASSERT_TRUE(content);
+  const binary::Bytes bytes = std::as_bytes(std::span(*content));
+  auto cubin = binary::read_cubin(bytes);
+  ASSERT_TRUE(cubin && !cubin->kernels.empty());
+  Endless endless;
+  auto listed = list_cubin(bytes, {"/cuda/bin/nvdisasm", {cubin->kernels[0].symbol}, "sm_80"},
+                           sys::real_files(), endless);
+  ASSERT_TRUE(listed);
+  EXPECT_GT(endless.limit_s, 0);
+  EXPECT_THAT(listed->note, HasSubstr("it was stopped after 300 s"));
+  ASSERT_EQ(listed->kernels.size(), 1u);
+  EXPECT_FALSE(listed->kernels[0].disassembled);
 }
 
 KernelRow kernel(const char* name, uint32_t registers, uint32_t integers) {

@@ -53,6 +53,19 @@ TEST_F(CuptiTest, AUserWhoMayNotProfileIsTold) {
   EXPECT_THAT(begun.error().fix, HasSubstr("NVreg_RestrictProfilingToAdminUsers=0"));
 }
 
+TEST_F(CuptiTest, AnExceptionInACallbackIsAnErrorAtTheEnd) {
+  fake_cupti().records = {{10, 100, 200, "_Z9plain_addPfS_"}};
+  fake_cupti().out_of_memory = true;
+  ASSERT_TRUE(cupti_begin(false));
+  auto records = cupti_end();
+  ASSERT_FALSE(records);
+  EXPECT_EQ(records.error().why, "there was not enough memory for its records");
+  // The next trace does not inherit it.
+  fake_cupti().out_of_memory = false;
+  ASSERT_TRUE(cupti_begin(false));
+  ASSERT_TRUE(cupti_end());
+}
+
 TEST_F(CuptiTest, AnotherProfilerIsTold) {
   fake_cupti().enable_code = 39;
   auto begun = cupti_begin(false);

@@ -30,6 +30,25 @@ TEST(Files, WriteMakesFoldersAndLeavesNoTemporary) {
     }
 }
 
+TEST(Files, RewriteKeepsTheLinkAndTheMode) {
+  TemporaryFolder folder;
+  Files& files = real_files();
+  ASSERT_TRUE(files.write(folder / "dotfiles/bashrc", "one"));
+  for (mode_t mode : {0640, 0606, 0400}) {
+    ASSERT_EQ(::chmod((folder / "dotfiles/bashrc").c_str(), mode), 0);
+    ASSERT_TRUE(files.point_link(folder / ".bashrc", "dotfiles/bashrc"));
+    const std::string text = "mode " + std::to_string(mode);
+    ASSERT_TRUE(rewrite(files, folder / ".bashrc", text));
+    EXPECT_TRUE(fs::is_symlink(folder / ".bashrc"));
+    EXPECT_EQ(*files.read(folder / "dotfiles/bashrc"), text);
+    struct stat now;
+    ASSERT_EQ(::stat((folder / ".bashrc").c_str(), &now), 0);
+    EXPECT_EQ(now.st_mode & 07777, mode);
+    EXPECT_THAT(files.list(folder / "dotfiles"), ElementsAre("bashrc"));
+  }
+  EXPECT_FALSE(rewrite(files, folder / "nothing", "text"));
+}
+
 TEST(Files, WriteLeavesAFolderOfThatNameAlone) {
   TemporaryFolder folder;
   Files& files = real_files();

@@ -37,6 +37,8 @@ TEST(LocalWorkers, WordsOfABuildNameEveryOptionThatWasGiven) {
   request.full_lane = true;
   for (const char* word : {"--compat=never", "--findings=error", "--lane=full"})
     EXPECT_THAT(build_words(request), Contains(word));
+  request.findings_fail = false;  // else a project's own setting would hold
+  EXPECT_THAT(build_words(request), Contains("--findings=warning"));
 }
 
 TEST(LocalWorkers, AnOddAnswerEndsTheLane) {

@@ -4,6 +4,7 @@
 #include "cupti.h"
 
 #include <cstring>
+#include <new>
 
 namespace {
 
@@ -55,6 +56,7 @@ int cuptiActivityFlushAll(uint32_t) {
 }
 
 int cuptiActivityGetNextRecord(uint8_t* buffer, size_t bytes, void** record) {
+  if (g_said.out_of_memory) throw std::bad_alloc();
   uint8_t* next = *record ? static_cast<uint8_t*>(*record) + kRecordBytes : buffer;
   if (next >= buffer + bytes) return 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
   *record = next;

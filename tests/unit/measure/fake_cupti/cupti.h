@@ -17,5 +17,6 @@ struct FakeCupti {
   int enable_code = 0, flush_code = 0;
   std::vector<FakeRecord> records;
   std::vector<int> enabled;
+  bool out_of_memory = false;  // while its records are read
 };
 FakeCupti& fake_cupti();
