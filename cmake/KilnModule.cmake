@@ -42,7 +42,7 @@ function(kiln_module name)
   target_link_libraries(kiln_${name} PUBLIC kiln_flags ${ARG_USES} ${ARG_LIBRARIES})
   # Eight sources at a time: most of a source's compile time goes to the headers that they share. A
   # build that is edited wants them one by one.
-  if(KILN_UNITY AND NOT name STREQUAL "engine")
+  if(KILN_UNITY AND NOT name MATCHES "^(engine|binary|build|cli)$")
     set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   kiln_unit_tests(${name} kiln_${name})
