@@ -132,6 +132,48 @@ __device__ __forceinline__ void write_portable(const PortableWork& work, uint32_
   }
 }
 
+// Adds the product of this step's weights and V.
+template <class T, class S>
+__device__ __forceinline__ void multiply_values(
+    float (&out)[S::kRowTiles][S::kHeadDim / 8][4],
+    const uint32_t (&weights)[S::kRowTiles][S::kBlockN / 4], uint32_t key_lane) {
+#pragma unroll
+  for (int k = 0; k < S::kBlockN / 16; k++) {
+#pragma unroll
+    for (int n = 0; n < S::kHeadDim / 16; n++) {
+      uint32_t b[4];
+      ldmatrix_x4_transposed(b, block_at<S::kHeadDim>(key_lane, k, n) + (S::kValueAt - S::kKeyAt));
+#pragma unroll
+      for (int m = 0; m < S::kRowTiles; m++) {
+        const uint32_t a[4] = {weights[m][4 * k], weights[m][4 * k + 1], weights[m][4 * k + 2],
+                               weights[m][4 * k + 3]};
+        mma_16x8x16<T>(out[m][2 * n], a, b[0], b[1]);
+        mma_16x8x16<T>(out[m][2 * n + 1], a, b[2], b[3]);
+      }
+    }
+  }
+}
+
+template <int kRowTiles>
+__device__ __forceinline__ void begin(Softmax (&softmax)[kRowTiles], float scale_log2) {
+#pragma unroll
+  for (int m = 0; m < kRowTiles; m++) {
+    softmax[m].scale_log2 = scale_log2;
+    softmax[m].max[0] = softmax[m].max[1] = kMinusInfinity;
+    softmax[m].sum[0] = softmax[m].sum[1] = 0.0f;
+  }
+}
+
+// Q, for shapes that keep it in registers.
+template <class S>
+__device__ __forceinline__ void load_whole_query(
+    uint32_t (&held)[S::kHeadDim / 16][S::kRowTiles][4], uint32_t query_lane) {
+  copy_wait<0>();
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < S::kHeadDim / 16; k++) load_query<S>(held[k], query_lane, k);
+}
+
 template <class T, class S, bool kCausal>
 __device__ __forceinline__ void portable_forward(const PortableWork& work, uint32_t shared) {
   constexpr int kBlockM = S::kBlockM, kBlockN = S::kBlockN, kHeadDim = S::kHeadDim,
@@ -155,19 +197,9 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
 
   float out[kRowTiles][kHeadDim / 8][4] = {};
   Softmax softmax[kRowTiles];
-#pragma unroll
-  for (int m = 0; m < kRowTiles; m++) {
-    softmax[m].scale_log2 = work.scale_log2;
-    softmax[m].max[0] = softmax[m].max[1] = kMinusInfinity;
-    softmax[m].sum[0] = softmax[m].sum[1] = 0.0f;
-  }
+  begin(softmax, work.scale_log2);
   uint32_t held[S::kQueryInRegisters ? kHeadDim / 16 : 1][kRowTiles][4];
-  if constexpr (S::kQueryInRegisters) {
-    copy_wait<0>();
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kHeadDim / 16; k++) load_query<S>(held[k], query_lane, k);
-  }
+  if constexpr (S::kQueryInRegisters) load_whole_query<S>(held, query_lane);
 
   // K of the next step, once nobody reads this one's; whole, since the last rows came first. Ahead
   // of the softmax without a branch: at step 0 nothing is read and nobody looks at the zeros. ptxas
@@ -234,21 +266,7 @@ __device__ __forceinline__ void portable_forward(const PortableWork& work, uint3
       if (m == 0) next_keys(kWithinSoftmax);
     }
     next_keys(kAfterSoftmax);
-#pragma unroll
-    for (int k = 0; k < kBlockN / 16; k++) {
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 16; n++) {
-        uint32_t b[4];
-        ldmatrix_x4_transposed(b, block_at<kHeadDim>(key_lane, k, n) + (S::kValueAt - S::kKeyAt));
-#pragma unroll
-        for (int m = 0; m < kRowTiles; m++) {
-          const uint32_t a[4] = {weights[m][4 * k], weights[m][4 * k + 1], weights[m][4 * k + 2],
-                                 weights[m][4 * k + 3]};
-          mma_16x8x16<T>(out[m][2 * n], a, b[0], b[1]);
-          mma_16x8x16<T>(out[m][2 * n + 1], a, b[2], b[3]);
-        }
-      }
-    }
+    multiply_values<T, S>(out, weights, key_lane);
   }
 
   write_portable<T, S, kCausal>(work, query, out, softmax);

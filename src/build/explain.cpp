@@ -50,21 +50,30 @@ std::string escaped(std::string_view text) {
 }
 
 constexpr const char* kPage =
-    R"(<!doctype html><html lang="en"><meta charset="utf-8"><title>kiln build {title}</title>
+    R"(<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>kiln build {title}</title>
 <style>
 body{{font:14px/1.4 system-ui,sans-serif;margin:24px;color:#1c1c1c;background:#fff}}
-h1{{font-size:20px;margin:0 0 4px}} p{{margin:4px 0;color:#444}}
-svg{{width:100%;height:auto;border:1px solid #ddd;margin-top:12px;background:#fafafa}}
-.legend i{{display:inline-block;width:11px;height:11px;margin:0 5px 0 14px;border-radius:2px}}
+h1{{font-size:20px;margin:0 0 4px}} h2{{font-size:16px;margin:24px 0 4px}}
+p{{margin:4px 0;color:#444}}
+.wide{{overflow-x:auto}}
+svg{{width:100%;min-width:1000px;height:auto;border:1px solid #ddd;margin-top:12px;
+  background:#fafafa}}
+.legend i{{display:inline-block;width:11px;height:11px;margin:0 5px 0 0;border-radius:2px}}
+.legend span{{display:inline-block;margin-right:14px}}
 text{{font:11px system-ui,sans-serif}} table{{border-collapse:collapse;margin-top:16px}}
-td,th{{padding:3px 12px 3px 0;text-align:left;border-bottom:1px solid #eee}} td.n{{text-align:right;font-variant-numeric:tabular-nums}}
-@media (prefers-color-scheme:dark){{body{{background:#181818;color:#ddd}}p{{color:#aaa}}svg{{background:#222;border-color:#444}}text{{fill:#ddd}}td,th{{border-color:#333}}}}
+td,th{{padding:3px 12px 3px 0;text-align:left;border-bottom:1px solid #eee}}
+td.n{{text-align:right;font-variant-numeric:tabular-nums}}
+@media (prefers-color-scheme:dark){{
+body{{background:#181818;color:#ddd}} p{{color:#aaa}} svg{{background:#222;border-color:#444}}
+text{{fill:#ddd}} td,th{{border-color:#333}}}}
 </style>
 <h1>kiln build {title}</h1>
 <p>{summary}</p><p>{why}</p>
-{svg}
+<div class="wide">{svg}</div>
 <p class="legend">{legend}</p>
-{table}
+<div class="wide">{table}</div>
 </html>
 )";
 
@@ -113,7 +122,7 @@ std::string_view color_of_program(std::string_view program) {
 std::string legend() {
   std::string out;
   for (const Color& one : kColors)
-    out += fmt::format("<i style=\"background:{}\"></i>{}", one.color, one.of);
+    out += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", one.color, one.of);
   return out;
 }
 
@@ -268,7 +277,7 @@ std::string timeline_page(const Outcome& outcome) {
       text::duration(outcome.seconds), project::describe(outcome.arch), e.jobs, e.why_jobs);
   return fmt::format(kPage, fmt::arg("title", escaped(outcome.name)),
                      fmt::arg("summary", escaped(summary)),
-                     fmt::arg("why", escaped(fmt::format("Lane: {}. {}", e.lane, e.why_lane))),
+                     fmt::arg("why", escaped(fmt::format("{} lane: {}", e.lane, e.why_lane))),
                      fmt::arg("svg", draw(outcome)), fmt::arg("legend", legend()),
                      fmt::arg("table", table(outcome)));
 }

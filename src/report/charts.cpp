@@ -102,10 +102,14 @@ std::string frame(const Scale& x, const Scale& y, std::string_view x_name,
   return out;
 }
 
+// A limit, not a contender: drawn as a dashed line.
+bool is_roof(const Line& line) { return line.name.starts_with("roof"); }
+
 std::string key(const std::vector<Line>& lines) {
   std::string out = "<div class=\"key\">";
   for (size_t i = 0; i < lines.size(); ++i)
-    out += fmt::format("<span class=\"s{}\"><i></i>{}</span>", i % 6 + 1, escape(lines[i].name));
+    out += fmt::format("<span class=\"s{}\"><i{}></i>{}</span>", i % 6 + 1,
+                       is_roof(lines[i]) ? " class=\"roof\"" : "", escape(lines[i].name));
   return out + "</div>\n";
 }
 
@@ -171,17 +175,20 @@ std::string line_chart(const std::vector<Line>& lines, const Axes& axes) {
   y.range.widen(0.05);
   if (!axes.log_y) y.range.low = 0;
   std::string out = frame(x, y, axes.x, axes.y);
-  for (size_t k = 0; k < lines.size(); ++k) {
+  // The first line is drawn last, and its marks are the smallest: what lies on the same point shows
+  // as a ring around it.
+  for (size_t k = lines.size(); k-- > 0;) {
     std::string path, marks;
     for (const Point& point : lines[k].points) {
       path +=
           fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x.at(point.x), y.at(point.y));
       marks += fmt::format(
           "<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" "
-          "r=\"5\"><title>{}</title></circle>",
-          k % 6 + 1, x.at(point.x), y.at(point.y), escape(point.label));
+          "r=\"{}\"><title>{}</title></circle>",
+          k % 6 + 1, x.at(point.x), y.at(point.y), 5 + 1.5 * static_cast<double>(k),
+          escape(point.label));
     }
-    const bool roof = lines[k].name.starts_with("roof");
+    const bool roof = is_roof(lines[k]);
     if (!axes.marks_only || roof)
       out += fmt::format("<path class=\"{} s{}\" d=\"{}\"/>", roof ? "roof" : "stroke", k % 6 + 1,
                          path);

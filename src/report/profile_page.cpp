@@ -68,13 +68,11 @@ std::string flame_graph(const Json& profile) {
   std::string boxes;
   flame(part(profile, "tree"), 0, kWidth / total, 0, deepest, boxes);
   return fmt::format(
-      "<h2>Where the host's time went</h2>\n<p class=\"soft\">Width is time of the CPU; each op "
-      "stands on its caller. "
-      "Orange: "
-      "kernels it launched. Point at a box for figures.</p>\n<svg class=\"flame\" "
-      "style=\"max-width:none\" viewBox=\"0 "
-      "0 {} "
-      "{:.0f}\" role=\"img\" aria-label=\"flame graph\">{}</svg>\n",
+      "<h2>Where the host's time went</h2>\n"
+      "<p class=\"soft\">Width is time of the CPU; each op stands on its caller. "
+      "Orange: kernels it launched. Point at a box for figures.</p>\n"
+      "<div class=\"wide\"><svg class=\"boxes flame\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" "
+      "aria-label=\"flame graph\">{}</svg></div>\n",
       kWidth, (deepest + 1) * kRow + 4, boxes);
 }
 
@@ -102,12 +100,9 @@ std::string timeline(const Json& profile) {
       "<h2>Timeline</h2>\n<p class=\"soft\">{} in all. The buttons, or the wheel over it, zoom; "
       "drag moves.</p>\n"
       "<p><button data-zoom=\"2\">closer</button> <button data-zoom=\"0.5\">farther</button> "
-      "<button "
-      "data-zoom=\"0\">all</button></p>\n"
-      "<div class=\"wide\" id=\"timeline\"><svg style=\"max-width:none;width:100%\" viewBox=\"0 0 "
-      "{} {:.0f}\" "
-      "role=\"img\" "
-      "aria-label=\"timeline\">{}{}</svg></div>\n",
+      "<button data-zoom=\"0\">all</button></p>\n"
+      "<div class=\"wide\" id=\"timeline\"><svg class=\"boxes\" viewBox=\"0 0 {} {:.0f}\" "
+      "role=\"img\" aria-label=\"timeline\">{}{}</svg></div>\n",
       us_text(end), kWidth, static_cast<double>(order.size()) * kRow + 6, names, boxes);
 }
 
@@ -135,7 +130,8 @@ void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string
   }
 }
 
-// Zooming is a wider picture in a box that scrolls.
+// Zooming is a wider picture in a box that scrolls; at first it is as wide as the box, and no
+// narrower than its style sheet lets it be.
 constexpr std::string_view kScript = R"js(
 (() => {
   const box = document.getElementById('timeline');
@@ -146,19 +142,29 @@ constexpr std::string_view kScript = R"js(
     next = Math.min(200, Math.max(1, next));
     const part = (box.scrollLeft + at) / (picture.clientWidth || 1);
     zoom = next;
-    picture.style.width = (100 * zoom) + '%';
-    picture.style.height = picture.viewBox.baseVal.height * box.clientWidth / picture.viewBox.baseVal.width + 'px';
+    const view = picture.viewBox.baseVal;
+    const whole = Math.max(box.clientWidth, parseFloat(getComputedStyle(picture).minWidth) || 0);
+    picture.style.width = whole * zoom + 'px';
+    picture.style.height = view.height * whole / view.width + 'px';
     picture.setAttribute('preserveAspectRatio', 'none');
     box.scrollLeft = part * picture.clientWidth - at;
     picture.dataset.zoom = zoom;
   }
   document.querySelectorAll('[data-zoom]').forEach(b => b.addEventListener('click', () =>
     set(b.dataset.zoom === '0' ? 1 : zoom * Number(b.dataset.zoom), box.clientWidth / 2)));
-  box.addEventListener('wheel', e => { if (!e.shiftKey) { e.preventDefault();
-    set(zoom * (e.deltaY < 0 ? 1.25 : 0.8), e.clientX - box.getBoundingClientRect().left); } }, { passive: false });
+  box.addEventListener('wheel', e => {
+    if (e.shiftKey) return;
+    e.preventDefault();
+    set(zoom * (e.deltaY < 0 ? 1.25 : 0.8), e.clientX - box.getBoundingClientRect().left);
+  }, { passive: false });
   let from = null;
-  box.addEventListener('pointerdown', e => { from = { x: e.clientX, left: box.scrollLeft }; box.setPointerCapture(e.pointerId); });
-  box.addEventListener('pointermove', e => { if (from) box.scrollLeft = from.left - (e.clientX - from.x); });
+  box.addEventListener('pointerdown', e => {
+    from = { x: e.clientX, left: box.scrollLeft };
+    box.setPointerCapture(e.pointerId);
+  });
+  box.addEventListener('pointermove', e => {
+    if (from) box.scrollLeft = from.left - (e.clientX - from.x);
+  });
   box.addEventListener('pointerup', () => { from = null; });
 })();
 )js";
@@ -168,9 +174,10 @@ constexpr std::string_view kScript = R"js(
 std::string profile_page(const Json& profile) {
   const bool gpu = words(profile, "time") == "GPU time";
   std::string body =
-      "<style>svg .in{fill:var(--back);font-size:11px} .box:focus rect,.box:hover "
-      "rect{fill-opacity:.75} "
-      ".ops th:last-child,.ops td:last-child{text-align:left;padding-left:12px}</style>\n";
+      "<style>svg.boxes{max-width:none;min-width:960px} svg.boxes text{font-size:12px}"
+      " svg .in{fill:var(--back)} svg.boxes .in{font-size:11px}"
+      " .box:focus rect,.box:hover rect{fill-opacity:.75}"
+      " .ops th:last-child,.ops td:last-child{text-align:left;padding-left:12px}</style>\n";
   body += fmt::format(
       "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
       escape(words(profile, "title")), escape(words(profile, "verdict")),

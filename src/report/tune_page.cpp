@@ -24,40 +24,53 @@ std::string joined(const Json& list) {
 // From the fastest (strong) to twice its time (pale); both backgrounds let the text be read.
 constexpr std::string_view kStyle = R"css(<style>
 .heat { border-collapse:separate; border-spacing:3px; margin:8px 0 }
-.heat td,.heat th { border:0; padding:0; vertical-align:middle } .heat td { padding:0 6px } #all code { white-space:nowrap }
+.heat td,.heat th { border:0; padding:0; vertical-align:middle } .heat td { padding:0 6px }
+#all code { white-space:nowrap }
+#all td:last-child { white-space:normal; text-align:left; min-width:18em }
 .heat th { padding:4px 8px; font-weight:600; text-align:right; white-space:nowrap }
 .heat thead th { text-align:center }
-.cell { min-width:86px; height:44px; text-align:center; border-radius:5px; font-variant-numeric:tabular-nums;
-  background:color-mix(in srgb, var(--s1) calc(var(--heat) * 62%), var(--panel)); }
-.cell small { display:block; color:var(--text); opacity:.75; font-size:11px }
+.cell { min-width:86px; height:44px; text-align:center; border-radius:5px;
+  font-variant-numeric:tabular-nums;
+  background:color-mix(in srgb, var(--s1) calc(var(--heat) * 42%), var(--panel)); }
+.cell small { display:block; color:var(--text); font-size:11px }
 .cell.best { outline:3px solid var(--good); font-weight:700 }
-.cell.none { color:var(--soft); background:repeating-linear-gradient(45deg, var(--panel) 0 6px, var(--back) 6px 12px);
-  border:1px solid var(--line) }
-.choose { display:flex; gap:18px; flex-wrap:wrap; align-items:center } select { font:inherit; color:inherit; background:var(--panel);
-  border:1px solid var(--line); border-radius:5px; padding:3px 6px }
+.cell.none { color:var(--soft); border:1px solid var(--line);
+  background:repeating-linear-gradient(45deg, var(--panel) 0 6px, var(--back) 6px 12px) }
+.choose { display:flex; gap:18px; flex-wrap:wrap; align-items:center }
+select { font:inherit; color:inherit; background:var(--panel); border:1px solid var(--line);
+  border-radius:5px; padding:3px 6px }
 </style>
 )css";
 
 constexpr std::string_view kScript = R"js(
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
-  const names = Object.keys(data.params), rows = document.getElementById('rows'), columns = document.getElementById('columns');
-  const place = document.getElementById('heat');
+  const rows = document.getElementById('rows'), columns = document.getElementById('columns');
+  const names = Object.keys(data.params), place = document.getElementById('heat');
   const best = Math.min(...data.outcomes.filter(o => o.us).map(o => o.us));
   const text = us => us < 1000 ? us.toPrecision(4) + ' us' : (us / 1000).toPrecision(4) + ' ms';
-  const element = (tag, words, kind) => { const e = document.createElement(tag); e.textContent = words; if (kind) e.className = kind; return e; };
+  const element = (tag, words, kind) => {
+    const e = document.createElement(tag);
+    e.textContent = words;
+    if (kind) e.className = kind;
+    return e;
+  };
   function cell(found) {
     const timed = found.filter(o => o.us).sort((a, b) => a.us - b.us);
     if (!timed.length) {
-      const right = found.filter(o => o.fate === 'checked');
-      const e = element('td', right.length ? 'right' : found.length ? [...new Set(found.map(o => o.fate))].join(', ') : '', 'cell none');
-      e.title = found.map(o => o.text + ': ' + o.fate + (o.reason ? ' (' + o.reason + ')' : '')).join('\n') || 'not tried';
+      const right = found.some(o => o.fate === 'checked');
+      const fates = [...new Set(found.map(o => o.fate))].join(', ');
+      const e = element('td', right ? 'right' : fates, 'cell none');
+      const fate = o => o.text + ': ' + o.fate + (o.reason ? ' (' + o.reason + ')' : '');
+      e.title = found.map(fate).join('\n') || 'not tried';
       return e;
     }
-    const first = timed[0], e = element('td', text(first.us), 'cell' + (first.us === best ? ' best' : ''));
+    const first = timed[0], slowest = timed[timed.length - 1];
+    const e = element('td', text(first.us), 'cell' + (first.us === best ? ' best' : ''));
     e.style.setProperty('--heat', Math.max(0, 1 - (first.us / best - 1)).toFixed(3));
     e.append(element('small', first.us === best ? 'fastest' : (first.us / best).toFixed(2) + 'x'));
-    e.title = first.text + ': ' + text(first.us) + (timed.length > 1 ? '\nslowest here ' + text(timed[timed.length - 1].us) : '');
+    e.title = first.text + ': ' + text(first.us);
+    if (timed.length > 1) e.title += '\nslowest here ' + text(slowest.us);
     return e;
   }
   function draw() {
@@ -70,23 +83,36 @@ constexpr std::string_view kScript = R"js(
     data.params[y].forEach(v => {
       const row = body.insertRow();
       row.append(element('th', v));
-      data.params[x].forEach(w => row.append(cell(data.outcomes.filter(o => o.at[y] === v && o.at[x] === w))));
+      for (const w of data.params[x])
+        row.append(cell(data.outcomes.filter(o => o.at[y] === v && o.at[x] === w)));
     });
     place.replaceChildren(table);
   }
   for (const [box, wanted] of [[rows, 0], [columns, Math.min(1, names.length - 1)]]) {
-    names.forEach((n, i) => { const o = element('option', n); o.selected = i === wanted; box.append(o); });
+    names.forEach((n, i) => {
+      const o = element('option', n);
+      o.selected = i === wanted;
+      box.append(o);
+    });
     box.addEventListener('change', draw);
   }
   draw();
   document.querySelectorAll('#all th').forEach((th, k) => {
     th.style.cursor = 'pointer';
     th.addEventListener('click', () => {
-      const table = th.closest('table'), lines = [...table.rows].slice(1), down = th.dataset.down !== '1';
+      const table = th.closest('table'), lines = [...table.rows].slice(1);
+      const down = th.dataset.down !== '1';
       table.querySelectorAll('th').forEach(t => delete t.dataset.down);
       th.dataset.down = down ? '1' : '0';
-      const key = r => { const t = r.cells[k].textContent, n = parseFloat(t); return isNaN(n) ? [1, t] : [0, n]; };
-      lines.sort((a, b) => { const p = key(a), q = key(b); return (down ? 1 : -1) * (p[0] - q[0] || (p[1] < q[1] ? -1 : p[1] > q[1] ? 1 : 0)); });
+      // Numbers first, by value; then words.
+      const key = r => {
+        const t = r.cells[k].textContent, n = parseFloat(t);
+        return isNaN(n) ? [1, t] : [0, n];
+      };
+      lines.sort((a, b) => {
+        const p = key(a), q = key(b), order = p[1] < q[1] ? -1 : p[1] > q[1] ? 1 : 0;
+        return (down ? 1 : -1) * (p[0] - q[0] || order);
+      });
       lines.forEach(r => r.parentNode.append(r));
     });
   });

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What do the tests of all pages share? The kiln that makes them, one browser, pictures in both
-themes.
-
-KILN_SCREENSHOTS=FOLDER keeps pictures of every page.
-"""
+"""What do the tests of all pages share? The kiln that makes them, and one browser."""
 
 from __future__ import annotations
 
@@ -41,6 +37,7 @@ def browser(chromium: Browser) -> Browser:
     page opens it in a fixture of the same name."""
     chromium.call("Page.navigate", url="about:blank")
     chromium.theme("")
+    chromium.width(0)
     chromium.messages.clear()
     return chromium
 

@@ -156,18 +156,24 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": name}] if name else []
         self.call("Emulation.setEmulatedMedia", features=features)
 
-    def pictures(self, name: str) -> None:
-        """Of the page in both themes, where somebody wants to look at it: KILN_SCREENSHOTS names
-        the folder."""
-        folder = os.environ.get("KILN_SCREENSHOTS")
-        for theme in ("light", "dark") if folder else ():
-            self.theme(theme)
-            self.screenshot(Path(folder) / f"{name}-{theme}.png")
+    def width(self, pixels: int) -> None:
+        """Of the window; 0: as it was opened."""
+        if pixels:
+            size = {"width": pixels, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+            self.call("Emulation.setDeviceMetricsOverride", **size)
+        else:
+            self.call("Emulation.clearDeviceMetricsOverride")
 
     def screenshot(self, path: Path) -> None:
-        path.write_bytes(
-            base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+        """Of the whole page, also of what the window does not show."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        answer = self.call(
+            "Page.captureScreenshot",
+            format="png",
+            captureBeyondViewport=True,
+            clip={**size, "scale": 1},
         )
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, exceptions, requests that are for anything but the

@@ -4,13 +4,13 @@ no network?"""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from devtools import Browser
+from looks import check_looks
 
 SOURCE = """\
 __device__ __forceinline__ float series(float x, int k) {
@@ -47,11 +47,8 @@ def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "two.so",
     ]
     subprocess.run(build, cwd=folder, check=True)
-    subprocess.run(
-        [command, "inspect", "two.so", "--html", "page.html", "--sources", "."],
-        cwd=folder,
-        check=True,
-    )
+    inspect = [command, "inspect", "two.so", "--sources", "."]
+    subprocess.run([*inspect, "--html", "page.html", "--svg", "bytes.svg"], cwd=folder, check=True)
     return folder / "page.html"
 
 
@@ -170,22 +167,21 @@ def test_sections_fold(browser: Browser) -> None:
     assert browser.run(height) == before
 
 
-def test_light_and_dark(browser: Browser, page: Path) -> None:
-    color = "getComputedStyle(document.body).backgroundColor"
-    folder = Path(os.environ.get("KILN_SCREENSHOTS", page.parent))
-    choose(browser, "first")
-    browser.run("document.getElementById('code').scrollIntoView()")
-    seen = {}
-    for _ in range(2):
-        browser.run("document.querySelector('#sass .line.linked').click()")
-        theme = browser.run("document.documentElement.dataset.theme || 'system'")
-        seen[theme] = browser.run(color)
-        browser.screenshot(folder / f"page-{theme}.png")
+def test_the_button_changes_the_theme(browser: Browser) -> None:
+    browser.theme("light")
+    seen = []
+    for _ in range(3):
+        seen.append(browser.run("getComputedStyle(document.body).backgroundColor"))
         browser.click("#theme")
-        browser.run("document.getElementById('code').scrollIntoView()")
-    browser.run("scrollTo(0, 0)")
-    browser.screenshot(folder / "page-top.png")
-    assert len(set(seen.values())) == 2
+    assert seen[0] == seen[2] != seen[1]
+
+
+def test_every_look_can_be_read(browser: Browser, page: Path) -> None:
+    """Without a choice of the button's, the page looks as the system asks."""
+    browser.open(page, READY)
+    choose(browser, "first")
+    browser.run("document.querySelector('#sass .line.linked').click()")
+    check_looks(browser, "inspect")
 
 
 def test_no_complaint_and_no_request(browser: Browser) -> None:
@@ -202,3 +198,9 @@ def test_hostile_names_stay_text(browser: Browser, command: str, tmp_path: Path)
     browser.open(tmp_path / "page.html", READY)
     assert browser.run("document.querySelectorAll('img').length") == 0
     assert browser.run("document.title") == name
+
+
+def test_the_picture_of_its_bytes_can_be_read(browser: Browser, page: Path) -> None:
+    browser.open(page.with_name("bytes.svg"), "document.readyState === 'complete'")
+    assert "SASS" in browser.run("document.documentElement.textContent")
+    check_looks(browser, "inspect-svg")

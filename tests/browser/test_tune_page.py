@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from devtools import Browser
+from looks import check_looks
 
 READY = "document.readyState === 'complete'"
 PARAMS = {
@@ -90,7 +91,7 @@ def test_the_heat_map_shows_the_best_of_the_other_axes(
     )
     assert heats[1] == 1 and heats[0] > heats[3]
     assert "NVIDIA H200" in browser.run("document.body.innerText")
-    browser.pictures("tune")
+    check_looks(browser, "tune")
     assert browser.complaints() == []
 
 
@@ -128,4 +129,5 @@ def test_without_a_gpu_it_says_so(browser: Browser, render: Callable[..., Path])
     show(browser, render, False)
     assert "Nothing was timed" in browser.run("document.getElementById('best').textContent")
     assert cells(browser)[0][1] == "right"
+    check_looks(browser, "tune-untimed")
     assert browser.complaints() == []

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -52,6 +53,19 @@ struct Slice {
 };
 
 // Slices below a pixel join their neighbour's edge; the title of each says its size.
+// Black or white, whichever stands out more from `color` ("#rrggbb"): both have the same contrast
+// at a luminance of 0.179 (WCAG 2.1).
+std::string_view text_on(std::string_view color) {
+  constexpr double kWeights[3] = {0.2126, 0.7152, 0.0722};
+  double luminance = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const double part = std::stoi(std::string(color.substr(1 + 2 * i, 2)), nullptr, 16) / 255.0;
+    const double linear = part <= 0.04045 ? part / 12.92 : std::pow((part + 0.055) / 1.055, 2.4);
+    luminance += kWeights[i] * linear;
+  }
+  return luminance > 0.179 ? "#000" : "#fff";
+}
+
 std::string bar(double y, const std::vector<Slice>& slices) {
   uint64_t whole = 0;
   for (const Slice& slice : slices) whole += slice.bytes;
@@ -67,9 +81,9 @@ std::string bar(double y, const std::vector<Slice>& slices) {
     double text_width = static_cast<double>(slice.label.size()) * 7.2;
     if (width > text_width + 8)
       out += fmt::format(
-          "<text x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\" fill=\"#fff\" "
+          "<text x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\" fill=\"{}\" "
           "font-size=\"12\">{}</text>",
-          x + width / 2, y + kBar / 2 + 4, escaped(slice.label));
+          x + width / 2, y + kBar / 2 + 4, text_on(slice.color), escaped(slice.label));
     out += "</g>\n";
     x += width;
   }
