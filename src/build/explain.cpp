@@ -58,8 +58,8 @@ body{{font:14px/1.4 system-ui,sans-serif;margin:24px;color:#1c1c1c;background:#f
 h1{{font-size:20px;margin:0 0 4px}} h2{{font-size:16px;margin:24px 0 4px}}
 p{{margin:4px 0;color:#444}}
 .wide{{overflow-x:auto}}
-svg{{width:100%;min-width:1000px;height:auto;border:1px solid #ddd;margin-top:12px;
-  background:#fafafa}}
+svg{{box-sizing:border-box;width:100%;min-width:1000px;height:auto;border:1px solid #ddd;
+  margin-top:12px;background:#fafafa}}
 .legend i{{display:inline-block;width:11px;height:11px;margin:0 5px 0 0;border-radius:2px}}
 .legend span{{display:inline-block;margin-right:14px}}
 text{{font:11px system-ui,sans-serif}} table{{border-collapse:collapse;margin-top:16px}}
@@ -141,8 +141,8 @@ std::string draw(const Outcome& outcome) {
   for (int tick = 0; tick <= 10; ++tick) {
     double x = kLeft + (kWidth - 2 * kLeft) * tick / 10.0;
     out += fmt::format(
-        "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\" stroke=\"#ccc\" "
-        "stroke-width=\"0.5\"/>"
+        "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\" stroke=\"#888\" "
+        "stroke-opacity=\"0.4\" stroke-width=\"0.5\"/>"
         "<text x=\"{0:.1f}\" y=\"11\" text-anchor=\"{2}\">{3:.2f} s</text>",
         x, height,
         tick == 0    ? "start"

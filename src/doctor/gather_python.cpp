@@ -16,8 +16,10 @@ def found(name):
         spec = u.find_spec(name)
     except Exception:
         spec = None
-    return list(spec.submodule_search_locations)[0] if spec and spec.submodule_search_locations else ""
+    places = spec and spec.submodule_search_locations
+    return list(places)[0] if places else ""
 include = sysconfig.get_path("include")
+conda = os.path.isdir(os.path.join(sys.prefix, "conda-meta"))
 print(json.dumps({
     "version": "%d.%d.%d" % sys.version_info[:3],
     "platform": sysconfig.get_platform().replace("-", "_"),
@@ -25,7 +27,7 @@ print(json.dumps({
     "header": os.path.exists(os.path.join(include, "Python.h")),
     "packages": [p for p in sys.path if p and os.path.isdir(p) and p.endswith("packages")],
     "prefix": sys.prefix,
-    "environment": sys.prefix != sys.base_prefix or os.path.isdir(os.path.join(sys.prefix, "conda-meta")),
+    "environment": sys.prefix != sys.base_prefix or conda,
     "pip": bool(found("pip")),
     "torch": found("torch"),
 }))

@@ -20,7 +20,8 @@ __global__ void doctor_kernel(kiln::View<const float, 1> in, kiln::View<float, 1
 
 kiln::Tensor plus_one(const kiln::Tensor& in) {
   kiln::Tensor out = kiln::empty_like(in);
-  doctor_kernel<<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(in)>>>(in.flat<const float>(), out.flat<float>());
+  doctor_kernel<<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(in)>>>(
+      in.flat<const float>(), out.flat<float>());
   return out;
 }
 KILN_OP(plus_one, "in").fake("like(in)");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What does a caller in another language need of the timing core? libkiln_measure.so and these functions. Texts are UTF-8 and
- * end in NUL; a returned `char*` is the caller's: kiln_measure_free() it. Nothing is thrown across this interface.
+ * What does a caller in another language need of the timing core? libkiln_measure.so and these
+ * functions. Texts are UTF-8 and end in NUL; a returned `char*` is the caller's:
+ * kiln_measure_free() it. Nothing is thrown across this interface.
  *
  * A JSON answer is the value asked for, or {"error": {"what", "why", "fix", "fault"}}. */
 #ifndef KILN_MEASURE_ABI_H
@@ -17,40 +18,47 @@ extern "C" {
 
 #define KILN_MEASURE_ABI_VERSION 1
 
-/* One thing to time. Each function returns 0, or 1 with the reason in error(). `user` is passed on. */
+/* One thing to time. Each function returns 0, or 1 with the reason in error(). `user` is passed
+ * on. */
 typedef struct KilnContender {
   const char* name;
   void* user;
-  int (*call)(void* user, int rotation);   /* enqueue one call; rotation in 0 .. rotations - 1 chooses the buffers */
-  int (*check)(void* user);                /* is the last result right? may be null */
-  int (*capture)(void* user, int calls);   /* make a CUDA graph of so many calls; may be null */
-  int (*replay)(void* user);               /* launch it */
-  const char* (*error)(void* user);        /* "error: ...\n  why: ...\n  fix: ..." of the last failure */
-  int rotations;
+  int (*call)(void* user, int rotation); /* enqueue one call with the buffers of a rotation */
+  int (*check)(void* user);              /* is the last result right? may be null */
+  int (*capture)(void* user, int calls); /* make a CUDA graph of that number of calls; may be null */
+  int (*replay)(void* user);             /* launch it */
+  const char* (*error)(void* user);      /* "error: ...\n  why: ...\n  fix: ...", the last failure */
+  int rotations; /* 0 <= rotation < rotations */
   int bytes_declared; /* bytes are the author's word, not a sum over tensors */
   double bytes, flops;
 } KilnContender;
 
 int kiln_measure_abi_version(void);
 
-/* Times `contenders`; the first is what the benchmark is about. options: {"device": "cuda" | "engine", "index", "stream" (a
- * cudaStream_t as a number), "precision", "warm_up_least_s", "warm_up_most_s", "samples_least", "time_least_s", "time_most_s",
- * "call_limit_s", "in_flight", "trace_flush", "check_share", "side_s", "side", "kernels", "roof", "seed"}; all may be left out. */
+/* Times `contenders`; the first is what the benchmark is about. options: {"device": "cuda" |
+ * "engine", "index", "stream" (a cudaStream_t as a number), "precision", "warm_up_least_s",
+ * "warm_up_most_s", "samples_least", "time_least_s", "time_most_s", "call_limit_s", "in_flight",
+ * "trace_flush", "check_share", "side_s", "side", "kernels", "roof", "seed"}; all may be left
+ * out. */
 char* kiln_measure_run(const char* options_json, const KilnContender* contenders, int count);
 
-/* A result, or an array of them, for reading. kind: "text", "markdown", "csv", "html", "profile-text", "profile-html",
- * "cold-text", "cold-html", "tune-html". */
+/* A result, or an array of them, for reading. kind: "text", "markdown", "csv", "html",
+ * "profile-text", "profile-html", "cold-text", "cold-html", "tune-html". */
 char* kiln_measure_render(const char* kind, const char* json);
 
-/* The values of a tensor spec ("randn:f32:2^20"), as `kiln call` makes them: {"dtype": torch's number, "sizes", "strides",
- * "offset", "bytes"}; *storage is kiln_measure_free()'d by the caller. */
+/* The values of a tensor spec ("randn:f32:2^20"), as `kiln call` makes them: {"dtype": torch's
+ * number, "sizes", "strides", "offset", "bytes"}; *storage is kiln_measure_free()'d by the
+ * caller. */
 char* kiln_measure_tensor(const char* spec, uint64_t seed, uint64_t argument, void** storage);
 
-/* The statistics, for tests and for callers with samples of their own. out: as many numbers as the name says. */
-void kiln_measure_summary(const double* samples, size_t count, double out[9]); /* median low high least greatest mean p25 p75 far */
-void kiln_measure_ratio(const double* a, const double* b, size_t count, uint64_t seed, int resamples, double out[3]);
-void kiln_measure_unpaired_ratio(const double* a, size_t a_count, const double* b, size_t b_count, uint64_t seed,
-                                 int resamples, double out[3]);
+/* The statistics, for tests and for callers with samples of their own. out: as many numbers as
+ * the name says. */
+/* out: median low high least greatest mean p25 p75 far */
+void kiln_measure_summary(const double* samples, size_t count, double out[9]);
+void kiln_measure_ratio(const double* a, const double* b, size_t count, uint64_t seed,
+                        int resamples, double out[3]);
+void kiln_measure_unpaired_ratio(const double* a, size_t a_count, const double* b, size_t b_count,
+                                 uint64_t seed, int resamples, double out[3]);
 double kiln_measure_drift(const double* samples, size_t count);
 
 void kiln_measure_free(void* memory);

@@ -26,7 +26,7 @@ constexpr std::string_view kStyle = R"css(<style>
 .heat { border-collapse:separate; border-spacing:3px; margin:8px 0 }
 .heat td,.heat th { border:0; padding:0; vertical-align:middle } .heat td { padding:0 6px }
 #all code { white-space:nowrap }
-#all td:last-child { white-space:normal; text-align:left; min-width:18em }
+#all td:last-child { white-space:normal; text-align:left; min-width:15em }
 .heat th { padding:4px 8px; font-weight:600; text-align:right; white-space:nowrap }
 .heat thead th { text-align:center }
 .cell { min-width:86px; height:44px; text-align:center; border-radius:5px;

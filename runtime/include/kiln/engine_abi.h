@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What does the runtime inside an op library (or a program) ask of libkiln_engine.so? One exported symbol, kiln_engine(), and
- * this table. The engine executes the PTX of a fat binary on the CPU.
+ * What does the runtime inside an op library (or a program) ask of libkiln_engine.so? One exported
+ * symbol, kiln_engine(), and this table. The engine executes the PTX of a fat binary on the CPU.
  *
- * Every `int` result is a cudaError_t. After a failure last_message() of the same thread has the whole text: what, why,
- * where (kernel, block, thread, source line). */
+ * Every `int` result is a cudaError_t. After a failure last_message() of the same thread has the
+ * whole text: what, why, where (kernel, block, thread, source line). */
 #ifndef KILN_ENGINE_ABI_H
 #define KILN_ENGINE_ABI_H
 
@@ -29,8 +29,8 @@ typedef struct KilnRegion {
   uint32_t writable;
 } KilnRegion;
 
-/* DEFERRED: a program's launch, in stream order; a fault of the kernel is reported where CUDA would report it: by the next
- * call of the runtime that waits. */
+/* DEFERRED: a program's launch, in stream order; a fault of the kernel is reported where CUDA
+ * would report it: by the next call of the runtime that waits. */
 enum { KILN_LAUNCH_COOPERATIVE = 1, KILN_LAUNCH_DEFERRED = 2 };
 
 typedef struct KilnEngineLaunch {
@@ -42,13 +42,13 @@ typedef struct KilnEngineLaunch {
   void** arguments; /* one pointer a kernel parameter, as cudaLaunchKernel takes them */
   uint64_t dynamic_shared_bytes;
   void* stream;
-  /* Where kernels may read and write, beside the engine's own allocations. check_memory 0: an op gave no list, every
-   * address that is mapped is allowed. */
+  /* Where kernels may read and write, beside the engine's own allocations. check_memory 0: an op
+   * gave no list, every address that is mapped is allowed. */
   const KilnRegion* regions;
   uint32_t region_count;
   uint32_t check_memory;
-  /* What function_handle() gave for host_function, or null. With it a launch takes no lock and looks nothing up. Check
-   * struct_bytes: the first runtimes end before this. */
+  /* What function_handle() gave for host_function, or null. With it a launch takes no lock and
+   * looks nothing up. Check struct_bytes: the first runtimes end before this. */
   void* function;
 } KilnEngineLaunch;
 
@@ -70,34 +70,38 @@ typedef struct KilnEngine {
   uint32_t struct_bytes;
   const char* version; /* kiln's */
 
-  /* `wrapper` is what __cudaRegisterFatBinary gets: {u32 0x466243B1, u32 version, const void* container, void*}. Never fails:
-   * parsing waits for the first launch, and a fault is told there. */
+  /* `wrapper` is what __cudaRegisterFatBinary gets: {u32 0x466243B1, u32 version, const void*
+   * container, void*}. Never fails: parsing waits for the first launch, and a fault is told
+   * there. */
   void* (*register_image)(const void* wrapper);
   void (*register_function)(void* image, const void* host_function, const char* device_name);
-  /* For a managed variable `host_variable` is the address of the pointer that the host code reads. */
-  void (*register_variable)(void* image, void* host_variable, const char* device_name, uint64_t bytes, uint32_t flags);
+  /* For a managed variable `host_variable` is the address of the pointer that the host code
+   * reads. */
+  void (*register_variable)(void* image, void* host_variable, const char* device_name,
+                            uint64_t bytes, uint32_t flags);
   void (*unregister_image)(void* image);
 
-  /* Runs the kernel to its end (an op call) or in stream order (a program); an error of the kernel itself comes back from
-   * here when the launch is synchronous. */
+  /* Runs the kernel to its end (an op call) or in stream order (a program); an error of the
+   * kernel itself comes back from here when the launch is synchronous. */
   int (*launch)(const KilnEngineLaunch*);
 
-  /* The function of that name with the ABI of the CUDA 13 runtime ("cudaMalloc", "cudaMemcpyAsync", ...), or null: the
-   * engine does not have it. */
+  /* The function of that name with the ABI of the CUDA 13 runtime ("cudaMalloc",
+   * "cudaMemcpyAsync", ...), or null: the engine does not have it. */
   void* (*runtime_function)(const char* name);
 
   const char* (*last_message)(void);
 
-  /* `listener` hears of every launch of this process when it has ended, on the thread that launched; null: nobody does. Check
-   * struct_bytes: the first engines end before this. */
+  /* `listener` hears of every launch of this process when it has ended, on the thread that
+   * launched; null: nobody does. Check struct_bytes: the first engines end before this. */
   void (*listen)(KilnLaunchListener listener, void* user);
 
-  /* An op is called in this process: from now on the process' own memory is device memory to copies and fills as well, for CPU
-   * tensors are that. A program's copies are held to the engine's allocations. Check struct_bytes here too. */
+  /* An op is called in this process: from now on the process' own memory is device memory to
+   * copies and fills as well, for CPU tensors are that. A program's copies are held to the
+   * engine's allocations. Check struct_bytes here too. */
   void (*serve_ops)(void);
 
-  /* What stands for a registered function in KilnEngineLaunch::function, until its image is unregistered; null: it is not
-   * known. Check struct_bytes here too. */
+  /* What stands for a registered function in KilnEngineLaunch::function, until its image is
+   * unregistered; null: it is not known. Check struct_bytes here too. */
   void* (*function_handle)(const void* host_function);
 } KilnEngine;
 

@@ -78,11 +78,11 @@ std::string bar(double y, const std::vector<Slice>& slices) {
         "<g><title>{}: {}</title><rect x=\"{:.2f}\" y=\"{:.0f}\" width=\"{:.2f}\" "
         "height=\"{:.0f}\" fill=\"{}\"/>",
         escaped(slice.label), escaped(slice.detail), x, y, std::max(width, 0.3), kBar, slice.color);
-    double text_width = static_cast<double>(slice.label.size()) * 7.2;
+    double text_width = static_cast<double>(slice.label.size()) * 7.8;
     if (width > text_width + 8)
       out += fmt::format(
           "<text x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\" fill=\"{}\" "
-          "font-size=\"12\">{}</text>",
+          "font-size=\"13\">{}</text>",
           x + width / 2, y + kBar / 2 + 4, text_on(slice.color), escaped(slice.label));
     out += "</g>\n";
     x += width;
@@ -92,7 +92,7 @@ std::string bar(double y, const std::vector<Slice>& slices) {
 
 std::string caption(double y, std::string_view text) {
   return fmt::format(
-      "<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"13\" fill=\"currentColor\">{}</text>\n", kLeft,
+      "<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"14\" fill=\"currentColor\">{}</text>\n", kLeft,
       y, escaped(text));
 }
 
@@ -159,12 +159,12 @@ std::string overview_svg(const Analysis& analysis) {
     if (i && i % 4 == 0) y += 22;
     body += fmt::format(
         "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"12\" height=\"12\" fill=\"{}\"/>"
-        "<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"12\" fill=\"currentColor\">{} {}</text>\n",
+        "<text x=\"{:.0f}\" y=\"{:.0f}\" font-size=\"13\" fill=\"currentColor\">{} {}</text>\n",
         x, y - 10, file[i].color, x + 18, y, escaped(file[i].label), human_bytes(file[i].bytes));
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\" "
+      "height=\"{1:.0f}\" style=\"max-width:100%;height:auto\" "
       "font-family=\"system-ui, sans-serif\" role=\"img\">\n{2}</svg>\n",
       kWidth + 2 * kLeft, y + 20, body);
 }

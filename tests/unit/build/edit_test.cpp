@@ -256,8 +256,10 @@ TEST(SwapFat, RefusesWhatIsNoLibrary) {
 
 TEST(HeaderTimes, AreReadFromATrace) {
   auto times = parse_header_trace(
-      R"({"traceEvents":[{"name":"Processing Header File","dur":1500000,"args":{"detail":"/a/../b.h"}},
-          {"name":"OptFunction","dur":9},{"name":"Processing Header File","dur":200,"args":{"detail":"/c.h"}},
+      R"({"traceEvents":[
+          {"name":"Processing Header File","dur":1500000,"args":{"detail":"/a/../b.h"}},
+          {"name":"OptFunction","dur":9},
+          {"name":"Processing Header File","dur":200,"args":{"detail":"/c.h"}},
           {"name":"Processing Header File","args":7}, 3]})");
   ASSERT_EQ(times.size(), 2u);
   EXPECT_EQ(times[0].name, "/b.h");

@@ -21,19 +21,38 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Of nvcc 13.0 for compute_80 (PTX alone) and compute_90a, shortened.
-constexpr const char* kDryRun = R"(#$ _SPACE_=
+constexpr const char* kDryRun =
+    R"(#$ _SPACE_=
 #$ CICC_PATH=/cuda/nvvm/bin
 #$ NVVMIR_LIBRARY_DIR=/cuda/nvvm/libdevice
 #$ PATH=/cuda/bin:/bin
 #$ INCLUDES="-I/cuda/include"
-#$ gcc -D__CUDA_ARCH_LIST__=800,900 -E -x c++ "-I/cuda/include" -D "NAME=a b" "/kiln/source.cu" -o "/tmp/tmpxft_1-5_source.cpp4.ii"
-#$ cudafe++ --orig_src_path_name "/kiln/source.cu" --gen_c_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.cpp" --stub_file_name "tmpxft_1-6_source.compute_90a.cudafe1.stub.c" --gen_module_id_file --module_id_file_name "/tmp/tmpxft_1-4_source.module_id" "/tmp/tmpxft_1-5_source.cpp4.ii"
+#$ gcc -D__CUDA_ARCH_LIST__=800,900 -E -x c++ "-I/cuda/include" -D "NAME=a b" "/kiln/source.cu" )"
+    R"(-o "/tmp/tmpxft_1-5_source.cpp4.ii"
+#$ cudafe++ --orig_src_path_name "/kiln/source.cu" --gen_c_file_name )"
+    R"("/tmp/tmpxft_1-6_source.compute_90a.cudafe1.cpp" --stub_file_name )"
+    R"("tmpxft_1-6_source.compute_90a.cudafe1.stub.c" --gen_module_id_file )"
+    R"(--module_id_file_name "/tmp/tmpxft_1-4_source.module_id" "/tmp/tmpxft_1-5_source.cpp4.ii"
 #$ gcc -D__CUDA_ARCH__=800 -E "/kiln/source.cu" -o "/tmp/tmpxft_1-8_source.compute_80.cpp1.ii"
-#$ "$CICC_PATH/cicc" -arch compute_80 --include_file_name "tmpxft_1-3_source.fatbin.c" --module_id_file_name "/tmp/tmpxft_1-4_source.module_id" --gen_c_file_name "/tmp/tmpxft_1-7_source.compute_80.cudafe1.c" --stub_file_name "/tmp/tmpxft_1-7_source.compute_80.cudafe1.stub.c" --gen_device_file_name "/tmp/tmpxft_1-7_source.compute_80.cudafe1.gpu"  "/tmp/tmpxft_1-8_source.compute_80.cpp1.ii" -o "/tmp/tmpxft_1-7_source.compute_80.ptx"
+#$ "$CICC_PATH/cicc" -arch compute_80 --include_file_name "tmpxft_1-3_source.fatbin.c" )"
+    R"(--module_id_file_name "/tmp/tmpxft_1-4_source.module_id" --gen_c_file_name )"
+    R"("/tmp/tmpxft_1-7_source.compute_80.cudafe1.c" --stub_file_name )"
+    R"("/tmp/tmpxft_1-7_source.compute_80.cudafe1.stub.c" --gen_device_file_name )"
+    R"("/tmp/tmpxft_1-7_source.compute_80.cudafe1.gpu"  )"
+    R"("/tmp/tmpxft_1-8_source.compute_80.cpp1.ii" -o "/tmp/tmpxft_1-7_source.compute_80.ptx"
 #$ gcc -D__CUDA_ARCH__=900 -E "/kiln/source.cu" -o "/tmp/tmpxft_1-9_source.compute_90a.cpp1.ii"
-#$ "$CICC_PATH/cicc" -arch compute_90a --include_file_name "tmpxft_1-3_source.fatbin.c" --module_id_file_name "/tmp/tmpxft_1-4_source.module_id" --gen_c_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.c" --stub_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.stub.c" --gen_device_file_name "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.gpu"  "/tmp/tmpxft_1-9_source.compute_90a.cpp1.ii" -o "/tmp/tmpxft_1-6_source.compute_90a.ptx"
-#$ ptxas -arch=sm_90a -m64 "/tmp/tmpxft_1-6_source.compute_90a.ptx"  -o "/tmp/tmpxft_1-10_source.compute_90a.sm_90a.cubin"
-#$ fatbinary -64 --ident="/kiln/source.cu" "--image3=kind=ptx,sm=80,file=/tmp/tmpxft_1-7_source.compute_80.ptx" "--image3=kind=elf,sm=90a,file=/tmp/tmpxft_1-10_source.compute_90a.sm_90a.cubin" --embedded-fatbin="/tmp/tmpxft_1-3_source.fatbin.c"
+#$ "$CICC_PATH/cicc" -arch compute_90a --include_file_name "tmpxft_1-3_source.fatbin.c" )"
+    R"(--module_id_file_name "/tmp/tmpxft_1-4_source.module_id" --gen_c_file_name )"
+    R"("/tmp/tmpxft_1-6_source.compute_90a.cudafe1.c" --stub_file_name )"
+    R"("/tmp/tmpxft_1-6_source.compute_90a.cudafe1.stub.c" --gen_device_file_name )"
+    R"("/tmp/tmpxft_1-6_source.compute_90a.cudafe1.gpu"  )"
+    R"("/tmp/tmpxft_1-9_source.compute_90a.cpp1.ii" -o "/tmp/tmpxft_1-6_source.compute_90a.ptx"
+#$ ptxas -arch=sm_90a -m64 "/tmp/tmpxft_1-6_source.compute_90a.ptx"  -o )"
+    R"("/tmp/tmpxft_1-10_source.compute_90a.sm_90a.cubin"
+#$ fatbinary -64 --ident="/kiln/source.cu" )"
+    R"("--image3=kind=ptx,sm=80,file=/tmp/tmpxft_1-7_source.compute_80.ptx" )"
+    R"("--image3=kind=elf,sm=90a,file=/tmp/tmpxft_1-10_source.compute_90a.sm_90a.cubin" )"
+    R"(--embedded-fatbin="/tmp/tmpxft_1-3_source.fatbin.c"
 #$ rm /tmp/tmpxft_1-3_source.fatbin
 #$ gcc -c -x c++ -O3 "/tmp/tmpxft_1-6_source.compute_90a.cudafe1.cpp" -o "/kiln/source.o"
 )";

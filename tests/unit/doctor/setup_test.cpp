@@ -188,9 +188,9 @@ TEST_F(SetupTest, LeavesWhatTheUserChanged) {
 }
 
 TEST_F(SetupTest, DoesNotFollowAManifestThatWasTamperedWith) {
-  files.add(
-      "/h/u/.local/share/kiln/setup.json",
-      R"({"kiln_setup": 1, "did": [{"kind": "folder", "path": "/h/u"}, {"kind": "folder", "path": "/h/u/.local/share/kiln/.."}]})");
+  files.add("/h/u/.local/share/kiln/setup.json",
+            R"({"kiln_setup": 1, "did": [{"kind": "folder", "path": "/h/u"}, {"kind": "folder", )"
+            R"("path": "/h/u/.local/share/kiln/.."}]})");
   files.add("/h/u/dear.txt", "x");
   auto said = remove_setup(options.folder, outside, false);
   ASSERT_TRUE(said);

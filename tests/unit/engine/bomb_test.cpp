@@ -70,7 +70,8 @@ TEST(Bomb, MoreLocalMemoryThanThereIs) {
 
 TEST(Bomb, RecursionWithLargeFrames) {
   expect_refused(module_text(R"(
-    .func f() { .local .align 8 .b8 big[65536]; .reg .b64 %rd<2>; mov.u64 %rd1, big; st.local.u64 [%rd1], %rd1; call f, (); ret; }
+    .func f() { .local .align 8 .b8 big[65536]; .reg .b64 %rd<2>;
+      mov.u64 %rd1, big; st.local.u64 [%rd1], %rd1; call f, (); ret; }
     .visible .entry k() { call f, (); ret; }
   )"),
                  "Stack overflow", kLaunchFailure);
@@ -78,7 +79,8 @@ TEST(Bomb, RecursionWithLargeFrames) {
 
 TEST(Bomb, RecursionOnManyWarps) {
   Session session(module_text(R"(
-    .func f() { .reg .b64 %rd<200>; .reg .b32 %r<4>; mov.u32 %r1, %laneid; mul.wide.u32 %rd1, %r1, 3; call f, ();
+    .func f() { .reg .b64 %rd<200>; .reg .b32 %r<4>;
+      mov.u32 %r1, %laneid; mul.wide.u32 %rd1, %r1, 3; call f, ();
                 add.u64 %rd2, %rd1, 1; ret; }
     .visible .entry k() { call f, (); ret; }
   )"));

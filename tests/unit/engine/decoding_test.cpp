@@ -13,8 +13,10 @@ using ::testing::HasSubstr;
 // that nobody knows.
 TEST(Decoding, WhatCallsAFunctionThatFailsFailsToo) {
   Session session(module_text(R"(.func a(.param .b64 p);
-.func b(.param .b64 p) { { .param .b64 q; .reg .b64 %r; ld.param.b64 %r, [p]; st.param.b64 [q], %r; call a, (q); } ret; }
-.func a(.param .b64 p) { { .param .b64 q; .reg .b64 %r; ld.param.b64 %r, [p]; st.param.b64 [q], %r; call b, (q); }
+.func b(.param .b64 p) { { .param .b64 q; .reg .b64 %r;
+  ld.param.b64 %r, [p]; st.param.b64 [q], %r; call a, (q); } ret; }
+.func a(.param .b64 p) { { .param .b64 q; .reg .b64 %r;
+  ld.param.b64 %r, [p]; st.param.b64 [q], %r; call b, (q); }
 frob.b32; ret; }
 .visible .entry first(.param .u64 p) { { .param .b64 q; call a, (q); } ret; }
 .visible .entry second(.param .u64 p) { { .param .b64 q; call b, (q); } ret; }

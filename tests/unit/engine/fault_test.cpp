@@ -121,13 +121,15 @@ TEST(Fault, TrapAndAssert) {
   Session trap(kernel_text("u64 p", "trap;"));
   EXPECT_EQ(trap.launch("k", {}, uint64_t{0}).code, kLaunchFailure);
   Session assertion(module_text(R"(
-    .extern .func __assertfail (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+    .extern .func __assertfail
+      (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
     .global .align 1 .b8 text[6] = {120, 32, 62, 32, 48};
     .visible .entry k() {
       .reg .b64 %rd<3>;
       mov.u64 %rd1, text;
       { .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;
-        st.param.b64 [p0], %rd1; st.param.b64 [p1], %rd1; st.param.b32 [p2], 12; st.param.b64 [p3], %rd1; st.param.b64 [p4], 1;
+        st.param.b64 [p0], %rd1; st.param.b64 [p1], %rd1; st.param.b32 [p2], 12;
+        st.param.b64 [p3], %rd1; st.param.b64 [p4], 1;
         call __assertfail, (p0, p1, p2, p3, p4); }
       ret;
     }

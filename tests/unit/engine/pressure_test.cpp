@@ -51,7 +51,8 @@ const char* const kText = R"(.version 9.0
   st.shared.u32 [%r6], %r4;
   bar.sync 0;
   ld.shared.u32 %r7, [%r6];
-  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r7; call.uni (b), same, (a); ld.param.b32 %r8, [b]; }
+  { .param .b32 a; .param .b32 b;
+    st.param.b32 [a], %r7; call.uni (b), same, (a); ld.param.b32 %r8, [b]; }
   mov.u64 %rd3, offset;
   ld.global.u32 %r9, [%rd3];
   add.u32 %r8, %r8, %r9;

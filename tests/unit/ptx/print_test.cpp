@@ -74,7 +74,8 @@ TEST(Print, EveryKindOfOperand) {
 .visible .const .align 4 .u32 table[3] = {1, 2, 0xffffffff};
 .global .align 8 .u64 pointer = table+4;
 .global .attribute(.managed) .b32 managed;
-.func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %a; ld.param.b32 %a, [x]; st.param.b32 [r], %a; ret; }
+.func (.param .b32 r) twice(.param .b32 x)
+{ .reg .b32 %a; ld.param.b32 %a, [x]; st.param.b32 [r], %a; ret; }
 .visible .entry k(.param .u64 p, .param .align 8 .b8 s[24])
 .maxntid 128
 .reqnctapercluster 2, 1, 1
@@ -83,16 +84,20 @@ TEST(Print, EveryKindOfOperand) {
   .loc 1 3 2
   mov.u32 %r1, %tid.x;
   .loc 1 9 2, function_name $L_x, inlined_at 1 3 2
-  { .reg .b32 %r1; mov.u32 %r1, 7; .param .b32 x; .param .b32 r; st.param.b32 [x], %r1; call (r), twice, (x); }
-  { .param .b32 x; .param .b32 r; st.param.b32 [x], 1; call (r), twice, (x); ld.param.b32 %r2, [r]; }
+  { .reg .b32 %r1; mov.u32 %r1, 7; .param .b32 x; .param .b32 r;
+    st.param.b32 [x], %r1; call (r), twice, (x); }
+  { .param .b32 x; .param .b32 r;
+    st.param.b32 [x], 1; call (r), twice, (x); ld.param.b32 %r2, [r]; }
   setp.lt.and.s32 pp|%q, %r1, -5, !%q;
   @!pp bra $end;
   mov.f64 %d, 0d3FF0000000000000;
   mov.b64 {%r1, %r2}, %rd1;
   ld.global.v2.b32 {%r1, _}, [%rd1+-16];
   vadd.s32.u32.s32 %r3, %r1.b2, %r2.h1;
-  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r1+8];
-  { .reg .pred kiln_bounds_3; .reg .b64 kiln_base; mov.b64 kiln_base, %rd0; setp.ge.u64 kiln_bounds_3, %rd1, %rd2; }
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+    [%r1], [%rd1, {%r2, %r3}], [%r1+8];
+  { .reg .pred kiln_bounds_3; .reg .b64 kiln_base;
+    mov.b64 kiln_base, %rd0; setp.ge.u64 kiln_bounds_3, %rd1, %rd2; }
   t: .branchtargets $end, $end;
   brx.idx %r1, t;
   { $end: add.u32 %r1, %r1, 1; @pp bra $end; }

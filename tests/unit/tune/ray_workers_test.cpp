@@ -29,7 +29,8 @@ TEST(RayWorkers, SayWhoThereIs) {
 
 TEST(RayWorkers, AnErrorIsPassedOn) {
   auto workers = open(
-      R"(read open; echo '{"error": {"what": "cannot use Ray", "why": "it is not installed"}}'; read x)");
+      R"(read open; echo '{"error": {"what": "cannot use Ray", "why": "it is not installed"}}'
+      read x)");
   ASSERT_FALSE(workers);
   EXPECT_EQ(workers.error().what, "cannot use Ray");
   EXPECT_EQ(workers.error().why, "it is not installed");
@@ -46,7 +47,8 @@ TEST(RayWorkers, AnswersBecomeEvents) {
   auto workers = open(std::string(kReady) + R"(
     read build; echo '{"built": 7, "answer": {"library": "l.so"}}';
     read measure; echo '{"lane_ended": 1, "id": 7, "words": "gone"}';
-    read restart; echo '{"measured": 8, "lane": 0, "answer": {"us": 3}}'; echo '{"restarted": 1, "device": {}}'; read end)");
+    read restart; echo '{"measured": 8, "lane": 0, "answer": {"us": 3}}'
+    echo '{"restarted": 1, "device": {}}'; read end)");
   ASSERT_TRUE(workers);
   ASSERT_TRUE((*workers)->build(7, {"A=1"}));
   auto events = (*workers)->wait(10);
@@ -73,7 +75,8 @@ TEST(RayWorkers, AnswersBecomeEvents) {
 
 TEST(RayWorkers, LinesThatAreNobodysAnswerArePassedOver) {
   auto workers = open(std::string("echo 'a library says hello';") + kReady + R"(
-    read build; echo 'half a line {'; echo '[1]'; echo '{"built": "seven"}'; echo '{"built": 7, "lane": "x", "answer": 3}'; read end)");
+    read build; echo 'half a line {'; echo '[1]'; echo '{"built": "seven"}'
+    echo '{"built": 7, "lane": "x", "answer": 3}'; read end)");
   ASSERT_TRUE(workers) << format(workers.error());
   ASSERT_TRUE((*workers)->build(7, {"A=1"}));
   std::vector<WorkEvent> all;
