@@ -5,8 +5,8 @@
   make engine-instructions BASE=STAGE    the stage of another build (its build/release/stage)
 
 valgrind's cachegrind counts the instructions of benchmarks/engine_kernels.cu, which a busy machine
-does not change. A launch is the difference of two runs with N and 2N launches: start-up and decoding
-cancel. "watched" delivers every access to a watcher that only counts.
+does not change. A launch is the difference of two runs with N and 2N launches: start-up and
+decoding cancel. "watched" delivers every access to a watcher that only counts.
 """
 
 from __future__ import annotations

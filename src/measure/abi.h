@@ -25,9 +25,9 @@ typedef struct KilnContender {
   void* user;
   int (*call)(void* user, int rotation); /* enqueue one call with the buffers of a rotation */
   int (*check)(void* user);              /* is the last result right? may be null */
-  int (*capture)(void* user, int calls); /* make a CUDA graph of that number of calls; may be null */
+  int (*capture)(void* user, int calls); /* make a CUDA graph of `calls` calls; may be null */
   int (*replay)(void* user);             /* launch it */
-  const char* (*error)(void* user);      /* "error: ...\n  why: ...\n  fix: ...", the last failure */
+  const char* (*error)(void* user);      /* of the last failure: "error: ...\n  why: ..." */
   int rotations; /* 0 <= rotation < rotations */
   int bytes_declared; /* bytes are the author's word, not a sum over tensors */
   double bytes, flops;

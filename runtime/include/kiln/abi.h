@@ -93,7 +93,7 @@ typedef struct KilnParameter {
 typedef struct KilnOpInfo {
   const char* name;     /* "cust_add" */
   const char* overload; /* "int", or "" */
-  const char* schema;   /* torch's, without namespace: "cust_add.int(Tensor x, SymInt v) -> Tensor" */
+  const char* schema;   /* torch's, without namespace: "cust_add.int(Tensor x, int v) -> Tensor" */
   const char* fake;     /* the rule given to .fake(), or "" */
   const char* doc;      /* the text given to .doc(), or "" */
   const char* file;     /* where KILN_OP stands */

@@ -321,6 +321,41 @@ Result<int> run(Options& options, Context& context) {
   return code;
 }
 
+// What becomes of the results.
+void add_records(CLI::App& app, Options& options) {
+  app.add_option(
+         "--baseline", options.baseline,
+         "Save the results under this name, or compare with those saved; exit 1 if one is slower")
+      ->type_name("NAME");
+  app.add_flag("--update", options.update, "Replace the baseline");
+  app.add_flag("--across-machines", options.across_machines,
+               "Compare with a baseline of another machine");
+  app.add_option("--history", options.history, "Append results there (default: beside the build)")
+      ->type_name("FILE");
+  app.add_flag("--no-history", options.no_history, "Keep no record");
+  app.add_option("--markdown", options.markdown, "Write a table there; - for stdout")
+      ->type_name("FILE");
+  app.add_option("--csv", options.csv, "Write rows there; - for stdout")->type_name("FILE");
+  app.add_option("--html", options.html, "Write one self-contained page there")->type_name("FILE");
+}
+
+// How long is sampled, and when it is enough.
+void add_patience(CLI::App& app, Options& options) {
+  app.add_option("--precision", options.precision,
+                 "Stop when the 95 % interval is within this (default: 0.5)")
+      ->type_name("PERCENT");
+  app.add_option("--time", options.seconds, "Sample for at least SECONDS (default: 0.5)")
+      ->type_name("SECONDS");
+  app.add_option("--most", options.seconds_most,
+                 "Give up after SECONDS: not converged (default: 15)")
+      ->type_name("SECONDS");
+  app.add_flag("--quick", options.quick, "A rough figure in a tenth of the time");
+  app.add_option("--limit", options.limit_s, "End a benchmark that takes longer (default: 120)")
+      ->type_name("SECONDS");
+  app.add_option("--seed", options.seed, "Seed of tensors and of the order of samples (default: 0)")
+      ->type_name("N");
+}
+
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target,
@@ -360,34 +395,8 @@ Run setup(CLI::App& app) {
   app.add_option("--cold-runs", options->cold_runs,
                  "How many processes --cold starts (default: 10)")
       ->type_name("N");
-  app.add_option(
-         "--baseline", options->baseline,
-         "Save the results under this name, or compare with those saved; exit 1 if one is slower")
-      ->type_name("NAME");
-  app.add_flag("--update", options->update, "Replace the baseline");
-  app.add_flag("--across-machines", options->across_machines,
-               "Compare with a baseline of another machine");
-  app.add_option("--history", options->history, "Append results there (default: beside the build)")
-      ->type_name("FILE");
-  app.add_flag("--no-history", options->no_history, "Keep no record");
-  app.add_option("--markdown", options->markdown, "Write a table there; - for stdout")
-      ->type_name("FILE");
-  app.add_option("--csv", options->csv, "Write rows there; - for stdout")->type_name("FILE");
-  app.add_option("--html", options->html, "Write one self-contained page there")->type_name("FILE");
-  app.add_option("--precision", options->precision,
-                 "Stop when the 95 % interval is within this (default: 0.5)")
-      ->type_name("PERCENT");
-  app.add_option("--time", options->seconds, "Sample for at least so long (default: 0.5)")
-      ->type_name("SECONDS");
-  app.add_option("--most", options->seconds_most,
-                 "Give up after so long: not converged (default: 15)")
-      ->type_name("SECONDS");
-  app.add_flag("--quick", options->quick, "A rough figure in a tenth of the time");
-  app.add_option("--limit", options->limit_s, "End a benchmark that takes longer (default: 120)")
-      ->type_name("SECONDS");
-  app.add_option("--seed", options->seed,
-                 "Seed of tensors and of the order of samples (default: 0)")
-      ->type_name("N");
+  add_records(app, *options);
+  add_patience(app, *options);
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
