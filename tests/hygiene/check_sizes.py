@@ -4,7 +4,7 @@
 
 Folders: at most 40 sources (.cpp, .h, .py) directly in a folder under src/ or python/.
 Functions: at most 80 lines of code (NLOC as lizard counts them: no comments, no empty lines), in
-C++, CUDA and Python.
+C++, CUDA and Python. Exempt is what MEASURED_WHOLE lists, with the reason.
 Lines: at most 100 columns, in C++, CUDA, Python and Markdown. Exempt are
 
 - a row of a Markdown table, which cannot be continued;
@@ -36,6 +36,9 @@ GENERATED = re.compile(
     r"docs/results/(?!README\.md$)(?!.*-list\.md$)"
     r"|docs/reference/ptx\.md$|docs/guide/troubleshooting\.md$"
 )
+# Split in functions, ptxas orders the instructions of this kernel otherwise: its figures in
+# docs/results/fa_s512.md would be those of another kernel. Measure before it leaves the list.
+MEASURED_WHOLE = {("kernels/fa_s512/consumer.h", "fa::consume")}
 UNBREAKABLE = re.compile(r"\w+://[^\s)>]+|\]\([^)\s]+\)")
 
 
@@ -72,12 +75,18 @@ def faults_of_lines(name: str, text: str) -> list[str]:
 def faults_of_functions(name: str, text: str, analyze: Callable) -> list[str]:
     """`analyze` is lizard's: name and text to what it counted, per function."""
     readable = name if name.endswith(CODE) else f"{name}.py"  # it goes by the ending
-    return [
-        f"{name}:{function.start_line}: {function.name} has {function.nloc} lines of code;"
-        f" a function has at most {MOST_NLOC}"
-        for function in analyze(readable, text).function_list
-        if function.nloc > MOST_NLOC
-    ]
+    found = []
+    for function in analyze(readable, text).function_list:
+        is_long = function.nloc > MOST_NLOC
+        where = f"{name}:{function.start_line}: {function.name}"
+        if (name, function.name) in MEASURED_WHOLE:
+            if not is_long:
+                found.append(f"{where} is short now: take it from MEASURED_WHOLE")
+        elif is_long:
+            found.append(
+                f"{where} has {function.nloc} lines of code; a function has at most {MOST_NLOC}"
+            )
+    return found
 
 
 def analyzer(root: Path) -> Callable:

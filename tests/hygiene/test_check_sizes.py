@@ -5,6 +5,7 @@ import unittest
 from pathlib import Path
 
 from check_sizes import (
+    MEASURED_WHOLE,
     MOST_COLUMNS,
     MOST_FILES,
     MOST_NLOC,
@@ -99,6 +100,16 @@ class Functions(unittest.TestCase):
             self.assertEqual(len(self.seen(name, self.cpp(MOST_NLOC - 1))), 1, name)
         for name in ("a.py", "tools/fuzz"):
             self.assertEqual(len(self.seen(name, self.python(MOST_NLOC))), 1, name)
+
+    def test_an_exempt_function_may_be_long_and_not_short(self):
+        name, function = next(iter(MEASURED_WHOLE))
+        scope = function.split("::")
+        self.assertEqual(len(scope), 2)
+        for statements, faults in ((MOST_NLOC, 0), (3, 1)):
+            text = self.cpp(statements).replace("f()", f"{scope[1]}()")
+            text = f"namespace {scope[0]} {{\n{text}}}\n"
+            self.assertEqual(len(self.seen(name, text)), faults, statements)
+        self.assertEqual(len(self.seen("other.h", self.cpp(MOST_NLOC))), 1)
 
     def test_two_functions_do_not_add_up(self):
         self.assertEqual(self.seen("a.py", self.python(50) + "\n\n" + self.python(50)), [])

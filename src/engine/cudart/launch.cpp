@@ -119,6 +119,18 @@ namespace {
           grid.shared_bytes, &grid.memory, ended,         grid.fault_code};
 }
 
+// As cudaLaunchKernel does: the caller's variables may change once it returns.
+void copy_parameters(const Program& program, void* const* arguments, Grid& grid) {
+  grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
+  uint64_t offset = 0, index = 0;
+  for (const ptx::Variable& p : program.function->parameters) {
+    offset = (offset + p.align - 1) / p.align * p.align;
+    if (p.bytes()) std::memcpy(grid.parameters() + offset, arguments[index], p.bytes());
+    offset += p.bytes();
+    ++index;
+  }
+}
+
 LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_limit,
                               const KilnEngineLaunch& launch, bool for_rows) {
   Sink* const sink = device.watched();
@@ -170,14 +182,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
           fmt::format("{} blocks cannot be resident together; at most {}", grid.block_count, most));
     }
   }
-  grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
-  uint64_t offset = 0, index = 0;
-  for (const ptx::Variable& p : program.function->parameters) {
-    offset = (offset + p.align - 1) / p.align * p.align;
-    if (p.bytes()) std::memcpy(grid.parameters() + offset, launch.arguments[index], p.bytes());
-    offset += p.bytes();
-    ++index;
-  }
+  copy_parameters(program, launch.arguments, grid);
   RunningLaunch running(device.heap);
   grid.memory.begin(launch.regions, launch.region_count, launch.check_memory != 0,
                     running.regions());

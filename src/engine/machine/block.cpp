@@ -50,10 +50,50 @@ uint32_t lane_special(const Warp& warp, Special special, uint32_t lane) {
   }
 }
 
+// Where a block lies in its cluster, and its cluster in the grid.
+uint64_t cluster_special(const Block& block, Special special) {
+  const Grid& grid = *block.grid;
+  const KilnDim3& cluster = grid.cluster_dim;
+  switch (special) {
+    case Special::ClusterIdX:
+      return block.x / cluster.x;
+    case Special::ClusterIdY:
+      return block.y / cluster.y;
+    case Special::ClusterIdZ:
+      return block.z / cluster.z;
+    case Special::NclusterIdX:
+      return grid.grid_dim.x / cluster.x;
+    case Special::NclusterIdY:
+      return grid.grid_dim.y / cluster.y;
+    case Special::NclusterIdZ:
+      return grid.grid_dim.z / cluster.z;
+    case Special::ClusterCtaidX:
+      return block.x % cluster.x;
+    case Special::ClusterCtaidY:
+      return block.y % cluster.y;
+    case Special::ClusterCtaidZ:
+      return block.z % cluster.z;
+    case Special::ClusterNctaidX:
+      return cluster.x;
+    case Special::ClusterNctaidY:
+      return cluster.y;
+    case Special::ClusterNctaidZ:
+      return cluster.z;
+    case Special::ClusterCtarank:
+      return block.x % cluster.x +
+             cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
+    case Special::ClusterNctarank:
+      return uint64_t{cluster.x} * cluster.y * cluster.z;
+    case Special::IsExplicitCluster:
+      return grid.cluster_size > 1 ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
 uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
   const Block& block = *warp.block;
   const Grid& grid = *block.grid;
-  const KilnDim3& cluster = grid.cluster_dim;
   switch (special) {
     case Special::TidY:  // of a warp that lies in one row
       return thread_of(warp, 0).y;
@@ -91,37 +131,6 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
       return grid.dynamic_shared_bytes;
     case Special::TotalSharedBytes:
       return grid.shared_bytes;
-    case Special::ClusterIdX:
-      return block.x / cluster.x;
-    case Special::ClusterIdY:
-      return block.y / cluster.y;
-    case Special::ClusterIdZ:
-      return block.z / cluster.z;
-    case Special::NclusterIdX:
-      return grid.grid_dim.x / cluster.x;
-    case Special::NclusterIdY:
-      return grid.grid_dim.y / cluster.y;
-    case Special::NclusterIdZ:
-      return grid.grid_dim.z / cluster.z;
-    case Special::ClusterCtaidX:
-      return block.x % cluster.x;
-    case Special::ClusterCtaidY:
-      return block.y % cluster.y;
-    case Special::ClusterCtaidZ:
-      return block.z % cluster.z;
-    case Special::ClusterNctaidX:
-      return cluster.x;
-    case Special::ClusterNctaidY:
-      return cluster.y;
-    case Special::ClusterNctaidZ:
-      return cluster.z;
-    case Special::ClusterCtarank:
-      return block.x % cluster.x +
-             cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
-    case Special::ClusterNctarank:
-      return uint64_t{cluster.x} * cluster.y * cluster.z;
-    case Special::IsExplicitCluster:
-      return grid.cluster_size > 1 ? 1 : 0;
     case Special::WorkspaceLow:
       return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) & 0xffffffffu : 0;
     case Special::WorkspaceHigh:
@@ -133,7 +142,7 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
     case Special::LocalBase:
       return frame.local_offset;
     default:
-      return 0;
+      return cluster_special(block, special);
   }
 }
 
