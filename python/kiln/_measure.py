@@ -7,15 +7,17 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional
 
+from .abi import Library
 from .command import PACKAGE
 from .errors import KilnError, SetupError, format_error
 
-_VERSION = 1
+_VERSION = 2
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _PLAIN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -60,6 +62,13 @@ def core() -> ctypes.CDLL:
     library.kiln_measure_tensor.restype = ctypes.c_void_p
     library.kiln_measure_tensor.argtypes = [
         ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p),
+    ]  # fmt: skip
+    library.kiln_measure_arguments.restype = ctypes.c_void_p
+    library.kiln_measure_arguments.argtypes = [
+        ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_char_p,
+    ]  # fmt: skip
+    library.kiln_measure_tolerance.argtypes = [
+        ctypes.c_int32, *[ctypes.c_double] * 4, ctypes.POINTER(ctypes.c_double),
     ]  # fmt: skip
     library.kiln_measure_free.argtypes = [ctypes.c_void_p]
     library.kiln_measure_drift.restype = ctypes.c_double
@@ -184,7 +193,7 @@ def tensor(spec: str, seed: int, argument: int, device: Any) -> Any:
         _taken(core().kiln_measure_tensor(spec.encode(), seed, argument, ctypes.byref(storage)))
     )
     try:
-        dtype = _dtype_of(facts["dtype"])
+        dtype = dtype_of(facts["dtype"])
         raw = torch.empty(facts["bytes"], dtype=torch.uint8)
         ctypes.memmove(raw.data_ptr(), storage, facts["bytes"])
         whole = raw.to(device)
@@ -203,10 +212,37 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def _dtype_of(code: int) -> Any:
+def dtype_of(code: int) -> Any:
     import torch
 
     return getattr(torch, _DTYPES[code])
+
+
+_CODES = {name: code for code, name in _DTYPES.items()}
+
+
+def arguments(
+    texts: Sequence[str], library: Optional[Library] = None, op: str = ""
+) -> list[dict[str, Any]]:
+    """What the texts mean: {"name", "kind", "value"} each, as src/measure/argument_json.h says."""
+    ops, count = library.op_table() if library is not None else (None, 0)
+    words = json.dumps(list(texts)).encode()
+    return _answer(_taken(core().kiln_measure_arguments(ops, count, op.encode(), words)))
+
+
+def tolerance(
+    dtype: Any, scale: tuple[float, float], rtol: Optional[float], atol: Optional[float]
+) -> tuple[float, float]:
+    """(rtol, atol) of a result of this dtype, by the rule of src/host/compare.h.
+
+    scale: root mean square and median of what is expected. A dtype that kiln does not know is
+    compared exactly, unless the caller says otherwise."""
+    given = [math.nan if one is None else one for one in (rtol, atol)]
+    out = (ctypes.c_double * 2)()
+    code = _CODES.get(str(dtype).replace("torch.", ""), -1)
+    if core().kiln_measure_tolerance(code, *scale, *given, out):
+        return rtol or 0.0, atol or 0.0
+    return out[0], out[1]
 
 
 def summary(samples: Sequence[float]) -> dict[str, float]:

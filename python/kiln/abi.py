@@ -96,6 +96,11 @@ class Library:
         self.kiln_version = _text(self._table.kiln_version)
         self.ops = tuple(_record(self._table.ops[index]) for index in range(self._table.op_count))
 
+    def op_table(self) -> tuple[int, int]:
+        """Where the library's table of ops lies, and how many it has: for C code that reads it."""
+        table = ctypes.cast(self._table.ops, ctypes.c_void_p).value
+        return table or 0, self._table.op_count
+
     def register_torch(self) -> None:
         """Hands the ops to the torch of this process. Safe to repeat."""
         if self._table.register_torch() == 0:

@@ -67,6 +67,12 @@ def attach(
         return before.module
 
 
+def library_of(module: types.ModuleType) -> Optional[Library]:
+    """The op library whose ops the module shows; None for an extension module of torch's kind."""
+    found = _loaded.get(module.__name__)
+    return found.library if found is not None and found.module is module else None
+
+
 def name_engine() -> None:
     """Op libraries look for the engine here when their tensors are on the CPU."""
     engine = PACKAGE / "lib" / "libkiln_engine.so"

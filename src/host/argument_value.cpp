@@ -165,6 +165,31 @@ Result<Fit> parse_by_type(std::string_view text, const KilnParameter& parameter)
 
 }  // namespace
 
+size_t keyword_end(std::string_view text) {
+  const size_t equals = text.find('=');
+  const bool is_keyword =
+      equals != std::string_view::npos && text::is_identifier(text.substr(0, equals));
+  return is_keyword ? equals : std::string_view::npos;
+}
+
+Result<Argument> parse_untyped(std::string_view text) {
+  if (text == "none" || text == "None") return Argument{};
+  const auto as = [&](KilnType type) {
+    KilnParameter parameter{};
+    parameter.name = "a value";
+    parameter.type = type;
+    return parse_value(text, parameter);
+  };
+  for (const KilnType type :
+       {KILN_TYPE_BOOL, KILN_TYPE_INT, KILN_TYPE_FLOAT, KILN_TYPE_INT_LIST, KILN_TYPE_FLOAT_LIST})
+    if (Result<Fit> fit = as(type); fit && fit->cost == kExact) return std::move(fit->argument);
+  const bool is_list = text.starts_with('[') && text.ends_with(']');
+  TRY(Fit fit, as(looks_like_tensor(text) ? KILN_TYPE_TENSOR
+                  : is_list               ? KILN_TYPE_TENSOR_LIST
+                                          : KILN_TYPE_STR));
+  return std::move(fit.argument);
+}
+
 Result<Fit> parse_value(std::string_view text, const KilnParameter& parameter) {
   if (text == "none" || text == "None") {
     if (parameter.flags & KILN_PARAMETER_OPTIONAL) return Fit{};

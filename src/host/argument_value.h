@@ -19,4 +19,12 @@ struct Fit {
 // The error's why says what the parameter wants; its what is left to the caller.
 Result<Fit> parse_value(std::string_view text, const KilnParameter& parameter);
 
+// What a text means where no parameter says its type, as for a function of Python: the first of
+// none, true or false, an integer, a float, a list of numbers, a tensor, a list of tensors whose
+// own writing it is; else a text.
+Result<Argument> parse_untyped(std::string_view text);
+
+// Where the name of NAME=VALUE ends; npos when the text has no such form.
+size_t keyword_end(std::string_view text);
+
 }  // namespace kiln::host

@@ -22,14 +22,6 @@ std::span<const KilnParameter> parameters_of(const KilnOpInfo& op) {
   return {op.parameters, op.parameter_count};
 }
 
-// Where a text of the form NAME=VALUE ends its name; npos when it has no such form.
-size_t keyword_end(std::string_view text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string_view::npos || !text::is_identifier(text.substr(0, equals)))
-    return std::string_view::npos;
-  return equals;
-}
-
 const KilnParameter* find_parameter(const KilnOpInfo& op, std::string_view name) {
   for (const KilnParameter& parameter : parameters_of(op))
     if (name == parameter.name) return &parameter;

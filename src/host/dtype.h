@@ -22,7 +22,7 @@ struct DType {
   uint8_t part_bytes;     // of the real part of a complex number; else bytes
   uint8_t mantissa_bits;  // with the hidden one; 0 unless Float or Complex
   uint8_t print_digits;   // significant digits in a summary
-  double rtol, atol;      // torch.testing.assert_close's, where it has them
+  double rtol;            // how far a right result may be off (host/compare.h); 0: not at all
 };
 
 std::span<const DType> dtypes();

@@ -2,13 +2,16 @@
 // What does libkiln_measure.so export? The functions of abi.h.
 #include "measure/abi.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 
+#include "host/compare.h"
 #include "host/generate.h"
 #include "host/library.h"
 #include "host/random.h"
+#include "measure/argument_json.h"
 #include "measure/device/cuda_device.h"
 #include "measure/device/engine_device.h"
 #include "measure/render.h"
@@ -110,6 +113,30 @@ char* kiln_measure_tensor(const char* spec, uint64_t seed, uint64_t argument, vo
                  {"offset", array.layout.offset},
                  {"bytes", array.storage.size()}});
   });
+}
+
+char* kiln_measure_arguments(const KilnOpInfo* ops, uint32_t op_count, const char* name,
+                             const char* texts_json) {
+  return answer([&]() -> Result<std::string> {
+    TRY(const Json list, parse_json(texts_json, "the arguments"));
+    const auto texts = list.get<std::vector<std::string>>();
+    TRY(const Json found,
+        ops ? bound_arguments({ops, op_count}, name, texts) : free_arguments(texts));
+    return dump(found);
+  });
+}
+
+int kiln_measure_tolerance(int32_t dtype, double root_mean_square, double median, double rtol,
+                           double atol, double out[2]) {
+  const host::DType* type = host::find_dtype(dtype);
+  if (!type) return 1;
+  const auto given = [](double one) {
+    return std::isnan(one) ? std::nullopt : std::optional<double>(one);
+  };
+  const host::Scale scale{root_mean_square, median};
+  const host::Tolerance found = host::tolerance_for(*type, *type, scale, given(rtol), given(atol));
+  out[0] = found.rtol, out[1] = found.atol;
+  return 0;
 }
 
 void kiln_measure_summary(const double* samples, size_t count, double out[9]) {

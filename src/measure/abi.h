@@ -8,6 +8,7 @@
 #ifndef KILN_MEASURE_ABI_H
 #define KILN_MEASURE_ABI_H
 
+#include <kiln/abi.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KILN_MEASURE_ABI_VERSION 1
+#define KILN_MEASURE_ABI_VERSION 2
 
 /* One thing to time. Each function returns 0, or 1 with the reason in error(). `user` is passed
  * on. */
@@ -50,6 +51,20 @@ char* kiln_measure_render(const char* kind, const char* json);
  * number, "sizes", "strides", "offset", "bytes"}; *storage is kiln_measure_free()'d by the
  * caller. */
 char* kiln_measure_tensor(const char* spec, uint64_t seed, uint64_t argument, void** storage);
+
+/* The arguments of a command ("x=3", "2^20", "randn:f32:4"), a JSON array of texts, as values:
+ * [{"name", "kind", "value"}]; measure/argument_json.h has the kinds. With the ops of a library
+ * (kiln/abi.h) they are bound to the parameters of the op `name`; without (null, 0) each text means
+ * what it is written as. */
+char* kiln_measure_arguments(const KilnOpInfo* ops, uint32_t op_count, const char* name,
+                             const char* texts_json);
+
+/* How far may a result of this dtype (torch's number) be off? host/compare.h has the rule.
+ * root_mean_square: of the finite expected values; median: of the magnitudes among them that are not
+ * 0, of two in the middle the larger; rtol, atol: the caller's, NaN for those of the rule. out: rtol
+ * and atol. Returns 1 for an unknown dtype, else 0. */
+int kiln_measure_tolerance(int32_t dtype, double root_mean_square, double median, double rtol,
+                           double atol, double out[2]);
 
 /* The statistics, for tests and for callers with samples of their own. out: as many numbers as
  * the name says. */

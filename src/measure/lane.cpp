@@ -82,8 +82,8 @@ Status compare_with(const host::OpCall& call, const std::vector<host::Array>& se
                  fmt::format("{} tensors came out, {} are wanted", seen.size(), wanted.size()));
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (seen[i].dtype == wanted[i].dtype && seen[i].storage == wanted[i].storage) continue;
-    const host::Tolerance tolerance = host::tolerance_for(
-        seen[i].type(), wanted[i].type(), number(request, "rtol"), number(request, "atol"));
+    const host::Tolerance tolerance =
+        host::tolerance_for(seen[i], wanted[i], number(request, "rtol"), number(request, "atol"));
     const host::Comparison comparison = host::compare(seen[i], wanted[i], tolerance);
     if (comparison.equal) continue;
     if (!comparison.unlike.empty()) return wrong(call, comparison.unlike);

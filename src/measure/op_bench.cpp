@@ -56,7 +56,7 @@ Status compare_arrays(const host::OpCall& call, const std::vector<host::Array>& 
                       const std::vector<host::Array>& wanted, const char* what) {
   for (size_t i = 0; i < seen.size() && i < wanted.size(); ++i) {
     if (seen[i].storage == wanted[i].storage) continue;
-    const host::Tolerance tolerance = host::tolerance_for(seen[i].type(), wanted[i].type(), {}, {});
+    const host::Tolerance tolerance = host::tolerance_for(seen[i], wanted[i], {}, {});
     const host::Comparison comparison = host::compare(seen[i], wanted[i], tolerance);
     if (comparison.equal) continue;
     return wrong_result(

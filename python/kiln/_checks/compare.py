@@ -7,14 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from .. import _measure
 from .._torch import torch_module
-
-# About 80 units in the last place for f32, 16 for the 16-bit types: room for another order of
-# summation, not for a bug.
-_RTOL = {
-    "float64": 1e-12, "complex128": 1e-12, "float32": 1e-5, "complex64": 1e-5, "float16": 8e-3,
-    "complex32": 8e-3, "bfloat16": 3e-2, "float8_e4m3fn": 0.125, "float8_e5m2": 0.25,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -22,12 +16,25 @@ class Tolerance:
     rtol: Optional[float] = None
     atol: Optional[float] = None
 
-    def of(self, dtype: Any, scale: float) -> tuple[float, float]:
-        """(rtol, atol). Cancellation leaves an error of the operands' size, so atol follows the
-        scale of the result."""
-        default = _RTOL.get(str(dtype).replace("torch.", ""), 0.0)
-        rtol = default if self.rtol is None else self.rtol
-        return rtol, (rtol * scale if self.atol is None else self.atol)
+    def of(self, dtype: Any, expected: Any) -> tuple[float, float]:
+        """(rtol, atol) for what is expected, a tensor in f64."""
+        scale = (0.0, 0.0) if self.atol is not None else _scale_of(expected)
+        return _measure.tolerance(dtype, scale, self.rtol, self.atol)
+
+
+def _scale_of(values: Any) -> tuple[float, float]:
+    """Root mean square of the finite values, and the median of their magnitudes that are not 0, as
+    src/host/compare.cpp takes them."""
+    torch = torch_module()
+    magnitudes = values[torch.isfinite(values)].abs()
+    nonzero = magnitudes[magnitudes > 0]
+    if nonzero.numel() == 0:
+        return 0.0, 0.0
+    # The square of 1e200 is not finite, that of a share of the largest value is.
+    largest = nonzero.max()
+    rms = (magnitudes / largest).square().mean().sqrt() * largest
+    median = nonzero.kthvalue(nonzero.numel() // 2 + 1).values
+    return rms.item(), median.item()
 
 
 def compare(
@@ -51,9 +58,11 @@ def compare(
 
 
 def _close(ours: Any, theirs: Any, tolerance: Tolerance) -> bool:
-    if not isinstance(ours, float):
+    if not isinstance(ours, float) or not isinstance(theirs, (int, float)):
         return False
-    rtol, atol = tolerance.of("float32", abs(theirs))
+    torch = torch_module()
+    # An op computes a float that it returns in f32, more often than not.
+    rtol, atol = tolerance.of(torch.float32, torch.tensor([theirs], dtype=torch.float64))
     return abs(ours - theirs) <= atol + rtol * abs(theirs) or (ours != ours and theirs != theirs)
 
 
@@ -70,25 +79,20 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
             raise AssertionError(f"{name} has {fact} {ours}, expected {theirs}")
     if seen.numel() == 0:
         return 0.0
-    exact = not (seen.dtype.is_floating_point or seen.dtype.is_complex)
     a, b = (_wide(tensor) for tensor in (seen, wanted))
-    if exact:
-        wrong, error, bound = a != b, None, ""
+    if seen.dtype.is_floating_point or seen.dtype.is_complex:
+        rtol, atol = tolerance.of(seen.dtype, b)
+        finite = torch.isfinite(a) & torch.isfinite(b)
+        error = torch.where(finite, (a - b).abs(), torch.zeros_like(b.abs()))
+        within = finite & (error <= atol + rtol * b.abs())
+        wrong = ~((a == b) | (torch.isnan(a) & torch.isnan(b)) | within)
+    elif tolerance.atol:
+        rtol, atol = 0.0, tolerance.atol
+        error = (seen.double() - wanted.double()).abs()
+        wrong = error > atol
     else:
-        finite = torch.isfinite(b)
-        scale = b[finite].abs().square().mean().sqrt().item() if finite.any() else 0.0
-        rtol, atol = tolerance.of(seen.dtype, scale)
-        error = torch.where(
-            torch.isfinite(a) & finite,
-            (a - b).abs(),
-            torch.zeros((), dtype=torch.float64, device=a.device),
-        )
-        same = (
-            (a == b)
-            | (torch.isnan(a) & torch.isnan(b))
-            | (torch.isfinite(a) & finite & (error <= atol + rtol * b.abs()))
-        )
-        wrong, bound = ~same, f" (rtol {rtol:.3g}, atol {atol:.3g})"
+        rtol, atol, error, wrong = 0.0, 0.0, None, a != b
+    bound = "" if error is None else f" (rtol {rtol:.3g}, atol {atol:.3g})"
     if wrong.any():
         count = int(wrong.sum().item())
         place = tuple(int(i) for i in wrong.nonzero()[0].tolist())

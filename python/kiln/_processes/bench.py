@@ -23,6 +23,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     imported = time.perf_counter()
     from ..benchmark import bench
     from ..loader import load
+    from ..modules import library_of
     from ..place import device
 
     module = load(request["library"])
@@ -35,7 +36,10 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
             "its ops are " + ", ".join(sorted(vars(module))),
         )
     where = device()
-    args, kwargs = arguments_of(request["arguments"], request["seed"], where)
+    library = library_of(module)
+    args, kwargs = arguments_of(
+        request["arguments"], request["seed"], where, library, request["op"]
+    )
     options = dict(request["options"])
     result = bench(
         op, *args, against=list(request["against"]), bytes=request["bytes"], flops=request["flops"],

@@ -55,6 +55,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     stages.time("import kiln", lambda: __import__("kiln.loader"))
     from .._argument_text import arguments_of
     from ..loader import load
+    from ..modules import library_of
     from ..place import device
 
     where = device()
@@ -79,7 +80,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
             stages.skip(name, "skipped, no GPU")
     module = stages.time("load of the library", lambda: load(request["library"]))
     op = getattr(module, request["op"].split(".")[0])
-    args, kwargs = arguments_of(request["arguments"], 0, where)
+    args, kwargs = arguments_of(request["arguments"], 0, where, library_of(module), request["op"])
 
     def wait() -> None:
         if on_gpu:

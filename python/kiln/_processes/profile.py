@@ -19,6 +19,7 @@ from .answer import answer_request
 def run(request: dict[str, Any]) -> dict[str, Any]:
     from .._argument_text import arguments_of
     from ..loader import load
+    from ..modules import library_of
     from ..place import device
     from ..profiling import profile, profile_named, profile_script
 
@@ -34,7 +35,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
                 f"{request['target']} has no op '{request['op']}'",
                 "its ops are " + ", ".join(sorted(vars(module))),
             )
-        args, kwargs = arguments_of(arguments, 0, device())
+        args, kwargs = arguments_of(arguments, 0, device(), library_of(module), request["op"])
         seen = profile(op, *args, **kwargs)
         seen.json["title"] = f"{request['op']}({', '.join(arguments)})"
     else:

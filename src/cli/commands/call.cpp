@@ -144,8 +144,7 @@ Result<CallOutcome> call_op(const Options& options, const std::vector<host::Tens
     TRY(const host::Array wanted, host::make_array(expected[i], options.seed));
     const host::Array& seen = *tensors[i]->array;
     Expectation expectation{expected[i].text, tensors[i]->name, {}, {}};
-    expectation.tolerance =
-        host::tolerance_for(seen.type(), wanted.type(), options.rtol, options.atol);
+    expectation.tolerance = host::tolerance_for(seen, wanted, options.rtol, options.atol);
     expectation.comparison = host::compare(seen, wanted, expectation.tolerance);
     outcome.expectations.push_back(std::move(expectation));
   }

@@ -206,8 +206,8 @@ std::string mismatch_text(const Expectation& expectation) {
       "greatest error {} "
       "absolute, "
       "{} relative",
-      c.mismatches, c.count, number_text(expectation.tolerance.rtol, 0),
-      number_text(expectation.tolerance.atol, 0), host::coordinate_text(c.first), c.first_seen,
+      c.mismatches, c.count, number_text(expectation.tolerance.rtol, 3),
+      number_text(expectation.tolerance.atol, 3), host::coordinate_text(c.first), c.first_seen,
       c.first_wanted, number_text(c.max_absolute, 3), number_text(c.max_relative, 3));
 }
 

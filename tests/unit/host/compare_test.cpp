@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
+#include "base/json.h"
 #include "host/generate.h"
 #include "host/summary.h"
 
@@ -24,8 +26,7 @@ void set(Array& array, int64_t at, double value) {
 }
 
 Comparison compared(const Array& seen, const Array& wanted) {
-  return compare(seen, wanted,
-                 tolerance_for(seen.type(), wanted.type(), std::nullopt, std::nullopt));
+  return compare(seen, wanted, tolerance_for(seen, wanted, std::nullopt, std::nullopt));
 }
 
 TEST(Compare, EqualWithinTheToleranceOfTheDtype) {
@@ -85,11 +86,43 @@ TEST(Compare, UnsignedIntegersStandForTheBitsOfBf16) {
   EXPECT_EQ(result.note, "the expected u16 are taken as the bits of bf16");
 }
 
-TEST(Compare, GivenTolerancesStandAlone) {
-  const DType& f32 = *find_dtype("f32");
-  EXPECT_EQ(tolerance_for(f32, f32, 0.5, std::nullopt).atol, 0);
-  EXPECT_EQ(tolerance_for(f32, f32, std::nullopt, 0.5).rtol, 0);
-  EXPECT_TRUE(compare(made("full=1:i32:2"), made("full=2:i32:2"), {0, 1}).equal);
+Array array_of(const DType& type, const Json& values) {
+  Array array = made("zeros:" + std::string(type.name) + ":" + std::to_string(values.size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint8_t* at = array.storage.data() + i * type.bytes;
+    if (is_integral(type.kind))
+      store_integer(type, at, values[i].get<uint64_t>());
+    else
+      store_number(type, at,
+                   values[i].is_string() ? *parse_float(values[i].get<std::string>())
+                                         : values[i].get<double>());
+  }
+  return array;
+}
+
+std::optional<double> given(const Json& from, const char* name) {
+  return from.contains(name) ? std::optional<double>(from.at(name).get<double>()) : std::nullopt;
+}
+
+// tests/python/test_one_rule.py compares the same cases by kiln.test's way.
+TEST(Compare, ResultsAreRightAsTheSharedCasesSay) {
+  std::ifstream file(KILN_TEST_DATA "/unit/host/tolerance_cases.json");
+  const Json cases = Json::parse(file);
+  EXPECT_GT(cases.size(), 25u);
+  for (const Json& one : cases) {
+    const DType& type = *find_dtype(one.at("dtype").get<std::string>());
+    const Array seen = array_of(type, one.at("seen")), wanted = array_of(type, one.at("wanted"));
+    const Tolerance tolerance = tolerance_for(seen, wanted, given(one, "rtol"), given(one, "atol"));
+    EXPECT_EQ(compare(seen, wanted, tolerance).equal, one.at("right").get<bool>())
+        << one.at("why") << ": rtol " << tolerance.rtol << ", atol " << tolerance.atol;
+  }
+}
+
+TEST(Compare, TheScaleOfBitsIsThatOfTheirValues) {
+  // 0x4120 is 10 in bf16; as a number it would be 16672, and so would the tolerance.
+  const Array seen = made("full=10:bf16:4"), wanted = made("full=0x4120:u16:4");
+  const Tolerance tolerance = tolerance_for(seen, wanted, std::nullopt, std::nullopt);
+  EXPECT_DOUBLE_EQ(tolerance.atol, 10 * tolerance.rtol);
 }
 
 TEST(Summarise, CountsAndRange) {
