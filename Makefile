@@ -14,7 +14,7 @@ help:
 	@echo "make clean                remove build/"
 	@echo "make demo                 from nothing to a kernel called from PyTorch, each step timed"
 	@echo "make distclean            remove build/ and .venv/"
-	@echo "make format               clang-format over the C++ sources"
+	@echo "make format               clang-format over the C++ sources, ruff over the Python ones"
 	@echo "make test                 all tests; ends with one line of counts"
 	@echo "make tidy                 clang-tidy over the C++ sources; again in seconds where nothing changed"
 	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"

@@ -19,10 +19,8 @@ ARGUMENTS = json.loads((CASES / "argument_cases.json").read_text())
 
 SOURCE = """
 #include <kiln/op.h>
-
-#include <string>
-kiln::Tensor named(const kiln::Tensor& x, const std::string& name, int64_t n = 2) {
-  KILN_CHECK(name == "5" && n == 16, "name is ", name, ", n is ", n);
+kiln::Tensor named(const kiln::Tensor& x, kiln::Str name, int64_t n = 2) {
+  KILN_CHECK(name == "5" && n == 16, "n is ", n);
   return kiln::empty_like(x);
 }
 KILN_OP(named, "x, name, n");
