@@ -32,11 +32,17 @@ Status write_if_changed(const Work& work, std::string_view name, const std::stri
   return work.world.files.write(work.in_build_dir(name), content, durable);
 }
 
-// One line a file that the step read when it last ran, as the file is now.
-std::string seen_by(const Work& work, const Step& step) {
-  std::string text;
+struct Seen {
+  std::string text;  // one line per file that the step read when it last ran, as it is now
+  bool since_started = false;  // one of them changed, appeared or went since the build began
+};
+
+Seen seen_by(const Work& work, const Step& step) {
+  Seen seen;
+  std::string& text = seen.text;
   auto see = [&](const std::string& name) {
     sys::FileState state = work.world.files.state(name);
+    seen.since_started |= !state.exists || state.ctime_ns >= work.started_ns;
     text += fmt::format("{} {} {} {} {}\n", state.size_bytes, state.mtime_ns, state.ctime_ns,
                         state.inode, name);
   };
@@ -48,8 +54,11 @@ std::string seen_by(const Work& work, const Step& step) {
     if (input.starts_with('/')) see(input);
   if (auto absent = work.world.files.read(work.in_obj(step.key + ".absent")))
     for (std::string_view line : text::lines(*absent))
-      if (work.world.files.state(line).exists) text += fmt::format("{} appeared\n", line);
-  return text;
+      if (work.world.files.state(line).exists) {
+        text += fmt::format("{} appeared\n", line);
+        seen.since_started = true;
+      }
+  return seen;
 }
 
 // This command, or, in a test, the one of the package.
@@ -103,7 +112,8 @@ Status prepare(Work& work) {
 Status write_for_ninja(const Work& work) {
   for (const Step& step : work.graph.steps) {
     CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
-    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step), sys::Durable::Scratch));
+    CHECK_OK(
+        write_if_changed(work, step.seen_file(), seen_by(work, step).text, sys::Durable::Scratch));
   }
   return write_if_changed(work, "build.ninja", ninja_file(work.graph, kiln_command(work)));
 }
@@ -112,7 +122,15 @@ Status remember_seen(const Work& work) {
   for (const Step& step : work.graph.steps) {
     if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns < work.started_ns)
       continue;
-    CHECK_OK(write_if_changed(work, step.seen_file(), seen_by(work, step), sys::Durable::Scratch));
+    const Seen seen = seen_by(work, step);
+    if (seen.since_started) {
+      // The step may have read it before it changed: what it made goes, and its new state is not
+      // recorded. Both at once: a build that is killed here must not leave one beside the other.
+      for (const std::string& output : step.outputs)
+        CHECK_OK(work.world.files.remove(work.in_obj(output)));
+      continue;
+    }
+    CHECK_OK(write_if_changed(work, step.seen_file(), seen.text, sys::Durable::Scratch));
     // Older than what the step made, or ninja would run it again.
     work.world.files.set_mtime(work.in_build_dir(step.seen_file()), 1'000'000'000);
   }
