@@ -49,44 +49,6 @@ std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
 
 }  // namespace
 
-Tier tier_of(Special special, bool lanes, bool affine) {
-  switch (special) {
-    case Special::NtidX:
-    case Special::NtidY:
-    case Special::NtidZ:
-    case Special::NctaidX:
-    case Special::NctaidY:
-    case Special::NctaidZ:
-    case Special::NwarpId:
-    case Special::NsmId:
-    case Special::GridId:
-    case Special::LaneId:
-    case Special::LanemaskEq:
-    case Special::LanemaskLe:
-    case Special::LanemaskLt:
-    case Special::LanemaskGe:
-    case Special::LanemaskGt:
-    case Special::DynamicSharedBytes:
-    case Special::TotalSharedBytes:
-    case Special::WorkspaceLow:
-    case Special::WorkspaceHigh:
-    case Special::Zero:
-    case Special::ParamBase:
-    case Special::SharedDynamicBase:
-    case Special::LocalBase:  // of a kernel's own frame
-      return Tier::Launch;
-    case Special::TidX:
-      return affine ? Tier::Block : Tier::Warp;
-    case Special::TidY:  // of a warp that lies in one row: advance() stays in it
-    case Special::TidZ:
-      return lanes ? Tier::Warp : Tier::Block;
-    case Special::WarpId:
-      return Tier::Warp;
-    default:
-      return Tier::Block;
-  }
-}
-
 void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
                 std::vector<PlacedOp>& ops) {
   std::unordered_map<uint32_t, uint8_t>

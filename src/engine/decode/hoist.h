@@ -27,6 +27,4 @@ struct PlacedOp {
 void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
                 std::vector<PlacedOp>& ops);
 
-Tier tier_of(Special special, bool lanes, bool affine);
-
 }  // namespace kiln::engine

@@ -18,6 +18,7 @@
 #include "engine/decode/watch_ops.h"
 #include "engine/machine/fault.h"
 #include "engine/numbers/numeric.h"
+#include "engine/program/specials.h"
 #include "ptx/parser.h"
 
 namespace kiln::engine {

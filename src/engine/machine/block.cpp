@@ -26,67 +26,16 @@ ThreadId thread_of(const Warp& warp, uint32_t lane) {
 namespace {
 
 uint32_t lane_special(const Warp& warp, Special special, uint32_t lane) {
+  const ThreadId thread = thread_of(warp, lane);
   switch (special) {
-    case Special::TidX:
-      return thread_of(warp, lane).x;
-    case Special::TidY:
-      return thread_of(warp, lane).y;
-    case Special::TidZ:
-      return thread_of(warp, lane).z;
-    case Special::LaneId:
-      return lane;
-    case Special::LanemaskEq:
-      return 1u << lane;
-    case Special::LanemaskLe:
-      return (2u << lane) - 1;
-    case Special::LanemaskLt:
-      return (1u << lane) - 1;
-    case Special::LanemaskGe:
-      return ~((1u << lane) - 1);
-    case Special::LanemaskGt:
-      return ~((2u << lane) - 1);
-    default:
-      return 0;
-  }
-}
-
-// Where a block lies in its cluster, and its cluster in the grid.
-uint64_t cluster_special(const Block& block, Special special) {
-  const Grid& grid = *block.grid;
-  const KilnDim3& cluster = grid.cluster_dim;
-  switch (special) {
-    case Special::ClusterIdX:
-      return block.x / cluster.x;
-    case Special::ClusterIdY:
-      return block.y / cluster.y;
-    case Special::ClusterIdZ:
-      return block.z / cluster.z;
-    case Special::NclusterIdX:
-      return grid.grid_dim.x / cluster.x;
-    case Special::NclusterIdY:
-      return grid.grid_dim.y / cluster.y;
-    case Special::NclusterIdZ:
-      return grid.grid_dim.z / cluster.z;
-    case Special::ClusterCtaidX:
-      return block.x % cluster.x;
-    case Special::ClusterCtaidY:
-      return block.y % cluster.y;
-    case Special::ClusterCtaidZ:
-      return block.z % cluster.z;
-    case Special::ClusterNctaidX:
-      return cluster.x;
-    case Special::ClusterNctaidY:
-      return cluster.y;
-    case Special::ClusterNctaidZ:
-      return cluster.z;
-    case Special::ClusterCtarank:
-      return block.x % cluster.x +
-             cluster.x * (block.y % cluster.y + cluster.y * (block.z % cluster.z));
-    case Special::ClusterNctarank:
-      return uint64_t{cluster.x} * cluster.y * cluster.z;
-    case Special::IsExplicitCluster:
-      return grid.cluster_size > 1 ? 1 : 0;
-    default:
+#define SPECIAL(name, ptx, tier, value)
+#define LANES(name, ptx, tier, lane_value, value) \
+  case Special::name:                             \
+    return lane_value;
+#define ALSO(ptx, name)
+#define CHANGING(name)
+#include "engine/program/specials.def"
+    default:  // the others are the same for every lane
       return 0;
   }
 }
@@ -94,56 +43,22 @@ uint64_t cluster_special(const Block& block, Special special) {
 uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
   const Block& block = *warp.block;
   const Grid& grid = *block.grid;
+  const KilnDim3& cluster = grid.cluster_dim;
+  const ThreadId thread = thread_of(warp, 0);
   switch (special) {
-    case Special::TidY:  // of a warp that lies in one row
-      return thread_of(warp, 0).y;
-    case Special::TidZ:
-      return thread_of(warp, 0).z;
-    case Special::NtidX:
-      return grid.block_dim.x;
-    case Special::NtidY:
-      return grid.block_dim.y;
-    case Special::NtidZ:
-      return grid.block_dim.z;
-    case Special::CtaidX:
-      return block.x;
-    case Special::CtaidY:
-      return block.y;
-    case Special::CtaidZ:
-      return block.z;
-    case Special::NctaidX:
-      return grid.grid_dim.x;
-    case Special::NctaidY:
-      return grid.grid_dim.y;
-    case Special::NctaidZ:
-      return grid.grid_dim.z;
-    case Special::WarpId:
-      return warp.index;
-    case Special::NwarpId:
-      return 64;
-    case Special::SmId:
-      return (block.x + block.y + block.z) % 16;
-    case Special::NsmId:
-      return 16;
-    case Special::GridId:
-      return grid.epoch;
-    case Special::DynamicSharedBytes:
-      return grid.dynamic_shared_bytes;
-    case Special::TotalSharedBytes:
-      return grid.shared_bytes;
-    case Special::WorkspaceLow:
-      return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) & 0xffffffffu : 0;
-    case Special::WorkspaceHigh:
-      return grid.cooperative ? reinterpret_cast<uint64_t>(grid.workspace) >> 32 : 0;
-    case Special::ParamBase:
-      return reinterpret_cast<uint64_t>(grid.parameters());
-    case Special::SharedDynamicBase:
-      return grid.shared_bytes - grid.dynamic_shared_bytes;
-    case Special::LocalBase:
-      return frame.local_offset;
-    default:
-      return cluster_special(block, special);
+#define SPECIAL(name, ptx, tier, value) \
+  case Special::name:                   \
+    return value;
+#define LANES(name, ptx, tier, lane_value, value) \
+  case Special::name:                             \
+    return value;
+#define ALSO(ptx, name)
+#define CHANGING(name) \
+  case Special::name:  \
+    break;
+#include "engine/program/specials.def"
   }
+  return 0;
 }
 
 }  // namespace

@@ -54,55 +54,11 @@ struct Site {
 
 // A register that the hardware fills in.
 enum class Special : uint8_t {
-  TidX,
-  TidY,
-  TidZ,
-  NtidX,
-  NtidY,
-  NtidZ,
-  CtaidX,
-  CtaidY,
-  CtaidZ,
-  NctaidX,
-  NctaidY,
-  NctaidZ,
-  LaneId,
-  WarpId,
-  NwarpId,
-  SmId,
-  NsmId,
-  GridId,
-  LanemaskEq,
-  LanemaskLe,
-  LanemaskLt,
-  LanemaskGe,
-  LanemaskGt,
-  DynamicSharedBytes,
-  TotalSharedBytes,
-  ClusterIdX,
-  ClusterIdY,
-  ClusterIdZ,
-  NclusterIdX,
-  NclusterIdY,
-  NclusterIdZ,
-  ClusterCtaidX,
-  ClusterCtaidY,
-  ClusterCtaidZ,
-  ClusterNctaidX,
-  ClusterNctaidY,
-  ClusterNctaidZ,
-  ClusterCtarank,
-  ClusterNctarank,
-  IsExplicitCluster,
-  WorkspaceLow,  // %envreg2 and %envreg1: the address of what cooperative groups keep of a grid
-  WorkspaceHigh,
-  Zero,               // registers that say nothing here
-  ParamBase,          // the address of the kernel's parameters
-  SharedDynamicBase,  // where dynamic shared memory begins
-  LocalBase,          // where the local variables of this call begin
-  Clock,
-  Clock64,
-  GlobalTimer,  // these change: read by an Op of their own
+#define SPECIAL(name, ptx, tier, value) name,
+#define LANES(name, ptx, tier, lane_value, value) name,
+#define ALSO(ptx, name)
+#define CHANGING(name) name,
+#include "engine/program/specials.def"
 };
 
 // How long a value holds (hoist.h).
