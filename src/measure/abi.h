@@ -60,9 +60,9 @@ char* kiln_measure_arguments(const KilnOpInfo* ops, uint32_t op_count, const cha
                              const char* texts_json);
 
 /* How far may a result of this dtype (torch's number) be off? host/compare.h has the rule.
- * root_mean_square: of the finite expected values; median: of the magnitudes among them that are not
- * 0, of two in the middle the larger; rtol, atol: the caller's, NaN for those of the rule. out: rtol
- * and atol. Returns 1 for an unknown dtype, else 0. */
+ * root_mean_square: of the finite expected values; median: of the magnitudes among them that are
+ * not 0, of two in the middle the larger; rtol, atol: the caller's, NaN for those of the rule.
+ * out: rtol and atol. Returns 1 for an unknown dtype, else 0. */
 int kiln_measure_tolerance(int32_t dtype, double root_mean_square, double median, double rtol,
                            double atol, double out[2]);
 
