@@ -242,7 +242,10 @@ const Finding* add_memory_findings(Report& report) {
       falls &= free_bytes[i] >= 0 && free_bytes[i] < free_bytes[i - 1];
     if (!falls) continue;
     const int64_t lost = free_bytes.front() - free_bytes.back();
-    if (lost < 64 * t.calls) continue;  // a log of the driver, not tensors
+    // A log of the driver, or a few pages that an allocator touches for the first time, are not
+    // tensors.
+    constexpr int64_t kFewPages = 64 << 10;
+    if (lost < std::max<int64_t>(64 * t.calls, kFewPages)) continue;
     report.findings.push_back({"allocates without end", Weight::Refusal, t.name,
                                fmt::format("free memory fell at each look, by {} in {} calls",
                                            bytes_text(static_cast<double>(lost)), t.calls)});
