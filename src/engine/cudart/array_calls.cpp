@@ -124,24 +124,28 @@ int array_to_array(Array* to, size_t to_x, size_t to_y, Array* from, size_t from
   return array_copy(nullptr, to, to_x, to_y, nullptr, 0, from, from_x, from_y, nullptr, 0, width,
                     height, kind);
 }
-// A run of bytes through the rows of an array.
-int flat_array(Array* array, size_t x, size_t y, std::byte** at, size_t bytes) {
-  if (!is_array(array)) return fail(kInvalidResourceHandle, "this is no array that is alive");
+// A run of bytes through the rows of an array. Null: the error is this thread's last one.
+std::byte* flat_array(Array* array, size_t x, size_t y, size_t bytes) {
+  if (!is_array(array)) {
+    fail(kInvalidResourceHandle, "this is no array that is alive");
+    return nullptr;
+  }
   const size_t offset = y * array->row_bytes() + x;
-  if (offset + bytes > array->bytes.size())
-    return fail(kInvalidValue, "the copy reaches beyond the array");
-  *at = array->bytes.data() + offset;
-  return kSuccess;
+  if (offset + bytes > array->bytes.size()) {
+    fail(kInvalidValue, "the copy reaches beyond the array");
+    return nullptr;
+  }
+  return array->bytes.data() + offset;
 }
 int to_array(Array* to, size_t x, size_t y, const void* from, size_t bytes, int) {
-  std::byte* at = nullptr;
-  if (int code = flat_array(to, x, y, &at, bytes)) return code;
+  std::byte* at = flat_array(to, x, y, bytes);
+  if (!at) return thread_errors().last;
   std::memmove(at, from, bytes);
   return kSuccess;
 }
 int from_array(void* to, Array* from, size_t x, size_t y, size_t bytes, int) {
-  std::byte* at = nullptr;
-  if (int code = flat_array(from, x, y, &at, bytes)) return code;
+  const std::byte* at = flat_array(from, x, y, bytes);
+  if (!at) return thread_errors().last;
   std::memmove(to, at, bytes);
   return kSuccess;
 }
