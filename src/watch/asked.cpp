@@ -39,7 +39,7 @@ std::unique_ptr<engine::Sink> trace_to(const std::string& path, uint64_t limit) 
     if (!good && !failed) say_write_failed(path);
     failed |= !good;
   };
-  return std::make_unique<AccessTrace>(write, limit ? limit : AccessTrace::kDefaultLines);
+  return std::make_unique<AccessTrace>(write, limit);
 }
 
 std::unique_ptr<engine::Sink> lines_to(const std::string& path) {

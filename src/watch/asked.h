@@ -10,7 +10,7 @@ namespace kiln::watch {
 
 struct Asked {
   std::string accesses;         // a file for the access trace; empty: none
-  uint64_t accesses_limit = 0;  // lines of it; 0: AccessTrace::kDefaultLines
+  uint64_t accesses_limit = 0;  // accesses that it has at most
   std::string lines;            // a file for the counts of source lines; empty: none
 };
 

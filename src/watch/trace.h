@@ -15,7 +15,6 @@ namespace kiln::watch {
 class AccessTrace : public engine::Sink {
  public:
   using Write = std::function<void(std::string_view)>;
-  static constexpr uint64_t kDefaultLines = 1'000'000;
 
   // `write` gets whole lines. Accesses beyond `most` are counted and not written.
   AccessTrace(Write write, uint64_t most) : write_(std::move(write)), most_(most) {}

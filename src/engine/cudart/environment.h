@@ -18,9 +18,9 @@ struct Environment {
   bool fill_with_zeros =
       false;  // KILN_ENGINE_FILL=zero: shared and local memory begin as zeros, not as junk
   uint64_t schedule = 0;  // KILN_ENGINE_SCHEDULE: another order of blocks and warps for each number
-  std::string_view accesses;    // KILN_ENGINE_ACCESSES: a file for the access trace
-  uint64_t accesses_limit = 0;  // KILN_ENGINE_ACCESSES_LIMIT: lines of it
-  std::string_view lines;       // KILN_ENGINE_LINES: a file for the counts of source lines
+  std::string_view accesses;            // KILN_ENGINE_ACCESSES: a file for the access trace
+  uint64_t accesses_limit = 1'000'000;  // KILN_ENGINE_ACCESSES_LIMIT: lines of it
+  std::string_view lines;               // KILN_ENGINE_LINES: a file for the counts of source lines
   std::string_view level;  // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
 };
 

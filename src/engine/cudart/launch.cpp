@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "engine/cudart/environment.h"
 #include "engine/cudart/interrupt.h"
@@ -135,6 +136,8 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
                               const KilnEngineLaunch& launch, bool for_rows) {
   Sink* const sink = device.watched();
   const uint32_t wanted = sink ? sink->wanted() : 0;
+  std::unique_lock<std::mutex> alone;
+  if (sink && !sink->can_merge()) alone = std::unique_lock(device.watching);
   const Variant variant{
       for_rows && (launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1)),
       static_cast<uint8_t>(wanted & kDecodedEvents)};

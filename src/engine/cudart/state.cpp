@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <new>
 
 #include "binary/fatbin.h"
 #include "engine/cudart/fork.h"
@@ -51,7 +52,9 @@ void fork_state(ForkPhase phase) {
 void fork_heap(ForkPhase phase) { state().device.heap.at_fork(phase); }
 
 void fork_budget(ForkPhase phase) {
-  if (phase == ForkPhase::Child) state().device.budget->forget();
+  if (phase != ForkPhase::Child) return;
+  state().device.budget->forget();
+  new (&state().device.watching) std::mutex;  // of a launch that the child does not have
 }
 
 namespace {

@@ -30,6 +30,9 @@ struct Device {
   Sink* (*make_sink)() = nullptr;
   std::once_flag sink_made;
 
+  // Held by a launch whose sink cannot merge: another thread may launch at the same time.
+  std::mutex watching;
+
   Sink* watched() {
     if (make_sink) std::call_once(sink_made, [this] { sink = make_sink(); });
     return sink;

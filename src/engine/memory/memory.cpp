@@ -49,6 +49,7 @@ void* Heap::allocate(uint64_t bytes, AllocationKind kind, const char* name) noex
   uint64_t begin = reinterpret_cast<uint64_t>(memory);
   try {
     std::lock_guard lock(mutex_);
+    make_room_locked();
     allocations_[begin] = {begin, bytes, kind, name, memory};
     bytes_in_use_ += bytes;
     changed_locked();
@@ -65,7 +66,7 @@ bool Heap::release(const void* at) {
   std::lock_guard lock(mutex_);
   auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
   if (found == allocations_.end() || !found->second.owned) return false;
-  retired_.reserve(retired_.size() + 2);  // before anything changes: it may throw
+  make_room_locked();
   void* memory = found->second.owned;
   bytes_in_use_ -= found->second.bytes;
   allocations_.erase(found);
@@ -78,6 +79,7 @@ bool Heap::release(const void* at) {
 void Heap::adopt(const void* at, uint64_t bytes, AllocationKind kind, std::string name) {
   uint64_t begin = reinterpret_cast<uint64_t>(at);
   std::lock_guard lock(mutex_);
+  make_room_locked();
   allocations_[begin] = {begin, bytes, kind, std::move(name)};
   changed_locked();
 }
@@ -86,6 +88,7 @@ bool Heap::forget(const void* at) {
   std::lock_guard lock(mutex_);
   auto found = allocations_.find(reinterpret_cast<uint64_t>(at));
   if (found == allocations_.end() || found->second.owned) return false;
+  make_room_locked();
   allocations_.erase(found);
   changed_locked();
   return true;
@@ -99,9 +102,12 @@ void Heap::at_fork(ForkPhase phase) {
   hold(mutex_, phase);
 }
 
-// Launches that begin from now on see the memory as it is now.
-void Heap::changed_locked() {
-  if (snapshot_) retired_.reserve(retired_.size() + 1);
+// For what a change retires, the memory and the snapshot: before anything changes, for it may
+// throw.
+void Heap::make_room_locked() { retired_.reserve(retired_.size() + 2); }
+
+// Launches that begin from now on see the memory as it is now. After make_room_locked().
+void Heap::changed_locked() noexcept {
   current_.store(nullptr);
   const uint64_t now = time_.fetch_add(1) + 1;
   if (snapshot_) retired_.push_back({nullptr, std::move(snapshot_), now});
@@ -138,9 +144,14 @@ RunningLaunch::RunningLaunch(Heap& heap) : heap_(heap) {
   }
   if (slot_) regions_ = heap.current_.load();
   if (regions_) return;
-  std::lock_guard lock(heap.mutex_);
-  if (!slot_) heap.running_beyond_.push_back(began_ = heap.time_.load());
-  regions_ = heap.regions_locked().get();
+  try {
+    std::lock_guard lock(heap.mutex_);
+    regions_ = heap.regions_locked().get();
+    if (!slot_) heap.running_beyond_.push_back(began_ = heap.time_.load());
+  } catch (...) {  // no destructor runs: a slot that stayed taken would keep all memory for ever
+    if (slot_) slot_->store(0);
+    throw;
+  }
 }
 
 void RunningLaunch::end() noexcept {

@@ -77,7 +77,8 @@ class Heap {
     uint64_t since;  // launches that began at an earlier time may still touch it
   };
   std::shared_ptr<const Regions> regions_locked();
-  void changed_locked();
+  void make_room_locked();
+  void changed_locked() noexcept;
   void free_retired_locked() noexcept;
   uint64_t oldest_running_locked() const;
 

@@ -2,6 +2,7 @@
 // Does a sink get every event, once, with the lanes and addresses that the kernel used?
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "engine/machine/events.h"
 #include "engine/machine/schedule.h"
@@ -241,6 +242,24 @@ TEST(Watch, BlocksAndLaunchesBeginAndEnd) {
   ASSERT_EQ(w.recorder.launches.size(), 2u);
   EXPECT_FALSE(w.recorder.launches[0].ended);
   EXPECT_TRUE(w.recorder.launches[1].ended);
+}
+
+// A sink that cannot merge is not thread-safe: launches of two threads take turns.
+TEST(Watch, LaunchesOfTwoThreadsDoNotMeetInASink) {
+  Watched w(kernel_text("u64 p", "ld.param.u64 %rd1, [p];\nld.global.u32 %r2, [%rd1];"),
+            kAccessEvents);
+  std::vector<uint32_t> memory(1);
+  uint32_t* at = w.session.allow(memory, "memory");
+  auto work = [&] {
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(w.session.launch("k", {{4, 1, 1}}, at).code, 0);
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  EXPECT_EQ(w.recorder.accesses.size(), 2u * 200 * 4);
+  ASSERT_EQ(w.recorder.launches.size(), 2u * 2 * 200);
+  for (size_t i = 0; i < w.recorder.launches.size(); ++i)
+    EXPECT_EQ(w.recorder.launches[i].ended, i % 2 == 1);
 }
 
 // ---- Schedules
