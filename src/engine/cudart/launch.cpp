@@ -123,13 +123,22 @@ namespace {
 // As cudaLaunchKernel does: the caller's variables may change once it returns.
 void copy_parameters(const Program& program, void* const* arguments, Grid& grid) {
   grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
-  uint64_t offset = 0, index = 0;
-  for (const ptx::Variable& p : program.function->parameters) {
-    offset = (offset + p.align - 1) / p.align * p.align;
-    if (p.bytes()) std::memcpy(grid.parameters() + offset, arguments[index], p.bytes());
-    offset += p.bytes();
-    ++index;
+  for (size_t i = 0; i < program.parameter_places.size(); ++i) {
+    const ParameterPlace place = program.parameter_places[i];
+    if (place.bytes) std::memcpy(grid.parameters() + place.offset, arguments[i], place.bytes);
   }
+}
+
+// Shared memory: the kernel's own, what the launch asked for, and what cooperative groups keep
+// behind it (%reserved_smem_offset), which leaves the others where they are.
+void lay_out_shared(const Program& program, uint64_t static_bytes, uint64_t dynamic_bytes,
+                    Grid& grid) {
+  grid.dynamic_shared_bytes = dynamic_bytes;
+  for (const SpecialSlot& slot : program.specials) {
+    if (slot.special == Special::TotalSharedBytes) grid.reserved_bytes = kReservedSharedBytes;
+  }
+  if (grid.reserved_bytes) grid.dynamic_shared_bytes = (dynamic_bytes + 15) / 16 * 16;
+  grid.shared_bytes = static_bytes + grid.dynamic_shared_bytes;
 }
 
 LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_limit,
@@ -163,16 +172,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   if (refused.code) return refused;
   grid.block_count = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   grid.threads_per_block = launch.block.x * launch.block.y * launch.block.z;
-  grid.dynamic_shared_bytes = launch.dynamic_shared_bytes;
-  grid.shared_bytes = static_bytes + launch.dynamic_shared_bytes;
-  // %reserved_smem_offset: room that cooperative groups keep behind the kernel's own shared memory.
-  for (const SpecialSlot& slot : program.specials) {
-    if (slot.special == Special::TotalSharedBytes) grid.reserved_bytes = kReservedSharedBytes;
-  }
-  if (grid.reserved_bytes) {  // behind the dynamic memory, which stays where it is
-    grid.dynamic_shared_bytes = (grid.dynamic_shared_bytes + 15) / 16 * 16;
-    grid.shared_bytes = static_bytes + grid.dynamic_shared_bytes;
-  }
+  lay_out_shared(program, static_bytes, launch.dynamic_shared_bytes, grid);
   grid.has_barriers = program.has_barrier || program.has_calls;
   grid.cooperative = launch.flags & KILN_LAUNCH_COOPERATIVE;
   if (grid.cooperative) {

@@ -187,16 +187,11 @@ int parameter_info(const void* function, size_t index, size_t* offset, size_t* b
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
-  const auto& parameters = found->program().function->parameters;
-  if (index >= parameters.size())
+  const std::vector<ParameterPlace>& places = found->program().parameter_places;
+  if (index >= places.size())
     return fail(kInvalidValue, fmt::format("the kernel has no parameter {}", index));
-  size_t at = 0;
-  for (size_t i = 0; i <= index; ++i) {
-    at = (at + parameters[i].align - 1) / parameters[i].align * parameters[i].align;
-    if (i < index) at += parameters[i].bytes();
-  }
-  if (offset) *offset = at;
-  if (bytes) *bytes = parameters[index].bytes();
+  if (offset) *offset = places[index].offset;
+  if (bytes) *bytes = places[index].bytes;
   return kSuccess;
 }
 // A function handle is the host's address of the kernel.

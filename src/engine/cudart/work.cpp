@@ -51,12 +51,12 @@ int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out) {
   work.cluster = launch.cluster;
   work.shared_bytes = launch.dynamic_shared_bytes;
   work.flags = launch.flags;
-  const auto& parameters = function->program().function->parameters;
-  if (!parameters.empty() && !launch.arguments)
+  const std::vector<ParameterPlace>& places = function->program().parameter_places;
+  if (!places.empty() && !launch.arguments)
     return fail(kInvalidValue, "the kernel has parameters and none were given");
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < places.size(); ++i) {
     const auto* from = static_cast<const std::byte*>(launch.arguments[i]);
-    work.values.emplace_back(from, from + parameters[i].bytes());
+    work.values.emplace_back(from, from + places[i].bytes);
   }
   for (auto& value : work.values) work.pointers.push_back(value.data());
   *out = std::move(work);

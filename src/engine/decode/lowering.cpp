@@ -142,6 +142,8 @@ Status Lowering::declare() {
     for (const ptx::Variable& p : function_.parameters) {
       offset = (offset + p.align - 1) / p.align * p.align;
       parameter_offsets_[p.name] = static_cast<uint32_t>(offset);
+      program_.parameter_places.push_back(
+          {static_cast<uint32_t>(offset), static_cast<uint32_t>(p.bytes())});
       offset += p.bytes();
       if (offset > 65536) return error_at({}, "its parameters are larger than 64 KB");
     }

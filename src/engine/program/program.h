@@ -78,6 +78,12 @@ struct Advance {
   uint8_t check;    // whether other values widen it
 };
 
+// Where a declared parameter of a kernel lies in its parameter block.
+struct ParameterPlace {
+  uint32_t offset;
+  uint32_t bytes;
+};
+
 // A scalar that a kernel parameter fills at launch.
 struct ParameterSlot {
   uint32_t offset;            // in the frame
@@ -122,8 +128,9 @@ struct Program {
   std::vector<Passed> arguments;
   std::vector<Passed> results;
   uint32_t parameter_bytes = 0;  // of a kernel
-  uint32_t local_bytes = 0;      // of one lane, in this function alone
-  uint64_t shared_bytes = 0;     // static; the end of the last variable that this function names
+  std::vector<ParameterPlace> parameter_places;
+  uint32_t local_bytes = 0;   // of one lane, in this function alone
+  uint64_t shared_bytes = 0;  // static; the end of the last variable that this function names
   bool has_barrier = false;
   bool has_calls = false;
   bool may_wait = false;                     // for what another block writes
