@@ -4,15 +4,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace kiln::ptx {
 namespace {
 
+// A word that is none ends the compilation.
+consteval uint16_t traits(std::string_view text) {
+  constexpr std::pair<std::string_view, Trait> kTraits[] = {
+      {"straight", kStraight}, {"parks", kParks},       {"guarded", kGuarded},
+      {"polls", kPolls},       {"waits", kWaits},       {"polls_if_strong", kPollsIfStrong},
+      {"variant", kVariant},   {"any_order", kAnyOrder}};
+  uint16_t out = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    uint16_t found = 0;
+    for (const auto& [name, trait] : kTraits) {
+      if (name == word) found = trait;
+    }
+    if (!found) throw "not a trait";
+    out |= found;
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return out;
+}
+
 constexpr Form kForms[] = {
-#define PTX_FORM(lowering, mnemonic, modifiers, types, other_types, operands) \
-  {#lowering, mnemonic, modifiers, types, other_types, operands},
+#define PTX_FORM(lowering, mnemonic, modifiers, types, other_types, operands, words) \
+  {#lowering, mnemonic, modifiers, types, other_types, operands, traits(words)},
 #include "ptx/instructions.def"
 #undef PTX_FORM
 };
@@ -113,10 +135,6 @@ bool match_modifiers(const CompiledForm& form, const Instruction& ins, size_t pa
   }
   return p.optional && match_modifiers(form, ins, part + 1, modifier, match);
 }
-
-// Compilers and libraries write the modifiers of these in several orders, and assemblers take them
-// all.
-constexpr std::string_view kAnyOrder[] = {"atom", "red", "ld", "st", "min", "max", "vote"};
 
 bool match_any_order(const CompiledForm& form, const Instruction& ins, FormMatch* match) {
   std::vector<bool> used(ins.modifiers.size(), false);
@@ -220,16 +238,20 @@ std::optional<FormMatch> match_form(const Instruction& ins) {
     const CompiledForm& form = compiled_forms()[row];
     if (match_operands(form, ins) && match_modifiers(form, ins, 0, 0, &match)) return match;
   }
-  for (std::string_view mnemonic : kAnyOrder) {
-    if (mnemonic != ins.mnemonic) continue;
-    for (uint32_t row : rows->second) {
-      FormMatch match;
-      match.form = row;
-      const CompiledForm& form = compiled_forms()[row];
-      if (match_operands(form, ins) && match_any_order(form, ins, &match)) return match;
-    }
+  for (uint32_t row : rows->second) {
+    if (!kForms[row].has(kAnyOrder)) continue;
+    FormMatch match;
+    match.form = row;
+    const CompiledForm& form = compiled_forms()[row];
+    if (match_operands(form, ins) && match_any_order(form, ins, &match)) return match;
   }
   return std::nullopt;
+}
+
+bool polls(const Form& form, const Instruction& ins) {
+  if (form.has(kPolls)) return true;
+  return form.has(kPollsIfStrong) &&
+         (ins.has("volatile") || ins.has("acquire") || ins.has("relaxed") || ins.has("mmio"));
 }
 
 std::string why_unknown(const Instruction& ins) {

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src/ptx/instructions.def"
 PAGE = ROOT / "docs/reference/ptx.md"
-ROW = re.compile(r'PTX_FORM\((.*?), "(.*?)", "(.*?)", "(.*?)", "(.*?)", "(.*?)"\)$')
+ROW = re.compile(r'PTX_FORM\((.*?), "(.*?)", "(.*?)", "(.*?)", "(.*?)", "(.*?)", ".*?"\)$')
 
 HEAD = """# PTX instructions that the engine runs
 

@@ -27,40 +27,7 @@ namespace {
 constexpr uint32_t kMaxFrameBytes = 256u << 20;
 constexpr uint64_t kMaxSharedBytes = 1u << 20;
 
-// These may park the split, or change what it runs: a guard before them becomes a branch around
-// them.
-constexpr std::string_view kParks[] = {
-    "brx",      "call", "ret",      "exit",     "trap",  "brkpt", "bar",
-    "barrier",  "shfl", "vote",     "match",    "redux", "elect", "nanosleep",
-    "mbarrier", "mma",  "ldmatrix", "stmatrix", "wgmma", "wmma",  "movmatrix"};
-
 std::atomic<uint64_t> next_serial{1};
-
-// The variant of an architecture that an instruction belongs to: a GPU's driver refuses it in plain
-// PTX.
-constexpr std::string_view kOfVariants[] = {"wgmma", "setmaxnreg", "tensormap"};
-
-bool wants_variant(const ptx::Instruction& ins, std::string_view target) {
-  if (target.ends_with('a') || target.ends_with('f')) return false;
-  if (ins.mnemonic == "tensormap" && !ins.has("replace")) return false;
-  return std::find(std::begin(kOfVariants), std::end(kOfVariants), ins.mnemonic) !=
-         std::end(kOfVariants);
-}
-
-// Does it look at memory in a way that asks for what others write? Calls may.
-bool may_wait(const ptx::Body& body) {
-  constexpr std::string_view kNames[] = {"atom",      "call",  "mbarrier",
-                                         "nanosleep", "fence", "membar"};
-  for (const ptx::Instruction& ins : body.instructions) {
-    for (std::string_view name : kNames) {
-      if (ins.mnemonic == name) return true;
-    }
-    if (ins.mnemonic == "ld" &&
-        (ins.has("volatile") || ins.has("acquire") || ins.has("relaxed") || ins.has("mmio")))
-      return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -204,6 +171,18 @@ Status Lowering::declare() {
   return {};
 }
 
+Status Lowering::match_forms() {
+  matches_.reserve(body_.instructions.size());
+  for (const ptx::Instruction& ins : body_.instructions) {
+    auto match = ptx::match_form(ins);
+    if (!match) return error_at(ins, ptx::why_unknown(ins));
+    matches_.push_back(*match);
+    const ptx::Form& form = ptx::forms()[match->form];
+    program_.may_wait |= form.has(ptx::kWaits) || ptx::polls(form, ins);
+  }
+  return {};
+}
+
 void Lowering::count_definitions() {
   definitions_.assign(body_.registers.size(), 0);
   auto define = [&](const ptx::Operand& o) {
@@ -214,22 +193,8 @@ void Lowering::count_definitions() {
         ++definitions_[e.reg];
     }
   };
-  for (const ptx::Instruction& ins : body_.instructions) {
-    // Every operand that a form may write stands first; a second one (d|p) may follow. Counting a
-    // register that is only read costs speed and no correctness, so that no list of exceptions is
-    // needed here beyond the stores and the checks of indices.
-    if (ins.operands.empty() || ins.mnemonic == "st" || ins.mnemonic == "call" ||
-        ins.mnemonic == "red" || ins.mnemonic == "kiln") {
-      for (const ptx::Operand& o : ins.operands) {
-        if (ins.mnemonic == "call") define(o);
-      }
-      continue;
-    }
-    define(ins.operands[0]);
-    // d|p and p|q: a second result is always a predicate.
-    if (ins.operands.size() > 1 && ins.operands[1].kind == ptx::OperandKind::Predicate)
-      define(ins.operands[1]);
-  }
+  for (size_t i = 0; i < body_.instructions.size(); ++i)
+    ptx::each_written(form(i), body_.instructions[i], define);
 }
 
 Op& Lowering::emit(Handler handler) {
@@ -335,10 +300,9 @@ Status Lowering::lower_instruction(uint32_t index) {
   ins_ = &ins;
   reads_stretch_value_ = false;
   program_.sites.push_back({ins.source, ins.line, ins.mnemonic});
-  auto match = ptx::match_form(ins);
-  if (!match) return error_at(ins, ptx::why_unknown(ins));
-  match_ = *match;
-  if (wants_variant(ins, module_.target)) {
+  match_ = matches_[index];
+  const bool in_plain_ptx = !module_.target.ends_with('a') && !module_.target.ends_with('f');
+  if (in_plain_ptx && form(index).has(ptx::kVariant)) {
     Error error = error_at(ins, fmt::format("'{}' is not part of {}, which this PTX is for",
                                             ins.text(), module_.target));
     error.fix =
@@ -348,14 +312,14 @@ Status Lowering::lower_instruction(uint32_t index) {
   }
   if (variant_.events & kInstructionEvents) announce_instruction(ins);
   events_ = 0;
-  bool own_guard = ins.mnemonic == "bra" || ins.guard == ptx::kNoRegister;
+  bool own_guard = form(index).has(ptx::kGuarded) || ins.guard == ptx::kNoRegister;
   size_t guard_op = program_.ops.size();
   if (!own_guard) {
     Op& guard = emit(&run_guard_next);
     guard.a = place(ins.guard).offset;
     guard.x = ins.guard_negated;
   }
-  if (!lower_function(match->form)(*this) || !refusal_.empty()) {
+  if (!lower_function(match_.form)(*this) || !refusal_.empty()) {
     return error_at(
         ins, fmt::format("'{}': {}", ins.text(), refusal_.empty() ? "not supported" : refusal_));
   }
@@ -365,8 +329,8 @@ Status Lowering::lower_instruction(uint32_t index) {
 
 void Lowering::finish_guard(uint32_t index, size_t guard_op) {
   const size_t count = program_.ops.size() - guard_op - 1;
-  bool parks = false;
-  for (std::string_view mnemonic : kParks) parks |= mnemonic == ins_->mnemonic;
+  // What may park needs a branch around it.
+  const bool parks = form(index).has(ptx::kParks);
   Op& guard = program_.ops[guard_op];
   if (count == 1 && !parks) return;
   if (count == 1 + events_ && !parks) {
@@ -490,9 +454,9 @@ void Lowering::finish() {
 
 Status Lowering::run() {
   CHECK_OK(declare());
+  CHECK_OK(match_forms());
   count_definitions();
   find_stretches();
-  program_.may_wait = may_wait(body_);
   for (uint32_t i = 0; i < body_.instructions.size(); ++i) {
     first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
     CHECK_OK(lower_instruction(i));

@@ -45,6 +45,8 @@ class Lowering {
   // What lowering functions use.
   const ptx::Instruction& ins() const { return *ins_; }
   const ptx::Operand& operand(size_t index) const { return ins_->operands[index]; }
+  // The row of instructions.def that an instruction of the body fits.
+  const ptx::Form& form(size_t index) const { return ptx::forms()[matches_[index].form]; }
   ptx::Type type() const { return *match_.type; }
   ptx::Type other_type() const { return *match_.other_type; }
   bool has(std::string_view modifier) const { return ins_->has(modifier); }
@@ -152,6 +154,7 @@ class Lowering {
   Status lower_instruction(uint32_t index);
   void announce_instruction(const ptx::Instruction& ins);
   void finish_guard(uint32_t index, size_t guard_op);
+  Status match_forms();
   void count_definitions();
   void find_stretches();
   void free_slots_after(uint32_t index);
@@ -177,6 +180,7 @@ class Lowering {
   std::set<uint32_t> materialized_;  // headers whose lanes some Op wants
   const ptx::Instruction* ins_ = nullptr;
   ptx::FormMatch match_;
+  std::vector<ptx::FormMatch> matches_;  // by instruction
   std::string refusal_;
   std::vector<Place> places_;
   std::vector<uint32_t> definitions_;

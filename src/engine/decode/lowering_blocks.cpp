@@ -11,20 +11,6 @@
 namespace kiln::engine {
 namespace {
 
-// These never park, branch or yield. What is not named here ends a stretch: costs speed and no
-// correctness.
-constexpr std::string_view kStraight[] = {
-    "abs",  "add",  "and",  "bfe",  "bfi",   "bfind", "brev",  "clz",  "cnot",  "copysign",
-    "cos",  "cvt",  "cvta", "div",  "ex2",   "fma",   "fns",   "kiln", "ld",    "lg2",
-    "lop3", "mad",  "max",  "min",  "mov",   "mul",   "mul24", "neg",  "not",   "or",
-    "popc", "prmt", "rcp",  "rem",  "rsqrt", "sad",   "selp",  "set",  "setp",  "shf",
-    "shl",  "shr",  "sin",  "slct", "sqrt",  "st",    "sub",   "tanh", "testp", "xor"};
-
-bool is_straight(const ptx::Instruction& ins) {
-  return ins.guard == ptx::kNoRegister &&
-         std::binary_search(std::begin(kStraight), std::end(kStraight), ins.mnemonic);
-}
-
 template <class Then>
 void each_register(const ptx::Operand& o, Then then) {
   if (o.kind == ptx::OperandKind::Register ||
@@ -36,7 +22,6 @@ void each_register(const ptx::Operand& o, Then then) {
 }  // namespace
 
 void Lowering::find_stretches() {
-  static_assert(std::is_sorted(std::begin(kStraight), std::end(kStraight)));
   const auto& code = body_.instructions;
   std::vector<bool> is_label(code.size() + 1, false);
   for (const auto& [name, at] : body_.labels) is_label[at] = true;
@@ -48,9 +33,10 @@ void Lowering::find_stretches() {
   uint32_t stretch = 0;
   for (uint32_t i = 0; i < code.size(); ++i) {
     const ptx::Instruction& ins = code[i];
-    const bool straight = is_straight(ins);
+    const bool straight = ins.guard == ptx::kNoRegister && form(i).has(ptx::kStraight);
     if (is_label[i] || !straight) ++stretch;
-    const bool writes = straight && ins.mnemonic != "st" && ins.mnemonic != "kiln";
+    bool writes = false;
+    if (straight) ptx::each_written(form(i), ins, [&](const ptx::Operand&) { writes = true; });
     for (size_t k = writes ? 1 : 0; k < ins.operands.size(); ++k) {
       each_register(ins.operands[k], [&](uint32_t reg) {
         ++uses_[reg];

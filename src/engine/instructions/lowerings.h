@@ -70,8 +70,11 @@ bool count(Lowering&);
 template <class F>
 bool shift(Lowering&);
 bool add_carry(Lowering&);
+bool add_with_carry(Lowering&);
 bool sub_carry(Lowering&);
+bool sub_with_borrow(Lowering&);
 bool mad_carry(Lowering&);
+bool mad_with_carry(Lowering&);
 bool mul_wide(Lowering&);
 bool mad_wide(Lowering&);
 // integer/bits.cpp
@@ -101,8 +104,10 @@ bool compare_set(Lowering&);
 bool compare_set_pair(Lowering&);
 bool select(Lowering&);
 bool select_by_sign(Lowering&);
+template <class F>
 bool predicate_logic(Lowering&);
 bool predicate_not(Lowering&);
+bool predicate_move(Lowering&);
 // memory/move.cpp
 bool move(Lowering&);
 bool pack(Lowering&);
@@ -123,6 +128,7 @@ bool convert_scale_from_bf16(Lowering&);
 bool convert_scale_to_bf16(Lowering&);
 // memory/memory.cpp
 bool load(Lowering&);
+bool load_uniform(Lowering&);
 bool store(Lowering&);
 bool nothing(Lowering&);
 bool copy_async(Lowering&);
@@ -131,6 +137,7 @@ bool copy_async_wait(Lowering&);
 void emit_copy_land(Lowering&);  // all copies of the thread land
 // memory/atomic.cpp
 bool atomic(Lowering&);
+bool reduction(Lowering&);
 bool fence(Lowering&);
 // control/control.cpp
 bool branch(Lowering&);

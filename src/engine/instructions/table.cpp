@@ -10,7 +10,7 @@ namespace kiln::engine {
 namespace {
 
 constexpr LowerFunction kLowerFunctions[] = {
-#define PTX_FORM(lowering, mnemonic, modifiers, types, other_types, operands) &lowering,
+#define PTX_FORM(lowering, mnemonic, modifiers, types, other_types, operands, traits) &lowering,
 #include "ptx/instructions.def"
 #undef PTX_FORM
 };

@@ -213,7 +213,7 @@ bool copy_tensor(Lowering& l) {
   const auto& operands = l.ins().operands;
   TensorCopy how;
   how.load = !l.has("bulk_group");
-  how.reduces = l.ins().mnemonic == "cp" && l.has("reduce");
+  how.reduces = l.has("reduce");
   if (how.reduces) how.what = rmw_of(l.ins());
   how.multicast = l.has("multicast::cluster");
   const ptx::Operand& tensor = operands[how.load ? 1 : 0];

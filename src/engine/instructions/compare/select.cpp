@@ -112,24 +112,32 @@ bool select_by_sign(Lowering& l) {
   return true;
 }
 
+template <class F>
 bool predicate_logic(Lowering& l) {
   uint32_t a, b, d;
   if (!l.predicate(l.operand(1), &a) || !l.predicate(l.operand(2), &b) ||
       !l.dest_predicate(l.operand(0), &d))
     return false;
-  emit_logic(l,
-             l.ins().mnemonic == "and"  ? kAnd
-             : l.ins().mnemonic == "or" ? kOr
-                                        : kXor,
-             a, false, b, d);
+  emit_logic(l, std::is_same_v<F, And> ? kAnd : std::is_same_v<F, Or> ? kOr : kXor, a, false, b, d);
   return true;
 }
 
-bool predicate_not(Lowering& l) {
+template bool predicate_logic<And>(Lowering&);
+template bool predicate_logic<Or>(Lowering&);
+template bool predicate_logic<Xor>(Lowering&);
+
+namespace {
+
+bool lower_predicate_copy(Lowering& l, bool negate) {
   uint32_t a, d;
   if (!l.predicate(l.operand(1), &a) || !l.dest_predicate(l.operand(0), &d)) return false;
-  emit_copy_predicate(l, a, d, l.ins().mnemonic == "not");
+  emit_copy_predicate(l, a, d, negate);
   return true;
 }
+
+}  // namespace
+
+bool predicate_not(Lowering& l) { return lower_predicate_copy(l, true); }
+bool predicate_move(Lowering& l) { return lower_predicate_copy(l, false); }
 
 }  // namespace kiln::engine

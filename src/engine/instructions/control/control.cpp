@@ -79,13 +79,7 @@ bool closes_a_spin(Lowering& l) {
   if (label == l.body().labels.end() || label->second > index || index - label->second > kLongest)
     return false;
   for (uint32_t i = label->second; i < index; ++i) {
-    const ptx::Instruction& in = l.body().instructions[i];
-    if (in.mnemonic == "atom" || in.mnemonic == "nanosleep" || in.mnemonic == "mbarrier")
-      return true;
-    if (in.mnemonic == "ld" &&
-        (in.has("volatile") || in.has("acquire") || in.has("relaxed") || in.has("mmio"))) {
-      return true;
-    }
+    if (ptx::polls(l.form(i), l.body().instructions[i])) return true;
   }
   return false;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/decode/lanes.h"
+#include "engine/instructions/lowerings.h"
 #include "engine/instructions/lowerings_more.h"
 
 namespace kiln::engine {
@@ -100,21 +101,17 @@ struct OnPairs {
 
 }  // namespace
 
+template <class F>
 bool sign_of_both(Lowering& l) {
-  const bool max = l.ins().mnemonic == "max", nan = l.has("NaN"), ftz = l.has("ftz");
-  if (max) {
-    if (nan)
-      return ftz ? lower_binary_as<SignOfBoth<true, true, true>>(l)
-                 : lower_binary_as<SignOfBoth<true, true, false>>(l);
-    return ftz ? lower_binary_as<SignOfBoth<true, false, true>>(l)
-               : lower_binary_as<SignOfBoth<true, false, false>>(l);
-  }
-  if (nan)
-    return ftz ? lower_binary_as<SignOfBoth<false, true, true>>(l)
-               : lower_binary_as<SignOfBoth<false, true, false>>(l);
-  return ftz ? lower_binary_as<SignOfBoth<false, false, true>>(l)
-             : lower_binary_as<SignOfBoth<false, false, false>>(l);
+  constexpr bool kMax = std::is_same_v<F, Max>;
+  if (l.has("NaN"))
+    return l.has("ftz") ? lower_binary_as<SignOfBoth<kMax, true, true>>(l)
+                        : lower_binary_as<SignOfBoth<kMax, true, false>>(l);
+  return l.has("ftz") ? lower_binary_as<SignOfBoth<kMax, false, true>>(l)
+                      : lower_binary_as<SignOfBoth<kMax, false, false>>(l);
 }
+template bool sign_of_both<Min>(Lowering&);
+template bool sign_of_both<Max>(Lowering&);
 
 namespace {
 
@@ -130,22 +127,29 @@ bool of_three_as(Lowering& l) {
 
 }  // namespace
 
+template <class F>
 bool of_three(Lowering& l) {
-  if (l.ins().mnemonic == "max")
-    return l.has("NaN") ? of_three_as<true, true>(l) : of_three_as<true, false>(l);
-  return l.has("NaN") ? of_three_as<false, true>(l) : of_three_as<false, false>(l);
+  constexpr bool kMax = std::is_same_v<F, Max>;
+  return l.has("NaN") ? of_three_as<kMax, true>(l) : of_three_as<kMax, false>(l);
 }
+template bool of_three<Min>(Lowering&);
+template bool of_three<Max>(Lowering&);
 
+template <class F>
 bool integer_relu(Lowering& l) {
-  return l.ins().mnemonic == "max" ? lower_binary_as<IntegerRelu<true>>(l)
-                                   : lower_binary_as<IntegerRelu<false>>(l);
+  return lower_binary_as<IntegerRelu<std::is_same_v<F, Max>>>(l);
 }
+template bool integer_relu<Min>(Lowering&);
+template bool integer_relu<Max>(Lowering&);
 
+template <class F>
 bool packed_float(Lowering& l) {
   if (l.has("rz") || l.has("rm") || l.has("rp"))
     return l.refuse("this rounding is not known for this type");
-  const std::string_view mnemonic = l.ins().mnemonic;
-  const int what = mnemonic == "add" ? 0 : mnemonic == "sub" ? 1 : mnemonic == "mul" ? 2 : 3;
+  constexpr int kWhat = std::is_same_v<F, FloatAdd>   ? 0
+                        : std::is_same_v<F, FloatSub> ? 1
+                        : std::is_same_v<F, FloatMul> ? 2
+                                                      : 3;
   Source sources[3];
   bool uniform = true;
   for (size_t i = 0; i < 3; ++i) {
@@ -155,19 +159,17 @@ bool packed_float(Lowering& l) {
     sources[i] = {slot, false};
     uniform = false;
   }
-  constexpr Handler kHandlers[4][2] = {
-      {&run_ternary<OnPairs<0, false>, uint64_t, uint64_t, uint64_t, true, true, true>,
-       &run_ternary<OnPairs<0, true>, uint64_t, uint64_t, uint64_t, true, true, true>},
-      {&run_ternary<OnPairs<1, false>, uint64_t, uint64_t, uint64_t, true, true, true>,
-       &run_ternary<OnPairs<1, true>, uint64_t, uint64_t, uint64_t, true, true, true>},
-      {&run_ternary<OnPairs<2, false>, uint64_t, uint64_t, uint64_t, true, true, true>,
-       &run_ternary<OnPairs<2, true>, uint64_t, uint64_t, uint64_t, true, true, true>},
-      {&run_ternary<OnPairs<3, false>, uint64_t, uint64_t, uint64_t, true, true, true>,
-       &run_ternary<OnPairs<3, true>, uint64_t, uint64_t, uint64_t, true, true, true>}};
-  l.emit_value(l.operand(0), 8, uniform, kHandlers[what][l.has("ftz")], sources[0], sources[1],
+  constexpr Handler kHandlers[2] = {
+      &run_ternary<OnPairs<kWhat, false>, uint64_t, uint64_t, uint64_t, true, true, true>,
+      &run_ternary<OnPairs<kWhat, true>, uint64_t, uint64_t, uint64_t, true, true, true>};
+  l.emit_value(l.operand(0), 8, uniform, kHandlers[l.has("ftz")], sources[0], sources[1],
                sources[2]);
   return true;
 }
+template bool packed_float<FloatAdd>(Lowering&);
+template bool packed_float<FloatSub>(Lowering&);
+template bool packed_float<FloatMul>(Lowering&);
+template bool packed_float<Fma>(Lowering&);
 
 namespace {
 
@@ -197,14 +199,15 @@ const Op* run_mixed(Warp& warp, const Op* op) {
 
 }  // namespace
 
+template <class F>
 bool mixed_float(Lowering& l) {
   if (l.has("rz") || l.has("rm") || l.has("rp"))
     return l.refuse("this rounding is not known for mixed types");
   Mixed how;
   how.brain = l.has("bf16");
   how.saturate = l.has("sat");
-  how.fused = l.ins().mnemonic == "fma";
-  how.subtract = l.ins().mnemonic == "sub";
+  how.fused = std::is_same_v<F, Fma>;
+  how.subtract = std::is_same_v<F, FloatSub>;
   const auto& operands = l.ins().operands;
   if (operands.size() != (how.fused ? 4u : 3u))
     return l.refuse("the number of operands is not right");
@@ -219,6 +222,9 @@ bool mixed_float(Lowering& l) {
   op.data = l.own(how);
   return true;
 }
+template bool mixed_float<FloatAdd>(Lowering&);
+template bool mixed_float<FloatSub>(Lowering&);
+template bool mixed_float<Fma>(Lowering&);
 
 namespace {
 

@@ -204,7 +204,7 @@ template <class F>
 bool unary_float(Lowering& l) {
   if (l.type() == ptx::Type::f64 && l.has("approx") && l.has("ftz"))
     return lower_unary_as<OfHighWord<F>>(l);
-  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
+  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded<F>(l, rounding);
   return l.has("ftz") ? lower_unary_as<With<F, true, false>>(l)
                       : lower_unary_as<With<F, false, false>>(l);
 }
@@ -214,7 +214,7 @@ bool binary_float(Lowering& l) {
   if constexpr (std::is_same_v<F, FloatDiv>) {
     if (l.has("approx")) return binary_float<DivApproximate>(l);
   }
-  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
+  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded<F>(l, rounding);
   if (l.has("sat"))
     return l.has("ftz") ? lower_binary_as<With<F, true, true>>(l)
                         : lower_binary_as<With<F, false, true>>(l);
@@ -224,7 +224,7 @@ bool binary_float(Lowering& l) {
 
 template <class F>
 bool ternary_float(Lowering& l) {
-  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded(l, rounding);
+  if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded<F>(l, rounding);
   if (l.has("relu")) {
     return l.has("ftz") ? lower_ternary_as<With<F, true, false, true>>(l)
                         : lower_ternary_as<With<F, false, false, true>>(l);

@@ -33,40 +33,41 @@ const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
   return op + 1;
 }
 
+template <class F, class T>
+struct Rounded;  // f: what the FPU computes
+
 template <class T>
-Handler rounded_handler(std::string_view mnemonic) {
-  if (mnemonic == "add")
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a + b, b, a); });
-    };
-  if (mnemonic == "sub")
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a - b, b, a); });
-    };
-  if (mnemonic == "mul")
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a * b, b, a); });
-    };
-  if (mnemonic == "div")
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T b, T) { return canonical(a / b, a, b); });
-    };
-  if (mnemonic == "rcp")
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T, T) { return canonical(T{1} / a, a); });
-    };
-  if (mnemonic == "sqrt") {
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o, [](T a, T, T) { return canonical(std::sqrt(a), a); });
-    };
-  }
-  if (mnemonic == "fma" || mnemonic == "mad") {
-    return [](Warp& w, const Op* o) {
-      return run_rounded<T>(w, o,
-                            [](T a, T b, T c) { return canonical(std::fma(a, b, c), b, c, a); });
-    };
-  }
-  return nullptr;
+struct Rounded<FloatAdd, T> {
+  static T f(T a, T b, T) { return canonical(a + b, b, a); }
+};
+template <class T>
+struct Rounded<FloatSub, T> {
+  static T f(T a, T b, T) { return canonical(a - b, b, a); }
+};
+template <class T>
+struct Rounded<FloatMul, T> {
+  static T f(T a, T b, T) { return canonical(a * b, b, a); }
+};
+template <class T>
+struct Rounded<FloatDiv, T> {
+  static T f(T a, T b, T) { return canonical(a / b, a, b); }
+};
+template <class T>
+struct Rounded<Reciprocal, T> {
+  static T f(T a, T, T) { return canonical(T{1} / a, a); }
+};
+template <class T>
+struct Rounded<SquareRoot, T> {
+  static T f(T a, T, T) { return canonical(std::sqrt(a), a); }
+};
+template <class T>
+struct Rounded<Fma, T> {
+  static T f(T a, T b, T c) { return canonical(std::fma(a, b, c), b, c, a); }
+};
+
+template <class F, class T>
+Handler rounded_handler() {
+  return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, Rounded<F, T>::f); };
 }
 
 }  // namespace
@@ -78,9 +79,11 @@ int rounding_of(Lowering& l) {
                        : FE_TONEAREST;
 }
 
+template <class F>
+requires kRoundsAsAsked<F>
 bool lower_rounded(Lowering& l, int rounding) {
-  Handler handler = l.type() == ptx::Type::f32   ? rounded_handler<float>(l.ins().mnemonic)
-                    : l.type() == ptx::Type::f64 ? rounded_handler<double>(l.ins().mnemonic)
+  Handler handler = l.type() == ptx::Type::f32   ? rounded_handler<F, float>()
+                    : l.type() == ptx::Type::f64 ? rounded_handler<F, double>()
                                                  : nullptr;
   if (!handler) return l.refuse("this rounding is not known for this type");
   uint32_t slots[3] = {0, 0, 0};
@@ -101,5 +104,13 @@ bool lower_rounded(Lowering& l, int rounding) {
   op.y = l.has("sat");
   return true;
 }
+
+template bool lower_rounded<FloatAdd>(Lowering&, int);
+template bool lower_rounded<FloatSub>(Lowering&, int);
+template bool lower_rounded<FloatMul>(Lowering&, int);
+template bool lower_rounded<FloatDiv>(Lowering&, int);
+template bool lower_rounded<Reciprocal>(Lowering&, int);
+template bool lower_rounded<SquareRoot>(Lowering&, int);
+template bool lower_rounded<Fma>(Lowering&, int);
 
 }  // namespace kiln::engine

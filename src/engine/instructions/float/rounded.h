@@ -2,14 +2,29 @@
 // Which floating-point instructions round otherwise than to the nearest, and how are they lowered?
 #pragma once
 
+#include <type_traits>
+
 #include "engine/decode/lowering.h"
+#include "engine/instructions/lowerings.h"
 
 namespace kiln::engine {
 
 // FE_TONEAREST, or what .rz, .rm and .rp ask for.
 int rounding_of(Lowering& l);
 
-// add, sub, mul, div, rcp, sqrt, fma and mad of f32 and f64.
+// What the manual has .rz, .rm and .rp of, for f32 and f64.
+template <class F>
+constexpr bool kRoundsAsAsked =
+    std::is_same_v<F, FloatAdd> || std::is_same_v<F, FloatSub> || std::is_same_v<F, FloatMul> ||
+    std::is_same_v<F, FloatDiv> || std::is_same_v<F, Reciprocal> || std::is_same_v<F, SquareRoot> ||
+    std::is_same_v<F, Fma>;
+
+template <class F>
+requires kRoundsAsAsked<F>
 bool lower_rounded(Lowering& l, int rounding);
+template <class F>
+requires(!kRoundsAsAsked<F>) bool lower_rounded(Lowering& l, int) {
+  return l.refuse("this rounding is not known for this instruction");
+}
 
 }  // namespace kiln::engine

@@ -44,7 +44,7 @@ const Op* run_mad_carry(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-bool lower_carry(Lowering& l, bool subtract) {
+bool lower_carry(Lowering& l, bool subtract, bool carry_in) {
   uint32_t a, b;
   Dest d;
   uint32_t bytes = ptx::bytes_of(l.type());
@@ -56,17 +56,12 @@ bool lower_carry(Lowering& l, bool subtract) {
   op.a = a;
   op.b = b;
   op.d = d.offset;
-  op.x = l.ins().mnemonic.back() == 'c';
+  op.x = carry_in;
   op.y = l.has("cc");
   return true;
 }
 
-}  // namespace
-
-bool add_carry(Lowering& l) { return lower_carry(l, false); }
-bool sub_carry(Lowering& l) { return lower_carry(l, true); }
-
-bool mad_carry(Lowering& l) {
+bool lower_mad_carry(Lowering& l, bool carry_in) {
   uint32_t a, b, c;
   Dest d;
   if (!l.lanes(l.operand(1), l.type(), &a) || !l.lanes(l.operand(2), l.type(), &b) ||
@@ -83,12 +78,21 @@ bool mad_carry(Lowering& l) {
       op.b = b;
       op.c = c;
       op.d = d.offset;
-      op.x = l.ins().mnemonic == "madc";
+      op.x = carry_in;
       op.y = l.has("cc");
       return true;
     }
     return false;
   });
 }
+
+}  // namespace
+
+bool add_carry(Lowering& l) { return lower_carry(l, false, false); }
+bool add_with_carry(Lowering& l) { return lower_carry(l, false, true); }
+bool sub_carry(Lowering& l) { return lower_carry(l, true, false); }
+bool sub_with_borrow(Lowering& l) { return lower_carry(l, true, true); }
+bool mad_carry(Lowering& l) { return lower_mad_carry(l, false); }
+bool mad_with_carry(Lowering& l) { return lower_mad_carry(l, true); }
 
 }  // namespace kiln::engine

@@ -45,10 +45,7 @@ const Op* run_fence(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-}  // namespace
-
-bool atomic(Lowering& l) {
-  bool returns = l.ins().mnemonic == "atom";
+bool lower_atomic(Lowering& l, bool returns) {
   size_t first = returns ? 1 : 0;
   const auto& operands = l.ins().operands;
   Atomic how;
@@ -89,6 +86,11 @@ bool atomic(Lowering& l) {
     return l.refuse("no such type for this instruction");
   });
 }
+
+}  // namespace
+
+bool atomic(Lowering& l) { return lower_atomic(l, true); }
+bool reduction(Lowering& l) { return lower_atomic(l, false); }
 
 bool fence(Lowering& l) {
   const Strength order = strength_of(l.ins());

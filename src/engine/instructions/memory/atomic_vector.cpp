@@ -39,11 +39,8 @@ const Op* run_vector_atomic(Warp& warp, const Op* op) {
   });
 }
 
-}  // namespace
-
-bool vector_atomic(Lowering& l) {
+bool lower_vector(Lowering& l, bool is_atom) {
   const auto& operands = l.ins().operands;
-  const bool is_atom = l.ins().mnemonic == "atom";
   const size_t first = is_atom ? 1 : 0;
   VectorAtomic how;
   how.what = rmw_of(l.ins());
@@ -72,5 +69,10 @@ bool vector_atomic(Lowering& l) {
     return l.refuse("no such type for this instruction");
   });
 }
+
+}  // namespace
+
+bool vector_atomic(Lowering& l) { return lower_vector(l, true); }
+bool vector_reduction(Lowering& l) { return lower_vector(l, false); }
 
 }  // namespace kiln::engine

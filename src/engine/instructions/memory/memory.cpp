@@ -195,14 +195,14 @@ const Op* run_store_vector(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-ptx::Space space_of(Lowering& l) {
+ptx::Space space_of(Lowering& l, ptx::Space otherwise = ptx::Space::Generic) {
   if (l.has("global")) return ptx::Space::Global;
   if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"))
     return ptx::Space::Shared;
   if (l.has("local")) return ptx::Space::Local;
   if (l.has("const")) return ptx::Space::Const;
   if (l.has("param") || l.has("param::entry") || l.has("param::func")) return ptx::Space::Param;
-  return l.ins().mnemonic == "ldu" ? ptx::Space::Global : ptx::Space::Generic;
+  return otherwise;
 }
 
 const Op* run_fence_memory(Warp&, const Op* op) {
@@ -225,14 +225,11 @@ bool check_count(Lowering& l, size_t count) {
   return count == wanted || l.refuse("the number of registers is not that of the vector");
 }
 
-}  // namespace
-
-bool load(Lowering& l) {
+bool lower_load(Lowering& l, ptx::Space space) {
   const ptx::Operand& address = l.operand(1);
   auto targets = parts(l.operand(0));
   if (!check_count(l, targets.size())) return false;
   uint32_t bytes = ptx::bytes_of(l.type());
-  ptx::Space space = space_of(l);
   if (space == ptx::Space::Param && !address.base_is_register) {
     const Lowering::Passed* passed = l.passed(address.name);
     for (size_t e = 0; e < targets.size(); ++e) {
@@ -291,6 +288,11 @@ bool load(Lowering& l) {
   if (done && acquires) l.emit(&run_fence_memory);
   return done;
 }
+
+}  // namespace
+
+bool load(Lowering& l) { return lower_load(l, space_of(l)); }
+bool load_uniform(Lowering& l) { return lower_load(l, space_of(l, ptx::Space::Global)); }
 
 bool store(Lowering& l) {
   const ptx::Operand& address = l.operand(0);

@@ -80,12 +80,14 @@ bool take_stack(Lowering& l) {
 
 bool save_stack(Lowering& l) {
   const bool wide = ptx::bytes_of(l.type()) == 8;
-  if (l.ins().mnemonic == "stacksave") {
-    Dest d;
-    if (!l.dest(l.operand(0), wide ? 8 : 4, false, &d)) return false;
-    l.emit(wide ? &run_save<uint64_t> : &run_save<uint32_t>).d = d.offset;
-    return true;
-  }
+  Dest d;
+  if (!l.dest(l.operand(0), wide ? 8 : 4, false, &d)) return false;
+  l.emit(wide ? &run_save<uint64_t> : &run_save<uint32_t>).d = d.offset;
+  return true;
+}
+
+bool restore_stack(Lowering& l) {
+  const bool wide = ptx::bytes_of(l.type()) == 8;
   uint32_t a;
   if (!l.lanes(l.operand(0), l.type(), &a)) return false;
   l.emit(wide ? &run_restore<uint64_t> : &run_restore<uint32_t>).a = a;

@@ -11,7 +11,7 @@
 namespace kiln::engine {
 namespace {
 
-enum class Verb : uint8_t { Add, Sub, AbsDiff, Min, Max, Average, ShiftLeft, ShiftRight, Mad, Set };
+using Verb = VideoVerb;
 enum class Second : uint8_t { None, Add, Min, Max, Merge };
 enum class Order : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
@@ -167,12 +167,7 @@ const Op* run_video(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-bool lower(Lowering& l, uint32_t parts) {
-  constexpr std::pair<std::string_view, Verb> kVerbs[] = {
-      {"vabsdiff", Verb::AbsDiff}, {"vadd", Verb::Add},        {"vsub", Verb::Sub},
-      {"vmin", Verb::Min},         {"vmax", Verb::Max},        {"vavrg", Verb::Average},
-      {"vshl", Verb::ShiftLeft},   {"vshr", Verb::ShiftRight}, {"vmad", Verb::Mad},
-      {"vset", Verb::Set}};
+bool lower(Lowering& l, Verb verb, uint32_t parts) {
   constexpr std::pair<std::string_view, Order> kOrders[] = {{"eq", Order::Eq}, {"ne", Order::Ne},
                                                             {"lt", Order::Lt}, {"le", Order::Le},
                                                             {"gt", Order::Gt}, {"ge", Order::Ge}};
@@ -180,9 +175,7 @@ bool lower(Lowering& l, uint32_t parts) {
   const auto& operands = l.ins().operands;
   Video how;
   how.parts = parts;
-  for (auto [name, verb] : kVerbs) {
-    if (l.ins().mnemonic.starts_with(name)) how.verb = verb;
-  }
+  how.verb = verb;
   for (auto [name, order] : kOrders) {
     if (l.has(name)) how.order = order;
   }
@@ -223,7 +216,40 @@ bool lower(Lowering& l, uint32_t parts) {
 
 }  // namespace
 
-bool video(Lowering& l) { return lower(l, 1); }
-bool video_simd(Lowering& l) { return lower(l, l.ins().mnemonic.ends_with('4') ? 4 : 2); }
+template <VideoVerb kVerb>
+bool video(Lowering& l) {
+  return lower(l, kVerb, 1);
+}
+template <VideoVerb kVerb>
+bool video2(Lowering& l) {
+  return lower(l, kVerb, 2);
+}
+template <VideoVerb kVerb>
+bool video4(Lowering& l) {
+  return lower(l, kVerb, 4);
+}
+template bool video<Verb::Add>(Lowering&);
+template bool video<Verb::Sub>(Lowering&);
+template bool video<Verb::AbsDiff>(Lowering&);
+template bool video<Verb::Min>(Lowering&);
+template bool video<Verb::Max>(Lowering&);
+template bool video<Verb::ShiftLeft>(Lowering&);
+template bool video<Verb::ShiftRight>(Lowering&);
+template bool video<Verb::Mad>(Lowering&);
+template bool video<Verb::Set>(Lowering&);
+template bool video2<Verb::Add>(Lowering&);
+template bool video2<Verb::Sub>(Lowering&);
+template bool video2<Verb::AbsDiff>(Lowering&);
+template bool video2<Verb::Min>(Lowering&);
+template bool video2<Verb::Max>(Lowering&);
+template bool video2<Verb::Average>(Lowering&);
+template bool video2<Verb::Set>(Lowering&);
+template bool video4<Verb::Add>(Lowering&);
+template bool video4<Verb::Sub>(Lowering&);
+template bool video4<Verb::AbsDiff>(Lowering&);
+template bool video4<Verb::Min>(Lowering&);
+template bool video4<Verb::Max>(Lowering&);
+template bool video4<Verb::Average>(Lowering&);
+template bool video4<Verb::Set>(Lowering&);
 
 }  // namespace kiln::engine
