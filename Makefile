@@ -51,9 +51,7 @@ wheel:
 	@tools/wheel
 
 demo:
-	@tools/bootstrap all
-	@tools/build release
-	@tools/demo
+	@tools/first-run
 
 # The compiler works while pip downloads; a build that fails here is told by the step of the same name.
 test:

@@ -40,10 +40,13 @@ function(kiln_module name)
   add_library(kiln_${name} STATIC ${ARG_SOURCES})
   list(TRANSFORM ARG_USES PREPEND kiln_)
   target_link_libraries(kiln_${name} PUBLIC kiln_flags ${ARG_USES} ${ARG_LIBRARIES})
-  # Eight sources at a time: most of a source's compile time goes to the headers that they share. A
-  # build that is edited wants them one by one.
-  if(KILN_UNITY AND NOT name MATCHES "^(engine|binary|build|cli)$")
-    set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  # Most of a source's compile time goes to the headers that they share, and to JSON at -O3. A build that is edited
+  # wants them one by one.
+  if(KILN_UNITY)
+    set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    if(NOT name STREQUAL "engine")
+      target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
   endif()
   kiln_unit_tests(${name} kiln_${name})
 endfunction()

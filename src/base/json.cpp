@@ -19,6 +19,10 @@ std::string dump(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string plain_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump(value);
+}
+
 Json to_json(const Error& error) {
   return {{"error",
            {{"what", error.what},

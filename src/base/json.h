@@ -19,6 +19,9 @@ Result<Json> parse_json(std::string_view text, std::string_view source);
 // Never throws: bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& value, int indent = -1);
 
+// A string as it is, anything else as JSON.
+std::string plain_text(const Json& value);
+
 // {"error": {"what", "why", "fix", "fault"}}
 Json to_json(const Error& error);
 

@@ -12,7 +12,7 @@ constexpr uint64_t kHeaderBytes = 64, kSectionHeaderBytes = 64, kSegmentHeaderBy
 // ten thousand.
 constexpr uint64_t kMaxSections = 1 << 20;
 
-Error damaged(uint64_t offset, std::string why, std::string fix = "") {
+Error damaged_elf(uint64_t offset, std::string why, std::string fix = "") {
   return Error{Fault::Work, "cannot read an ELF file", fmt::format("at offset {}: {}", offset, why),
                std::move(fix)};
 }
@@ -33,8 +33,9 @@ Result<ElfSection> read_section(Bytes bytes, uint64_t at, uint32_t* name_at) {
   section.entry_bytes = *read_at<uint64_t>(bytes, at + 56);
   if (section.type == 0) section.bytes = 0;  // section 0 keeps counts there
   if (!slice(bytes, section.file_bytes() ? section.offset : 0, section.file_bytes())) {
-    return damaged(at + 24, fmt::format("a section claims {} bytes from offset {}, the file has {}",
-                                        section.bytes, section.offset, bytes.size()));
+    return damaged_elf(at + 24,
+                       fmt::format("a section claims {} bytes from offset {}, the file has {}",
+                                   section.bytes, section.offset, bytes.size()));
   }
   return section;
 }
@@ -43,19 +44,19 @@ Status read_sections(Elf& elf, uint64_t count, uint64_t names_index, uint64_t en
   uint64_t table = elf.section_table_offset;
   if (table == 0) return {};
   if (entry_bytes != kSectionHeaderBytes) {
-    return damaged(58, fmt::format("section headers of {} bytes, wanted {}", entry_bytes,
-                                   kSectionHeaderBytes));
+    return damaged_elf(58, fmt::format("section headers of {} bytes, wanted {}", entry_bytes,
+                                       kSectionHeaderBytes));
   }
   if (!slice(elf.bytes, table, kSectionHeaderBytes)) {
-    return damaged(40, fmt::format("the section headers begin at {}, the file has {} bytes", table,
-                                   elf.bytes.size()));
+    return damaged_elf(40, fmt::format("the section headers begin at {}, the file has {} bytes",
+                                       table, elf.bytes.size()));
   }
   // More than 65,279 sections: the counts are in section 0.
   if (count == 0) count = *read_at<uint64_t>(elf.bytes, table + 32);
   if (names_index == 0xffff) names_index = *read_at<uint32_t>(elf.bytes, table + 40);
   if (count > kMaxSections || !slice(elf.bytes, table, count * kSectionHeaderBytes)) {
-    return damaged(60, fmt::format("{} section headers from offset {}, the file has {} bytes",
-                                   count, table, elf.bytes.size()));
+    return damaged_elf(60, fmt::format("{} section headers from offset {}, the file has {} bytes",
+                                       count, table, elf.bytes.size()));
   }
   std::vector<uint32_t> names(count);
   elf.sections.reserve(count);
@@ -74,12 +75,12 @@ Status read_segments(Elf& elf, uint64_t count, uint64_t entry_bytes) {
   uint64_t table = elf.segment_table_offset;
   if (count == 0 || table == 0) return {};
   if (entry_bytes != kSegmentHeaderBytes) {
-    return damaged(54, fmt::format("program headers of {} bytes, wanted {}", entry_bytes,
-                                   kSegmentHeaderBytes));
+    return damaged_elf(54, fmt::format("program headers of {} bytes, wanted {}", entry_bytes,
+                                       kSegmentHeaderBytes));
   }
   if (!slice(elf.bytes, table, count * kSegmentHeaderBytes)) {
-    return damaged(32, fmt::format("{} program headers from offset {}, the file has {} bytes",
-                                   count, table, elf.bytes.size()));
+    return damaged_elf(32, fmt::format("{} program headers from offset {}, the file has {} bytes",
+                                       count, table, elf.bytes.size()));
   }
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t at = table + i * kSegmentHeaderBytes;
@@ -125,18 +126,18 @@ Bytes Elf::at_address(uint64_t address) const {
 bool is_elf(Bytes bytes) { return read_at<uint32_t>(bytes, 0) == 0x464c457fu; }
 
 Result<Elf> read_elf(Bytes bytes) {
-  if (!is_elf(bytes)) return damaged(0, "it does not begin with \\x7fELF");
+  if (!is_elf(bytes)) return damaged_elf(0, "it does not begin with \\x7fELF");
   if (bytes.size() < kHeaderBytes)
-    return damaged(bytes.size(),
-                   fmt::format("the file ends inside of the header of {} bytes", kHeaderBytes));
+    return damaged_elf(bytes.size(),
+                       fmt::format("the file ends inside of the header of {} bytes", kHeaderBytes));
   auto kind = [&](size_t at) { return std::to_integer<int>(bytes[at]); };
   if (kind(4) != 2)
-    return kind(4) == 1 ? damaged(4, "a 32-bit file; kiln reads 64-bit ones", kOtherBuild)
-                        : damaged(4, fmt::format("class {}, wanted 2 (64-bit)", kind(4)));
+    return kind(4) == 1 ? damaged_elf(4, "a 32-bit file; kiln reads 64-bit ones", kOtherBuild)
+                        : damaged_elf(4, fmt::format("class {}, wanted 2 (64-bit)", kind(4)));
   if (kind(5) != 1)
     return kind(5) == 2
-               ? damaged(5, "a big-endian file; kiln reads little-endian ones", kOtherBuild)
-               : damaged(5, fmt::format("byte order {}, wanted 1 (little-endian)", kind(5)));
+               ? damaged_elf(5, "a big-endian file; kiln reads little-endian ones", kOtherBuild)
+               : damaged_elf(5, fmt::format("byte order {}, wanted 1 (little-endian)", kind(5)));
   Elf elf;
   elf.bytes = bytes;
   elf.os_abi = static_cast<uint8_t>(kind(7));

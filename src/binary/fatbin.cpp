@@ -12,7 +12,7 @@ constexpr uint64_t kSmallestEntryHeader = 64;
 constexpr uint64_t kFlagDebug = 0x2, kFlagLz4 = 0x2000, kFlagZstd = 0x8000,
                    kFlagVariantA = 0x100000, kFlagVariantF = 0x200000;
 
-Error damaged(std::string why) {
+Error damaged_fatbin(std::string why) {
   return Error{Fault::Work, "cannot read a fat binary", std::move(why), ""};
 }
 
@@ -20,11 +20,11 @@ Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   auto header_bytes = read_at<uint32_t>(container, at + 4);
   auto payload_bytes = read_at<uint64_t>(container, at + 8);
   if (!header_bytes || !payload_bytes || *header_bytes < kSmallestEntryHeader) {
-    return damaged(fmt::format("the entry at offset {} has no whole header", at));
+    return damaged_fatbin(fmt::format("the entry at offset {} has no whole header", at));
   }
   auto header = slice(container, at, *header_bytes);
   if (!header || !slice(container, at + *header_bytes, *payload_bytes)) {
-    return damaged(
+    return damaged_fatbin(
         fmt::format("the entry at offset {} claims {} + {} bytes, and the container ends before",
                     at, *header_bytes, *payload_bytes));
   }
@@ -45,8 +45,9 @@ Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   entry.payload_bytes = *payload_bytes;
   entry.packed_bytes = entry.compression == Compression::None ? *payload_bytes : compressed;
   if (entry.packed_bytes > *payload_bytes) {
-    return damaged(fmt::format("the entry at offset {} claims {} packed bytes in a payload of {}",
-                               at, compressed, *payload_bytes));
+    return damaged_fatbin(
+        fmt::format("the entry at offset {} claims {} packed bytes in a payload of {}", at,
+                    compressed, *payload_bytes));
   }
   uint32_t identifier_at = *read_at<uint32_t>(*header, 0x20),
            identifier_bytes = *read_at<uint32_t>(*header, 0x24);
@@ -65,20 +66,21 @@ Result<uint64_t> container_bytes(Bytes head) {
   auto magic = read_at<uint32_t>(head, 0);
   auto header = read_at<uint16_t>(head, 6);
   auto size = read_at<uint64_t>(head, 8);
-  if (!magic || !header || !size) return damaged("it ends inside of the container's header");
+  if (!magic || !header || !size) return damaged_fatbin("it ends inside of the container's header");
   if (*magic != kContainerMagic)
-    return damaged(fmt::format("the magic is 0x{:08x}, wanted 0x{:08x}", *magic, kContainerMagic));
+    return damaged_fatbin(
+        fmt::format("the magic is 0x{:08x}, wanted 0x{:08x}", *magic, kContainerMagic));
   if (*header < kContainerHeaderBytes)
-    return damaged(fmt::format("the container's header has {} bytes, wanted 16", *header));
+    return damaged_fatbin(fmt::format("the container's header has {} bytes, wanted 16", *header));
   if (*size > kMaxUnpackedBytes * 16)
-    return damaged(fmt::format("the container claims {} bytes", *size));
+    return damaged_fatbin(fmt::format("the container claims {} bytes", *size));
   return *header + *size;
 }
 
 Result<std::vector<FatbinEntry>> read_container(Bytes container) {
   TRY(uint64_t size, container_bytes(container));
   if (size > container.size()) {
-    return damaged(
+    return damaged_fatbin(
         fmt::format("the container claims {} bytes, {} are there", size, container.size()));
   }
   std::vector<FatbinEntry> entries;
@@ -95,7 +97,7 @@ Result<std::vector<FatbinEntry>> read_container(Bytes container) {
 
 Result<std::vector<std::byte>> read_image(Bytes container, const FatbinEntry& entry) {
   auto packed = slice(container, entry.offset, entry.packed_bytes);
-  if (!packed) return damaged("an entry lies outside of its container");
+  if (!packed) return damaged_fatbin("an entry lies outside of its container");
   TRY(auto image, decompress(entry.compression, *packed, entry.unpacked_bytes));
   if (entry.kind == static_cast<uint16_t>(ImageKind::Ptx)) {
     while (!image.empty() && image.back() == std::byte{0}) image.pop_back();
@@ -123,13 +125,13 @@ Result<std::vector<PtxText>> ptx_in_wrapper(const void* wrapper) {
     const void* names;
   };
   Wrapper seen;
-  if (!wrapper) return damaged("the wrapper is null");
+  if (!wrapper) return damaged_fatbin("the wrapper is null");
   std::memcpy(&seen, wrapper, sizeof seen);
   if (seen.magic != kWrapperMagic) {
-    return damaged(
+    return damaged_fatbin(
         fmt::format("the wrapper's magic is 0x{:08x}, wanted 0x{:08x}", seen.magic, kWrapperMagic));
   }
-  if (!seen.container) return damaged("the wrapper names no container");
+  if (!seen.container) return damaged_fatbin("the wrapper names no container");
   TRY(uint64_t size, container_bytes({seen.container, kContainerHeaderBytes}));
   return read_ptx({seen.container, size});
 }

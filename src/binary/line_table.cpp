@@ -72,7 +72,7 @@ class Cursor {
   bool failed_ = false;
 };
 
-Error damaged(std::string_view section, uint64_t offset, std::string why) {
+Error damaged_lines(std::string_view section, uint64_t offset, std::string why) {
   return Error{Fault::Work, "cannot read the line table of a cubin",
                fmt::format("at offset {} of {}: {}", offset, section, why), ""};
 }
@@ -140,12 +140,12 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
   uint32_t header_length = cursor.take<uint32_t>();
   uint64_t rows_at = cursor.at() + header_length;
   if (cursor.failed() || unit.end > program.bytes.size() || rows_at > unit.end)
-    return damaged(
+    return damaged_lines(
         program.section_name, begin,
         fmt::format("a unit claims {} bytes, the section has {}", length, program.bytes.size()));
   if (version < 2 || version > 4)
-    return damaged(program.section_name, begin + 4,
-                   fmt::format("DWARF {}, wanted 2 to 4", version));
+    return damaged_lines(program.section_name, begin + 4,
+                         fmt::format("DWARF {}, wanted 2 to 4", version));
   unit.min_step = cursor.take<uint8_t>();
   if (version >= 4) cursor.take<uint8_t>();  // operations of a VLIW word: 1
   cursor.take<uint8_t>();                    // is_stmt
@@ -153,7 +153,7 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
   unit.line_range = cursor.take<uint8_t>();
   unit.opcode_base = cursor.take<uint8_t>();
   if (unit.line_range == 0 || unit.opcode_base == 0)
-    return damaged(program.section_name, cursor.at(), "a line range or opcode base of 0");
+    return damaged_lines(program.section_name, cursor.at(), "a line range or opcode base of 0");
   for (int i = 1; i < unit.opcode_base; ++i) unit.operand_counts.push_back(cursor.take<uint8_t>());
   std::vector<std::string_view> folders;
   while (!cursor.done() && cursor.at() < rows_at) {
@@ -171,7 +171,7 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
     unit.files.push_back(add_file(program.table, folders, name, folder));
   }
   if (cursor.failed())
-    return damaged(program.section_name, cursor.at(), "the header of a unit is cut off");
+    return damaged_lines(program.section_name, cursor.at(), "the header of a unit is cut off");
   cursor.go(rows_at);
   return unit;
 }
@@ -257,7 +257,7 @@ Status run_unit(Program& program, Cursor& cursor, const Unit& unit) {
     }
   }
   if (cursor.failed())
-    return damaged(program.section_name, cursor.at(), "the line program is cut off");
+    return damaged_lines(program.section_name, cursor.at(), "the line program is cut off");
   return {};
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint8_t kFormNone = 1, kFormByte = 2, kFormPayload = 4;
 
-Error damaged(uint64_t offset, std::string why) {
+Error damaged_info(uint64_t offset, std::string why) {
   return Error{Fault::Work, "cannot read .nv.info of a cubin",
                fmt::format("at offset {} of it: {}", offset, why), ""};
 }
@@ -38,13 +38,13 @@ Result<std::vector<NvRecord>> read_nv_info(Bytes section) {
     record.offset = at;
     record.value = *read_at<uint16_t>(section, at + 2);
     if (form < kFormNone || form > kFormPayload)
-      return damaged(at, fmt::format("a record of form {}", form));
+      return damaged_info(at, fmt::format("a record of form {}", form));
     at += 4;
     if (form == kFormPayload) {
       auto payload = slice(section, at, record.value);
       if (!payload) {
-        return damaged(record.offset, fmt::format("a record claims {} bytes, {} are left",
-                                                  record.value, section.size() - at));
+        return damaged_info(record.offset, fmt::format("a record claims {} bytes, {} are left",
+                                                       record.value, section.size() - at));
       }
       record.payload = *payload;
       at += (record.value + 3u) & ~3u;

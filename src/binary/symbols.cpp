@@ -16,7 +16,7 @@ constexpr uint64_t kSymbolBytes = 24, kDynamicEntryBytes = 16;
 constexpr uint32_t kVersionNeeds = 0x6ffffffe, kVersionDefinitions = 0x6ffffffd,
                    kVersionOfSymbols = 0x6fffffff, kExtendedIndices = 18;
 
-Error damaged(uint64_t offset, std::string why) {
+Error damaged_symbols(uint64_t offset, std::string why) {
   return Error{Fault::Work, "cannot read the symbols of an ELF file",
                fmt::format("at offset {}: {}", offset, why), ""};
 }
@@ -46,16 +46,17 @@ Status read_needs(const Elf& elf, const ElfSection& section, std::vector<Version
     auto file = read_at<uint32_t>(bytes, at + 4), first = read_at<uint32_t>(bytes, at + 8),
          next = read_at<uint32_t>(bytes, at + 12);
     if (!count || !next)
-      return damaged(section.offset + at, "a record of needed versions is cut off");
+      return damaged_symbols(section.offset + at, "a record of needed versions is cut off");
     uint64_t version_at = at + *first;
     for (uint16_t i = 0; i < *count; ++i) {
       if (left-- == 0)
-        return damaged(section.offset + at, "more needed versions than its section can hold");
+        return damaged_symbols(section.offset + at,
+                               "more needed versions than its section can hold");
       auto index = read_at<uint16_t>(bytes, version_at + 6);
       auto name = read_at<uint32_t>(bytes, version_at + 8),
            step = read_at<uint32_t>(bytes, version_at + 12);
       if (!index || !name || !step)
-        return damaged(section.offset + version_at, "a needed version is cut off");
+        return damaged_symbols(section.offset + version_at, "a needed version is cut off");
       Version version{text_at(strings, *name), text_at(strings, *file)};
       if (by_index) put(*by_index, *index, version);
       if (list) list->push_back({version.library, version.name});
@@ -76,10 +77,11 @@ Status read_definitions(const Elf& elf, const ElfSection& section, std::vector<V
     auto index = read_at<uint16_t>(bytes, at + 4);
     auto first = read_at<uint32_t>(bytes, at + 12), next = read_at<uint32_t>(bytes, at + 16);
     if (!index || !first || !next)
-      return damaged(section.offset + at, "a defined version is cut off");
+      return damaged_symbols(section.offset + at, "a defined version is cut off");
     auto name = read_at<uint32_t>(bytes, at + *first);
     if (!name)
-      return damaged(section.offset + at, "a defined version has no name inside of its section");
+      return damaged_symbols(section.offset + at,
+                             "a defined version has no name inside of its section");
     if (by_index) put(*by_index, *index, {text_at(strings, *name), {}});
     if (list) list->push_back(text_at(strings, *name));
     if (*next < 20) break;
@@ -93,8 +95,8 @@ Status read_definitions(const Elf& elf, const ElfSection& section, std::vector<V
 Result<std::vector<Symbol>> read_symbols(const Elf& elf, const ElfSection& table) {
   Bytes bytes = elf.content(table), strings = linked_strings(elf, table), indices, extended;
   if (table.entry_bytes != kSymbolBytes && !bytes.empty()) {
-    return damaged(table.offset,
-                   fmt::format("symbols of {} bytes, wanted {}", table.entry_bytes, kSymbolBytes));
+    return damaged_symbols(table.offset, fmt::format("symbols of {} bytes, wanted {}",
+                                                     table.entry_bytes, kSymbolBytes));
   }
   std::vector<Version> versions;
   bool dynamic = table.type == kSectionDynamicSymbols;
@@ -176,9 +178,9 @@ Result<Dynamic> read_dynamic(const Elf& elf) {
     if (segment.type == kSegmentInterpreter && bytes) out.interpreter = text_at(*bytes, 0);
     if (segment.type != kSegmentDynamic) continue;
     if (!bytes)
-      return damaged(segment.offset,
-                     fmt::format("the dynamic segment claims {} bytes, the file has {}",
-                                 segment.file_bytes, elf.bytes.size()));
+      return damaged_symbols(segment.offset,
+                             fmt::format("the dynamic segment claims {} bytes, the file has {}",
+                                         segment.file_bytes, elf.bytes.size()));
     entries = *bytes;
   }
   const ElfSection* section = elf.find_type(kSectionDynamic);

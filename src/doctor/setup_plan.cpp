@@ -29,8 +29,6 @@ bool wanted(const SetupOptions& options, Cure cure) {
 
 bool usable(const Program& program) { return program.found() && program.trouble.empty(); }
 
-std::string folder_of(const std::string& file) { return path(file).parent_path().string(); }
-
 // Whether a shell finds it now or not: the file must be the same once it was sourced.
 void add_folder(EnvValues& values, const std::string& folder) {
   for (const char* usual : {"/usr/bin", "/bin", "/usr/local/bin"})
@@ -82,7 +80,7 @@ void plan_ninja(const Making& making) {
       ninja.version.empty() || inspect::compare_versions(ninja.version, kOldestNinja) >= 0;
   if (usable(ninja) && new_enough && ninja.path.ends_with("/ninja")) {
     making.plan.found.push_back(fmt::format("ninja {} at {}", ninja.version, ninja.path));
-    add_folder(making.values, folder_of(ninja.path));
+    add_folder(making.values, path(ninja.path).parent_path().string());
     return;
   }
   if (wanted(making.options, Cure::Ninja))
@@ -111,7 +109,7 @@ void plan_nvdisasm(const Making& making) {
   const Program& nvdisasm = making.facts.nvdisasm;
   if (nvdisasm.found()) {
     making.plan.found.push_back(fmt::format("nvdisasm at {}", nvdisasm.path));
-    add_folder(making.values, folder_of(nvdisasm.path));
+    add_folder(making.values, path(nvdisasm.path).parent_path().string());
     return;
   }
   // No fault: only `kiln inspect --sass` misses it.

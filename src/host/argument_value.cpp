@@ -15,10 +15,6 @@ namespace {
 // before a float, to either before a string.
 enum Cost { kExact = 0, kIntAsFloat = 1, kNumberAsBool = 2, kOneAsList = 2, kAsString = 3 };
 
-Error unfit(std::string why, std::string fix = {}) {
-  return {Fault::Usage, {}, std::move(why), std::move(fix)};
-}
-
 Error not_a(std::string_view text, const KilnParameter& parameter, std::string fix = {}) {
   return unfit(
       fmt::format("'{}' wants {}; '{}' is none", parameter.name, type_name(parameter), text),

@@ -4,7 +4,9 @@
 
 #include <kiln/abi.h>
 
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "host/arguments.h"
@@ -23,6 +25,11 @@ Result<Fit> parse_value(std::string_view text, const KilnParameter& parameter);
 // none, true or false, an integer, a float, a list of numbers, a tensor, a list of tensors whose
 // own writing it is; else a text.
 Result<Argument> parse_untyped(std::string_view text);
+
+// An error whose what the caller adds.
+inline Error unfit(std::string why, std::string fix = {}) {
+  return {Fault::Usage, {}, std::move(why), std::move(fix)};
+}
 
 // Where the name of NAME=VALUE ends; npos when the text has no such form.
 size_t keyword_end(std::string_view text);

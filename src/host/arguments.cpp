@@ -28,10 +28,6 @@ const KilnParameter* find_parameter(const KilnOpInfo& op, std::string_view name)
   return nullptr;
 }
 
-Error unfit(std::string why, std::string fix = {}) {
-  return {Fault::Usage, {}, std::move(why), std::move(fix)};
-}
-
 // "valu=3" was likely meant as a keyword.
 std::string keyword_hint(const KilnOpInfo& op, std::string_view text) {
   const size_t end = keyword_end(text);

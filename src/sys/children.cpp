@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "sys/argv.h"
 #include "sys/clock.h"
 #include "sys/process.h"
 
@@ -43,13 +44,6 @@ struct Ends {
     }
   }
 };
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
 
 void close_one(int& fd) {
   if (fd >= 0) ::close(fd);

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "sys/argv.h"
 #include "sys/clock.h"
 
 namespace kiln::sys {
@@ -36,13 +37,6 @@ void remember(int signal, siginfo_t* details, void*) {
   // What the terminal sends, it sends to the child as well.
   bool from_terminal = details->si_code == SI_KERNEL;
   if (pid_t child = g_child; child > 0 && !from_terminal) ::kill(child, signal);
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> out;
-  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
-  out.push_back(nullptr);
-  return out;
 }
 
 Error start_error(const std::string& program, int error_number) {

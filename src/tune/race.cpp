@@ -41,8 +41,6 @@ bool take_times(Finalist& one, const Json& answer, size_t i) {
   return true;
 }
 
-std::string key_of(const std::vector<std::string>& defines) { return text::join(defines, " "); }
-
 }  // namespace
 
 // Those of an earlier run are built again; the cache has them.

@@ -18,8 +18,6 @@ constexpr size_t kMostReady = 64;
 // Of a budget in time: what is left for the race.
 constexpr double kSearchShare = 0.9;
 
-std::string key_of(const std::vector<std::string>& defines) { return text::join(defines, " "); }
-
 bool is_gpu(const Json& device) { return text_in(device, "kind") != "engine"; }
 
 // "9.0" gives 90.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "tune/journal.h"
 #include "tune/prune.h"
 #include "tune/search.h"
@@ -40,6 +41,11 @@ struct Progress {
   double left_s = 0;  // an estimate; 0: not known yet
   std::string doing;
 };
+
+// One variant of a search, in maps and messages.
+inline std::string key_of(const std::vector<std::string>& defines) {
+  return text::join(defines, " ");
+}
 
 struct Finalist {
   std::vector<std::string> defines;

@@ -24,6 +24,7 @@
 #include "sys/machine.h"
 
 namespace kiln::cli {
+namespace bench_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -414,7 +415,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace bench_cli
 
-const Command bench_command = {"bench", "Time an op so that the figure can be believed", setup};
+const Command bench_command = {"bench", "Time an op so that the figure can be believed",
+                               bench_cli::setup};
 
 }  // namespace kiln::cli

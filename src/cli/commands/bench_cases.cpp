@@ -13,15 +13,11 @@ Error wrong(const std::string& source, const std::string& where, std::string why
           "op, args, axes, defines, bytes, flops, against, expect: docs/guide/bench.md"};
 }
 
-std::string scalar(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : dump(value);
-}
-
 // One value or a list of them, as texts.
 std::vector<std::string> texts(const Json& value) {
   std::vector<std::string> out;
-  if (!value.is_array()) return {scalar(value)};
-  for (const Json& one : value) out.push_back(scalar(one));
+  if (!value.is_array()) return {plain_text(value)};
+  for (const Json& one : value) out.push_back(plain_text(one));
   return out;
 }
 
@@ -45,7 +41,7 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
   plan.name = name;
   for (const auto& [key, value] : table.items()) {
     if (key == "op")
-      plan.op = scalar(value);
+      plan.op = plain_text(value);
     else if (key == "args")
       plan.arguments = texts(value);
     else if (key == "against")
@@ -53,9 +49,9 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
     else if (key == "expect")
       plan.expect = texts(value);
     else if (key == "bytes")
-      plan.bytes = scalar(value);
+      plan.bytes = plain_text(value);
     else if (key == "flops")
-      plan.flops = scalar(value);
+      plan.flops = plain_text(value);
     else if (key == "axes" || key == "defines") {
       TRY(const std::vector<measure::Axis> axes,
           axes_of(value, key == "defines", source, where + "." + key));

@@ -13,7 +13,7 @@
 #include "ship/release.h"
 
 namespace kiln::cli {
-
+namespace build_cli {
 namespace {
 
 struct Options {
@@ -130,7 +130,8 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace build_cli
 
-const Command build_command = {"build", "Build a .cu file or a project", setup};
+const Command build_command = {"build", "Build a .cu file or a project", build_cli::setup};
 
 }  // namespace kiln::cli

@@ -14,7 +14,7 @@
 #include "sys/process.h"
 
 namespace kiln::cli {
-
+namespace cache_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -291,7 +291,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace cache_cli
 
-const Command cache_command = {"cache", "Show, explain and clear what builds keep", setup};
+const Command cache_command = {"cache", "Show, explain and clear what builds keep",
+                               cache_cli::setup};
 
 }  // namespace kiln::cli

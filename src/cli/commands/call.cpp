@@ -21,7 +21,7 @@
 #include "sys/files.h"
 
 namespace kiln::cli {
-
+namespace call_cli {
 namespace {
 
 constexpr int kMostArguments = 1 << 20;
@@ -279,7 +279,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace call_cli
 
-const Command call_command = {"call", "Call an op without Python and without torch", setup};
+const Command call_command = {"call", "Call an op without Python and without torch",
+                              call_cli::setup};
 
 }  // namespace kiln::cli

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 
 namespace kiln::cli {
-
+namespace completion_cli {
 namespace {
 
 struct Row {
@@ -110,7 +110,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace completion_cli
 
-const Command completion_command = {"completion", "Print the completion script for a shell", setup};
+const Command completion_command = {"completion", "Print the completion script for a shell",
+                                    completion_cli::setup};
 
 }  // namespace kiln::cli

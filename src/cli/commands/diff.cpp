@@ -15,7 +15,7 @@
 #include "sys/pager.h"
 
 namespace kiln::cli {
-
+namespace diff_cli {
 namespace {
 
 struct Options {
@@ -82,7 +82,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace diff_cli
 
-const Command diff_command = {"diff", "Show what an edit did to the kernels of a binary", setup};
+const Command diff_command = {"diff", "Show what an edit did to the kernels of a binary",
+                              diff_cli::setup};
 
 }  // namespace kiln::cli

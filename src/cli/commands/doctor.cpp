@@ -13,7 +13,7 @@
 #include "doctor/report.h"
 
 namespace kiln::cli {
-
+namespace doctor_cli {
 namespace {
 
 struct Options {
@@ -112,8 +112,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace doctor_cli
 
 const Command doctor_command = {
-    "doctor", "Find out what is wrong with a machine, a library or a build", setup};
+    "doctor", "Find out what is wrong with a machine, a library or a build", doctor_cli::setup};
 
 }  // namespace kiln::cli

@@ -20,7 +20,7 @@
 #include "sys/printable.h"
 
 namespace kiln::cli {
-
+namespace inspect_cli {
 namespace {
 
 struct Options {
@@ -281,7 +281,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace inspect_cli
 
-const Command inspect_command = {"inspect", "Show what is inside of a kernel's binary", setup};
+const Command inspect_command = {"inspect", "Show what is inside of a kernel's binary",
+                                 inspect_cli::setup};
 
 }  // namespace kiln::cli

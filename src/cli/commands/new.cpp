@@ -11,7 +11,7 @@
 #include "project/scaffold.h"
 
 namespace kiln::cli {
-
+namespace new_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,7 +77,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace new_cli
 
-const Command new_command = {"new", "Start a kernel: one .cu, or a project with tests", setup};
+const Command new_command = {"new", "Start a kernel: one .cu, or a project with tests",
+                             new_cli::setup};
 
 }  // namespace kiln::cli

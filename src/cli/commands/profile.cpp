@@ -13,6 +13,7 @@
 #include "sys/files.h"
 
 namespace kiln::cli {
+namespace profile_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,8 +115,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace profile_cli
 
-const Command profile_command = {"profile",
-                                 "Show which ops and kernels ran, and where the time went", setup};
+const Command profile_command = {
+    "profile", "Show which ops and kernels ran, and where the time went", profile_cli::setup};
 
 }  // namespace kiln::cli

@@ -11,7 +11,7 @@
 #include "cli/programs.h"
 
 namespace kiln::cli {
-
+namespace run_cli {
 namespace {
 
 struct Options {
@@ -62,7 +62,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace run_cli
 
-const Command run_command = {"run", "Build a program (main) and run it, without torch", setup};
+const Command run_command = {"run", "Build a program (main) and run it, without torch",
+                             run_cli::setup};
 
 }  // namespace kiln::cli

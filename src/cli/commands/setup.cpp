@@ -15,7 +15,7 @@
 #include "sys/access.h"
 
 namespace kiln::cli {
-
+namespace setup_cli {
 namespace {
 
 struct Options {
@@ -105,8 +105,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace setup_cli
 
 const Command setup_command = {"setup", "Make a machine ready: what is missing is installed",
-                               setup};
+                               setup_cli::setup};
 
 }  // namespace kiln::cli

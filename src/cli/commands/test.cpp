@@ -15,7 +15,7 @@
 #include "sys/clock.h"
 
 namespace kiln::cli {
-
+namespace test_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,7 +189,8 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace test_cli
 
-const Command test_command = {"test", "Build a project and run its tests", setup};
+const Command test_command = {"test", "Build a project and run its tests", test_cli::setup};
 
 }  // namespace kiln::cli

@@ -31,6 +31,7 @@
 #include "tune/tuner.h"
 
 namespace kiln::cli {
+namespace tune_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -459,7 +460,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace tune_cli
 
-const Command tune_command = {"tune", "Find the fastest configuration of an op's defines", setup};
+const Command tune_command = {"tune", "Find the fastest configuration of an op's defines",
+                              tune_cli::setup};
 
 }  // namespace kiln::cli

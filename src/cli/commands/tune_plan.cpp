@@ -21,10 +21,6 @@ struct Table {
   }
 };
 
-std::string scalar(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : dump(value);
-}
-
 struct Key {
   const char* name;
   // False: the value is of another type.
@@ -33,12 +29,12 @@ struct Key {
 
 bool text_of(const Json& value, std::string& to) {
   if (!value.is_string() && !value.is_number()) return false;
-  to = scalar(value);
+  to = plain_text(value);
   return true;
 }
 bool texts_of(const Json& value, std::vector<std::string>& to) {
   if (!value.is_array()) return false;
-  for (const Json& one : value) to.push_back(scalar(one));
+  for (const Json& one : value) to.push_back(plain_text(one));
   return true;
 }
 template <class T>

@@ -18,7 +18,7 @@
 #include "ship/trial.h"
 
 namespace kiln::cli {
-
+namespace wheel_cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,7 +171,9 @@ Run setup(CLI::App& app) {
 }
 
 }  // namespace
+}  // namespace wheel_cli
 
-const Command wheel_command = {"wheel", "Make a wheel of a project, audited and tried", setup};
+const Command wheel_command = {"wheel", "Make a wheel of a project, audited and tried",
+                               wheel_cli::setup};
 
 }  // namespace kiln::cli

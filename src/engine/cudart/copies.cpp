@@ -13,14 +13,6 @@
 namespace kiln::engine {
 namespace {
 
-Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
-  Copy3D copy{};
-  copy.from = {const_cast<void*>(from), bytes, bytes, 1};
-  copy.to = {to, bytes, bytes, 1};
-  copy.extent = {bytes, 1, 1};
-  copy.kind = kind;
-  return copy;
-}
 Copy3D rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
             size_t height, int kind) {
   Copy3D copy{};

@@ -126,14 +126,6 @@ int copy_kernel_attributes(Node* to, Node* from) {
 
 // ---- Copies and fills
 
-Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
-  Copy3D copy{};
-  copy.from = {const_cast<void*>(from), bytes, bytes, 1};
-  copy.to = {to, bytes, bytes, 1};
-  copy.extent = {bytes, 1, 1};
-  copy.kind = kind;
-  return copy;
-}
 int add_copy(Node** out, Graph* graph, Node* const* before, size_t count, const Copy3D* copy) {
   if (!copy) return fail(kInvalidValue, "the parameters of the copy are null");
   if (int code = check_copy(*copy)) return code;

@@ -15,14 +15,14 @@ namespace {
 std::atomic<uint64_t> interrupts{0};
 std::mutex watch_mutex;
 uint32_t watchers = 0;
-struct sigaction before;
+struct sigaction handler_before;
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {
   interrupts.fetch_add(1, std::memory_order_relaxed);
-  if (before.sa_flags & SA_SIGINFO) {
-    before.sa_sigaction(signal, info, context);
+  if (handler_before.sa_flags & SA_SIGINFO) {
+    handler_before.sa_sigaction(signal, info, context);
   } else {
-    before.sa_handler(signal);
+    handler_before.sa_handler(signal);
   }
 }
 
@@ -42,7 +42,7 @@ bool install() {
   struct sigaction current;
   const bool wanted = sigaction(SIGINT, nullptr, &current) == 0 && !is_plain(current);
   if (wanted) {
-    before = current;
+    handler_before = current;
     struct sigaction ours = current;
     ours.sa_flags |= SA_SIGINFO;
     ours.sa_sigaction = &on_interrupt;
@@ -58,7 +58,7 @@ void uninstall() {
   // Whoever has put in a handler of his own meanwhile keeps it.
   if (sigaction(SIGINT, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
       current.sa_sigaction == &on_interrupt) {
-    sigaction(SIGINT, &before, nullptr);
+    sigaction(SIGINT, &handler_before, nullptr);
   }
 }
 

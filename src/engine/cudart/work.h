@@ -82,6 +82,16 @@ int call_host(Function function) {
 }
 
 // Runs it to its end. A fault of a kernel is kept for the next call that waits.
+// One row of bytes.
+inline Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
+  Copy3D copy{};
+  copy.from = {const_cast<void*>(from), bytes, bytes, 1};
+  copy.to = {to, bytes, bytes, 1};
+  copy.extent = {bytes, 1, 1};
+  copy.kind = kind;
+  return copy;
+}
+
 int perform(const Work& work);
 int perform_copy(const Copy3D& copy);
 int perform_fill(const Fill& fill);

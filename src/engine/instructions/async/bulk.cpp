@@ -127,11 +127,11 @@ bool reduce_bulk(Lowering& l) {
 
 namespace {
 
-constexpr uint32_t kMostElements = 4;
+constexpr uint32_t kMostStored = 4;
 
 struct RemoteStore {
   AddressOperand to, barrier;
-  LaneValue values[kMostElements];
+  LaneValue values[kMostStored];
   uint32_t count = 1, bytes = 4;
   Combine combine = nullptr;
   Rmw what = Rmw::Add;
@@ -144,7 +144,7 @@ const Op* run_remote_store(Warp& warp, const Op* op) {
     std::byte* to = locate_watched(warp, op, lane, how.to.space, how.to.of(warp, lane), all, all,
                                    Access::Write, true);
     if (!to) return false;
-    std::byte values[kMostElements * 8];
+    std::byte values[kMostStored * 8];
     for (uint32_t e = 0; e < how.count; ++e) {
       const uint64_t value = how.values[e].of(warp, lane);
       std::memcpy(values + size_t{e} * how.bytes, &value, how.bytes);

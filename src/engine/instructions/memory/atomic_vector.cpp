@@ -6,13 +6,12 @@
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_more.h"
+#include "engine/instructions/memory/memory_values.h"
 #include "engine/machine/watching.h"
 #include "engine/numbers/rmw.h"
 
 namespace kiln::engine {
 namespace {
-
-constexpr uint32_t kMostElements = 8;
 
 struct VectorAtomic {
   AddressOperand memory;

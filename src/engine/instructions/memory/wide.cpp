@@ -18,7 +18,7 @@ struct WideMove {
   uint32_t slots[3] = {};
 };
 
-ptx::Space space_of(Lowering& l) {
+ptx::Space wide_space(Lowering& l) {
   if (l.has("shared") || l.has("shared::cta") || l.has("shared::cluster"))
     return ptx::Space::Shared;
   if (l.has("local")) return ptx::Space::Local;
@@ -91,7 +91,7 @@ bool transfer(Lowering& l, const ptx::Operand& value, const ptx::Operand& memory
   Dest d;
   if (load ? !l.dest(value, 16, false, &d) : !wide_register(l, value, &how.slots[0])) return false;
   if (load) how.slots[0] = d.offset;
-  if (!address_operand(l, memory, space_of(l), &how.memory)) return false;
+  if (!address_operand(l, memory, wide_space(l), &how.memory)) return false;
   l.emit(load ? &run_transfer<true> : &run_transfer<false>).data = l.own(how);
   return true;
 }
@@ -152,7 +152,7 @@ bool wide_atomic(Lowering& l) {
   WideMove how;
   Dest d;
   if (!l.dest(operands[0], 16, false, &d) ||
-      !address_operand(l, operands[1], space_of(l), &how.memory) ||
+      !address_operand(l, operands[1], wide_space(l), &how.memory) ||
       !wide_register(l, operands[2], &how.slots[1])) {
     return false;
   }
