@@ -101,6 +101,8 @@ Call::~Call() {
   t_call = outer;
 }
 
+// Where does the op run? Where its first tensor lies. All others must be there too: a kernel given
+// a pointer of another device reads junk or faults, and neither names the argument.
 void Call::place(const Slot* arguments) {
   int found = -1;
   bool has_device_argument = false;

@@ -119,6 +119,8 @@ class HostCall {
   }
 
  private:
+  // Values come from another compiler's struct, perhaps from another version of kiln: the type is
+  // checked before the bytes are believed.
   void take(int i, const KilnValue& value) {
     Slot& slot = arguments_[i];
     const KilnParameter& p = op_->state->info.parameters[i];

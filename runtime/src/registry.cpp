@@ -234,6 +234,8 @@ class Describer {
     return good;
   }
 
+  // The default is text of the author's source. It is parsed when the library is loaded, so that a
+  // mistake is reported once and by name, and a call costs nothing for it.
   bool set_default(KilnParameter& p, const char* text) {
     KilnValue& v = p.default_value;
     schema_.add("=");

@@ -84,6 +84,8 @@ void read_zip64(Bytes extra, uint64_t& unpacked, uint64_t& packed, uint64_t& loc
   }
 }
 
+// The central directory counts, not the local headers: those may hold zeros where a stream was
+// written. Every length comes from the file and is checked before it is used.
 Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
   auto head = slice(bytes, *at, kZipEntryBytes);
   if (!head || read_at<uint32_t>(*head, 0) != kZipEntry)

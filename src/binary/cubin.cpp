@@ -85,6 +85,8 @@ Bytes code_of(const Cubin& cubin, const Kernel& kernel) {
       .value_or(Bytes{});
 }
 
+// Registers, shared memory, spills and limits of a kernel are spread over symbols, section headers
+// and .nv.info; gathered here once, so that no reader has to know where.
 Result<Cubin> read_cubin(Bytes bytes) {
   Cubin cubin;
   TRY(cubin.elf, read_elf(bytes));

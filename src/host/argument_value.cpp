@@ -107,6 +107,8 @@ Fit parse_string(std::string_view text) {
   return fit;
 }
 
+// The parameter's type decides, not the look of the text: `1` is an int, a float or a bool as the
+// op declares it. How far the text had to be bent is the cost by which overloads are chosen.
 Result<Fit> parse_by_type(std::string_view text, const KilnParameter& parameter) {
   Fit fit;
   Scalar& scalar = fit.argument.scalar;

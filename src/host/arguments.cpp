@@ -129,6 +129,8 @@ bool is_named(const KilnOpInfo& op, std::string_view name) {
 
 }  // namespace
 
+// Overloads are told apart by what their parameters make of the texts: the cheapest fit wins, equal
+// ones are refused rather than guessed between.
 Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view name,
                             std::span<const std::string> texts) {
   std::vector<uint32_t> named;

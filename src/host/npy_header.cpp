@@ -98,6 +98,8 @@ class Reader {
 
 }  // namespace
 
+// The header is a Python literal. NumPy evaluates it; a file from somewhere gets no such power
+// here, so the few forms that NumPy writes are parsed by hand.
 Result<NpyHeader> parse_npy_header(std::string_view text, const std::string& name, size_t offset) {
   Reader reader(text, name, offset);
   NpyHeader header;

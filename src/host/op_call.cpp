@@ -170,6 +170,8 @@ Status OpCall::synchronize() {
   return {};
 }
 
+// What did the op change? Its results, and every argument it may write that is not itself a result:
+// an op that works in place would otherwise show nothing.
 Result<std::vector<Output>> OpCall::outputs() const {
   std::vector<Output> outputs;
   std::vector<const void*> returned;

@@ -82,6 +82,8 @@ bool Cursor::skip_to_semicolon() {
   return true;
 }
 
+// By from_chars: strtod asks the locale what a decimal point is. The type of an integer decides
+// what its sign and its width mean, so the bits are kept as they were written.
 bool Cursor::number(Operand* out) {
   bool negative = false;
   while (current_.is('-') || current_.is('+')) negative ^= take().text[0] == '-';

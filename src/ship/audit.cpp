@@ -230,6 +230,8 @@ void check_bundled(const WheelView& wheel, Findings& out) {
     out.push_back({Verdict::Good, "bundled", "no library of torch or CUDA", ""});
 }
 
+// pip believes the tag: a wheel that promises an older glibc than its libraries need installs and
+// fails at import.
 void check_platform(const WheelView& wheel, Findings& out) {
   const std::string& platform = wheel.name.platform;
   std::string promised = promised_glibc(platform);
@@ -268,6 +270,8 @@ void check_platform(const WheelView& wheel, Findings& out) {
   }
 }
 
+// A library that names libtorch or libcudart binds the wheel to one version of them, and a path of
+// the build machine works nowhere else.
 void check_needed(const WheelView& wheel, Findings& out) {
   std::set<std::string> inside;
   for (const MemberView& member : wheel.members) inside.insert(base_name(member.name));

@@ -70,6 +70,8 @@ Json to_json(const CodeFacts& facts) {
   return json;
 }
 
+// A variant that spills or leaves the GPU half empty is seldom the fastest, and its binary says so
+// without a run.
 Result<CodeFacts> code_facts(const sys::fs::path& library, uint32_t compute, const Rules& rules,
                              const std::vector<std::string>& defines) {
   CodeFacts facts;

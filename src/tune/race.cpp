@@ -77,6 +77,9 @@ Result<std::map<std::string, std::string>> Tuner::libraries_of(
   return libraries;
 }
 
+// The single times of two finalists were taken minutes apart, at other clocks and temperatures.
+// Only samples taken in turns can say which is faster, so the best few meet once more in one
+// process.
 Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
   const std::vector<Outcome> best = fastest(journal_.outcomes(), task_.finalists);
   std::vector<Finalist> finalists;

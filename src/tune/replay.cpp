@@ -18,6 +18,8 @@ Error cannot(std::string why) {
 
 }  // namespace
 
+// How good is the search? Timing all configurations once and then replaying the search on those
+// times answers it for any budget and seed without a GPU.
 Result<Replay> replay(const Json& result, Budget budget, size_t ahead) {
   if (!result.is_object() || !result.contains("space") || !result.contains("outcomes") ||
       !result["space"].is_object() || !result["outcomes"].is_array())

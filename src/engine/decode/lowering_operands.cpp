@@ -94,6 +94,8 @@ const Lowering::Passed* Lowering::passed(std::string_view name) const {
   return found == passed_.end() ? nullptr : &found->second;
 }
 
+// Addresses of shared, local and parameter memory differ from block to block, so they are a base
+// that the machine fills plus a constant; those of global memory are known now.
 bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
   out->uniform = true;
   auto based = [&](Special base, uint64_t offset) {

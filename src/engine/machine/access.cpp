@@ -35,6 +35,8 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
 
 }  // namespace
 
+// The one place where an address of PTX becomes one of this process. Everything that can be wrong
+// with it is found here, before memory is touched.
 std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
                      uint32_t bytes, uint32_t align, Access access) {
   if (space == ptx::Space::Generic) {

@@ -157,6 +157,9 @@ namespace {
 
 }  // namespace
 
+// Threads take blocks in small runs: one at a time they would fight over the counter, a fixed share
+// each would leave cores idle when blocks differ in length. Blocks of a cluster open together,
+// since they may wait for one another.
 bool Worker::open_next(Grid& grid) {
   if (next_ == end_) {
     const uint64_t all = grid.block_count / grid.cluster_size;

@@ -15,6 +15,9 @@ namespace kiln::engine {
 
 enum class Rmw : uint8_t { Add, Min, Max, Inc, Dec, Exch, And, Or, Xor, Cas };
 
+// What an atomic stores, from the old value and its operands. One function for all types: a GPU's
+// rules for NaN, for wrapping and for packed pairs then hold in shared, global and cluster memory
+// alike.
 template <class T>
 T apply(Rmw what, T old, T operand, T swap) {
   if constexpr (Packed<T>) {

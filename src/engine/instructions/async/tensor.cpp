@@ -258,6 +258,8 @@ constexpr std::string_view kFields[] = {
     "global_address", "rank",     "box_dim",      "global_dim", "global_stride",
     "element_stride", "elemtype", "swizzle_mode", "fill_mode",  "interleave_layout"};
 
+// A tensor map is opaque: its fields are changed in a copy of the engine's own layout, as
+// cuTensorMapEncode* of the engine wrote it.
 const Op* run_replace(Warp& warp, const Op* op) {
   const Replace& how = *static_cast<const Replace*>(op->data);
   return for_each_lane(warp, op, [&](uint32_t lane) {

@@ -41,6 +41,8 @@ Place place_in_sum(uint32_t lane, uint32_t i, bool small) {
   return {(lane & 1) + (i & 2) + (lane < 16 ? 0 : 4), (i & 4) + (lane & 2) + (i & 1)};
 }
 
+// Four products of 8 x 8 x 4 at once, each by 8 lanes that are not neighbours (PTX ISA 9.7.14.5.1):
+// gathered into plain matrices, multiplied, scattered back.
 const Op* run_quarter_multiply(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const QuarterMultiply& how = *static_cast<const QuarterMultiply*>(op->data);

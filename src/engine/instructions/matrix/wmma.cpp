@@ -143,6 +143,8 @@ T value_of(Warp& warp, const Fragment& f, Element type, uint32_t lane, uint32_t 
   }
 }
 
+// The layout of fragments is opaque in PTX and fixed on the GPU: through plain matrices the product
+// is written once for all shapes, and each layout is a function of its own.
 template <class T>
 const Op* run_multiply(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;

@@ -15,6 +15,8 @@
 namespace kiln::engine {
 namespace {
 
+// Most warps read 32 neighbours or one address: these two shapes are one copy and one value, and
+// only the rest goes lane by lane.
 template <class M, class R>
 const Op* run_load(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];

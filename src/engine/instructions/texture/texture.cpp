@@ -206,6 +206,8 @@ int64_t cube_face(const float (&direction)[3], float* s, float* t) {
   return face;
 }
 
+// Follows appendix "Texture Fetching" of the CUDA guide step by step, with its 8 bits of fraction:
+// filtering in full precision would give prettier and different numbers.
 Texel fetch(const TextureObject& object, const TextureOp& t, Warp& warp, uint32_t lane) {
   const bool layered =
       t.geometry == k1DLayered || t.geometry == k2DLayered || t.geometry == kCubeLayered;
