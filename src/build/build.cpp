@@ -4,14 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "build/cache/dependencies.h"
-#include "build/cache/depfile.h"
 #include "build/edit/edit_lane.h"
 #include "build/plan/compat.h"
 #include "build/plan/flags.h"
@@ -73,14 +69,8 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   trigger = "flags, architectures, compilers or their environment changed";
   // Where a compiler is a script, the record was made under the PATH too.
   if (state->key != work.key && state->key != key_with_path(work)) return std::nullopt;
-  if (auto changed = first_change(work.world.files, *state)) {
-    trigger = *changed == kUnknownRead
-                  ? std::string(kUnknownReadText)
-                  : fmt::format("{} {}", changed->string(),
-                                !work.world.files.state(*changed).exists ? "is gone"
-                                : std::count(state->absent.begin(), state->absent.end(), *changed)
-                                    ? "appeared"
-                                    : "changed");
+  if (auto change = first_change(work.world.files, state->reads)) {
+    trigger = sentence(*change);
     return std::nullopt;
   }
   Outcome outcome = outcome_of(work);
@@ -95,52 +85,51 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   return outcome;
 }
 
-// A file that changed while the compiler may have been reading it: what the step made is dropped,
-// so that the next build makes it anew.
+// Of the edit lane: the former record, as the edit changed it.
+std::optional<BuildState> state_of_edit(const Work& work) {
+  BuildState state = *work.edited;
+  const std::string former_result = state.result.string();
+  std::erase_if(state.reads.files,
+                [&](const ReadFile& file) { return file.path == former_result; });
+  for (const ReadFile& file : state.reads.files)
+    if (file.state.ctime_ns >= work.started_ns) return std::nullopt;
+  return state;
+}
+
+// What the next build is compared with; nothing when a step has no record of what it read.
+Result<std::optional<BuildState>> state_to_keep(const Work& work) {
+  using Kept = std::optional<BuildState>;
+  if (work.edited) return state_of_edit(work);
+  const std::string uncached = why_uncached(work);
+  BuildState state{uncached.empty() ? work.key : std::string(kUncachedKey) + uncached, {}, {}};
+  TRY(std::optional<Reads> reads, reads_of_all(work));
+  if (!reads) return Kept();
+  state.reads = std::move(*reads);
+  std::set<std::string> known;
+  for (const ReadFile& file : state.reads.files) known.insert(file.path);
+  auto see = [&](const std::string& path) {
+    if (known.insert(path).second)
+      state.reads.files.push_back({path, work.world.files.state(path)});
+  };
+  for (const std::string& program : work.facts.host_programs) see(program);
+  for (const fs::path& tool : work.plan.host_tools) see(tool.string());
+  return Kept(std::move(state));
+}
+
+// Nothing is kept when a file is not as the steps read it any more: what an edit is compared with
+// was read after they ran.
 Status remember(const Work& work, const fs::path& result) {
   sys::Files& files = work.world.files;
-  const std::string uncached = why_uncached(work);
-  BuildState state{
-      uncached.empty() ? work.key : std::string(kUncachedKey) + uncached, result, {}, {}};
-  std::map<std::string, sys::FileState> seen;
-  std::set<std::string> absent;
-  auto see = [&](const fs::path& path) {
-    auto [at, is_new] = seen.try_emplace(path.string());
-    if (is_new) {
-      at->second = files.state(path);
-      state.files.push_back({path, at->second});
-    }
-    return at->second;
-  };
-  bool changed_meanwhile = false;
-  std::string own_folder = work.plan.build_dir.string() + "/";
-  auto see_read = [&](const Step& step, const fs::path& path) -> Status {
-    sys::FileState now = see(path);
-    if (now.exists && now.ctime_ns < work.started_ns) return {};
-    changed_meanwhile = true;
-    for (const std::string& output : step.outputs) CHECK_OK(files.remove(work.in_obj(output)));
-    return {};
-  };
-  for (const Step& step : work.graph.steps) {
-    for (const std::string& input : step.inputs)
-      if (input.starts_with('/')) CHECK_OK(see_read(step, input));
-    if (!step.writes_depfile) continue;
-    TRY(std::string depfile, files.read(work.in_obj(step.key + ".d")));
-    for (const std::string& name : parse_depfile(depfile)) {
-      fs::path path = name.starts_with('/') ? fs::path(name) : work.in_build_dir(name);
-      if (path.string().starts_with(own_folder)) continue;
-      CHECK_OK(see_read(step, path));
-    }
-    auto list = files.read(work.in_obj(step.key + ".absent"));
-    if (list)
-      for (std::string_view line : text::lines(*list)) absent.emplace(line);
+  TRY(std::optional<BuildState> state, state_to_keep(work));
+  if (state) {
+    state->result = result;
+    state->reads.files.push_back({result.string(), files.state(result)});
+    // An unknown read never holds; the record says so to the next build.
+    auto change = first_change(files, state->reads);
+    if (change && change->change != Change::Unknown) state.reset();
   }
-  state.absent.assign(absent.begin(), absent.end());
-  see(result);
-  for (const std::string& program : work.facts.host_programs) see(program);
-  for (const fs::path& tool : work.plan.host_tools) see(tool);
-  if (changed_meanwhile) return files.remove(work.in_build_dir(kStateFile));
-  return files.write(work.in_build_dir(kStateFile), write_state(state), sys::Durable::Scratch);
+  if (!state) return files.remove(work.in_build_dir(kStateFile));
+  return files.write(work.in_build_dir(kStateFile), write_state(*state), sys::Durable::Scratch);
 }
 
 std::optional<BuildState> former_state(const Work& work) {
@@ -166,6 +155,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   work.explanation.lane = made ? made->lane : "full";
   work.explanation.why_lane = made ? made->why : why;
   if (!made) return std::optional<fs::path>();
+  work.edited = std::move(edit->state);
   fs::path file = work.staging / work.graph.result().outputs[0];
   CHECK_OK(work.world.files.write_executable(file, made->bytes));
   return std::optional<fs::path>(file);
@@ -218,7 +208,6 @@ Result<Outcome> rebuild(Work& work) {
   CHECK_OK(work.world.files.remove(work.staging.parent_path()));
   if (!linked) return std::move(linked.error());
   if (work.explanation.lane == "full") CHECK_OK(remember_for_edits(work));
-  CHECK_OK(remember_seen(work));
   CHECK_OK(remember(work, outcome.file));
   CHECK_OK(write_editor_files(work));
   if (sys::pending_interrupt()) return sys::interrupted_error();
@@ -259,7 +248,7 @@ Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error er
     return error;
   }
   work.note(fallback_note(*lack));
-  Work again{work.world, {}, {}, {}, {}, {}, 0, {}, {}};
+  Work again{work.world, {}, {}, {}, {}, {}, 0, {}, {}, {}};
   auto plan = make_plan(request, work.world, true);
   if (!plan) {
     plan.error().why +=
@@ -283,7 +272,7 @@ Result<Outcome> build(const Request& asked, const World& world) {
     return Error{Fault::Usage, "cannot tell which headers to build with",
                  fmt::format("KILN_COMPAT is '{}'", request.compat),
                  "set it to auto, require or never, or unset it"};
-  Work work{world, {}, {}, {}, {}, {}, 0, {}, {}};
+  Work work{world, {}, {}, {}, {}, {}, 0, {}, {}, {}};
   TRY(work.plan, make_plan(request, world));
   auto outcome = build_planned(work);
   if (!outcome && work.plan.torch == TorchHeaders::Compat)

@@ -66,9 +66,9 @@ std::set<std::string> watched(const path& list) {
     auto content = sys::real_files().read(named);
     auto state = content ? build::parse_state(*content) : std::nullopt;
     if (!state) continue;
-    for (const build::SeenFile& file : state->files)
-      if (is_edited_by_people(file.path.string(), targets) && file.path != state->result)
-        files.insert(file.path.string());
+    for (const build::ReadFile& file : state->reads.files)
+      if (is_edited_by_people(file.path, targets) && file.path != state->result)
+        files.insert(file.path);
   }
   return files;
 }

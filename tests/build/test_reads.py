@@ -191,7 +191,7 @@ class Record:
     @classmethod
     def read(cls, folder: Path) -> Record:
         files, absent = set(), []
-        for line in (folder / "state.txt").read_text().splitlines()[3:]:
+        for line in (folder / "state.txt").read_text().splitlines()[4:]:
             if line.startswith("- "):
                 absent.append(line[2:])
             else:

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did a step read, and where did its compiler find nothing?
+// How is what a step read found out?
 #include "build/cache/dependencies.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <set>
 
-#include "base/hash.h"
 #include "base/text.h"
 
 namespace kiln::build {
@@ -37,7 +35,8 @@ void take_questions(std::string_view text, std::vector<IncludeName>& names) {
 
 class Absences {
  public:
-  Absences(const sys::Files& files, const Step& step) : files_(files), step_(step) {}
+  Absences(const sys::Files& files, const Step& step, int64_t begun_ns)
+      : files_(files), step_(step), begun_ns_(begun_ns) {}
 
   // Everything before the first place where it is.
   void look_for(const IncludeName& include, const path& includer_folder) {
@@ -118,11 +117,13 @@ class Absences {
   }
 
   std::vector<std::string> list() const { return {absent_.begin(), absent_.end()}; }
+  // A header where the compiler may have found nothing a moment ago.
+  bool appeared() const { return appeared_; }
 
  private:
-  bool exists(const std::string& file) {
-    auto [at, is_new] = known_.try_emplace(file, false);
-    if (is_new) at->second = files_.state(file).exists;
+  const sys::FileState& state(const std::string& file) {
+    auto [at, is_new] = known_.try_emplace(file);
+    if (is_new) at->second = files_.state(file);
     return at->second;
   }
 
@@ -142,53 +143,31 @@ class Absences {
   // stands for hundreds of headers.
   bool found_in(const path& folder, const std::string& name) {
     std::string at = folder.string();
-    if (!exists(at)) {
-      absent_.insert(canonical_path(step_.roots, at));
+    if (!state(at).exists) {
+      absent_.insert(at);
       return false;
     }
     for (std::string_view part : text::split(name, '/')) {
       at += "/" + std::string(part);
-      if (exists(at)) continue;
-      absent_.insert(canonical_path(step_.roots, at));
-      return false;
+      const sys::FileState& now = state(at);
+      if (!now.exists) {
+        absent_.insert(at);
+        return false;
+      }
+      appeared_ |= now.ctime_ns >= begun_ns_;
     }
     return true;
   }
 
   const sys::Files& files_;
   const Step& step_;
-  std::map<std::string, bool> known_;
+  const int64_t begun_ns_;
+  bool appeared_ = false;
+  std::map<std::string, sys::FileState> known_;
   std::set<std::string> asked_, absent_;
 };
 
 }  // namespace
-
-const std::string& ContentHashes::of(const std::string& file) {
-  auto [at, is_new] = known_.try_emplace(file);
-  if (is_new) {
-    auto content = files_.read(file);
-    if (content) at->second = hash_hex(*content);
-  }
-  return at->second;
-}
-
-Json to_json(const Dependencies& dependencies) {
-  Json files = Json::object();
-  for (const auto& [name, hash] : dependencies.files) files[name] = hash;
-  return {{"files", files}, {"absent", dependencies.absent}};
-}
-
-std::optional<Dependencies> read_dependencies(const Json& json) {
-  try {
-    Dependencies out;
-    for (const auto& [name, hash] : json.at("files").items())
-      out.files[name] = hash.get<std::string>();
-    out.absent = json.at("absent").get<std::vector<std::string>>();
-    return out;
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-}
 
 std::vector<IncludeName> include_names(std::string_view text) {
   std::vector<IncludeName> names;
@@ -235,16 +214,22 @@ bool reads_unknown(const sys::Files& files, const Step& step, const ReadFiles& r
 
 }  // namespace
 
-Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes, const Step& step,
-                                  const ReadFiles& read, const path& directory) {
-  Dependencies out;
-  Absences absences(files, step);
+Collected collect_reads(const sys::Files& files, ContentHashes& hashes, const Step& step,
+                        const ReadFiles& read, const path& directory, int64_t begun_ns) {
+  Collected out;
+  Absences absences(files, step, begun_ns);
+  std::set<std::string> known;
+  auto take = [&](const std::string& file) {
+    if (!known.insert(file).second) return false;
+    out.reads.files.push_back({file, {}, hashes.of(file)});
+    out.sound &= !out.reads.files.back().hash.empty();
+    return true;
+  };
   auto take_precompiled = [&](const std::vector<IncludeName>& names, const path& folder) {
-    for (const std::string& file : absences.precompiled(names, folder))
-      out.files.emplace(canonical_path(step.roots, file), hashes.of(file));
+    for (const std::string& file : absences.precompiled(names, folder)) take(file);
   };
   for (const std::string& file : read.compiled) {
-    if (!out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second) continue;
+    if (!take(file)) continue;
     if (step.kind == StepKind::Link) {
       absences.nothing_shadows_library(file);
       continue;
@@ -258,35 +243,22 @@ Dependencies collect_dependencies(const sys::Files& files, ContentHashes& hashes
     names.push_back({path(file).filename().string(), true});
     take_precompiled(names, path(file).parent_path());
   }
-  for (const std::string& file : absences.specs_files())
-    out.files.emplace(canonical_path(step.roots, file), hashes.of(file));
+  for (const std::string& file : absences.specs_files()) take(file);
   // -include looks in the folder of the command first.
   for (const IncludeName& include : absences.forced()) absences.look_for(include, directory);
   std::vector<IncludeName> first = absences.forced();
   first.push_back({"stdc-predef.h", false});  // which gcc includes by itself
   if (assembles(step)) take_precompiled(first, directory);
   for (const std::string& file : read.assembled)
-    if (out.files.emplace(canonical_path(step.roots, file), hashes.of(file)).second)
-      absences.nothing_shadows_assembled(file, directory);
-  out.absent = absences.list();
-  if (reads_unknown(files, step, read, directory)) out.absent.emplace_back(kUnknownRead);
+    if (take(file)) absences.nothing_shadows_assembled(file, directory);
+  // What other steps made is known to the graph by its times.
+  for (const std::string& input : step.inputs)
+    if (input.starts_with('/')) take(input);
+  out.reads.absent = absences.list();
+  if (reads_unknown(files, step, read, directory)) out.reads.absent.emplace_back(kUnknownRead);
+  // After the hashes: whoever changed a file while it was read changed its state too.
+  out.sound &= look_at_states(files, begun_ns, out.reads) && !absences.appeared();
   return out;
-}
-
-std::optional<std::string> first_difference(const sys::Files& files, ContentHashes& hashes,
-                                            const Step& step, const Dependencies& dependencies) {
-  for (const std::string& name : dependencies.absent)
-    if (name == kUnknownRead)
-      return std::string(kUnknownReadText);
-    else if (std::string file = real_path(step.roots, name); files.state(file).exists)
-      return fmt::format("{} appeared", file);
-  for (const auto& [name, hash] : dependencies.files) {
-    std::string file = real_path(step.roots, name);
-    const std::string& now = hashes.of(file);
-    if (now.empty()) return fmt::format("{} is gone", file);
-    if (now != hash) return fmt::format("{} changed", file);
-  }
-  return std::nullopt;
 }
 
 }  // namespace kiln::build

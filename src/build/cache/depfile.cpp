@@ -42,19 +42,4 @@ std::vector<std::string> parse_depfile(std::string_view text) {
   return words;
 }
 
-std::string write_depfile(const std::string& target, const std::vector<std::string>& files) {
-  auto escaped = [](std::string_view name) {
-    std::string out;
-    for (char c : name) {
-      if (c == ' ' || c == '#') out += '\\';
-      if (c == '$') out += '$';
-      out += c;
-    }
-    return out;
-  };
-  std::string text = escaped(target) + ":";
-  for (const std::string& file : files) text += " \\\n " + escaped(file);
-  return text + "\n";
-}
-
 }  // namespace kiln::build

@@ -10,6 +10,4 @@ namespace kiln::build {
 
 std::vector<std::string> parse_depfile(std::string_view text);
 
-std::string write_depfile(const std::string& target, const std::vector<std::string>& files);
-
 }  // namespace kiln::build

@@ -2,10 +2,10 @@
 // Where is what an edit is compared with, and which steps and headers belong to a source?
 #include "build/edit/edit_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include "build/cache/depfile.h"
 
 namespace kiln::build {
 
@@ -77,8 +77,12 @@ Result<std::map<std::string, std::string>> users_headers(const Work& work, const
   std::map<std::string, std::string> headers;
   std::set<std::string> seen = {source.file.string()};
   for (const Step* step : device_steps(work, source)) {
-    TRY(std::string depfile, work.world.files.read(work.in_obj(step->key + ".d")));
-    for (const std::string& name : parse_depfile(depfile)) {
+    auto reads = reads_of(work, *step);
+    if (!reads)
+      return Error{Fault::Work, fmt::format("cannot tell what {} includes", source.shown),
+                   "there is no record of what its compiler read", "kiln build --lane full"};
+    for (const ReadFile& file : reads->files) {
+      const std::string& name = file.path;
       if (!seen.insert(name).second) continue;
       // By its path as written, and as it really is: a compiler names its headers by way of
       // "../lib" and of links.

@@ -10,7 +10,6 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "build/cache/depfile.h"
 #include "build/edit/device_code.h"
 #include "build/edit/edit_files.h"
 #include "build/edit/edit_slice.h"
@@ -30,10 +29,10 @@ namespace {
 const Step* other_reader(const Work& work, const Source& source) {
   for (const Step& step : work.graph.steps) {
     if (!step.reads_source() || step.source == source.file.string()) continue;
-    auto depfile = work.world.files.read(work.in_obj(step.key + ".d"));
-    if (!depfile) return &step;
-    for (const std::string& name : parse_depfile(*depfile))
-      if (fs::path(name).lexically_normal() == source.file) return &step;
+    auto reads = reads_of(work, step);
+    if (!reads) return &step;
+    for (const ReadFile& file : reads->files)
+      if (fs::path(file.path).lexically_normal() == source.file) return &step;
   }
   return nullptr;
 }
@@ -253,33 +252,45 @@ Status remember_for_edits(const Work& work) {
   return work.world.files.write(in_edit(work, "linked"), hash_hex(linked), sys::Durable::No);
 }
 
-std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::string& why) {
+namespace {
+
+// The only file that is not as it was, where that is a CUDA source; its state in the record becomes
+// that of now.
+const Source* only_changed_source(const Work& work, BuildState& state, std::string& why) {
+  const Source* changed = nullptr;
+  Reads rest{{}, state.reads.absent};
+  for (ReadFile& file : state.reads.files) {
+    const sys::FileState now = work.world.files.state(file.path);
+    if (is_same(now, file.state)) continue;
+    auto source =
+        std::find_if(work.plan.sources.begin(), work.plan.sources.end(),
+                     [&](const Source& one) { return one.cuda && one.file == file.path; });
+    if (source == work.plan.sources.end() || changed) {
+      why = changed ? "more than one file changed"
+                    : sentence({file.path, now.exists ? Change::Changed : Change::Gone});
+      return nullptr;
+    }
+    changed = &*source;
+    file.state = now;
+  }
+  if (auto appeared = first_change(work.world.files, rest)) {
+    why = sentence(*appeared);
+    return nullptr;
+  }
+  if (!changed) why = work.explanation.trigger;
+  return changed;
+}
+
+}  // namespace
+
+std::optional<Edit> find_edit(const Work& work, BuildState former, std::string& why) {
   const sys::Files& files = work.world.files;
   if (former.key != work.key || work.plan.program) {
     why = work.explanation.trigger;
     return std::nullopt;
   }
-  const Source* changed = nullptr;
-  for (const SeenFile& file : former.files) {
-    if (is_same(files.state(file.path), file.state)) continue;
-    auto source =
-        std::find_if(work.plan.sources.begin(), work.plan.sources.end(),
-                     [&](const Source& one) { return one.cuda && one.file == file.path; });
-    if (source == work.plan.sources.end() || changed) {
-      why = changed ? "more than one file changed" : fmt::format("{} changed", file.path.string());
-      return std::nullopt;
-    }
-    changed = &*source;
-  }
-  for (const fs::path& path : former.absent)
-    if (files.state(path).exists) {
-      why = fmt::format("{} appeared", path.string());
-      return std::nullopt;
-    }
-  if (!changed) {
-    why = work.explanation.trigger;
-    return std::nullopt;
-  }
+  const Source* changed = only_changed_source(work, former, why);
+  if (!changed) return std::nullopt;
   auto before = files.read(in_edit(work, changed->key + ".src"));
   auto now = files.read(changed->file);
   if (!before || !now || !step_of(work, *changed, StepKind::Fat)) {
@@ -302,7 +313,7 @@ std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::s
   auto macros = macros_of(work, *changed, *now);
   why = macros ? why_host_changes(*before, *now, *macros) : macros.error().why;
   if (!why.empty()) return std::nullopt;
-  return Edit{changed, std::move(*now)};
+  return Edit{changed, std::move(*now), std::move(former)};
 }
 
 Result<std::optional<EditedLibrary>> build_edit(Work& work, const Edit& edit, std::string& why) {

@@ -17,11 +17,12 @@ Status remember_for_edits(const Work& work);
 struct Edit {
   const Source* source = nullptr;
   std::string text;  // as it is now
+  BuildState state;  // the former one, with the source as it was when its text was read
 };
 
 // The source that alone changed since `former`, inside of kernels' bodies and comments; else
 // nothing, and why.
-std::optional<Edit> find_edit(const Work& work, const BuildState& former, std::string& why);
+std::optional<Edit> find_edit(const Work& work, BuildState former, std::string& why);
 
 struct EditedLibrary {
   std::string bytes;

@@ -56,7 +56,7 @@ enum class StepKind { Whole, Host, Front, Device, Object, Fat, Link };
 struct Step {
   StepKind kind = StepKind::Whole;
   std::string what;    // "compile add.cu for compute_90"
-  std::string key;     // names its files: obj/<key>.log, .d, .report
+  std::string key;     // names its files: obj/<key>.log, .reads, .report
   std::string source;  // absolute; empty where no one file is compiled
   std::string shown;   // the source as the user wrote it
   std::string arch;    // "90a" of a device step
@@ -78,8 +78,8 @@ struct Step {
   std::string uncached;  // why its result is not kept, and it runs in every build; empty: it is
 
   std::string step_file() const { return "steps/" + key + ".json"; }
-  // The state of every file that it read: ninja looks at times alone, and a time can lie.
-  std::string seen_file() const { return "steps/" + key + ".seen"; }
+  // In obj/: what it read, build/cache/reads.h.
+  std::string reads_file() const { return key + ".reads"; }
   // Else it reads what other steps made of the source.
   bool reads_source() const {
     return kind == StepKind::Whole || kind == StepKind::Host || kind == StepKind::Front ||

@@ -24,7 +24,11 @@ std::string escape_value(std::string_view text) { return text::replace_all(text,
 
 }  // namespace
 
-std::string ninja_file(const Graph& graph, const fs::path& kiln) {
+// ninja believes the times of files, so that it is shown none but those that steps made and kiln
+// wrote. What came from outside is in the records of what was read: a step that is stale by its own
+// runs whatever the times are.
+std::string ninja_file(const Graph& graph, const fs::path& kiln,
+                       const std::set<std::string>& stale) {
   std::string text = fmt::format(
       "ninja_required_version = 1.5\nrule run\n  command = {} step $in_file\n  description = "
       "$what\n  restat = 1\n",
@@ -34,14 +38,11 @@ std::string ninja_file(const Graph& graph, const fs::path& kiln) {
     text += "build";
     for (const std::string& output : step.outputs) text += " " + escape_path("obj/" + output);
     text += ": run";
-    if (step.reads_source()) text += " " + escape_path(step.source);
-    for (const std::string& input : step.inputs) text += " " + escape_path(input);
-    // What is not cached runs in every build.
-    text += fmt::format(" | {} {}{}\n  in_file = {}\n  what = {}\n", escape_path(step.step_file()),
-                        escape_path(step.seen_file()), step.uncached.empty() ? "" : " always",
+    for (const std::string& input : step.inputs)
+      if (!input.starts_with('/')) text += " " + escape_path(input);
+    text += fmt::format(" | {}{}\n  in_file = {}\n  what = {}\n", escape_path(step.step_file()),
+                        stale.contains(step.key) ? " always" : "",
                         escape_value(text::shell_quote(step.step_file())), escape_value(step.what));
-    if (step.writes_depfile)
-      text += fmt::format("  depfile = {}\n", escape_value("obj/" + step.key + ".d"));
   }
   return text + fmt::format("default {}\n", escape_path("obj/" + graph.result().outputs[0]));
 }

@@ -103,6 +103,7 @@ Status run_ninja(Work& work, const std::vector<std::string>& targets) {
       CHECK_OK(work.world.files.remove(work.staging / (step.key + ".log")));
     work.explanation.jobs = 1;
     work.explanation.why_jobs = "a compiler was ended for memory";
+    CHECK_OK(write_for_ninja(work));  // what has been done since is not stale
     TRY(result, start_ninja(work, 1, targets));
   }
   show_commands(work);

@@ -158,9 +158,11 @@ class Runner {
 
   // ---- from the cache
 
+  // A manifest holds what the step read each time that it made something else, under the key of
+  // that result.
   bool from_manifest() {
     Origin origin;
-    manifest_key_ = key_of("manifest", step_.reads_source() ? hashes_.of(step_.source) : "");
+    manifest_key_ = key_of("manifest 2", step_.reads_source() ? hashes_.of(step_.source) : "");
     auto manifest = cache_.get(manifest_key_, origin);
     if (!manifest || manifest->files.empty()) {
       report_.why = what_changed();
@@ -168,19 +170,17 @@ class Runner {
         report_.why = "no entry has this source, these flags and these compilers";
       return false;
     }
-    auto candidates = parse_json(manifest->files[0].content, "manifest");
-    if (!candidates || !candidates->is_array()) return false;
-    manifest_ = *candidates;
-    for (const Json& candidate : manifest_) {
-      auto dependencies = read_dependencies(candidate);
-      if (!dependencies || !candidate.contains("result") || !candidate["result"].is_string())
-        continue;
-      auto difference = first_difference(world_.files, hashes_, step_, *dependencies);
-      if (difference) {
-        report_.why = *difference;
+    manifest_ = std::move(manifest->files);
+    for (const EntryFile& candidate : manifest_) {
+      auto record = parse_reads(candidate.content);
+      if (!record) continue;
+      Collected known{with_real_names(step_.roots, std::move(*record))};
+      if (auto difference = first_difference(world_.files, hashes_, known.reads)) {
+        report_.why = sentence(*difference);
         continue;
       }
-      if (restore(candidate["result"], &*dependencies)) {
+      known.sound = look_at_states(world_.files, begun_ns_, known.reads);
+      if (restore(candidate.name, &known)) {
         report_.answer = Answer::Direct;
         return true;
       }
@@ -199,7 +199,7 @@ class Runner {
   }
 
   // `known` is null where a depfile of this run tells what was read.
-  bool restore(const std::string& key, const Dependencies* known) {
+  bool restore(const std::string& key, const Collected* known) {
     Origin origin;
     auto entry = cache_.get(key, origin);
     if (!entry) return false;
@@ -214,11 +214,11 @@ class Runner {
       if (!wanted || !publish(file.name, file.content)) return false;
     }
     if (entry->files.size() != step_.outputs.size() + 1) return false;
-    Dependencies dependencies = known ? *known : collect();
-    if (!known) remember_manifest(dependencies, key);
+    Collected collected = known ? *known : collect();
+    if (!known && is_storable(collected)) remember_manifest(canonical(collected.reads), key);
     report_.origin = origin;
     report_.cache_key = key;
-    return leave(dependencies, with_real_paths(step_.roots, log));
+    return leave(collected, with_real_paths(step_.roots, log));
   }
 
   // ---- by the commands
@@ -288,10 +288,10 @@ class Runner {
     report_.findings = ptxas_findings(log_);
     TRY(int refused, with_findings());
     if (refused) return refused;
-    Dependencies dependencies = reading_.valid() ? reading_.get() : collect();
+    Collected collected = reading_.valid() ? reading_.get() : collect();
     std::string log = without_findings(log_);
-    bool sound = nothing_changed_since();
-    if (sound && uses_cache()) store(dependencies, with_canonical_paths(step_.roots, log));
+    if (uses_cache() && is_storable(collected))
+      store(canonical(collected.reads), with_canonical_paths(step_.roots, log));
     for (const std::string& output : step_.outputs) {
       TRY(std::string content, files.read(in_staging(output)));
       if (!publish(output, content, in_staging(output)))
@@ -299,7 +299,7 @@ class Runner {
                      "the disk may be full",
                      "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
     }
-    if (!leave(dependencies, log))
+    if (!leave(collected, log))
       return Error{Fault::Environment, fmt::format("cannot {}", step_.what),
                    "its log cannot be written",
                    "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
@@ -334,7 +334,9 @@ class Runner {
   // made are inputs, known by their content wherever that folder is.
   std::vector<std::string> named_in(const std::string& depfile, bool& missing) {
     std::vector<std::string> files;
+    // The staging folder is named as the build was: its path may have links.
     const std::string own_folder = world_.build_dir.string() + "/";
+    const std::string own_staging = world_.staging.parent_path().string() + "/";
     auto text = world_.files.read(in_staging(depfile));
     if (!text) {
       missing = true;
@@ -342,12 +344,13 @@ class Runner {
     }
     for (const std::string& name : parse_depfile(*text)) {
       std::string file = (world_.build_dir / name).lexically_normal().string();
-      if (!file.starts_with(own_folder)) files.push_back(std::move(file));
+      if (!file.starts_with(own_folder) && !file.starts_with(own_staging))
+        files.push_back(std::move(file));
     }
     return files;
   }
 
-  Dependencies collect() {
+  Collected collect() {
     ReadFiles read;
     if (step_.writes_depfile) read.compiled = named_in(step_.key + ".d", read.unknown);
     if (step_.writes_assembler_depfile)
@@ -356,25 +359,19 @@ class Runner {
     // it.
     std::erase_if(read.assembled,
                   [&](const std::string& file) { return !world_.files.state(file).is_file(); });
-    for (const auto* list : {&read.compiled, &read.assembled})
-      for (const std::string& file : *list)
-        unsound_ |= world_.files.state(file).ctime_ns >= begun_ns_;
-    unsound_ |= read.unknown;
-    return collect_dependencies(world_.files, hashes_, step_, read, world_.build_dir);
+    return collect_reads(world_.files, hashes_, step_, read, world_.build_dir, begun_ns_);
   }
 
-  // A file that changed while it was compiled: its hash may be that of another text than the
-  // compiler read.
-  bool nothing_changed_since() {
-    for (const std::string& input : step_.inputs)
-      if (input.starts_with('/')) unsound_ |= world_.files.state(input).ctime_ns >= begun_ns_;
-    return !unsound_;
+  // Else its hashes may be those of other texts than the compiler read.
+  static bool is_storable(const Collected& collected) {
+    return collected.sound && collected.reads.are_known();
   }
+  Reads canonical(const Reads& reads) const { return with_canonical_names(step_.roots, reads); }
 
-  void store(const Dependencies& dependencies, const std::string& log) {
-    if (result_key_.empty()) result_key_ = key_of("result", dump(to_json(dependencies)));
+  void store(const Reads& reads, const std::string& log) {
+    if (result_key_.empty()) result_key_ = key_of("result", write_reads(reads, By::Content));
     Entry entry{result_key_, step_.what, basis_, {}};
-    entry.parts["dependencies"] = to_json(dependencies);
+    entry.parts["dependencies"] = shown(reads);
     for (const std::string& output : step_.outputs) {
       auto content = world_.files.read(in_staging(output));
       if (!content) return;
@@ -386,18 +383,16 @@ class Runner {
       findings += std::string(kFindingMark) + finding + "\n";
     entry.files.push_back({std::string(kLogName), findings + log});
     cache_.put(entry);
-    remember_manifest(dependencies, result_key_);
+    remember_manifest(reads, result_key_);
     report_.cache_key = result_key_;
   }
 
-  void remember_manifest(const Dependencies& dependencies, const std::string& result) {
-    if (unsound_) return;
-    Json candidate = to_json(dependencies);
-    candidate["result"] = result;
-    Json all = Json::array({candidate});
-    for (const Json& old : manifest_)
-      if (old != candidate && all.size() < kMostCandidates) all.push_back(old);
-    cache_.put({manifest_key_, "manifest of: " + step_.what, basis_, {{"manifest", dump(all)}}});
+  void remember_manifest(const Reads& reads, const std::string& result) {
+    std::vector<EntryFile> all = {{result, write_reads(reads, By::Content)}};
+    for (EntryFile& old : manifest_)
+      if ((old.name != result || old.content != all[0].content) && all.size() < kMostCandidates)
+        all.push_back(std::move(old));
+    cache_.put({manifest_key_, "manifest of: " + step_.what, basis_, std::move(all)});
   }
 
   // ---- to obj/
@@ -406,6 +401,9 @@ class Runner {
   bool publish(const std::string& name, const std::string& content, const path& made = {}) {
     auto former = world_.files.read(in_obj(name));
     if (former && *former == content) return true;
+    // The record of what was read goes first: beside what a run that is killed here has published,
+    // the old one might hold again, once a header that appeared has gone.
+    if (report_.changed.empty() && !world_.files.remove(in_obj(step_.reads_file()))) return false;
     report_.changed.push_back(name);
     // What the linker made has the right to be executed.
     if (!made.empty()) return static_cast<bool>(world_.files.publish(made, in_obj(name)));
@@ -414,13 +412,7 @@ class Runner {
     return static_cast<bool>(world_.files.write_executable(in_obj(name), content));
   }
 
-  bool write_if_changed(const std::string& name, const std::string& content) {
-    auto former = world_.files.read(in_obj(name));
-    if (former && *former == content) return true;
-    return static_cast<bool>(world_.files.write(in_obj(name), content, sys::Durable::No));
-  }
-
-  bool leave(const Dependencies& dependencies, std::string_view log) {
+  bool leave(const Collected& collected, std::string_view log) {
     std::string plain;
     for (std::string_view line : text::lines(log)) {
       if (line.starts_with(kFindingMark))
@@ -428,25 +420,20 @@ class Runner {
       else
         plain.append(line).append("\n");
     }
-    if (step_.writes_depfile) {
-      std::vector<std::string> read;
-      for (const auto& [name, hash] : dependencies.files)
-        read.push_back(real_path(step_.roots, name));
-      if (!write_if_changed(step_.key + ".d", write_depfile("obj/" + step_.outputs[0], read)))
-        return false;
-      if (!write_if_changed(step_.key + ".absent", absent_text(dependencies))) return false;
-    }
     if (!world_.files.write(in_obj(step_.key + ".basis"), dump(remembered()),
                             sys::Durable::Scratch))
       return false;
-    return static_cast<bool>(
-        world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::Scratch));
+    if (!world_.files.write(in_obj(step_.key + ".log"), plain, sys::Durable::Scratch)) return false;
+    return leave_record(collected);
   }
 
-  std::string absent_text(const Dependencies& dependencies) const {
-    std::string text;
-    for (const std::string& name : dependencies.absent) text += real_path(step_.roots, name) + "\n";
-    return text;
+  // Last: whoever finds the record finds all that it speaks of. A step without one runs again.
+  bool leave_record(const Collected& collected) {
+    const path record = in_obj(step_.reads_file());
+    return static_cast<bool>(
+        collected.sound ? world_.files.write(record, write_reads(collected.reads, By::State),
+                                             sys::Durable::Scratch)
+                        : world_.files.remove(record));
   }
 
   const Step& step_;
@@ -454,11 +441,11 @@ class Runner {
   StepReport& report_;
   ContentHashes hashes_;
   Cache cache_;
-  Json basis_, manifest_ = Json::array();
+  Json basis_;
+  std::vector<EntryFile> manifest_;
   std::string manifest_key_, result_key_, log_;
   int64_t begun_ns_ = 0;
-  bool unsound_ = false;
-  std::future<Dependencies> reading_;  // the last member: it uses the others until it has ended
+  std::future<Collected> reading_;  // the last member: it uses the others until it has ended
 };
 
 }  // namespace

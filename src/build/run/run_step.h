@@ -61,8 +61,8 @@ struct StepWorld {
   sys::fs::path staging;
 };
 
-// Leaves outputs, log, depfile and report in obj/, or the log in the staging folder when a command
-// failed: the exit code of that command, 0 when all is well.
+// Leaves outputs, log, report and the record of what was read in obj/, or the log in the staging
+// folder when a command failed: the exit code of that command, 0 when all is well.
 Result<int> run_step(const Step& step, const StepWorld& world, StepReport& report);
 
 }  // namespace kiln::build

@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <set>
 #include <thread>
+#include <unordered_map>
 
 #include "base/text.h"
-#include "build/cache/depfile.h"
 #include "build/run/diagnose.h"
 #include "build/run/jobs.h"
 #include "build/run/ninja_file.h"
@@ -25,40 +24,10 @@ namespace {
 constexpr uint64_t kFullDiskBytes = 64 * 1024;
 constexpr std::string_view kStagingFolder = "staging";
 
-Status write_if_changed(const Work& work, std::string_view name, const std::string& content,
-                        sys::Durable durable = sys::Durable::No) {
+Status write_if_changed(const Work& work, std::string_view name, const std::string& content) {
   auto former = work.world.files.read(work.in_build_dir(name));
   if (former && *former == content) return {};
-  return work.world.files.write(work.in_build_dir(name), content, durable);
-}
-
-struct Seen {
-  std::string text;  // one line per file that the step read when it last ran, as it is now
-  bool since_started = false;  // one of them changed, appeared or went since the build began
-};
-
-Seen seen_by(const Work& work, const Step& step) {
-  Seen seen;
-  std::string& text = seen.text;
-  auto see = [&](const std::string& name) {
-    sys::FileState state = work.world.files.state(name);
-    seen.since_started |= !state.exists || state.ctime_ns >= work.started_ns;
-    text += fmt::format("{} {} {} {} {}\n", state.size_bytes, state.mtime_ns, state.ctime_ns,
-                        state.inode, name);
-  };
-  std::string own_folder = work.plan.build_dir.string() + "/";
-  if (auto depfile = work.world.files.read(work.in_obj(step.key + ".d")))
-    for (const std::string& name : parse_depfile(*depfile))
-      if (name.starts_with('/') && !name.starts_with(own_folder)) see(name);
-  for (const std::string& input : step.inputs)
-    if (input.starts_with('/')) see(input);
-  if (auto absent = work.world.files.read(work.in_obj(step.key + ".absent")))
-    for (std::string_view line : text::lines(*absent))
-      if (work.world.files.state(line).exists) {
-        text += fmt::format("{} appeared\n", line);
-        seen.since_started = true;
-      }
-  return seen;
+  return work.world.files.write(work.in_build_dir(name), content, sys::Durable::No);
 }
 
 // This command, or, in a test, the one of the package.
@@ -109,32 +78,60 @@ Status prepare(Work& work) {
   return {};
 }
 
-Status write_for_ninja(const Work& work) {
-  for (const Step& step : work.graph.steps) {
-    CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
-    CHECK_OK(
-        write_if_changed(work, step.seen_file(), seen_by(work, step).text, sys::Durable::Scratch));
-  }
-  return write_if_changed(work, "build.ninja", ninja_file(work.graph, kiln_command(work)));
+std::optional<Reads> reads_of(const Work& work, const Step& step) {
+  auto text = work.world.files.read(work.in_obj(step.reads_file()));
+  return text ? parse_reads(*text) : std::nullopt;
 }
 
-Status remember_seen(const Work& work) {
+std::set<std::string> stale_steps(const Work& work) {
+  std::set<std::string> stale;
+  FileStates states(work.world.files);  // steps of one source read the same headers
   for (const Step& step : work.graph.steps) {
-    if (work.world.files.state(work.in_obj(step.key + ".report")).ctime_ns < work.started_ns)
-      continue;
-    const Seen seen = seen_by(work, step);
-    if (seen.since_started) {
-      // The step may have read it before it changed: what it made goes, and its new state is not
-      // recorded. Both at once: a build that is killed here must not leave one beside the other.
-      for (const std::string& output : step.outputs)
-        CHECK_OK(work.world.files.remove(work.in_obj(output)));
+    // What is not cached runs in every build.
+    bool runs = !step.uncached.empty();
+    if (!runs) {
+      auto reads = reads_of(work, step);
+      runs = !reads || first_change(states, *reads);
+    }
+    if (runs) stale.insert(step.key);
+  }
+  return stale;
+}
+
+Status write_for_ninja(const Work& work) {
+  for (const Step& step : work.graph.steps)
+    CHECK_OK(write_if_changed(work, step.step_file(), dump(to_json(step))));
+  return write_if_changed(work, "build.ninja",
+                          ninja_file(work.graph, kiln_command(work), stale_steps(work)));
+}
+
+Result<std::optional<Reads>> reads_of_all(const Work& work) {
+  Reads all;
+  bool whole = true;
+  std::unordered_map<std::string, size_t> files;
+  std::set<std::string> absent;
+  for (const Step& step : work.graph.steps) {
+    auto reads = reads_of(work, step);
+    if (!reads) {
+      whole = false;
       continue;
     }
-    CHECK_OK(write_if_changed(work, step.seen_file(), seen.text, sys::Durable::Scratch));
-    // Older than what the step made, or ninja would run it again.
-    work.world.files.set_mtime(work.in_build_dir(step.seen_file()), 1'000'000'000);
+    bool since_started = false;
+    for (ReadFile& file : reads->files) {
+      since_started |= file.state.ctime_ns >= work.started_ns;
+      auto [at, is_new] = files.try_emplace(file.path, all.files.size());
+      if (is_new)
+        all.files.push_back(std::move(file));
+      else
+        whole &= is_same(all.files[at->second].state, file.state);
+    }
+    absent.insert(reads->absent.begin(), reads->absent.end());
+    if (!since_started) continue;
+    whole = false;
+    CHECK_OK(work.world.files.remove(work.in_obj(step.reads_file())));
   }
-  return {};
+  all.absent.assign(absent.begin(), absent.end());
+  return whole ? std::optional(std::move(all)) : std::nullopt;
 }
 
 std::vector<StepReport> reports_since(const Work& work) {

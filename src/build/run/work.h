@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "build/plan/request.h"
 #include "build/run/outcome.h"
 #include "build/run/run_step.h"
+#include "build/run/state.h"
 
 namespace kiln::build {
 
@@ -24,6 +26,8 @@ struct Work {
   int64_t started_ns = 0;  // by the disk's clock
   Explanation explanation;
   std::vector<StepReport> extra_reports;  // of what was done within this process
+  // Of the edit lane: the last build's state, with the edited source as it is now.
+  std::optional<BuildState> edited = std::nullopt;
 
   fs::path in_build_dir(std::string_view name) const { return plan.build_dir / name; }
   fs::path in_obj(std::string_view name) const { return plan.build_dir / "obj" / name; }
@@ -39,12 +43,19 @@ struct Work {
 // folder; a command that outlived it can publish nothing once it is gone.
 Status prepare(Work& work);
 
-// What ninja reads: the graph, each step, and the state of every file that each step has read.
+// What the step read when it last ran; nothing when it has no record that can be believed.
+std::optional<Reads> reads_of(const Work& work, const Step& step);
+
+// The keys of the steps that must run: by their records, something that they read is not as it was.
+std::set<std::string> stale_steps(const Work& work);
+
+// What ninja reads: the graph, which of its steps are stale, and each step.
 Status write_for_ninja(const Work& work);
 
-// After a build: the states of what each step that ran has read. One that differs next time makes
-// the step run again.
-Status remember_seen(const Work& work);
+// After a build: what all steps together read. Nothing when no state of the disk is known that all
+// of them saw. A step that read what changed since the build began loses its record: the plan was
+// made before, and the clock of another disk may lag behind that of the build folder.
+Result<std::optional<Reads>> reads_of_all(const Work& work);
 
 // The reports of the steps that ran since the work began, by their beginnings.
 std::vector<StepReport> reports_since(const Work& work);

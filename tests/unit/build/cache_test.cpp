@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -271,21 +272,27 @@ class DependenciesTest : public ::testing::Test {
     files.add("/w/inc2/b.h").add("/usr/include/sys.h").add_directory("/w/inc1");
     step.search = {"/w/inc1", "/w/inc2", "/usr/include"};
     step.roots = {{"/w", "/proc/self/cwd"}};
-    seen = collect_dependencies(files, *std::make_unique<ContentHashes>(files), step,
-                                {{"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, {}, false},
-                                "/build");
+    seen = collected({{"/w/a.cu", "/w/inc2/b.h", "/usr/include/sys.h"}, {}, false});
+  }
+  // As the cache keeps them.
+  Reads collected(const ReadFiles& read) {
+    ContentHashes hashes(files);
+    Collected found = collect_reads(files, hashes, step, read, "/build", INT64_MAX);
+    EXPECT_TRUE(found.sound);
+    return with_canonical_names(step.roots, std::move(found.reads));
   }
   std::optional<std::string> difference() {
     ContentHashes hashes(files);
-    return first_difference(files, hashes, step, seen);
+    auto found = first_difference(files, hashes, with_real_names(step.roots, seen));
+    return found ? std::optional(sentence(*found)) : std::nullopt;
   }
   sys::FakeFiles files;
   Step step;
-  Dependencies seen;
+  Reads seen;
 };
 
 TEST_F(DependenciesTest, HoldCanonicalNamesAndWhereNothingWas) {
-  EXPECT_TRUE(seen.files.contains("/proc/self/cwd/inc2/b.h"));
+  EXPECT_THAT(seen.files, Contains(Field(&ReadFile::path, "/proc/self/cwd/inc2/b.h")));
   EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/b.h"));
   EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/b.h"));
   EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/extra.h"));
@@ -317,8 +324,7 @@ TEST_F(DependenciesTest, ALibraryThatAppearsBeforeTheOneLinkedIsSeen) {
   files.add("/l2/libx.a").add_directory("/l1");
   step.kind = StepKind::Link;
   step.libraries = {"/l1", "/l2"};
-  ContentHashes hashes(files);
-  seen = collect_dependencies(files, hashes, step, {{"/l2/libx.a"}, {}, false}, "/build");
+  seen = collected({{"/l2/libx.a"}, {}, false});
   EXPECT_FALSE(difference());
   for (const char* name : {"/l1/libx.so", "/l1/libx.a", "/l2/libx.so"}) {
     files.add(name);
@@ -333,16 +339,14 @@ TEST_F(DependenciesTest, WhatAnAssemblerReadsIsKnownOrNothingIs) {
       .add_directory("/build");
   step.kind = StepKind::Host;
   step.writes_assembler_depfile = true;
-  ContentHashes hashes(files);
-  seen = collect_dependencies(files, hashes, step, {{"/w/a.cpp"}, {"/w/inc2/data.bin"}, false},
-                              "/build");
+  seen = collected({{"/w/a.cpp"}, {"/w/inc2/data.bin"}, false});
   EXPECT_FALSE(difference());
   EXPECT_THAT(seen.absent, Contains("/build/data.bin"));
   EXPECT_THAT(seen.absent, Contains("/proc/self/cwd/inc1/data.bin"));
   files.add("/w/inc2/data.bin", "2");
   EXPECT_EQ(difference(), "/w/inc2/data.bin changed");
   step.writes_assembler_depfile = false;
-  seen = collect_dependencies(files, hashes, step, {{"/w/a.cpp"}, {}, false}, "/build");
+  seen = collected({{"/w/a.cpp"}, {}, false});
   EXPECT_EQ(difference(), "what asm() reads is not known");
 }
 
@@ -352,23 +356,18 @@ TEST_F(DependenciesTest, APrecompiledHeaderCountsOnceItIsThere) {
   step.source = "/w/b.cpp";
   step.writes_assembler_depfile = true;
   step.commands = {{path_word("g++"), path_word("-I/w/inc1"), path_word("-I/w/inc2")}};
-  ContentHashes hashes(files);
-  auto collected = [&] {
-    return collect_dependencies(files, hashes, step, {{"/w/b.cpp", "/w/inc2/b.h"}, {}, false},
-                                "/build");
-  };
-  seen = collected();
+  seen = collected({{"/w/b.cpp", "/w/inc2/b.h"}, {}, false});
   files.add("/w/inc2/b.h.gch", "1");
   EXPECT_EQ(difference(), "/w/inc2/b.h.gch appeared");
-  seen = collected();
+  seen = collected({{"/w/b.cpp", "/w/inc2/b.h"}, {}, false});
   EXPECT_FALSE(difference());
   files.add("/w/inc2/b.h.gch", "2");
   EXPECT_EQ(difference(), "/w/inc2/b.h.gch changed");
 }
 
 TEST_F(DependenciesTest, AMissingDepfileIsNeverBelieved) {
-  ContentHashes hashes(files);
-  seen = collect_dependencies(files, hashes, step, {{"/w/a.cu"}, {}, true}, "/build");
+  seen = collected({{"/w/a.cu"}, {}, true});
+  EXPECT_FALSE(seen.are_known());
   EXPECT_TRUE(difference());
 }
 

@@ -73,11 +73,6 @@ TEST(Depfile, ReadsSeveralRulesAndColonsInNames) {
   EXPECT_TRUE(parse_depfile("").empty());
 }
 
-TEST(Depfile, IsReadAsItWasWritten) {
-  std::vector<std::string> names = {"/a b/c.h", "/d#$.h", "/\u00e9.h"};
-  EXPECT_EQ(parse_depfile(write_depfile("obj/x y.o", names)), names);
-}
-
 TEST(Scan, FindsEveryFormOfAnExtendedLambda) {
   for (const char* text : {
            "f([=] __device__ (int i) { return i; });",
@@ -162,45 +157,94 @@ TEST(Scan, ALambdaOfAHeadersFunctionIsNotTheSourcesOwn) {
   EXPECT_TRUE(scan_source(files, "/p/a.cu", {}).own_lambda);
 }
 
+TEST(Reads, ByStateAreReadAsTheyWereWritten) {
+  const Reads reads{{{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}},
+                    {"/p/none.h"}};
+  auto again = parse_reads(write_reads(reads, By::State));
+  ASSERT_TRUE(again);
+  ASSERT_EQ(again->files.size(), 1u);
+  EXPECT_EQ(again->files[0].path, "/p/with blank.cu");
+  EXPECT_EQ(again->files[0].hash, "");
+  EXPECT_EQ(again->files[0].state.mtime_ns, -5);
+  EXPECT_EQ(again->files[0].state.ctime_ns, 7);
+  EXPECT_EQ(again->files[0].state.inode, 1ull << 63);
+  EXPECT_THAT(again->absent, ElementsAre("/p/none.h"));
+}
+
+TEST(Reads, ByContentAreReadAsTheyWereWritten) {
+  const Reads reads{{{"/p/with blank.cu", {}, "00ff"}}, {"/p/none.h"}};
+  auto again = parse_reads(write_reads(reads, By::Content));
+  ASSERT_TRUE(again);
+  ASSERT_EQ(again->files.size(), 1u);
+  EXPECT_EQ(again->files[0].path, "/p/with blank.cu");
+  EXPECT_EQ(again->files[0].hash, "00ff");
+  EXPECT_THAT(again->absent, ElementsAre("/p/none.h"));
+  sys::FakeFiles files;
+  files.add("/p/with blank.cu");
+  EXPECT_TRUE(first_change(files, *again)) << "a content is not a state";
+}
+
+TEST(Reads, DamageMakesThemWorthless) {
+  const Reads reads{{{"/a", {}, "0"}, {"/b", {}, "1"}}, {"/c"}};
+  for (By by : {By::State, By::Content}) {
+    const std::string text = write_reads(reads, by);
+    for (size_t length = 0; length + 1 < text.size(); ++length) {
+      auto cut = parse_reads(text.substr(0, length));
+      // A cut within the last path cannot be seen; it is then a path of something else.
+      EXPECT_FALSE(cut && cut->absent.back() == "/c") << length;
+    }
+    EXPECT_FALSE(parse_reads(text + "- /d\n"));
+  }
+  EXPECT_FALSE(parse_reads("kiln-reads 0 0\n"));
+  EXPECT_FALSE(parse_reads("kiln-reads 1 1\n# /a\n")) << "no hash";
+  EXPECT_FALSE(parse_reads("kiln-reads 1 1\n1 2 3 /a\n")) << "three numbers";
+}
+
+TEST(Reads, AreTheSameTextInEveryCheckout) {
+  const Reads here{{{"/p/a.h", {}, "0"}, {"/usr/b.h", {}, "1"}}, {"/p/c.h", "/usr/d.h"}};
+  const Reads there{{{"/usr/b.h", {}, "1"}, {"/z/a.h", {}, "0"}}, {"/usr/d.h", "/z/c.h"}};
+  EXPECT_EQ(write_reads(with_canonical_names({{"/p", "/proc/self/cwd"}}, here), By::Content),
+            write_reads(with_canonical_names({{"/z", "/proc/self/cwd"}}, there), By::Content));
+}
+
 TEST(State, IsReadAsItWasWritten) {
-  BuildState state{"key",
-                   "/b/libadd.so",
-                   {{"/p/with blank.cu", {true, false, false, 10, -5, 7, 1ull << 63}}},
-                   {"/p/none.h"}};
+  BuildState state{"key", "/b/libadd.so", {{{"/a", {}}}, {"/p/none.h"}}};
   auto again = parse_state(write_state(state));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->key, "key");
   EXPECT_EQ(again->result, "/b/libadd.so");
-  ASSERT_EQ(again->files.size(), 1u);
-  EXPECT_EQ(again->files[0].path, "/p/with blank.cu");
-  EXPECT_EQ(again->files[0].state.mtime_ns, -5);
-  EXPECT_EQ(again->files[0].state.ctime_ns, 7);
-  EXPECT_THAT(again->absent, ElementsAre("/p/none.h"));
-  EXPECT_EQ(again->files[0].state.inode, 1ull << 63);
+  EXPECT_EQ(again->reads.files.size(), 1u);
+  EXPECT_THAT(again->reads.absent, ElementsAre("/p/none.h"));
 }
 
 TEST(State, DamageMakesItWorthless) {
-  std::string text = write_state({"key", "/r", {{"/a", {}}, {"/b", {}}}, {}});
+  std::string text = write_state({"key", "/r", {{{"/a", {}}, {"/b", {}}}, {}}});
   for (size_t length = 0; length + 1 < text.size(); ++length) {
     auto state = parse_state(text.substr(0, length));
     // A cut within the last path cannot be seen; such a file then differs on the disk.
-    EXPECT_FALSE(state && state->files.back().path == "/b") << length;
+    EXPECT_FALSE(state && state->reads.files.back().path == "/b") << length;
   }
-  EXPECT_FALSE(parse_state("kiln-state 0 0\nk\nr\n"));
+  EXPECT_FALSE(parse_state("kiln-state 3 0\nk\nr\n"));
 }
 
-TEST(State, AnyChangeOfAnyFileIsSeen) {
+TEST(Reads, AnyChangeOfAnyFileIsSeen) {
   sys::FakeFiles files;
   files.add("/a", "1").add("/b", "2");
-  BuildState state{"", "", {{"/a", files.state("/a")}, {"/b", files.state("/b")}}, {"/inc/a.h"}};
-  EXPECT_FALSE(first_change(files, state));
+  const Reads reads{{{"/a", files.state("/a")}, {"/b", files.state("/b")}}, {"/inc/a.h"}};
+  auto change = [&] {
+    auto found = first_change(files, reads);
+    FileStates states(files);
+    EXPECT_EQ(found, first_change(states, reads));
+    return found ? sentence(*found) : "";
+  };
+  EXPECT_EQ(change(), "");
   files.add("/inc/a.h");
-  EXPECT_EQ(first_change(files, state), "/inc/a.h") << "a header that shadows another one";
+  EXPECT_EQ(change(), "/inc/a.h appeared") << "a header that shadows another one";
   ASSERT_TRUE(files.remove("/inc/a.h"));
   files.add("/b", "3");
-  EXPECT_EQ(first_change(files, state), "/b");
+  EXPECT_EQ(change(), "/b changed");
   ASSERT_TRUE(files.remove("/a"));
-  EXPECT_EQ(first_change(files, state), "/a");
+  EXPECT_EQ(change(), "/a is gone");
 }
 
 }  // namespace

@@ -238,11 +238,10 @@ TEST_F(PlanTest, VariablesOfTheTableAreInTheCircumstances) {
   }
 }
 
-TEST_F(PlanTest, WhatIsNotCachedRunsInEveryBuild) {
+TEST_F(PlanTest, AStaleStepRunsWhateverItsTimesAre) {
   Graph graph = make_graph(*plan(), {});
-  graph.steps[0].uncached = "a reason";
-  std::string text = ninja_file(graph, "/kiln");
-  EXPECT_THAT(text, HasSubstr("steps/add.cu.seen always\n"));
+  std::string text = ninja_file(graph, "/kiln", {graph.steps[0].key});
+  EXPECT_THAT(text, HasSubstr("| steps/add.cu.json always\n"));
   EXPECT_THAT(text, HasSubstr("build always: phony\n"));
 }
 
@@ -250,11 +249,10 @@ TEST_F(PlanTest, TheNinjaFileEscapesItsText) {
   files.add("/w/a b$.cu");
   request.targets = {"a b$.cu"};
   Plan made = *plan();
-  std::string text = ninja_file(make_graph(made, {}), "/my kiln/bin/kiln");
+  std::string text = ninja_file(make_graph(made, {}), "/my kiln/bin/kiln", {});
   EXPECT_THAT(text, HasSubstr("command = '/my kiln/bin/kiln' step $in_file\n"));
-  EXPECT_THAT(
-      text,
-      HasSubstr("build obj/a_b_.cu.o: run /w/a$ b$$.cu | steps/a_b_.cu.json steps/a_b_.cu.seen\n"));
+  EXPECT_THAT(text, HasSubstr("build obj/a_b_.cu.o: run | steps/a_b_.cu.json\n"));
+  EXPECT_THAT(text, HasSubstr("what = compile a b$$.cu"));
 }
 
 class DiagnoseTest : public PlanTest {
