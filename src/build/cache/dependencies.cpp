@@ -154,7 +154,9 @@ class Absences {
         absent_.insert(at);
         return false;
       }
-      appeared_ |= now.ctime_ns >= begun_ns_;
+      // A folder that gets an entry changes too, both its times at once; one that is moved here,
+      // its ctime alone.
+      appeared_ |= now.ctime_ns >= begun_ns_ && (now.is_file() || now.mtime_ns != now.ctime_ns);
     }
     return true;
   }

@@ -64,8 +64,7 @@ bool parse_line(std::string_view line, Reads& reads) {
     reads.absent.emplace_back(line.substr(2));
     return true;
   }
-  if (line.starts_with('#'))
-    return parse_by_content(line.substr(1), reads.files.emplace_back());
+  if (line.starts_with('#')) return parse_by_content(line.substr(1), reads.files.emplace_back());
   return parse_by_state(line, reads.files.emplace_back());
 }
 
@@ -167,10 +166,14 @@ bool look_at_states(const sys::Files& files, int64_t begun_ns, Reads& reads) {
 
 std::string sentence(const Difference& difference) {
   switch (difference.change) {
-    case Change::Changed: return fmt::format("{} changed", difference.path);
-    case Change::Gone: return fmt::format("{} is gone", difference.path);
-    case Change::Appeared: return fmt::format("{} appeared", difference.path);
-    case Change::Unknown: break;
+    case Change::Changed:
+      return fmt::format("{} changed", difference.path);
+    case Change::Gone:
+      return fmt::format("{} is gone", difference.path);
+    case Change::Appeared:
+      return fmt::format("{} appeared", difference.path);
+    case Change::Unknown:
+      break;
   }
   return "what asm() reads is not known";
 }
