@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Iterator
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from builds import ARCH  # noqa: E402
@@ -47,9 +48,6 @@ class Project:
     def __init__(self, stage: Path, folder: Path, sources: int):
         self.folder, self.sources = folder, sources
         folder.mkdir()
-        (folder / "value.h").write_text("#define VALUE 2\n")
-        for number in range(sources):
-            self.edit(number, kernel=0, host=256)
         targets = [f"s{number}.cu" for number in range(sources)]
         self.command = [str(stage / "kiln/bin/kiln"), "build", *targets, "--arch", ARCH]
         self.cache = folder / "cache"
@@ -63,16 +61,19 @@ class Project:
         clean = {name: value for name, value in os.environ.items() if name not in skipped}
         return clean | {"XDG_CACHE_HOME": str(self.cache)}
 
-    def scenarios(self, turn: int):
-        """Name and preparation of each build, in an order in which each finds the one before."""
+    def scenarios(self) -> Iterator[str]:
+        """The name of each build, once it is prepared; each goes on from the one before."""
         shutil.rmtree(self.cache, ignore_errors=True)
+        (self.folder / "value.h").write_text("#define VALUE 2\n")
+        for number in range(self.sources):
+            self.edit(number, kernel=0, host=256)
         yield "cold"
         yield "no change"
-        self.edit(0, kernel=turn, host=128)
+        self.edit(0, kernel=0, host=128)
         yield "host code of one source"
-        self.edit(0, kernel=turn + 1, host=128)
+        self.edit(0, kernel=1, host=128)
         yield "kernel of one source"
-        (self.folder / "value.h").write_text(f"#define VALUE {turn + 3}\n")
+        (self.folder / "value.h").write_text("#define VALUE 3\n")
         yield "header of all"
 
 
@@ -85,7 +86,7 @@ def part_of(command: str) -> str:
 def count(project: Project, scenarios: list[str]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     os.chdir(project.folder)
-    for what in project.scenarios(turn=100):
+    for what in project.scenarios():
         if what not in scenarios:
             continue
         parts = dict.fromkeys(PARTS, 0)
@@ -97,8 +98,8 @@ def count(project: Project, scenarios: list[str]) -> dict[str, dict[str, int]]:
 
 def time(project: Project, scenarios: list[str], rounds: int) -> dict[str, float]:
     samples: dict[str, list[float]] = {}
-    for turn in range(rounds):
-        for what in project.scenarios(turn=10 * turn):
+    for _ in range(rounds):
+        for what in project.scenarios():
             if what not in scenarios:
                 continue
             begun = perf_counter()
@@ -136,7 +137,7 @@ def main() -> int:
     for sources in given.sources:
         with tempfile.TemporaryDirectory() as scratch:
             project = Project(given.stage.resolve(), Path(scratch) / "p", sources)
-            names = given.scenarios or list(project.scenarios(0))
+            names = given.scenarios or list(project.scenarios())
             times = time(project, names, given.rounds) if given.rounds else {}
             for what, parts in count(project, names).items():
                 cells = " | ".join(f"{parts[part] / 1e6:.1f} M" for part in PARTS)

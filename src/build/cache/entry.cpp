@@ -63,8 +63,11 @@ Result<Layout> layout_of(std::string_view bytes) {
                 bytes.substr(sizes.begin + sizes.header, sizes.packed), sizes.unpacked};
 }
 
-Result<Entry> entry_of(std::string_view header_text) {
-  TRY(Json header, parse_json(header_text, "an entry of the cache"));
+Result<Json> header_of(const Layout& layout) {
+  return parse_json(layout.header, "an entry of the cache");
+}
+
+Result<Entry> entry_of(const Json& header) {
   try {
     Entry entry{header.at("key"), header.at("what"), header.at("parts"), {}};
     for (const Json& file : header.at("files")) entry.files.push_back({file.at("name"), ""});
@@ -104,7 +107,8 @@ Result<uint64_t> declared_bytes(std::string_view beginning) {
 
 Result<Entry> read_entry_header(std::string_view bytes) {
   TRY(Layout layout, layout_of(bytes));
-  return entry_of(layout.header);
+  TRY(const Json header, header_of(layout));
+  return entry_of(header);
 }
 
 Result<Entry> read_entry(std::string_view bytes, std::string_view key) {
@@ -112,10 +116,10 @@ Result<Entry> read_entry(std::string_view bytes, std::string_view key) {
   std::string_view body = bytes.substr(0, bytes.size() - kHashDigits);
   if (hash_hex(body) != bytes.substr(bytes.size() - kHashDigits))
     return damaged("its bytes do not give its hash");
-  TRY(Entry entry, entry_of(layout.header));
+  TRY(const Json header, header_of(layout));
+  TRY(Entry entry, entry_of(header));
   if (entry.key != key) return damaged("it is of another key");
   TRY(std::string contents, binary::unpack(layout.packed, layout.unpacked_bytes));
-  TRY(Json header, parse_json(layout.header, "an entry"));
   size_t at = 0;
   for (size_t i = 0; i < entry.files.size(); ++i) {
     size_t size = header["files"][i].value("bytes", size_t{0});

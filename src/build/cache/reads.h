@@ -52,7 +52,8 @@ std::optional<Reads> parse_reads(std::string_view text);
 Reads with_canonical_names(const std::vector<Root>& roots, Reads reads);
 Reads with_real_names(const std::vector<Root>& roots, Reads reads);
 
-// {"files": {name: hash}, "absent": [name]}, for people.
+// {"files": {name: hash}, "absent": [name]}, for people who ask about an entry. The entry has the
+// record as text: an object with a name per header takes a search per name to fill.
 Json shown(const Reads& reads);
 
 // Hashes of files, each read once.

@@ -215,7 +215,8 @@ class Runner {
     }
     if (entry->files.size() != step_.outputs.size() + 1) return false;
     Collected collected = known ? *known : collect();
-    if (!known && is_storable(collected)) remember_manifest(canonical(collected.reads), key);
+    if (!known && is_storable(collected))
+      remember_manifest(write_reads(canonical(collected.reads), By::Content), key);
     report_.origin = origin;
     report_.cache_key = key;
     return leave(collected, with_real_paths(step_.roots, log));
@@ -369,9 +370,10 @@ class Runner {
   Reads canonical(const Reads& reads) const { return with_canonical_names(step_.roots, reads); }
 
   void store(const Reads& reads, const std::string& log) {
-    if (result_key_.empty()) result_key_ = key_of("result", write_reads(reads, By::Content));
+    const std::string record = write_reads(reads, By::Content);
+    if (result_key_.empty()) result_key_ = key_of("result", record);
     Entry entry{result_key_, step_.what, basis_, {}};
-    entry.parts["dependencies"] = shown(reads);
+    entry.parts["dependencies"] = record;
     for (const std::string& output : step_.outputs) {
       auto content = world_.files.read(in_staging(output));
       if (!content) return;
@@ -383,14 +385,14 @@ class Runner {
       findings += std::string(kFindingMark) + finding + "\n";
     entry.files.push_back({std::string(kLogName), findings + log});
     cache_.put(entry);
-    remember_manifest(reads, result_key_);
+    remember_manifest(record, result_key_);
     report_.cache_key = result_key_;
   }
 
-  void remember_manifest(const Reads& reads, const std::string& result) {
-    std::vector<EntryFile> all = {{result, write_reads(reads, By::Content)}};
+  void remember_manifest(const std::string& record, const std::string& result) {
+    std::vector<EntryFile> all = {{result, record}};
     for (EntryFile& old : manifest_)
-      if ((old.name != result || old.content != all[0].content) && all.size() < kMostCandidates)
+      if ((old.name != result || old.content != record) && all.size() < kMostCandidates)
         all.push_back(std::move(old));
     cache_.put({manifest_key_, "manifest of: " + step_.what, basis_, std::move(all)});
   }

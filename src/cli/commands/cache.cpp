@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "build/cache/reads.h"
 #include "cli/command.h"
 #include "project/home.h"
 #include "sys/guarded_files.h"
@@ -146,7 +147,11 @@ Result<build::Entry> find_entry(const fs::path& folder, const std::string& key) 
                  "kiln build --explain tells keys; four digits are the least"};
   TRY(std::string bytes, sys::read_limited(sys::real_files(), build::entry_path(folder, found[0]),
                                            {.max_bytes = build::kMaxEntryBytes, .own_only = true}));
-  return build::read_entry_header(bytes);
+  TRY(build::Entry entry, build::read_entry_header(bytes));
+  if (auto record = entry.parts.find("dependencies");
+      record != entry.parts.end() && record->is_string())
+    if (auto reads = build::parse_reads(record->get<std::string>())) *record = build::shown(*reads);
+  return entry;
 }
 
 Result<int> explain(const Options& options, const Context& context) {

@@ -178,6 +178,7 @@ TEST(Reads, ByContentAreReadAsTheyWereWritten) {
   ASSERT_EQ(again->files.size(), 1u);
   EXPECT_EQ(again->files[0].path, "/p/with blank.cu");
   EXPECT_EQ(again->files[0].hash, "00ff");
+  EXPECT_EQ(dump(shown(*again)), R"({"files":{"/p/with blank.cu":"00ff"},"absent":["/p/none.h"]})");
   EXPECT_THAT(again->absent, ElementsAre("/p/none.h"));
   sys::FakeFiles files;
   files.add("/p/with blank.cu");
