@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "build/cache/reads.h"
 #include "build/edit/edit_lane.h"
 #include "build/plan/compat.h"
 #include "build/plan/flags.h"

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "build/cache/reads.h"
 #include "build/edit/device_code.h"
 #include "build/edit/edit_files.h"
 #include "build/edit/edit_slice.h"
