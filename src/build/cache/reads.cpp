@@ -15,7 +15,7 @@ namespace kiln::build {
 
 namespace {
 
-constexpr std::string_view kMagic = "kiln-reads 1 ";
+constexpr std::string_view kReadsMagic = "kiln-reads 1 ";
 
 // A number and the blank behind it. By hand, for there are four in each of hundreds of lines of
 // every build.
@@ -68,7 +68,7 @@ bool parse_line(std::string_view line, Reads& reads) {
   return parse_by_state(line, reads.files.emplace_back());
 }
 
-void sort(Reads& reads) {
+void sort_names(Reads& reads) {
   std::sort(reads.files.begin(), reads.files.end(),
             [](const ReadFile& a, const ReadFile& b) { return a.path < b.path; });
   std::sort(reads.absent.begin(), reads.absent.end());
@@ -96,7 +96,7 @@ bool Reads::are_known() const {
 }
 
 std::string write_reads(const Reads& reads, By by) {
-  std::string text = fmt::format("{}{}\n", kMagic, reads.files.size() + reads.absent.size());
+  std::string text = fmt::format("{}{}\n", kReadsMagic, reads.files.size() + reads.absent.size());
   for (const ReadFile& file : reads.files)
     if (by == By::Content)
       text.append("#").append(file.hash).append(" ").append(file.path).append("\n");
@@ -110,8 +110,8 @@ std::string write_reads(const Reads& reads, By by) {
 
 std::optional<Reads> parse_reads(std::string_view text) {
   auto lines = text::lines(text);
-  if (lines.empty() || !lines[0].starts_with(kMagic)) return std::nullopt;
-  auto count = text::to_int(lines[0].substr(kMagic.size()));
+  if (lines.empty() || !lines[0].starts_with(kReadsMagic)) return std::nullopt;
+  auto count = text::to_int(lines[0].substr(kReadsMagic.size()));
   if (!count || static_cast<size_t>(*count) != lines.size() - 1) return std::nullopt;
   Reads reads;
   reads.files.reserve(lines.size());
@@ -124,7 +124,7 @@ std::optional<Reads> parse_reads(std::string_view text) {
 Reads with_canonical_names(const std::vector<Root>& roots, Reads reads) {
   for (ReadFile& file : reads.files) file.path = canonical_path(roots, file.path);
   for (std::string& path : reads.absent) path = canonical_path(roots, path);
-  sort(reads);
+  sort_names(reads);
   return reads;
 }
 

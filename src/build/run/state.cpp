@@ -13,7 +13,7 @@ namespace kiln::build {
 
 namespace {
 
-constexpr std::string_view kMagic = "kiln-state 4";
+constexpr std::string_view kStateMagic = "kiln-state 4";
 
 std::optional<std::string_view> take_line(std::string_view& text) {
   const size_t end = text.find('\n');
@@ -26,13 +26,13 @@ std::optional<std::string_view> take_line(std::string_view& text) {
 }  // namespace
 
 std::string write_state(const BuildState& state) {
-  return fmt::format("{}\n{}\n{}\n", kMagic, state.key, state.result.string()) +
+  return fmt::format("{}\n{}\n{}\n", kStateMagic, state.key, state.result.string()) +
          write_reads(state.reads, By::State);
 }
 
 std::optional<BuildState> parse_state(std::string_view text) {
   auto magic = take_line(text);
-  if (!magic || *magic != kMagic) return std::nullopt;
+  if (!magic || *magic != kStateMagic) return std::nullopt;
   auto key = take_line(text);
   auto result = key ? take_line(text) : std::nullopt;
   auto reads = result ? parse_reads(text) : std::nullopt;
