@@ -6,7 +6,8 @@
 
 valgrind's cachegrind counts the instructions of benchmarks/engine_kernels.cu, which a busy machine
 does not change. A launch is the difference of two runs with N and 2N launches: start-up and
-decoding cancel. "watched" delivers every access to a watcher that only counts.
+decoding cancel. "watched" delivers every access to a watcher that only counts. A written line of
+the access trace is the difference of two runs that write one line and 2,001.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ TIMES = {"nothing": 1000}
 MOST, MOST_WATCHED = 1.01, 3.0
 # Files of a trace that counts: one line is written, all others are left out.
 COUNTS = {"KILN_ENGINE_ACCESSES": "/dev/null", "KILN_ENGINE_ACCESSES_LIMIT": "1"}
+# Addresses of base and step, and lane by lane.
+TRACED = {"add": "one address and a step", "gather": "up to 32 addresses"}
+LINES = 2000
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -61,9 +65,23 @@ def per_launch(program: Path, kernel: str, env: dict[str, str]) -> float:
     return (counts[1] - counts[0]) / times
 
 
-def measure(base: Path, stage: Path) -> dict[str, tuple[float, float, float]]:
-    """By kernel: instructions of a launch before, now, and now with a watcher that counts."""
-    found = {}
+def per_line(program: Path, kernel: str, env: dict[str, str]) -> float:
+    """Instructions that the access trace takes for a line of it."""
+
+    def run(limit: int) -> int:
+        trace = COUNTS | {"KILN_ENGINE_ACCESSES_LIMIT": str(limit)}
+        return sum(counted([str(program), kernel, "1"], env | trace).values())
+
+    return (run(1 + LINES) - run(1)) / LINES
+
+
+Found = dict[str, tuple[float, float, float]]
+
+
+def measure(base: Path, stage: Path) -> tuple[Found, dict[str, float]]:
+    """By kernel: instructions of a launch before, now, and now with a watcher that counts; and of a
+    line of the trace."""
+    found: Found = {}
     with tempfile.TemporaryDirectory() as before, tempfile.TemporaryDirectory() as after:
         programs = build(base, Path(before)), build(stage, Path(after))
         envs = environment(Path(before)), environment(Path(after))
@@ -76,10 +94,11 @@ def measure(base: Path, stage: Path) -> dict[str, tuple[float, float, float]]:
                 per_launch(programs[1], kernel, envs[1] | COUNTS),
             )
             print(kernel, *(f"{each:,.0f}" for each in found[kernel]), flush=True)
-    return found
+        lines = {kernel: per_line(programs[1], kernel, envs[1]) for kernel in TRACED}
+    return found, lines
 
 
-def page(found: dict[str, tuple[float, float, float]]) -> tuple[str, int]:
+def page(found: Found, lines: dict[str, float]) -> tuple[str, int]:
     rows, missed = [], 0
     for kernel, (before, now, watched) in found.items():
         # An empty launch delivers no access.
@@ -99,7 +118,15 @@ launch, on one thread. Bars: at most {MOST} of before (an empty launch: fewer), 
 | kernel | before | now | now / before | watched / now | |
 |---|---|---|---|---|---|
 """
-    return text + "\n".join(rows) + "\n", missed
+    text += "\n".join(rows) + "\n"
+    text += """
+A line that the access trace writes (`kiln call --accesses`) costs:
+
+| kernel | a line has | instructions |
+|---|---|---|
+"""
+    text += "".join(f"| {k} | {TRACED[k]} | {cost:,.0f} |\n" for k, cost in lines.items())
+    return text, missed
 
 
 def main() -> int:
@@ -108,7 +135,7 @@ def main() -> int:
     parser.add_argument("--stage", type=Path, default=ROOT / "build/release/stage")
     parser.add_argument("--write", type=Path, help="the folder for engine-instructions.md")
     options = parser.parse_args()
-    text, missed = page(measure(options.base.resolve(), options.stage.resolve()))
+    text, missed = page(*measure(options.base.resolve(), options.stage.resolve()))
     print(text)
     if options.write:
         (options.write / "engine-instructions.md").write_text(text)

@@ -29,17 +29,33 @@ void say_write_failed(const std::string& path) {
                path.c_str(), std::strerror(errno));
 }
 
+// The file of a trace. That it cannot be written is said once.
+class TraceFile {
+ public:
+  TraceFile(std::FILE* file, std::string path) : file_(file), path_(std::move(path)) {}
+  void write(std::string_view text) {
+    check(std::fwrite(text.data(), 1, text.size(), file_) == text.size());
+  }
+  void flush() { check(std::fflush(file_) == 0); }
+
+ private:
+  void check(bool good) {
+    if (!good && !failed_) say_write_failed(path_);
+    failed_ |= !good;
+  }
+
+  std::FILE* file_;
+  std::string path_;
+  bool failed_ = false;
+};
+
 std::unique_ptr<engine::Sink> trace_to(const std::string& path, uint64_t limit) {
   std::FILE* file = open_for(path, "the accesses");
   if (!file) return nullptr;
-  auto write = [file, path, failed = false](std::string_view text) mutable {
-    const bool launch_ended = text.find("\"ended\":true") != text.npos;
-    const bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
-                      (!launch_ended || std::fflush(file) == 0);
-    if (!good && !failed) say_write_failed(path);
-    failed |= !good;
-  };
-  return std::make_unique<AccessTrace>(write, limit);
+  auto trace = std::make_shared<TraceFile>(file, path);
+  // A process may end without a word: what a launch did is in the file when it is over.
+  return std::make_unique<AccessTrace>([trace](std::string_view text) { trace->write(text); },
+                                       [trace] { trace->flush(); }, limit);
 }
 
 std::unique_ptr<engine::Sink> lines_to(const std::string& path) {

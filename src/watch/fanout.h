@@ -28,9 +28,13 @@ class Fanout : public engine::Sink {
   void on(const engine::AccessEvent& e) override { pass(e, engine::kAccessEvents); }
   void on(const engine::InstructionEvent& e) override { pass(e, engine::kInstructionEvents); }
   void on(const engine::ValueEvent& e) override { pass(e, engine::kValueEvents); }
+  void on(const engine::BranchEvent& e) override { pass(e, engine::kControlEvents); }
+  void on(const engine::CallEvent& e) override { pass(e, engine::kControlEvents); }
+  void on(const engine::ExitEvent& e) override { pass(e, engine::kSyncEvents); }
   void on(const engine::SyncEvent& e) override { pass(e, engine::kSyncEvents); }
   void on(const engine::FenceEvent& e) override { pass(e, engine::kFenceEvents); }
   void on(const engine::AsyncEvent& e) override { pass(e, engine::kAsyncEvents); }
+  void on(const engine::MbarrierEvent& e) override { pass(e, engine::kMbarrierEvents); }
   void on(const engine::BlockEvent& e) override { pass(e, engine::kBlockEvents); }
   void on(const engine::HostEvent& e) override { pass(e, engine::kHostEvents); }
   void on(const engine::LaunchEvent& e) override { pass(e, ~0u); }

@@ -45,9 +45,11 @@ std::string_view name_of(Strength strength) {
     case Strength::AcquireRelease:
       return "acq_rel";
     case Strength::Volatile:
+      return "volatile";
+    case Strength::Sequential:
       break;
   }
-  return "volatile";
+  return "sc";
 }
 
 // A generic address says its space itself; `address` becomes one inside of that space.
@@ -87,6 +89,19 @@ std::string AccessTrace::region_text(const AccessEvent& event) {
   return out;
 }
 
+// Thousands of lines name one place, and finding its text took longer than the rest of a line.
+const std::string& AccessTrace::place_text(const Actor& by) {
+  std::vector<std::string>& of = places_[by.program];
+  of.resize(by.program->sites.size());
+  std::string& text = of[by.site];
+  if (text.empty()) {
+    Op op;
+    op.site = by.site;
+    text = json_text(place_of(*by.program, op));
+  }
+  return text;
+}
+
 void AccessTrace::on(const LaunchEvent& event) {
   if (!event.ended) {
     memory_ = event.memory;
@@ -97,9 +112,11 @@ void AccessTrace::on(const LaunchEvent& event) {
     return;
   }
   memory_ = nullptr;
+  places_.clear();  // programs go away with their library
   write_(
       fmt::format("{{\"launch\":{},\"ended\":true,\"code\":{},\"written\":{},\"left_out\":{}}}\n",
                   event.number, event.code, written_, left_out_));
+  launch_ended_();
 }
 
 void AccessTrace::on(const AccessEvent& event) {
@@ -111,14 +128,11 @@ void AccessTrace::on(const AccessEvent& event) {
   ++written_;
   uint64_t first = event.address(first_lane(event.by.mask));
   const std::string_view space = space_of(event, &first);
-  Op op;
-  op.site = event.by.site;
   std::string line = fmt::format(
       "{{\"launch\":{},\"block\":{},\"warp\":{},\"lanes\":\"{:08x}\",\"kind\":\"{}\","
       "\"space\":\"{}\",\"bytes\":{},\"at\":{},\"ptx_line\":{}",
       launch_, event.by.block, event.by.warp, event.by.mask, name_of(event.kind), space,
-      event.bytes, json_text(place_of(*event.by.program, op)),
-      event.by.program->sites[event.by.site].ptx_line);
+      event.bytes, place_text(event.by), event.by.program->sites[event.by.site].ptx_line);
   auto out = std::back_inserter(line);
   if (event.strength != Strength::Weak)
     fmt::format_to(out, ",\"order\":\"{}\"", name_of(event.strength));

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "engine/machine/events.h"
 #include "engine/memory/memory.h"
@@ -15,9 +17,12 @@ namespace kiln::watch {
 class AccessTrace : public engine::Sink {
  public:
   using Write = std::function<void(std::string_view)>;
+  using LaunchEnded = std::function<void()>;
 
-  // `write` gets whole lines. Accesses beyond `most` are counted and not written.
-  AccessTrace(Write write, uint64_t most) : write_(std::move(write)), most_(most) {}
+  // `write` gets whole lines, and `launch_ended` is called behind the last one of a launch.
+  // Accesses beyond `most` are counted and not written.
+  AccessTrace(Write write, LaunchEnded launch_ended, uint64_t most)
+      : write_(std::move(write)), launch_ended_(std::move(launch_ended)), most_(most) {}
 
   uint32_t wanted() const override { return engine::kAccessEvents; }
   void on(const engine::AccessEvent& event) override;
@@ -25,11 +30,15 @@ class AccessTrace : public engine::Sink {
 
  private:
   std::string region_text(const engine::AccessEvent& event);
+  const std::string& place_text(const engine::Actor& by);
 
   Write write_;
+  LaunchEnded launch_ended_;
   uint64_t most_, written_ = 0, left_out_ = 0;
   const engine::MemoryMap* memory_ = nullptr;
   uint64_t launch_ = 0;
+  // Of the launch at hand, by site, as JSON; empty: not asked for yet.
+  std::unordered_map<const engine::Program*, std::vector<std::string>> places_;
 };
 
 }  // namespace kiln::watch

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "engine/cudart/fork.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
@@ -45,6 +46,7 @@ int make_array(Array** out, const ChannelDesc* desc, Extent extent, unsigned fla
   array->bytes.resize(array->row_bytes() * array->rows() * array->slices());
   std::lock_guard lock(table().mutex);
   table().arrays.insert(array.get());
+  watch_allocation(array->bytes.data(), array->bytes.size(), AllocationKind::Device, nullptr, true);
   *out = array.release();
   return kSuccess;
 }
@@ -62,6 +64,7 @@ int free_array(Array* array) {
     if (!table().arrays.erase(array))
       return fail(kInvalidValue, "cudaFreeArray: this is no array that is alive");
   }
+  watch_free(array->bytes.data(), array->bytes.size(), nullptr, true, kSuccess);
   delete array;
   return kSuccess;
 }
@@ -79,9 +82,14 @@ ChannelDesc create_channel_desc(int x, int y, int z, int w, int kind) { return {
 
 // ---- Copies whose offsets and widths are in bytes
 
-int array_copy(const void* stream, Array* to_array, size_t to_x, size_t to_y, void* to,
-               size_t to_pitch, Array* from_array, size_t from_x, size_t from_y, const void* from,
-               size_t from_pitch, size_t width, size_t height, int kind) {
+// When does a copy happen: in a stream, or before the call returns?
+struct When {
+  const void* stream = nullptr;
+  bool waits = true;
+};
+int array_copy(When when, Array* to_array, size_t to_x, size_t to_y, void* to, size_t to_pitch,
+               Array* from_array, size_t from_x, size_t from_y, const void* from, size_t from_pitch,
+               size_t width, size_t height, int kind) {
   for (Array* array : {to_array, from_array}) {
     if (array && !is_array(array))
       return fail(kInvalidResourceHandle, "this is no array that is alive");
@@ -100,29 +108,35 @@ int array_copy(const void* stream, Array* to_array, size_t to_x, size_t to_y, vo
   copy.from = {const_cast<void*>(from), from_pitch, width, height};
   copy.extent = {width / step, height, 1};
   copy.kind = kind;
-  if (int code = check_copy(copy)) return code;
-  return submit(stream, copy);
+  if (when.waits) return perform_copy(copy);
+  if (int code = check_copy(copy)) {
+    watch_copy(copy, when.stream, false, code);
+    return code;
+  }
+  return submit(when.stream, copy);
 }
 int to_array_2d_async(Array* to, size_t x, size_t y, const void* from, size_t pitch, size_t width,
                       size_t height, int kind, void* stream) {
-  return array_copy(stream, to, x, y, nullptr, 0, nullptr, 0, 0, from, pitch, width, height, kind);
+  return array_copy({stream, false}, to, x, y, nullptr, 0, nullptr, 0, 0, from, pitch, width,
+                    height, kind);
 }
 int to_array_2d(Array* to, size_t x, size_t y, const void* from, size_t pitch, size_t width,
                 size_t height, int kind) {
-  return to_array_2d_async(to, x, y, from, pitch, width, height, kind, nullptr);
+  return array_copy({}, to, x, y, nullptr, 0, nullptr, 0, 0, from, pitch, width, height, kind);
 }
 int from_array_2d_async(void* to, size_t pitch, Array* from, size_t x, size_t y, size_t width,
                         size_t height, int kind, void* stream) {
-  return array_copy(stream, nullptr, 0, 0, to, pitch, from, x, y, nullptr, 0, width, height, kind);
+  return array_copy({stream, false}, nullptr, 0, 0, to, pitch, from, x, y, nullptr, 0, width,
+                    height, kind);
 }
 int from_array_2d(void* to, size_t pitch, Array* from, size_t x, size_t y, size_t width,
                   size_t height, int kind) {
-  return from_array_2d_async(to, pitch, from, x, y, width, height, kind, nullptr);
+  return array_copy({}, nullptr, 0, 0, to, pitch, from, x, y, nullptr, 0, width, height, kind);
 }
 int array_to_array(Array* to, size_t to_x, size_t to_y, Array* from, size_t from_x, size_t from_y,
                    size_t width, size_t height, int kind) {
-  return array_copy(nullptr, to, to_x, to_y, nullptr, 0, from, from_x, from_y, nullptr, 0, width,
-                    height, kind);
+  return array_copy({}, to, to_x, to_y, nullptr, 0, from, from_x, from_y, nullptr, 0, width, height,
+                    kind);
 }
 // A run of bytes through the rows of an array. Null: the error is this thread's last one.
 std::byte* flat_array(Array* array, size_t x, size_t y, size_t bytes) {
@@ -137,16 +151,26 @@ std::byte* flat_array(Array* array, size_t x, size_t y, size_t bytes) {
   }
   return array->bytes.data() + offset;
 }
+void watch_flat(const void* to, const void* from, size_t bytes) {
+  watch_host(HostKind::Copy, nullptr, [&](HostEvent& event) {
+    event.to.at = reinterpret_cast<uint64_t>(to);
+    event.from.at = reinterpret_cast<uint64_t>(from);
+    event.width = bytes;
+    event.waits = true;
+  });
+}
 int to_array(Array* to, size_t x, size_t y, const void* from, size_t bytes, int) {
   std::byte* at = flat_array(to, x, y, bytes);
   if (!at) return thread_errors().last;
   std::memmove(at, from, bytes);
+  watch_flat(at, from, bytes);
   return kSuccess;
 }
 int from_array(void* to, Array* from, size_t x, size_t y, size_t bytes, int) {
   const std::byte* at = flat_array(from, x, y, bytes);
   if (!at) return thread_errors().last;
   std::memmove(to, at, bytes);
+  watch_flat(to, at, bytes);
   return kSuccess;
 }
 

@@ -24,11 +24,17 @@ Copy3D rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size
 }
 // A wrong pointer is told by the call itself, also when the copy is for later.
 int copy_in(const void* stream, const Copy3D& copy) {
-  if (int code = check_copy(copy)) return code;
+  if (int code = check_copy(copy)) {
+    watch_copy(copy, stream, false, code);
+    return code;
+  }
   return submit(stream, copy);
 }
 int fill_in(const void* stream, const Fill& fill) {
-  if (int code = check_fill(fill)) return code;
+  if (int code = check_fill(fill)) {
+    watch_fill(fill, stream, false, code);
+    return code;
+  }
   return submit(stream, fill);
 }
 
@@ -87,16 +93,20 @@ int fill_2d(void* to, size_t pitch, int value, size_t width, size_t height) {
 int fill_2d_async(void* to, size_t pitch, int value, size_t width, size_t height, void* stream) {
   return fill_in(stream, fill_of(to, pitch, value, width, height));
 }
-int fill_3d_async(PitchedPointer to, int value, Extent extent, void* stream) {
+// Slice by slice.
+template <class Then>
+int fill_slices(const PitchedPointer& to, int value, const Extent& extent, Then fill) {
   for (size_t z = 0; z < extent.depth; ++z) {
     void* slice = static_cast<std::byte*>(to.at) + z * to.height * to.pitch;
-    if (int code = fill_in(stream, fill_of(slice, to.pitch, value, extent.width, extent.height)))
-      return code;
+    if (int code = fill(fill_of(slice, to.pitch, value, extent.width, extent.height))) return code;
   }
   return kSuccess;
 }
+int fill_3d_async(PitchedPointer to, int value, Extent extent, void* stream) {
+  return fill_slices(to, value, extent, [&](const Fill& fill) { return fill_in(stream, fill); });
+}
 int fill_3d(PitchedPointer to, int value, Extent extent) {
-  return fill_3d_async(to, value, extent, nullptr);
+  return fill_slices(to, value, extent, [](const Fill& fill) { return perform_fill(fill); });
 }
 
 // ---- Variables of a library

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/cuda/device_properties.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/machine/fault.h"
@@ -166,10 +167,14 @@ int runtime_version(int* version) {
   *version = kRuntimeVersion;
   return kSuccess;
 }
-int synchronize() { return kSuccess; }
+int synchronize() {
+  watch_host(HostKind::DeviceSynchronize, nullptr, [](HostEvent& event) { event.waits = true; });
+  return kSuccess;
+}
 int nothing() { return kSuccess; }
 // The fault of an earlier kernel is over with the context that it belonged to.
 int reset() {
+  synchronize();
   forget_fault();
   return kSuccess;
 }

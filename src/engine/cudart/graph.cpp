@@ -3,8 +3,10 @@
 #include "engine/cudart/graph.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 
+#include "engine/cudart/host_events.h"
 #include "engine/machine/fault.h"
 
 namespace kiln::engine {
@@ -61,12 +63,55 @@ std::vector<Node*> launch_order(const Graph& graph) {
   return order;
 }
 
-int launch_graph(const std::vector<Node*>& order) {
-  for (const Node* node : order) {
-    if (!node->enabled) continue;
-    if (int code = perform(node->work)) return code;
+namespace {
+
+// What one launch of a graph has to say of its nodes.
+class GraphReporter {
+ public:
+  GraphReporter(const std::vector<Node*>& order, const void* stream)
+      : order_(order), stream_(stream), watched_(host_sink() != nullptr) {
+    static std::atomic<uint64_t> next{1};
+    if (!watched_) return;
+    number_ = next++;
+    for (uint32_t i = 0; i < order.size(); ++i) places_[order[i]] = i;
+    deliver(HostKind::GraphBegin, 0);
   }
-  return kSuccess;
+  void end() {
+    if (watched_) deliver(HostKind::GraphEnd, 0);
+  }
+  void node(size_t index) {
+    if (watched_) deliver(HostKind::GraphNode, static_cast<uint32_t>(index));
+  }
+
+ private:
+  void deliver(HostKind kind, uint32_t index) {
+    watch_host(kind, stream_, [&](HostEvent& event) {
+      event.graph = number_;
+      event.node = index;
+      if (kind != HostKind::GraphNode) return;
+      for (const Node* earlier : order_[index]->before) event.before.push_back(places_[earlier]);
+    });
+  }
+
+  const std::vector<Node*>& order_;
+  const void* stream_;
+  bool watched_;
+  uint64_t number_ = 0;
+  std::unordered_map<const Node*, uint32_t> places_;
+};
+
+}  // namespace
+
+int launch_graph(const std::vector<Node*>& order, const void* stream) {
+  GraphReporter reporter(order, stream);
+  int code = kSuccess;
+  for (size_t i = 0; i < order.size() && !code; ++i) {
+    if (!order[i]->enabled) continue;
+    reporter.node(i);
+    code = perform(order[i]->work, stream);
+  }
+  reporter.end();
+  return code;
 }
 
 }  // namespace kiln::engine

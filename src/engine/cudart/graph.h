@@ -41,6 +41,6 @@ struct Executable {
   unsigned long long flags = 0;
 };
 
-int launch_graph(const std::vector<Node*>& order);
+int launch_graph(const std::vector<Node*>& order, const void* stream);
 
 }  // namespace kiln::engine

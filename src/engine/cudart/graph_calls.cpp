@@ -179,7 +179,7 @@ int launch(Executable* executable, Stream* stream) {
     if (!stream_of(stream)) return bad_stream();
     if (is_capturing(stream)) return submit(stream, ChildWork{clone(*executable->graph, nullptr)});
   }
-  return launch_graph(executable->order);
+  return launch_graph(executable->order, stream);
 }
 int upload(Executable* executable, Stream* stream) {
   std::lock_guard lock(handles().mutex);

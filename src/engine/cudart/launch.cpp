@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 
 #include "engine/cudart/environment.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/interrupt.h"
 #include "engine/cudart/listener.h"
 #include "engine/machine/events.h"
@@ -115,9 +115,20 @@ uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
 
 namespace {
 
-[[gnu::cold]] LaunchEvent launch_event(const Grid& grid, bool ended) {
-  return {grid.program,      grid.epoch,   grid.grid_dim, grid.block_dim, grid.cluster_dim,
-          grid.shared_bytes, &grid.memory, ended,         grid.fault_code};
+[[gnu::cold]] void watch_launch(Sink& sink, const Grid& grid, const void* stream, bool ended) {
+  LaunchEvent event{grid.program,     grid.epoch,        grid.grid_dim, grid.block_dim,
+                    grid.cluster_dim, grid.shared_bytes, &grid.memory,  ended,
+                    grid.fault_code,  grid.cooperative};
+  event.stream = stream_number(stream);
+  event.thread = host_thread();
+  sink.on(event);
+}
+
+// What the decoder has to put in for these events.
+uint8_t decoded_events(uint32_t wanted) {
+  // Groups of what the engine does at once leave no Op of their own.
+  if (wanted & kAsyncEvents) wanted |= kSyncEvents;
+  return static_cast<uint8_t>(wanted & kDecodedEvents);
 }
 
 // As cudaLaunchKernel does: the caller's variables may change once it returns.
@@ -145,11 +156,10 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
                               const KilnEngineLaunch& launch, bool for_rows) {
   Sink* const sink = device.watched();
   const uint32_t wanted = sink ? sink->wanted() : 0;
-  std::unique_lock<std::mutex> alone;
-  if (sink && !sink->can_merge()) alone = std::unique_lock(device.watching);
+  const WatchedTurn turn(device, sink);
   const Variant variant{
       for_rows && (launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1)),
-      static_cast<uint8_t>(wanted & kDecodedEvents)};
+      decoded_events(wanted)};
   auto decoded = kernel.program(variant);
   if (!decoded) return {kNotSupported, format(decoded.error()), false};
   const Program& program = **decoded;
@@ -203,9 +213,9 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   grid.sink = sink;
   grid.wanted = wanted;
   const int64_t begin_ns = launch_begins();
-  if (sink) sink->on(launch_event(grid, false));
+  if (sink) watch_launch(*sink, grid, launch.stream, false);
   run_grid(grid);
-  if (sink) sink->on(launch_event(grid, true));
+  if (sink) watch_launch(*sink, grid, launch.stream, true);
   running.end();
   if (begin_ns)
     launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes,

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/cudart/fork.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
@@ -18,22 +19,26 @@ namespace {
 constexpr uint64_t kMemoryBytes = uint64_t{80} << 30;  // what cudaMemGetInfo tells
 constexpr uint64_t kPitchAlignment = 512;
 
-int allocate(const char* what, void** out, size_t bytes, AllocationKind kind) {
+int allocate(const char* what, void** out, size_t bytes, AllocationKind kind,
+             const void* stream = nullptr, bool waits = true) {
   if (!out) return fail(kInvalidValue, fmt::format("{}: the place for the pointer is null", what));
   *out = nullptr;
   if (bytes == 0) return kSuccess;
   *out = state().device.heap.allocate(bytes, kind);
   if (!*out) return fail(kMemoryAllocation, fmt::format("{}: no memory for {} bytes", what, bytes));
+  watch_allocation(*out, bytes, kind, stream, waits);
   return kSuccess;
 }
 
-int release(const char* what, void* at) {
+int release(const char* what, void* at, const void* stream = nullptr, bool waits = true) {
   if (!at) return kSuccess;
   auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
   if (known && known->begin == reinterpret_cast<uint64_t>(at)) {
+    watch_free(at, known->bytes, stream, waits, kSuccess);
     if (known->name == kGraphMemory) return kSuccess;  // it goes with its graph
     if (state().device.heap.release(at)) return kSuccess;
   }
+  watch_free(at, 0, stream, waits, kInvalidValue);
   return fail(kInvalidValue, fmt::format("{}: 0x{:x} is no allocation of the engine", what,
                                          reinterpret_cast<uint64_t>(at)));
 }
@@ -73,7 +78,8 @@ int cuda_malloc_3d(PitchedPointer* out, Extent extent) {
 
 int malloc_async(void** out, size_t bytes, void* stream) {
   if (!stream_of(stream)) return bad_stream();
-  if (!is_capturing(stream)) return allocate("cudaMallocAsync", out, bytes, AllocationKind::Device);
+  if (!is_capturing(stream))
+    return allocate("cudaMallocAsync", out, bytes, AllocationKind::Device, stream, false);
   AllocationNode node{};
   node.bytes = bytes;
   AllocateWork work;
@@ -87,7 +93,7 @@ int malloc_from_pool(void** out, size_t bytes, void*, void* stream) {
 int free_async(void* at, void* stream) {
   if (!stream_of(stream)) return bad_stream();
   if (is_capturing(stream)) return submit(stream, FreeWork{at});
-  return release("cudaFreeAsync", at);
+  return release("cudaFreeAsync", at, stream, false);
 }
 
 // ---- Pools: memory is taken and given back at once, so a pool only keeps what it was told.
@@ -189,9 +195,13 @@ int host_register(void* at, size_t bytes, unsigned) {
     return fail(kHostMemoryAlreadyRegistered,
                 "cudaHostRegister: part or all of it is registered already");
   state().device.heap.adopt(at, bytes, AllocationKind::Host, "registered");
+  watch_allocation(at, bytes, AllocationKind::Host, nullptr, true, true);
   return kSuccess;
 }
 int host_unregister(void* at) {
+  const auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
+  watch_free(at, known ? known->bytes : 0, nullptr, true,
+             known ? kSuccess : kHostMemoryNotRegistered, true);
   return state().device.heap.forget(at)
              ? kSuccess
              : fail(kHostMemoryNotRegistered, "cudaHostUnregister: this memory is not registered");

@@ -54,7 +54,10 @@ void fork_heap(ForkPhase phase) { state().device.heap.at_fork(phase); }
 void fork_budget(ForkPhase phase) {
   if (phase != ForkPhase::Child) return;
   state().device.budget->forget();
-  new (&state().device.watching) std::mutex;  // of a launch that the child does not have
+  // Of launches and calls that the child does not have.
+  new (&state().device.watching) std::mutex;
+  new (&state().device.pending_mutex) std::mutex;
+  state().device.pending.clear();
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
@@ -12,9 +13,11 @@
 namespace kiln::engine {
 namespace {
 
+constexpr unsigned kNonBlocking = 1;
+
 int create_stream(Stream** out, unsigned flags, int priority) {
   if (!out) return fail(kInvalidValue, "the place for the stream is null");
-  static std::atomic<unsigned long long> next_id{1};
+  static std::atomic<unsigned long long> next_id{2};  // 0 and 1: the default streams
   auto* stream = new Stream;
   stream->flags = flags;
   stream->priority = priority;
@@ -22,6 +25,8 @@ int create_stream(Stream** out, unsigned flags, int priority) {
   std::lock_guard lock(handles().mutex);
   handles().streams.insert(stream);
   *out = stream;
+  watch_host(HostKind::StreamCreate, stream,
+             [&](HostEvent& event) { event.nonblocking = flags & kNonBlocking; });
   return kSuccess;
 }
 int stream_create(Stream** out) { return create_stream(out, 0, 0); }
@@ -35,7 +40,9 @@ int stream_create_with_priority(Stream** out, unsigned flags, int priority) {
 }
 int stream_destroy(Stream* stream) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().streams.erase(stream)) return bad_stream();
+  if (!handles().streams.count(stream)) return bad_stream();
+  watch_host(HostKind::StreamDestroy, stream);
+  handles().streams.erase(stream);
   if (auto capture = stream->capture) {
     capture->streams.erase(stream);
     capture->tails_of_destroyed.insert(capture->tails_of_destroyed.end(), stream->tail.begin(),
@@ -51,14 +58,14 @@ int stream_destroy(Stream* stream) {
   delete stream;
   return kSuccess;
 }
-int stream_synchronize(Stream* stream) {
+int wait_for_stream(Stream* stream, const char* what) {
   if (!stream_of(stream)) return bad_stream();
-  return check_not_capturing(stream, "cudaStreamSynchronize");
+  if (int code = check_not_capturing(stream, what)) return code;
+  watch_host(HostKind::StreamSynchronize, stream, [](HostEvent& event) { event.waits = true; });
+  return kSuccess;
 }
-int stream_query(Stream* stream) {
-  if (!stream_of(stream)) return bad_stream();
-  return check_not_capturing(stream, "cudaStreamQuery");
-}
+int stream_synchronize(Stream* stream) { return wait_for_stream(stream, "cudaStreamSynchronize"); }
+int stream_query(Stream* stream) { return wait_for_stream(stream, "cudaStreamQuery"); }
 int stream_get_flags(Stream* handle, unsigned* flags) {
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
@@ -103,6 +110,7 @@ int stream_add_callback(Stream* stream, StreamCallback function, void* argument,
   if (!function || flags)
     return fail(kInvalidValue, "cudaStreamAddCallback: the function is null, or flags are not 0");
   if (int code = check_not_capturing(stream, "cudaStreamAddCallback")) return code;
+  watch_host(HostKind::Call, stream);
   return call_host([&] { function(stream, kept_fault(), argument); });
 }
 
@@ -114,7 +122,9 @@ int event_create_with_flags(CudaEvent** out, unsigned flags) {
   if (!out) return fail(kInvalidValue, "the place for the event is null");
   if (flags & kInterprocess)
     return fail(kNotSupported, "events for other processes are not supported on the engine");
+  static std::atomic<uint64_t> next_id{1};
   auto* event = new CudaEvent;
+  event->id = next_id++;
   event->timed = !(flags & kDisableTiming);
   std::lock_guard lock(handles().mutex);
   handles().events.insert(event);
@@ -151,7 +161,10 @@ int stream_wait_event(Stream* handle, CudaEvent* event, unsigned flags) {
   if (!stream) return bad_stream();
   if (!is_event(event)) return bad_event();
   if (flags & kWaitExternal) return submit(handle, WaitWork{event});
-  if (!event->capture) return kSuccess;
+  if (!event->capture) {
+    if (!stream->capture && event->recorded) return submit(handle, WaitWork{event});
+    return kSuccess;
+  }
   // The stream joins the capture in which the event was recorded.
   if (stream->capture && stream->capture != event->capture) {
     stream->capture->invalid = event->capture->invalid = true;
@@ -172,8 +185,12 @@ int stream_wait_event(Stream* handle, CudaEvent* event, unsigned flags) {
 int check_event(CudaEvent* event) {
   std::lock_guard lock(handles().mutex);
   if (!is_event(event)) return bad_event();
-  return event->capture ? fail(kCapturedEvent, "the event was last recorded in a capture")
-                        : int{kSuccess};
+  if (event->capture) return fail(kCapturedEvent, "the event was last recorded in a capture");
+  watch_host(HostKind::EventSynchronize, nullptr, [&](HostEvent& out) {
+    out.event = event->id;
+    out.waits = true;
+  });
+  return kSuccess;
 }
 int event_synchronize(CudaEvent* event) { return check_event(event); }
 int event_query(CudaEvent* event) { return check_event(event); }

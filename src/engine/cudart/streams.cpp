@@ -68,7 +68,7 @@ int submit(const void* handle, Work work) {
       return kSuccess;
     }
   }
-  return perform(work);
+  return perform(work, handle);
 }
 
 }  // namespace kiln::engine

@@ -36,6 +36,7 @@ struct Stream {
 };
 
 struct CudaEvent {
+  uint64_t id = 0;  // of its own, in the process: a handle can come back
   bool recorded = false;
   bool timed = true;
   std::chrono::steady_clock::time_point at;

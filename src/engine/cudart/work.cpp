@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/cudart/graph.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/state.h"
 #include "engine/cudart/streams.h"
 #include "engine/machine/fault.h"
@@ -90,7 +91,11 @@ int fail_for_host_function(const char* what) noexcept {
 
 namespace {
 
-int perform_kernel(const KernelWork& work) {
+void watch_event(HostKind kind, const void* stream, const CudaEvent& event) {
+  watch_host(kind, stream, [&](HostEvent& out) { out.event = event.id; });
+}
+
+int perform_kernel(const KernelWork& work, const void* stream) {
   KilnEngineLaunch launch{};
   launch.struct_bytes = sizeof launch;
   launch.flags = work.flags | KILN_LAUNCH_DEFERRED;
@@ -100,28 +105,45 @@ int perform_kernel(const KernelWork& work) {
   launch.cluster = work.cluster;
   launch.arguments = const_cast<void**>(work.pointers.data());
   launch.dynamic_shared_bytes = work.shared_bytes;
+  launch.stream = const_cast<void*>(stream);
   launch.check_memory = 1;
   return launch_now(launch);
 }
 
 struct Perform {
+  const void* stream;
+
   int operator()(const EmptyWork&) const { return kSuccess; }
-  int operator()(const KernelWork& work) const { return perform_kernel(work); }
-  int operator()(const Copy3D& copy) const { return perform_copy(copy); }
-  int operator()(const Fill& fill) const { return perform_fill(fill); }
+  int operator()(const KernelWork& work) const { return perform_kernel(work, stream); }
+  int operator()(const Copy3D& copy) const { return perform_copy(copy, stream, false); }
+  int operator()(const Fill& fill) const { return perform_fill(fill, stream, false); }
   int operator()(const HostCall& call) const {
+    watch_host(HostKind::Call, stream);
     return call_host([&] { call.function(call.argument); });
   }
   int operator()(const RecordWork& work) const {
     std::lock_guard lock(handles().mutex);  // another thread may ask for its time
     work.event->recorded = true;
     work.event->at = std::chrono::steady_clock::now();
+    watch_event(HostKind::EventRecord, stream, *work.event);
     return kSuccess;
   }
-  int operator()(const WaitWork&) const { return kSuccess; }
-  int operator()(const AllocateWork&) const { return kSuccess; }
-  int operator()(const FreeWork&) const { return kSuccess; }
-  int operator()(const ChildWork& work) const { return launch_graph(launch_order(*work.graph)); }
+  int operator()(const WaitWork& work) const {
+    watch_event(HostKind::StreamWaitEvent, stream, *work.event);
+    return kSuccess;
+  }
+  int operator()(const AllocateWork& work) const {
+    watch_allocation(work.node.at, work.node.bytes, AllocationKind::Device, stream, false);
+    return kSuccess;
+  }
+  int operator()(const FreeWork& work) const {
+    const auto known = state().device.heap.find(reinterpret_cast<uint64_t>(work.at));
+    watch_free(work.at, known ? known->bytes : 0, stream, false, kSuccess);
+    return kSuccess;
+  }
+  int operator()(const ChildWork& work) const {
+    return launch_graph(launch_order(*work.graph), stream);
+  }
 };
 
 std::atomic<bool> g_serves_ops{false};
@@ -213,18 +235,42 @@ int check_copy(const Copy3D& copy) {
                     step, from_device, false);
 }
 
-int perform_copy(const Copy3D& copy) {
-  if (int code = check_copy(copy)) return code;
+void watch_copy(const Copy3D& copy, const void* stream, bool waits, int code) {
+  watch_host(HostKind::Copy, stream, [&](HostEvent& event) {
+    const uint32_t step = code ? 1 : step_bytes(copy);  // an array that is refused may be none
+    const auto rows = [&](const Side& side) -> Rows {
+      if (code) return {reinterpret_cast<uint64_t>(side.pointer.at), side.pointer.pitch, 0};
+      const uint64_t pitch = side.array ? side.array->row_bytes() : side.pointer.pitch;
+      const size_t count = side.array ? side.array->rows() : side.pointer.height;
+      return {reinterpret_cast<uint64_t>(row_of(side, step, 0, 0)), pitch,
+              pitch * (count ? count : 1)};
+    };
+    event.to = rows({copy.to_array, copy.to_position, copy.to});
+    event.from = rows({copy.from_array, copy.from_position, copy.from});
+    event.width = copy.extent.width * step;
+    event.height = copy.extent.height;
+    event.depth = copy.extent.depth;
+    event.waits = waits;
+    event.code = code;
+  });
+}
+
+int perform_copy(const Copy3D& copy, const void* stream, bool waits) {
+  if (int code = check_copy(copy)) {
+    watch_copy(copy, stream, waits, code);
+    return code;
+  }
   const Extent& extent = copy.extent;
   const uint32_t step = step_bytes(copy);
   const Side to{copy.to_array, copy.to_position, copy.to},
       from{copy.from_array, copy.from_position, copy.from};
-  if (extent.width == 0) return kSuccess;
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return kSuccess;
   for (size_t z = 0; z < extent.depth; ++z) {
     for (size_t y = 0; y < extent.height; ++y) {
       std::memmove(row_of(to, step, y, z), row_of(from, step, y, z), extent.width * step);
     }
   }
+  watch_copy(copy, stream, waits, kSuccess);
   return kSuccess;
 }
 
@@ -243,8 +289,22 @@ int check_fill(const Fill& fill) {
   return check_device("cudaMemset", fill.at, (fill.height - 1) * fill.pitch + row, true);
 }
 
-int perform_fill(const Fill& fill) {
-  if (int code = check_fill(fill)) return code;
+void watch_fill(const Fill& fill, const void* stream, bool waits, int code) {
+  watch_host(HostKind::Fill, stream, [&](HostEvent& event) {
+    event.to = {reinterpret_cast<uint64_t>(fill.at), fill.pitch, fill.pitch * fill.height};
+    event.width = fill.width * fill.element_bytes;
+    event.height = fill.height;
+    event.value = fill.value;
+    event.waits = waits;
+    event.code = code;
+  });
+}
+
+int perform_fill(const Fill& fill, const void* stream, bool waits) {
+  if (int code = check_fill(fill)) {
+    watch_fill(fill, stream, waits, code);
+    return code;
+  }
   for (size_t y = 0; y < fill.height; ++y) {
     std::byte* row = static_cast<std::byte*>(fill.at) + y * fill.pitch;
     if (fill.element_bytes == 1) {
@@ -254,6 +314,7 @@ int perform_fill(const Fill& fill) {
     for (size_t x = 0; x < fill.width; ++x)
       std::memcpy(row + x * fill.element_bytes, &fill.value, fill.element_bytes);
   }
+  if (fill.width && fill.height) watch_fill(fill, stream, waits, kSuccess);
   return kSuccess;
 }
 
@@ -266,6 +327,6 @@ int launch_in_stream(const KilnEngineLaunch& launch) {
   return submit(launch.stream, std::move(work));
 }
 
-int perform(const Work& work) { return std::visit(Perform{}, work); }
+int perform(const Work& work, const void* stream) { return std::visit(Perform{stream}, work); }
 
 }  // namespace kiln::engine

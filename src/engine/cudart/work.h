@@ -81,7 +81,6 @@ int call_host(Function function) {
   }
 }
 
-// Runs it to its end. A fault of a kernel is kept for the next call that waits.
 // One row of bytes.
 inline Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
   Copy3D copy{};
@@ -92,9 +91,14 @@ inline Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
   return copy;
 }
 
-int perform(const Work& work);
-int perform_copy(const Copy3D& copy);
-int perform_fill(const Fill& fill);
+// Runs it to its end. A fault of a kernel is kept for the next call that waits.
+int perform(const Work& work, const void* stream);
+// `waits`: the call returns when it is done, on a GPU too.
+int perform_copy(const Copy3D& copy, const void* stream = nullptr, bool waits = true);
+int perform_fill(const Fill& fill, const void* stream = nullptr, bool waits = true);
+// To who watches; `code`: it was refused.
+void watch_copy(const Copy3D& copy, const void* stream, bool waits, int code);
+void watch_fill(const Fill& fill, const void* stream, bool waits, int code);
 // From now on the process' own memory is device memory to copies and fills too: an op's CPU
 // tensors.
 void serve_ops();

@@ -29,6 +29,16 @@ constexpr uint64_t kMaxSharedBytes = 1u << 20;
 
 std::atomic<uint64_t> next_serial{1};
 
+// "add.rn.f32", as it stands in the text.
+std::string_view opcode_of(const ptx::Instruction& ins) {
+  // What stands for the index check of a View is not in the text.
+  const char* const end = ins.mnemonic.data() + ins.mnemonic.size();
+  if (ins.modifiers.empty() || *end != '.') return ins.mnemonic;
+  const std::string_view last = ins.modifiers.back();
+  return {ins.mnemonic.data(),
+          static_cast<size_t>(last.data() + last.size() - ins.mnemonic.data())};
+}
+
 }  // namespace
 
 Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function& function,
@@ -92,7 +102,7 @@ bool Lowering::refuse(std::string why) {
 }
 
 Error Lowering::error_at(const ptx::Instruction& ins, std::string why) const {
-  Site site{ins.source, ins.line, ins.mnemonic};
+  Site site{ins.source, ins.line, ins.mnemonic, {}};
   Program at;
   at.module = &module_;
   at.sites.push_back(site);
@@ -299,7 +309,7 @@ Status Lowering::lower_instruction(uint32_t index) {
   const ptx::Instruction& ins = body_.instructions[index];
   ins_ = &ins;
   reads_stretch_value_ = false;
-  program_.sites.push_back({ins.source, ins.line, ins.mnemonic});
+  program_.sites.push_back({ins.source, ins.line, ins.mnemonic, opcode_of(ins)});
   match_ = matches_[index];
   const bool in_plain_ptx = !module_.target.ends_with('a') && !module_.target.ends_with('f');
   if (in_plain_ptx && form(index).has(ptx::kVariant)) {
@@ -356,10 +366,8 @@ void Lowering::announce_instruction(const ptx::Instruction& ins) {
 void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool async) {
   if (!(variant_.events & kAccessEvents)) return;
   const bool atomic = kind == AccessKind::Atomic || kind == AccessKind::Reduction;
-  AccessSite site{kind, strength_of(*ins_), scope_of(*ins_), async, bytes};
-  // PTX ISA 9.7.13: an atomic without these is relaxed, at the scope of the GPU.
-  if (atomic && site.strength == Strength::Weak) site.strength = Strength::Relaxed;
-  if (site.strength != Strength::Weak && site.scope == Scope::None) site.scope = Scope::Gpu;
+  const Order order = order_of(*ins_, atomic);
+  const AccessSite site{kind, order.strength, order.scope, async, bytes};
   Op& event = emit(&run_access_event);
   event.a = op.a;
   event.imm = op.imm;
@@ -369,9 +377,10 @@ void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool asyn
   ++events_;
 }
 
-void Lowering::announce_value(uint32_t offset, uint32_t bytes, bool scalar) {
+void Lowering::announce_value(uint32_t offset, uint32_t bytes, bool scalar, uint32_t element) {
   if (!(variant_.events & kValueEvents)) return;
   Op& event = emit(&run_value_event);
+  event.imm = element;
   event.a = offset;
   event.x = static_cast<uint8_t>(bytes);
   event.y = scalar;
@@ -395,6 +404,7 @@ std::unordered_map<uint32_t, Tier> Lowering::tiers_of_slots() {
 
 void Lowering::finish() {
   first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
+  if (is_kernel()) announce_exit(*this);
   emit(is_kernel() ? &run_exit : &run_return);
   std::vector<PlacedOp> placed;
   placed.reserve(program_.ops.size() + prologue_.size() + after_.size());

@@ -127,7 +127,7 @@ class Lowering {
   // be called before the Op that does it is emitted; does nothing where accesses are not watched.
   void announce(const Op& op, AccessKind kind, uint32_t bytes, bool async = false);
   // The same after a strong load or an atomic: what it got.
-  void announce_value(uint32_t offset, uint32_t bytes, bool scalar);
+  void announce_value(uint32_t offset, uint32_t bytes, bool scalar, uint32_t element = 0);
 
   // `.param` variables of this function and of the calls it makes, one lane after the other.
   struct Passed {

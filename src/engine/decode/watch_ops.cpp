@@ -2,9 +2,13 @@
 // How do event Ops read what they deliver?
 #include "engine/decode/watch_ops.h"
 
+#include <bit>
+
+#include "engine/decode/lowering.h"
 #include "engine/machine/watching.h"
 
 namespace kiln::engine {
+
 const Op* run_access_event(Warp& warp, const Op* op) {
   deliver_access(warp, op, *static_cast<const AccessSite*>(op->data));
   return op + 1;
@@ -28,6 +32,7 @@ const Op* run_value_event(Warp& warp, const Op* op) {
     event.bytes = 8;
     event.lanes = same;
   }
+  event.element = static_cast<uint32_t>(op->imm);
   warp.block->grid->sink->on(event);
   return op + 1;
 }
@@ -47,7 +52,77 @@ const Op* run_guard_chain(Warp& warp, const Op* op) {
   return end;
 }
 
+namespace {
+
+// a: the predicate of the guard, where y is set; x: it is negated.
+const Op* run_branch_event(Warp& warp, const Op* op) {
+  BranchEvent event{actor(warp, op), warp.mask};
+  if (op->y) {
+    const uint32_t holds = warp.predicate(op->a);
+    event.taken &= op->x ? ~holds : holds;
+    event.paths = event.taken == 0 || event.taken == warp.mask ? 1 : 2;
+  }
+  warp.block->grid->sink->on(event);
+  return op + 1;
+}
+
+// a: the index of each lane's target.
+const Op* run_branch_indexed_event(Warp& warp, const Op* op) {
+  const uint32_t* index = warp.lanes<uint32_t>(op->a);
+  BranchEvent event{actor(warp, op), warp.mask, 0};
+  for (uint32_t rest = warp.mask; rest; ++event.paths) {
+    const uint32_t chosen = index[std::countr_zero(rest)];
+    for (uint32_t i = 0; i < kWarpSize; ++i) rest &= index[i] == chosen ? ~(1u << i) : ~0u;
+  }
+  warp.block->grid->sink->on(event);
+  return op + 1;
+}
+
+// A variant with syncs may be there for others' sake (launch.cpp).
+const Op* run_exit_event(Warp& warp, const Op* op) {
+  if (Sink* sink = warp.block->sync_sink) sink->on(ExitEvent{actor(warp, op)});
+  return op + 1;
+}
+
+// x: the AsyncStep, y: the AsyncKind, z: reads alone, imm: groups that may still run.
+const Op* run_group_event(Warp& warp, const Op* op) {
+  watch_async(warp, op, static_cast<AsyncStep>(op->x), op->imm, static_cast<AsyncKind>(op->y),
+              op->z != 0);
+  return op + 1;
+}
+
+}  // namespace
+
+void announce_branch(Lowering& l, bool guarded, uint32_t predicate, bool negated) {
+  if (!(l.variant().events & kControlEvents)) return;
+  Op& event = l.emit(&run_branch_event);
+  event.a = predicate;
+  event.x = negated;
+  event.y = guarded;
+}
+
+void announce_branch_indexed(Lowering& l, uint32_t index) {
+  if (l.variant().events & kControlEvents) l.emit(&run_branch_indexed_event).a = index;
+}
+
+void announce_exit(Lowering& l) {
+  if (l.variant().events & kSyncEvents) l.emit(&run_exit_event);
+}
+
+void announce_group(Lowering& l, AsyncKind kind) {
+  if (!(l.variant().events & kSyncEvents)) return;
+  const bool commits = l.has("commit_group"), waits = l.has("wait_group");
+  Op& event = l.emit(&run_group_event);
+  event.x = static_cast<uint8_t>(commits ? AsyncStep::Commit
+                                 : waits ? AsyncStep::Wait
+                                         : AsyncStep::Fence);
+  event.y = static_cast<uint8_t>(kind);
+  event.z = l.has("read");
+  event.imm = waits ? static_cast<int64_t>(l.operand(0).bits) : 0;
+}
+
 Strength strength_of(const ptx::Instruction& ins) {
+  if (ins.has("sc")) return Strength::Sequential;
   if (ins.has("acq_rel")) return Strength::AcquireRelease;
   if (ins.has("acquire")) return Strength::Acquire;
   if (ins.has("release")) return Strength::Release;
@@ -60,6 +135,14 @@ Scope scope_of(const ptx::Instruction& ins) {
   if (ins.has("cluster")) return Scope::Cluster;
   if (ins.has("gpu") || ins.has("gl")) return Scope::Gpu;
   return ins.has("sys") || ins.has("volatile") || ins.has("mmio") ? Scope::System : Scope::None;
+}
+
+Order order_of(const ptx::Instruction& ins, bool atomic) {
+  Order order{strength_of(ins), scope_of(ins)};
+  // PTX ISA 9.7.13: an atomic without these is relaxed, at the scope of the GPU.
+  if (atomic && order.strength == Strength::Weak) order.strength = Strength::Relaxed;
+  if (order.strength != Strength::Weak && order.scope == Scope::None) order.scope = Scope::Gpu;
+  return order;
 }
 
 }  // namespace kiln::engine

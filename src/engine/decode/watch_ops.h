@@ -28,5 +28,16 @@ const Op* run_guard_chain(Warp& warp, const Op* op);
 // What the modifiers of an instruction say of its order and scope.
 Strength strength_of(const ptx::Instruction& ins);
 Scope scope_of(const ptx::Instruction& ins);
+// Both, as the memory model completes them.
+Order order_of(const ptx::Instruction& ins, bool atomic);
+
+// Ops before one that branches or ends lanes; nothing where that is not watched.
+class Lowering;
+// Without a guard all lanes jump.
+void announce_branch(Lowering& l, bool guarded, uint32_t predicate, bool negated);
+void announce_branch_indexed(Lowering& l, uint32_t index);
+void announce_exit(Lowering& l);
+// commit_group, wait_group and fence of what the engine does at once.
+void announce_group(Lowering& l, AsyncKind kind);
 
 }  // namespace kiln::engine

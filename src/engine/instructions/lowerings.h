@@ -139,6 +139,7 @@ void emit_copy_land(Lowering&);  // all copies of the thread land
 bool atomic(Lowering&);
 bool reduction(Lowering&);
 bool fence(Lowering&);
+bool fence_sequential(Lowering&);
 // control/control.cpp
 bool branch(Lowering&);
 bool branch_indexed(Lowering&);
@@ -147,7 +148,9 @@ bool leave_kernel(Lowering&);
 bool trap(Lowering&);
 bool yield_warp(Lowering&);
 bool barrier(Lowering&);
+bool barrier_aligned(Lowering&);
 bool barrier_reduce(Lowering&);
+bool barrier_reduce_aligned(Lowering&);
 bool warp_barrier(Lowering&);
 // memory/view_check.cpp
 bool check_bounds(Lowering&);

@@ -18,6 +18,7 @@ bool mbarrier_pending(Lowering&);
 bool mbarrier_wait(Lowering&);
 bool copy_async_arrive(Lowering&);
 // async/bulk.cpp
+bool bulk_group(Lowering&);
 bool copy_bulk(Lowering&);
 bool reduce_bulk(Lowering&);
 bool store_async(Lowering&);
@@ -27,6 +28,7 @@ bool copy_tensor(Lowering&);
 bool replace_tensor_map(Lowering&);
 bool copy_tensor_map(Lowering&);
 // matrix/wgmma.cpp
+bool matrix_group(Lowering&);
 bool warpgroup_multiply(Lowering&);
 
 }  // namespace kiln::engine

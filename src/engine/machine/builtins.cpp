@@ -11,6 +11,7 @@
 #include "engine/machine/access.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/print.h"
+#include "engine/machine/watching.h"
 
 namespace kiln::engine {
 namespace {
@@ -83,6 +84,22 @@ const Op* run_assert(const BuiltinCall& call) {
                   thread.y, thread.z, message));
 }
 
+// As the host's calls do: what a lane takes or gives back.
+void watch_heap(const BuiltinCall& call, uint32_t lane, HostKind kind, uint64_t at, uint64_t bytes,
+                int code) {
+  Sink* sink = sink_for(call.warp, kHostEvents);
+  if (!sink) return;
+  HostEvent event;
+  event.kind = kind;
+  event.by = actor(call.warp, call.op);
+  event.by.mask = 1u << lane;
+  event.to.at = at;
+  event.width = bytes;
+  event.waits = true;
+  event.code = code;
+  sink->on(event);
+}
+
 const Op* run_malloc(const BuiltinCall& call) {
   for (uint32_t rest = call.warp.mask; rest; rest &= rest - 1) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
@@ -92,6 +109,8 @@ const Op* run_malloc(const BuiltinCall& call) {
                        : call.warp.block->grid->device->heap.allocate(bytes, AllocationKind::Device,
                                                                       "device malloc");
     call.result<uint64_t>(lane, reinterpret_cast<uint64_t>(memory));
+    watch_heap(call, lane, HostKind::Allocate, reinterpret_cast<uint64_t>(memory), bytes,
+               memory ? 0 : kMemoryAllocation);
   }
   call.warp.block->grid->memory.refresh(call.warp.block->grid->device->heap.regions());
   return call.op + 1;
@@ -101,7 +120,12 @@ const Op* run_free(const BuiltinCall& call) {
   for (uint32_t rest = call.warp.mask; rest; rest &= rest - 1) {
     uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     uint64_t at = call.argument<uint64_t>(0, lane);
-    if (at && !call.warp.block->grid->device->heap.release(reinterpret_cast<void*>(at))) {
+    if (!at) continue;
+    Heap& heap = call.warp.block->grid->device->heap;
+    const auto known = heap.find(at);
+    const bool good = known && known->begin == at;
+    watch_heap(call, lane, HostKind::Free, at, good ? known->bytes : 0, good ? 0 : kInvalidValue);
+    if (!heap.release(reinterpret_cast<void*>(at))) {
       return call.warp.fault(
           call.op, kLaunchFailure, lane,
           fmt::format("Invalid free of 0x{:x}\n{}", at, where(call.warp, *call.op, lane)));

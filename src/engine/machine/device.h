@@ -3,8 +3,10 @@
 // cudart reaches state of the process, and a test can have a device of its own.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "engine/memory/arrays.h"
 #include "engine/memory/budget.h"
@@ -32,6 +34,9 @@ struct Device {
 
   // Held by a launch whose sink cannot merge: another thread may launch at the same time.
   std::mutex watching;
+  // What other threads do meanwhile, for the sink to see when the launch has ended.
+  std::mutex pending_mutex;
+  std::vector<std::function<void(Sink&)>> pending;
 
   Sink* watched() {
     if (make_sink) std::call_once(sink_made, [this] { sink = make_sink(); });

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/cuda/limits.h"
 #include "engine/memory/memory.h"
@@ -16,19 +17,22 @@
 
 namespace kiln::engine {
 
-// Which events a sink wants.
+// Which events a sink wants. For the first ones the decoder makes a variant of a program.
 enum EventBit : uint32_t {
   kAccessEvents = 1,
   kInstructionEvents = 2,
-  kValueEvents = 4,  // what strong loads and atomics read
-  kSyncEvents = 8,
-  kFenceEvents = 16,
-  kAsyncEvents = 32,
-  kBlockEvents = 64,
-  kHostEvents = 128,
+  kValueEvents = 4,     // what strong loads and atomics read
+  kSyncEvents = 8,      // barriers, `*.sync` instructions, lanes that end
+  kControlEvents = 16,  // branches, calls, returns
+  kFenceEvents = 32,
+  kAsyncEvents = 64,
+  kMbarrierEvents = 128,
+  kBlockEvents = 256,
+  kHostEvents = 512,
 };
-// Those for which the decoder makes a variant of a program.
-constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents | kSyncEvents;
+constexpr uint32_t kDecodedEvents =
+    kAccessEvents | kInstructionEvents | kValueEvents | kSyncEvents | kControlEvents;
+static_assert(kDecodedEvents < Variant::kCount / 2);
 
 // Who does it: lanes of a warp, at an instruction. `program->sites[site]` is its source line.
 struct Actor {
@@ -41,8 +45,20 @@ struct Actor {
 
 enum class AccessKind : uint8_t { Load, Store, Atomic, Reduction };
 // Of the memory model (PTX ISA 8): weak accesses of two threads need something that orders them.
-enum class Strength : uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease, Volatile };
+enum class Strength : uint8_t {
+  Weak,
+  Relaxed,
+  Acquire,
+  Release,
+  AcquireRelease,
+  Volatile,
+  Sequential  // fences alone
+};
 enum class Scope : uint8_t { None, Block, Cluster, Gpu, System };
+struct Order {
+  Strength strength = Strength::Weak;
+  Scope scope = Scope::None;
+};
 enum class AddressShape : uint8_t {
   Uniform,  // every lane at `base`
   Run,      // lane l at base + step * l
@@ -93,30 +109,93 @@ struct ValueEvent {
   Actor by;
   uint32_t bytes = 0;
   const void* lanes = nullptr;
+  uint32_t element = 0;  // of a vector
 };
 
-enum class SyncKind : uint8_t { Block, Warp, Cluster };
+// Before the lanes of `by.mask` go on at one place or at several. Not of a guard around an
+// instruction: there InstructionEvent has both masks.
+struct BranchEvent {
+  Actor by;
+  uint32_t taken = 0;  // the lanes that jump
+  uint32_t paths = 1;  // different places at which lanes go on
+};
+
+// When lanes have entered a function, and before they leave it. Lanes that call different functions
+// through a pointer enter one after the other.
+struct CallEvent {
+  Actor by;  // the call, or the return
+  const Program* callee = nullptr;
+  bool returns = false;
+};
+
+// Before the lanes of `by.mask` end.
+struct ExitEvent {
+  Actor by;
+};
+
+enum class SyncKind : uint8_t {
+  Block,     // bar, barrier
+  Warp,      // bar.warp.sync
+  Exchange,  // shfl, vote, match, redux, elect, mma, ...: all members meet, memory is not ordered
+  Cluster
+};
+// Of a block's barrier: once for each group of lanes that arrives, and once when it completes. Of
+// lanes of a warp: when those that name the same members have met and pass. Of a cluster's: when
+// lanes arrive, and when they pass the wait.
 struct SyncEvent {
-  Actor by;  // without a program where nobody arrives: a barrier completed because threads ended
+  Actor by;  // without a program where nobody arrives: the barrier completes
   SyncKind kind = SyncKind::Block;
   uint32_t id = 0;        // of a block's barrier
   uint32_t expected = 0;  // threads of a block's barrier, 0: all; lanes of a warp's, as a mask
   bool waits = true;      // false: arrives and goes on
   bool completed = false;
+  bool aligned = false;  // promises that all lanes of the warp are at it
+  uint32_t phase = 0;  // of a cluster's barrier: the one that lanes arrived at, or have waited for
+  Strength strength = Strength::AcquireRelease;
+  // Of a shuffle: the lane that each lane reads; -1: none, it keeps its own value.
+  const int8_t* sources = nullptr;
 };
 
+enum class Proxy : uint8_t { None, Alias, Async, TensorMap };
 struct FenceEvent {
   Actor by;
   Scope scope = Scope::Gpu;
-  Strength order = Strength::AcquireRelease;
+  Strength order = Strength::AcquireRelease;  // Weak: of a proxy alone
+  Proxy proxy = Proxy::None;
 };
 
-enum class AsyncStep : uint8_t { Issue, Commit, Wait };
+enum class AsyncKind : uint8_t { Copy, Bulk, Matrix };  // cp.async; cp.async.bulk; wgmma
+enum class AsyncStep : uint8_t { Issue, Commit, Wait, Fence };
 struct AsyncEvent {
   Actor by;
   AsyncStep step = AsyncStep::Issue;
-  int64_t pending =
-      0;  // of Wait: so many of the newest groups may still run; -1: none, committed or not
+  // Of Wait: this many of the newest groups may still run; -1: none, committed or not.
+  int64_t pending = 0;
+  AsyncKind kind = AsyncKind::Copy;
+  bool reads_only = false;  // of Wait: what the groups read may be written again
+};
+
+// After it happened to the object at `address`, a generic one of shared memory.
+enum class MbarrierStep : uint8_t {
+  Init,
+  Invalidate,
+  Arrive,    // also with bytes to expect
+  Expect,    // bytes alone
+  Complete,  // bytes have come
+  Test       // test_wait and try_wait: each time it is asked
+};
+struct MbarrierEvent {
+  Actor by;  // one lane, or those that test one object with one answer
+  MbarrierStep step = MbarrierStep::Init;
+  uint64_t address = 0;
+  uint32_t count = 0;      // arrivals; of Init: those that a phase needs
+  int64_t bytes = 0;       // to expect, or that have come
+  bool drops = false;      // the arrivals are missing from later phases too
+  bool async = false;      // once the lane's earlier cp.async are complete, or by a bulk copy
+  uint32_t parity = 0;     // of the phase that was under way
+  bool completed = false;  // that phase is over with this
+  bool passed = false;     // of Test: the phase that it asks for is over
+  Order order;
 };
 
 struct BlockEvent {
@@ -133,12 +212,52 @@ struct LaunchEvent {
   const MemoryMap* memory = nullptr;  // what it may touch, until it has ended
   bool ended = false;
   int code = 0;  // cudaError_t, when it has ended
+  bool cooperative = false;
+  uint64_t stream = 0;
+  uint32_t thread = 0;  // of the host
 };
 
-enum class HostKind : uint8_t { Allocate, Free, Copy, Fill };
+enum class HostKind : uint8_t {
+  Allocate,
+  Free,
+  Copy,
+  Fill,
+  Call,  // of a host function, in a stream
+  StreamCreate,
+  StreamDestroy,
+  StreamSynchronize,  // also a query, for its answer is "done"
+  StreamWaitEvent,
+  EventRecord,
+  EventSynchronize,  // also a query
+  DeviceSynchronize,
+  GraphBegin,
+  GraphNode,  // before the node's own event or launch
+  GraphEnd,
+};
+// Row y of slice z begins at `at + z * slice + y * pitch`.
+struct Rows {
+  uint64_t at = 0, pitch = 0, slice = 0;
+};
+// A call of the host that reaches memory or orders work, in the order of the calls. Allocations
+// and copies arrive when they are done, frees before, refused calls with their code.
 struct HostEvent {
   HostKind kind = HostKind::Copy;
-  uint64_t to = 0, from = 0, bytes = 0;
+  Actor by;             // with a program where a kernel does it: malloc and free on the device
+  uint32_t thread = 0;  // of the host: threads are numbered as they come
+  uint64_t stream = 0;  // its id; 0: the default stream, 1: the one of each thread
+  bool waits = false;   // the form of the call without Async, or one that waits by its nature
+  int code = 0;         // cudaError_t; not 0: the call was refused and did nothing
+  // Copy, Fill, Allocate and Free (with `to` and `width` alone).
+  Rows to, from;
+  uint64_t width = 0, height = 1, depth = 1;  // bytes, rows, slices
+  uint32_t value = 0;                         // of Fill
+  AllocationKind memory = AllocationKind::Device;
+  bool registered = false;       // the memory is the program's own (cudaHostRegister)
+  bool nonblocking = false;      // of StreamCreate: does not wait for the default stream
+  uint64_t event = 0;            // its id
+  uint64_t graph = 0;            // the number of the graph's launch
+  uint32_t node = 0;             // of it, from 0 in the order in which they run
+  std::vector<uint32_t> before;  // nodes that it waits for
 };
 
 // Called from the threads that run blocks; from one alone unless can_merge().
@@ -150,9 +269,13 @@ class Sink {
   virtual void on(const AccessEvent&) {}
   virtual void on(const InstructionEvent&) {}
   virtual void on(const ValueEvent&) {}
+  virtual void on(const BranchEvent&) {}
+  virtual void on(const CallEvent&) {}
+  virtual void on(const ExitEvent&) {}
   virtual void on(const SyncEvent&) {}
   virtual void on(const FenceEvent&) {}
   virtual void on(const AsyncEvent&) {}
+  virtual void on(const MbarrierEvent&) {}
   virtual void on(const BlockEvent&) {}
   virtual void on(const LaunchEvent&) {}
   virtual void on(const HostEvent&) {}

@@ -155,6 +155,14 @@ namespace {
     block.grid->sink->on(BlockEvent{block.number, {block.x, block.y, block.z}, ended});
 }
 
+// Where all blocks are resident, or none waits for another, any order will do.
+[[gnu::cold]] uint64_t in_schedule(const Grid& grid, uint64_t index) {
+  const uint64_t all = grid.block_count / grid.cluster_size;
+  const bool waits = grid.program->may_wait && !grid.cooperative;
+  const uint64_t window = waits ? kResidentBlocks / grid.cluster_size : all;
+  return scheduled_in(window, index, all, grid.settings.schedule);
+}
+
 }  // namespace
 
 // Threads take blocks in small runs: one at a time they would fight over the counter, a fixed share
@@ -170,7 +178,7 @@ bool Worker::open_next(Grid& grid) {
   }
   uint64_t index = next_++;
   if (grid.settings.schedule) [[unlikely]]
-    index = scheduled(index, grid.block_count / grid.cluster_size, grid.settings.schedule);
+    index = in_schedule(grid, index);
   auto open = [&](KilnDim3 at) {
     std::unique_ptr<Block> block;
     if (spare_blocks_.empty()) {
@@ -292,9 +300,9 @@ void Worker::run_to_the_end(Grid& grid) {
   }
   for (CachedRegion& region : cache_) region = {};
   next_ = end_ = 0;
-  // A block whose warps all spin waits for another block: open that one too. 64 is what a spin on a
-  // neighbour needs and more; a cooperative launch has all its blocks resident.
-  const size_t most = grid.cooperative ? ~size_t{0} : 64;
+  // A block whose warps all spin waits for another block: open that one too. This is more than a
+  // spin on a neighbour needs; a cooperative launch has all its blocks resident.
+  const size_t most = grid.cooperative ? ~size_t{0} : kResidentBlocks;
   Standstill standstill(grid);
   for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
     if (rounds % kRoundsBetweenPolls == 0 && grid.outside && grid.outside->raised()) {

@@ -4,6 +4,7 @@
 // on every machine and in every run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -26,6 +27,19 @@ inline uint64_t scheduled(uint64_t index, uint64_t count, uint64_t schedule) {
   while (std::gcd(step, count) != 1) step = (step + 1) % count;
   const uint64_t start = mixed(schedule ^ 0x5bd1e995) % count;
   return static_cast<uint64_t>((static_cast<unsigned __int128>(index) * step + start) % count);
+}
+
+// Blocks that a thread has under way at once (grid.cpp): a block whose warps all wait makes it open
+// the next.
+constexpr uint64_t kResidentBlocks = 64;
+
+// The same inside of windows, which keep their order. A kernel may wait for what an earlier block
+// does (a scan by decoupled look-back): the earliest block that has not ended is then in the first
+// window that has not, and is opened as long as the others of that window leave room for it.
+inline uint64_t scheduled_in(uint64_t window, uint64_t index, uint64_t count, uint64_t schedule) {
+  if (schedule == 0 || window >= count) return scheduled(index, count, schedule);
+  const uint64_t begin = index / window * window;
+  return begin + scheduled(index - begin, std::min(window, count - begin), mixed(schedule ^ begin));
 }
 
 // Puts `order` into an order of its own for each schedule, block and round.

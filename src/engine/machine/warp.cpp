@@ -254,14 +254,20 @@ const Op* Warp::park(const Op* at, Wait wait, uint8_t barrier, uint32_t sync_mas
   return nullptr;
 }
 
-bool Warp::converged(const Op* op, uint32_t members) {
+bool Warp::all_here(const Op* op, uint32_t members) {
   if ((members & alive & ~mask) == 0 || pass_sync) {
     pass_sync = false;
-    watch_sync(*this, op, SyncKind::Warp, 0, members, true, true);
     return true;
   }
   park(op, Wait::Sync, 0, members);
   return false;
+}
+
+bool Warp::converged(const Op* op, uint32_t members) {
+  if (!all_here(op, members)) return false;
+  if (block->sync_sink) [[unlikely]]
+    deliver_met(*this, op, SyncKind::Exchange, mask, members);
+  return true;
 }
 
 const Op* Warp::exit_lanes() {

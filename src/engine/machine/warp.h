@@ -136,6 +136,8 @@ struct Warp {
   // True when all lanes of `members` that live are here; else the split has been parked and the
   // handler must return null.
   bool converged(const Op* op, uint32_t members);
+  // The same for handlers that deliver the event themselves.
+  bool all_here(const Op* op, uint32_t members);
   bool grow_local(uint32_t bytes_per_lane);
   // Local variables begin as fill.h says: `bytes` at `from`, in each lane of `lanes`.
   void fill_local(uint32_t lanes, uint32_t from, uint32_t bytes);

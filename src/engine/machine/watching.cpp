@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/watching.h"
 
+#include <bit>
+
 #include "engine/machine/affine.h"
+#include "engine/memory/mbarrier.h"
 
 namespace kiln::engine {
 namespace {
@@ -18,8 +21,9 @@ bool run_wraps(uint64_t base, uint64_t step) {
   return last < 0 || last > int64_t{0xffffffff};
 }
 
-// Fills in shape, base and step, or the lanes.
-void read_addresses(Warp& warp, const Op* op, AccessEvent* event, uint64_t (&lanes)[kWarpSize]) {
+// Fills in shape, base and step, or the lanes. Inline, for each access comes through here.
+[[gnu::always_inline]] inline void read_addresses(Warp& warp, const Op* op, AccessEvent* event,
+                                                  uint64_t (&lanes)[kWarpSize]) {
   const auto offset = static_cast<uint64_t>(op->imm);
   const bool narrow = op->x & kAddress32;
   if (op->x & kAddressUniform) {
@@ -73,10 +77,22 @@ void deliver_access(Warp& warp, const Op* op, const AccessSite& site) {
   warp.block->grid->sink->on(event);
 }
 
+void lane_addresses(Warp& warp, const Op* op, uint64_t (&addresses)[kWarpSize]) {
+  AccessEvent event;
+  read_addresses(warp, op, &event, addresses);
+  if (event.shape == AddressShape::Lanes) return;
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    addresses[lane] = event.address(lane);
+  }
+}
+
 void watch_lane(const Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
-                uint32_t bytes, Access access, bool async) {
+                uint32_t bytes, Access access, bool async, Order order) {
   Sink* sink = sink_for(warp, kAccessEvents);
   if (!sink) return;
+  if (access == Access::Atomic && order.strength == Strength::Weak)
+    order = {Strength::Relaxed, Scope::Gpu};
   AccessEvent event;
   event.by = actor(warp, op);
   event.by.mask = 1u << lane;
@@ -84,8 +100,8 @@ void watch_lane(const Warp& warp, const Op* op, uint32_t lane, ptx::Space space,
   event.kind = access == Access::Read    ? AccessKind::Load
                : access == Access::Write ? AccessKind::Store
                                          : AccessKind::Atomic;
-  event.strength = access == Access::Atomic ? Strength::Relaxed : Strength::Weak;
-  event.scope = access == Access::Atomic ? Scope::Gpu : Scope::None;
+  event.strength = order.strength;
+  event.scope = order.scope;
   event.async = async;
   event.bytes = bytes;
   event.shape = AddressShape::Uniform;
@@ -93,9 +109,54 @@ void watch_lane(const Warp& warp, const Op* op, uint32_t lane, ptx::Space space,
   sink->on(event);
 }
 
-void deliver_sync(const Warp& warp, const Op* op, SyncKind kind, uint32_t id, uint32_t expected,
-                  bool waits, bool completed) {
-  warp.block->sync_sink->on(SyncEvent{actor(warp, op), kind, id, expected, waits, completed});
+void deliver_sync(const Warp& warp, const Op* op, uint32_t lanes, SyncEvent event) {
+  event.by = actor(warp, op);
+  event.by.mask = lanes;
+  warp.block->sync_sink->on(event);
+}
+
+void deliver_met(const Warp& warp, const Op* op, SyncKind kind, uint32_t lanes, uint32_t members,
+                 const int8_t* sources) {
+  SyncEvent event;
+  event.kind = kind;
+  event.expected = members;
+  event.completed = true;
+  event.sources = sources;
+  deliver_sync(warp, op, lanes, event);
+}
+
+void deliver_groups(const Warp& warp, const Op* op, SyncKind kind, const uint32_t* members,
+                    const int8_t* sources) {
+  for (uint32_t rest = warp.mask; rest;) {
+    const uint32_t named = members[std::countr_zero(rest)];
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      group |= (rest >> i & 1) && members[i] == named ? 1u << i : 0;
+    deliver_met(warp, op, kind, group, named, sources);
+    rest &= ~group;
+  }
+}
+
+bool bytes_came(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
+                int64_t bytes) {
+  std::byte* object = locate_at(warp, op, lane, space, address, 8, 8, Access::Atomic);
+  if (!object) return false;
+  const Phase before = phase_at(object);
+  complete_bytes(object, bytes);
+  Sink* sink = sink_for(warp, kMbarrierEvents);
+  if (!sink) return true;
+  MbarrierEvent event;
+  event.by = actor(warp, op);
+  event.by.mask = 1u << lane;
+  event.step = MbarrierStep::Complete;
+  event.address = space == ptx::Space::Shared ? kSharedWindow | address : address;
+  event.bytes = bytes;
+  event.async = true;
+  event.parity = static_cast<uint32_t>(before.parity);
+  event.completed = phase_at(object).parity != before.parity;
+  event.order = {Strength::Relaxed, Scope::Cluster};
+  sink->on(event);
+  return true;
 }
 
 }  // namespace kiln::engine

@@ -32,35 +32,48 @@ inline void watch_access(Warp& warp, const Op* op, const AccessSite& site) {
   if (sink_for(warp, kAccessEvents)) deliver_access(warp, op, site);
 }
 
+// Where each active lane is, as deliver_access() finds it: the others are not set.
+void lane_addresses(Warp& warp, const Op* op, uint64_t (&addresses)[kWarpSize]);
+
 // One lane of an instruction whose handler finds its addresses itself.
 void watch_lane(const Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
-                uint32_t bytes, Access access, bool async);
+                uint32_t bytes, Access access, bool async, Order order = {});
 
-// As locate_at(), and delivers the access.
+// As locate_at(), and delivers the access. An atomic without an order is relaxed.
 inline std::byte* locate_watched(Warp& warp, const Op* op, uint32_t lane, ptx::Space space,
                                  uint64_t address, uint32_t bytes, uint32_t align, Access access,
-                                 bool async = false) {
-  watch_lane(warp, op, lane, space, address, bytes, access, async);
+                                 bool async = false, Order order = {}) {
+  watch_lane(warp, op, lane, space, address, bytes, access, async, order);
   return locate_at(warp, op, lane, space, address, bytes, align, access);
 }
 
-inline void watch_fence(const Warp& warp, const Op* op, Scope scope, Strength order) {
+inline void watch_fence(const Warp& warp, const Op* op, Scope scope, Strength order, Proxy proxy) {
   if (Sink* sink = sink_for(warp, kFenceEvents))
-    sink->on(FenceEvent{actor(warp, op), scope, order});
+    sink->on(FenceEvent{actor(warp, op), scope, order, proxy});
 }
 
-inline void watch_async(const Warp& warp, const Op* op, AsyncStep step, int64_t pending = 0) {
+inline void watch_async(const Warp& warp, const Op* op, AsyncStep step, int64_t pending = 0,
+                        AsyncKind kind = AsyncKind::Copy, bool reads_only = false) {
   if (Sink* sink = sink_for(warp, kAsyncEvents))
-    sink->on(AsyncEvent{actor(warp, op), step, pending});
+    sink->on(AsyncEvent{actor(warp, op), step, pending, kind, reads_only});
 }
 
-// The event is put together only where somebody wants it: barriers are frequent.
-[[gnu::cold]] void deliver_sync(const Warp& warp, const Op* op, SyncKind kind, uint32_t id,
-                                uint32_t expected, bool waits, bool completed);
-inline void watch_sync(const Warp& warp, const Op* op, SyncKind kind, uint32_t id,
-                       uint32_t expected, bool waits, bool completed) {
-  if (warp.block->sync_sink) [[unlikely]]
-    deliver_sync(warp, op, kind, id, expected, waits, completed);
+inline void watch_call(const Warp& warp, const Op* op, const Program& callee, bool returns) {
+  if (Sink* sink = sink_for(warp, kControlEvents))
+    sink->on(CallEvent{actor(warp, op), &callee, returns});
 }
+
+// Where Block::sync_sink is set. The event has all but `by`; `lanes` are those of the warp.
+[[gnu::cold]] void deliver_sync(const Warp& warp, const Op* op, uint32_t lanes, SyncEvent event);
+// Lanes of a warp that have met.
+[[gnu::cold]] void deliver_met(const Warp& warp, const Op* op, SyncKind kind, uint32_t lanes,
+                               uint32_t members, const int8_t* sources = nullptr);
+// The same for each group of active lanes that name the same members.
+[[gnu::cold]] void deliver_groups(const Warp& warp, const Op* op, SyncKind kind,
+                                  const uint32_t* members, const int8_t* sources = nullptr);
+
+// A copy of `lane` has brought bytes to the mbarrier at that address. False: a fault was reported.
+bool bytes_came(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
+                int64_t bytes);
 
 }  // namespace kiln::engine

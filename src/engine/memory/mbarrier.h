@@ -34,14 +34,18 @@ inline void complete_if_done(Phase* p) {
   p->parity ^= 1;
 }
 
-// A copy has brought `bytes` to the object's phase.
-inline void complete_bytes(std::byte* object, int64_t bytes) {
+inline Phase phase_at(const std::byte* object) {
   uint64_t word;
   std::memcpy(&word, object, 8);
-  Phase p = decode_phase(word);
+  return decode_phase(word);
+}
+
+// A copy has brought `bytes` to the object's phase.
+inline void complete_bytes(std::byte* object, int64_t bytes) {
+  Phase p = phase_at(object);
   p.bytes -= bytes;
   complete_if_done(&p);
-  word = encode_phase(p);
+  const uint64_t word = encode_phase(p);
   std::memcpy(object, &word, 8);
 }
 

@@ -50,6 +50,7 @@ struct Site {
   ptx::SourceLine source;
   uint32_t ptx_line = 0;
   std::string_view mnemonic;
+  std::string_view opcode;  // with the modifiers: "add.rn.f32"
 };
 
 // A register that the hardware fills in.
@@ -99,7 +100,7 @@ struct Variant {
   bool rows_fill_warps = false;
   uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
 
-  static constexpr size_t kCount = 32;
+  static constexpr size_t kCount = 64;
   size_t index() const { return size_t{events} << 1 | (rows_fill_warps ? 1 : 0); }
 };
 

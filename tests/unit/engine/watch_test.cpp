@@ -4,64 +4,11 @@
 #include <map>
 #include <thread>
 
-#include "engine/machine/events.h"
 #include "engine/machine/schedule.h"
-#include "harness.h"
+#include "recorder.h"
 
 namespace kiln::engine {
 namespace {
-
-// Keeps copies of all events, and what the addresses were.
-struct Recorder : Sink {
-  explicit Recorder(uint32_t bits = ~0u) : bits_(bits) {}
-  uint32_t wanted() const override { return bits_; }
-  void on(const AccessEvent& event) override {
-    accesses.push_back(event);
-    accesses.back().addresses = nullptr;
-    std::vector<uint64_t> at;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      if (event.by.mask >> lane & 1) at.push_back(event.address(lane));
-    }
-    addresses.push_back(at);
-  }
-  void on(const InstructionEvent& event) override { instructions.push_back(event); }
-  void on(const ValueEvent& event) override {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      uint64_t value = 0;
-      if (event.by.mask >> lane & 1) {
-        std::memcpy(&value, static_cast<const std::byte*>(event.lanes) + lane * event.bytes,
-                    event.bytes);
-        values.push_back(value);
-      }
-    }
-  }
-  void on(const SyncEvent& event) override { syncs.push_back(event); }
-  void on(const FenceEvent& event) override { fences.push_back(event); }
-  void on(const AsyncEvent& event) override { asyncs.push_back(event); }
-  void on(const BlockEvent& event) override { blocks.push_back(event); }
-  void on(const LaunchEvent& event) override { launches.push_back(event); }
-
-  std::vector<AccessEvent> accesses;
-  std::vector<std::vector<uint64_t>> addresses;  // of the active lanes
-  std::vector<InstructionEvent> instructions;
-  std::vector<uint64_t> values;
-  std::vector<SyncEvent> syncs;
-  std::vector<FenceEvent> fences;
-  std::vector<AsyncEvent> asyncs;
-  std::vector<BlockEvent> blocks;
-  std::vector<LaunchEvent> launches;
-
- private:
-  uint32_t bits_;
-};
-
-struct Watched {
-  explicit Watched(const std::string& text, uint32_t bits = ~0u) : session(text), recorder(bits) {
-    session.device.sink = &recorder;
-  }
-  Session session;
-  Recorder recorder;
-};
 
 constexpr const char* kIndex =
     "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
@@ -299,11 +246,55 @@ TEST(Schedule, OthersRunAllInAnOrderOfTheirOwn) {
 TEST(Schedule, IsAPermutationForEveryCount) {
   for (uint64_t schedule : {1u, 2u, 77u}) {
     for (uint64_t count = 1; count < 200; ++count) {
-      std::vector<bool> seen(count);
-      for (uint64_t i = 0; i < count; ++i) seen[scheduled(i, count, schedule)] = true;
+      std::vector<bool> seen(count), in_windows(count);
+      for (uint64_t i = 0; i < count; ++i) {
+        seen[scheduled(i, count, schedule)] = true;
+        const uint64_t at = scheduled_in(16, i, count, schedule);
+        EXPECT_EQ(at / 16, i / 16) << "windows keep their order";
+        in_windows[at] = true;
+      }
       EXPECT_TRUE(std::find(seen.begin(), seen.end(), false) == seen.end()) << count;
+      EXPECT_TRUE(std::find(in_windows.begin(), in_windows.end(), false) == in_windows.end());
     }
   }
+}
+
+// As in a scan by decoupled look-back. No more than 64 blocks of a thread are under way: in an
+// order of the whole grid all of them could wait for one that is not.
+TEST(Schedule, ABlockMayWaitForAnEarlierOne) {
+  constexpr uint32_t kBlocks = 300;
+  setenv("KILN_ENGINE_STEP_LIMIT", "10000000", 1);
+  for (const char* schedule : {"0", "1", "7"}) {
+    for (const char* threads : {"1", "3"}) {
+      setenv("KILN_ENGINE_SCHEDULE", schedule, 1);
+      setenv("KILN_ENGINE_THREADS", threads, 1);
+      for (uint32_t cluster : {1u, 4u}) {
+        Session session(kernel_text("u64 p", R"(
+          ld.param.u64 %rd1, [p];
+          mov.u32 %r1, %ctaid.x;
+          mad.wide.u32 %rd2, %r1, 4, %rd1;
+          mov.u32 %r2, 1;
+          setp.eq.u32 %p1, %r1, 0;
+          @%p1 bra READY;
+          WAIT:
+          ld.volatile.global.u32 %r2, [%rd2+-4];
+          setp.eq.u32 %p2, %r2, 0;
+          @%p2 bra WAIT;
+          add.u32 %r2, %r2, 1;
+          READY:
+          st.volatile.global.u32 [%rd2], %r2;
+        )"));
+        std::vector<uint32_t> flags(kBlocks);
+        const LaunchOutcome outcome =
+            session.launch("k", {{kBlocks, 1, 1}, {32, 1, 1}, 0, 0, {cluster, 1, 1}},
+                           session.allow(flags, "flags"));
+        EXPECT_EQ(outcome.code, 0) << schedule << " " << threads << " " << outcome.text;
+        EXPECT_EQ(flags[kBlocks - 1], kBlocks);
+      }
+    }
+  }
+  for (const char* name : {"SCHEDULE", "THREADS", "STEP_LIMIT"})
+    unsetenv((std::string("KILN_ENGINE_") + name).c_str());
 }
 
 }  // namespace

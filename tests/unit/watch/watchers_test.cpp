@@ -53,7 +53,8 @@ std::vector<Json> lines_of(const std::string& text) {
 TEST(AccessTrace, WritesALineForEachAccess) {
   Recorded r;
   std::string text;
-  AccessTrace trace([&](std::string_view line) { text += line; }, 10);
+  int ended = 0;
+  AccessTrace trace([&](std::string_view line) { text += line; }, [&] { ++ended; }, 10);
   trace.on(r.launch(false));
   AccessEvent run;
   run.by = r.actor(0, 0xf);
@@ -72,7 +73,9 @@ TEST(AccessTrace, WritesALineForEachAccess) {
   gather.bytes = 8;
   gather.addresses = addresses;
   trace.on(gather);
+  EXPECT_EQ(ended, 0);
   trace.on(r.launch(true));
+  EXPECT_EQ(ended, 1) << "behind the last line of a launch";
   const std::vector<Json> lines = lines_of(text);
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0]["kernel"], "k(float*)");
@@ -94,7 +97,7 @@ TEST(AccessTrace, WritesALineForEachAccess) {
 TEST(AccessTrace, CountsWhatItLeavesOut) {
   Recorded r;
   std::string text;
-  AccessTrace trace([&](std::string_view line) { text += line; }, 2);
+  AccessTrace trace([&](std::string_view line) { text += line; }, [] {}, 2);
   AccessEvent event;
   event.by = r.actor(0, 1);
   event.shape = AddressShape::Uniform;
@@ -109,7 +112,7 @@ TEST(AccessTrace, CountsWhatItLeavesOut) {
 TEST(AccessTrace, ARowOfABlockIsItsLanes) {
   Recorded r;
   std::string text;
-  AccessTrace trace([&](std::string_view line) { text += line; }, 10);
+  AccessTrace trace([&](std::string_view line) { text += line; }, [] {}, 10);
   AccessEvent event;
   event.by = r.actor(0, 0x30003);
   event.shape = AddressShape::Rows;
@@ -147,6 +150,10 @@ struct Counting : Sink {
   bool can_merge() const override { return bits_ == kSyncEvents; }
   void on(const AccessEvent&) override { ++*accesses_; }
   void on(const SyncEvent&) override { ++*syncs_; }
+  void on(const ExitEvent&) override { ++*syncs_; }
+  void on(const BranchEvent&) override { ++*accesses_; }
+  void on(const CallEvent&) override { ++*accesses_; }
+  void on(const MbarrierEvent&) override { ++*accesses_; }
   uint32_t bits_;
   int *accesses_, *syncs_;
 };
@@ -164,6 +171,17 @@ TEST(Fanout, PassesEventsToThoseThatWantThem) {
   fanout.on(SyncEvent{});
   EXPECT_EQ(accesses, 1);
   EXPECT_EQ(syncs, 2);
+  fanout.on(ExitEvent{});
+  EXPECT_EQ(syncs, 4) << "lanes that end belong to the syncs";
+  fanout.on(BranchEvent{});
+  fanout.on(CallEvent{});
+  fanout.on(MbarrierEvent{});
+  EXPECT_EQ(accesses, 1) << "nobody wants these";
+  fanout.add(std::make_unique<Counting>(kControlEvents | kMbarrierEvents, &accesses, &syncs));
+  fanout.on(BranchEvent{});
+  fanout.on(CallEvent{});
+  fanout.on(MbarrierEvent{});
+  EXPECT_EQ(accesses, 4);
 }
 
 }  // namespace

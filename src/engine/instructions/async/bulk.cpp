@@ -7,9 +7,9 @@
 
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings_async.h"
 #include "engine/machine/watching.h"
-#include "engine/memory/mbarrier.h"
 #include "engine/memory/multicast.h"
 #include "engine/numbers/rmw.h"
 
@@ -47,14 +47,12 @@ bool copy_to(Warp& warp, const Op* op, const Bulk& how, uint32_t lane, uint64_t 
   } else {
     std::memmove(at, from, bytes);
   }
-  if (!how.has_barrier) return true;
-  std::byte* object = locate_at(warp, op, lane, how.barrier.space, barrier, 8, 8, Access::Atomic);
-  if (object) complete_bytes(object, bytes);
-  return object != nullptr;
+  return !how.has_barrier || bytes_came(warp, op, lane, how.barrier.space, barrier, bytes);
 }
 
 const Op* run_bulk(Warp& warp, const Op* op) {
   const Bulk& how = *static_cast<const Bulk*>(op->data);
+  watch_async(warp, op, AsyncStep::Issue, 0, AsyncKind::Bulk);
   return for_each_lane(warp, op, [&](uint32_t lane) {
     const uint64_t bytes = how.bytes.of(warp, lane);
     if (bytes == 0) return true;
@@ -112,6 +110,11 @@ bool emit_bulk(Lowering& l, Bulk how) {
 
 }  // namespace
 
+bool bulk_group(Lowering& l) {
+  announce_group(l, AsyncKind::Bulk);
+  return true;
+}
+
 bool copy_bulk(Lowering& l) { return emit_bulk(l, {}); }
 
 bool reduce_bulk(Lowering& l) {
@@ -154,10 +157,7 @@ const Op* run_remote_store(Warp& warp, const Op* op) {
     } else {
       std::memcpy(to, values, all);
     }
-    std::byte* object = locate_at(warp, op, lane, how.barrier.space, how.barrier.of(warp, lane), 8,
-                                  8, Access::Atomic);
-    if (object) complete_bytes(object, all);
-    return object != nullptr;
+    return bytes_came(warp, op, lane, how.barrier.space, how.barrier.of(warp, lane), all);
   });
 }
 

@@ -10,7 +10,6 @@
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_async.h"
 #include "engine/machine/watching.h"
-#include "engine/memory/mbarrier.h"
 #include "engine/memory/multicast.h"
 #include "engine/memory/tensor_map.h"
 #include "engine/numbers/rmw.h"
@@ -134,9 +133,7 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
     return true;
   });
   if (!done) return false;
-  std::byte* object = locate_at(warp, op, lane, how.barrier.space, barrier, 8, 8, Access::Atomic);
-  if (object) complete_bytes(object, static_cast<int64_t>(total));
-  return object != nullptr;
+  return bytes_came(warp, op, lane, how.barrier.space, barrier, static_cast<int64_t>(total));
 }
 
 bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, const TensorMap& map,
@@ -170,9 +167,10 @@ bool store_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, c
 
 const Op* run_tensor_copy(Warp& warp, const Op* op) {
   const TensorCopy& how = *static_cast<const TensorCopy*>(op->data);
+  watch_async(warp, op, AsyncStep::Issue, 0, AsyncKind::Bulk);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    const std::byte* bytes =
-        locate_at(warp, op, lane, how.map.space, how.map.of(warp, lane), 128, 64, Access::Read);
+    const std::byte* bytes = locate_watched(warp, op, lane, how.map.space, how.map.of(warp, lane),
+                                            128, 64, Access::Read, true);
     if (!bytes) return false;
     TensorMap map;
     std::memcpy(&map, bytes, sizeof map);
@@ -263,8 +261,8 @@ constexpr std::string_view kFields[] = {
 const Op* run_replace(Warp& warp, const Op* op) {
   const Replace& how = *static_cast<const Replace*>(op->data);
   return for_each_lane(warp, op, [&](uint32_t lane) {
-    std::byte* bytes =
-        locate_at(warp, op, lane, how.map.space, how.map.of(warp, lane), 128, 64, Access::Write);
+    std::byte* bytes = locate_watched(warp, op, lane, how.map.space, how.map.of(warp, lane), 128,
+                                      64, Access::Write);
     if (!bytes) return false;
     TensorMap map;
     std::memcpy(&map, bytes, sizeof map);

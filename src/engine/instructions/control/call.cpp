@@ -13,6 +13,7 @@
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/builtins.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/watching.h"
 
 namespace kiln::engine {
 namespace {
@@ -84,6 +85,7 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
                caller->data() + site.arguments[i].offset, site.arguments[i].bytes, warp.mask);
   }
   warp.steps += 1;
+  watch_call(warp, op, callee, false);
   // The split goes on in the new frame; the caller's frame keeps one user for it.
   warp.splits.push_back(
       {callee.ops.data(), warp.mask, frame, Wait::None, 0, 0, warp.current_penalty, false});
@@ -140,11 +142,12 @@ const Op* run_builtin(Warp& warp, const Op* op) {
 
 }  // namespace
 
-const Op* run_return(Warp& warp, const Op*) {
+const Op* run_return(Warp& warp, const Op* op) {
   Frame* frame = warp.frame;
   Frame* caller = frame->parent;
   const CallSite& site = *static_cast<const CallSite*>(frame->call);
   const Program& callee = *frame->program;
+  watch_call(warp, op, callee, true);
   for (size_t i = 0; i < site.results.size(); ++i) {
     copy_lanes(caller->data() + site.results[i].offset, frame->data() + callee.results[i].offset,
                site.results[i].bytes, warp.mask);

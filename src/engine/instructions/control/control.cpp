@@ -9,6 +9,7 @@
 
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/watching.h"
@@ -90,6 +91,7 @@ bool branch(Lowering& l) {
   const ptx::Instruction& ins = l.ins();
   const bool spins = closes_a_spin(l);
   if (ins.guard == ptx::kNoRegister) {
+    announce_branch(l, false, 0, false);
     Op& op = l.emit(&run_branch);
     op.y = spins;
     l.branch_to(op, ins.operands[0].name);
@@ -100,6 +102,7 @@ bool branch(Lowering& l) {
   guard.reg = ins.guard;
   uint32_t p;
   if (!l.predicate(guard, &p)) return false;
+  announce_branch(l, true, p, ins.guard_negated);
   Op& op = l.emit(ins.guard_negated ? &run_branch_if<true> : &run_branch_if<false>);
   op.a = p;
   op.y = spins;
@@ -141,6 +144,7 @@ bool branch_indexed(Lowering& l) {
     if (!l.body().labels.count(label))
       return l.refuse("a target that is no label of this function");
   }
+  announce_branch_indexed(l, index);
   Op& op = l.emit(&run_branch_indexed);
   op.a = index;
   Targets* targets = l.own(Targets{});
@@ -154,12 +158,14 @@ bool branch_indexed(Lowering& l) {
 }
 
 bool leave_kernel(Lowering& l) {
+  announce_exit(l);
   l.emit(&run_exit);
   return true;
 }
 
 bool leave_function(Lowering& l) {
-  l.emit(l.is_kernel() ? &run_exit : &run_return);
+  if (l.is_kernel()) return leave_kernel(l);
+  l.emit(&run_return);
   return true;
 }
 
@@ -176,6 +182,17 @@ const Op* run_yield(Warp& warp, const Op* op) { return warp.yield(op + 1); }
 // Bits of Op::y of a barrier.
 constexpr uint8_t kVotes = 1;    // of a reduction, in op->c
 constexpr uint8_t kWatched = 2;  // somebody wants to know who arrives
+constexpr uint8_t kAligned = 4;
+
+[[gnu::cold]] void deliver_arrival(const Warp& warp, const Op* op, uint32_t id, uint32_t wanted) {
+  if (!warp.block->sync_sink) return;
+  SyncEvent event;
+  event.id = id;
+  event.expected = wanted;
+  event.waits = op->x == 0;
+  event.aligned = op->y & kAligned;
+  deliver_sync(warp, op, warp.mask, event);
+}
 
 // op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only.
 const Op* run_barrier(Warp& warp, const Op* op) {
@@ -202,7 +219,7 @@ const Op* run_barrier(Warp& warp, const Op* op) {
   if (wanted && warp.mask == warp.alive) threads = kWarpSize;
   Block& block = *warp.block;
   if (op->y) [[unlikely]] {
-    if (op->y & kWatched) watch_sync(warp, op, SyncKind::Block, id, wanted, op->x == 0, false);
+    if (op->y & kWatched) deliver_arrival(warp, op, id, wanted);
     if (op->y & kVotes) {
       block.barriers[id].votes_true +=
           static_cast<uint32_t>(std::popcount(warp.predicate(op->c) & warp.mask));
@@ -234,6 +251,12 @@ const Op* run_barrier_result(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+// What a barrier has to say of itself, where it is watched.
+uint8_t watched_flags(const Lowering& l, bool aligned) {
+  if (!(l.variant().events & kSyncEvents)) return 0;
+  return aligned || l.has("aligned") ? kWatched | kAligned : kWatched;
+}
+
 ptx::Operand zero() {
   ptx::Operand out;
   out.kind = ptx::OperandKind::Integer;
@@ -252,7 +275,9 @@ bool yield_warp(Lowering& l) {
   return true;
 }
 
-bool barrier(Lowering& l) {
+namespace {
+
+bool lower_barrier(Lowering& l, bool aligned) {
   uint32_t id, wanted;
   if (!l.lanes(l.operand(0), ptx::Type::u32, &id)) return false;
   const bool counts = l.ins().operands.size() > 1;
@@ -262,11 +287,11 @@ bool barrier(Lowering& l) {
   op.a = id;
   op.b = wanted;
   op.x = l.has("arrive");
-  op.y = l.variant().events & kSyncEvents ? kWatched : 0;
+  op.y = watched_flags(l, aligned);
   return true;
 }
 
-bool barrier_reduce(Lowering& l) {
+bool lower_reduce(Lowering& l, bool aligned) {
   const auto& operands = l.ins().operands;
   uint32_t id, wanted, votes, d = 0;
   if (!l.lanes(operands[1], ptx::Type::u32, &id)) return false;
@@ -281,7 +306,7 @@ bool barrier_reduce(Lowering& l) {
   op.a = id;
   op.b = wanted;
   op.c = votes;
-  op.y = kVotes | (l.variant().events & kSyncEvents ? kWatched : 0);
+  op.y = kVotes | watched_flags(l, aligned);
   Op& result = l.emit(&run_barrier_result);
   result.a = id;
   result.d = popc ? dest.offset : d;
@@ -289,11 +314,21 @@ bool barrier_reduce(Lowering& l) {
   return true;
 }
 
+}  // namespace
+
+bool barrier(Lowering& l) { return lower_barrier(l, false); }
+bool barrier_aligned(Lowering& l) { return lower_barrier(l, true); }
+bool barrier_reduce(Lowering& l) { return lower_reduce(l, false); }
+bool barrier_reduce_aligned(Lowering& l) { return lower_reduce(l, true); }
+
 namespace {
 
 const Op* run_warp_barrier(Warp& warp, const Op* op) {
-  uint32_t members = warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)];
-  return warp.converged(op, members) ? op + 1 : nullptr;
+  const uint32_t* members = warp.lanes<uint32_t>(op->a);
+  if (!warp.all_here(op, members[first_lane(warp.mask)])) return nullptr;
+  if (warp.block->sync_sink) [[unlikely]]
+    deliver_groups(warp, op, SyncKind::Warp, members);
+  return op + 1;
 }
 
 }  // namespace

@@ -11,8 +11,10 @@
 
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings_async.h"
 #include "engine/machine/access.h"
+#include "engine/machine/watching.h"
 #include "engine/memory/tensor_map.h"
 #include "engine/numbers/matrix_elements.h"
 
@@ -64,7 +66,9 @@ struct Matrix {
   }
 };
 
-const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address) {
+const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address, bool watched) {
+  if (watched) [[unlikely]]
+    watch_lane(warp, op, 0, ptx::Space::Shared, address, 16, Access::Read, true);
   if (address + 16 <= warp.block->shared_bytes) return warp.block->shared + address;
   out_of_bounds(warp, op, 0, ptx::Space::Shared, Access::Read, address, 16);
   return nullptr;
@@ -76,6 +80,7 @@ template <class T, class Put>
 bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn,
            uint32_t first, uint32_t count, uint32_t k_count, Put put) {
   const uint32_t in_word = 32 / bits_of(type), in_chunk = 4 * in_word;
+  const bool watched = sink_for(warp, kAccessEvents) != nullptr;
   auto unpack = [&](const std::byte* chunk, auto each) {
     for (uint32_t w = 0; w < 4; ++w) {
       uint32_t word;
@@ -86,7 +91,7 @@ bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool al
   if (along_mn) {
     for (uint32_t k = 0; k < k_count; ++k) {
       for (uint32_t mn = 0; mn < count; mn += 8) {
-        const std::byte* chunk = chunk_at(warp, op, matrix.along_mn(first + mn, k));
+        const std::byte* chunk = chunk_at(warp, op, matrix.along_mn(first + mn, k), watched);
         if (!chunk) return false;
         unpack(chunk, [&](uint32_t e, T value) { put(mn + e, k, value); });
       }
@@ -95,7 +100,7 @@ bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool al
   }
   for (uint32_t mn = 0; mn < count; ++mn) {
     for (uint32_t half = 0; half < kStepBytes / 16; ++half) {
-      const std::byte* chunk = chunk_at(warp, op, matrix.along_k(first + mn, half * 16));
+      const std::byte* chunk = chunk_at(warp, op, matrix.along_k(first + mn, half * 16), watched);
       if (!chunk) return false;
       unpack(chunk, [&](uint32_t e, T value) { put(mn, half * in_chunk + e, value); });
     }
@@ -171,6 +176,7 @@ template <class T>
 const Op* run_product(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Product& how = *static_cast<const Product*>(op->data);
+  watch_async(warp, op, AsyncStep::Issue, 0, AsyncKind::Matrix);
   // A pointer: what each thread has of a library is found with no way to fail, and this is much
   // (threads.cpp).
   thread_local std::unique_ptr<Scratch<T>> kept;
@@ -231,6 +237,11 @@ bool immediate(Lowering& l, const ptx::Operand& operand, int64_t low, int64_t hi
 }
 
 }  // namespace
+
+bool matrix_group(Lowering& l) {
+  announce_group(l, AsyncKind::Matrix);
+  return true;
+}
 
 bool warpgroup_multiply(Lowering& l) {
   const auto& operands = l.ins().operands;

@@ -41,7 +41,8 @@ const Op* run_atomic(Warp& warp, const Op* op) {
 
 const Op* run_fence(Warp& warp, const Op* op) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  watch_fence(warp, op, static_cast<Scope>(op->x), static_cast<Strength>(op->y));
+  watch_fence(warp, op, static_cast<Scope>(op->x), static_cast<Strength>(op->y),
+              static_cast<Proxy>(op->z));
   return op + 1;
 }
 
@@ -92,14 +93,29 @@ bool lower_atomic(Lowering& l, bool returns) {
 bool atomic(Lowering& l) { return lower_atomic(l, true); }
 bool reduction(Lowering& l) { return lower_atomic(l, false); }
 
-bool fence(Lowering& l) {
-  const Strength order = strength_of(l.ins());
+namespace {
+
+// `otherwise`: the order of one that names none.
+bool lower_fence(Lowering& l, Strength otherwise) {
+  Strength order = strength_of(l.ins());
   const Scope scope = scope_of(l.ins());
+  const Proxy proxy = !l.has("proxy")               ? Proxy::None
+                      : l.has("alias")              ? Proxy::Alias
+                      : l.has("tensormap::generic") ? Proxy::TensorMap
+                                                    : Proxy::Async;
+  if (order == Strength::Weak && proxy == Proxy::None) order = otherwise;
   Op& op = l.emit(&run_fence);
   op.x = static_cast<uint8_t>(scope == Scope::None ? Scope::Gpu : scope);
-  op.y = static_cast<uint8_t>(order == Strength::Weak ? Strength::AcquireRelease : order);
+  op.y = static_cast<uint8_t>(order);
+  op.z = static_cast<uint8_t>(proxy);
   return true;
 }
+
+}  // namespace
+
+bool fence(Lowering& l) { return lower_fence(l, Strength::AcquireRelease); }
+// membar is fence.sc.
+bool fence_sequential(Lowering& l) { return lower_fence(l, Strength::Sequential); }
 
 namespace {
 
@@ -166,9 +182,9 @@ void land(const std::vector<AsyncCopy>& copies) {
 }
 
 // op->imm: how many of the newest groups may still be under way; -1: wait for all, committed or
-// not.
+// not. op->y: the thread itself does not wait.
 const Op* run_copy_wait(Warp& warp, const Op* op) {
-  watch_async(warp, op, AsyncStep::Wait, op->imm);
+  if (!op->y) watch_async(warp, op, AsyncStep::Wait, op->imm);
   size_t keep = op->imm < 0 ? 0 : static_cast<size_t>(op->imm);
   while (warp.groups.size() > keep) {
     land(warp.groups.front());
@@ -209,7 +225,11 @@ bool copy_async(Lowering& l) {
   return true;
 }
 
-void emit_copy_land(Lowering& l) { l.emit(&run_copy_wait).imm = -1; }
+void emit_copy_land(Lowering& l) {
+  Op& op = l.emit(&run_copy_wait);
+  op.imm = -1;
+  op.y = 1;
+}
 
 bool copy_async_commit(Lowering& l) {
   l.emit(&run_copy_commit);

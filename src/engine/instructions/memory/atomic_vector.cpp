@@ -5,6 +5,7 @@
 
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings_more.h"
 #include "engine/instructions/memory/memory_values.h"
 #include "engine/machine/watching.h"
@@ -18,6 +19,7 @@ struct VectorAtomic {
   Rmw what = Rmw::Add;
   uint32_t count = 0;
   bool returns = false;
+  Order order;
   uint32_t operands[kMostElements] = {}, results[kMostElements] = {};
 };
 
@@ -27,7 +29,7 @@ const Op* run_vector_atomic(Warp& warp, const Op* op) {
   const uint32_t bytes = how.count * static_cast<uint32_t>(sizeof(T));
   return for_each_lane(warp, op, [&](uint32_t lane) {
     std::byte* at = locate_watched(warp, op, lane, how.memory.space, how.memory.of(warp, lane),
-                                   bytes, bytes, Access::Atomic);
+                                   bytes, bytes, Access::Atomic, false, how.order);
     if (!at) return false;
     for (uint32_t e = 0; e < how.count; ++e) {
       const T operand = warp.lanes<T>(how.operands[e])[lane];
@@ -43,6 +45,7 @@ bool lower_vector(Lowering& l, bool is_atom) {
   const size_t first = is_atom ? 1 : 0;
   VectorAtomic how;
   how.what = rmw_of(l.ins());
+  how.order = order_of(l.ins(), true);
   how.count = l.has("v8") ? 8 : l.has("v4") ? 4 : 2;
   const ptx::Operand& values = operands[first + 1];
   if (values.kind != ptx::OperandKind::Vector || values.elements.size() != how.count)

@@ -266,7 +266,7 @@ bool lower_load(Lowering& l, ptx::Space space) {
   }
   l.announce(prepared, AccessKind::Load, bytes * elements.count);
   bool acquires = l.has("acquire");
-  bool weak = !acquires && !l.has("relaxed") && !l.has("volatile");
+  bool weak = !acquires && !l.has("relaxed") && !l.has("volatile") && !l.has("mmio");
   bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);
     using R = decltype(r);
@@ -285,8 +285,10 @@ bool lower_load(Lowering& l, ptx::Space space) {
     op.y = weak && l.read_once(*targets[0]) ? kReadOnce : 0;
     return true;
   });
-  if (done && !weak && elements.count == 1)
-    l.announce_value(elements.slots[0], register_bytes, scalar);
+  for (uint32_t e = 0; done && !weak && e < elements.count; ++e) {
+    if (targets[e]->kind != ptx::OperandKind::Sink)
+      l.announce_value(elements.slots[e], register_bytes, scalar, e);
+  }
   if (done && acquires) l.emit(&run_fence_memory);
   return done;
 }

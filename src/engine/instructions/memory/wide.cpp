@@ -4,6 +4,7 @@
 
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings_more.h"
 #include "engine/machine/watching.h"
 #include "engine/numbers/whole.h"
@@ -16,6 +17,7 @@ using Wide = Whole;
 struct WideMove {
   AddressOperand memory;
   uint32_t slots[3] = {};
+  Order order;
 };
 
 ptx::Space wide_space(Lowering& l) {
@@ -32,7 +34,7 @@ const Op* run_transfer(Warp& warp, const Op* op) {
   Wide* values = warp.lanes<Wide>(how.slots[0]);
   return for_each_lane(warp, op, [&](uint32_t lane) {
     std::byte* at = locate_watched(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16,
-                                   16, kLoad ? Access::Read : Access::Write);
+                                   16, kLoad ? Access::Read : Access::Write, false, how.order);
     if (!at) return false;
     std::byte* value = reinterpret_cast<std::byte*>(&values[lane]);
     kLoad ? load_as_one(at, value, 16) : store_as_one(at, value, 16);
@@ -46,7 +48,7 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   Wide* old = warp.lanes<Wide>(how.slots[0]);
   return for_each_lane(warp, op, [&](uint32_t lane) {
     std::byte* at = locate_watched(warp, op, lane, how.memory.space, how.memory.of(warp, lane), 16,
-                                   16, Access::Atomic);
+                                   16, Access::Atomic, false, how.order);
     if (!at) return false;
     const Wide given = operand[lane], other = swap[lane];
     if (op->x) {  // cas
@@ -92,6 +94,7 @@ bool transfer(Lowering& l, const ptx::Operand& value, const ptx::Operand& memory
   if (load ? !l.dest(value, 16, false, &d) : !wide_register(l, value, &how.slots[0])) return false;
   if (load) how.slots[0] = d.offset;
   if (!address_operand(l, memory, wide_space(l), &how.memory)) return false;
+  how.order = order_of(l.ins(), false);
   l.emit(load ? &run_transfer<true> : &run_transfer<false>).data = l.own(how);
   return true;
 }
@@ -161,6 +164,7 @@ bool wide_atomic(Lowering& l) {
   how.slots[0] = d.offset;
   how.slots[2] = how.slots[1];
   if (swaps && !wide_register(l, operands[3], &how.slots[2])) return false;
+  how.order = order_of(l.ins(), true);
   Op& op = l.emit(&run_atomic);
   op.x = swaps;
   op.data = l.own(how);

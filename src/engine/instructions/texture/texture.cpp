@@ -11,6 +11,7 @@
 #include "engine/decode/operand_parts.h"
 #include "engine/instructions/lowerings_texture.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/watching.h"
 #include "engine/memory/arrays.h"
 #include "engine/numbers/small_formats.h"
 
@@ -83,10 +84,23 @@ int channel_bits(const ChannelDesc& desc, int channel) {
   return bits[channel];
 }
 
-Texel read_texel(const TextureObject& object, size_t x, size_t y, size_t z) {
+// Who reads a texel, for those who watch.
+struct Reader {
+  Warp& warp;
+  const Op* op;
+  uint32_t lane;
+
+  void touches(const std::byte* at, uint32_t bytes, Access access) const {
+    watch_lane(warp, op, lane, ptx::Space::Global, reinterpret_cast<uint64_t>(at), bytes, access,
+               false);
+  }
+};
+
+Texel read_texel(const Reader& by, const TextureObject& object, size_t x, size_t y, size_t z) {
   Texel texel;
   const std::byte* at =
       object.data + (z * object.height + y) * object.pitch + x * object.element_bytes;
+  by.touches(at, object.element_bytes, Access::Read);
   for (int channel = 0; channel < 4; ++channel) {
     const int bits = channel_bits(object.desc, channel);
     if (bits == 0) break;
@@ -126,7 +140,8 @@ int64_t wrapped(int64_t index, int64_t size, int mode) {
   }
 }
 
-Texel texel_at(const TextureObject& object, int64_t x, int64_t y, int64_t z, int dimensions) {
+Texel texel_at(const Reader& by, const TextureObject& object, int64_t x, int64_t y, int64_t z,
+               int dimensions) {
   // Wrap and mirror exist for normalised coordinates alone; else they are clamp.
   auto mode = [&](int axis) {
     int wanted = object.texture.address_mode[axis];
@@ -144,7 +159,8 @@ Texel texel_at(const TextureObject& object, int64_t x, int64_t y, int64_t z, int
     }
     return border;
   }
-  return read_texel(object, static_cast<size_t>(x), static_cast<size_t>(y), static_cast<size_t>(z));
+  return read_texel(by, object, static_cast<size_t>(x), static_cast<size_t>(y),
+                    static_cast<size_t>(z));
 }
 
 // The weight of the upper neighbour has 8 bits of fraction in the hardware.
@@ -157,12 +173,12 @@ int64_t index_of(float value) {
 }
 
 // `position` in texels; `layer` is the slice of layered textures and cubes.
-Texel sample(const TextureObject& object, const float (&position)[3], int dimensions,
-             int64_t layer) {
+Texel sample(const Reader& by, const TextureObject& object, const float (&position)[3],
+             int dimensions, int64_t layer) {
   if (object.texture.filter == 0) {
     int64_t at[3] = {0, 0, layer};
     for (int axis = 0; axis < dimensions; ++axis) at[axis] = index_of(position[axis]);
-    return texel_at(object, at[0], at[1], at[2], dimensions);
+    return texel_at(by, object, at[0], at[1], at[2], dimensions);
   }
   int64_t low[3] = {0, 0, layer};
   float weight[3] = {};
@@ -181,7 +197,7 @@ Texel sample(const TextureObject& object, const float (&position)[3], int dimens
       at[axis] += upper;
     }
     if (share == 0.0f) continue;
-    const Texel texel = texel_at(object, at[0], at[1], at[2], dimensions);
+    const Texel texel = texel_at(by, object, at[0], at[1], at[2], dimensions);
     for (int i = 0; i < 4; ++i) sum.f[i] += share * texel.f[i];
   }
   for (int i = 0; i < 4; ++i) sum.bits[i] = std::bit_cast<uint32_t>(sum.f[i]);
@@ -208,7 +224,9 @@ int64_t cube_face(const float (&direction)[3], float* s, float* t) {
 
 // Follows appendix "Texture Fetching" of the CUDA guide step by step, with its 8 bits of fraction:
 // filtering in full precision would give prettier and different numbers.
-Texel fetch(const TextureObject& object, const TextureOp& t, Warp& warp, uint32_t lane) {
+Texel fetch(const Reader& by, const TextureObject& object, const TextureOp& t) {
+  Warp& warp = by.warp;
+  const uint32_t lane = by.lane;
   const bool layered =
       t.geometry == k1DLayered || t.geometry == k2DLayered || t.geometry == kCubeLayered;
   const bool cube = t.geometry == kCube || t.geometry == kCubeLayered;
@@ -229,7 +247,7 @@ Texel fetch(const TextureObject& object, const TextureOp& t, Warp& warp, uint32_
     for (int axis = 0; axis < dimensions; ++axis) {
       if (at[axis] < 0 || at[axis] >= size[axis]) return {};
     }
-    return read_texel(object, static_cast<size_t>(at[0]), static_cast<size_t>(at[1]),
+    return read_texel(by, object, static_cast<size_t>(at[0]), static_cast<size_t>(at[1]),
                       static_cast<size_t>(at[2]));
   }
   float position[3] = {};
@@ -246,13 +264,13 @@ Texel fetch(const TextureObject& object, const TextureOp& t, Warp& warp, uint32_
                            static_cast<float>(object.depth)};
     for (int axis = 0; axis < dimensions; ++axis) position[axis] *= size[axis];
   }
-  return sample(object, position, dimensions, layer);
+  return sample(by, object, position, dimensions, layer);
 }
 
 const Op* run_texture(Warp& warp, const Op* op) {
   const TextureOp& t = *static_cast<const TextureOp*>(op->data);
   return for_each_lane(warp, op, t, [&](const TextureObject& object, uint32_t lane) {
-    const Texel texel = fetch(object, t, warp, lane);
+    const Texel texel = fetch({warp, op, lane}, object, t);
     // Integers read as floats are normalised; else a float result is the element itself.
     for (uint32_t i = 0; i < t.register_count; ++i) {
       if (!t.registers[i]) continue;
@@ -311,6 +329,7 @@ const Op* run_surface_load(Warp& warp, const Op* op) {
     bool skip = false;
     const std::byte* from = surface_at(object, t, warp, op, lane, &skip);
     if (!from && !skip) return false;
+    if (from) Reader{warp, op, lane}.touches(from, t.bytes * t.register_count, Access::Read);
     for (uint32_t i = 0; i < t.register_count; ++i) {
       if (!t.registers[i]) continue;
       std::byte* to = warp.lanes<std::byte>(t.registers[i]) + lane * t.register_bytes;
@@ -327,6 +346,7 @@ const Op* run_surface_store(Warp& warp, const Op* op) {
     bool skip = false;
     std::byte* to = surface_at(object, t, warp, op, lane, &skip);
     if (!to) return skip;
+    Reader{warp, op, lane}.touches(to, t.bytes * t.register_count, Access::Write);
     for (uint32_t i = 0; i < t.register_count; ++i) {
       std::memcpy(to + i * t.bytes, warp.lanes<std::byte>(t.registers[i]) + lane * t.register_bytes,
                   t.bytes);

@@ -56,11 +56,23 @@ Cluster& cluster_of(Warp& warp) {
   return *block.cluster;
 }
 
+[[gnu::cold]] void deliver_cluster(const Warp& warp, const Op* op, uint32_t phase, bool waits) {
+  SyncEvent event;
+  event.kind = SyncKind::Cluster;
+  event.waits = event.completed = waits;
+  event.aligned = op->y;
+  event.phase = phase;
+  event.strength = op->x ? Strength::Relaxed : waits ? Strength::Acquire : Strength::Release;
+  deliver_sync(warp, op, warp.mask, event);
+}
+
+// op->x: relaxed; op->y: aligned.
 const Op* run_cluster_arrive(Warp& warp, const Op* op) {
   Cluster& cluster = cluster_of(warp);
   const uint32_t now = cluster.phase & 1 ? kFullMask : 0;
   warp.cluster_parity = (warp.cluster_parity & ~warp.mask) | (now & warp.mask);
-  watch_sync(warp, op, SyncKind::Cluster, 0, 0, false, false);
+  if (warp.block->sync_sink) [[unlikely]]
+    deliver_cluster(warp, op, cluster.phase, false);
   cluster.arrive(static_cast<uint32_t>(std::popcount(warp.mask)));
   warp.moved = true;
   return op + 1;
@@ -71,7 +83,8 @@ const Op* run_cluster_wait(Warp& warp, const Op* op) {
   const uint32_t now = cluster_of(warp).phase & 1 ? kFullMask : 0;
   if (((warp.cluster_parity ^ now) & warp.mask) == warp.mask) {
     warp.moved = true;
-    watch_sync(warp, op, SyncKind::Cluster, 0, 0, true, true);
+    if (warp.block->sync_sink) [[unlikely]]
+      deliver_cluster(warp, op, cluster_of(warp).phase - 1, true);
     return op + 1;
   }
   ++warp.steps;
@@ -109,7 +122,9 @@ bool rank_of_address(Lowering& l) {
 
 bool cluster_barrier(Lowering& l) {
   l.program().has_barrier = true;
-  l.emit(l.has("arrive") ? &run_cluster_arrive : &run_cluster_wait);
+  Op& op = l.emit(l.has("arrive") ? &run_cluster_arrive : &run_cluster_wait);
+  op.x = l.has("relaxed");
+  op.y = l.has("aligned");
   return true;
 }
 

@@ -6,11 +6,25 @@
 
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/watching.h"
 
 namespace kiln::engine {
 namespace {
 
 uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
+
+// The members that active lanes name: all of them, and those that each of them names.
+struct Named {
+  uint32_t any = 0, all = kFullMask;
+};
+Named named_by(const Warp& warp, const uint32_t* named) {
+  Named out;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    out.any |= (warp.mask >> i & 1) ? named[i] : 0;
+    out.all &= (warp.mask >> i & 1) ? named[i] : kFullMask;
+  }
+  return out;
+}
 
 // Runs f(group) for each set of active lanes that name the same members: a warp may hold several
 // such groups at one instruction (cooperative groups of a labeled partition). False: some members
@@ -18,13 +32,10 @@ uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_ze
 template <class F>
 bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
   const uint32_t* named = warp.lanes<uint32_t>(members_offset);
-  uint32_t any = 0, all = kFullMask;
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    const uint32_t members = (warp.mask >> i & 1) ? named[i] : 0;
-    any |= members;
-    all &= (warp.mask >> i & 1) ? named[i] : kFullMask;
-  }
-  if (!warp.converged(op, any)) return false;
+  const auto [any, all] = named_by(warp, named);
+  if (!warp.all_here(op, any)) return false;
+  if (warp.block->sync_sink) [[unlikely]]
+    deliver_groups(warp, op, SyncKind::Exchange, named);
   if (any == all) {
     // A mask that names none of the lanes that run this is undefined in PTX: their registers stay
     // as they are.
@@ -74,19 +85,40 @@ int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t le
   return least | (by & ~segment);
 }
 
+// The lane that `lane` reads; false: it keeps its own value.
+[[gnu::always_inline]] inline bool reads_from(Direction direction, uint32_t lane, uint32_t by,
+                                              uint32_t clamp, uint32_t* from) {
+  const uint32_t segment = clamp >> 8 & 31;
+  const uint32_t most = (lane & segment) | (clamp & 31 & ~segment), least = lane & segment;
+  const int64_t wanted = source_lane(direction, lane, by & 31, least, segment);
+  *from = static_cast<uint32_t>(wanted & 31);
+  return direction == kUp ? wanted >= int64_t{most} : wanted <= int64_t{most};
+}
+
+[[gnu::cold]] void deliver_shuffle(Warp& warp, const Op* op, const Shuffle& s) {
+  int8_t sources[kWarpSize];
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    uint32_t from;
+    const bool good = reads_from(s.direction, lane, warp.lanes<uint32_t>(s.by)[lane],
+                                 warp.lanes<uint32_t>(s.clamp)[lane], &from);
+    sources[lane] = good ? static_cast<int8_t>(from) : int8_t{-1};
+  }
+  deliver_groups(warp, op, SyncKind::Exchange, warp.lanes<uint32_t>(s.members), sources);
+}
+
 const Op* run_shuffle(Warp& warp, const Op* op) {
   const Shuffle& s = *static_cast<const Shuffle*>(op->data);
-  if (!for_each_group(warp, op, s.members, [](uint32_t) {})) return nullptr;
+  if (!warp.all_here(op, named_by(warp, warp.lanes<uint32_t>(s.members)).any)) return nullptr;
+  if (warp.block->sync_sink) [[unlikely]]
+    deliver_shuffle(warp, op, s);
   const uint32_t *value = warp.lanes<uint32_t>(s.value), *by = warp.lanes<uint32_t>(s.by),
                  *clamp = warp.lanes<uint32_t>(s.clamp);
   uint32_t result[kWarpSize];
   uint32_t in_range = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    uint32_t b = by[lane] & 31, c = clamp[lane] & 31, segment = clamp[lane] >> 8 & 31;
-    uint32_t most = (lane & segment) | (c & ~segment), least = lane & segment;
-    const int64_t from = source_lane(s.direction, lane, b, least, segment);
-    const bool good = s.direction == kUp ? from >= int64_t{most} : from <= int64_t{most};
-    result[lane] = value[good ? from & 31 : lane];
+    uint32_t from;
+    const bool good = reads_from(s.direction, lane, by[lane], clamp[lane], &from);
+    result[lane] = value[good ? from : lane];
     in_range |= good ? 1u << lane : 0;
   }
   warp.put(op->d, result);
