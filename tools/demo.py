@@ -2,7 +2,8 @@
 """What is it like to write a kernel with kiln? From an empty folder to an op of PyTorch that is
 checked, each step timed.
 
-On the GPU where there is one, else on the engine. Lands in build/demo, by the command that is found first on PATH.
+On the GPU where there is one, else on the engine. Lands in build/demo, by the command that is found
+first on PATH.
 """
 
 from __future__ import annotations
