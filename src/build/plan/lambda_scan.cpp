@@ -9,16 +9,13 @@
 #include <array>
 #include <string>
 
+#include "build/plan/source_tokens.h"
+
 namespace kiln::build {
 
 namespace {
 
 constexpr size_t kNowhere = std::string_view::npos;
-
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // What may stand between a lambda's brackets and the mark.
 constexpr std::array<std::string_view, 9> kMarks = {"mutable",    "constexpr", "consteval",
@@ -66,7 +63,7 @@ Parts parts_of(std::string_view text) {
       at = behind_literal(text, at);
       line_begins = false;
     } else {
-      line_begins = c == '\n' || (line_begins && is_blank(c));
+      line_begins = c == '\n' || (line_begins && is_space(c));
       parts.code += c;
       ++at;
     }
@@ -89,7 +86,7 @@ size_t opening(std::string_view code, size_t close) {
 // The end of what stands before `at`, without blanks and marks.
 size_t before_marks(std::string_view code, size_t at) {
   for (;;) {
-    while (at > 0 && is_blank(code[at - 1])) --at;
+    while (at > 0 && is_space(code[at - 1])) --at;
     size_t end = at;
     while (at > 0 && is_word(code[at - 1])) --at;
     if (std::find(kMarks.begin(), kMarks.end(), code.substr(at, end - at)) == kMarks.end())
@@ -100,7 +97,7 @@ size_t before_marks(std::string_view code, size_t at) {
 // `[[nodiscard]]`, from the outer bracket: a lambda's brackets cannot begin so.
 bool is_attribute(std::string_view code, size_t open) {
   size_t inner = open + 1;
-  while (inner < code.size() && is_blank(code[inner])) ++inner;
+  while (inner < code.size() && is_space(code[inner])) ++inner;
   return inner < code.size() && code[inner] == '[';
 }
 
@@ -129,7 +126,7 @@ bool has_marked(std::string_view code) {
 // `[..] NAME (..) {`: the name is a macro's, and what a lambda can be marked with is not much.
 bool has_marked_by_macro(std::string_view code) {
   auto skip_blanks = [&](size_t at) {
-    while (at < code.size() && is_blank(code[at])) ++at;
+    while (at < code.size() && is_space(code[at])) ++at;
     return at;
   };
   for (size_t at = code.find(']'); at != kNowhere; at = code.find(']', at + 1)) {

@@ -27,7 +27,7 @@ constexpr std::array kHostEndings = {".cpp", ".cc", ".cxx", ".c++"};
 // of the newest those to come.
 constexpr std::string_view kReleaseArchs = "8.0+PTX;9.0;10.0;12.0+PTX";
 
-constexpr size_t kHashDigits = 12;
+constexpr size_t kFolderHashDigits = 12;
 
 // The request with a project's kiln.toml folded in.
 struct Wanted {
@@ -250,7 +250,7 @@ std::string flags_hash(const Plan& plan, const Request& request) {
   hasher.add_field(request.fast_math ? "fast" : "");
   if (request.release) hasher.add_field("release");
   if (request.compat == "never") hasher.add_field("torch");
-  return hasher.hex().substr(0, kHashDigits);
+  return hasher.hex().substr(0, kFolderHashDigits);
 }
 
 Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const World& world) {
@@ -266,7 +266,7 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
   TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
   Hasher paths;
   for (const Source& source : plan.sources) paths.add_field(source.file.string());
-  return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kHashDigits)) /
+  return cache / "lone" / fmt::format("{}-{}", stem, paths.hex().substr(0, kFolderHashDigits)) /
          flags_hash(plan, request);
 }
 

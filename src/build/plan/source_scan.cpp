@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "build/plan/lambda_scan.h"
+#include "build/plan/source_tokens.h"
 
 namespace kiln::build {
 
@@ -17,14 +18,9 @@ using sys::fs::path;
 
 constexpr size_t kMostFiles = 1024;
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 // Comments become one blank, so that prose is not taken for code. Strings keep their text, in which
 // PTX may be.
-std::string without_comments(std::string_view text) {
+std::string code_only(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   size_t kept = 0;  // up to here all is in `out`
@@ -52,7 +48,7 @@ bool calls(std::string_view code, std::string_view word) {
   for (size_t at = code.find(word); at != std::string_view::npos; at = code.find(word, at + 1)) {
     if (at > 0 && is_word(code[at - 1])) continue;
     size_t end = at + word.size();
-    while (end < code.size() && is_blank(code[end])) ++end;
+    while (end < code.size() && is_space(code[end])) ++end;
     if (end < code.size() && code[end] == '(') return true;
   }
   return false;
@@ -62,7 +58,7 @@ bool defines_main(std::string_view code) {
   for (size_t at = code.find("main"); at != std::string_view::npos;
        at = code.find("main", at + 1)) {
     size_t end = at + 4;
-    while (end < code.size() && is_blank(code[end])) ++end;
+    while (end < code.size() && is_space(code[end])) ++end;
     bool opens = end < code.size() && code[end] == '(';
     size_t type = code.substr(0, at).find_last_not_of(" \t\r\n");
     bool typed = type != std::string_view::npos && type >= 2 && type + 1 < at &&
@@ -166,7 +162,7 @@ SourceFacts scan_own(std::string_view code) {
 }  // namespace
 
 SourceFacts scan_text(std::string_view text) {
-  std::string code = without_comments(text);
+  std::string code = code_only(text);
   SourceFacts facts = scan_own(code);
   facts.leaked = leaked_headers(code);
   return facts;
@@ -190,7 +186,7 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
     if (!seen.insert(file.string()).second) continue;
     auto content = files.read(file);
     if (!content) continue;
-    const std::string code = without_comments(*content);
+    const std::string code = code_only(*content);
     const bool is_source = file == source.lexically_normal();
     const bool is_own = is_source || file.string().starts_with(own_folder);
     SourceFacts here = is_own ? scan_own(code) : scan_any(code);
@@ -214,8 +210,7 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
   }
   if (!facts.torch_header.empty())
     for (const std::string& file : seen)
-      if (auto content = files.read(file))
-        facts.leaked.merge(leaked_headers(without_comments(*content)));
+      if (auto content = files.read(file)) facts.leaked.merge(leaked_headers(code_only(*content)));
   // More than was looked at: take the safe side.
   if (!waiting.empty()) facts.extended_lambda = facts.own_lambda = true;
   return facts;

@@ -24,6 +24,8 @@ std::optional<std::vector<Token>> tokens_of(std::string_view text);
 std::optional<std::string> without_comments(std::string_view text);
 
 bool is_word(char c);
+// A blank or the end of a line.
+inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // "include" of "#  include <x>".
 std::string directive_name(std::string_view directive);
