@@ -85,27 +85,6 @@ std::vector<ImageGroup> groups_of(const std::vector<Image>& images) {
   return out;
 }
 
-std::string human_bytes(uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes);
-  const char* unit = "B";
-  for (const char* next : {"KB", "MB", "GB"}) {
-    if (value < 1000) break;
-    value /= 1000;
-    unit = next;
-  }
-  return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, unit);
-}
-
-std::string grouped(uint64_t number) {
-  std::string digits = std::to_string(number), out;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
-}
-
 std::string dotted(uint32_t arch) { return fmt::format("{}.{}", arch / 10, arch % 10); }
 
 }  // namespace kiln::inspect

@@ -42,10 +42,6 @@ struct ImageGroup {
 };
 std::vector<ImageGroup> groups_of(const std::vector<Image>& images);
 
-// "12.3 MB"
-std::string human_bytes(uint64_t bytes);
-// "109,126"
-std::string grouped(uint64_t number);
 // "8.0" of 80, "12.1" of 121
 std::string dotted(uint32_t arch);
 

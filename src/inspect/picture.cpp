@@ -90,37 +90,6 @@ Piece gap(const binary::Elf* elf, uint64_t offset, uint64_t bytes) {
 
 }  // namespace
 
-std::string_view name_of(Group group) {
-  switch (group) {
-    case Group::Header:
-      return "headers";
-    case Group::HostCode:
-      return "host code";
-    case Group::HostData:
-      return "host data";
-    case Group::Sass:
-      return "SASS";
-    case Group::Ptx:
-      return "PTX";
-    case Group::Lto:
-      return "LTO-IR";
-    case Group::Fatbin:
-      return "fat binary frame";
-    case Group::Symbols:
-      return "symbols";
-    case Group::Relocations:
-      return "relocations";
-    case Group::Unwind:
-      return "unwind tables";
-    case Group::Debug:
-      return "debug";
-    case Group::Other:
-      return "other";
-    default:
-      return "padding";
-  }
-}
-
 std::vector<Piece> picture_of(Bytes file, const ImageList& images) {
   std::vector<Piece> claimed, out;
   auto elf = binary::read_elf(file);
@@ -150,10 +119,10 @@ std::vector<Piece> picture_of(Bytes file, const ImageList& images) {
 }
 
 std::vector<GroupTotal> totals_of(const std::vector<Piece>& pieces) {
-  std::array<uint64_t, kGroups> sums{};
+  std::array<uint64_t, results::kGroups> sums{};
   for (const Piece& piece : pieces) sums[static_cast<size_t>(piece.group)] += piece.bytes;
   std::vector<GroupTotal> out;
-  for (size_t i = 0; i < kGroups; ++i)
+  for (size_t i = 0; i < results::kGroups; ++i)
     if (sums[i]) out.push_back({static_cast<Group>(i), sums[i]});
   std::stable_sort(out.begin(), out.end(),
                    [](const GroupTotal& a, const GroupTotal& b) { return a.bytes > b.bytes; });

@@ -7,26 +7,13 @@
 #include <vector>
 
 #include "inspect/images.h"
+#include "results/file_bytes.h"
 
 namespace kiln::inspect {
 
-enum class Group {
-  Header,
-  HostCode,
-  HostData,
-  Sass,
-  Ptx,
-  Lto,
-  Fatbin,
-  Symbols,
-  Relocations,
-  Unwind,
-  Debug,
-  Other,
-  Gap
-};
-std::string_view name_of(Group group);
-inline constexpr size_t kGroups = static_cast<size_t>(Group::Gap) + 1;
+using results::Group;
+using results::name_of;
+using GroupTotal = results::GroupBytes;
 
 struct Piece {
   Group group = Group::Other;
@@ -37,10 +24,6 @@ struct Piece {
 // In the order of the file, none empty, none overlapping: the second claim on a byte is ignored.
 std::vector<Piece> picture_of(binary::Bytes file, const ImageList& images);
 
-struct GroupTotal {
-  Group group = Group::Other;
-  uint64_t bytes = 0;
-};
 // Largest first.
 std::vector<GroupTotal> totals_of(const std::vector<Piece>& pieces);
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "measure/sample/statistics.h"
-#include "measure/units.h"
 
 namespace kiln::measure {
 namespace {

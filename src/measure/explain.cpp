@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "measure/units.h"
+#include "base/units.h"
 
 namespace kiln::measure {
 namespace {

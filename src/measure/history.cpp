@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "measure/result.h"
-#include "measure/units.h"
 
 namespace kiln::measure {
 namespace {

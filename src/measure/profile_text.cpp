@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "measure/units.h"
+#include "base/units.h"
 
 namespace kiln::measure {
 namespace {
@@ -39,7 +39,7 @@ void kernel_line(const Json& kernel, const std::string& indent, std::string& out
   if (number(kernel, "registers") > 0)
     facts += fmt::format(", {:.0f} registers", number(kernel, "registers"));
   if (number(kernel, "shared_bytes") > 0)
-    facts += fmt::format(", {} shared", bytes_text(number(kernel, "shared_bytes")));
+    facts += fmt::format(", {} shared", memory_text(number(kernel, "shared_bytes")));
   if (number(kernel, "occupancy") > 0)
     facts += fmt::format(", occupancy {:.0f} %", number(kernel, "occupancy"));
   if (number(kernel, "bytes") > 0 && number(kernel, "us") > 0)

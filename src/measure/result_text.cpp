@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "measure/result.h"
-#include "measure/units.h"
 
 namespace kiln::measure {
 namespace {

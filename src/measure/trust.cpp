@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "measure/units.h"
+#include "base/units.h"
 
 namespace kiln::measure {
 namespace {
@@ -248,7 +248,7 @@ const Finding* add_memory_findings(Report& report) {
     if (lost < std::max<int64_t>(64 * t.calls, kFewPages)) continue;
     report.findings.push_back({"allocates without end", Weight::Refusal, t.name,
                                fmt::format("free memory fell at each look, by {} in {} calls",
-                                           bytes_text(static_cast<double>(lost)), t.calls)});
+                                           memory_text(static_cast<double>(lost)), t.calls)});
     return &report.findings.back();
   }
   return nullptr;
@@ -263,7 +263,7 @@ std::string growth_finding(std::span<const double> bytes, std::span<const double
       return fmt::format(
           "{} take {} and {} take {}: the time does not grow with the size, so it is not the "
           "kernel's",
-          bytes_text(bytes[i]), time_text(ns[i]), bytes_text(bytes[k]), time_text(ns[k]));
+          memory_text(bytes[i]), time_text(ns[i]), memory_text(bytes[k]), time_text(ns[k]));
     }
   return "";
 }

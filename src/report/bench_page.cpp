@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the page of a benchmark show?
 #include <algorithm>
+#include <cmath>
 
+#include "report/charts.h"
 #include "report/json_parts.h"
 #include "report/page.h"
 #include "report/pages.h"
@@ -194,7 +196,7 @@ std::string bench_page(const Json& value) {
   }
   body += roofline(results) + history(results, part(value, "history"));
   if (!results.empty()) body += "<h2>Where</h2>\n" + machine(results.front());
-  return page("kiln bench", body);
+  return page({.title = "kiln bench", .body = body});
 }
 
 std::string cold_page(const Json& result) {
@@ -235,7 +237,7 @@ std::string cold_page(const Json& result) {
       if (line.is_string()) body += "<li>" + escape(line.get<std::string>()) + "</li>\n";
     body += "</ul>\n";
   }
-  return page("kiln bench --cold", body);
+  return page({.title = "kiln bench --cold", .body = body});
 }
 
 }  // namespace kiln::report

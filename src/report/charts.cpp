@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are densities, lines and waterfalls drawn? As SVG, with axes whose ticks are round numbers.
+#include "report/charts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -118,9 +120,24 @@ std::string svg(const std::string& inside, double height, std::string_view what)
                      height, escape(what), inside);
 }
 
+// A point that is not at a number has no place, and would take the whole path with it.
+std::vector<Line> finite(const std::vector<Line>& lines) {
+  std::vector<Line> out;
+  for (const Line& line : lines) {
+    Line& kept = out.emplace_back();
+    kept.name = line.name;
+    for (const Point& point : line.points)
+      if (std::isfinite(point.x) && std::isfinite(point.y)) kept.points.push_back(point);
+  }
+  return out;
+}
+
+double finite_or_zero(double value) { return std::isfinite(value) ? value : 0; }
+
 }  // namespace
 
-std::string density_chart(const std::vector<Line>& samples, std::string_view unit) {
+std::string density_chart(const std::vector<Line>& given, std::string_view unit) {
+  const std::vector<Line> samples = finite(given);
   // The middle 98 %: one sample that took a hundred times as long would make a needle of the rest.
   Range shown;
   for (const Line& line : samples) {
@@ -163,7 +180,8 @@ std::string density_chart(const std::vector<Line>& samples, std::string_view uni
   return key(samples) + svg(out, kHeight, "distribution of the samples");
 }
 
-std::string line_chart(const std::vector<Line>& lines, const Axes& axes) {
+std::string line_chart(const std::vector<Line>& given, const Axes& axes) {
+  const std::vector<Line> lines = finite(given);
   Scale x{{}, axes.log_x, kLeft, kWidth - kRight}, y{{}, axes.log_y, kHeight - kBottom, kTop};
   for (const Line& line : lines)
     for (const Point& point : line.points) {
@@ -197,7 +215,12 @@ std::string line_chart(const std::vector<Line>& lines, const Axes& axes) {
   return key(lines) + svg(out, kHeight, axes.y + " over " + axes.x);
 }
 
-std::string waterfall(const std::vector<Bar>& bars, std::string_view unit) {
+std::string waterfall(const std::vector<Bar>& given, std::string_view unit) {
+  std::vector<Bar> bars = given;
+  for (Bar& bar : bars) {
+    bar.begin = finite_or_zero(bar.begin);
+    bar.length = finite_or_zero(bar.length);
+  }
   constexpr double kRow = 24, kNames = 230;
   Scale x{{}, false, kNames, kWidth - 110};
   x.range.add(0);

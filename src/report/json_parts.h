@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 
 #include "base/json.h"
+#include "base/units.h"
 
 namespace kiln::report {
 
@@ -26,18 +26,6 @@ inline double number(const Json& json, const char* key) {
 inline std::string words(const Json& json, const char* key) {
   const Json& value = part(json, key);
   return value.is_string() ? value.get<std::string>() : "";
-}
-
-// Three digits and a unit.
-inline std::string time_text(double ns) {
-  const double size = std::abs(ns);
-  const auto digits = [](double v) {
-    return fmt::format("{:.{}f}", v, std::abs(v) < 10 ? 2 : std::abs(v) < 100 ? 1 : 0);
-  };
-  if (size < 1e3) return fmt::format("{:.0f} ns", ns);
-  if (size < 1e6) return digits(ns / 1e3) + " us";
-  if (size < 1e9) return digits(ns / 1e6) + " ms";
-  return digits(ns / 1e9) + " s";
 }
 
 }  // namespace kiln::report

@@ -7,44 +7,32 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+
 namespace kiln::report {
 
-// For text and attribute values alike.
+// For text and attribute values of HTML and SVG alike. Bytes that are not UTF-8 become U+FFFD, and
+// control characters blanks: XML allows neither, whatever a section or a kernel is called.
 std::string escape(std::string_view text);
 
-// `body` is HTML; `script` may be empty.
-std::string page(std::string_view title, std::string_view body, std::string_view script = "");
+// JSON for a script element, which ends at the first "</" and changes its rules at "<!--".
+std::string embedded(const Json& value);
 
-// <table>; the first row is the head. Cells are HTML.
-std::string table(const std::vector<std::vector<std::string>>& rows);
+// At most `characters` of it; what is longer ends in an ellipsis. Never cuts a character in two.
+std::string shortened(std::string_view text, size_t characters);
 
-// Charts are SVG whose colours come from the page: series-1, series-2, ... of the style sheet.
-struct Point {
-  double x = 0, y = 0;
-  std::string label;  // what a reader sees who points at it
+struct PageParts {
+  std::string title;
+  std::string body;  // HTML
+  // What this page has beside the common look; may be empty.
+  std::string_view style = {}, script = {};
+  std::string header = {};  // HTML above the body, across the whole window; may be empty
+  Json data = nullptr;      // for the script, in the element "data"; null: none
 };
-struct Line {
-  std::string name;
-  std::vector<Point> points;
-};
+std::string page(const PageParts& parts);
 
-// Estimates of the densities of samples, one curve each, over one axis in `unit` ("us"). Values in
-// that unit.
-std::string density_chart(const std::vector<Line>& samples, std::string_view unit);
-// Lines with markers over equal steps (runs) or over x itself; both axes may be logarithmic.
-struct Axes {
-  std::string x, y;
-  bool log_x = false, log_y = false;
-  bool marks_only = false;
-};
-std::string line_chart(const std::vector<Line>& lines, const Axes& axes);
-
-// Bars that begin where the one before ended.
-struct Bar {
-  std::string name;
-  double begin = 0, length = 0;
-  std::string label;
-};
-std::string waterfall(const std::vector<Bar>& bars, std::string_view unit);
+// <table>; the first row is the head. Cells are HTML. `columns` has a letter for each: "t" text,
+// "n" a number; the first is text and the others are numbers where it says nothing.
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view columns = "");
 
 }  // namespace kiln::report

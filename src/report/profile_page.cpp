@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the page of a profile show? A flame graph, a timeline that can be zoomed, and the tree.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
 #include "report/json_parts.h"
+#include "report/look.h"
 #include "report/page.h"
 #include "report/pages.h"
 
 namespace kiln::report {
 namespace {
 
-constexpr double kWidth = 1060, kRow = 20;
+constexpr double kFlameWidth = 1060, kFlameRow = 20;
 
 std::string us_text(double us) { return us > 0 ? time_text(us * 1e3) : "-"; }
 
@@ -29,11 +32,11 @@ std::string box(double x, double y, double width, int series, const std::string&
       "width=\"{:.2f}\" "
       "height=\"{:.0f}\" rx=\"2\"/>"
       "<title>{}\n{}</title>",
-      series, x, y, std::max(0.7, width - 0.5), kRow - 3, escape(name), escape(facts));
+      series, x, y, std::max(0.7, width - 0.5), kFlameRow - 3, escape(name), escape(facts));
   const auto room = static_cast<size_t>(std::max(0.0, (width - 8) / 7));
   if (room >= 4)
     out += fmt::format("<text class=\"in\" x=\"{:.2f}\" y=\"{:.0f}\">{}</text>", x + 4, y + 13,
-                       escape(name.size() > room ? name.substr(0, room - 1) + "…" : name));
+                       escape(shortened(name, room)));
   return out + "</g>";
 }
 
@@ -41,7 +44,7 @@ void flame(const Json& nodes, double x, double scale, int depth, int& deepest, s
   deepest = std::max(deepest, depth);
   for (const Json& node : nodes) {
     const double width = number(node, "cpu_us") * scale;
-    out += box(x, depth * kRow, width, 1, words(node, "name"),
+    out += box(x, depth * kFlameRow, width, 1, words(node, "name"),
                fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(number(node, "cpu_us")),
                            us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")),
                            words(node, "shapes")));
@@ -52,7 +55,7 @@ void flame(const Json& nodes, double x, double scale, int depth, int& deepest, s
       const double kernel_width = std::min(number(kernel, "us") * scale, x + width - below);
       if (kernel_width <= 0) continue;
       deepest = std::max(deepest, depth + 1);
-      out += box(below, (depth + 1) * kRow, kernel_width, 2, words(kernel, "name"),
+      out += box(below, (depth + 1) * kFlameRow, kernel_width, 2, words(kernel, "name"),
                  "kernel, " + us_text(number(kernel, "us")));
       below += kernel_width;
     }
@@ -66,14 +69,14 @@ std::string flame_graph(const Json& profile) {
   if (total <= 0) return "";
   int deepest = 0;
   std::string boxes;
-  flame(part(profile, "tree"), 0, kWidth / total, 0, deepest, boxes);
+  flame(part(profile, "tree"), 0, kFlameWidth / total, 0, deepest, boxes);
   return fmt::format(
       "<h2>Where the host's time went</h2>\n"
       "<p class=\"soft\">Width is time of the CPU; each op stands on its caller. "
       "Orange: kernels it launched. Point at a box for figures.</p>\n"
       "<div class=\"wide\"><svg class=\"boxes flame\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" "
       "aria-label=\"flame graph\">{}</svg></div>\n",
-      kWidth, (deepest + 1) * kRow + 4, boxes);
+      kFlameWidth, (deepest + 1) * kFlameRow + 4, boxes);
 }
 
 std::string timeline(const Json& profile) {
@@ -83,19 +86,19 @@ std::string timeline(const Json& profile) {
     const std::string lane = words(row, "lane");
     if (lanes.emplace(lane, static_cast<int>(order.size())).second) order.push_back(lane);
   }
-  const double end = extent(profile), left = 90, scale = (kWidth - left - 4) / end;
+  const double end = extent(profile), left = 90, scale = (kFlameWidth - left - 4) / end;
   std::string boxes;
   for (const Json& row : part(profile, "timeline")) {
     const bool kernel = words(row, "kind") == "kernel";
     boxes +=
-        box(left + number(row, "begin_us") * scale, lanes[words(row, "lane")] * kRow,
+        box(left + number(row, "begin_us") * scale, lanes[words(row, "lane")] * kFlameRow,
             number(row, "us") * scale, kernel ? 2 : 1, words(row, "name"),
             fmt::format("{} at {}", us_text(number(row, "us")), us_text(number(row, "begin_us"))));
   }
   std::string names;
   for (size_t i = 0; i < order.size(); ++i)
     names += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>", left - 8,
-                         static_cast<double>(i) * kRow + 13, escape(order[i]));
+                         static_cast<double>(i) * kFlameRow + 13, escape(order[i]));
   return fmt::format(
       "<h2>Timeline</h2>\n<p class=\"soft\">{} in all. The buttons, or the wheel over it, zoom; "
       "drag moves.</p>\n"
@@ -103,7 +106,7 @@ std::string timeline(const Json& profile) {
       "<button data-zoom=\"0\">all</button></p>\n"
       "<div class=\"wide\" id=\"timeline\"><svg class=\"boxes\" viewBox=\"0 0 {} {:.0f}\" "
       "role=\"img\" aria-label=\"timeline\">{}{}</svg></div>\n",
-      us_text(end), kWidth, static_cast<double>(order.size()) * kRow + 6, names, boxes);
+      us_text(end), kFlameWidth, static_cast<double>(order.size()) * kFlameRow + 6, names, boxes);
 }
 
 void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string>>& rows) {
@@ -130,55 +133,11 @@ void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string
   }
 }
 
-// Zooming is a wider picture in a box that scrolls; at first it is as wide as the box, and no
-// narrower than its style sheet lets it be.
-constexpr std::string_view kScript = R"js(
-(() => {
-  const box = document.getElementById('timeline');
-  if (!box) return;
-  const picture = box.querySelector('svg');
-  let zoom = 1;
-  function set(next, at) {
-    next = Math.min(200, Math.max(1, next));
-    const part = (box.scrollLeft + at) / (picture.clientWidth || 1);
-    zoom = next;
-    const view = picture.viewBox.baseVal;
-    const whole = Math.max(box.clientWidth, parseFloat(getComputedStyle(picture).minWidth) || 0);
-    picture.style.width = whole * zoom + 'px';
-    picture.style.height = view.height * whole / view.width + 'px';
-    picture.setAttribute('preserveAspectRatio', 'none');
-    box.scrollLeft = part * picture.clientWidth - at;
-    picture.dataset.zoom = zoom;
-  }
-  document.querySelectorAll('[data-zoom]').forEach(b => b.addEventListener('click', () =>
-    set(b.dataset.zoom === '0' ? 1 : zoom * Number(b.dataset.zoom), box.clientWidth / 2)));
-  box.addEventListener('wheel', e => {
-    if (e.shiftKey) return;
-    e.preventDefault();
-    set(zoom * (e.deltaY < 0 ? 1.25 : 0.8), e.clientX - box.getBoundingClientRect().left);
-  }, { passive: false });
-  let from = null;
-  box.addEventListener('pointerdown', e => {
-    from = { x: e.clientX, left: box.scrollLeft };
-    box.setPointerCapture(e.pointerId);
-  });
-  box.addEventListener('pointermove', e => {
-    if (from) box.scrollLeft = from.left - (e.clientX - from.x);
-  });
-  box.addEventListener('pointerup', () => { from = null; });
-})();
-)js";
-
 }  // namespace
 
 std::string profile_page(const Json& profile) {
   const bool gpu = words(profile, "time") == "GPU time";
-  std::string body =
-      "<style>svg.boxes{max-width:none;min-width:960px} svg.boxes text{font-size:12px}"
-      " svg .in{fill:var(--back)} svg.boxes .in{font-size:11px}"
-      " .box:focus rect,.box:hover rect{fill-opacity:.75}"
-      " .ops th:last-child,.ops td:last-child{text-align:left;padding-left:12px}</style>\n";
-  body += fmt::format(
+  std::string body = fmt::format(
       "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
       escape(words(profile, "title")), escape(words(profile, "verdict")),
       us_text(number(profile, "wall_us")),
@@ -191,7 +150,10 @@ std::string profile_page(const Json& profile) {
                                                  gpu ? "GPU self" : "", "shapes; grid x block"}};
   tree_rows(part(profile, "tree"), 0, rows);
   body += "<h2>Ops</h2>\n<div class=\"ops\">" + table(rows) + "</div>\n";
-  return page("kiln profile: " + words(profile, "title"), body, kScript);
+  return page({.title = "kiln profile: " + words(profile, "title"),
+               .body = body,
+               .style = kLook_profile_css,
+               .script = kLook_profile_js});
 }
 
 }  // namespace kiln::report

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/json_parts.h"
+#include "report/look.h"
 #include "report/page.h"
 #include "report/pages.h"
 
@@ -21,104 +22,6 @@ std::string joined(const Json& list) {
   return out;
 }
 
-// From the fastest (strong) to twice its time (pale); both backgrounds let the text be read.
-constexpr std::string_view kStyle = R"css(<style>
-.heat { border-collapse:separate; border-spacing:3px; margin:8px 0 }
-.heat td,.heat th { border:0; padding:0; vertical-align:middle } .heat td { padding:0 6px }
-#all code { white-space:nowrap }
-#all td:last-child { white-space:normal; text-align:left; min-width:15em }
-.heat th { padding:4px 8px; font-weight:600; text-align:right; white-space:nowrap }
-.heat thead th { text-align:center }
-.cell { min-width:86px; height:44px; text-align:center; border-radius:5px;
-  font-variant-numeric:tabular-nums;
-  background:color-mix(in srgb, var(--s1) calc(var(--heat) * 42%), var(--panel)); }
-.cell small { display:block; color:var(--text); font-size:11px }
-.cell.best { outline:3px solid var(--good); font-weight:700 }
-.cell.none { color:var(--soft); border:1px solid var(--line);
-  background:repeating-linear-gradient(45deg, var(--panel) 0 6px, var(--back) 6px 12px) }
-.choose { display:flex; gap:18px; flex-wrap:wrap; align-items:center }
-select { font:inherit; color:inherit; background:var(--panel); border:1px solid var(--line);
-  border-radius:5px; padding:3px 6px }
-</style>
-)css";
-
-constexpr std::string_view kScript = R"js(
-(() => {
-  const data = JSON.parse(document.getElementById('data').textContent);
-  const rows = document.getElementById('rows'), columns = document.getElementById('columns');
-  const names = Object.keys(data.params), place = document.getElementById('heat');
-  const best = Math.min(...data.outcomes.filter(o => o.us).map(o => o.us));
-  const text = us => us < 1000 ? us.toPrecision(4) + ' us' : (us / 1000).toPrecision(4) + ' ms';
-  const element = (tag, words, kind) => {
-    const e = document.createElement(tag);
-    e.textContent = words;
-    if (kind) e.className = kind;
-    return e;
-  };
-  function cell(found) {
-    const timed = found.filter(o => o.us).sort((a, b) => a.us - b.us);
-    if (!timed.length) {
-      const right = found.some(o => o.fate === 'checked');
-      const fates = [...new Set(found.map(o => o.fate))].join(', ');
-      const e = element('td', right ? 'right' : fates, 'cell none');
-      const fate = o => o.text + ': ' + o.fate + (o.reason ? ' (' + o.reason + ')' : '');
-      e.title = found.map(fate).join('\n') || 'not tried';
-      return e;
-    }
-    const first = timed[0], slowest = timed[timed.length - 1];
-    const e = element('td', text(first.us), 'cell' + (first.us === best ? ' best' : ''));
-    e.style.setProperty('--heat', Math.max(0, 1 - (first.us / best - 1)).toFixed(3));
-    e.append(element('small', first.us === best ? 'fastest' : (first.us / best).toFixed(2) + 'x'));
-    e.title = first.text + ': ' + text(first.us);
-    if (timed.length > 1) e.title += '\nslowest here ' + text(slowest.us);
-    return e;
-  }
-  function draw() {
-    const y = rows.value, x = columns.value, table = document.createElement('table');
-    table.className = 'heat';
-    const head = table.createTHead().insertRow();
-    head.append(element('th', y + ' \\ ' + x));
-    data.params[x].forEach(v => head.append(element('th', v)));
-    const body = table.createTBody();
-    data.params[y].forEach(v => {
-      const row = body.insertRow();
-      row.append(element('th', v));
-      for (const w of data.params[x])
-        row.append(cell(data.outcomes.filter(o => o.at[y] === v && o.at[x] === w)));
-    });
-    place.replaceChildren(table);
-  }
-  for (const [box, wanted] of [[rows, 0], [columns, Math.min(1, names.length - 1)]]) {
-    names.forEach((n, i) => {
-      const o = element('option', n);
-      o.selected = i === wanted;
-      box.append(o);
-    });
-    box.addEventListener('change', draw);
-  }
-  draw();
-  document.querySelectorAll('#all th').forEach((th, k) => {
-    th.style.cursor = 'pointer';
-    th.addEventListener('click', () => {
-      const table = th.closest('table'), lines = [...table.rows].slice(1);
-      const down = th.dataset.down !== '1';
-      table.querySelectorAll('th').forEach(t => delete t.dataset.down);
-      th.dataset.down = down ? '1' : '0';
-      // Numbers first, by value; then words.
-      const key = r => {
-        const t = r.cells[k].textContent, n = parseFloat(t);
-        return isNaN(n) ? [1, t] : [0, n];
-      };
-      lines.sort((a, b) => {
-        const p = key(a), q = key(b), order = p[1] < q[1] ? -1 : p[1] > q[1] ? 1 : 0;
-        return (down ? 1 : -1) * (p[0] - q[0] || order);
-      });
-      lines.forEach(r => r.parentNode.append(r));
-    });
-  });
-})();
-)js";
-
 // The value of each axis in the defines of an outcome.
 Json values_of(const Json& outcome, const Json& params) {
   Json at = Json::object();
@@ -130,13 +33,6 @@ Json values_of(const Json& outcome, const Json& params) {
       at[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return at;
-}
-
-// A script element ends at the first "</".
-std::string embedded(const Json& value) {
-  std::string out;
-  for (char c : dump(value)) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return out;
 }
 
 std::string fact(const Json& outcome, const char* key) {
@@ -182,7 +78,6 @@ std::string tune_page(const Json& result) {
       arguments += (arguments.empty() ? "" : ", ") + argument.get<std::string>();
   const std::string title = fmt::format("{}({})", words(result, "op"), arguments);
   std::string body =
-      std::string(kStyle) +
       fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}, {}. {}.</p>\n", escape(title),
                   escape(words(part(result, "device"), "name")), escape(words(result, "date")),
                   escape(counts_text(part(result, "counts"))));
@@ -226,8 +121,11 @@ std::string tune_page(const Json& result) {
                         : escape(words(one, "fate") + (words(one, "reason").empty() ? "" : ": ") +
                                  words(one, "reason"))});
   body += "<h2>All configurations</h2>\n<div id=\"all\">" + table(rows) + "</div>\n";
-  body += "<script type=\"application/json\" id=\"data\">" + embedded(data) + "</script>\n";
-  return page("kiln tune: " + title, body, kScript);
+  return page({.title = "kiln tune: " + title,
+               .body = body,
+               .style = kLook_tune_css,
+               .script = kLook_tune_js,
+               .data = std::move(data)});
 }
 
 }  // namespace kiln::report

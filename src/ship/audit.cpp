@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "inspect/needs.h"
 #include "project/package_name.h"
 
@@ -355,18 +356,17 @@ void check_torch(const WheelView& wheel, Findings& out) {
 void check_size(const WheelView& wheel, Findings& out) {
   for (const LibraryView& library : wheel.libraries)
     if (library.symbol_table_bytes)
-      out.push_back(
-          {Verdict::Doubt, "size",
-           fmt::format("{} is not stripped: {} of symbols that only a debugger reads",
-                       base_name(library.member), inspect::human_bytes(library.symbol_table_bytes)),
-           "strip it"});
+      out.push_back({Verdict::Doubt, "size",
+                     fmt::format("{} is not stripped: {} of symbols that only a debugger reads",
+                                 base_name(library.member), bytes_text(library.symbol_table_bytes)),
+                     "strip it"});
   if (wheel.bytes > kPypiBytes)
-    out.push_back({Verdict::Fault, "size",
-                   fmt::format("{}; PyPI takes {}", inspect::human_bytes(wheel.bytes),
-                               inspect::human_bytes(kPypiBytes)),
-                   "fewer architectures, or ask PyPI for a higher limit"});
+    out.push_back(
+        {Verdict::Fault, "size",
+         fmt::format("{}; PyPI takes {}", bytes_text(wheel.bytes), bytes_text(kPypiBytes)),
+         "fewer architectures, or ask PyPI for a higher limit"});
   else
-    out.push_back({Verdict::Good, "size", inspect::human_bytes(wheel.bytes), ""});
+    out.push_back({Verdict::Good, "size", bytes_text(wheel.bytes), ""});
 }
 
 constexpr Check kChecks[] = {check_name,   check_record, check_files, check_bundled, check_platform,

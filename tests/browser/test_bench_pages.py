@@ -15,6 +15,19 @@ from looks import check_looks
 READY = "document.readyState === 'complete'"
 
 
+def summary(median_ns: float) -> dict:
+    names = ("least", "greatest", "mean", "trimmed", "p05", "p25", "p75", "p95")
+    return {
+        "median_ns": median_ns,
+        "low_ns": median_ns * 0.998,
+        "high_ns": median_ns * 1.002,
+        "count": 400,
+        **{f"{name}_ns": median_ns for name in names},
+        "outliers": 0,
+        "far_outliers": 0,
+    }
+
+
 def result(title: str, us: float, size: int) -> dict:
     def contender(name: str, factor: float) -> dict:
         samples = [
@@ -25,20 +38,29 @@ def result(title: str, us: float, size: int) -> dict:
         return {
             "name": name,
             "cold": {
-                "median_ns": middle,
-                "low_ns": middle * 0.998,
-                "high_ns": middle * 1.002,
-                "count": 400,
-                "samples_ns": samples,
+                **summary(middle),
                 "converged": True,
+                "throttled": 0,
+                "late": 0,
+                "drift": 0.0,
+                "burst_ns": middle,
+                "sustained_ns": middle,
+                "samples_ns": samples,
             },
-            "hot": {"median_ns": middle * 0.8},
-            "batched": {"median_ns": middle * 0.85},
-            "graph": {"median_ns": middle * 0.82},
-            "kernel": {"median_ns": middle * 0.95},
-            "launch": {"median_ns": 4000.0},
+            "hot": summary(middle * 0.8),
+            "batched": summary(middle * 0.85),
+            "batch_calls": 10,
+            "graph": summary(middle * 0.82),
+            "kernel": summary(middle * 0.95),
+            "kernel_busy_ns": None,
+            "kernels": [],
+            "launch": summary(4000.0),
+            "host_sync": None,
+            "plain_events": None,
             "first_ns": 1e6,
+            "second_ns": 1e5,
             "bytes": 12 * size,
+            "bytes_declared": True,
             "flops": 0,
             "gb_per_s": 12 * size / middle,
             "of_copy": 12 * size / middle / 4000,
@@ -51,10 +73,30 @@ def result(title: str, us: float, size: int) -> dict:
         "date": "2026-11-15T06:00:00Z",
         "kiln": "0.1.0",
         "correct": "equal to torch.add",
-        "device": {"name": "NVIDIA H200", "driver": "580.1", "cuda": "13.0"},
+        "device": {
+            "kind": "cuda",
+            "name": "NVIDIA H200",
+            "index": 0,
+            "driver": "580.1",
+            "cuda": "13.0",
+            "compute": "9.0",
+            "multiprocessors": 132,
+            "l2_bytes": 50 << 20,
+            "memory_bytes": 141 << 30,
+            "most_mhz": 1980,
+            "peak_gb_per_s": 4800.0,
+            "notes": "",
+        },
         "machine": {"host": "here", "cpu": "a CPU"},
         "versions": {"torch": "2.11.0"},
-        "clocks": {"median_mhz": 1980, "least_mhz": 1965, "greatest_mhz": 1980},
+        "clocks": {
+            "median_mhz": 1980,
+            "least_mhz": 1965,
+            "greatest_mhz": 1980,
+            "reasons": "",
+            "watts": 300,
+            "celsius": 45,
+        },
         "contenders": [contender("my_add", 1.0), contender("torch.add", 1.012)],
         "comparisons": [
             {
@@ -62,7 +104,8 @@ def result(title: str, us: float, size: int) -> dict:
                 "b": "torch.add",
                 "verdict": "FASTER",
                 "ratio": {"value": 0.988, "low": 0.986, "high": 0.99},
-                "a_against_a": {"value": 1.0},
+                "threshold": 0.005,
+                "a_against_a": {"value": 1.0, "low": 0.999, "high": 1.001},
             }
         ],
         "findings": [
@@ -79,7 +122,16 @@ def result(title: str, us: float, size: int) -> dict:
                 "text": "another process uses this GPU",
             },
         ],
-        "roof": {"copy_gb_per_s": 4000.0, "gemm_tflop_per_s": 0},
+        "refused": False,
+        "roof": {
+            "copy_gb_per_s": 4000.0,
+            "copy_same_size_gb_per_s": 3900.0,
+            "gemm_tflop_per_s": 0,
+            "gemm_why": "",
+        },
+        "empty_pair_ns": 1300.0,
+        "harness_host_ns": 900.0,
+        "seconds": 2.0,
     }
 
 

@@ -51,12 +51,16 @@ def result(timed: bool) -> dict:
         "us": 401.0,
         "low_us": 400.0,
         "high_us": 402.0,
+        "ratio": [1.0, 0.99, 1.01],
     }
     second = {**best, "defines": ["BLOCK_M=128", "BLOCK_N=64", "WARPS=2"], "us": 450.0}
     return {
-        "op": "forward", "arguments": ["randn:bf16:32x16x512x128"],
-        "device": {"name": "NVIDIA H200"}, "date": "2026-11-15", "space": {"params": PARAMS},
+        "kiln_tune_result": 1, "name": "forward", "kiln": "0.1.0", "mode": "exhaustive",
+        "op": "forward", "arguments": ["randn:bf16:32x16x512x128"], "check": [],
+        "device": {"name": "NVIDIA H200"}, "date": "2026-11-15",
+        "space": {"params": PARAMS, "where": [], "size": 36, "allowed": 36},
         "counts": {"timed": 33, "pruned": 3}, "timed": timed, "best": best if timed else None,
+        "seconds": {"total": 9.0, "build": 5.0, "measure": 6.0, "total_over_longer_lane": 1.5},
         "finalists": [best, second] if timed else [], "outcomes": outcomes,
     }  # fmt: skip
 

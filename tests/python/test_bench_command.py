@@ -265,6 +265,48 @@ def test_profile_of_a_function():
     assert nested.json["tree"][0]["children"], "an op under its caller"
 
 
+def keys_of(value: object, path: tuple = ()) -> list[tuple]:
+    """The path of every key of objects, those in lists once."""
+    if isinstance(value, list):
+        return keys_of(value[0], (*path, 0)) if value else []
+    if not isinstance(value, dict):
+        return []
+    return [k for key, one in value.items() for k in [(*path, key), *keys_of(one, (*path, key))]]
+
+
+def without(value: dict, path: tuple) -> dict:
+    copy = json.loads(json.dumps(value))
+    inner = copy
+    for part in path[:-1]:
+        inner = inner[part]
+    del inner[path[-1]]
+    return copy
+
+
+def test_what_python_writes_the_renderer_reads_whole():
+    """A key that one side renames is an error, never a zero."""
+    import kiln
+    from kiln import _measure
+
+    x = torch.randn(1000)
+    profile = kiln.profile(lambda: torch.sqrt(x * x)).json
+    needed = ("title", "time", "wall_us", "gpu_us", "gpu_idle", "verdict", "kernel_count")
+    paths = [path for path in keys_of(profile) if path[0] in ("tree", "timeline", *needed)]
+    assert ("tree", 0, "cpu_self_us") in paths and ("timeline", 0, "lane") in paths
+    for path in paths:
+        with pytest.raises(kiln.KilnError, match=f"has no key '{path[-1]}'"):
+            _measure.render("profile-text", without(profile, path))
+    with pytest.raises(kiln.KilnError, match=r"tree\[0\] has no key 'shapes'"):
+        _measure.render("profile-html", without(profile, ("tree", 0, "shapes")))
+    bench = kiln.bench(
+        torch.add, x, x, check=False, options={"time_most_s": 0.2, "warm_up_most_s": 0.05}
+    ).json
+    for path in (("device", "name"), ("contenders", 0, "cold", "median_ns"), ("roof",)):
+        with pytest.raises(kiln.KilnError, match=f"has no key '{path[-1]}'"):
+            _measure.render("html", without(bench, path))
+    assert "engine time" in _measure.render("text", bench)
+
+
 def test_another_profiler_is_told():
     import kiln
 

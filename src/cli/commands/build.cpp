@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln build`: how does a .cu file or a project become a library that PyTorch loads?
+#include "report/build.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,13 +28,15 @@ struct Options {
 // A page for a browser, or, with the ending .json, a trace for chrome://tracing and Perfetto.
 Status write_timeline(const std::string& name, const build::Outcome& outcome,
                       const Context& context) {
+  const results::BuildReport report = build::report_of(outcome);
+  const std::string trace = dump(report::build_trace(report), 1);
   std::filesystem::path file = context.directory / name;
-  std::string text = file.extension() == ".json" ? dump(build::chrome_trace(outcome), 1)
-                                                 : build::timeline_page(outcome);
-  CHECK_OK(sys::real_files().write(file, text, sys::Durable::No));
-  if (file.extension() != ".json")
-    CHECK_OK(sys::real_files().write(std::filesystem::path(file).replace_extension(".trace.json"),
-                                     dump(build::chrome_trace(outcome), 1), sys::Durable::No));
+  const bool only_trace = file.extension() == ".json";
+  CHECK_OK(sys::real_files().write(file, only_trace ? trace : report::build_page(report),
+                                   sys::Durable::No));
+  if (!only_trace)
+    CHECK_OK(
+        sys::real_files().write(file.replace_extension(".trace.json"), trace, sys::Durable::No));
   return {};
 }
 
@@ -81,11 +85,11 @@ Result<int> run(Options options, Context& context) {
   if (!options.timeline.empty()) CHECK_OK(write_timeline(options.timeline, outcome, context));
   if (context.json) {
     Json json = to_json(outcome);
-    if (options.explain) json["explain"] = explain_json(outcome);
+    if (options.explain) json["explain"] = to_json(build::report_of(outcome));
     context.print_json(json);
     return 0;
   }
-  if (options.explain) context.note(text::trim(explain(outcome)));
+  if (options.explain) context.note(text::trim(report::build_text(build::report_of(outcome))));
   context.note(
       outcome.rebuilt
           ? fmt::format("{}: built in {} for {}", outcome.name, text::duration(outcome.seconds),

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "build/cache/reads.h"
 #include "cli/command.h"
 #include "project/home.h"
@@ -24,11 +25,6 @@ struct Options {
   bool everything = false;
   std::string key, other, size;
 };
-
-std::string bytes_text(uint64_t bytes) {
-  if (bytes >= 1'000'000'000) return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-}
 
 uint64_t bytes_below(const fs::path& folder) {
   uint64_t bytes = 0;

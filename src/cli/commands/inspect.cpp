@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln inspect`: what is inside of a kernel's binary?
+#include "report/inspect.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,9 +11,8 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
-#include "inspect/page/page.h"
-#include "inspect/page/svg.h"
 #include "inspect/views/code_views.h"
+#include "inspect/views/inspection.h"
 #include "inspect/views/json_views.h"
 #include "inspect/views/symbol_views.h"
 #include "inspect/views/text_views.h"
@@ -137,7 +138,7 @@ Status write_page(const inspect::Analysis& analysis, const std::vector<std::stri
   }
   inspect::Sources sources(sys::real_files(), scope);
   CHECK_OK(sys::real_files().write(context.directory / options.html,
-                                   inspect::make_page(input, sources)));
+                                   report::inspect_page(inspect::inspection_of(input, sources))));
   if (const std::string left_out = sources.note(); !left_out.empty())
     context.note("note: " + left_out);
   return {};
@@ -149,8 +150,8 @@ Status write_files(const inspect::Analysis& analysis, const std::vector<std::str
   if (!options.extract.empty())
     CHECK_OK(extract(analysis, archs, context.directory / options.extract));
   if (!options.svg.empty())
-    CHECK_OK(
-        sys::real_files().write(context.directory / options.svg, inspect::overview_svg(analysis)));
+    CHECK_OK(sys::real_files().write(context.directory / options.svg,
+                                     report::bytes_picture(inspect::file_bytes_of(analysis))));
   if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, scope, options, context));
   return {};
 }

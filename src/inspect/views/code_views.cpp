@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "ptx/parser.h"
 
 namespace kiln::inspect {

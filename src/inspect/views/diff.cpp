@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/units.h"
 
 namespace kiln::inspect {
 namespace {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/units.h"
+
 namespace kiln::inspect {
 namespace {
 

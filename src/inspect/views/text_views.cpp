@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "base/units.h"
 
 namespace kiln::inspect {
 namespace {
@@ -49,13 +50,13 @@ std::string picture_text(const Analysis& analysis, const TextStyle& style) {
   uint64_t whole = analysis.file.bytes.size();
   for (const GroupTotal& total : totals_of(analysis.pieces)) {
     out += fmt::format("  {:<18}{:>10}  {:>5.1f} %  {}\n", name_of(total.group),
-                       human_bytes(total.bytes),
+                       bytes_text(total.bytes),
                        100.0 * static_cast<double>(total.bytes) /
                            static_cast<double>(std::max<uint64_t>(whole, 1)),
                        bar(total.bytes, whole, room));
   }
   return out +
-         fmt::format("  {:<18}{:>10}  {} bytes\n", "total", human_bytes(whole), grouped(whole));
+         fmt::format("  {:<18}{:>10}  {} bytes\n", "total", bytes_text(whole), grouped(whole));
 }
 
 std::string images_text(const Analysis& analysis) {
@@ -69,10 +70,9 @@ std::string images_text(const Analysis& analysis) {
                         list.images.size() == 1 ? "" : "s");
   for (const ImageGroup& group : groups_of(list.images)) {
     out += fmt::format("  {:<13}{:>6} x  {:>10}", group.label, group.count,
-                       human_bytes(group.packed_bytes));
+                       bytes_text(group.packed_bytes));
     if (group.compression != "none")
-      out +=
-          fmt::format("  {} (unpacked {})", group.compression, human_bytes(group.unpacked_bytes));
+      out += fmt::format("  {} (unpacked {})", group.compression, bytes_text(group.unpacked_bytes));
     out += group.debug ? "  debug\n" : "\n";
   }
   for (const std::string& fault : list.faults) out += fmt::format("  damaged: {}\n", fault);

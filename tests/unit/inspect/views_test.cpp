@@ -8,7 +8,6 @@
 #include "inspect/launch_bounds.h"
 #include "inspect/loader.h"
 #include "inspect/needs.h"
-#include "inspect/page/svg.h"
 #include "inspect/picture.h"
 #include "inspect/views/diff.h"
 #include "inspect/views/listing.h"
@@ -232,10 +231,6 @@ TEST(Diff, BlocksThatChanged) {
   EXPECT_FALSE(diff.kernels[0].blocks[0].changed);
   EXPECT_TRUE(diff.kernels[0].blocks[1].changed);
   EXPECT_THAT(diff_text(diff, {}), HasSubstr("  + FADD R1, R1, R1\n"));
-}
-
-TEST(Svg, HostileNamesAreText) {
-  EXPECT_EQ(escaped("<a b=\"&\x01\">"), "&lt;a b=&quot;&amp; &quot;&gt;");
 }
 
 }  // namespace

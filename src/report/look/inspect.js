@@ -49,7 +49,7 @@
       const row = make("tr", kernel.listing >= 0 ? "row" : "");
       row.append(make("td", "name", kernel.name));
       for (const [title, , text, left] of columns)
-        row.append(make("td", title === "mix" ? "text mix faint" : left ? "text" : "", String(text(kernel))));
+        row.append(make("td", title === "mix" ? "text mix soft" : left ? "text" : "", String(text(kernel))));
       if (kernel.listing >= 0) row.addEventListener("click", () => { show(kernel.listing); $("code").open = true; });
       table.append(row);
       kernelRows.push([row, kernel]);
@@ -119,7 +119,7 @@
     const chosen = Number($("file").value);
     const file = data.files[chosen];
     if (!file || !file.lines) {
-      box.append(make("div", "faint", file ? `${file.path}: ${file.why}` : "no line information: build with -lineinfo"));
+      box.append(make("div", "soft", file ? `${file.path}: ${file.why}` : "no line information: build with -lineinfo"));
       return;
     }
     file.lines.forEach((text, i) => {
@@ -134,7 +134,7 @@
   const showPtx = (code) => {
     const box = $("ptx");
     box.replaceChildren();
-    if (!code.ptx.length) { box.append(make("div", "faint", "no PTX for this image")); return; }
+    if (!code.ptx.length) { box.append(make("div", "soft", "no PTX for this image")); return; }
     const sources = new Map();  // PTX line -> keys, by way of the SASS
     for (const [, , , frames, ptx] of code.lines) {
       if (!ptx) continue;

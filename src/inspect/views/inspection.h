@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do all views fit into one HTML page that needs nothing else?
+// What of a file goes on its page? As much as a page can hold; the text views and --json have the
+// rest.
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "inspect/analysis.h"
 #include "inspect/needs.h"
 #include "inspect/sources.h"
 #include "inspect/views/code_views.h"
+#include "results/inspection.h"
 
 namespace kiln::inspect {
 
@@ -20,8 +21,9 @@ struct PageInput {
   uint32_t block_threads = 256;
 };
 
-// No network, no other file: style, script, pictures and data are in it; of the sources what
-// `sources` gives.
-std::string make_page(const PageInput& input, Sources& sources);
+// Of the sources what `sources` gives.
+results::Inspection inspection_of(const PageInput& input, Sources& sources);
+
+results::FileBytes file_bytes_of(const Analysis& analysis);
 
 }  // namespace kiln::inspect
