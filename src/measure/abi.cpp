@@ -87,7 +87,7 @@ char* kiln_measure_run(const char* options_json, const KilnContender* contenders
     for (int i = 0; i < count; ++i) all.push_back(contender_of(contenders[i]));
     TRY(const RunOptions how, run_options(options));
     TRY(const Report report, run(*device, all, how));
-    return dump(to_json(report));
+    return dump(to_json(result_of(report)));
   });
 }
 

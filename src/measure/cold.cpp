@@ -11,49 +11,41 @@
 namespace kiln::measure {
 namespace {
 
-constexpr int kBarWidth = 40;
-// What comes after the first call is a state, not a stage that one waits for.
-constexpr std::string_view kAfter[] = {"second call", "steady call", "second allocation"};
-
-bool is_after(std::string_view name) {
-  return std::find(std::begin(kAfter), std::end(kAfter), name) != std::end(kAfter);
-}
-
-const Json* kind_of(const Json& result, std::string_view kind) {
-  for (const Json& one : result["kinds"])
-    if (one["kind"] == kind) return &one;
+const results::ColdKind* kind_of(const results::ColdResult& result, std::string_view kind) {
+  for (const results::ColdKind& one : result.kinds)
+    if (one.kind == kind) return &one;
   return nullptr;
 }
 
-double stage_ns(const Json& kind, std::string_view name) {
-  for (const Json& stage : kind["stages"])
-    if (stage["name"] == name && stage["median_ns"].is_number())
-      return stage["median_ns"].get<double>();
+double stage_ns(const results::ColdKind& kind, std::string_view name) {
+  for (const results::ColdStage& stage : kind.stages)
+    if (stage.name == name && stage.median_ns) return *stage.median_ns;
   return 0;
 }
 
-Json summarise_kind(const std::string& kind, const std::vector<const ColdRun*>& runs) {
-  Json stages = Json::array();
-  double total = 0;
+results::ColdKind summarise_kind(const std::string& kind, const std::vector<const ColdRun*>& runs) {
+  results::ColdKind out;
+  out.kind = kind;
+  out.runs = static_cast<int>(runs.size());
   for (const Stage& first : runs.front()->stages) {
     std::vector<double> ns;
     for (const ColdRun* run : runs)
       for (const Stage& stage : run->stages)
         if (stage.name == first.name && stage.ns >= 0) ns.push_back(stage.ns);
-    Json row{{"name", first.name}};
+    results::ColdStage row;
+    row.name = first.name;
     if (ns.empty()) {
-      row["median_ns"] = nullptr;
-      row["why"] = first.why;
+      row.why = first.why;
     } else {
       const Summary s = summarise(ns);
-      row["median_ns"] = s.median;
-      row["low_ns"] = s.least;
-      row["high_ns"] = s.greatest;
-      if (!is_after(first.name)) total += s.median;
+      row.median_ns = s.median;
+      row.low_ns = s.least;
+      row.high_ns = s.greatest;
+      if (!row.is_after_first_call()) out.total_ns += s.median;
     }
-    stages.push_back(std::move(row));
+    out.stages.push_back(std::move(row));
   }
-  return {{"kind", kind}, {"runs", runs.size()}, {"stages", stages}, {"total_ns", total}};
+  return out;
 }
 
 }  // namespace
@@ -77,23 +69,23 @@ Result<ColdRun> cold_run(const Json& json) {
   }
 }
 
-Json cold_result(const std::string& title, const std::vector<ColdRun>& runs) {
+results::ColdResult cold_result(const std::string& title, const std::vector<ColdRun>& runs) {
   std::vector<std::string> order;
   for (const ColdRun& run : runs)
     if (std::find(order.begin(), order.end(), run.kind) == order.end()) order.push_back(run.kind);
-  Json kinds = Json::array();
+  results::ColdResult result;
+  result.title = title;
   for (const std::string& kind : order) {
     std::vector<const ColdRun*> some;
     for (const ColdRun& run : runs)
       if (run.kind == kind) some.push_back(&run);
-    kinds.push_back(summarise_kind(kind, some));
+    result.kinds.push_back(summarise_kind(kind, some));
   }
-  Json result{{"format", 1}, {"title", title}, {"kinds", kinds}};
-  result["advice"] = cold_advice(result);
+  result.advice = cold_advice(result);
   return result;
 }
 
-std::vector<std::string> cold_advice(const Json& result) {
+std::vector<std::string> cold_advice(const results::ColdResult& result) {
   struct Piece {
     double ns;
     std::string text;
@@ -102,10 +94,11 @@ std::vector<std::string> cold_advice(const Json& result) {
   const auto add = [&](double ns, std::string text) {
     if (ns > 0) pieces.push_back({ns, std::move(text)});
   };
-  const Json *native = kind_of(result, "native"), *eager = kind_of(result, "native, eager modules"),
-             *jit = kind_of(result, "native, PTX compiled"),
-             *foreign = kind_of(result, "native, no SASS for this GPU"),
-             *python = kind_of(result, "python");
+  const results::ColdKind *native = kind_of(result, "native"),
+                          *eager = kind_of(result, "native, eager modules"),
+                          *jit = kind_of(result, "native, PTX compiled"),
+                          *foreign = kind_of(result, "native, no SASS for this GPU"),
+                          *python = kind_of(result, "python");
   if (python) {
     const double import = stage_ns(*python, "import torch");
     add(import, fmt::format("import torch takes {}: keep the process alive (a server, a pool of "
@@ -129,7 +122,7 @@ std::vector<std::string> cold_advice(const Json& result) {
           fmt::format(
               "the first call takes {} and later ones {}: call it once before you measure or serve",
               time_text(first), time_text(steady)));
-    for (const Json* compiled : {foreign, jit})
+    for (const results::ColdKind* compiled : {foreign, jit})
       if (compiled) {
         const double with = stage_ns(*compiled, "first call");
         if (with > 1.5 * first)
@@ -142,8 +135,7 @@ std::vector<std::string> cold_advice(const Json& result) {
                   time_text(with), time_text(first)));
       }
     if (eager) {
-      const double lazy_total = (*native)["total_ns"].get<double>(),
-                   eager_total = (*eager)["total_ns"].get<double>();
+      const double lazy_total = native->total_ns, eager_total = eager->total_ns;
       if (eager_total > 1.05 * lazy_total)
         add(eager_total - lazy_total,
             fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first "
@@ -155,37 +147,6 @@ std::vector<std::string> cold_advice(const Json& result) {
                    [](const Piece& a, const Piece& b) { return a.ns > b.ns; });
   std::vector<std::string> out;
   for (const Piece& piece : pieces) out.push_back(piece.text);
-  return out;
-}
-
-std::string cold_text(const Json& result) {
-  std::string out =
-      fmt::format("{}: the first call, in fresh processes\n", result.value("title", "cold start"));
-  for (const Json& kind : result["kinds"]) {
-    const double total = kind["total_ns"].get<double>();
-    out += fmt::format("\n{} ({} processes), {} until the first result\n",
-                       kind["kind"].get<std::string>(), kind["runs"].get<int>(), time_text(total));
-    double at = 0;
-    for (const Json& stage : kind["stages"]) {
-      const std::string name = stage["name"];
-      if (!stage["median_ns"].is_number()) {
-        out += fmt::format("  {:<26} {:>9}  {}\n", name, "-", stage.value("why", ""));
-        continue;
-      }
-      const double ns = stage["median_ns"];
-      std::string bar;
-      if (!is_after(name) && total > 0) {
-        const auto from = static_cast<size_t>(at / total * kBarWidth);
-        const auto width = std::max<size_t>(1, static_cast<size_t>(ns / total * kBarWidth + 0.5));
-        bar = std::string(from, ' ') + std::string(std::min(width, kBarWidth + 1 - from), '#');
-        at += ns;
-      }
-      out += fmt::format("  {:<26} {:>9}  {:>9} to {:<9} {}\n", name, time_text(ns),
-                         time_text(stage["low_ns"]), time_text(stage["high_ns"]), bar);
-    }
-  }
-  if (!result["advice"].empty()) out += "\nwhat helps, largest first:\n";
-  for (const Json& line : result["advice"]) out += "  - " + line.get<std::string>() + "\n";
   return out;
 }
 

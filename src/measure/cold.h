@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the first call made of? Stages of fresh processes, several of each kind, as a table, a
-// picture and advice.
+// What is the first call made of? Stages of fresh processes, several of each kind, and advice.
 #pragma once
 
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "results/cold.h"
 
 namespace kiln::measure {
 
@@ -27,14 +27,9 @@ struct ColdRun {
 Json to_json(const ColdRun& run);
 Result<ColdRun> cold_run(const Json& json);
 
-// {"format", "title", "kinds": [{"kind", "runs", "stages": [{"name", "median_ns", "low_ns",
-// "high_ns", "why"}], "total_ns"}], "advice": [...]}
-Json cold_result(const std::string& title, const std::vector<ColdRun>& runs);
+results::ColdResult cold_result(const std::string& title, const std::vector<ColdRun>& runs);
 
 // What a person can do about it, largest gain first; pure.
-std::vector<std::string> cold_advice(const Json& result);
-
-// The table, a waterfall of bars, the advice.
-std::string cold_text(const Json& result);
+std::vector<std::string> cold_advice(const results::ColdResult& result);
 
 }  // namespace kiln::measure

@@ -9,22 +9,24 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "measure/sample/verdict.h"
+#include "results/bench.h"
 #include "sys/files.h"
 
 namespace kiln::measure {
 
 // Lines that are no result of this format are skipped, and counted in `skipped`: a killed run may
 // leave half a line.
-std::vector<Json> read_results(std::string_view text, int* skipped = nullptr);
-Status append_result(sys::Files& files, const sys::fs::path& path, const Json& result);
+std::vector<results::BenchResult> read_results(std::string_view text, int* skipped = nullptr);
+Status append_result(sys::Files& files, const sys::fs::path& path,
+                     const results::BenchResult& result);
 
 // What a result is of: title, contender, defines. Results of one key can be compared.
-std::string key_of(const Json& result, const Json& contender);
+std::string key_of(const results::BenchResult& result, const results::Contender& contender);
 
 // Why two results should not be compared: "another GPU (NVIDIA L4, then NVIDIA H200)"; "" when they
 // can be. Another driver or torch is no reason: that is what one may want to see. It is a note.
-std::string incomparable(const Json& now, const Json& then);
-std::string differences(const Json& now, const Json& then);
+std::string incomparable(const results::BenchResult& now, const results::BenchResult& then);
+std::string differences(const results::BenchResult& now, const results::BenchResult& then);
 
 struct Change {
   std::string what;  // the key
@@ -34,7 +36,8 @@ struct Change {
   double now_ns = 0, then_ns = 0;
 };
 // The first contender of each result that is in both sets.
-std::vector<Change> compare_with(const std::vector<Json>& now, const std::vector<Json>& then);
+std::vector<Change> compare_with(const std::vector<results::BenchResult>& now,
+                                 const std::vector<results::BenchResult>& then);
 std::string changes_text(const std::vector<Change>& changes);
 bool has_regression(const std::vector<Change>& changes);
 

@@ -159,7 +159,7 @@ Result<OpRequest> op_request(const Json& json) {
   }
 }
 
-Result<Json> bench_op(const OpRequest& request) {
+Result<results::BenchResult> bench_op(const OpRequest& request) {
   TRY(Prepared prepared, prepare(request));
   TRY(const std::unique_ptr<Device> device, open_device(prepared));
   std::vector<host::Array> right;
@@ -199,16 +199,14 @@ Result<Json> bench_op(const OpRequest& request) {
   };
   TRY(const RunOptions options, run_options(request.options));
   TRY(const Report report, run(*device, {contender}, options));
-  Json result = to_json(report);
-  result["title"] = fmt::format("{}({})", contender.name,
-                                text::join(prepared.calls.front().tensor_arguments(), ", "));
-  result["correct"] = correct;
+  results::BenchResult result = result_of(report);
+  result.title = fmt::format("{}({})", contender.name,
+                             text::join(prepared.calls.front().tensor_arguments(), ", "));
+  result.correct = correct;
   if (request.expect.empty())
-    result["findings"].push_back(
-        {{"trap", "not checked"},
-         {"weight", "warning"},
-         {"contender", contender.name},
-         {"text", "the results were not compared with anything: --against or --expect"}});
+    result.findings.push_back(
+        {"not checked", "warning", contender.name,
+         "the results were not compared with anything: --against or --expect"});
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "measure/run.h"
+#include "results/bench.h"
 
 namespace kiln::measure {
 
@@ -29,6 +30,6 @@ Result<OpRequest> op_request(const Json& json);
 
 // Calls it, checks what can be checked without a reference, times it. The result has "title" and
 // "correct".
-Result<Json> bench_op(const OpRequest& request);
+Result<results::BenchResult> bench_op(const OpRequest& request);
 
 }  // namespace kiln::measure

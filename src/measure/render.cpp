@@ -3,32 +3,53 @@
 
 #include <fmt/format.h>
 
-#include "measure/cold.h"
-#include "measure/explain.h"
-#include "measure/profile_text.h"
-#include "measure/result.h"
-#include "report/pages.h"
+#include "report/bench.h"
+#include "report/cold.h"
+#include "report/profile.h"
+#include "report/tune.h"
 
 namespace kiln::measure {
 
-Result<std::string> render(std::string_view kind, const Json& value) {
-  Json list = value.is_array() ? value : Json::array({value});
-  if (kind == "text" || kind == "explain") {
-    std::string out;
-    for (const Json& result : list) {
-      out += (out.empty() ? "" : "\n") + result_text(result);
-      if (kind == "explain") out += explain_text(result);
+namespace {
+
+constexpr const char* kSource = "the result";
+
+Result<std::string> render_bench(std::string_view kind, const Json& value) {
+  TRY(const std::vector<results::BenchResult> list, results::read_benches(value, kSource));
+  if (kind == "markdown") return report::bench_markdown(list);
+  if (kind == "csv") return report::bench_csv(list);
+  if (kind == "html") {
+    std::vector<results::BenchResult> history;
+    if (value.is_object() && value.contains("history")) {
+      TRY(history, results::read_benches(value["history"], "the history"));
     }
-    return out;
+    return report::bench_page(list, history);
   }
-  if (kind == "markdown") return results_markdown(list);
-  if (kind == "html") return report::bench_page(value);
-  if (kind == "profile-text") return profile_text(value);
-  if (kind == "profile-html") return report::profile_page(value);
-  if (kind == "cold-html") return report::cold_page(value);
-  if (kind == "cold-text") return cold_text(value);
-  if (kind == "tune-html") return report::tune_page(value);
-  if (kind == "csv") return results_csv(list);
+  std::string out;
+  for (const results::BenchResult& result : list) {
+    out += (out.empty() ? "" : "\n") + report::bench_text(result);
+    if (kind == "explain") out += report::naive_times_text(result);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> render(std::string_view kind, const Json& value) {
+  for (const char* one : {"text", "explain", "markdown", "csv", "html"})
+    if (kind == one) return render_bench(kind, value);
+  if (kind == "profile-text" || kind == "profile-html") {
+    TRY(const results::Profile profile, results::read_profile(value, "the profile"));
+    return kind == "profile-text" ? report::profile_text(profile) : report::profile_page(profile);
+  }
+  if (kind == "cold-text" || kind == "cold-html") {
+    TRY(const results::ColdResult cold, results::read_cold(value, kSource));
+    return kind == "cold-text" ? report::cold_text(cold) : report::cold_page(cold);
+  }
+  if (kind == "tune-html") {
+    TRY(const results::TuneResult tune, results::read_tune(value, kSource));
+    return report::tune_page(tune);
+  }
   return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
                "the forms are text, explain, markdown, csv, html, profile-text, profile-html, "
                "cold-text, cold-html, tune-html",

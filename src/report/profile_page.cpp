@@ -5,22 +5,20 @@
 #include <algorithm>
 #include <map>
 
-#include "report/json_parts.h"
+#include "base/units.h"
 #include "report/look.h"
 #include "report/page.h"
-#include "report/pages.h"
+#include "report/profile.h"
 
 namespace kiln::report {
 namespace {
 
 constexpr double kFlameWidth = 1060, kFlameRow = 20;
 
-std::string us_text(double us) { return us > 0 ? time_text(us * 1e3) : "-"; }
-
-double extent(const Json& profile) {
+double extent(const results::Profile& profile) {
   double end = 1;
-  for (const Json& row : part(profile, "timeline"))
-    end = std::max(end, number(row, "begin_us") + number(row, "us"));
+  for (const results::ProfileSpan& span : profile.timeline)
+    end = std::max(end, span.begin_us + span.us);
   return end;
 }
 
@@ -40,36 +38,36 @@ std::string box(double x, double y, double width, int series, const std::string&
   return out + "</g>";
 }
 
-void flame(const Json& nodes, double x, double scale, int depth, int& deepest, std::string& out) {
+void flame(const std::vector<results::ProfileNode>& nodes, double x, double scale, int depth,
+           int& deepest, std::string& out) {
   deepest = std::max(deepest, depth);
-  for (const Json& node : nodes) {
-    const double width = number(node, "cpu_us") * scale;
-    out += box(x, depth * kFlameRow, width, 1, words(node, "name"),
-               fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(number(node, "cpu_us")),
-                           us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")),
-                           words(node, "shapes")));
-    flame(part(node, "children"), x, scale, depth + 1, deepest, out);
+  for (const results::ProfileNode& node : nodes) {
+    const double width = node.cpu_us * scale;
+    out += box(x, depth * kFlameRow, width, 1, node.name,
+               fmt::format("CPU {} (self {}), GPU {}\n{}", us_text(node.cpu_us),
+                           us_text(node.cpu_self_us), us_text(node.gpu_us), node.shapes));
+    flame(node.children, x, scale, depth + 1, deepest, out);
     double below = x;
-    for (const Json& child : part(node, "children")) below += number(child, "cpu_us") * scale;
-    for (const Json& kernel : part(node, "kernels")) {
-      const double kernel_width = std::min(number(kernel, "us") * scale, x + width - below);
+    for (const results::ProfileNode& child : node.children) below += child.cpu_us * scale;
+    for (const results::ProfileKernel& kernel : node.kernels) {
+      const double kernel_width = std::min(kernel.us * scale, x + width - below);
       if (kernel_width <= 0) continue;
       deepest = std::max(deepest, depth + 1);
-      out += box(below, (depth + 1) * kFlameRow, kernel_width, 2, words(kernel, "name"),
-                 "kernel, " + us_text(number(kernel, "us")));
+      out += box(below, (depth + 1) * kFlameRow, kernel_width, 2, kernel.name,
+                 "kernel, " + us_text(kernel.us));
       below += kernel_width;
     }
     x += width;
   }
 }
 
-std::string flame_graph(const Json& profile) {
+std::string flame_graph(const results::Profile& profile) {
   double total = 0;
-  for (const Json& node : part(profile, "tree")) total += number(node, "cpu_us");
+  for (const results::ProfileNode& node : profile.tree) total += node.cpu_us;
   if (total <= 0) return "";
   int deepest = 0;
   std::string boxes;
-  flame(part(profile, "tree"), 0, kFlameWidth / total, 0, deepest, boxes);
+  flame(profile.tree, 0, kFlameWidth / total, 0, deepest, boxes);
   return fmt::format(
       "<h2>Where the host's time went</h2>\n"
       "<p class=\"soft\">Width is time of the CPU; each op stands on its caller. "
@@ -79,22 +77,18 @@ std::string flame_graph(const Json& profile) {
       kFlameWidth, (deepest + 1) * kFlameRow + 4, boxes);
 }
 
-std::string timeline(const Json& profile) {
+std::string timeline(const results::Profile& profile) {
+  if (profile.timeline.empty()) return "";
   std::map<std::string, int> lanes;
   std::vector<std::string> order;
-  for (const Json& row : part(profile, "timeline")) {
-    const std::string lane = words(row, "lane");
-    if (lanes.emplace(lane, static_cast<int>(order.size())).second) order.push_back(lane);
-  }
+  for (const results::ProfileSpan& span : profile.timeline)
+    if (lanes.emplace(span.lane, static_cast<int>(order.size())).second) order.push_back(span.lane);
   const double end = extent(profile), left = 90, scale = (kFlameWidth - left - 4) / end;
   std::string boxes;
-  for (const Json& row : part(profile, "timeline")) {
-    const bool kernel = words(row, "kind") == "kernel";
-    boxes +=
-        box(left + number(row, "begin_us") * scale, lanes[words(row, "lane")] * kFlameRow,
-            number(row, "us") * scale, kernel ? 2 : 1, words(row, "name"),
-            fmt::format("{} at {}", us_text(number(row, "us")), us_text(number(row, "begin_us"))));
-  }
+  for (const results::ProfileSpan& span : profile.timeline)
+    boxes += box(left + span.begin_us * scale, lanes[span.lane] * kFlameRow, span.us * scale,
+                 span.kind == "kernel" ? 2 : 1, span.name,
+                 fmt::format("{} at {}", us_text(span.us), us_text(span.begin_us)));
   std::string names;
   for (size_t i = 0; i < order.size(); ++i)
     names += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>", left - 8,
@@ -109,48 +103,52 @@ std::string timeline(const Json& profile) {
       us_text(end), kFlameWidth, static_cast<double>(order.size()) * kFlameRow + 6, names, boxes);
 }
 
-void tree_rows(const Json& nodes, int depth, std::vector<std::vector<std::string>>& rows) {
-  for (const Json& node : nodes) {
+std::string launch_text(const results::ProfileKernel& kernel) {
+  const auto list = [](const std::vector<int64_t>& sizes) {
+    return fmt::format("[{}]", fmt::join(sizes, ","));
+  };
+  std::string facts;
+  if (kernel.grid && kernel.block) facts = list(*kernel.grid) + " x " + list(*kernel.block);
+  if (kernel.registers.value_or(0) > 0)
+    facts += fmt::format(", {:.0f} registers", *kernel.registers);
+  if (kernel.occupancy.value_or(0) > 0)
+    facts += fmt::format(", occupancy {:.0f} %", *kernel.occupancy);
+  if (kernel.bytes.value_or(0) > 0 && kernel.us > 0)
+    facts += ", " + rate_text(*kernel.bytes / kernel.us / 1e3);
+  return facts;
+}
+
+void tree_rows(const std::vector<results::ProfileNode>& nodes, int depth,
+               std::vector<std::vector<std::string>>& rows) {
+  for (const results::ProfileNode& node : nodes) {
     const std::string indent = fmt::format("<span style=\"padding-left:{}px\"></span>", 18 * depth);
-    rows.push_back({indent + escape(words(node, "name")), us_text(number(node, "cpu_us")),
-                    us_text(number(node, "cpu_self_us")), us_text(number(node, "gpu_us")),
-                    us_text(number(node, "gpu_self_us")), escape(words(node, "shapes"))});
-    for (const Json& kernel : part(node, "kernels")) {
-      std::string facts;
-      if (part(kernel, "grid").is_array())
-        facts = dump(part(kernel, "grid")) + " x " + dump(part(kernel, "block"));
-      if (number(kernel, "registers") > 0)
-        facts += fmt::format(", {:.0f} registers", number(kernel, "registers"));
-      if (number(kernel, "occupancy") > 0)
-        facts += fmt::format(", occupancy {:.0f} %", number(kernel, "occupancy"));
-      if (number(kernel, "bytes") > 0 && number(kernel, "us") > 0)
-        facts += fmt::format(", {:.0f} GB/s", number(kernel, "bytes") / number(kernel, "us") / 1e3);
+    rows.push_back({indent + escape(node.name), us_text(node.cpu_us), us_text(node.cpu_self_us),
+                    us_text(node.gpu_us), us_text(node.gpu_self_us), escape(node.shapes)});
+    for (const results::ProfileKernel& kernel : node.kernels)
       rows.push_back({fmt::format("<span style=\"padding-left:{}px\"></span><code>{}</code>",
-                                  18 * (depth + 1), escape(words(kernel, "name"))),
-                      "", "", "", us_text(number(kernel, "us")), escape(facts)});
-    }
-    tree_rows(part(node, "children"), depth + 1, rows);
+                                  18 * (depth + 1), escape(kernel.name)),
+                      "", "", "", us_text(kernel.us), escape(launch_text(kernel))});
+    tree_rows(node.children, depth + 1, rows);
   }
 }
 
 }  // namespace
 
-std::string profile_page(const Json& profile) {
-  const bool gpu = words(profile, "time") == "GPU time";
+std::string profile_page(const results::Profile& profile) {
+  const bool gpu = profile.on_gpu();
   std::string body = fmt::format(
-      "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {:.0f}{}.</p>\n",
-      escape(words(profile, "title")), escape(words(profile, "verdict")),
-      us_text(number(profile, "wall_us")),
-      gpu ? fmt::format(", {} of it on the GPU", us_text(number(profile, "gpu_us"))) : "",
-      number(profile, "kernel_count"),
-      gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * number(profile, "gpu_idle"))
+      "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {}{}.</p>\n",
+      escape(profile.title), escape(profile.verdict), us_text(profile.wall_us),
+      gpu ? fmt::format(", {} of it on the GPU", us_text(profile.gpu_us)) : "",
+      profile.kernel_count,
+      gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * profile.gpu_idle.value_or(0))
           : ", on the engine");
   body += flame_graph(profile) + timeline(profile);
   std::vector<std::vector<std::string>> rows = {{"op", "CPU", "CPU self", gpu ? "GPU" : "engine",
                                                  gpu ? "GPU self" : "", "shapes; grid x block"}};
-  tree_rows(part(profile, "tree"), 0, rows);
+  tree_rows(profile.tree, 0, rows);
   body += "<h2>Ops</h2>\n<div class=\"ops\">" + table(rows) + "</div>\n";
-  return page({.title = "kiln profile: " + words(profile, "title"),
+  return page({.title = "kiln profile: " + profile.title,
                .body = body,
                .style = kLook_profile_css,
                .script = kLook_profile_js});

@@ -4,128 +4,110 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "report/json_parts.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "report/look.h"
 #include "report/page.h"
-#include "report/pages.h"
+#include "report/tune.h"
 
 namespace kiln::report {
 namespace {
 
-std::string joined(const Json& list) {
-  std::string out;
-  if (list.is_array())
-    for (const Json& one : list)
-      if (one.is_string()) out += (out.empty() ? "" : " ") + one.get<std::string>();
-  return out;
+using results::TuneFinalist;
+using results::TuneOutcome;
+using results::TuneResult;
+
+std::string defines_code(const std::vector<std::string>& defines) {
+  return "<code>" + escape(text::join(defines, " ")) + "</code>";
 }
 
 // The value of each axis in the defines of an outcome.
-Json values_of(const Json& outcome, const Json& params) {
+Json axis_values(const TuneOutcome& outcome, const Json& params) {
   Json at = Json::object();
-  for (const Json& define : part(outcome, "defines")) {
-    if (!define.is_string()) continue;
-    const std::string text = define.get<std::string>();
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos && params.contains(text.substr(0, equals)))
-      at[text.substr(0, equals)] = text.substr(equals + 1);
+  for (const std::string& define : outcome.defines) {
+    const size_t equals = define.find('=');
+    if (equals != std::string::npos && params.contains(define.substr(0, equals)))
+      at[define.substr(0, equals)] = define.substr(equals + 1);
   }
   return at;
 }
 
-std::string fact(const Json& outcome, const char* key) {
-  const Json& value = part(part(outcome, "facts"), key);
-  if (value.is_number_float()) return fmt::format("{:.2f}", value.get<double>());
-  return value.is_number() ? dump(value) : "";
+// The keys are those of look/tune.js.
+Json heat_data(const TuneResult& result) {
+  Json params = Json::object(), outcomes = Json::array();
+  for (const auto& [name, values] : result.space.params) params[name] = values;
+  for (const TuneOutcome& outcome : result.outcomes) {
+    Json one{{"text", text::join(outcome.defines, " ")},
+             {"fate", outcome.fate},
+             {"at", axis_values(outcome, params)}};
+    if (outcome.us) one["us"] = *outcome.us;
+    if (outcome.reason) one["reason"] = *outcome.reason;
+    outcomes.push_back(std::move(one));
+  }
+  return {{"params", std::move(params)}, {"outcomes", std::move(outcomes)}};
 }
 
-std::string counts_text(const Json& counts) {
-  std::string out;
-  if (counts.is_object())
-    for (const auto& [name, count] : counts.items())
-      out += (out.empty() ? "" : ", ") + dump(count) + " " + name;
-  return out;
+std::string fact_text(const TuneOutcome& outcome, const char* key) {
+  if (!outcome.facts || !outcome.facts->is_object()) return "";
+  const auto found = outcome.facts->find(key);
+  if (found == outcome.facts->end() || !found->is_number()) return "";
+  return found->is_number_float() ? fmt::format("{:.2f}", found->get<double>()) : dump(*found);
 }
 
-// Finalists lie within a percent of each other, and their intervals within a tenth of one.
-std::string finely(double us) {
-  return us < 1000 ? fmt::format("{:#.5g} us", us) : fmt::format("{:#.5g} ms", us / 1000);
+std::string finalists_table(const std::vector<TuneFinalist>& finalists) {
+  if (finalists.size() < 2) return "";
+  std::vector<std::vector<std::string>> rows = {
+      {"the fastest, timed in turns", "time", "95 %", "to the first"}};
+  for (const TuneFinalist& one : finalists)
+    rows.push_back({defines_code(one.defines), fine_time(one.us),
+                    fine_time(one.low_us) + " to " + fine_time(one.high_us),
+                    fmt::format("{:.3f}", one.us / finalists.front().us)});
+  return "<h2>Finalists</h2>\n" + table(rows);
+}
+
+std::string outcomes_table(std::vector<TuneOutcome> all) {
+  std::ranges::stable_sort(all, {}, [](const TuneOutcome& one) { return one.us.value_or(1e300); });
+  std::vector<std::vector<std::string>> rows = {{"configuration", "us", "registers", "shared bytes",
+                                                 "blocks", "occupancy", "spill bytes", "build s",
+                                                 ""}};
+  for (const TuneOutcome& one : all)
+    rows.push_back({defines_code(one.defines), one.us ? fmt::format("{:.2f}", *one.us) : "",
+                    fact_text(one, "registers"), fact_text(one, "shared_bytes"),
+                    fact_text(one, "blocks"), fact_text(one, "occupancy"),
+                    fact_text(one, "spill_bytes"), fact_text(one, "build_s"),
+                    one.us ? "" : escape(one.fate + (one.reason ? ": " + *one.reason : ""))});
+  return "<h2>All configurations</h2>\n<div id=\"all\">" + table(rows) + "</div>\n";
 }
 
 }  // namespace
 
-std::string tune_page(const Json& result) {
-  static const Json kNone = Json::object();
-  const Json& params = part(part(result, "space"), "params").is_object()
-                           ? part(part(result, "space"), "params")
-                           : kNone;
-  Json data{{"params", params}, {"outcomes", Json::array()}};
-  std::vector<Json> all;
-  for (const Json& outcome : part(result, "outcomes")) {
-    Json one{{"text", joined(part(outcome, "defines"))},
-             {"fate", words(outcome, "fate")},
-             {"at", values_of(outcome, params)}};
-    if (number(outcome, "us") > 0) one["us"] = number(outcome, "us");
-    if (!words(outcome, "reason").empty()) one["reason"] = words(outcome, "reason");
-    data["outcomes"].push_back(std::move(one));
-    all.push_back(outcome);
-  }
-  std::string arguments;
-  for (const Json& argument : part(result, "arguments"))
-    if (argument.is_string())
-      arguments += (arguments.empty() ? "" : ", ") + argument.get<std::string>();
-  const std::string title = fmt::format("{}({})", words(result, "op"), arguments);
-  std::string body =
-      fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}, {}. {}.</p>\n", escape(title),
-                  escape(words(part(result, "device"), "name")), escape(words(result, "date")),
-                  escape(counts_text(part(result, "counts"))));
-  const Json& best = part(result, "best");
-  if (best.is_object())
+std::string tune_page(const TuneResult& result) {
+  const std::string title = fmt::format("{}({})", result.op, text::join(result.arguments, ", "));
+  std::string body = fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}, {}. {}.</p>\n", escape(title),
+                                 escape(device_fact(result, "name")), escape(result.date),
+                                 escape(fates_text(result)));
+  if (result.best)
     body += fmt::format("<p class=\"card\" id=\"best\"><b>{}</b><br>{}</p>\n",
-                        time_text(1e3 * number(best, "us")), escape(joined(part(best, "defines"))));
+                        time_text(1e3 * result.best->us),
+                        escape(text::join(result.best->defines, " ")));
   else
     body +=
         "<p class=\"card\" id=\"best\">Nothing was timed: there was no GPU. The variants were "
-        "built, pruned and "
-        "checked.</p>\n";
-  body +=
-      "<h2>Heat map</h2>\n<p class=\"soft\">A cell is the best over all other defines; point at it "
-      "for more.</p>\n"
-      "<p class=\"choose\"><label>rows <select id=\"rows\"></select></label><label>columns <select "
-      "id=\"columns\"></select></label></p>\n<div class=\"wide\" id=\"heat\"></div>\n";
-  if (const Json& finalists = part(result, "finalists");
-      finalists.is_array() && finalists.size() > 1) {
-    std::vector<std::vector<std::string>> rows = {
-        {"the fastest, timed in turns", "time", "95 %", "to the first"}};
-    for (const Json& one : finalists)
-      rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>",
-                      finely(number(one, "us")),
-                      finely(number(one, "low_us")) + " to " + finely(number(one, "high_us")),
-                      fmt::format("{:.3f}", number(one, "us") / number(finalists[0], "us"))});
-    body += "<h2>Finalists</h2>\n" + table(rows);
-  }
-  std::ranges::stable_sort(
-      all, {}, [](const Json& one) { return number(one, "us") > 0 ? number(one, "us") : 1e300; });
-  std::vector<std::vector<std::string>> rows = {{"configuration", "us", "registers", "shared bytes",
-                                                 "blocks", "occupancy", "spill bytes", "build s",
-                                                 ""}};
-  for (const Json& one : all)
-    rows.push_back({"<code>" + escape(joined(part(one, "defines"))) + "</code>",
-                    number(one, "us") > 0 ? fmt::format("{:.2f}", number(one, "us")) : "",
-                    fact(one, "registers"), fact(one, "shared_bytes"), fact(one, "blocks"),
-                    fact(one, "occupancy"), fact(one, "spill_bytes"), fact(one, "build_s"),
-                    number(one, "us") > 0
-                        ? ""
-                        : escape(words(one, "fate") + (words(one, "reason").empty() ? "" : ": ") +
-                                 words(one, "reason"))});
-  body += "<h2>All configurations</h2>\n<div id=\"all\">" + table(rows) + "</div>\n";
+        "built, pruned and checked.</p>\n";
+  if (!result.space.params.empty())
+    body +=
+        "<h2>Heat map</h2>\n<p class=\"soft\">A cell is the best over all other defines; point "
+        "at it for more.</p>\n"
+        "<p class=\"choose\"><label>rows <select id=\"rows\"></select></label><label>columns "
+        "<select id=\"columns\"></select></label></p>\n<div class=\"wide\" "
+        "id=\"heat\"></div>\n";
+  body += finalists_table(result.finalists) + outcomes_table(result.outcomes);
   return page({.title = "kiln tune: " + title,
                .body = body,
                .style = kLook_tune_css,
-               .script = kLook_tune_js,
-               .data = std::move(data)});
+               .script = result.space.params.empty() ? std::string_view() : kLook_tune_js,
+               .data = heat_data(result)});
 }
 
 }  // namespace kiln::report

@@ -183,8 +183,7 @@ Result<BenchResult> read_bench(const Json& json, std::string_view source) {
 }
 
 Result<std::vector<BenchResult>> read_benches(const Json& json, std::string_view source) {
-  const Json& list =
-      json.is_object() && json.contains("results") ? json["results"] : json;
+  const Json& list = json.is_object() && json.contains("results") ? json["results"] : json;
   std::vector<BenchResult> out;
   if (!list.is_array()) {
     TRY(BenchResult one, read_bench(list, source));

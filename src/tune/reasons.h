@@ -19,10 +19,6 @@ std::string reason_of(const Json& answer);
 // The line of that log with this part; "" if there is none.
 std::string line_with(const Json& answer, std::string_view part);
 
-// Texts that differ in numbers alone as one, with the ranges of those: "3-5 of 9 samples". In the
-// order of the first.
-std::vector<std::string> said_once(const std::vector<std::string>& texts);
-
 // Of what a worker answered, which may be anything: the text or the number under a key, or what
 // stands for none.
 std::string text_in(const Json& answer, const char* key, std::string fallback = "");

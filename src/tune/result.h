@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does tuning leave behind? One JSON value with every outcome, a table for people, and a line
+// What does tuning leave behind? A result with every outcome, a line while it works, and an entry
 // in the file of tuned configurations that builds and loads take.
 #pragma once
 
@@ -8,19 +8,15 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "results/tune.h"
 #include "tune/tuner.h"
 
 namespace kiln::tune {
 
-// {"kiln_tune_result": 1, "space", "mode", "counts", "best", "finalists", "outcomes", "seconds",
-// ...}; who and where is added by the caller.
-Json result_json(const Space& space, const Search& search, const Json& params,
-                 const std::vector<Outcome>& outcomes, const Tuned& tuned);
+// Who and where is added by the caller. `where` has the constraints as they were written.
+results::TuneResult result_of(const Space& space, const Search& search, const Json& where,
+                              const std::vector<Outcome>& outcomes, const Tuned& tuned);
 
-// For people: the finalists, what became of the others, how long it took.
-std::string result_text(const Json& result);
-// The same as Markdown, with all that were timed.
-std::string result_markdown(const Json& result);
 // "[37/144] 30 timed, 4 pruned; best 412.3 us: BLOCK_M=64 WARPS=4; 1 min 12 s left"
 std::string progress_text(const Progress& progress);
 

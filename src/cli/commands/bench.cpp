@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln bench`: how long does an op take, and can the figure be believed?
+#include "report/bench.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,10 +16,7 @@
 #include "cli/commands/bench_cases.h"
 #include "cli/commands/bench_cold.h"
 #include "cli/commands/bench_process.h"
-#include "measure/explain.h"
 #include "measure/history.h"
-#include "measure/render.h"
-#include "measure/result.h"
 #include "measure/trust.h"
 #include "project/manifest.h"
 #include "sys/clock.h"
@@ -96,25 +95,26 @@ std::string cpu_name() {
   return "";
 }
 
-void add_facts(const Options& options, const BenchCase& one, const Built& built, Json& result) {
-  if (!result.contains("date")) result["date"] = utc_now();
-  result["kiln"] = KILN_VERSION_STRING;
-  if (!result.contains("machine")) {
+void add_facts(const Options& options, const BenchCase& one, const Built& built,
+               results::BenchResult& result) {
+  if (!result.date) result.date = utc_now();
+  result.kiln = KILN_VERSION_STRING;
+  if (!result.machine) {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
-    result["machine"] = {
-        {"host", host}, {"cpu", cpu_name()}, {"cores", sys::usable_cores(sys::real_files())}};
+    result.machine =
+        Json{{"host", host}, {"cpu", cpu_name()}, {"cores", sys::usable_cores(sys::real_files())}};
   }
-  if (!result.contains("versions")) result["versions"] = Json::object();
-  result["source_hash"] = built.source_hash;
+  if (!result.versions) result.versions = Json::object();
+  result.source_hash = built.source_hash;
   std::vector<std::string> defines = options.request.defines;
   defines.insert(defines.end(), one.defines.begin(), one.defines.end());
-  result["defines"] = defines;
+  result.defines = defines;
   Json values = Json::object();
   for (const auto& [name, value] : one.values) values[name] = value;
-  result["axes"] = values;
-  if (!result.contains("start")) result["start"] = Json::object();
-  result["start"]["build_s"] = built.seconds;
+  result.axes = values;
+  if (!result.start) result.start = Json::object();
+  (*result.start)["build_s"] = built.seconds;
 }
 
 Json core_options(const Options& options) {
@@ -133,8 +133,8 @@ Json core_options(const Options& options) {
   return json;
 }
 
-Result<Json> run_case(const Options& options, const BenchCase& one, const Built& built,
-                      Context& context) {
+Result<results::BenchResult> run_case(const Options& options, const BenchCase& one,
+                                      const Built& built, Context& context) {
   measure::OpRequest request;
   request.library = built.library;
   request.op = one.op;
@@ -146,29 +146,29 @@ Result<Json> run_case(const Options& options, const BenchCase& one, const Built&
   request.bytes = one.bytes;
   request.flops = one.flops;
   request.options = core_options(options);
-  TRY(Json result, run_bench_process(request, options.limit_s, context));
+  TRY(results::BenchResult result, run_bench_process(request, options.limit_s, context));
   add_facts(options, one, built, result);
   return result;
 }
 
 // The first result of a case that was refused, as an error.
-Status check_refused(const Json& result) {
-  if (!result.value("refused", false)) return {};
-  for (const Json& finding : result["findings"])
-    if (finding.value("weight", "") == "refusal")
-      return Error{Fault::Work, fmt::format("{} cannot be timed", finding.value("contender", "it")),
-                   fmt::format("{}: {}", finding.value("trap", ""), finding.value("text", "")),
-                   "mend the op first; docs/guide/bench.md tells how each trap is caught"};
+Status check_refused(const results::BenchResult& result) {
+  if (!result.refused) return {};
+  for (const results::Finding& finding : result.findings)
+    if (finding.weight == "refusal")
+      return Error{Fault::Work, fmt::format("{} cannot be timed", finding.contender),
+                   fmt::format("{}: {}", finding.trap, finding.text),
+                   "fix the op first; docs/guide/bench.md says how each trap is found"};
   return {};
 }
 
 // Over a sweep the time must grow with the bytes.
-void check_growth(const std::vector<Json>& results, Context& context) {
+void check_growth(const std::vector<results::BenchResult>& results, Context& context) {
   std::vector<double> bytes, ns;
-  for (const Json& result : results) {
-    if (measure::time_kind(result) != "GPU time") return;
-    bytes.push_back(result["contenders"][0].value("bytes", 0.0));
-    ns.push_back(result["contenders"][0]["cold"].value("median_ns", 0.0));
+  for (const results::BenchResult& result : results) {
+    if (result.on_engine()) return;
+    bytes.push_back(result.contenders.front().bytes);
+    ns.push_back(result.contenders.front().cold.median_ns);
   }
   if (const std::string text = measure::growth_finding(bytes, ns); !text.empty())
     context.note("warning (launch-only timing): " + text);
@@ -180,20 +180,20 @@ fs::path baseline_path(const Options& options, const fs::path& folder, const Con
 }
 
 // Saves what has no baseline, compares what has one. The exit code.
-Result<int> use_baseline(const Options& options, const std::vector<Json>& results,
+Result<int> use_baseline(const Options& options, const std::vector<results::BenchResult>& results,
                          const fs::path& folder, Context& context, Json& said) {
   const fs::path path = baseline_path(options, folder, context);
   sys::Files& files = sys::real_files();
   if (options.update || !files.state(path).is_file()) {
     std::string text;
-    for (const Json& result : results) text += dump(result) + "\n";
+    for (const results::BenchResult& result : results) text += dump(to_json(result)) + "\n";
     CHECK_OK(files.write(path, text));
     context.note(fmt::format("saved the baseline {}: {}", options.baseline, path.string()));
     return 0;
   }
   TRY(const std::string text, files.read(path));
   int skipped = 0;
-  const std::vector<Json> then = measure::read_results(text, &skipped);
+  const std::vector<results::BenchResult> then = measure::read_results(text, &skipped);
   if (then.empty())
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
                  fmt::format("{} has no result in it", path.string()), "--update writes it anew"};
@@ -226,25 +226,21 @@ Result<int> use_baseline(const Options& options, const std::vector<Json>& result
   return measure::has_regression(changes) ? 1 : 0;
 }
 
-Status write_files(const Options& options, const std::vector<Json>& results,
+Status write_files(const Options& options, const std::vector<results::BenchResult>& results,
                    const fs::path& history, Context& context) {
-  const Json all = results;
-  const auto write = [&](const std::string& to, const char* kind) -> Status {
-    if (to.empty()) return {};
-    Json shown = all;
-    // The page also draws how the same benchmarks did before.
-    if (std::string_view(kind) == "html")
-      if (auto text = sys::real_files().read(history))
-        shown = {{"results", all}, {"history", measure::read_results(*text)}};
-    TRY(const std::string text, measure::render(kind, shown));
+  const auto write = [&](const std::string& to, const std::string& text) -> Status {
     if (to == "-") return context.print(text), Status();
     CHECK_OK(sys::real_files().write(context.directory / to, text));
     context.note("wrote " + to);
     return {};
   };
-  CHECK_OK(write(options.markdown, "markdown"));
-  CHECK_OK(write(options.csv, "csv"));
-  return write(options.html, "html");
+  if (!options.markdown.empty()) CHECK_OK(write(options.markdown, report::bench_markdown(results)));
+  if (!options.csv.empty()) CHECK_OK(write(options.csv, report::bench_csv(results)));
+  if (options.html.empty()) return {};
+  // The page also draws how the same benchmarks did before.
+  std::vector<results::BenchResult> past;
+  if (const auto text = sys::real_files().read(history)) past = measure::read_results(*text);
+  return write(options.html, report::bench_page(results, past));
 }
 
 Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
@@ -290,16 +286,16 @@ Result<int> run(Options& options, Context& context) {
          options.cold_runs, options.html, context.directory / options.target, options.request},
         context);
   }
-  std::vector<Json> results;
+  std::vector<results::BenchResult> results;
   fs::path folder;
   for (const BenchCase& one : cases) {
     TRY(const Built built, build_case(options, one, context));
     folder = built.folder;
-    TRY(Json result, run_case(options, one, built, context));
+    TRY(results::BenchResult result, run_case(options, one, built, context));
     if (!context.json) {
       context.print((results.empty() ? "" : "\n") +
-                    measure::result_text(result, context.terminal.color_out));
-      if (options.explain) context.print(measure::explain_text(result));
+                    report::bench_text(result, context.terminal.color_out));
+      if (options.explain) context.print(report::naive_times_text(result));
     }
     CHECK_OK(check_refused(result));
     if (!options.no_history)
@@ -318,7 +314,11 @@ Result<int> run(Options& options, Context& context) {
   const fs::path history =
       options.history.empty() ? folder / "history.jsonl" : context.directory / options.history;
   CHECK_OK(write_files(options, results, history, context));
-  if (context.json) context.print_json({{"results", results}, {"baseline", changes}});
+  if (context.json) {
+    Json all = Json::array();
+    for (const results::BenchResult& result : results) all.push_back(to_json(result));
+    context.print_json({{"results", all}, {"baseline", changes}});
+  }
   return code;
 }
 

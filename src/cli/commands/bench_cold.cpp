@@ -12,7 +12,7 @@
 #include "cli/programs.h"
 #include "measure/cold.h"
 #include "measure/cold_process.h"
-#include "measure/render.h"
+#include "report/cold.h"
 #include "sys/files.h"
 #include "sys/process.h"
 
@@ -153,13 +153,12 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
   } else {
     context.note(fmt::format("no stages of Python: {}", python.error().why));
   }
-  const Json result = measure::cold_result(options.op, runs);
+  const results::ColdResult result = measure::cold_result(options.op, runs);
   if (!options.html.empty()) {
-    TRY(const std::string page, measure::render("cold-html", result));
-    CHECK_OK(sys::real_files().write(context.directory / options.html, page));
+    CHECK_OK(sys::real_files().write(context.directory / options.html, report::cold_page(result)));
     context.note("wrote " + options.html);
   }
-  context.json ? context.print_json(result) : context.print(measure::cold_text(result));
+  context.json ? context.print_json(to_json(result)) : context.print(report::cold_text(result));
   return 0;
 }
 

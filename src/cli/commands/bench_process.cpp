@@ -105,8 +105,8 @@ Result<Python> python_with_torch(Context& context, const std::string& what_for) 
   return python;
 }
 
-Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s,
-                               Context& context) {
+Result<results::BenchResult> run_bench_process(const measure::OpRequest& request, double limit_s,
+                                               Context& context) {
   TRY(const Letters letters, Letters::open());
   CHECK_OK(sys::real_files().write(letters.request(), dump(measure::to_json(request)),
                                    sys::Durable::No));
@@ -129,9 +129,9 @@ Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s
   const auto text = sys::real_files().read(letters.answer());
   if (!text) return ended_badly(request, done, limit_s);
   if (context.verbose && !done.out.empty()) context.note(text::trim(done.out));
-  TRY(Json answer, parse_json(*text, "the answer of the benchmark"));
+  TRY(const Json answer, parse_json(*text, "the answer of the benchmark"));
   if (answer.contains("error")) return error_of(answer["error"]);
-  return answer;
+  return results::read_bench(answer, "the answer of the benchmark");
 }
 
 Result<Json> ask_python(const Python& python, const std::string& module, const Json& request,
@@ -163,7 +163,8 @@ Result<int> be_bench_process(const std::string& request_path, const std::string&
     TRY(const std::string text, sys::real_files().read(request_path));
     TRY(const Json json, parse_json(text, request_path));
     TRY(const measure::OpRequest request, measure::op_request(json));
-    return measure::bench_op(request);
+    TRY(const results::BenchResult result, measure::bench_op(request));
+    return to_json(result);
   }();
   CHECK_OK(sys::real_files().write(answer_path, dump(answer ? *answer : to_json(answer.error())),
                                    sys::Durable::No));

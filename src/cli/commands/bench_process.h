@@ -10,7 +10,8 @@ namespace kiln::cli {
 
 // Runs the request in a process: this command's own, or python3 with torch when a peer is a Python
 // function. Killed after `limit_s`.
-Result<Json> run_bench_process(const measure::OpRequest& request, double limit_s, Context& context);
+Result<results::BenchResult> run_bench_process(const measure::OpRequest& request, double limit_s,
+                                               Context& context);
 
 // What that process does, when it is this command.
 Result<int> be_bench_process(const std::string& request_path, const std::string& answer_path);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln tune`: which values of its defines make an op fastest?
+#include "report/tune.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +20,6 @@
 #include "host/npy.h"
 #include "measure/lane.h"
 #include "project/manifest.h"
-#include "report/pages.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
 #include "sys/machine.h"
@@ -158,9 +159,9 @@ struct Session {
   std::unique_ptr<tune::Workers> workers;
 };
 
-Status save_choice(const Options& options, const Session& session, const Json& result,
-                   Context& context) {
-  if (options.no_save || !result.value("timed", false) || result["best"].is_null()) return {};
+Status save_choice(const Options& options, const Session& session,
+                   const results::TuneResult& result, Context& context) {
+  if (options.no_save || !result.timed || !result.best) return {};
   sys::Files& files = sys::real_files();
   const fs::path path =
       options.save.empty() ? session.place.tuned : context.directory / options.save;
@@ -169,21 +170,21 @@ Status save_choice(const Options& options, const Session& session, const Json& r
     TRY(const std::string text, files.read(path));
     TRY(choices, tune::parse_choices(text, path.string()));
   }
-  tune::put(choices, {session.plan.op, argument_kinds(session.plan.arguments),
-                      result["device"].value("name", ""), result["device"].value("compute", ""),
-                      result["best"]["defines"].get<std::vector<std::string>>(),
-                      result["best"].value("us", 0.0), result.value("date", ""),
-                      KILN_VERSION_STRING, session.request.defines, session.request.arch});
+  tune::put(choices,
+            {session.plan.op, argument_kinds(session.plan.arguments), device_fact(result, "name"),
+             device_fact(result, "compute"), result.best->defines, result.best->us, result.date,
+             KILN_VERSION_STRING, session.request.defines, session.request.arch});
   CHECK_OK(files.write(path, tune::write_choices(choices)));
   context.note("saved the choice in " + path.string() +
                ": kiln build --tuned takes it, kiln.load(..., tuned=True) too");
   return {};
 }
 
-Status write_results(const Options& options, const Json& result, const fs::path& folder,
-                     Context& context) {
+Status write_results(const Options& options, const results::TuneResult& result,
+                     const fs::path& folder, Context& context) {
   sys::Files& files = sys::real_files();
-  CHECK_OK(files.write(folder / "result.json", dump(result, 1) + "\n", sys::Durable::No));
+  const std::string json = dump(to_json(result), 1) + "\n";
+  CHECK_OK(files.write(folder / "result.json", json, sys::Durable::No));
   const auto write = [&](const std::string& to, const std::string& text) -> Status {
     if (to.empty()) return {};
     if (to == "-") return context.print(text), Status();
@@ -191,8 +192,8 @@ Status write_results(const Options& options, const Json& result, const fs::path&
     context.note("wrote " + to);
     return {};
   };
-  CHECK_OK(write(options.output, dump(result, 1) + "\n"));
-  CHECK_OK(write(options.markdown, tune::result_markdown(result)));
+  CHECK_OK(write(options.output, json));
+  CHECK_OK(write(options.markdown, report::tune_markdown(result)));
   return write(options.html, options.html.empty() ? "" : report::tune_page(result));
 }
 
@@ -346,18 +347,23 @@ Result<int> run(Options& options, Context& context) {
   const Result<tune::Tuned> tuned = tuner.run();
   line.clear();
   if (!tuned) return Error(tuned.error());
-  Json result{
-      {"name", session.plan.name},   {"op", session.plan.op}, {"arguments", session.plan.arguments},
-      {"check", session.plan.check}, {"device", device},      {"date", utc_now()},
-      {"kiln", KILN_VERSION_STRING}};
-  result.update(tune::result_json(session.plan.space, search, session.plan.space_words,
-                                  journal.outcomes(), *tuned));
+  results::TuneResult result =
+      tune::result_of(session.plan.space, search, session.plan.where, journal.outcomes(), *tuned);
+  result.name = session.plan.name;
+  result.op = session.plan.op;
+  result.arguments = session.plan.arguments;
+  result.check = session.plan.check;
+  result.device = device;
+  result.date = utc_now();
+  result.kiln = KILN_VERSION_STRING;
   session.workers.reset();
   (void)files.remove(session.place.folder / "variants");
   CHECK_OK(write_results(options, result, folder, context));
   CHECK_OK(save_choice(options, session, result, context));
-  context.json ? context.print_json(result) : context.print(tune::result_text(result));
-  const bool any_right = result["counts"].contains("timed") || result["counts"].contains("checked");
+  context.json ? context.print_json(to_json(result)) : context.print(report::tune_text(result));
+  const bool any_right = std::ranges::any_of(result.counts, [](const auto& count) {
+    return count.first == "timed" || count.first == "checked";
+  });
   return any_right ? 0 : static_cast<int>(Fault::Work);
 }
 

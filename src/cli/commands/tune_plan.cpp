@@ -94,12 +94,6 @@ void prefer(T& said, const T& written) {
   if (said == T()) said = written;
 }
 
-Json params_json(const tune::Space& space) {
-  Json params = Json::object();
-  for (const tune::Axis& axis : space.axes()) params[axis.name] = axis.values;
-  return params;
-}
-
 }  // namespace
 
 Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std::string& source) {
@@ -143,7 +137,7 @@ Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std:
     for (const std::string& more : said.where) where.push_back(more);
     TRY(plan.space, tune::Space::from_json(params, where));
   }
-  plan.space_words = {{"params", params_json(plan.space)}, {"where", where}};
+  plan.where = where;
   plan.op = words.op.empty() ? said.name : words.op;
   plan.arguments = words.arguments;
   plan.check = words.check.empty() ? words.arguments : words.check;

@@ -44,7 +44,7 @@ struct TunePlan {
   std::vector<std::string> arguments, check, defines;
   std::optional<double> rtol, atol;
   tune::Space space;
-  Json space_words;  // {"params", "where"}
+  Json where;  // the constraints of the space, as written
   tune::Rules rules;
 };
 

@@ -7,7 +7,6 @@
 
 #include <cmath>
 
-#include "measure/result.h"
 #include "sys/fake_files.h"
 
 namespace kiln::measure {
@@ -15,17 +14,22 @@ namespace {
 
 using testing::HasSubstr;
 
-Json result(double us, std::string device = "NVIDIA H200", std::string host = "here") {
-  Json samples = Json::array();
-  for (int i = 0; i < 50; ++i) samples.push_back(1e3 * us * (1 + 0.002 * std::sin(i)));
-  return {{"format", kResultFormat},
-          {"time", "GPU time"},
-          {"title", "my_add(f32 4)"},
-          {"device", {{"name", device}, {"driver", "580.1"}}},
-          {"machine", {{"host", host}}},
-          {"versions", {{"torch", "2.11.0"}}},
-          {"contenders",
-           {{{"name", "my_add"}, {"cold", {{"median_ns", 1e3 * us}, {"samples_ns", samples}}}}}}};
+results::BenchResult result(double us, std::string device = "NVIDIA H200",
+                            std::string host = "here") {
+  results::Contender contender;
+  contender.name = "my_add";
+  contender.cold.median_ns = 1e3 * us;
+  for (int i = 0; i < 50; ++i)
+    contender.cold.samples_ns.push_back(1e3 * us * (1 + 0.002 * std::sin(i)));
+  results::BenchResult out;
+  out.time = "GPU time";
+  out.title = "my_add(f32 4)";
+  out.device.name = std::move(device);
+  out.device.driver = "580.1";
+  out.machine = Json{{"host", std::move(host)}};
+  out.versions = Json{{"torch", "2.11.0"}};
+  out.contenders = {contender};
+  return out;
 }
 
 TEST(History, ARegressionIsFound) {
@@ -44,11 +48,11 @@ TEST(History, NoiseBetweenRunsIsNoRegression) {
 }
 
 TEST(History, OtherBenchmarksAreNotCompared) {
-  Json other = result(50);
-  other["title"] = "my_add(f32 8)";
+  results::BenchResult other = result(50);
+  other.title = "my_add(f32 8)";
   EXPECT_TRUE(compare_with({result(50)}, {other}).empty());
   other = result(50);
-  other["defines"] = {"BLOCK=128"};
+  other.defines = std::vector<std::string>{"BLOCK=128"};
   EXPECT_TRUE(compare_with({result(50)}, {other}).empty());
 }
 
@@ -58,22 +62,23 @@ TEST(History, AnotherMachineIsTold) {
             "another device (NVIDIA H200, then NVIDIA L4)");
   EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA H200", "there")),
             "another machine (here, then there)");
-  Json engine = result(1);
-  engine["time"] = "engine time";
+  results::BenchResult engine = result(1);
+  engine.time = "engine time";
   EXPECT_EQ(incomparable(engine, result(1)), "one is engine time, the other GPU time");
 }
 
 TEST(History, OtherVersionsAreNoted) {
-  Json then = result(1);
-  then["device"]["driver"] = "570.0";
-  then["versions"]["torch"] = "2.10.0";
+  results::BenchResult then = result(1);
+  then.device.driver = "570.0";
+  (*then.versions)["torch"] = "2.10.0";
   EXPECT_EQ(differences(result(1), then), "driver 580.1, then 570.0; torch 2.11.0, then 2.10.0");
   EXPECT_EQ(differences(result(1), result(1)), "");
 }
 
 TEST(History, LinesThatAreNoResultAreSkipped) {
-  const std::string text =
-      dump(result(1)) + "\n{\"format\": 1, \"contend\nnonsense\n[]\n" + dump(result(2)) + "\n";
+  const std::string text = dump(to_json(result(1))) +
+                           "\n{\"format\": 1, \"contend\nnonsense\n[]\n" +
+                           dump(to_json(result(2))) + "\n";
   int skipped = 0;
   EXPECT_EQ(read_results(text, &skipped).size(), 2u);
   EXPECT_EQ(skipped, 3);

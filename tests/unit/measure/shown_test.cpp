@@ -5,10 +5,11 @@
 
 #include "measure/cold.h"
 #include "measure/device/fake_device.h"
-#include "measure/explain.h"
-#include "measure/profile_text.h"
 #include "measure/render.h"
 #include "measure/result.h"
+#include "report/bench.h"
+#include "report/cold.h"
+#include "report/profile.h"
 
 namespace kiln::measure {
 namespace {
@@ -17,7 +18,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-Json measured(double bytes = 192 << 20) {
+results::BenchResult measured(double bytes = 192 << 20) {
   FakeDevice device({});
   const auto contender = [&](std::string name) {
     Contender one{.name = std::move(name), .call = [&device, bytes](int rotation) -> Status {
@@ -32,14 +33,15 @@ Json measured(double bytes = 192 << 20) {
   options.patience = {.warm_up_least_s = 0.005, .time_least_s = 0.02, .time_most_s = 0.1};
   options.side_s = 0.002;
   const auto report = run(device, {contender("my_add"), contender("torch.add")}, options);
-  Json result = report ? to_json(*report) : Json();
-  result["title"] = "my_add(<a>, b)";
-  result["date"] = "2026-01-01T00:00:00Z";
+  EXPECT_TRUE(report);
+  results::BenchResult result = report ? result_of(*report) : results::BenchResult();
+  result.title = "my_add(<a>, b)";
+  result.date = "2026-01-01T00:00:00Z";
   return result;
 }
 
 TEST(Shown, TheTableHasEveryTime) {
-  const std::string text = result_text(measured());
+  const std::string text = report::bench_text(measured());
   for (const char* word :
        {"my_add", "torch.add", "isolated, cold L2", "isolated, hot L2", "in a row",
         "in a CUDA graph", "its kernels (CUPTI)", "launch (host)", "first call (host)", "SAME",
@@ -48,47 +50,50 @@ TEST(Shown, TheTableHasEveryTime) {
 }
 
 TEST(Shown, NaiveTimesAndTheTrueOne) {
-  Json result = measured();
-  result["start"] = {{"import_s", 5.1}, {"build_s", 1.2}, {"load_s", 0.01}};
-  const std::vector<NaiveTime> rows = naive_times(result);
+  results::BenchResult result = measured();
+  result.start = Json{{"import_s", 5.1}, {"build_s", 1.2}, {"load_s", 0.01}};
+  const std::vector<report::NaiveTime> rows = report::naive_times(result);
   EXPECT_THAT(rows.front().wrong,
               AllOf(HasSubstr("import torch 5.10 s"), HasSubstr("build 1.20 s")));
   EXPECT_GT(rows.front().ns, 6e9);
   const double real = rows.back().ns;
-  EXPECT_NEAR(real, result["contenders"][0]["cold"]["median_ns"].get<double>(), 1);
+  EXPECT_NEAR(real, result.contenders[0].cold.median_ns, 1);
   const auto row = [&](std::string_view how) {
-    for (const NaiveTime& one : rows)
+    for (const report::NaiveTime& one : rows)
       if (one.how.find(how) != std::string::npos) return one;
-    return NaiveTime{};
+    return report::NaiveTime{};
   };
   EXPECT_LT(row("no synchronisation").ns, real / 5);
   EXPECT_THAT(row("no synchronisation").wrong, HasSubstr("too short"));
   EXPECT_GT(row("a call and a synchronisation").ns, real);
-  EXPECT_THAT(explain_text(result), HasSubstr("true: events, stream held, cold L2, median"));
+  EXPECT_THAT(report::naive_times_text(result),
+              HasSubstr("true: events, stream held, cold L2, median"));
 }
 
 TEST(Shown, Csv) {
-  Json result = measured();
-  result["title"] = "a, \"b\"";
-  const std::string csv = results_csv(Json::array({result}));
+  results::BenchResult result = measured();
+  result.title = "a, \"b\"";
+  const std::string csv = report::bench_csv({result});
   EXPECT_THAT(csv, HasSubstr("\"a, \"\"b\"\"\",my_add,GPU time"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3);
 }
 
 TEST(Shown, ThePageIsWholeAndEscaped) {
-  const Json result = measured();
+  const Json result = to_json(measured());
   const auto page = render("html", {{"results", {result}}, {"history", {result, result}}});
-  ASSERT_TRUE(page);
+  ASSERT_TRUE(page) << page.error().why;
   EXPECT_THAT(*page, AllOf(HasSubstr("<!doctype html>"), HasSubstr("my_add(&lt;a&gt;, b)"),
                            HasSubstr("Roofline"), HasSubstr("History"), HasSubstr("</html>"),
                            Not(HasSubstr("http://")), Not(HasSubstr("nan"))));
 }
 
 TEST(Shown, UnknownFormsAndBrokenInput) {
-  EXPECT_FALSE(render("pdf", measured()));
-  EXPECT_TRUE(render("html", Json::object()));
-  EXPECT_TRUE(render("profile-html", Json::object()));
-  EXPECT_TRUE(render("cold-html", Json::object()));
+  EXPECT_FALSE(render("pdf", to_json(measured())));
+  for (const char* kind : {"text", "html", "csv", "profile-html", "cold-html"}) {
+    const auto shown = render(kind, Json::object());
+    ASSERT_FALSE(shown) << kind;
+    EXPECT_THAT(shown.error().why, HasSubstr("it has no key '"));
+  }
   EXPECT_FALSE(run_options({{"no such", 1}}));
   EXPECT_FALSE(run_options({{"precision", "much"}}));
   EXPECT_EQ(run_options({{"precision", 0.01}, {"side", false}})->patience.precision, 0.01);
@@ -111,10 +116,10 @@ ColdRun cold(std::string kind, double first_ms) {
 TEST(Cold, StagesTotalsAndAdvice) {
   ColdRun python = cold("python", 20);
   python.stages.insert(python.stages.begin(), {"import torch", 5e9, ""});
-  const Json result =
+  const results::ColdResult result =
       cold_result("my_add", {cold("native", 3), cold("native", 5), cold("native", 4),
                              cold("native, no SASS for this GPU", 60), python});
-  EXPECT_NEAR(result["kinds"][0]["total_ns"].get<double>(), 237.1e6, 1e3);
+  EXPECT_NEAR(result.kinds[0].total_ns, 237.1e6, 1e3);
   const auto advice = cold_advice(result);
   ASSERT_GE(advice.size(), 4u);
   EXPECT_THAT(advice[0], HasSubstr("import torch takes 5.00 s"));
@@ -122,12 +127,13 @@ TEST(Cold, StagesTotalsAndAdvice) {
   EXPECT_THAT(
       advice[2],
       HasSubstr("without SASS for this GPU: the first call takes 60.0 ms instead of 4.00 ms"));
-  const std::string text = cold_text(result);
+  const std::string text = report::cold_text(result);
   EXPECT_THAT(text, AllOf(HasSubstr("native (3 processes), 237 ms until the first result"),
                           HasSubstr("not there"), HasSubstr("###")));
   EXPECT_EQ(cold_run(to_json(python))->stages.size(), python.stages.size());
   EXPECT_FALSE(cold_run(Json::object()));
-  EXPECT_THAT(*render("cold-html", result), AllOf(HasSubstr("<svg"), HasSubstr("What helps")));
+  EXPECT_THAT(*render("cold-html", to_json(result)),
+              AllOf(HasSubstr("<svg"), HasSubstr("What helps")));
 }
 
 TEST(Profile, TreeAndPage) {
@@ -166,11 +172,12 @@ TEST(Profile, TreeAndPage) {
                            {"begin_us", 9.0},
                            {"us", 50.0},
                            {"lane", "stream 7"}}}}};
-  const std::string text = profile_text(profile);
-  EXPECT_THAT(text, AllOf(HasSubstr("aten::mul (2 calls)"), HasSubstr("* add_kernel<float>"),
-                          HasSubstr("1024 blocks of 256"), HasSubstr("16 registers"),
-                          HasSubstr("occupancy 92 %"), HasSubstr("3840 GB/s"),
-                          HasSubstr("idle 50 %"), HasSubstr("launch bound")));
+  const auto text = render("profile-text", profile);
+  ASSERT_TRUE(text) << text.error().why;
+  EXPECT_THAT(*text, AllOf(HasSubstr("aten::mul (2 calls)"), HasSubstr("* add_kernel<float>"),
+                           HasSubstr("1024 blocks of 256"), HasSubstr("16 registers"),
+                           HasSubstr("occupancy 92 %"), HasSubstr("3840 GB/s"),
+                           HasSubstr("idle 50 %"), HasSubstr("launch bound")));
   EXPECT_THAT(*render("profile-html", profile),
               AllOf(HasSubstr("flame graph"), HasSubstr("Timeline"), HasSubstr("aten::mul")));
 }

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tune/reasons.h"
-
 namespace kiln::tune {
 namespace {
 
@@ -87,15 +85,7 @@ TEST(Progress, SaysHowFarItIs) {
   best.time_us = 12.345;
   now.best = best;
   now.left_s = 72;
-  EXPECT_EQ(progress_text(now), "[3/8] 2 timed, 1 pruned; best 12.35 us: A=1 B=2; 1 min 12 s left");
-}
-
-TEST(Reasons, OneWarningForAllFinalists) {
-  EXPECT_THAT(said_once({"outliers: 46 of 897 samples lie far outside (115 us to 128 us)",
-                         "slow: 880 of 897, 117.5 us", "slow: 880 of 897, 99.25 us",
-                         "clock changed", "slow: 879 of 897, 136 us", "clock changed"}),
-              testing::ElementsAre("outliers: 46 of 897 samples lie far outside (115 us to 128 us)",
-                                   "slow: 879-880 of 897, 99.25-136 us", "clock changed"));
+  EXPECT_EQ(progress_text(now), "[3/8] 2 timed, 1 pruned; best 12.3 us: A=1 B=2; 1 min 12 s left");
 }
 
 }  // namespace

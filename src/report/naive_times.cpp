@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/explain.h"
-
+// What would a timer say that is started and stopped without care, and what is wrong with it?
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/bench.h"
 
-namespace kiln::measure {
+namespace kiln::report {
 namespace {
 
-double number(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-double median_of(const Json& contender, const char* key) {
-  const auto found = contender.find(key);
-  return found != contender.end() && found->is_object() ? number(*found, "median_ns") : 0;
+double median_of(const std::optional<results::Summary>& times) {
+  return times ? times->median_ns : 0;
 }
 
 std::string times(double naive, double real) {
@@ -27,19 +21,20 @@ std::string times(double naive, double real) {
 
 }  // namespace
 
-std::vector<NaiveTime> naive_times(const Json& result) {
-  const Json& one = result.at("contenders").front();
-  const bool gpu = result.value("time", "GPU time") != "engine time";
-  const double cold = median_of(one, "cold"), hot = median_of(one, "hot"),
-               launch = median_of(one, "launch"), sync = median_of(one, "host_sync"),
-               batched = median_of(one, "batched"), first = number(one, "first_ns"),
-               events = median_of(one, "plain_events");
+std::vector<NaiveTime> naive_times(const results::BenchResult& result) {
+  const results::Contender& one = result.contenders.front();
+  const bool gpu = !result.on_engine();
+  const double cold = one.cold.median_ns, hot = median_of(one.hot), launch = median_of(one.launch),
+               sync = median_of(one.host_sync), batched = median_of(one.batched),
+               first = one.first_ns, events = median_of(one.plain_events);
   std::vector<NaiveTime> rows;
-  if (const auto start = result.find("start"); start != result.end() && start->is_object()) {
+  if (result.start && result.start->is_object()) {
     std::vector<std::string> parts;
     double all = first;
     const auto add = [&](const char* key, const char* name) {
-      const double s = number(*start, key);
+      const auto found = result.start->find(key);
+      const double s =
+          found != result.start->end() && found->is_number() ? found->get<double>() : 0;
       if (s <= 0) return;
       all += s * 1e9;
       parts.push_back(fmt::format("{} {}", name, time_text(s * 1e9)));
@@ -94,11 +89,11 @@ std::vector<NaiveTime> naive_times(const Json& result) {
   return rows;
 }
 
-std::string explain_text(const Json& result) {
+std::string naive_times_text(const results::BenchResult& result) {
   std::string out = "  what a timer would say:\n";
   for (const NaiveTime& row : naive_times(result))
     out += fmt::format("    {:<46} {:>9}  {}\n", row.how, time_text(row.ns), row.wrong);
   return out;
 }
 
-}  // namespace kiln::measure
+}  // namespace kiln::report
