@@ -19,11 +19,11 @@ namespace kiln::build {
 namespace {
 
 constexpr int kMemoryVersion = 1;
-constexpr size_t kHashDigits = 16;
+constexpr size_t kSourceDigits = 16;
 
 Result<fs::path> memory_file(const fs::path& source, const World& world) {
   TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
-  return cache / "compat" / (hash_hex(source.string()).substr(0, kHashDigits) + ".json");
+  return cache / "compat" / (hash_hex(source.string()).substr(0, kSourceDigits) + ".json");
 }
 
 // "/w/add.h" of "/w/add.h:14:7" and of "/w/add.h(14)".

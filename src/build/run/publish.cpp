@@ -12,7 +12,7 @@ namespace kiln::build {
 
 namespace {
 
-constexpr size_t kHashDigits = 12;
+constexpr size_t kContentDigits = 12;
 constexpr size_t kKeptLibraries = 4;
 
 Status prune(sys::Files& files, const Plan& plan, const fs::path& newest) {
@@ -23,8 +23,9 @@ Status prune(sys::Files& files, const Plan& plan, const fs::path& newest) {
   std::vector<Old> old;
   std::string prefix = fmt::format("lib{}-", plan.name);
   for (const std::string& name : files.list(plan.build_dir)) {
-    bool is_library = name.starts_with(prefix) && name.ends_with(".so") &&
-                      name.size() == prefix.size() + kHashDigits + std::string_view(".so").size();
+    bool is_library =
+        name.starts_with(prefix) && name.ends_with(".so") &&
+        name.size() == prefix.size() + kContentDigits + std::string_view(".so").size();
     fs::path path = plan.build_dir / name;
     if (is_library && path != newest) old.push_back({files.state(path).mtime_ns, path});
   }
@@ -46,7 +47,7 @@ Result<fs::path> publish(sys::Files& files, const Plan& plan, const fs::path& li
   }
   TRY(std::string content, files.read(linked));
   std::string name =
-      fmt::format("lib{}-{}.so", plan.name, hash_hex(content).substr(0, kHashDigits));
+      fmt::format("lib{}-{}.so", plan.name, hash_hex(content).substr(0, kContentDigits));
   fs::path path = plan.build_dir / name;
   CHECK_OK(files.publish(linked, path));
   CHECK_OK(files.point_link(link_path(plan), name));

@@ -96,23 +96,23 @@ int free_async(void* at, void* stream) {
   return release("cudaFreeAsync", at, stream, false);
 }
 
-// ---- Pools: memory is taken and given back at once, so a pool only keeps what it was told.
+// ---- MemoryPools: memory is taken and given back at once, so a pool only keeps what it was told.
 
-struct Pool {
+struct MemoryPool {
   PoolProperties properties{};
   uint64_t threshold = 0;
   int reuse[3] = {1, 1, 1};
 };
-Pool* default_pool() {
-  static auto* kept = new Pool;
+MemoryPool* default_pool() {
+  static auto* kept = new MemoryPool;
   return kept;
 }
-struct Pools {
+struct MemoryPools {
   std::mutex mutex;
-  std::set<const Pool*> alive;
+  std::set<const MemoryPool*> alive;
 };
-Pools& pools() {
-  static auto* kept = new Pools;
+MemoryPools& pools() {
+  static auto* kept = new MemoryPools;
   return *kept;
 }
 }  // namespace
@@ -121,32 +121,32 @@ void fork_memory_pools(ForkPhase phase) { hold(pools().mutex, phase); }
 
 namespace {
 
-bool is_pool(const Pool* pool) {
+bool is_pool(const MemoryPool* pool) {
   if (pool == default_pool()) return true;
   std::lock_guard lock(pools().mutex);
   return pools().alive.count(pool);
 }
 int bad_pool() { return fail(kInvalidValue, "this is no memory pool that is alive"); }
 
-int get_pool(Pool** out, int device) {
+int get_pool(MemoryPool** out, int device) {
   if (!out) return fail(kInvalidValue, "the place for the pool is null");
   if (device != 0) return fail(kInvalidDevice, fmt::format("there is no device {}", device));
   *out = default_pool();
   return kSuccess;
 }
-int set_pool(int device, Pool* pool) {
+int set_pool(int device, MemoryPool* pool) {
   if (device != 0) return fail(kInvalidDevice, fmt::format("there is no device {}", device));
   return is_pool(pool) ? kSuccess : bad_pool();
 }
-int pool_create(Pool** out, const PoolProperties* properties) {
+int pool_create(MemoryPool** out, const PoolProperties* properties) {
   if (!out || !properties) return fail(kInvalidValue, "cudaMemPoolCreate: a pointer is null");
-  auto* pool = new Pool{*properties};
+  auto* pool = new MemoryPool{*properties};
   std::lock_guard lock(pools().mutex);
   pools().alive.insert(pool);
   *out = pool;
   return kSuccess;
 }
-int pool_destroy(Pool* pool) {
+int pool_destroy(MemoryPool* pool) {
   {
     std::lock_guard lock(pools().mutex);
     if (!pools().alive.erase(pool)) return bad_pool();
@@ -156,7 +156,7 @@ int pool_destroy(Pool* pool) {
 }
 // cudaMemPoolAttr: 1 to 3 are ints, the rest 64 bits; 4 the release threshold, 5 and 7 the current
 // bytes.
-int pool_set_attribute(Pool* pool, int attribute, const void* value) {
+int pool_set_attribute(MemoryPool* pool, int attribute, const void* value) {
   if (!is_pool(pool)) return bad_pool();
   if (!value || attribute < 1 || attribute > 8)
     return fail(kInvalidValue, fmt::format("no attribute {} of a pool", attribute));
@@ -164,7 +164,7 @@ int pool_set_attribute(Pool* pool, int attribute, const void* value) {
   if (attribute == 4) std::memcpy(&pool->threshold, value, 8);
   return kSuccess;
 }
-int pool_get_attribute(Pool* pool, int attribute, void* value) {
+int pool_get_attribute(MemoryPool* pool, int attribute, void* value) {
   if (!is_pool(pool)) return bad_pool();
   if (!value || attribute < 1 || attribute > 8)
     return fail(kInvalidValue, fmt::format("no attribute {} of a pool", attribute));
@@ -176,11 +176,11 @@ int pool_get_attribute(Pool* pool, int attribute, void* value) {
   }
   return kSuccess;
 }
-int pool_trim(Pool* pool, size_t) { return is_pool(pool) ? kSuccess : bad_pool(); }
-int pool_set_access(Pool* pool, const void*, size_t) {
+int pool_trim(MemoryPool* pool, size_t) { return is_pool(pool) ? kSuccess : bad_pool(); }
+int pool_set_access(MemoryPool* pool, const void*, size_t) {
   return is_pool(pool) ? kSuccess : bad_pool();
 }
-int pool_get_access(int* flags, Pool* pool, const MemoryLocation*) {
+int pool_get_access(int* flags, MemoryPool* pool, const MemoryLocation*) {
   if (!is_pool(pool)) return bad_pool();
   *flags = 3;  // read and write
   return kSuccess;

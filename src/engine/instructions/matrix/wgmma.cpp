@@ -21,7 +21,7 @@
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kMostN = 256, kMostK = 256, kRows = 16,
+constexpr uint32_t kMostN = 256, kMostGroupK = 256, kWarpRows = 16,
                    kStepBytes = 32;  // every shape has 32 bytes of k
 
 struct Product {
@@ -123,14 +123,14 @@ void for_each_result(const Product& how, Body body) {
 
 template <class T>
 struct Scratch {
-  T a[kRows][kMostK];
-  T b[kMostK][kMostN];
-  T d[kRows][kMostN];
+  T a[kWarpRows][kMostGroupK];
+  T b[kMostGroupK][kMostN];
+  T d[kWarpRows][kMostN];
 };
 
 template <class T>
 bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
-  const uint32_t first_row = warp.index % 4 * kRows;
+  const uint32_t first_row = warp.index % 4 * kWarpRows;
   if (how.a_in_registers) {
     const uint32_t in_word = 32 / bits_of(how.a);
     for (uint32_t r = 0; r < 4; ++r) {
@@ -143,7 +143,7 @@ bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
       }
     }
   } else if (!fetch<T>(warp, op, Matrix(how.a_descriptor.of(warp, 0)), how.a, how.transpose_a,
-                       first_row, kRows, how.k,
+                       first_row, kWarpRows, how.k,
                        [&](uint32_t row, uint32_t k, T value) { s.a[row][k] = value; })) {
     return false;
   }
@@ -152,7 +152,7 @@ bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
     return false;
   }
   if (how.negate_a != how.negate_b) {
-    for (uint32_t row = 0; row < kRows; ++row) {
+    for (uint32_t row = 0; row < kWarpRows; ++row) {
       for (uint32_t k = 0; k < how.k; ++k) s.a[row][k] = -s.a[row][k];
     }
   }
@@ -161,7 +161,7 @@ bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
 
 template <class T>
 void multiply(const Product& how, Scratch<T>& s) {
-  for (uint32_t row = 0; row < kRows; ++row) {
+  for (uint32_t row = 0; row < kWarpRows; ++row) {
     T* d = s.d[row];
     for (uint32_t k = 0; k < how.k; ++k) {
       const T left = s.a[row][k];
@@ -184,7 +184,7 @@ const Op* run_product(Warp& warp, const Op* op) {
   Scratch<T>& s = *kept;
   if (!gather(warp, op, how, s)) return nullptr;
   if (!(warp.predicate(how.accumulate) & 1)) {
-    for (uint32_t row = 0; row < kRows; ++row) std::fill_n(s.d[row], how.n, T{});
+    for (uint32_t row = 0; row < kWarpRows; ++row) std::fill_n(s.d[row], how.n, T{});
   } else {
     for_each_result(how, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
       if constexpr (std::is_same_v<T, float>) {

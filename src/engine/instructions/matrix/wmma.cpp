@@ -16,7 +16,7 @@
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kMostRegisters = 8, kMostSide = 32, kMostK = 128;
+constexpr uint32_t kMostRegisters = 8, kMostSide = 32, kMostDepth = 128;
 
 struct MatrixShape {
   uint32_t m = 16, n = 16, k = 16;
@@ -32,7 +32,7 @@ bool extent_of(std::string_view shape, MatrixShape* out) {
       *parts[part++] = 0;
     }
   }
-  return part == 3 && out->m <= kMostSide && out->n <= kMostSide && out->k <= kMostK;
+  return part == 3 && out->m <= kMostSide && out->n <= kMostSide && out->k <= kMostDepth;
 }
 
 // One fragment: a matrix of rows x columns, or what a lane holds of it.
@@ -125,7 +125,7 @@ const Op* run_transfer(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-struct Multiply {
+struct WmmaMultiply {
   MatrixShape extent;
   Element a = Element::F16, b = Element::F16;
   bool small_c = false, small_d = false, saturate = false, exclusive = false;
@@ -146,10 +146,10 @@ T value_of(Warp& warp, const Fragment& f, Element type, uint32_t lane, uint32_t 
 // The layout of fragments is opaque in PTX and fixed on the GPU: through plain matrices the product
 // is written once for all shapes, and each layout is a function of its own.
 template <class T>
-const Op* run_multiply(Warp& warp, const Op* op) {
+const Op* run_wmma(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
-  const Multiply& how = *static_cast<const Multiply*>(op->data);
-  T a[kMostSide][kMostK], b[kMostK][kMostSide], d[kMostSide][kMostSide];
+  const WmmaMultiply& how = *static_cast<const WmmaMultiply*>(op->data);
+  T a[kMostSide][kMostDepth], b[kMostDepth][kMostSide], d[kMostSide][kMostSide];
   for_each_element(
       how.fa, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
         a[row][column] = value_of<T>(warp, how.fa, how.a, lane, slot, place);
@@ -270,7 +270,7 @@ bool wmma_multiply(Lowering& l) {
   const auto& modifiers = l.ins().modifiers;
   size_t at = 1;  // .mma and, of .b1, .xor.popc stand before the shape
   while (at < modifiers.size() && modifiers[at][0] != 'm') ++at;
-  Multiply how;
+  WmmaMultiply how;
   if (at == modifiers.size() || !extent_of(modifiers[at], &how.extent))
     return l.refuse("this shape is not known");
   std::vector<std::string_view> types;
@@ -295,9 +295,9 @@ bool wmma_multiply(Lowering& l) {
       !registers(l, operands[2], false, &how.fb) || !registers(l, operands[3], false, &how.fc)) {
     return false;
   }
-  l.emit(how.a == Element::F64 ? &run_multiply<double>
-         : is_integer(how.a)   ? &run_multiply<int64_t>
-                               : &run_multiply<float>)
+  l.emit(how.a == Element::F64 ? &run_wmma<double>
+         : is_integer(how.a)   ? &run_wmma<int64_t>
+                               : &run_wmma<float>)
       .data = l.own(how);
   return true;
 }
