@@ -11,7 +11,6 @@ namespace kiln::measure {
 namespace {
 
 constexpr int kSpins = 40;
-constexpr double kSpin_ns = 250e3;
 constexpr int kLookedAt = 12;  // calls for each of the checks that need a few
 constexpr double kTrace_ns =
     120e6;  // about so long kernels are traced: their times have several modes

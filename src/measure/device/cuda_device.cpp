@@ -17,6 +17,7 @@
 #include "measure/device/cupti.h"
 #include "measure/device/device_code.h"
 #include "measure/device/gate.h"
+#include "measure/device/steady.h"
 
 namespace kiln::measure {
 namespace {
@@ -29,12 +30,6 @@ constexpr unsigned kMappedPortable = 0x3, kWaitGreaterEqual = 0x0;
 constexpr int kCaptureRelaxed = 2;
 constexpr double kHoldLimit_s = 0.2;  // longer than any enqueueing; shorter than anybody's patience
 constexpr int kGemmSize = 8192;
-
-double steady_ns() {
-  return std::chrono::duration<double, std::nano>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 class CudaDevice final : public Device {
  public:

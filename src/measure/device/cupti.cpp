@@ -102,7 +102,7 @@ void buffer_completed(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_byt
   std::free(buffer);
 }
 
-Cupti load() {
+Cupti load_cupti() {
   Cupti cupti;
   std::vector<std::string> places = {"libcupti.so.13", "libcupti.so.12"};
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -149,7 +149,7 @@ Error failed(const Cupti& cupti, const char* what, int code) {
 }  // namespace
 
 Status cupti_begin(bool memsets) {
-  static const Cupti* cupti = new Cupti(load());
+  static const Cupti* cupti = new Cupti(load_cupti());
   if (!cupti->why.empty()) return no_records(cupti->why);
   g_cupti = cupti;
   // Each time: another profiler may have put its own there since.

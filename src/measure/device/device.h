@@ -45,6 +45,9 @@ struct Neighbour {
   int64_t memory_bytes = 0;
 };
 
+// As long as a short kernel, and long enough for the clock of the events.
+constexpr double kSpin_ns = 250e3;
+
 // A kernel that always takes as many cycles, timed: another process on the GPU takes slices out of
 // it.
 struct Spin {

@@ -7,7 +7,7 @@
 namespace kiln::measure {
 namespace {
 
-constexpr double kSecond = 1e9;
+constexpr double kFakeSecond = 1e9;
 constexpr double kPatienceOfHold_ns = 50e6;
 
 }  // namespace
@@ -67,7 +67,7 @@ double FakeDevice::run(double begin_ns, const FakeKernel& kernel, double gap_ns)
   double ns = kernel.fixed_ns +
               kernel.bytes / (hot ? model_.l2_bytes_per_ns : model_.bytes_per_ns) +
               kernel.cycles / mhz_at(begin_ns) * 1e3;
-  ns *= model_.mhz / mhz_at(begin_ns) * (1 + model_.window_drift * begin_ns / kSecond);
+  ns *= model_.mhz / mhz_at(begin_ns) * (1 + model_.window_drift * begin_ns / kFakeSecond);
   ns *= std::max(0.5, 1 + model_.noise * normal());
   if (model_.outlier_share > 0 && uniform() < model_.outlier_share) ns *= model_.outlier_factor;
   if (kernel.bytes > 0) resident_ = kernel.buffer;
@@ -159,7 +159,7 @@ Status FakeDevice::release() {
 
 Status FakeDevice::synchronize(double limit_s) {
   if (hangs_) {
-    host_ns_ += limit_s * kSecond;
+    host_ns_ += limit_s * kFakeSecond;
     return Error{Fault::Work, "the GPU did not finish", "it hangs", ""};
   }
   host_ns_ = std::max({host_ns_, stream_ns_, other_ns_}) + 1000;

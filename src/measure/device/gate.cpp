@@ -4,17 +4,13 @@
 
 #include <chrono>
 
+#include "measure/device/steady.h"
+
 namespace kiln::measure {
 
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(10);
-
-double steady_ns() {
-  return std::chrono::duration<double, std::nano>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 

@@ -13,7 +13,6 @@ namespace {
 constexpr double kSecond = 1e9;
 constexpr int kPairs = 64;         // event pairs in flight
 constexpr double kBatch_ns = 5e6;  // about so much work between two waits of the host
-constexpr double kSpin_ns = 250e3;
 constexpr double kMostDelay_ns = 400e3;
 constexpr double kWatchEvery_ns = 2e7;  // NVML takes up to a millisecond
 constexpr double kClockWithin =
