@@ -12,7 +12,13 @@ if(KILN_TESTS)
 endif()
 
 add_library(kiln_flags INTERFACE)
-target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Werror)
+if(KILN_UNITY)
+  # For people who want to use kiln: a warning is none of theirs, and must not stop the first build. Names of a file shadow
+  # those of the next where files are compiled together.
+  target_compile_options(kiln_flags INTERFACE -w)
+else()
+  target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(kiln_flags INTERFACE -Wno-unknown-pragmas)  # GCC ivdep; after -Wall, which turns it on
 endif()
