@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long does NAME take, beside torch?   kiln test --bench, or python bench.py [elements]"""
+"""How long does NAME take, compared with torch?   kiln test --bench, or python bench.py [elements]"""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ import torch
 NAME = kiln.load(Path(__file__).parent)
 
 
-def beside(x, y, alpha):
+def torch_add(x, y, alpha):
     return torch.add(x, y, alpha=alpha)
 
 
@@ -19,7 +19,7 @@ def main():
     elements = int(sys.argv[1]) if len(sys.argv) > 1 else 1 << (24 if device == "cuda" else 16)
     x = torch.randn(elements, device=device)
     y = torch.randn_like(x)
-    print(kiln.bench(NAME.NAME, x, y, 2.5, against={"torch.add": beside}, bytes=3 * x.nbytes))
+    print(kiln.bench(NAME.NAME, x, y, 2.5, against={"torch.add": torch_add}, bytes=3 * x.nbytes))
 
 
 if __name__ == "__main__":

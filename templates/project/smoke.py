@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the installed package work? `kiln wheel --try torch==2.7.1` runs this where nothing else is
-installed."""
+"""Does the installed package work? `kiln wheel --try torch==2.7.1` runs this in an environment with
+only torch and the package."""
 
 import NAME
 import torch

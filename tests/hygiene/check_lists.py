@@ -5,6 +5,7 @@
 Makefile: a target has a rule, a row of `make help` and a place in .PHONY, or none of the three; the
 rows of a group are sorted; LONG has every long test. CONTRIBUTING.md: each folder of tests/ has one
 row, each long test has one, and the rows are sorted. docs/results/README.md: each page has a row.
+docs/README.md and docs/design/README.md: each page of guide, reference and design has a row.
 """
 
 from __future__ import annotations
@@ -114,6 +115,12 @@ def faults_of_results(readme: str, pages: list[str]) -> list[str]:
     return found
 
 
+def faults_of_index(index: str, readme: str, pages: list[str]) -> list[str]:
+    """`pages` as the index links them: relative to its folder."""
+    linked = re.findall(r"^\|\s*\[[^]]*\]\(([^)#]+)\)", readme, re.MULTILINE)
+    return [f"{index}: no row for {page}" for page in pages if page not in linked]
+
+
 def main() -> int:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
     names = [Path(name) for name in tracked_files(root)]
@@ -128,6 +135,15 @@ def main() -> int:
     found = faults_of_makefile(makefile) + faults_of_long_tests(contributing, makefile)
     found += faults_of_contributing(contributing, folders)
     found += faults_of_results((results / "README.md").read_text(), pages)
+    for index, folders_below in (("docs", ("guide", "reference")), ("docs/design", (".",))):
+        listed = [
+            str(name.relative_to(index))
+            for name in names
+            if name.suffix == ".md" and name.name != "README.md"
+            if any(name.parent == Path(index) / folder for folder in folders_below)
+        ]
+        page = f"{index}/README.md"
+        found += faults_of_index(page, (root / page).read_text(), listed)
     for fault in found:
         print(fault)
     return 1 if found else 0

@@ -16,7 +16,7 @@ import re
 import sys
 from pathlib import Path
 
-PLACES = ("README.md", "CONTRIBUTING.md", "docs")
+PLACES = ("README.md", "CONTRIBUTING.md", "docs", "templates")
 # Measurements quote what was printed at the time; the page of checks and that of instructions are
 # generated from sources.
 EXEMPT = ("docs/results/", "docs/guide/troubleshooting.md")

@@ -5,6 +5,7 @@ import unittest
 
 from check_lists import (
     faults_of_contributing,
+    faults_of_index,
     faults_of_long_tests,
     faults_of_makefile,
     faults_of_results,
@@ -89,6 +90,11 @@ class CheckLists(unittest.TestCase):
         lines = CONTRIBUTING.splitlines()
         unsorted = "\n".join([lines[0], lines[2], lines[1]]) + "\n"
         self.assertIn("sorted", self.only(faults_of_contributing(unsorted, folders)))
+
+    def test_every_page_of_an_index_has_a_row(self):
+        readme = "| page | answers |\n| [guide/a.md](guide/a.md) | see [b](guide/b.md) |\n"
+        found = faults_of_index("docs/README.md", readme, ["guide/a.md", "guide/b.md"])
+        self.assertEqual(found, ["docs/README.md: no row for guide/b.md"])
 
     def test_every_page_of_results_has_a_row(self):
         self.assertIn(
