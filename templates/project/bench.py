@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long does NAME take, compared with torch?   kiln test --bench, or python bench.py [elements]"""
+"""Is NAME as fast as torch?   kiln test --bench, or python bench.py [elements]"""
 
 import sys
 from pathlib import Path
