@@ -149,7 +149,7 @@ format:
 
 tidy:
 	@tools/bootstrap build
-	@tools/build release
+	@tools/build edit
 	@tools/tidy
 
 clean:

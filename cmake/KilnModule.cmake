@@ -12,10 +12,12 @@ if(KILN_TESTS)
 endif()
 
 add_library(kiln_flags INTERFACE)
-if(KILN_UNITY)
-  # For people who want to use kiln: a warning is none of theirs, and must not stop the first build. Names of a file shadow
-  # those of the next where files are compiled together.
+if(KILN_QUICK)
+  # For people who want to use kiln: a warning is none of theirs, and must not stop the first build.
   target_compile_options(kiln_flags INTERFACE -w)
+elseif(KILN_UNITY)
+  # Where files are compiled together, names of one shadow those of the next, and types of a file are as if of a header.
+  target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Werror -Wno-subobject-linkage)
 else()
   target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Werror)
 endif()
@@ -38,6 +40,16 @@ elseif(KILN_SANITIZE)
   target_link_options(kiln_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
+# GoogleTest's headers take longer to compile than most tests.
+if(KILN_TESTS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "// Nothing: its precompiled header is used by all tests.\n")
+  add_library(kiln_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
+  target_link_libraries(kiln_test_headers PRIVATE kiln_flags GTest::gtest GTest::gmock)
+  target_compile_options(kiln_test_headers PRIVATE -O0)
+  target_compile_definitions(kiln_test_headers PRIVATE KILN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests")
+  target_precompile_headers(kiln_test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
+endif()
+
 function(kiln_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;LIBRARIES" ${ARGN})
   if(NOT ARG_SOURCES)
@@ -46,13 +58,12 @@ function(kiln_module name)
   add_library(kiln_${name} STATIC ${ARG_SOURCES})
   list(TRANSFORM ARG_USES PREPEND kiln_)
   target_link_libraries(kiln_${name} PUBLIC kiln_flags ${ARG_USES} ${ARG_LIBRARIES})
-  # Most of a source's compile time goes to the headers that they share, and to JSON at -O3. A build that is edited
-  # wants them one by one.
+  # Most of a source's compile time goes to the headers that they share.
   if(KILN_UNITY)
     set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-    if(NOT name STREQUAL "engine")
-      target_compile_options(kiln_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-    endif()
+  endif()
+  if(KILN_QUICK AND NOT name STREQUAL "engine")
+    target_compile_options(kiln_${name} PRIVATE -O1)
   endif()
   kiln_unit_tests(${name} kiln_${name})
 endfunction()
@@ -83,5 +94,6 @@ function(kiln_unit_tests name)
   # Tests are compiled more often than they run long: the code under test keeps its own optimisation.
   target_compile_options(test_${name} PRIVATE -O0)
   target_compile_definitions(test_${name} PRIVATE KILN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests")
+  target_precompile_headers(test_${name} REUSE_FROM kiln_test_headers)
   add_test(NAME unit.${name} COMMAND test_${name})
 endfunction()

@@ -72,7 +72,7 @@ class Repository:
         self.git("commit", "-qm", " ".join(stems))
 
     def configure(self) -> None:
-        (self.folder / "build/release").mkdir(parents=True, exist_ok=True)
+        (self.folder / "build/edit").mkdir(parents=True, exist_ok=True)
         entries = [
             {
                 "directory": ".",
@@ -81,7 +81,7 @@ class Repository:
             }
             for path in sorted((self.folder / "src").glob("*.cpp"))
         ]
-        (self.folder / "build/release/compile_commands.json").write_text(json.dumps(entries))
+        (self.folder / "build/edit/compile_commands.json").write_text(json.dumps(entries))
 
     def tidy(self, *words: str, **environment: str) -> tuple[int, str, list[str]]:
         """Exit status, what it printed, which files clang-tidy was asked about."""
@@ -134,10 +134,10 @@ def test_a_clean_file_is_checked_again_only_when_something_it_depends_on_changed
 
 
 def test_a_header_that_gcc_precompiled_is_read_as_text(repository: Repository) -> None:
-    precompiled = repository.folder / "build/release/cmake_pch.hxx"
+    precompiled = repository.folder / "build/edit/cmake_pch.hxx"
     precompiled.write_text("#include <string>\n")
     precompiled.with_suffix(".hxx.gch").write_bytes(b"not for clang")
-    commands = repository.folder / "build/release/compile_commands.json"
+    commands = repository.folder / "build/edit/compile_commands.json"
     commands.write_text(commands.read_text().replace(" -o ", f" -include {precompiled} -o "))
     assert repository.tidy()[0] == 0
     entry = json.loads((repository.folder / "build/tidy/compile_commands.json").read_text())[0]
@@ -208,10 +208,10 @@ def test_a_changed_header_counts_as_a_source_that_includes_it(repository: Reposi
 
 def test_a_source_that_is_not_compiled_is_an_error(repository: Repository) -> None:
     repository.commit("three")
-    (repository.folder / "build/release/compile_commands.json").write_text("[]")
+    (repository.folder / "build/edit/compile_commands.json").write_text("[]")
     status, text, _ = repository.tidy()
     assert status == 3
-    assert "src/one.cpp cannot be checked" in text and "fix: tools/build release" in text
+    assert "src/one.cpp cannot be checked" in text and "fix: tools/build edit" in text
 
 
 def test_the_real_one_finds_an_exception_that_escapes(tmp_path: Path) -> None:
