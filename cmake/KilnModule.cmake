@@ -42,8 +42,9 @@ endif()
 
 # GoogleTest's headers take longer to compile than most tests.
 if(KILN_TESTS)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "// Nothing: its precompiled header is used by all tests.\n")
-  add_library(kiln_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cpp)
+  # A program as they are: those of a library are not compiled as position independent programs.
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "int main() { return 0; }\n")
+  add_executable(kiln_test_headers ${CMAKE_BINARY_DIR}/test_headers.cpp)
   target_link_libraries(kiln_test_headers PRIVATE kiln_flags GTest::gtest GTest::gmock)
   target_compile_options(kiln_test_headers PRIVATE -O0)
   target_compile_definitions(kiln_test_headers PRIVATE KILN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests")
