@@ -129,7 +129,7 @@ bool is_named(const KilnOpInfo& op, std::string_view name) {
 
 }  // namespace
 
-// Overloads are told apart by what their parameters make of the texts: the cheapest fit wins, equal
+// What the parameters make of the texts decides between overloads: the cheapest fit wins, equal
 // ones are refused rather than guessed between.
 Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view name,
                             std::span<const std::string> texts) {

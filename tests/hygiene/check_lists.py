@@ -121,6 +121,26 @@ def faults_of_index(index: str, readme: str, pages: list[str]) -> list[str]:
     return [f"{index}: no row for {page}" for page in pages if page not in linked]
 
 
+def faults_of_mnemonics(name: str, text: str) -> list[str]:
+    """src/ptx/instructions.def is the only place of the engine that knows mnemonics."""
+    asks = re.compile(r"\bmnemonic\s*[!=]=|\bmnemonic\.(?:starts_with|ends_with|back|front)\b")
+    return [
+        f"{name}:{number}: asks for a mnemonic; give its row of instructions.def a trait"
+        for number, line in enumerate(text.splitlines(), 1)
+        if asks.search(line)
+    ]
+
+
+def faults_of_traits(table: str) -> list[str]:
+    """What never parks cannot park."""
+    rows = re.findall(r'^PTX_FORM\(.*?, "(\w+)", .*"([^"]*)"\)$', table, re.MULTILINE)
+    return ["instructions.def: no row was read"] * (not rows) + [
+        f"instructions.def: a row of {mnemonic} is both straight and parks"
+        for mnemonic, traits in rows
+        if {"straight", "parks"} <= set(traits.split())
+    ]
+
+
 def main() -> int:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
     names = [Path(name) for name in tracked_files(root)]
@@ -144,6 +164,12 @@ def main() -> int:
         ]
         page = f"{index}/README.md"
         found += faults_of_index(page, (root / page).read_text(), listed)
+    for name in names:
+        if name.suffix in (".cpp", ".h") and name.is_relative_to("src/engine"):
+            # bench/ has an interpreter of its own, to compare with.
+            if not name.is_relative_to("src/engine/bench"):
+                found += faults_of_mnemonics(str(name), (root / name).read_text())
+    found += faults_of_traits((root / "src/ptx/instructions.def").read_text())
     for fault in found:
         print(fault)
     return 1 if found else 0

@@ -8,7 +8,9 @@ from check_lists import (
     faults_of_index,
     faults_of_long_tests,
     faults_of_makefile,
+    faults_of_mnemonics,
     faults_of_results,
+    faults_of_traits,
 )
 
 MAKEFILE = """
@@ -95,6 +97,17 @@ class CheckLists(unittest.TestCase):
         readme = "| page | answers |\n| [guide/a.md](guide/a.md) | see [b](guide/b.md) |\n"
         found = faults_of_index("docs/README.md", readme, ["guide/a.md", "guide/b.md"])
         self.assertEqual(found, ["docs/README.md: no row for guide/b.md"])
+
+    def test_mnemonics_are_known_to_the_table_alone(self):
+        self.assertEqual(faults_of_mnemonics("a.cpp", "site.mnemonic = ins.mnemonic;\n"), [])
+        self.only(faults_of_mnemonics("a.cpp", 'if (ins.mnemonic == "max") return;\n'))
+        self.only(faults_of_mnemonics("a.cpp", "x\ny = ins.mnemonic.ends_with('4');\n"))
+
+    def test_a_row_that_is_straight_does_not_park(self):
+        row = 'PTX_FORM(f, "bar", "sync", "", "", "a a?", "{}")\n'
+        self.assertEqual(faults_of_traits(row.format("parks")), [])
+        self.only(faults_of_traits(row.format("straight parks")))
+        self.only(faults_of_traits(""))
 
     def test_every_page_of_results_has_a_row(self):
         self.assertIn(

@@ -96,7 +96,7 @@ int free_async(void* at, void* stream) {
   return release("cudaFreeAsync", at, stream, false);
 }
 
-// ---- MemoryPools: memory is taken and given back at once, so a pool only keeps what it was told.
+// ---- Pools: memory is allocated and freed at once, so a pool only keeps its settings.
 
 struct MemoryPool {
   PoolProperties properties{};

@@ -14,7 +14,7 @@ using testing::Not;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// A coordinate that is no number makes a browser drop the whole element.
+// A coordinate that is not a number makes a browser drop the whole element.
 void expect_drawable(const std::string& chart) {
   EXPECT_THAT(chart, HasSubstr("<svg "));
   EXPECT_THAT(chart, HasSubstr("</svg>"));
