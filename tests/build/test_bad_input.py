@@ -74,7 +74,7 @@ class Cache(Cached):
                 path.write_bytes(damage(path.read_bytes()))
             self.forget_build()
             built, err = self.build_told()
-            self.assertIn("damaged and is made anew", err)
+            self.assertIn("damaged and is being rebuilt", err)
             self.assertEqual(self.value_in(built["library"]), 1)
             self.forget_build()
             self.assertEqual(self.words(self.build()), {"hit"})
@@ -96,7 +96,7 @@ class Cache(Cached):
         if "mount" in done.stderr or "unshare" in done.stderr:
             self.skipTest(f"cannot mount here: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("the cache takes nothing new", done.stderr)
+        self.assertIn("the cache cannot be written", done.stderr)
         self.assertEqual(self.value_in(json.loads(done.stdout)["library"]), 2)
 
     def test_full_disk_under_the_cache(self) -> None:
@@ -123,7 +123,7 @@ class Cache(Cached):
         self.store.chmod(0o777)
         self.forget_build()
         built, err = self.build_told()
-        self.assertIn(f"others may write to {self.store}", err)
+        self.assertIn(f"other users can write to {self.store}", err)
         self.assertEqual(self.words(built), {"made"})
         code = subprocess.run(
             [str(KILN), "cache"], env=self.environment, capture_output=True, text=True
@@ -329,7 +329,7 @@ class Explain(Cached):
             "miss: no entry",
         ):
             self.assertIn(word, first)
-        self.assertIn("because       nothing", self.told("-DX=1"))
+        self.assertIn("up to date    no input changed", self.told("-DX=1"))
         self.assertIn("miss: -DX=1 is now -DX=2", self.told("-DX=2"))
         self.write("value.h", "#define VALUE 2\n")
         changed = self.told("-DX=2")

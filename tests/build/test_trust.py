@@ -111,7 +111,7 @@ class OtherUsers(Cached):
                 path.chmod(mode)
                 self.forget_build()
                 built, err = self.told()
-                self.assertIn(f"others may write to {path}", err)
+                self.assertIn(f"other users can write to {path}", err)
                 self.assertIn(f"chmod -R go-w '{path}'", err)
                 self.assertEqual(err.count("is not used"), 1, err)
                 self.assertIn("made", self.words(built))
@@ -126,7 +126,7 @@ class OtherUsers(Cached):
             entry.chmod(0o666)
         self.forget_build()
         built, err = self.told()
-        self.assertIn("another user owns it or may write to it", err)
+        self.assertIn("another user owns it or can write to it", err)
         self.assertEqual(self.value_in(built["library"]), 1)
         self.assert_nobody_else_writes(self.store)
 
@@ -194,7 +194,7 @@ class OtherUsers(Cached):
         (self.top / "cache/kiln").chmod(0o777)
         code, error = self.error()
         self.assertEqual(code, 3)
-        self.assertIn(f"others may write to {self.top / 'cache/kiln'}", error["why"])
+        self.assertIn(f"other users can write to {self.top / 'cache/kiln'}", error["why"])
         self.assertIn("chmod -R go-w", error["fix"])
 
     def test_nothing_of_watch_has_a_name_that_others_can_guess(self) -> None:
@@ -259,7 +259,7 @@ class SharedPlaces(Cached):
                 built, err = self.told()
                 self.assertEqual(self.value_in(built["library"]), 1)
                 self.assertEqual(self.words(built), {"made"})
-                self.assertIn("an entry of the shared cache is not used", err)
+                self.assertIn("a shared cache entry is not used", err)
 
     def test_a_huge_local_entry_is_a_damaged_one(self) -> None:
         self.told()
@@ -267,7 +267,7 @@ class SharedPlaces(Cached):
             os.truncate(entry, 200 << 30)
         self.forget_build()
         built, err = self.told()
-        self.assertIn("damaged and is made anew", err)
+        self.assertIn("damaged and is being rebuilt", err)
         self.assertEqual(self.value_in(built["library"]), 1)
 
     @contextlib.contextmanager
@@ -427,7 +427,7 @@ class Limits(Cached):
             self.assertEqual(self.value_in(json.loads(done.stdout)["library"]), 1)
         elif done.returncode != 127:
             self.assertIn("error: ", done.stderr, limit)
-            self.assertNotIn("kiln met a state it does not know", done.stderr, limit)
+            self.assertNotIn("kiln reached an unexpected state", done.stderr, limit)
         # What was left behind is not in the way.
         self.assertEqual(self.value_in(self.told()[0]["library"]), 1)
         return done.returncode
@@ -465,7 +465,7 @@ class Limits(Cached):
             self.assertIn(done.returncode, (0, 1, 3), f"{size}: {done.stderr}")
             if done.returncode:
                 self.assertIn("error: ", done.stderr)
-                self.assertNotIn("kiln met a state it does not know", done.stderr)
+                self.assertNotIn("kiln reached an unexpected state", done.stderr)
             else:
                 self.assertTrue(json.loads(done.stdout)["library"].endswith(".so"))
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -189,8 +189,8 @@ def test_an_old_nvcc(doctor, tmp_path):
         found,
         "arch-supported",
         "fault",
-        "nvcc 11.8 does not compile for",
-        "take 9.0 out of TORCH_CUDA_ARCH_LIST",
+        "nvcc 11.8 does not support",
+        "remove 9.0 from TORCH_CUDA_ARCH_LIST",
     )
     expect(found, "cuda-home", "warning", "no include/cuda_runtime.h", "kiln setup")
     if found["cuda-major"]["verdict"] != "skip":
@@ -213,9 +213,9 @@ def test_variables(doctor, tmp_path):
         CXX=str(tmp_path / "bin/g++"),
     )
     assert code == 1
-    expect(found, "arch-supported", "fault", "asks for 3.5", "take 3.5 out")
+    expect(found, "arch-supported", "fault", "requests 3.5", "remove 3.5 from")
     expect(found, "host-compiler", "fault", "g++ 99.1.0", "export NVCC_CCBIN=g++-")
-    expect(found, "cxx-standard", "fault", "-std=c++14 in CXXFLAGS", "take -std=c++14 out")
+    expect(found, "cxx-standard", "fault", "-std=c++14 in CXXFLAGS", "remove -std=c++14 from")
     expect(found, "memory", "warning", "MAX_JOBS=4000", "export MAX_JOBS=")
     expect(found, "job-threads", "warning", "4000 jobs x 8 threads", "MAX_JOBS=")
 
@@ -272,7 +272,7 @@ def test_a_lock_without_owner(doctor, command, surroundings, tmp_path):
     held.close()
     code, found = doctor(TORCH_EXTENSIONS_DIR=where)
     assert code == 1
-    expect(found, "stale-lock", "fault", "belongs to no process", f"rm {lock}")
+    expect(found, "stale-lock", "fault", "no process holds", f"rm {lock}")
     for words, left in ((["--dry-run"], True), ([], False)):
         done = subprocess.run(
             [str(command), "doctor", "--quick", "--fix", *words],
@@ -300,7 +300,7 @@ def test_a_second_cudart(doctor, tmp_path):
             "two-cudarts",
             "warning",
             "LD_LIBRARY_PATH",
-            f"take {tmp_path} out of LD_LIBRARY_PATH",
+            f"remove {tmp_path} from LD_LIBRARY_PATH",
         )
     files = [(tmp_path / name).open("r+b") for name in ("libcudart.so.11", "libcudart.so.10")]
     maps = [mmap.mmap(file.fileno(), 0) for file in files]
@@ -454,13 +454,13 @@ def test_a_gpu_that_the_code_does_not_fit(doctor, command, surroundings, tmp_pat
     found = ask("k.cubin", LD_LIBRARY_PATH=str(tmp_path))
     expect(found, "driver", "fault", "the driver is 535.104.05", "update the driver to 580")
     expect(
-        found, "kernel-image", "fault", "holds sm_80; this GPU is sm_90", "kiln build --arch 9.0"
+        found, "kernel-image", "fault", "contains sm_80; this GPU is sm_90", "kiln build --arch 9.0"
     )
     expect(
         found,
         "ptx-driver",
         "fault",
-        "needs a driver from 580 on, here is 535.104.05",
+        "needs driver 580 or newer, this machine has 535.104.05",
         "update the driver to 580",
     )
     only_ptx = ["-fatbin", "-gencode=arch=compute_80,code=compute_80"]

@@ -364,4 +364,4 @@ def test_diff_says_what_an_edit_did(command, tmp_path):
     assert any(line.startswith("+") for block in kernel["blocks"] for line in block["lines"])
     same = json.loads(run(command, "diff", "after.cubin", "after.cubin", "--json", cwd=tmp_path))
     assert [one["change"] for one in same["kernels"]] == ["same"]
-    assert "fatter" in run(command, "diff", "before.cubin", "after.cubin", cwd=tmp_path)
+    assert "more resources" in run(command, "diff", "before.cubin", "after.cubin", cwd=tmp_path)

@@ -90,7 +90,7 @@ def test_arguments_are_bound_to_the_parameters_of_an_op(kiln_load, tmp_path, kil
     # A text, because the parameter is one.
     assert args[1] == "5" and kwargs == {"n": 16}
     module.named(*args, **kwargs)
-    with pytest.raises(KilnError, match="'x' wants Tensor"):
+    with pytest.raises(KilnError, match="'x' expects Tensor"):
         arguments_of(["1", "2"], 0, kiln_device, library_of(module), "named")
 
 

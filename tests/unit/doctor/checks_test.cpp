@@ -82,8 +82,8 @@ const Fault kFaults[] = {
      in_project(classic_project(), [](Facts& f, Project&) { f.toolkit.nvcc.version = "12.4"; }),
      "refuses", "kiln"},
     {"arch-supported", "dropped by nvcc 13", kFail,
-     [](Facts& f) { f.variables.arch_list = "7.0;9.0"; }, "asks for 7.0",
-     "take 7.0 out of TORCH_CUDA_ARCH_LIST"},
+     [](Facts& f) { f.variables.arch_list = "7.0;9.0"; }, "requests 7.0",
+     "remove 7.0 from TORCH_CUDA_ARCH_LIST"},
     {"arch-supported", "no architecture at all", kFail,
      [](Facts& f) { f.variables.arch_list = "fast"; }, "'fast'",
      "export TORCH_CUDA_ARCH_LIST='9.0'"},
@@ -92,7 +92,7 @@ const Fault kFaults[] = {
     {"host-compiler", "none", kFail, [](Facts& f) { f.host.program = {}; }, "no C++ compiler",
      "apt install g++"},
     {"cxx-standard", "CXXFLAGS", kFail, [](Facts& f) { f.variables.cxx_flags = "-O2 -std=c++14"; },
-     "-std=c++14 in CXXFLAGS", "take -std=c++14 out of CXXFLAGS"},
+     "-std=c++14 in CXXFLAGS", "remove -std=c++14 from CXXFLAGS"},
     {"cxx-standard", "setup.py", kFail,
      in_project(classic_project(), [](Facts&, Project& p) { p.flags = "-O3 -std=c++11"; }),
      "the project's flags", "-std=c++11"},
@@ -167,7 +167,7 @@ const Fault kFaults[] = {
      [](Facts& f) {
        f.cudarts = {{"/opt/cuda-12/lib64/libcudart.so.12", "LD_LIBRARY_PATH", 12}};
      },
-     "libcudart.so.12", "take /opt/cuda-12/lib64 out of LD_LIBRARY_PATH"},
+     "libcudart.so.12", "remove /opt/cuda-12/lib64 from LD_LIBRARY_PATH"},
     {"two-cudarts", "in a process", kFail,
      [](Facts& f) {
        f.cudarts = {{"/a/libcudart.so.13", "process 7", 13},
@@ -181,7 +181,7 @@ const Fault kFaults[] = {
      [](Facts& f) {
        f.locks = {{"/c/torch_extensions/add/lock", false, 9000}};
      },
-     "belongs to no process", "rm /c/torch_extensions/add/lock"},
+     "no process holds", "rm /c/torch_extensions/add/lock"},
     {"memory", "too little", kWarn, [](Facts& f) { f.machine.memory_bytes = 2'000'000'000; },
      "2.0 GB of memory", "export MAX_JOBS=1"},
     {"memory", "more jobs than memory", kWarn,
@@ -212,7 +212,7 @@ const Fault kFaults[] = {
        l.images = {"sm_80"};
        l.serves[0].native = false;
      }),
-     "holds sm_80; this GPU is sm_90", "kiln build --arch 9.0"},
+     "contains sm_80; this GPU is sm_90", "kiln build --arch 9.0"},
     {"kernel-image", "PTX alone", kWarn, in_library([](Library& l) {
        l.images = {"compute_80"};
        l.serves = {{{9, 0, 0}, false, true}};
@@ -243,8 +243,8 @@ const Fault kFaults[] = {
      "Permission denied", "KILN_CACHE_DIR"},
     {"cache-folder", "network disk", kWarn, [](Facts& f) { f.cache.file_system = "nfs4"; },
      "network disk (nfs4)", "KILN_CACHE_DIR"},
-    {"cache-folder", "full", kWarn, [](Facts& f) { f.cache.free_bytes = 1000; }, "0.0 GB left",
-     "kiln cache prune"},
+    {"cache-folder", "full", kWarn, [](Facts& f) { f.cache.free_bytes = 1000; },
+     "0.0 GB of space left", "kiln cache prune"},
     {"slow-archs", "six architectures", kWarn,
      in_project(classic_project(),
                 [](Facts& f, Project&) { f.variables.arch_list = "7.5;8.0;8.6;8.9;9.0;12.0"; }),

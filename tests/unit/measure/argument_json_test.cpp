@@ -74,7 +74,7 @@ TEST(Arguments, AreBoundToTheParametersOfAnOp) {
   EXPECT_EQ(shorter->size(), 2u);
   const Result<Json> wrong = bound_arguments({&op, 1}, "scale", {"5", "a"});
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(format(wrong.error()), HasSubstr("wants Tensor"));
+  EXPECT_THAT(format(wrong.error()), HasSubstr("expects Tensor"));
 }
 
 }  // namespace

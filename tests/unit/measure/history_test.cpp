@@ -59,19 +59,21 @@ TEST(History, OtherBenchmarksAreNotCompared) {
 TEST(History, AnotherMachineIsTold) {
   EXPECT_EQ(incomparable(result(1), result(1)), "");
   EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA L4")),
-            "another device (NVIDIA H200, then NVIDIA L4)");
+            "another device (now NVIDIA H200, then NVIDIA L4)");
   EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA H200", "there")),
-            "another machine (here, then there)");
+            "another machine (now here, then there)");
   results::BenchResult engine = result(1);
   engine.time = "engine time";
-  EXPECT_EQ(incomparable(engine, result(1)), "one is engine time, the other GPU time");
+  EXPECT_EQ(incomparable(engine, result(1)),
+            "another kind of device (now engine time, then GPU time)");
 }
 
 TEST(History, OtherVersionsAreNoted) {
   results::BenchResult then = result(1);
   then.device.driver = "570.0";
   (*then.versions)["torch"] = "2.10.0";
-  EXPECT_EQ(differences(result(1), then), "driver 580.1, then 570.0; torch 2.11.0, then 2.10.0");
+  EXPECT_EQ(differences(result(1), then),
+            "driver now 580.1, then 570.0; torch now 2.11.0, then 2.10.0");
   EXPECT_EQ(differences(result(1), result(1)), "");
 }
 

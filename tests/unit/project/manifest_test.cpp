@@ -56,14 +56,14 @@ TEST(Manifest, TheNameGivesTheSource) {
 TEST(Manifest, FindingsAreAWarningOrAnError) {
   EXPECT_FALSE(parse_manifest("name = 'a'\nfindings = 'warning'", "")->findings_fail);
   Error error = error_of("name = 'a'\nfindings = 'loud'");
-  EXPECT_THAT(error.what, HasSubstr("kiln.toml:2:12: 'findings'"));
+  EXPECT_THAT(error.what, HasSubstr("kiln.toml:2:12: unknown value 'findings'"));
   EXPECT_EQ(error.why, "it must be \"warning\" or \"error\"");
 }
 
 TEST(Manifest, AnUnknownKeyHasAPlaceAndASuggestion) {
   Error error = error_of("name = 'a'\n  sorces = []\n");
   EXPECT_EQ(error.fault, Fault::Usage);
-  EXPECT_EQ(error.what, "kiln.toml:2:3: there is no key 'sorces'");
+  EXPECT_EQ(error.what, "kiln.toml:2:3: unknown key 'sorces'");
   EXPECT_THAT(error.why, HasSubstr("sources"));
   EXPECT_EQ(error.fix, "write sources");
 }
@@ -87,7 +87,7 @@ TEST(Manifest, AWrongTypeNamesBoth) {
 }
 
 TEST(Manifest, ANameMustBeThereAndFit) {
-  EXPECT_THAT(error_of("sources = ['a.cu']").what, HasSubstr("there is no name"));
+  EXPECT_THAT(error_of("sources = ['a.cu']").what, HasSubstr("'name' is missing"));
   EXPECT_EQ(error_of("name = 'my-ops'").fix, "name = \"my_ops\"");
   EXPECT_THAT(error_of("name = 'a'\nsources = []").what, HasSubstr("'sources' is empty"));
 }

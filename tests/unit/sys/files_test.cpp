@@ -127,7 +127,7 @@ TEST(Files, ALimitedReadTakesRegularFilesOfABoundedSizeAlone) {
   std::ofstream(folder / "file") << "12345";
   EXPECT_EQ(*read_limited(files, folder / "file", {.max_bytes = 5}), "12345");
   EXPECT_THAT(read_limited(files, folder / "file", {.max_bytes = 4}).error().why,
-              HasSubstr("at most 4"));
+              HasSubstr("the limit is 4"));
   EXPECT_EQ(*read_beginning(files, folder / "file", 2), "12");
   EXPECT_EQ(*read_beginning(files, folder / "file", 9), "12345");
   fs::create_symlink("file", folder / "link");

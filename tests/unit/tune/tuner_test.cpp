@@ -117,7 +117,7 @@ TEST_F(TunerTest, WhatABuildRefusesForItsSpillsIsPruned) {
     FakeVariant one = right(text);
     if (text == "A=1 B=1")
       one.build_error =
-          "error: ptxas found what was asked to be an error\nk<64>(): registers spill to local "
+          "error: ptxas findings are errors here\nk<64>(): registers spill to local "
           "memory: 8";
     return one;
   };
@@ -151,8 +151,9 @@ TEST_F(TunerTest, AFinalistThatCannotBeBuiltAgainIsTold) {
   };
   auto again = run();
   ASSERT_TRUE(again) << format(again.error());
-  EXPECT_THAT(again->findings,
-              ElementsAre("the fastest were not timed in turns: A=4 B=2 could not be built again"));
+  EXPECT_THAT(
+      again->findings,
+      ElementsAre("the fastest were not timed in alternation: A=4 B=2 could not be built again"));
   EXPECT_THAT(again->finalists[0].defines, ElementsAre("A=4", "B=2"));  // by its single time
 }
 
@@ -304,7 +305,7 @@ TEST_F(TunerTest, AnOddAnswerOfTheRaceIsAFinding) {
     auto tuned = run();
     ASSERT_TRUE(tuned) << answer;
     EXPECT_THAT(tuned->findings,
-                ElementsAre(testing::HasSubstr("the fastest were not timed in turns")))
+                ElementsAre(testing::HasSubstr("the fastest were not timed in alternation")))
         << answer;
     EXPECT_THAT(tuned->finalists[0].defines, ElementsAre("A=4", "B=2")) << "by their single times";
   }
