@@ -46,7 +46,7 @@ def tuned_file(source: Path) -> Path:
 
 
 def read_entries(path: Path) -> list[Entry]:
-    fix = "kiln tune writes it, on a machine with the GPU"
+    fix = "run kiln tune on a machine with the GPU; it writes the file"
     try:
         found = json.loads(path.read_text())
     except OSError as error:

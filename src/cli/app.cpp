@@ -49,7 +49,7 @@ sys::ColorChoice color_choice(const std::string& when) {
   if (when == "always") return sys::ColorChoice::Always;
   if (when == "never") return sys::ColorChoice::Never;
   if (when != "auto")
-    throw CLI::ValidationError("--color", "'" + when + "' is none of auto, always, never");
+    throw CLI::ValidationError("--color", "'" + when + "' is not one of auto, always, never");
   return sys::ColorChoice::Auto;
 }
 
@@ -57,7 +57,7 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.set_version_flag("--version", "kiln " KILN_VERSION_STRING, "Print the version and exit");
   app.add_flag("--json", globals.json, "Print the result as one JSON value on stdout");
-  app.add_flag("-v,--verbose", globals.verbose, "Say more: command lines, what was found where");
+  app.add_flag("-v,--verbose", globals.verbose, "Print more: command lines, what was found where");
   app.add_option_function<std::string>(
          "--color", [&globals](const std::string& when) { globals.color = color_choice(when); },
          "auto, always or never")
@@ -121,7 +121,7 @@ int run_command_line(int argc, const char* const* argv) {
     app.formatter(std::make_shared<HelpForm>(
         terminal.out_is_terminal ? static_cast<size_t>(terminal.columns) : kPipeColumns));
     app.footer(
-        "kiln COMMAND --help tells more. Exit codes: 0 done, 1 the work failed, 2 usage or "
+        "Run kiln COMMAND --help for details. Exit codes: 0 done, 1 the work failed, 2 usage or "
         "kiln.toml,\n"
         "3 environment, 4 a bug in kiln, 130 interrupted.");
     std::map<const CLI::App*, Run> runs;
@@ -145,7 +145,7 @@ int run_command_line(int argc, const char* const* argv) {
     std::error_code no_folder;
     std::filesystem::path directory = std::filesystem::current_path(no_folder);
     if (no_folder)
-      return report({Fault::Environment, "cannot tell the working folder", no_folder.message(),
+      return report({Fault::Environment, "cannot determine the working folder", no_folder.message(),
                      "cd to one that exists"},
                     json_asked, false);
     // Again: --color is known now.
@@ -158,7 +158,7 @@ int run_command_line(int argc, const char* const* argv) {
     Result<int> code = runs[app.get_subcommands().front()](context);
     return code ? *code : report(code.error(), context.json, context.terminal.color_err);
   } catch (const std::exception& e) {
-    return report({Fault::Bug, "kiln met a state it does not know", e.what(), ""}, json_asked,
+    return report({Fault::Bug, "kiln reached an unexpected state", e.what(), ""}, json_asked,
                   false);
   }
 }

@@ -38,7 +38,8 @@ void add_build_options(CLI::App& app, build::Request& request, const char* headi
                  "the GPU present, 8.0)")
       ->type_name("LIST");
   add_list(app, "-D,--define", request.defines, "K=V", "Define a macro (repeatable)");
-  add_list(app, "-I,--include", request.includes, "DIR", "Search headers there (repeatable)");
+  add_list(app, "-I,--include", request.includes, "DIR",
+           "Search this folder for headers (repeatable)");
   add_list(app, "--cuda-flag", request.cuda_flags, "FLAG",
            "A flag for nvcc, as --cuda-flag=-Xptxas=-v (repeatable)");
   add_list(app, "--cflag", request.cflags, "FLAG",
@@ -46,28 +47,27 @@ void add_build_options(CLI::App& app, build::Request& request, const char* headi
   add_list(app, "--ldflag", request.ldflags, "FLAG",
            "A flag for the linker, as --ldflag=-lcublas (repeatable)");
   app.add_option("--compat", request.compat,
-                 "For sources with torch's headers: kiln's quick ones, torch's own where those do "
-                 "not suffice (auto), or "
-                 "one of them alone (require, never)")
+                 "For sources that include torch's headers: kiln's faster ones, with torch's own "
+                 "as a fallback (auto), only kiln's (require) or only torch's (never)")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "require", "never"}).description(""));
   app.add_flag("--fast-math", request.fast_math, "Trade exactness for speed: nvcc --use_fast_math");
   app.add_option_function<std::string>(
          "--findings", [&request](const std::string& as) { request.findings_fail = as == "error"; },
-         "What ptxas finds (spills, serialised wgmma) as a warning or an error")
+         "Report what ptxas finds (spills, serialised wgmma) as a warning or an error")
       ->type_name("AS")
       ->check(CLI::IsMember({"warning", "error"}).description(""));
   app.add_option_function<std::string>(
          "--lane", [&request](const std::string& lane) { request.full_lane = lane == "full"; },
-         "auto: device code alone where only that changed (default); full: everything")
+         "auto: rebuild only device code where nothing else changed (default); full: everything")
       ->type_name("LANE")
       ->check(CLI::IsMember({"auto", "full"}).description(""));
   // Taken by run_command_line: the command itself runs without it.
   app.add_flag_function(
       "--watch", [](int64_t) {}, "Run again whenever a file it was built from is saved");
   app.add_option("--build-dir", request.build_dir,
-                 "Keep objects and results there (default: build/kiln of a project, the cache "
-                 "folder for a lone file)")
+                 "Folder of objects and results (default: build/kiln of a project, the cache "
+                 "folder for a single file)")
       ->type_name("DIR");
   const auto options = app.get_options();
   for (size_t i = before; i < options.size(); ++i) options[i]->group(heading);

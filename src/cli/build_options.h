@@ -11,7 +11,7 @@ namespace kiln::cli {
 // --name, --arch, -D, -I, --cuda-flag, --cflag, --ldflag, --fast-math, --build-dir, into `request`;
 // under a heading of their own in the help of a command that does more than build.
 void add_build_options(CLI::App& app, build::Request& request,
-                       const char* heading = "How it is built");
+                       const char* heading = "Build options");
 
 // Builds with progress on a terminal and the compiler's warnings on stderr. Sets request.directory.
 Result<build::Outcome> build_for(Context& context, build::Request request);

@@ -80,7 +80,7 @@ Result<DeviceCode> compile_device_code(Context& context, build::Request request)
   std::filesystem::remove_all(out.folder, ignored);
   if (!result) return std::move(result.error());
   return Error{Fault::Work, fmt::format("cannot compile {}", source.shown), result->out,
-               "correct the source there; kiln inspect -v tells the command line"};
+               "fix the source; kiln inspect -v prints the command line"};
 }
 
 }  // namespace kiln::cli

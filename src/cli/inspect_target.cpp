@@ -86,7 +86,7 @@ Result<Target> open_target(Context& context, build::Request request, const std::
   });
   if (target.files.empty())
     return Error{Fault::Usage, fmt::format("cannot inspect {}", word),
-                 fmt::format("no binary in it has '{}' in its name", member),
+                 fmt::format("it has no binary with '{}' in its name", member),
                  fmt::format("kiln inspect {}", word)};
   return target;
 }

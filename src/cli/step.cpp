@@ -20,7 +20,7 @@ int run_build_step(const std::string& step_file, const sys::Environment& env) {
   auto step = build::read_step(*text);
   if (!step) return report_error(step.error());
   if (!staging)
-    return report_error({Fault::Usage, "cannot do a step of a build alone",
+    return report_error({Fault::Usage, "cannot run a single step of a build",
                          "KILN_STAGING is not set", "kiln build"});
   std::error_code no_folder;
   build::StepWorld world{files, sys::real_processes(), env,

@@ -32,8 +32,8 @@ Status take_tuned(build::Request& request, const std::string& part, const Contex
   const std::filesystem::path file = tuned_file(plan);
   if (!world.files.state(file).is_file())
     return Error{Fault::Usage, "there is no tuned configuration",
-                 fmt::format("{} is not there", file.string()),
-                 "kiln tune writes it, on a machine with the GPU"};
+                 fmt::format("{} does not exist", file.string()),
+                 "run kiln tune on a machine with the GPU; it writes the file"};
   TRY(const std::string text, world.files.read(file));
   TRY(const tune::Choices choices, tune::parse_choices(text, file.string()));
   std::vector<std::string> computes;

@@ -137,7 +137,7 @@ Result<int> watch(const std::vector<std::string>& words, const sys::Environment&
     // What was saved while the command ran counts too.
     auto seen = look(files);
     for (const auto& [file, state] : before) seen[file] = state;
-    sys::write_err(fmt::format("watching {} files; ends with Ctrl-C\n", files.size()));
+    sys::write_err(fmt::format("watching {} files (Ctrl-C to stop)\n", files.size()));
     std::string changed = wait_for_change(seen);
     if (changed.empty()) break;
     sys::write_err(sys::printable(changed) + " changed\n");

@@ -196,17 +196,18 @@ Result<int> use_baseline(const Options& options, const std::vector<results::Benc
   const std::vector<results::BenchResult> then = measure::read_results(text, &skipped);
   if (then.empty())
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
-                 fmt::format("{} has no result in it", path.string()), "--update writes it anew"};
+                 fmt::format("{} has no result in it", path.string()), "--update writes it again"};
   if (skipped)
-    context.note(fmt::format("warning: {} lines of {} are no results and were skipped", skipped,
+    context.note(fmt::format("warning: {} lines of {} are not results and were skipped", skipped,
                              path.string()));
   if (const std::string why = measure::incomparable(results.front(), then.front()); !why.empty()) {
     if (!options.across_machines)
       return Error{Fault::Work,
                    fmt::format("cannot compare with the baseline {}", options.baseline),
-                   fmt::format("it is of {}", why),
-                   "--across-machines compares all the same; --update replaces it"};
-    context.note(fmt::format("warning: the baseline is of {}; the verdicts mean little", why));
+                   fmt::format("it was measured on {}", why),
+                   "--across-machines compares anyway; --update replaces it"};
+    context.note(
+        fmt::format("warning: the baseline was measured on {}; the verdicts mean little", why));
   }
   if (const std::string what = measure::differences(results.front(), then.front()); !what.empty())
     context.note("since the baseline: " + what);
@@ -330,14 +331,16 @@ void add_records(CLI::App& app, Options& options) {
       ->type_name("NAME");
   app.add_flag("--update", options.update, "Replace the baseline");
   app.add_flag("--across-machines", options.across_machines,
-               "Compare with a baseline of another machine");
-  app.add_option("--history", options.history, "Append results there (default: beside the build)")
+               "Compare with a baseline from another machine");
+  app.add_option("--history", options.history,
+                 "Append results to this file (default: next to the build)")
       ->type_name("FILE");
   app.add_flag("--no-history", options.no_history, "Keep no record");
-  app.add_option("--markdown", options.markdown, "Write a table there; - for stdout")
+  app.add_option("--markdown", options.markdown, "Write a table to this file; - for stdout")
       ->type_name("FILE");
-  app.add_option("--csv", options.csv, "Write rows there; - for stdout")->type_name("FILE");
-  app.add_option("--html", options.html, "Write one self-contained page there")->type_name("FILE");
+  app.add_option("--csv", options.csv, "Write rows to this file; - for stdout")->type_name("FILE");
+  app.add_option("--html", options.html, "Write one self-contained page to this file")
+      ->type_name("FILE");
 }
 
 // How long is sampled, and when it is enough.
@@ -348,12 +351,13 @@ void add_patience(CLI::App& app, Options& options) {
   app.add_option("--time", options.seconds, "Sample for at least SECONDS (default: 0.5)")
       ->type_name("SECONDS");
   app.add_option("--most", options.seconds_most,
-                 "Give up after SECONDS: not converged (default: 15)")
+                 "Stop sampling after SECONDS even if not converged (default: 15)")
       ->type_name("SECONDS");
   app.add_flag("--quick", options.quick, "A rough figure in a tenth of the time");
-  app.add_option("--limit", options.limit_s, "End a benchmark that takes longer (default: 120)")
+  app.add_option("--limit", options.limit_s, "Stop a benchmark that takes longer (default: 120)")
       ->type_name("SECONDS");
-  app.add_option("--seed", options.seed, "Seed of tensors and of the order of samples (default: 0)")
+  app.add_option("--seed", options.seed,
+                 "Seed for tensors and for the order of samples (default: 0)")
       ->type_name("N");
 }
 
@@ -365,7 +369,7 @@ Run setup(CLI::App& app) {
   app.add_option("OP", options->plan.op, "The op; without it the benchmarks of kiln.toml are run")
       ->option_text(" ");
   app.add_option("ARGS", options->plan.arguments,
-                 "Its arguments, as kiln call takes them; {NAME} stands for an axis")
+                 "Its arguments, as for kiln call; {NAME} is replaced by the value of an axis")
       ->take_all()
       ->expected(1 << 20, -1)
       ->allow_extra_args(false)
@@ -379,20 +383,20 @@ Run setup(CLI::App& app) {
         ->allow_extra_args(false);
   };
   list("--against", options->plan.against, "NAME",
-       "Time this too, in turns, and compare: torch.add (needs torch)");
+       "Time this too, in alternation, and compare: torch.add (needs torch)");
   list("--axis", options->axes, "NAME=A,B",
        "Run for each value of {NAME}; D:MACRO=A,B builds with -DMACRO=A");
   list("--expect", options->plan.expect, "TENSOR",
-       "What the result must be, when there is no --against");
+       "The expected result, when there is no --against");
   app.add_option("--bytes", options->plan.bytes,
                  "Bytes that a call must move, a formula: '3 * n * size(t)'")
       ->type_name("FORMULA");
   app.add_option("--flops", options->plan.flops, "Operations that a call must do")
       ->type_name("FORMULA");
   app.add_flag("--explain", options->explain,
-               "Show what naive timers would have said, and why they differ");
+               "Show what naive timers would have reported, and why they differ");
   app.add_flag("--cold", options->cold,
-               "Time the first call instead, in fresh processes: what it is made of");
+               "Time the first call instead, in fresh processes, stage by stage");
   app.add_option("--cold-runs", options->cold_runs,
                  "How many processes --cold starts (default: 10)")
       ->type_name("N");
@@ -401,10 +405,10 @@ Run setup(CLI::App& app) {
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
-  app.add_option("--process", options->process, "For kiln itself: the process that measures")
+  app.add_option("--process", options->process, "Internal: the process that measures")
       ->expected(2)
       ->group("");
-  app.add_option("--cold-process", options->cold_process, "For kiln itself: a process of --cold")
+  app.add_option("--cold-process", options->cold_process, "Internal: a process of --cold")
       ->expected(2)
       ->group("");
   add_build_options(app, options->request);
@@ -417,7 +421,7 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace bench_cli
 
-const Command bench_command = {"bench", "Time an op so that the figure can be believed",
+const Command bench_command = {"bench", "Time an op with results that can be trusted",
                                bench_cli::setup};
 
 }  // namespace kiln::cli

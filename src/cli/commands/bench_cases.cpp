@@ -57,7 +57,7 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
           axes_of(value, key == "defines", source, where + "." + key));
       plan.axes.insert(plan.axes.end(), axes.begin(), axes.end());
     } else {
-      return wrong(source, where, fmt::format("there is no key '{}'", key));
+      return wrong(source, where, fmt::format("unknown key '{}'", key));
     }
   }
   if (plan.op.empty()) return wrong(source, where, "it names no op");

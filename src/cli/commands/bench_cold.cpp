@@ -64,7 +64,7 @@ Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Enviro
                  done.timed_out ? "it did not finish in 120 s"
                                 : fmt::format("the process ended with code {}: {}", done.exit_code,
                                               text::trim(done.out)),
-                 "see that it runs by itself: kiln call FILE.cu OP ARGS"};
+                 "check that it runs on its own: kiln call FILE.cu OP ARGS"};
   TRY(const Json answer, parse_json(*text, "the answer of a cold start"));
   if (answer.contains("error"))
     return Error{Fault::Work, answer["error"].value("what", what), answer["error"].value("why", ""),
@@ -98,7 +98,8 @@ bool has_gpu(const measure::ColdRun& run) {
 Result<int> bench_cold(const ColdOptions& options, Context& context) {
   if (options.runs < 1 || options.runs > 1000)
     return Error{Fault::Usage, fmt::format("cannot start {} processes", options.runs),
-                 "--cold-runs is 1 to 1000", "leave out --cold-runs, or give such a number"};
+                 "--cold-runs must be 1 to 1000",
+                 "leave out --cold-runs, or give a number in this range"};
   TRY(const fs::path folder, sys::make_temporary_folder("kiln-cold"));
   const Folder scratch{folder};
   TRY(sys::Environment env, program_environment(context.env));

@@ -58,11 +58,11 @@ Error ended_badly(const measure::OpRequest& request, const sys::ProcessResult& d
         Fault::Work, what,
         fmt::format("the process ended by signal {} ({})", done.signal, ::strsignal(done.signal)),
         done.signal == SIGKILL
-            ? "it may have taken all memory: take smaller tensors"
+            ? "it may have run out of memory: use smaller tensors"
             : "kiln call runs it once; on the engine the message names the line"};
   return {Fault::Work, what,
           fmt::format("the process ended with code {}: {}", done.exit_code, last_words(done.out)),
-          "see that it runs by itself: kiln call FILE.cu OP ARGS"};
+          "check that it runs on its own: kiln call FILE.cu OP ARGS"};
 }
 
 Error error_of(const Json& error) {
@@ -84,7 +84,7 @@ Result<Python> find_python(Context& context, const std::string& what_for) {
   const std::string wished = env.get("KILN_PYTHON").value_or("python3");
   const fs::path program = sys::find_program(sys::real_files(), wished, search);
   if (program.empty())
-    return Error{Fault::Environment, what_for, fmt::format("there is no {} on PATH", wished),
+    return Error{Fault::Environment, what_for, fmt::format("{} is not on PATH", wished),
                  "install Python and torch"};
   const std::string package = home.root.parent_path().string();
   const auto former = env.get("PYTHONPATH");
@@ -151,8 +151,9 @@ Result<Json> ask_python(const Python& python, const std::string& module, const J
                  done.timed_out ? fmt::format("it did not finish in {:.0f} s", limit_s)
                                 : fmt::format("the process ended with code {}: {}", done.exit_code,
                                               last_words(done.out)),
-                 done.timed_out ? "give it longer: --limit SECONDS"
-                                : "see that it runs by itself: kiln call, or python3 for a script"};
+                 done.timed_out
+                     ? "give it more time: --limit SECONDS"
+                     : "check that it runs on its own: kiln call, or python3 for a script"};
   TRY(Json answer, parse_json(*text, "the answer of Python"));
   if (answer.contains("error")) return error_of(answer["error"]);
   return answer;

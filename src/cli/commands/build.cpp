@@ -60,7 +60,7 @@ Result<int> run_release(Options options, Context& context) {
   build::World world{sys::real_files(), sys::real_processes(), context.env, {}, {}, {}};
   TRY(ship::Release release, ship::write_release(outcome, folder.lexically_normal(), world));
   if (std::string changes = ship::uncommitted(root, world); !changes.empty())
-    context.note("note: " + changes + ": this release is of no commit");
+    context.note("note: " + changes + ": this release does not match any commit");
   if (context.json) {
     Json json = to_json(outcome);
     json["release"] = to_json(release);
@@ -109,22 +109,23 @@ Run setup(CLI::App& app) {
   add_build_options(app, *request, "Options");
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
   app.add_flag("--explain", options->explain,
-               "Tell what was rebuilt and why, the lane, hits and misses, jobs, memory");
+               "Print what was rebuilt and why, the lane, hits and misses, jobs, memory");
   app.add_option("--timeline", options->timeline,
-                 "Write every step on a time axis: a page (.html, with .trace.json beside it) or a "
-                 "Chrome trace (.json)")
+                 "Write every step on a time axis: a page (.html, with .trace.json next to it) or "
+                 "a Chrome trace (.json)")
       ->type_name("FILE");
-  app.add_flag("--tuned", options->tuned,
-               "Bake in what kiln tune found best: tuned.json beside the source");
+  app.add_flag(
+      "--tuned", options->tuned,
+      "Compile in the best configuration that kiln tune found: tuned.json next to the source");
   app.add_option("--tuned-for", options->tuned_for,
-                 "The same, of the entry with this in its text: 32x16x512x128")
+                 "The same, from the entry whose text contains this: 32x16x512x128")
       ->type_name("TEXT");
   app.add_flag("--release", request->release,
                "For other machines: no paths and line tables, every GPU generation; a folder with "
                "library, C header and "
                "CMake package (build/release)");
   app.add_option("-o,--output", request->output,
-                 "Also copy the result there; with --release: the folder")
+                 "Also copy the result to this path; with --release: the folder")
       ->type_name("FILE");
   app.footer(
       "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, "

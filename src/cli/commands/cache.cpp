@@ -120,7 +120,7 @@ Result<int> show(const Context& context) {
                      counts.local_hits, counts.remote_hits, counts.misses, counts.damaged,
                      counts.evicted);
   if (remote) out += fmt::format("  shared at {}\n", *remote);
-  out += fmt::format("{}\n  {} of builds of lone files\n", (cache / "lone").string(),
+  out += fmt::format("{}\n  {} of builds of single files\n", (cache / "lone").string(),
                      bytes_text(lone));
   if (!torch.empty() && torch_bytes)
     out += fmt::format("{}\n  {} of torch.utils.cpp_extension\n", torch.string(),
@@ -139,8 +139,9 @@ Result<build::Entry> find_entry(const fs::path& folder, const std::string& key) 
       if (name.starts_with(key)) found.push_back(name);
   if (found.size() != 1)
     return Error{Fault::Usage, fmt::format("cannot find the entry '{}'", key),
-                 found.empty() ? "no key begins so" : fmt::format("{} keys begin so", found.size()),
-                 "kiln build --explain tells keys; four digits are the least"};
+                 found.empty() ? "no key starts with it"
+                               : fmt::format("{} keys start with it", found.size()),
+                 "kiln build --explain prints keys; give at least four characters"};
   TRY(std::string bytes, sys::read_limited(sys::real_files(), build::entry_path(folder, found[0]),
                                            {.max_bytes = build::kMaxEntryBytes, .own_only = true}));
   TRY(build::Entry entry, build::read_entry_header(bytes));
@@ -195,7 +196,7 @@ Result<int> compare(const Options& options, const Context& context) {
     context.print_json({{"a", a.key}, {"b", b.key}, {"differences", out}});
     return 0;
   }
-  if (out.empty()) out.emplace_back("the parts of both keys are the same");
+  if (out.empty()) out.emplace_back("both keys have the same parts");
   context.print(text::join(out, "\n") + "\n");
   return 0;
 }
@@ -209,7 +210,7 @@ Result<int> prune_to(const Options& options, const Context& context) {
     auto asked = build::cache_place(env);
     if (!asked)
       return Error{Fault::Usage, fmt::format("cannot prune the cache to '{}'", options.size),
-                   "it is no size as 5G or 500M", "kiln cache prune --size 2G"};
+                   "not a size; use e.g. 5G or 500M", "kiln cache prune --size 2G"};
     limit = asked->limit_bytes;
   }
   int64_t removed = 0;
@@ -268,22 +269,23 @@ Run setup(CLI::App& app) {
       [](const Options&, Context& context) { return show(context); });
   CLI::App* one = add("explain", "What one key was made of",
                       [](const Options& o, Context& c) { return explain(o, c); });
-  one->add_option("KEY", options->key, "A key of kiln build --explain, or its beginning")
+  one->add_option("KEY", options->key,
+                  "A key that kiln build --explain printed, or its first characters")
       ->required()
       ->type_name("");
   CLI::App* two = add("compare", "What differs between two keys",
                       [](const Options& o, Context& c) { return compare(o, c); });
   two->add_option("A", options->key, "A key")->required()->type_name("");
   two->add_option("B", options->other, "Another")->required()->type_name("");
-  CLI::App* less = add("prune", "Remove what was used longest ago",
+  CLI::App* less = add("prune", "Remove the least recently used entries",
                        [](const Options& o, Context& c) { return prune_to(o, c); });
   less->add_option("--size", options->size,
-                   "Down to this, as 500M or 2G (default: the limit, KILN_CACHE_SIZE)")
+                   "Down to this size, e.g. 500M or 2G (default: the limit, KILN_CACHE_SIZE)")
       ->type_name("SIZE");
   CLI::App* none =
       add("clear", "Remove all entries", [](const Options& o, Context& c) { return clear(o, c); });
   none->add_flag("--all", options->everything,
-                 "Builds of lone files, torch_extensions and ccache too");
+                 "Also builds of single files, torch_extensions and ccache");
   app.footer(
       "Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE "
       "(redis://host:port or a\n"

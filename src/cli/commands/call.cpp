@@ -54,8 +54,8 @@ Status check_not_a_program(const std::filesystem::path& source) {
   if (!sys::real_files().state(source).is_file()) return {};
   const build::SourceFacts facts = build::scan_source(sys::real_files(), source, {});
   if (!facts.defines_main || facts.defines_op) return {};
-  return Error{Fault::Usage, fmt::format("cannot call into {}", source.string()),
-               "it defines main and no op", "kiln run " + source.string()};
+  return Error{Fault::Usage, fmt::format("cannot call an op in {}", source.string()),
+               "it defines main but no op", "kiln run " + source.string()};
 }
 
 Result<host::OpLibrary> open_target(const Options& options, Context& context) {
@@ -85,7 +85,7 @@ Result<std::vector<host::TensorSpec>> parse_expectations(const Options& options)
   for (const std::string& path : options.save)
     if (!path.ends_with(".npy"))
       return Error{Fault::Usage, "cannot save to " + path, "results are saved as .npy files",
-                   "end the name in .npy"};
+                   "use a name that ends in .npy"};
   return specs;
 }
 
@@ -97,8 +97,8 @@ Result<std::vector<const host::Output*>> tensors_for(const Options& options,
     if (output.array) tensors.push_back(&output);
   const auto check = [&](const char* option, size_t count) -> Status {
     if (count <= tensors.size()) return {};
-    return Error{Fault::Usage, fmt::format("{} is given {} times", option, count),
-                 fmt::format("{} gave {} tensor{}", options.op, tensors.size(),
+    return Error{Fault::Usage, fmt::format("{} was given {} times", option, count),
+                 fmt::format("{} returned {} tensor{}", options.op, tensors.size(),
                              tensors.size() == 1 ? "" : "s"),
                  "give it at most once for each of them"};
   };
@@ -124,7 +124,7 @@ Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat,
     return Error{
         Fault::Work,
         fmt::format("{} wrote to its input '{}'", host::full_name(call.op()), overwritten.front()),
-        fmt::format("{} does not say that it does", call.op().schema),
+        fmt::format("{} does not declare it", call.op().schema),
         "take the argument as Tensor& instead of const Tensor&, or write to a new tensor"};
   for (int64_t i = 0; i < repeat; ++i) {
     TRY(const double seconds, timed());
@@ -227,7 +227,7 @@ Run setup(CLI::App& app) {
       ->option_text(" ");
   // Not a list of CLI11's own: that would take [1,2,3] apart.
   app.add_option("ARGS", options->arguments,
-                 "Its arguments, by position or as NAME=VALUE; see below")
+                 "Its arguments, positional or as NAME=VALUE; see below")
       ->take_all()
       ->expected(kMostArguments, -1)
       ->allow_extra_args(false)
@@ -246,18 +246,18 @@ Run setup(CLI::App& app) {
         return number && *number >= 0 ? std::string() : "'" + text + "' is not a count";
       },
       "");
-  add_list("--save", options->save, "FILE.npy", "Save the next tensor result there (repeatable)");
+  add_list("--save", options->save, "FILE.npy",
+           "Save the next tensor result to this file (repeatable)");
   add_list("--expect", options->expect, "TENSOR",
            "Compare the next tensor result with this; exit 1 if it differs");
   app.add_option("--rtol", options->rtol, "Relative tolerance of --expect (default: by dtype)")
       ->type_name("NUMBER");
   app.add_option("--atol", options->atol, "Absolute tolerance of --expect (default: by dtype)")
       ->type_name("NUMBER");
-  app.add_option("--repeat", options->repeat, "Call it N more times and tell the times")
+  app.add_option("--repeat", options->repeat, "Call it N more times and print the times")
       ->type_name("N")
       ->check(count);
-  app.add_option("--seed", options->seed, "Seed of the random tensors (default: 0)")
-      ->type_name("N");
+  app.add_option("--seed", options->seed, "Seed for random tensors (default: 0)")->type_name("N");
   app.add_option("--print", options->print,
                  "Elements shown at each end of a dimension; 0 shows none (default: 3)")
       ->type_name("N")
@@ -274,7 +274,7 @@ Run setup(CLI::App& app) {
       ":seed=N :t\n"
       ":strides=N,N :offset=N @cuda:N; or a .npy file. Others: 3, 2.5, true, none, [1,2,3], f32, "
       "cuda:0, text.\n"
-      "A negative number that does not begin with a digit is written NAME=-inf.");
+      "A negative value that does not start with a digit is written NAME=-inf.");
   return [options](Context& context) { return run(*options, context); };
 }
 

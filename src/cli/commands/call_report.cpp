@@ -202,7 +202,8 @@ std::string mismatch_text(const Expectation& expectation) {
   const host::Comparison& c = expectation.comparison;
   if (!c.unlike.empty()) return c.unlike;
   return fmt::format(
-      "{} of {} elements differ by more than rtol {} atol {}; the first at {}: {}, wanted {}; "
+      "{} of {} elements differ by more than rtol {} atol {}; the first at {}: got {}, expected "
+      "{}; "
       "greatest error {} "
       "absolute, "
       "{} relative",

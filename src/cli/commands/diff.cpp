@@ -29,7 +29,7 @@ Result<inspect::Analysis> open(const Options& options, Context& context, const s
   TRY(Target target, open_target(context, options.request, word, options.member));
   if (target.files.size() != 1)
     return Error{Fault::Usage, fmt::format("cannot compare {}", word),
-                 fmt::format("there are {} binaries in it", target.files.size()),
+                 fmt::format("it contains {} binaries", target.files.size()),
                  fmt::format("--member {}", target.files.front().name)};
   return inspect::analyse(std::move(target.files.front()), read);
 }
@@ -71,12 +71,12 @@ Run setup(CLI::App& app) {
       ->required()
       ->type_name("");
   app.add_option("AFTER", options->after, "The newer one")->required()->type_name("");
-  app.add_flag("--sass", options->sass, "The instructions too, block by block");
+  app.add_flag("--sass", options->sass, "Also compare instructions, block by block");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")
       ->type_name("TEXT");
   app.add_option("--member", options->member, "The file of a wheel, archive or package")
       ->type_name("TEXT");
-  app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");
+  app.add_flag("--no-pager", options->no_pager, "Do not send long output through a pager");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };
 }

@@ -67,7 +67,7 @@ Status mend(const doctor::Facts& facts, std::set<doctor::Cure> cures, bool dry_r
   setup.folder = facts.setup_folder;
   setup.only = std::move(cures);
   if (setup.folder.empty())
-    return Error{Fault::Environment, "cannot tell where to install",
+    return Error{Fault::Environment, "cannot determine where to install",
                  "neither HOME nor XDG_DATA_HOME is set", "kiln setup --prefix FOLDER"};
   auto done = run_setup(facts, setup, dry_run, context);
   return done ? Status() : Status(std::move(done.error()));
@@ -102,12 +102,14 @@ Run setup(CLI::App& app) {
       ->type_name("DIR");
   app.add_option("--pid", options->process, "Which CUDA runtimes has this process mapped?")
       ->type_name("PID");
-  app.add_flag("--quick", options->quick, "Without the timed compile of a small kernel");
-  app.add_flag("--fix", options->fix, "Mend what is safe to mend, as kiln setup does");
-  app.add_flag("--dry-run", options->dry_run, "With --fix: say what would be done, and do nothing");
+  app.add_flag("--quick", options->quick, "Skip the timed compile of a small kernel");
+  app.add_flag("--fix", options->fix, "Fix what is safe to fix, as kiln setup does");
+  app.add_flag("--dry-run", options->dry_run,
+               "With --fix: print what would be done, and change nothing");
   app.add_flag("--page", options->page, "Print the troubleshooting page of the docs");
   app.footer(
-      "Exit code: 0 no fault (warnings may be), 1 a fault. -v shows every check and the facts.");
+      "Exit code: 0: no faults (there may be warnings), 1: a fault. -v shows every check and the "
+      "facts.");
   return [options](Context& context) { return run(*options, context); };
 }
 

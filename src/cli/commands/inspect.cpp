@@ -112,8 +112,8 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
     out += options.source ? inspect::sass_with_source_text(code, sources, style)
                           : inspect::sass_text(code, style);
     if (code.images.empty())
-      out += archs.empty() && options.kernel.empty() ? "no SASS in it\n"
-                                                     : "no SASS of what was asked for in it\n";
+      out += archs.empty() && options.kernel.empty() ? "it contains no SASS\n"
+                                                     : "no SASS matches the request\n";
   }
   if (views.symbols) {
     TRY(auto view, symbols_of(analysis, options, context));
@@ -199,7 +199,7 @@ Result<int> run(Options& options, Context& context) {
   TRY(Target target, open_target(context, options.request, options.target, options.member));
   if (target.files.size() > 1 && !(options.html.empty() && options.svg.empty()))
     return Error{Fault::Usage, fmt::format("cannot draw {}", options.target),
-                 fmt::format("there are {} binaries in it", target.files.size()),
+                 fmt::format("it contains {} binaries", target.files.size()),
                  fmt::format("--member {}", target.files.front().name)};
   Views views = chosen(options);
   inspect::AnalyseOptions read;
@@ -245,38 +245,38 @@ Run setup(CLI::App& app) {
       ->required()
       ->type_name("");
   app.add_flag("--overview", options->overview,
-               "What the file consists of and which GPUs it serves");
+               "What the file consists of and which GPUs it runs on");
   app.add_flag("--kernels", options->kernels,
                "Registers, memory, spills, instructions and occupancy of each kernel");
-  app.add_flag("--ptx", options->ptx, "The PTX; of a .cu without building the extension");
+  app.add_flag("--ptx", options->ptx, "The PTX; for a .cu, without building the extension");
   app.add_flag("--sass", options->sass,
                "The SASS with control codes, live registers and source lines");
-  app.add_flag("--source", options->source, "The SASS under the lines of the source");
+  app.add_flag("--source", options->source, "The SASS grouped by source line");
   app.add_flag("--symbols", options->symbols,
                "What it defines and needs, who provides each, libraries, wheel tag");
   app.add_flag("--all-symbols", options->all_symbols,
                "The whole symbol tables, as readelf -s has them");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")
       ->type_name("TEXT");
-  app.add_option("--block", options->block, "Threads of a block, for the occupancy (default 256)")
+  app.add_option("--block", options->block, "Threads per block, for the occupancy (default 256)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   app.add_option("--member", options->member,
                  "Only files of the wheel, archive or package with this text in their name")
       ->type_name("TEXT");
-  app.add_option("--html", options->html, "Write all views as one page that needs nothing else")
+  app.add_option("--html", options->html, "Write all views as one self-contained page")
       ->type_name("FILE");
   app.add_option(
          "--sources", options->sources,
-         "Show the text of sources below this folder too, not of the project's alone (repeatable)")
+         "Also show the text of sources below this folder, not only the project's (repeatable)")
       ->type_name("DIR")
       ->take_all()
       ->type_size(1)
       ->allow_extra_args(false);
-  app.add_option("--svg", options->svg, "Write the picture of the overview")->type_name("FILE");
-  app.add_option("--extract", options->extract, "Write every image there, unpacked")
+  app.add_option("--svg", options->svg, "Write the overview as a picture")->type_name("FILE");
+  app.add_option("--extract", options->extract, "Write every image to this folder, unpacked")
       ->type_name("DIR");
-  app.add_flag("--no-pager", options->no_pager, "Write a long text to the terminal as it is");
+  app.add_flag("--no-pager", options->no_pager, "Do not send long output through a pager");
   add_build_options(app, options->request);
   return [options](Context& context) { return run(*options, context); };
 }
@@ -284,7 +284,6 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace inspect_cli
 
-const Command inspect_command = {"inspect", "Show what is inside of a kernel's binary",
-                                 inspect_cli::setup};
+const Command inspect_command = {"inspect", "Show what is inside a binary", inspect_cli::setup};
 
 }  // namespace kiln::cli

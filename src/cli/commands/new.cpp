@@ -32,7 +32,7 @@ Result<int> run(const Options& options, Context& context) {
     std::string fitting = text::to_identifier(one_file ? goal.stem().string() : name);
     return Error{
         Fault::Usage, fmt::format("'{}' cannot be a name of ops", name),
-        "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
+        "it becomes torch.ops.<name> and a C++ name: letters, digits and _, but not a keyword",
         fmt::format("kiln new {}{}", one_file ? "--minimal " : "",
                     (goal.parent_path() / fitting).string())};
   }
@@ -65,11 +65,11 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("NAME", options->name, "Name of the ops, and of the folder that is made")
+  app.add_option("NAME", options->name, "Name of the ops, and of the new folder")
       ->required()
       ->type_name("");
   app.add_flag("--minimal", options->minimal, "One NAME.cu with one op, nothing else");
-  app.add_flag("--force", options->force, "Overwrite files that are there");
+  app.add_flag("--force", options->force, "Overwrite existing files");
   app.footer(
       "Without --minimal: kiln.toml, the op (NAME.cu), a debug program without torch (main.cu), "
       "tests, a benchmark.");

@@ -42,7 +42,7 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
   }
   if (options.target.find('.') != std::string::npos) return std::string("function");
   return Error{Fault::Usage, "cannot profile " + options.target,
-               "it is no script (.py), no source, project or library, and no function "
+               "it is not a script (.py), a source, a project, a library or a function "
                "(package.module.function)",
                "give the path of a script (.py), a .cu file, project or library, or "
                "package.module.function"};
@@ -100,17 +100,17 @@ Run setup(CLI::App& app) {
       ->allow_extra_args(false)
       ->option_text(" ");
   app.add_option("--html", options->html,
-                 "Write one self-contained page there: flame graph, timeline, tree")
+                 "Write one self-contained page to this file: flame graph, timeline, tree")
       ->type_name("FILE");
-  app.add_option("--trace", options->trace, "Write a Chrome trace there")->type_name("FILE");
-  app.add_option("--limit", options->limit_s, "End it when it takes longer (default: 600)")
+  app.add_option("--trace", options->trace, "Write a Chrome trace to this file")->type_name("FILE");
+  app.add_option("--limit", options->limit_s, "Stop it when it takes longer (default: 600)")
       ->type_name("SECONDS");
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"cuda", "engine"}).description(""));
   add_build_options(app, options->request);
   app.footer(
-      "Needs torch. Without a GPU the tree is the CPU's, with the kernels that the engine ran.");
+      "Needs torch. Without a GPU the tree shows CPU time, with the kernels that the engine ran.");
   return [options](Context& context) { return run(*options, context); };
 }
 

@@ -50,14 +50,15 @@ Run setup(CLI::App& app) {
   app.add_option("PROGRAM", options->program, "A .cu or .cpp that defines main")
       ->required()
       ->type_name("");
-  app.add_option("--source", options->more_sources, "One more source of the program (repeatable)")
+  app.add_option("--source", options->more_sources, "Another source of the program (repeatable)")
       ->type_name("FILE")
       ->take_all()
       ->type_size(1)
       ->allow_extra_args(false);
   add_build_options(app, options->request);
-  app.add_option("ARGUMENTS", options->arguments, "For the program, after --")->type_name("");
-  app.footer("Beside a kiln.toml its flags, defines and folders hold for the program too.");
+  app.add_option("ARGUMENTS", options->arguments, "Arguments for the program, after --")
+      ->type_name("");
+  app.footer("With a kiln.toml next to the program, its flags, defines and folders apply too.");
   return [options](Context& context) { return run(*options, context); };
 }
 

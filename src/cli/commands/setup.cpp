@@ -34,7 +34,7 @@ Result<int> remove(const Options& options, const doctor::Outside& outside, const
   }
   if (lines.empty())
     context.print(
-        fmt::format("nothing to remove: {} holds no setup\n", options.setup.folder.string()));
+        fmt::format("nothing to remove: {} contains no setup\n", options.setup.folder.string()));
   for (const std::string& line : lines)
     context.print(fmt::format("{}{}\n", options.dry_run ? "would " : "", line));
   return 0;
@@ -45,11 +45,11 @@ Status check_places(const doctor::SetupOptions& setup, const sys::Files& files) 
   if (Status status = sys::may_write(files, setup.folder); !status)
     return Error{Fault::Environment, fmt::format("cannot install into {}", setup.folder.string()),
                  status.error().why,
-                 "kiln setup --prefix FOLDER, with a folder that you may write to"};
+                 "kiln setup --prefix FOLDER, with a folder that you can write to"};
   if (Status status = sys::may_write(files, setup.cache); !setup.cache.empty() && !status)
     return Error{Fault::Environment, fmt::format("cannot keep the cache in {}", setup.cache),
                  status.error().why,
-                 "kiln setup --cache FOLDER, with a folder that you may write to"};
+                 "kiln setup --cache FOLDER, with a folder that you can write to"};
   if (!setup.find_links.empty() && !files.state(setup.find_links).is_directory)
     return Error{Fault::Usage, fmt::format("cannot take packages from {}", setup.find_links),
                  "there is no such folder",
@@ -65,7 +65,7 @@ Result<int> run(Options& options, Context& context) {
   options.setup.folder = options.prefix.empty() ? project::setup_folder(context.env)
                                                 : context.directory / options.prefix;
   if (options.setup.folder.empty())
-    return Error{Fault::Environment, "cannot tell where to install",
+    return Error{Fault::Environment, "cannot determine where to install",
                  "neither HOME nor XDG_DATA_HOME is set", "kiln setup --prefix FOLDER"};
   options.setup.folder = options.setup.folder.lexically_normal();
   if (!options.setup.find_links.empty())
@@ -80,10 +80,10 @@ Result<int> run(Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_flag("--dry-run", options->dry_run, "Say what would be done, and do nothing");
+  app.add_flag("--dry-run", options->dry_run, "Print what would be done, and change nothing");
   app.add_flag("--remove", options->remove, "Undo what kiln setup did");
   app.add_option("--prefix", options->prefix,
-                 "Install there (default: $XDG_DATA_HOME/kiln, ~/.local/share/kiln)")
+                 "Install to this folder (default: $XDG_DATA_HOME/kiln, ~/.local/share/kiln)")
       ->type_name("DIR");
   app.add_option("--arch", options->setup.arch,
                  "Pin these GPU architectures (default: the GPU here, or 8.0)")
@@ -91,9 +91,10 @@ Run setup(CLI::App& app) {
   app.add_option("--jobs", options->setup.jobs, "MAX_JOBS (default: what cores and memory allow)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096).description(""));
-  app.add_option("--cache", options->setup.cache, "Keep kiln's cache there")->type_name("DIR");
+  app.add_option("--cache", options->setup.cache, "Keep kiln's cache in this folder")
+      ->type_name("DIR");
   app.add_option("--torch", options->setup.torch,
-                 "Install torch too: cpu, cuda or a version as 2.7.1")
+                 "Install torch too: cpu, cuda or a version such as 2.7.1")
       ->type_name("KIND");
   app.add_option("--find-links", options->setup.find_links,
                  "Take packages from this folder of wheels, not from PyPI")
@@ -107,7 +108,7 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace setup_cli
 
-const Command setup_command = {"setup", "Make a machine ready: what is missing is installed",
+const Command setup_command = {"setup", "Prepare a machine: install what is missing",
                                setup_cli::setup};
 
 }  // namespace kiln::cli

@@ -133,7 +133,7 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
   const sys::Files& files = sys::real_files();
   if (!files.state(folder / project::kManifestName).is_file())
     return Error{Fault::Usage, fmt::format("cannot test {}", target),
-                 fmt::format("there is no {} in it", project::kManifestName),
+                 fmt::format("it has no {}", project::kManifestName),
                  "kiln new NAME makes a project with tests"};
   TRY(sys::Environment env, program_environment(context.env));
   Session session{context, folder, std::move(request), {}};
@@ -179,10 +179,10 @@ Run setup(CLI::App& app) {
   add_build_options(app, options->request);
   app.add_flag("--clean", options->extent.clean, "Remove build/ first");
   app.add_flag("--bench", options->extent.bench,
-               "Run bench.py at the end, or kiln bench where there is no torch");
+               "Run bench.py at the end, or kiln bench without torch");
   app.footer(
-      "Builds the library, builds and runs main.cu, runs pytest on tests/; what is missing is "
-      "skipped by name.");
+      "Builds the library, builds and runs main.cu, runs pytest on tests/. What is missing is "
+      "reported as skipped.");
   return [options](Context& context) {
     return run(options->request, options->target, options->extent, context);
   };

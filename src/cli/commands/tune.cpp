@@ -114,7 +114,7 @@ Status make_reference(const TunePlan& plan, const Options& options, const fs::pa
   }
   std::error_code failed;
   fs::rename(part, folder, failed);
-  if (failed) return sys::disk_error("cannot keep the right results in", folder, failed.value());
+  if (failed) return sys::disk_error("cannot save the correct results in", folder, failed.value());
   return {};
 }
 
@@ -314,7 +314,7 @@ Result<int> run(Options& options, Context& context) {
   if (options.lane) return measure::serve_lane();
   if (!options.replay.empty()) return show_replay(options, context);
   if (options.target.empty() || options.words.name.empty())
-    return Error{Fault::Usage, "cannot read the command line", "a target and an op are wanted",
+    return Error{Fault::Usage, "cannot read the command line", "a target and an op are required",
                  "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
   sys::InterruptScope no_half_lines;
   TRY(Session session, open_session(options, context));
@@ -332,7 +332,7 @@ Result<int> run(Options& options, Context& context) {
   CHECK_OK(files.make_directories(folder));
   TRY(tune::Journal journal, tune::Journal::open(files, journal_path, subject));
   if (!journal.outcomes().empty())
-    context.note(fmt::format("going on: {} outcomes are in {}", journal.outcomes().size(),
+    context.note(fmt::format("resuming: {} outcomes are in {}", journal.outcomes().size(),
                              journal_path.string()));
   TRY(const tune::Search search,
       tune::Search::make(session.plan.space, {options.trials, options.seed}));
@@ -379,34 +379,36 @@ void add_space_options(CLI::App& app, TuneWords& words) {
   list("--param", words.params, "K=A,B",
        "A define and the values to try (repeatable; replaces those of kiln.toml)");
   list("--where", words.where, "EXPR",
-       "Only configurations for which it holds: 'BLOCK_M % (16 * WARPS) == 0'");
+       "Only configurations that satisfy this: 'BLOCK_M % (16 * WARPS) == 0'");
   list("--check", words.check, "ARG",
        "Compare results with these arguments instead (repeatable, in order)");
   app.add_option("--reference", words.reference,
-                 "What is right: a Python function, torch.add (default: the first variant)")
+                 "The correct result: a Python function, torch.add (default: the first variant)")
       ->type_name("NAME");
-  app.add_option("--expect", words.expect, "What is right: a tensor, as kiln call --expect")
+  app.add_option("--expect", words.expect,
+                 "The correct result: a tensor, as for kiln call --expect")
       ->type_name("TENSOR");
   app.add_option("--rtol", words.rtol, "Relative tolerance of results (default: by dtype)")
       ->type_name("NUMBER");
   app.add_option("--atol", words.atol, "Absolute tolerance of results (default: by dtype)")
       ->type_name("NUMBER");
   app.add_option("--kernel", words.kernel,
-                 "Prune by kernels with this in their names (default: all of the library)")
+                 "Prune by kernels with this text in their names (default: all of the library)")
       ->type_name("TEXT");
   app.add_option("--shared-bytes", words.shared_bytes,
-                 "Dynamic shared memory of a block: 'BLOCK_M * 256'")
+                 "Dynamic shared memory per block: 'BLOCK_M * 256'")
       ->type_name("EXPR");
   app.add_option("--threads", words.threads,
-                 "Threads of a block, for the occupancy (default: launch bounds, 256)")
+                 "Threads per block, for the occupancy (default: launch bounds, 256)")
       ->type_name("EXPR");
   app.add_option("--max-spill-bytes", words.max_spill_bytes,
-                 "Prune what spills more (default: 0; -1: nothing)")
+                 "Prune variants that spill more bytes (default: 0; -1: none)")
       ->type_name("N");
-  app.add_option("--max-registers", words.max_registers, "Prune what takes more a thread")
+  app.add_option("--max-registers", words.max_registers,
+                 "Prune variants with more registers per thread")
       ->type_name("N");
   app.add_option("--min-blocks", words.min_blocks,
-                 "Prune where fewer fit on a multiprocessor (default: 1)")
+                 "Prune variants with fewer blocks per multiprocessor (default: 1)")
       ->type_name("N");
 }
 
@@ -416,23 +418,24 @@ Run setup(CLI::App& app) {
   app.add_option("OP", options->words.name,
                  "The op, or the NAME of a table [tune.NAME] in kiln.toml")
       ->option_text(" ");
-  app.add_option("ARGS", options->words.arguments, "Its arguments, as kiln call takes them")
+  app.add_option("ARGS", options->words.arguments, "Its arguments, as for kiln call")
       ->take_all()
       ->expected(1 << 20, -1)
       ->allow_extra_args(false)
       ->option_text(" ");
   add_space_options(app, options->words);
-  app.add_option("--trials", options->trials,
-                 "Time so many: a sample, then the most hopeful (default: all)")
+  app.add_option(
+         "--trials", options->trials,
+         "Time at most N configurations: a spread sample, then the most promising (default: all)")
       ->type_name("N");
-  app.add_option("--time", options->seconds, "Be done after about so long")->type_name("SECONDS");
+  app.add_option("--time", options->seconds, "Stop after about SECONDS")->type_name("SECONDS");
   app.add_option("--limit", options->limit_s,
-                 "End a variant that takes longer to check and time (default: 60)")
+                 "Stop a variant that takes longer to check and time (default: 60)")
       ->type_name("SECONDS");
   app.add_option("--finalists", options->finalists,
-                 "How many of the fastest are timed again in turns (default: 5)")
+                 "How many of the fastest are timed again in alternation (default: 5)")
       ->type_name("N");
-  app.add_option("--seed", options->seed, "Seed of tensors and of the search (default: 0)")
+  app.add_option("--seed", options->seed, "Seed for tensors and for the search (default: 0)")
       ->type_name("N");
   app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
       ->type_name("WHERE")
@@ -441,34 +444,34 @@ Run setup(CLI::App& app) {
                  "Build and measure on the workers of a Ray cluster; local starts one here")
       ->type_name("ADDRESS");
   app.add_option("--journal", options->journal,
-                 "Append outcomes there (default: in the build folder)")
+                 "Append outcomes to this file (default: in the build folder)")
       ->type_name("FILE");
-  app.add_flag("--fresh", options->fresh, "Forget what earlier runs found");
+  app.add_flag("--fresh", options->fresh, "Ignore the results of earlier runs");
   app.add_option("--html", options->html, "Write a page with heat maps")->type_name("FILE");
-  app.add_option("--markdown", options->markdown, "Write a table of all; - for stdout")
+  app.add_option("--markdown", options->markdown,
+                 "Write a table of all configurations; - for stdout")
       ->type_name("FILE");
   app.add_option("-o,--output", options->output, "Write everything as JSON")->type_name("FILE");
   app.add_option("--save", options->save,
-                 "Keep the choice there (default: tuned.json beside the source)")
+                 "Save the choice to this file (default: tuned.json next to the source)")
       ->type_name("FILE");
-  app.add_flag("--no-save", options->no_save, "Keep the choice nowhere");
+  app.add_flag("--no-save", options->no_save, "Do not save the choice");
   app.add_option("--replay", options->replay,
                  "From the JSON of a run that tried all: what --trials N would have found")
       ->type_name("FILE");
-  app.add_flag("--measuring", options->lane, "For kiln itself: the process that measures")
-      ->group("");
+  app.add_flag("--measuring", options->lane, "Internal: the process that measures")->group("");
   add_build_options(app, options->request);
   app.footer(
       "kiln tune add.cu my_add randn:f32:2^24 randn:f32:2^24 --param BLOCK=128,256,512 --param "
       "VECTOR=1,2,4\n"
-      "A run that was ended goes on when it is started again. Without a GPU nothing is timed.");
+      "Run the same command again to resume an interrupted run. Without a GPU nothing is timed.");
   return [options](Context& context) { return run(*options, context); };
 }
 
 }  // namespace
 }  // namespace tune_cli
 
-const Command tune_command = {"tune", "Find the fastest configuration of an op's defines",
+const Command tune_command = {"tune", "Find the fastest values for an op's defines",
                               tune_cli::setup};
 
 }  // namespace kiln::cli

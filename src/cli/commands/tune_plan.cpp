@@ -74,7 +74,7 @@ Result<TuneWords> words_of(const Json& json, const Table& table) {
       if (name == key.name) known = &key;
     if (!known) {
       const auto meant = text::closest(name, names);
-      return table.wrong(fmt::format("there is no key '{}'{}", name,
+      return table.wrong(fmt::format("unknown key '{}'{}", name,
                                      meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
     if (!known->read(value, words))

@@ -80,8 +80,8 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   place.is_project = state.is_directory;
   if (place.is_project) {
     if (!files.state(place.target / project::kManifestName).is_file())
-      return Error{Fault::Usage, fmt::format("'{}' is no project", target),
-                   fmt::format("there is no {} in it", project::kManifestName),
+      return Error{Fault::Usage, fmt::format("'{}' is not a project", target),
+                   fmt::format("it has no {}", project::kManifestName),
                    "name a .cu file, or kiln new NAME"};
     place.folder = place.target / "build" / "kiln" / "tune";
     place.tuned = place.target / "tuned.json";

@@ -95,7 +95,7 @@ Result<fs::path> project_folder(const std::string& target, const Context& contex
   if (folder.filename().empty()) folder = folder.parent_path();
   if (sys::real_files().state(folder / project::kManifestName).is_file()) return folder;
   return Error{Fault::Usage, fmt::format("cannot make a wheel of {}", target),
-               fmt::format("there is no {} in it", project::kManifestName),
+               fmt::format("it has no {}", project::kManifestName),
                "kiln new NAME makes a project"};
 }
 
@@ -116,7 +116,7 @@ Result<int> run(Options options, Context& context) {
   TRY(ship::Wheel wheel, ship::write_wheel(outcome, request, world));
   for (const std::string& note : wheel.notes) context.note("note: " + note);
   std::string changes = options.editable ? "" : ship::uncommitted(folder, world);
-  if (!changes.empty()) context.note("note: " + changes + ": this wheel is of no commit");
+  if (!changes.empty()) context.note("note: " + changes + ": this wheel does not match any commit");
   Findings findings;
   if (!options.editable) {
     TRY(ship::WheelView view, ship::read_wheel(wheel.file));
@@ -143,7 +143,7 @@ Run setup(CLI::App& app) {
       ->type_name("");
   add_build_options(app, options->request);
   app.add_option("-o,--output", options->output,
-                 "The folder that gets the wheel (default: dist of the project)")
+                 "The folder to write the wheel to (default: dist of the project)")
       ->type_name("DIR");
   app.add_option("--try", options->tries,
                  "Install it in a clean environment and run smoke.py: torch==2.7.1, or an "
@@ -153,16 +153,17 @@ Run setup(CLI::App& app) {
       ->take_all()
       ->type_size(1)
       ->allow_extra_args(false);
-  app.add_option("--audit", options->audit, "Only audit this wheel, whoever made it")
+  app.add_option("--audit", options->audit, "Only audit this wheel, whatever tool made it")
       ->type_name("WHEEL");
   app.add_option("--repair", options->repair,
                  "Make a torch-linked wheel manylinux: auditwheel, with the libraries of torch and "
                  "CUDA left out")
       ->type_name("WHEEL");
-  app.add_flag("--no-tools", options->no_tools, "Do not ask auditwheel and twine");
-  app.add_flag("--offline", options->offline, "Install nothing: ask only the tools that are here");
+  app.add_flag("--no-tools", options->no_tools, "Do not run auditwheel and twine");
+  app.add_flag("--offline", options->offline,
+               "Install nothing: run only the tools that are already installed");
   app.add_flag("--editable", options->editable,
-               "What pip install -e asks for: a package that builds itself on import");
+               "For pip install -e: a package that builds itself on import");
   app.footer(
       "Name, version and dependencies come from pyproject.toml. The path of the wheel goes to "
       "stdout. Nothing is\n"
@@ -173,7 +174,7 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace wheel_cli
 
-const Command wheel_command = {"wheel", "Make a wheel of a project, audited and tried",
+const Command wheel_command = {"wheel", "Make a wheel of a project, audit and try it",
                                wheel_cli::setup};
 
 }  // namespace kiln::cli

@@ -139,7 +139,7 @@ TEST_F(PlanTest, SaysWhatIsWrongWithATarget) {
   request.targets = {"none.cu"};
   EXPECT_THAT(error().why, HasSubstr("no such file"));
   request.targets = {"sub"};
-  EXPECT_THAT(error().what, HasSubstr("'sub' is no project"));
+  EXPECT_THAT(error().what, HasSubstr("'sub' is not a project"));
   request.targets = {};
   EXPECT_THAT(error().what, HasSubstr("nothing to build"));
   files.add("/w/a.txt");

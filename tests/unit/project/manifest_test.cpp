@@ -63,7 +63,7 @@ TEST(Manifest, FindingsAreAWarningOrAnError) {
 TEST(Manifest, AnUnknownKeyHasAPlaceAndASuggestion) {
   Error error = error_of("name = 'a'\n  sorces = []\n");
   EXPECT_EQ(error.fault, Fault::Usage);
-  EXPECT_EQ(error.what, "kiln.toml:2:3: there is no key 'sorces'");
+  EXPECT_EQ(error.what, "kiln.toml:2:3: unknown key 'sorces'");
   EXPECT_THAT(error.why, HasSubstr("sources"));
   EXPECT_EQ(error.fix, "write sources");
 }
