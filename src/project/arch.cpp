@@ -118,7 +118,7 @@ Result<ArchList> parse_arch_list(std::string_view text) {
   for (std::string_view word : text::split_any(spelled_out, ";")) {
     auto item = parse_item(word);
     if (!item)
-      return Error{Fault::Usage, fmt::format("'{}' is no GPU architecture", word),
+      return Error{Fault::Usage, fmt::format("unknown GPU architecture '{}'", word),
                    "an architecture is written as 9.0, 9.0a, 9.0+PTX, sm_90, Hopper or native",
                    "kiln build --arch 9.0"};
     if (item->sass) list.sass.push_back(item->arch);

@@ -33,7 +33,7 @@ struct Reader {
     // A line break would begin a field of its own in METADATA.
     if (value->find_first_of("\r\n") != value->npos)
       return wrong(path, node, fmt::format("project.{} has a line break", key),
-                   "write it in one line");
+                   "write it on one line");
     return *value;
   }
 
@@ -113,7 +113,7 @@ struct Reader {
     for (const std::string& file : out.license_files)
       if (!files.state(folder / file).is_file() || file.starts_with('/') ||
           file.find("..") != file.npos)
-        return wrong(path, node, fmt::format("there is no license file '{}' in the project", file));
+        return wrong(path, node, fmt::format("the project has no license file '{}'", file));
     return {};
   }
 
@@ -177,10 +177,10 @@ struct Reader {
 
 Status check(const Distribution& out, const sys::fs::path& path) {
   if (std::string why = name_refused(out.name); !why.empty())
-    return Error{Fault::Usage, fmt::format("PyPI would refuse the name '{}'", out.name), why,
-                 fmt::format("another 'name' under [project] of {}", path.string())};
+    return Error{Fault::Usage, fmt::format("PyPI would reject the name '{}'", out.name), why,
+                 fmt::format("choose another 'name' under [project] in {}", path.string())};
   if (!is_version(out.version))
-    return Error{Fault::Usage, fmt::format("'{}' is no version", out.version),
+    return Error{Fault::Usage, fmt::format("invalid version '{}'", out.version),
                  "PEP 440: 1.0, 1.0.2, 2.0rc1, 1.0.post1",
                  fmt::format("correct 'version' in {}", path.string())};
   return {};

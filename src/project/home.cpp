@@ -15,7 +15,7 @@ Result<sys::fs::path> cache_folder(const sys::Environment& env) {
   if (auto cache = env.get("XDG_CACHE_HOME"); cache && cache->starts_with('/'))
     return sys::fs::path(*cache) / "kiln";
   if (auto home = env.get("HOME")) return sys::fs::path(*home) / ".cache" / "kiln";
-  return Error{Fault::Environment, "cannot tell where to keep build results",
+  return Error{Fault::Environment, "cannot determine where to keep build results",
                "neither HOME nor XDG_CACHE_HOME is set", "set XDG_CACHE_HOME, or use --build-dir"};
 }
 

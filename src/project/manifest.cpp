@@ -152,9 +152,9 @@ constexpr Key kKeys[] = {
      [](auto& p, auto k, auto& n, Manifest& m) -> Status {
        auto value = n.template value_exact<std::string>();
        if (!value || (*value != "error" && *value != "warning"))
-         return p.error(n.source(), fmt::format("'{}' is not known here", k),
+         return p.error(n.source(), fmt::format("unknown value '{}'", k),
                         "it must be \"warning\" or \"error\"",
-                        "write findings = \"error\" to have what ptxas finds fail a build");
+                        "write findings = \"error\" to make a build fail on what ptxas finds");
        m.findings_fail = *value == "error";
        return {};
      }},
@@ -177,7 +177,7 @@ Error unknown_key(const Place& place, const toml::key& key) {
   for (const Key& known : kKeys) names.emplace_back(known.name);
   auto meant = text::closest(key.str(), names);
   return place.error(
-      key.source(), fmt::format("there is no key '{}'", key.str()),
+      key.source(), fmt::format("unknown key '{}'", key.str()),
       "the keys are " + text::join(names, ", "),
       meant ? fmt::format("write {}", *meant) : "leave it out, or write one of these");
 }
@@ -190,7 +190,7 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
   try {
     table = toml::parse(text);
   } catch (const toml::parse_error& e) {
-    return place.error(e.source(), "this is no TOML", std::string(e.description()),
+    return place.error(e.source(), "invalid TOML", std::string(e.description()),
                        "correct the line; strings are \"quoted\" and arrays [\"a.cu\", \"b.cu\"]");
   }
   Manifest manifest;
@@ -201,17 +201,17 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
     CHECK_OK(known->read(place, name.str(), value, manifest));
   }
   if (!table.contains("name"))
-    return Error{Fault::Usage, fmt::format("{}: there is no name", path),
+    return Error{Fault::Usage, fmt::format("{}: 'name' is missing", path),
                  "the ops need a namespace, torch.ops.<name>", "add a line: name = \"my_ops\""};
   if (!text::is_identifier(manifest.name))
     return place.error(
         table.get("name")->source(), fmt::format("'{}' cannot be a name of ops", manifest.name),
-        "it becomes torch.ops.<name> and a C++ name: letters, digits and _, and no keyword",
+        "it becomes torch.ops.<name> and a C++ name: letters, digits and _, but not a keyword",
         fmt::format("name = \"{}\"", text::to_identifier(manifest.name)));
   if (table.contains("sources") && manifest.sources.empty())
     return place.error(table.get("sources")->source(), "'sources' is empty",
                        "there is nothing to compile",
-                       "name them, or leave the line out for NAME.cu");
+                       "list the sources, or leave the line out for NAME.cu");
   if (manifest.sources.empty()) manifest.sources = {manifest.name + ".cu"};
   return manifest;
 }

@@ -13,7 +13,7 @@ Result<sys::fs::path> own_cache_folder(sys::Files& files, const sys::Environment
   CHECK_OK(files.make_private_directory(folder));
   if (auto exposed = sys::exposure_of(folder, folder, sys::Above::Counts))
     return Error{Fault::Environment, fmt::format("cannot use the cache folder {}", folder.string()),
-                 exposed->why, exposed->fix + "; or set XDG_CACHE_HOME to a folder of your own"};
+                 exposed->why, exposed->fix + "; or set XDG_CACHE_HOME to a folder that you own"};
   return folder;
 }
 

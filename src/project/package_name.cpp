@@ -76,13 +76,13 @@ std::string name_refused(const std::string& name) {
                   return is_plain(c) || c == '.' || c == '-' || c == '_';
                 });
   if (!formed)
-    return "a name is letters, digits, '-', '_' and '.', and begins and ends with a letter or "
-           "digit";
+    return "a name consists of letters, digits, '-', '_' and '.', and starts and ends with a "
+           "letter or digit";
   std::string plain = package_file_name(name);
-  if (has_word(kStandardModules, plain)) return "it is a module of Python's own library";
-  if (has_word(kTakenModules, plain)) return "it belongs to a package that everybody has";
+  if (has_word(kStandardModules, plain)) return "it is a module of Python's standard library";
+  if (has_word(kTakenModules, plain)) return "it belongs to a package that is widely installed";
   if (plain == "requirements_txt" || plain == "rrequirements_txt")
-    return "it is kept free: people mistype pip install -r";
+    return "it is reserved: people mistype pip install -r";
   return "";
 }
 

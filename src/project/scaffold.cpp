@@ -43,8 +43,8 @@ Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files,
   std::vector<ScaffoldFile> out;
   CHECK_OK(collect(files, templates, "", name, out));
   if (out.empty())
-    return Error{Fault::Environment, "this kiln is not whole",
-                 fmt::format("there is no template in {}", templates.string()),
+    return Error{Fault::Environment, "this installation of kiln is incomplete",
+                 fmt::format("{} contains no templates", templates.string()),
                  "install it again, or set KILN_HOME to its package folder"};
   return out;
 }
@@ -53,8 +53,8 @@ Status write_scaffold(sys::Files& files, const sys::fs::path& folder,
                       const std::vector<ScaffoldFile>& scaffold, bool force) {
   for (const ScaffoldFile& file : scaffold)
     if (!force && files.state(folder / file.path).exists)
-      return Error{Fault::Usage, fmt::format("cannot make {}", (folder / file.path).string()),
-                   "it is there already", "take another name, or --force to overwrite it"};
+      return Error{Fault::Usage, fmt::format("cannot create {}", (folder / file.path).string()),
+                   "it already exists", "choose another name, or --force to overwrite it"};
   for (const ScaffoldFile& file : scaffold) CHECK_OK(files.write(folder / file.path, file.content));
   return {};
 }

@@ -48,7 +48,7 @@ Result<Compiler> from_words(const sys::Files& files, const sys::Environment& env
   Compiler compiler;
   std::vector<std::string> words = text::shell_split(value);
   if (words.empty())
-    return Error{Fault::Environment, variable + " names no program", "it is empty",
+    return Error{Fault::Environment, variable + " does not name a program", "it is empty",
                  "unset " + variable};
   size_t last_program = 0;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -143,15 +143,16 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
   for (const path& folder : python_packages(files, env))
     if (path packaged = packaged_nvcc(files, folder); !packaged.empty())
       return from_path(files, packaged);
-  return Error{Fault::Environment, "cannot find nvcc, the CUDA compiler",
-               "it is in none of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, the folder of "
-               "kiln setup, "
-               "nvidia/cu13/bin and nvidia/cuda_nvcc/bin in the site-packages of kiln and of the "
-               "Python on PATH",
-               "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install "
-               "cuda-nvcc-13-0 "
-               "cuda-cudart-dev-13-0, or "
-               "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
+  return Error{
+      Fault::Environment, "cannot find nvcc, the CUDA compiler",
+      "it is not in any of: NVCC, CUDA_HOME/bin, PATH, /usr/local/cuda*/bin, the folder of "
+      "kiln setup, "
+      "nvidia/cu13/bin and nvidia/cuda_nvcc/bin in the site-packages of kiln and of the "
+      "Python on PATH",
+      "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install "
+      "cuda-nvcc-13-0 "
+      "cuda-cudart-dev-13-0, or "
+      "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
 }
 
 }  // namespace

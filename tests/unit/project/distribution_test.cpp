@@ -59,7 +59,7 @@ my-ext = "my_ext:main"
 TEST(Distribution, TellsWhatIsWrong) {
   EXPECT_THAT(read("[project]\nname = 3\n").error().why, HasSubstr("not a string"));
   EXPECT_THAT(read("[project]\nname = \"a\"\nversion = \"one\"\n").error().what,
-              HasSubstr("'one' is no version"));
+              HasSubstr("invalid version 'one'"));
   EXPECT_THAT(read("[project]\nname = \"a\"\ndynamic = [\"version\"]\n").error().why,
               HasSubstr("dynamic"));
   EXPECT_THAT(read("[project]\nname = \"a\"\ndescription = \"two\\nlines\"\n").error().why,

@@ -87,7 +87,7 @@ TEST(Manifest, AWrongTypeNamesBoth) {
 }
 
 TEST(Manifest, ANameMustBeThereAndFit) {
-  EXPECT_THAT(error_of("sources = ['a.cu']").what, HasSubstr("there is no name"));
+  EXPECT_THAT(error_of("sources = ['a.cu']").what, HasSubstr("'name' is missing"));
   EXPECT_EQ(error_of("name = 'my-ops'").fix, "name = \"my_ops\"");
   EXPECT_THAT(error_of("name = 'a'\nsources = []").what, HasSubstr("'sources' is empty"));
 }
