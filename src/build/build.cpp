@@ -56,7 +56,7 @@ std::string why_uncached(const Work& work) {
   return "";
 }
 
-// The result of the last build if every file that took part is as it was; else what is not goes to
+// The result of the last build if no input changed; else what is not goes to
 // `trigger`.
 std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   trigger = "there was no finished build in this folder";
@@ -78,7 +78,7 @@ std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
   outcome.file = state->result;
   outcome.explanation.trigger = "nothing";
   outcome.explanation.lane = "none";
-  outcome.explanation.why_lane = "every file that took part is as it was";
+  outcome.explanation.why_lane = "no input changed";
   outcome.explanation.why_variant = work.plan.why_variant;
   if (!outcome.link.empty() &&
       work.world.files.state(outcome.link) != work.world.files.state(outcome.file))
@@ -145,7 +145,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   auto edit = state ? find_edit(work, *state, why) : std::nullopt;
   if (!state) why = work.explanation.trigger;
   if (work.plan.full_lane) {
-    why = "--lane full asks for it";
+    why = "--lane full requests it";
     edit.reset();
   }
   std::optional<EditedLibrary> made;
@@ -270,7 +270,7 @@ Result<Outcome> build(const Request& asked, const World& world) {
   Request request = asked;
   if (request.compat == "auto") request.compat = world.env.get("KILN_COMPAT").value_or("auto");
   if (request.compat != "auto" && request.compat != "require" && request.compat != "never")
-    return Error{Fault::Usage, "cannot tell which headers to build with",
+    return Error{Fault::Usage, "cannot determine which headers to build with",
                  fmt::format("KILN_COMPAT is '{}'", request.compat),
                  "set it to auto, require or never, or unset it"};
   Work work{world, {}, {}, {}, {}, {}, 0, {}, {}, {}};

@@ -74,7 +74,7 @@ class Cache(Cached):
                 path.write_bytes(damage(path.read_bytes()))
             self.forget_build()
             built, err = self.build_told()
-            self.assertIn("damaged and is made anew", err)
+            self.assertIn("damaged and is being rebuilt", err)
             self.assertEqual(self.value_in(built["library"]), 1)
             self.forget_build()
             self.assertEqual(self.words(self.build()), {"hit"})
@@ -96,7 +96,7 @@ class Cache(Cached):
         if "mount" in done.stderr or "unshare" in done.stderr:
             self.skipTest(f"cannot mount here: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("the cache takes nothing new", done.stderr)
+        self.assertIn("the cache cannot be written", done.stderr)
         self.assertEqual(self.value_in(json.loads(done.stdout)["library"]), 2)
 
     def test_full_disk_under_the_cache(self) -> None:

@@ -335,7 +335,7 @@ class NotCached(Keys):
             done = self.run_kiln("a.cpp", "-D", 'TEXT="x"', flag, "--explain")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(
-                "not cached: -Map: writes files beside the result", done.stdout + done.stderr
+                "not cached: -Map: writes files next to the result", done.stdout + done.stderr
             )
             self.assertTrue((self.top / "a.map").exists(), "made by every build")
 

@@ -267,7 +267,7 @@ class SharedPlaces(Cached):
             os.truncate(entry, 200 << 30)
         self.forget_build()
         built, err = self.told()
-        self.assertIn("damaged and is made anew", err)
+        self.assertIn("damaged and is being rebuilt", err)
         self.assertEqual(self.value_in(built["library"]), 1)
 
     @contextlib.contextmanager

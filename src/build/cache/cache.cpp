@@ -51,7 +51,8 @@ Result<CachePlace> named_place(const sys::Environment& env) {
     place.folder = *named;
     if (!place.folder.is_absolute())
       return Error{Fault::Environment, "cannot use KILN_CACHE_DIR",
-                   fmt::format("'{}' is no absolute path", *named), "give the whole path, or off"};
+                   fmt::format("'{}' is not an absolute path", *named),
+                   "give an absolute path, or off"};
   } else {
     TRY(path cache, project::cache_folder(env));
     place.folder = cache / "store";
@@ -61,7 +62,7 @@ Result<CachePlace> named_place(const sys::Environment& env) {
     auto bytes = parse_bytes(*limit);
     if (!bytes)
       return Error{Fault::Environment, "cannot use KILN_CACHE_SIZE",
-                   fmt::format("it is '{}', not a size as 5G or 500M", *limit),
+                   fmt::format("it is '{}', not a size such as 5G or 500M", *limit),
                    "unset it, or correct it"};
     place.limit_bytes = *bytes;
   }
@@ -72,7 +73,7 @@ void refuse_what_others_write(CachePlace& place) {
   auto exposed = sys::exposure_of(place.folder);
   if (!exposed) return;
   place.refused = exposed->why;
-  place.fix = exposed->fix + "; or set KILN_CACHE_DIR to a folder of your own";
+  place.fix = exposed->fix + "; or set KILN_CACHE_DIR to a folder that you own";
 }
 
 // Of the local cache: as much as the entry says it has, and of this user alone. A state that was
@@ -81,8 +82,8 @@ Result<std::string> read_own_entry(const sys::Files& files, const path& file, ui
   TRY(const std::string beginning, sys::read_beginning(files, file, kEntryBeginningBytes));
   TRY(const uint64_t declared, declared_bytes(beginning));
   if (declared != size_bytes)
-    return Error{Fault::Environment, "an entry of the cache is damaged",
-                 fmt::format("it has {} bytes, its sizes say {}", size_bytes, declared),
+    return Error{Fault::Environment, "a cache entry is damaged",
+                 fmt::format("it has {} bytes, its header says {}", size_bytes, declared),
                  "kiln cache clear"};
   return sys::read_limited(files, file, {.max_bytes = declared, .own_only = true});
 }
@@ -170,7 +171,7 @@ std::optional<Entry> Cache::get_local(const std::string& key) {
   }
   if (!files_->state(file).exists) return std::nullopt;  // cleared meanwhile
   ++damaged_;
-  notes_.push_back(fmt::format("an entry of the cache was damaged and is made anew: {} ({})",
+  notes_.push_back(fmt::format("a cache entry was damaged and is being rebuilt: {} ({})",
                                file.string(), entry.error().why));
   (void)files_->remove(file);
   return std::nullopt;
@@ -204,8 +205,8 @@ std::optional<Entry> Cache::get_remote(const std::string& key) {
   auto entry = bytes ? read_entry(*bytes, key) : Result<Entry>(bytes.error());
   if (!entry) {
     ++damaged_;
-    notes_.push_back(fmt::format("an entry of the shared cache is not used: {} (key {})",
-                                 entry.error().why, key.substr(0, 12)));
+    notes_.push_back(fmt::format("a shared cache entry is not used: {} (key {})", entry.error().why,
+                                 key.substr(0, 12)));
     return std::nullopt;
   }
   put_local(key, *bytes);
@@ -217,7 +218,7 @@ void Cache::put(const Entry& entry) {
   std::string bytes = write_entry(entry);
   if (bytes.size() > kMaxEntryBytes) {
     notes_.push_back(
-        fmt::format("the cache does not take {}: it has {} bytes", entry.what, bytes.size()));
+        fmt::format("the cache cannot store {}: it has {} bytes", entry.what, bytes.size()));
     return;
   }
   put_local(entry.key, bytes);
@@ -231,7 +232,7 @@ void Cache::put_local(const std::string& key, const std::string& bytes) {
   if (file.empty() || !is_own(file)) return;
   auto written = sys::write_protected(*files_, file, bytes, sys::Durable::No);
   if (written) return;
-  notes_.push_back(fmt::format("the cache takes nothing new: {}: {}", written.error().what,
+  notes_.push_back(fmt::format("the cache cannot be written: {}: {}", written.error().what,
                                written.error().why));
   folder_.clear();
 }

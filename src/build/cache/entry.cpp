@@ -18,8 +18,7 @@ constexpr size_t kHashDigits = 64;
 static_assert(kHashDigits == kSignatureBytes);
 
 Error damaged(std::string why) {
-  return {Fault::Environment, "an entry of the cache is damaged", std::move(why),
-          "kiln cache clear"};
+  return {Fault::Environment, "a cache entry is damaged", std::move(why), "kiln cache clear"};
 }
 
 struct Layout {
@@ -35,7 +34,7 @@ struct Sizes {
 };
 
 Result<Sizes> sizes_of(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic)) return damaged("it does not begin as one");
+  if (!bytes.starts_with(kMagic)) return damaged("it does not start like one");
   std::string_view rest = bytes.substr(kMagic.size());
   size_t line = rest.substr(0, kEntryBeginningBytes - kMagic.size()).find('\n');
   if (line == std::string_view::npos) return damaged("it has no sizes");
@@ -45,7 +44,7 @@ Result<Sizes> sizes_of(std::string_view bytes) {
   sizes.begin = kMagic.size() + line + 1;
   for (size_t i = 0; i < 3; ++i) {
     auto value = text::to_int(numbers[i]);
-    if (!value || *value < 0) return damaged("its sizes are no numbers");
+    if (!value || *value < 0) return damaged("its sizes are not numbers");
     if (static_cast<uint64_t>(*value) > (i < 2 ? kMaxEntryBytes : binary::kMaxUnpackedBytes))
       return damaged(fmt::format("it claims {} bytes", *value));
     (i == 0   ? sizes.header
@@ -58,7 +57,7 @@ Result<Sizes> sizes_of(std::string_view bytes) {
 Result<Layout> layout_of(std::string_view bytes) {
   TRY(const Sizes sizes, sizes_of(bytes));
   if (sizes.total() != bytes.size())
-    return damaged(fmt::format("it has {} bytes, its sizes say {}", bytes.size(), sizes.total()));
+    return damaged(fmt::format("it has {} bytes, its header says {}", bytes.size(), sizes.total()));
   return Layout{bytes.substr(sizes.begin, sizes.header),
                 bytes.substr(sizes.begin + sizes.header, sizes.packed), sizes.unpacked};
 }
@@ -115,10 +114,10 @@ Result<Entry> read_entry(std::string_view bytes, std::string_view key) {
   TRY(Layout layout, layout_of(bytes));
   std::string_view body = bytes.substr(0, bytes.size() - kHashDigits);
   if (hash_hex(body) != bytes.substr(bytes.size() - kHashDigits))
-    return damaged("its bytes do not give its hash");
+    return damaged("its content does not match its hash");
   TRY(const Json header, header_of(layout));
   TRY(Entry entry, entry_of(header));
-  if (entry.key != key) return damaged("it is of another key");
+  if (entry.key != key) return damaged("it belongs to another key");
   TRY(std::string contents, binary::unpack(layout.packed, layout.unpacked_bytes));
   size_t at = 0;
   for (size_t i = 0; i < entry.files.size(); ++i) {

@@ -175,7 +175,7 @@ std::string sentence(const Difference& difference) {
     case Change::Unknown:
       break;
   }
-  return "what asm() reads is not known";
+  return "the files that asm() reads are not known";
 }
 
 bool is_same(const sys::FileState& a, const sys::FileState& b) {

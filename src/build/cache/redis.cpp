@@ -20,7 +20,7 @@ constexpr size_t kShownOfError = 200;
 
 // What a server says may hold anything, and ends on a terminal or in a log.
 Error odd(std::string_view why) {
-  return {Fault::Environment, "cannot understand the Redis server",
+  return {Fault::Environment, "unexpected reply from the Redis server",
           sys::printable(why.substr(0, kShownOfError)), ""};
 }
 
@@ -98,14 +98,14 @@ Result<RedisAddress> parse_redis_address(std::string_view text) {
                  "KILN_CACHE_REMOTE=redis://[:password@]host[:port][/database]"};
   };
   constexpr std::string_view kScheme = "redis://";
-  if (!text.starts_with(kScheme)) return wrong("it does not begin with redis://");
+  if (!text.starts_with(kScheme)) return wrong("it does not start with redis://");
   std::string_view rest = text.substr(kScheme.size());
   RedisAddress address;
   if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
     std::string_view number = rest.substr(slash + 1);
     auto database = text::to_int(number);
     if (!number.empty() && (!database || *database < 0))
-      return wrong("what follows the slash is no number");
+      return wrong("what follows the slash is not a number");
     address.database = static_cast<int>(database.value_or(0));
     rest = rest.substr(0, slash);
   }
@@ -118,12 +118,13 @@ Result<RedisAddress> parse_redis_address(std::string_view text) {
   size_t colon = rest.starts_with('[') ? rest.find("]:") + 1 : rest.find(':');
   if (colon != std::string_view::npos && colon != 0) {
     auto port = text::to_int(rest.substr(colon + 1));
-    if (!port || *port < 1 || *port > 65535) return wrong("the port is no number from 1 to 65535");
+    if (!port || *port < 1 || *port > 65535)
+      return wrong("the port is not a number from 1 to 65535");
     address.port = static_cast<int>(*port);
     rest = rest.substr(0, colon);
   }
   if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) return wrong("there is no host in it");
+  if (rest.empty()) return wrong("it has no host");
   address.host = rest;
   return address;
 }
@@ -156,7 +157,7 @@ Status RedisReplyReader::read_line() {
       return {};
     }
     default:
-      return odd(fmt::format("a reply that begins with '{}'", line[0]));
+      return odd(fmt::format("a reply that starts with '{}'", line[0]));
   }
 }
 
@@ -172,7 +173,7 @@ Result<bool> RedisReplyReader::add(std::string_view bytes) {
   }
   const size_t whole = line_ + (value_bytes_ ? *value_bytes_ + 2 : 0);
   if (bytes_.size() < whole) return false;
-  if (bytes_.size() > whole) return odd("more than the reply");
+  if (bytes_.size() > whole) return odd("data after the reply");
   if (value_bytes_ && !bytes_.ends_with("\r\n")) return odd("a value without an end");
   if (value_bytes_) reply_.value = bytes_.substr(line_, *value_bytes_);
   return true;

@@ -24,8 +24,9 @@ Result<std::string> read_signed_entry(const sys::Files& files, const sys::fs::pa
   TRY(const uint64_t declared, declared_bytes(beginning));
   const uint64_t wanted = declared + kSignatureBytes;
   if (size_bytes != wanted)
-    return Error{Fault::Environment, "an entry of the shared cache is damaged",
-                 fmt::format("it has {} bytes, its sizes say {}", size_bytes, wanted), "remove it"};
+    return Error{Fault::Environment, "a shared cache entry is damaged",
+                 fmt::format("it has {} bytes, its header says {}", size_bytes, wanted),
+                 "remove it"};
   return sys::read_limited(files, file, {.max_bytes = wanted, .own_only = false});
 }
 
@@ -65,7 +66,7 @@ class FolderRemote final : public Remote {
   Error late(const sys::Deadline& deadline) const {
     return {Fault::Environment, fmt::format("cannot use {}", folder_.string()),
             fmt::format("no answer within {:.1f} s", deadline.limit_s),
-            "KILN_CACHE_TIMEOUT allows more"};
+            "KILN_CACHE_TIMEOUT sets the limit"};
   }
 
   sys::Files& files_;
@@ -91,17 +92,18 @@ Result<std::optional<RemoteSettings>> remote_settings(const sys::Files& files,
     // Who can put a secret of his own there can sign what everybody here then runs.
     if (files.state(*file).others_may_write)
       return Error{Fault::Environment, fmt::format("cannot use the secret in {}", *file),
-                   "another user owns the file or may write to it",
+                   "another user owns the file or can write to it",
                    fmt::format("chmod go-w '{}'", *file)};
     TRY(std::string content, files.read(*file));
     settings.secret = text::trim(content);
   }
   if (settings.secret.size() < kLeastSecretBytes)
-    return Error{
-        Fault::Environment, fmt::format("cannot share the cache at {}", shown_place(*place)),
-        settings.secret.empty() ? "there is no secret to tell own entries from others'"
-                                : "the secret has fewer than 16 characters",
-        "set KILN_CACHE_SECRET or KILN_CACHE_SECRET_FILE to the team's: openssl rand -hex 32"};
+    return Error{Fault::Environment,
+                 fmt::format("cannot share the cache at {}", shown_place(*place)),
+                 settings.secret.empty() ? "there is no secret to authenticate entries with"
+                                         : "the secret has fewer than 16 characters",
+                 "set KILN_CACHE_SECRET or KILN_CACHE_SECRET_FILE to your team's secret: openssl "
+                 "rand -hex 32"};
   if (auto limit = env.get("KILN_CACHE_TIMEOUT")) {
     settings.limit_s = to_number(*limit).value_or(0);
     if (!(settings.limit_s > 0) || settings.limit_s > 60)

@@ -157,7 +157,7 @@ const std::set<std::string_view> kReachOut = {
 
 std::string why_body_matters(std::string_view body) {
   auto tokens = tokens_of(body);
-  if (!tokens) return "a kernel's body cannot be followed";
+  if (!tokens) return "a kernel's body cannot be parsed";
   for (size_t i = 0; i < tokens->size(); ++i) {
     std::string_view text = (*tokens)[i].text;
     if (text[0] == '#' && directive_name(text) != "pragma")
@@ -271,10 +271,10 @@ std::set<std::string> defined_names(std::string_view text) {
 std::string why_host_changes(std::string_view old_text, std::string_view new_text,
                              const std::set<std::string>& macros) {
   const auto old_plain = without_comments(old_text), new_plain = without_comments(new_text);
-  if (!old_plain || !new_plain) return "the source's structure cannot be followed";
+  if (!old_plain || !new_plain) return "the source's structure cannot be parsed";
   const std::string_view before = *old_plain, after = *new_plain;
   auto old_items = items_of(before), new_items = items_of(after);
-  if (!old_items || !new_items) return "the source's structure cannot be followed";
+  if (!old_items || !new_items) return "the source's structure cannot be parsed";
   auto bodies = [](const std::vector<Item>& items) {
     std::vector<Item> out;
     for (const Item& item : items)
@@ -282,7 +282,7 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
     return out;
   };
   std::vector<Item> old_bodies = bodies(*old_items), new_bodies = bodies(*new_items);
-  if (old_bodies.size() != new_bodies.size()) return "a function of device code came or went";
+  if (old_bodies.size() != new_bodies.size()) return "a device function was added or removed";
   size_t old_at = 0, new_at = 0;
   bool moved = false;
   std::string moved_by;
@@ -292,14 +292,15 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
     std::string_view between = after.substr(new_at, new_end - new_at);
     std::string_view below = between;  // what has another line than before
     if (std::string_view was = before.substr(old_at, old_end - old_at); was != between) {
-      if (!same_but_for_empty_lines(was, between)) return "text outside of kernels' bodies changed";
+      if (!same_but_for_empty_lines(was, between)) return "text outside kernel bodies changed";
       if (!moved) below.remove_prefix(first_moved(was, between, *new_items, new_at));
       if (!moved) moved_by = "an added or removed line";
       moved = true;
     }
     if (moved)
       if (std::string teller = line_teller(below, macros); !teller.empty())
-        return fmt::format("lines moved, and '{}' below {} may tell its line", teller, moved_by);
+        return fmt::format("lines moved, and '{}' below {} may depend on its line number", teller,
+                           moved_by);
     if (i == old_bodies.size()) break;
     const Item &was = old_bodies[i], &is = new_bodies[i];
     std::string_view old_body = before.substr(was.body_begin, was.body_end - was.body_begin);
@@ -309,7 +310,7 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
         if (std::string why = why_body_matters(body); !why.empty()) return why;
       std::string_view head = after.substr(is.begin, is.body_begin - is.begin);
       if (std::string macro = macro_in_head(head, is.name, macros); !macro.empty())
-        return fmt::format("'{}' before the body of {} may make it the host's too", macro, is.name);
+        return fmt::format("'{}' before the body of {} may make it host code too", macro, is.name);
       if (lines_in(old_body) != lines_in(new_body)) {
         moved = true;
         moved_by = is.name;
@@ -323,7 +324,7 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
 
 std::string why_nvrtc_may_differ(std::string_view text) {
   auto tokens = tokens_of(text);
-  if (!tokens) return "its structure cannot be followed";
+  if (!tokens) return "its structure cannot be parsed";
   static const std::set<std::string_view> kDiffer = {"__FILE__",      "__BASE_FILE__", "__DATE__",
                                                      "__TIME__",      "__COUNTER__",   "assert",
                                                      "__has_include", "typeid"};
@@ -331,14 +332,14 @@ std::string why_nvrtc_may_differ(std::string_view text) {
     std::string_view word = (*tokens)[i].text;
     if (kDiffer.contains(word)) return fmt::format("it has '{}'", word);
     if (word == "namespace" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "{")
-      return "it has an anonymous namespace, whose names hold its path";
+      return "it has an anonymous namespace, whose mangled names contain the path";
     if (word[0] != '#') continue;
     std::string name = directive_name(word);
     if (name != "if" && name != "ifdef" && name != "ifndef" && name != "elif") continue;
     for (std::string_view part : text::split_any(word.substr(1), " \t()!&|<>=+-*/\\\n")) {
       if (kDiffer.contains(part)) return fmt::format("it has '{}'", part);
       if (part.starts_with("__") && !part.starts_with("__CUDA_ARCH") && part != "__CUDACC__")
-        return fmt::format("a condition asks for {}", part);
+        return fmt::format("a condition depends on {}", part);
     }
   }
   return "";
@@ -346,7 +347,7 @@ std::string why_nvrtc_may_differ(std::string_view text) {
 
 Slice slice_of(std::string_view text) {
   auto items = items_of(text);
-  if (!items) return {"", "the source's structure cannot be followed"};
+  if (!items) return {"", "the source's structure cannot be parsed"};
   std::string out(text);
   std::set<std::string> host_names;
   for (const Item& item : *items) {
@@ -357,10 +358,10 @@ Slice slice_of(std::string_view text) {
   }
   if (std::string why = why_nvrtc_may_differ(out); !why.empty()) return {"", why};
   auto tokens = tokens_of(out);
-  if (!tokens) return {"", "the source's structure cannot be followed"};
+  if (!tokens) return {"", "the source's structure cannot be parsed"};
   for (const Token& token : *tokens)
     if (host_names.contains(std::string(token.text)))
-      return {"", fmt::format("device code names the host's '{}'", token.text)};
+      return {"", fmt::format("device code uses the host's '{}'", token.text)};
   return {std::move(out), ""};
 }
 

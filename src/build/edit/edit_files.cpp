@@ -79,8 +79,9 @@ Result<std::map<std::string, std::string>> users_headers(const Work& work, const
   for (const Step* step : device_steps(work, source)) {
     auto reads = reads_of(work, *step);
     if (!reads)
-      return Error{Fault::Work, fmt::format("cannot tell what {} includes", source.shown),
-                   "there is no record of what its compiler read", "kiln build --lane full"};
+      return Error{Fault::Work, fmt::format("cannot determine what {} includes", source.shown),
+                   "there is no record of the files that its compiler read",
+                   "kiln build --lane full"};
     for (const ReadFile& file : reads->files) {
       const std::string& name = file.path;
       if (!seen.insert(name).second) continue;

@@ -43,7 +43,7 @@ const Step* other_reader(const Work& work, const Source& source) {
 Result<std::set<std::string>> macros_of(const Work& work, const Source& source,
                                         const std::string& text) {
   auto headers = users_headers(work, source);
-  if (!headers) return Error{Fault::Work, "", "what the source includes is not known", ""};
+  if (!headers) return Error{Fault::Work, "", "the source's includes are not known", ""};
   (*headers)[source.file.string()] = text;
   std::set<std::string> names;
   for (const auto& [name, content] : *headers) {
@@ -110,7 +110,7 @@ Result<std::string> put_in(const Work& work, const Edit& edit, const std::string
   TRY(std::string linked, files.read(work.in_obj(work.graph.result().outputs[0])));
   TRY(std::string recorded, files.read(in_edit(work, "linked")));
   if (hash_hex(linked) != recorded)
-    return Error{Fault::Work, "", "another library was linked meanwhile", ""};
+    return Error{Fault::Work, "", "another library was linked in the meantime", ""};
   std::vector<FatSwap> swaps;
   for (const Source& one : work.plan.sources) {
     if (!one.cuda || one.key == edit.source->key) continue;
@@ -143,8 +143,8 @@ Result<std::optional<EditedLibrary>> by_former_code(const Work& work, const Edit
   }
   auto library = put_in(work, edit, *fat);
   if (!library) return Answer();
-  return Answer(EditedLibrary{std::move(*library), "none",
-                              "comments alone changed: nothing is to be compiled"});
+  return Answer(
+      EditedLibrary{std::move(*library), "none", "only comments changed: nothing to compile"});
 }
 
 Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, const Nvrtc& nvrtc,
@@ -166,10 +166,9 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
     return Answer();
   }
   if (work.plan.findings_fail && !made->findings.empty())
-    return Error{Fault::Work, "ptxas found what was asked to be an error",
-                 text::join(made->findings, "\n"),
-                 "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as "
-                 "a warning"};
+    return Error{Fault::Work, "ptxas findings are errors here", text::join(made->findings, "\n"),
+                 "leave out --findings=error, or findings = \"error\" in kiln.toml, to get a "
+                 "warning instead"};
   for (const std::string& finding : made->findings) work.note("warning: " + finding);
   report.findings = made->findings;
   report.seconds = sys::now_seconds() - begun;
@@ -187,7 +186,7 @@ Result<std::optional<EditedLibrary>> by_slice(Work& work, const Edit& edit, cons
   }
   work.extra_reports.push_back(std::move(report));
   return Answer(EditedLibrary{std::move(*library), "slice",
-                              "device code alone changed; NVRTC compiled the slice"});
+                              "only device code changed; NVRTC compiled the slice"});
 }
 
 // A stub tells at which line each kernel is, to a debugger and in messages: the host's object is
@@ -217,7 +216,7 @@ Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edi
   }
   TRY(std::string stub_after, work.world.files.read(work.in_obj(stub)));
   if (without_lines(stub_before) != without_lines(stub_after)) {
-    why = "the compiler made another host stub: kernels or their parameters changed";
+    why = "the compiler generated a different host stub: kernels or their parameters changed";
     return Answer();
   }
   TRY(std::string object, work.world.files.read(work.in_obj(fat->outputs[0])));
@@ -226,7 +225,7 @@ Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edi
     why = library.error().why;
     return Answer();
   }
-  return Answer(EditedLibrary{std::move(*library), "device", "device code alone changed"});
+  return Answer(EditedLibrary{std::move(*library), "device", "only device code changed"});
 }
 
 }  // namespace
@@ -299,7 +298,7 @@ std::optional<Edit> find_edit(const Work& work, BuildState former, std::string& 
     return std::nullopt;
   }
   if (*before == *now) {
-    why = "the source is again what was linked";
+    why = "the source matches what was linked";
     return std::nullopt;
   }
   if (const Step* other = other_reader(work, *changed)) {
@@ -307,7 +306,7 @@ std::optional<Edit> find_edit(const Work& work, BuildState former, std::string& 
     return std::nullopt;
   }
   if (work.plan.debug || changed->facts.own_lambda) {
-    why = work.plan.debug ? "a debugger wants the lines of the host's code"
+    why = work.plan.debug ? "a debugger needs the line numbers of the host code"
                           : "the source has an extended lambda";
     return std::nullopt;
   }

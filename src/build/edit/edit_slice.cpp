@@ -19,7 +19,7 @@ namespace {
 // Why NVRTC might see something else in a header of the user's than nvcc does.
 std::string why_headers_differ(const Work& work, const Source& source) {
   auto headers = users_headers(work, source);
-  if (!headers) return "what the source includes is not known";
+  if (!headers) return "the source's includes are not known";
   for (const auto& [name, text] : *headers)
     if (std::string why = why_nvrtc_may_differ(text); !why.empty())
       return fmt::format("{}: {}", name, why);
@@ -98,7 +98,7 @@ std::string why_no_nvrtc(const Work& work, const Source& source) {
   for (const std::string& flag : work.plan.cuda_flags)
     if (!nvrtc_takes(flag))
       return fmt::format("the flag {} is not known to mean the same there", flag);
-  if (work.plan.debug) return "a debugger wants nvcc's own names";
+  if (work.plan.debug) return "a debugger needs nvcc's own names";
   return why_nvrtc_environment(work.world.env);
 }
 
@@ -111,15 +111,15 @@ Result<Made> compile_slice(const Work& work, const Source& source, const Nvrtc& 
     TRY(NvrtcProgram program, nvrtc.compile(slice, name, nvrtc_options(work, source, arch.arch),
                                             expressions_for(entry_names(former))));
     if (std::string why = why_interface_differs(former, program.ptx); !why.empty())
-      return Error{Fault::Work, "the slice is not whole", why, ""};
+      return Error{Fault::Work, "the slice is incomplete", why, ""};
     if (must_equal)
       if (std::string why = why_code_differs(former, program.ptx); !why.empty())
-        return Error{Fault::Work, "NVRTC makes something else of the slice than nvcc", why, ""};
+        return Error{Fault::Work, "NVRTC compiles the slice differently from nvcc", why, ""};
     for (const std::string& finding : ptxas_findings(program.log))
       made.findings.push_back(fmt::format("{} ({}): {}", source.shown, arch.arch, finding));
     if (!arch.cubin_name.empty()) {
       if (program.cubin.empty())
-        return Error{Fault::Work, "NVRTC gave no machine code", arch.arch, ""};
+        return Error{Fault::Work, "NVRTC returned no machine code", arch.arch, ""};
       made.files.emplace_back(arch.cubin_name, std::move(program.cubin));
     }
     bool known = std::any_of(made.files.begin(), made.files.end(),

@@ -86,8 +86,8 @@ Result<Nvrtc> Nvrtc::open(const sys::Files& files, const path& nvcc) {
   find(functions.cubin_size, "nvrtcGetCUBINSize");
   find(functions.cubin, "nvrtcGetCUBIN");
   if (!whole)
-    return Error{Fault::Environment, "cannot use libnvrtc", file.string() + " lacks a function",
-                 ""};
+    return Error{Fault::Environment, "cannot use libnvrtc",
+                 file.string() + " is missing a function", ""};
   return Nvrtc(&functions);
 }
 
@@ -104,7 +104,7 @@ Result<NvrtcProgram> Nvrtc::compile(const std::string& text, const std::string& 
     return failed("no program");
   for (const std::string& expression : expressions)
     if (f.add_name(program, expression.c_str()) != 0)
-      return failed("it does not take the name " + expression);
+      return failed("it does not accept the name " + expression);
   std::vector<const char*> words;
   for (const std::string& option : options) words.push_back(option.c_str());
   const bool compiled = f.compile(program, static_cast<int>(words.size()), words.data()) == 0;
@@ -126,7 +126,7 @@ Result<NvrtcProgram> Nvrtc::compile(const std::string& text, const std::string& 
   take(out.cubin, f.cubin_size, f.cubin);
   f.destroy(&program);
   while (!out.ptx.empty() && out.ptx.back() == '\0') out.ptx.pop_back();
-  if (out.ptx.empty()) return failed("it gave no PTX");
+  if (out.ptx.empty()) return failed("it returned no PTX");
   return out;
 }
 

@@ -93,13 +93,13 @@ std::string interface_difference(const Outline& before, const Outline& after) {
   std::set<std::string> new_names(after.entries.begin(), after.entries.end());
   if (old_names != new_names) {
     for (const std::string& name : old_names)
-      if (!new_names.contains(name)) return fmt::format("the kernel {} is not there", name);
-    return "there is another kernel";
+      if (!new_names.contains(name)) return fmt::format("the kernel {} is missing", name);
+    return "there is an additional kernel";
   }
   for (const std::string& name : old_names)
     if (before.functions.at(name).head != after.functions.at(name).head)
-      return fmt::format("the parameters or bounds of {} are others", name);
-  if (before.variables != after.variables) return "the variables of the device are others";
+      return fmt::format("the parameters or bounds of {} differ", name);
+  if (before.variables != after.variables) return "the device variables differ";
   return "";
 }
 
@@ -116,9 +116,8 @@ std::string why_code_differs(std::string_view before, std::string_view after) {
   if (std::string why = interface_difference(old_outline, new_outline); !why.empty()) return why;
   for (const auto& [name, function] : old_outline.functions) {
     auto now = new_outline.functions.find(name);
-    if (now == new_outline.functions.end())
-      return fmt::format("the function {} is not there", name);
-    if (now->second.body != function.body) return fmt::format("the code of {} is another", name);
+    if (now == new_outline.functions.end()) return fmt::format("the function {} is missing", name);
+    if (now->second.body != function.body) return fmt::format("the code of {} differs", name);
   }
   return "";
 }

@@ -65,7 +65,7 @@ class Library {
       std::string_view content = std::string_view(bytes_).substr(section_.offset, section_.bytes);
       size_t at = content.find(swap.before);
       if (at == std::string::npos || content.find(swap.before, at + 1) != std::string::npos)
-        return cannot("its fat binary is not there exactly once");
+        return cannot("it does not contain its fat binary exactly once");
       places.push_back({at, swap.before.size(), swap.after});
       fits &= swap.after.size() <= swap.before.size();
     }
@@ -99,10 +99,10 @@ class Library {
     if (!bytes_.starts_with("\x7f"
                             "ELF\x02\x01") ||
         !table || !row || !count || *row != sizeof(Segment))
-      return cannot("it is no ELF library of 64 bits");
+      return cannot("it is not a 64-bit ELF library");
     for (uint16_t i = 0; i < *count; ++i) {
       auto segment = get<Segment>(*table + i * sizeof(Segment));
-      if (!segment) return cannot("its table of segments is cut off");
+      if (!segment) return cannot("its segment table is truncated");
       segments_.push_back(*segment);
       segment_rows_.push_back(*table + i * sizeof(Segment));
     }
@@ -122,23 +122,23 @@ class Library {
     auto table = get<uint64_t>(40);
     auto row = get<uint16_t>(58), count = get<uint16_t>(60), names = get<uint16_t>(62);
     if (!table || !row || !count || !names || *table == 0 || *row != sizeof(Section))
-      return cannot("it has no table of sections");
+      return cannot("it has no section table");
     auto name_section = get<Section>(*table + *names * sizeof(Section));
     if (!name_section || name_section->offset > bytes_.size())
-      return cannot("its names of sections are cut off");
+      return cannot("its section names are truncated");
     for (uint16_t i = 0; i < *count; ++i) {
       auto section = get<Section>(*table + i * sizeof(Section));
       if (!section || section->name > bytes_.size() - name_section->offset)
-        return cannot("its table of sections is cut off");
+        return cannot("its section table is truncated");
       std::string_view name = std::string_view(bytes_).substr(name_section->offset + section->name);
       if (name.substr(0, name.find('\0')) != ".nv_fatbin") continue;
       if (section->offset > bytes_.size() || section->bytes > bytes_.size() - section->offset)
-        return cannot("its fat binaries are cut off");
+        return cannot("its fat binaries are truncated");
       section_ = *section;
       section_row_ = *table + i * sizeof(Section);
       return {};
     }
-    return cannot("it has no section of fat binaries");
+    return cannot("it has no fat binary section");
   }
 
   // The section with what grew goes to a segment of its own at the end of the file and behind all
@@ -164,7 +164,7 @@ class Library {
       if (segments_[i].type == kNote && segments_[i].align == 8) added = i;
       if (segments_[i].type != kLoad) continue;
       end = std::max(end, segments_[i].address + segments_[i].memory_bytes);
-      if (added) return cannot("its spare note comes before a segment to load");
+      if (added) return cannot("its spare note comes before a load segment");
     }
     if (!added) return cannot("it has no spare note");
     uint64_t address = (end + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -200,7 +200,7 @@ class Library {
     std::vector<int> found(places.size());
     for (uint64_t at = *offset; at < *offset + bytes; at += sizeof(Relocation)) {
       auto row = get<Relocation>(at);
-      if (!row) return cannot("its relocations are cut off");
+      if (!row) return cannot("its relocations are truncated");
       uint64_t into = row->addend - section_.address;
       if (row->kind != kRelative || into >= section_.bytes) continue;
       uint64_t old_address = row->addend, now = into;
@@ -221,7 +221,7 @@ class Library {
       }
     }
     if (std::any_of(found.begin(), found.end(), [](int times) { return times != 1; }))
-      return cannot("not exactly one relocation points to its fat binary");
+      return cannot("its fat binary does not have exactly one relocation");
     return {};
   }
 

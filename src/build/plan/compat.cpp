@@ -96,7 +96,7 @@ Result<Python> ask_python(const World& world, bool needs_torch) {
   }
   if (without_torch && !needs_torch) return *without_torch;
   return Error{Fault::Environment, "cannot build with torch's own headers",
-               "no python3 here has a package torch", "set KILN_PYTHON to the Python that has it"};
+               "no python3 here has torch installed", "set KILN_PYTHON to the Python that has it"};
 }
 
 // Whose fault is it? A slip of the pen is the author's, and another minute with torch's headers
@@ -247,8 +247,8 @@ Status check_open_names(const Plan& plan, std::string_view library) {
       return Error{Fault::Usage, what, why, "name the source that defines it too"};
     return Error{Fault::Work, what,
                  why +
-                     ", and an object that was compiled with torch's own headers does not fit to "
-                     "kiln's compat headers",
+                     ", and an object that was compiled with torch's own headers is not compatible "
+                     "with kiln's compat headers",
                  "--compat=never builds with torch's own headers"};
   }
   return {};

@@ -157,7 +157,7 @@ std::string relocatable_flag(const Words& flags) {
 
 Error no_relocatable_code(const std::string& flag) {
   return {Fault::Usage, fmt::format("cannot build with {}", flag),
-          "kiln does not link relocatable device code, and a library of it could not be loaded",
+          "kiln does not link relocatable device code, and such a library could not be loaded",
           "leave the flag out, and define the device functions that a kernel calls in its own .cu "
           "or in a header"};
 }

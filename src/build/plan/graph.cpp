@@ -150,7 +150,7 @@ void have_linker_tell(const Plan& plan, const Facts& facts, Step& step, Command&
     flags.insert(flags.end(), plan.ldflags.begin(), plan.ldflags.end());
     step.libraries = library_folders(plan, facts, flags);
   } else if (names_files && step.uncached.empty()) {
-    step.uncached = "this linker does not tell which libraries it reads";
+    step.uncached = "this linker does not report which libraries it reads";
   }
 }
 

@@ -106,7 +106,7 @@ Result<Wanted> resolve_targets(const Request& request, const World& world) {
       return Error{
           Fault::Usage,
           request.targets.empty() ? "there is nothing to build"
-                                  : fmt::format("'{}' is no project", target),
+                                  : fmt::format("'{}' is not a project", target),
           fmt::format("there is no {} in {}", project::kManifestName, wanted.project_dir.string()),
           "name a .cu file, or make a project with kiln new NAME"};
   }
@@ -202,7 +202,7 @@ Status check_options(const Request& request) {
         key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
             std::string::npos;
     if (!plain)
-      return Error{Fault::Usage, fmt::format("'{}' is no define", define),
+      return Error{Fault::Usage, fmt::format("invalid define '{}'", define),
                    "a define is NAME or NAME=VALUE", "-D BLOCK=128"};
   }
   return {};
@@ -299,8 +299,8 @@ void read_environment(Plan& plan, const sys::Environment& env) {
 Status find_tools(Plan& plan, const World& world) {
   TRY(plan.home, project::find_home(world.env));
   if (!world.files.state(plan.home.runtime_archive()).is_file())
-    return Error{Fault::Environment, "this kiln is not whole",
-                 fmt::format("there is no {}", plan.home.runtime_archive().string()),
+    return Error{Fault::Environment, "this installation of kiln is incomplete",
+                 fmt::format("{} is missing", plan.home.runtime_archive().string()),
                  "install it again, or set KILN_HOME to its package folder"};
   bool any_cuda =
       std::any_of(plan.sources.begin(), plan.sources.end(), [](const Source& s) { return s.cuda; });

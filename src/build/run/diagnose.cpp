@@ -17,16 +17,16 @@ struct Remedy {
 };
 
 constexpr std::string_view kWhereHeaders =
-    "say where the header is: -I FOLDER, or include = [...] in kiln.toml";
+    "add the header's folder: -I FOLDER, or include = [...] in kiln.toml";
 constexpr Remedy kRemedies[] = {
     {"No space left on device", Fault::Environment,
-     "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+     "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR"},
     {"Disk quota exceeded", Fault::Environment,
-     "free some space, or choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+     "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR"},
     {"Read-only file system", Fault::Environment,
-     "choose another place: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+     "choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR"},
     {"Killed", Fault::Environment,
-     "the system ended the compiler, most likely for memory: set MAX_JOBS=1"},
+     "the system killed the compiler, most likely because memory ran out: set MAX_JOBS=1"},
     {"out of memory", Fault::Environment, "set MAX_JOBS=1, or compile for fewer architectures"},
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
     {"undefined reference to `main'", Fault::Work,
@@ -36,12 +36,12 @@ constexpr Remedy kRemedies[] = {
     {".h: No such file or directory", Fault::Work, kWhereHeaders},
     {".cuh: No such file or directory", Fault::Work, kWhereHeaders},
     {".hpp: No such file or directory", Fault::Work, kWhereHeaders},
-    {"ptxas found what was asked to be an error", Fault::Work,
-     "leave out --findings=error, or findings = \"error\" in kiln.toml, to have it as a warning"},
+    {"ptxas findings are errors here", Fault::Work,
+     "leave out --findings=error, or findings = \"error\" in kiln.toml, to get a warning instead"},
     {"not supported on .target 'sm_90'", Fault::Work,
-     "--arch 9.0a: wgmma and setmaxnreg are in the a variant alone"},
+     "--arch 9.0a: only the a variant has wgmma and setmaxnreg"},
     {"not supported on .target 'sm_100'", Fault::Work,
-     "--arch 10.0a: tcgen05 is in the a and f variants alone"},
+     "--arch 10.0a: only the a and f variants have tcgen05"},
     {"requires --extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
     {"requires --expt-extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
 };
@@ -121,12 +121,12 @@ Error diagnose(const Step& step, std::string_view log, std::string_view supporte
   if (names_unknown_arch(text)) {
     error.fault = Fault::Usage;
     if (!supported_archs.empty())
-      error.fix = fmt::format("--arch with what this nvcc supports: {}", supported_archs);
+      error.fix = fmt::format("use --arch with an architecture that this nvcc supports: {}",
+                              supported_archs);
     return error;
   }
-  error.fix = step.source.empty()
-                  ? "see its command line: kiln build -v"
-                  : "correct the source there; kiln build -v tells the command lines";
+  error.fix = step.source.empty() ? "see its command line: kiln build -v"
+                                  : "fix the source; kiln build -v prints the command lines";
   if (std::string assertion = assertion_in_own_header(text); !assertion.empty()) {
     error.why = fmt::format("{} error: {}\n{}", place_in_source(text, shown), assertion, error.why);
     return error;

@@ -50,7 +50,7 @@ Result<JobLimit> job_limit(const std::optional<std::string>& max_jobs, int cores
     if (!count || *count < 1 || *count > 4096)
       return Error{Fault::Environment, "cannot use MAX_JOBS",
                    "it is '" + *max_jobs + "', not a number above 0",
-                   "unset MAX_JOBS, or set it to the number of compilers to run at once"};
+                   "unset MAX_JOBS, or set it to the number of compilers to run in parallel"};
     return JobLimit{static_cast<int>(*count), "MAX_JOBS"};
   }
   std::sort(peaks_bytes.begin(), peaks_bytes.end(), std::greater<>());

@@ -98,11 +98,11 @@ Status run_ninja(Work& work, const std::vector<std::string>& targets) {
   TRY(JobLimit limit, jobs_for(work));
   TRY(sys::ProcessResult result, start_ninja(work, limit.jobs, targets));
   if (result.exit_code != 0 && limit.jobs > 1 && ran_out_of_memory(work)) {
-    work.note("a compiler was ended for memory: the rest runs one at a time");
+    work.note("a compiler ran out of memory: the rest runs one at a time");
     for (const Step& step : work.graph.steps)
       CHECK_OK(work.world.files.remove(work.staging / (step.key + ".log")));
     work.explanation.jobs = 1;
-    work.explanation.why_jobs = "a compiler was ended for memory";
+    work.explanation.why_jobs = "a compiler ran out of memory";
     CHECK_OK(write_for_ninja(work));  // what has been done since is not stale
     TRY(result, start_ninja(work, 1, targets));
   }
@@ -119,7 +119,7 @@ Status run_ninja(Work& work, const std::vector<std::string>& targets) {
 Status run_in_turn(Work& work, const std::vector<const Step*>& steps) {
   TRY(JobLimit limit, jobs_for(work));
   work.explanation.jobs = 1;
-  work.explanation.why_jobs = "each step needs the one before";
+  work.explanation.why_jobs = "each step needs the previous one";
   const sys::Environment env = environment_of(work);
   // As a step that ninja starts sees it.
   TRY(fs::path build_dir, work.world.files.real_path(work.plan.build_dir));
@@ -132,7 +132,7 @@ Status run_in_turn(Work& work, const std::vector<const Step*>& steps) {
     show_commands(work);
     if (auto error = failed_step(work)) return std::move(*error);
     return Error{Fault::Work, fmt::format("cannot {}", step->what),
-                 fmt::format("exit code {}", code), "kiln build -v tells the command lines"};
+                 fmt::format("exit code {}", code), "kiln build -v prints the command lines"};
   }
   show_commands(work);
   return {};

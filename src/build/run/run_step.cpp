@@ -184,7 +184,7 @@ class Runner {
         report_.answer = Answer::Direct;
         return true;
       }
-      report_.why = "the entry itself is gone";
+      report_.why = "the entry itself is missing";
     }
     return false;
   }
@@ -298,12 +298,12 @@ class Runner {
       if (!publish(output, content, in_staging(output)))
         return Error{Fault::Environment, fmt::format("cannot write obj/{}", output),
                      "the disk may be full",
-                     "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
+                     "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME"};
     }
     if (!leave(collected, log))
       return Error{Fault::Environment, fmt::format("cannot {}", step_.what),
                    "its log cannot be written",
-                   "free some space, or choose another place: --build-dir, XDG_CACHE_HOME"};
+                   "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME"};
     return 0;
   }
 
@@ -313,7 +313,7 @@ class Runner {
     if (!step_.findings_fail || report_.findings.empty()) return 0;
     CHECK_OK(world_.files.write(
         in_staging(step_.key + ".log"),
-        "error: ptxas found what was asked to be an error\n" + text::join(report_.findings, "\n"),
+        "error: ptxas findings are errors here\n" + text::join(report_.findings, "\n"),
         sys::Durable::Scratch));
     return 1;
   }

@@ -83,7 +83,7 @@ TEST_F(CacheTest, ADamagedEntryIsToldAndRemoved) {
   Origin origin;
   EXPECT_FALSE(cache.get(sample().key, origin));
   EXPECT_EQ(cache.damaged(), 1);
-  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("damaged and is made anew")));
+  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("damaged and is being rebuilt")));
   EXPECT_FALSE(files.has(file));
 }
 
@@ -99,7 +99,7 @@ TEST_F(CacheTest, AFolderThatTakesNothingIsToldAndTheBuildGoesOn) {
   Cache cache = open();
   files.fail_next_write(entry_path("/c/kiln/store", sample().key), EROFS);
   cache.put(sample());
-  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("takes nothing new")));
+  EXPECT_THAT(cache.notes(), ElementsAre(HasSubstr("the cache cannot be written")));
 }
 
 TEST_F(CacheTest, OffMeansOff) {
@@ -347,7 +347,7 @@ TEST_F(DependenciesTest, WhatAnAssemblerReadsIsKnownOrNothingIs) {
   EXPECT_EQ(difference(), "/w/inc2/data.bin changed");
   step.writes_assembler_depfile = false;
   seen = collected({{"/w/a.cpp"}, {}, false});
-  EXPECT_EQ(difference(), "what asm() reads is not known");
+  EXPECT_EQ(difference(), "the files that asm() reads are not known");
 }
 
 TEST_F(DependenciesTest, APrecompiledHeaderCountsOnceItIsThere) {

@@ -154,7 +154,7 @@ TEST_F(PlanTest, RefusesNamesAndDefinesThatCannotBe) {
   EXPECT_EQ(error().fix, "--name my_ops");
   request.name = "";
   request.defines = {"1x=2"};
-  EXPECT_THAT(error().what, HasSubstr("is no define"));
+  EXPECT_THAT(error().what, HasSubstr("invalid define"));
 }
 
 TEST_F(PlanTest, ABrokenInstallationIsToldAsOne) {

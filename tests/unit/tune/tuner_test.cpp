@@ -117,7 +117,7 @@ TEST_F(TunerTest, WhatABuildRefusesForItsSpillsIsPruned) {
     FakeVariant one = right(text);
     if (text == "A=1 B=1")
       one.build_error =
-          "error: ptxas found what was asked to be an error\nk<64>(): registers spill to local "
+          "error: ptxas findings are errors here\nk<64>(): registers spill to local "
           "memory: 8";
     return one;
   };
