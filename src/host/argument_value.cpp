@@ -16,9 +16,8 @@ namespace {
 enum Cost { kExact = 0, kIntAsFloat = 1, kNumberAsBool = 2, kOneAsList = 2, kAsString = 3 };
 
 Error not_a(std::string_view text, const KilnParameter& parameter, std::string fix = {}) {
-  return unfit(
-      fmt::format("'{}' wants {}; '{}' is none", parameter.name, type_name(parameter), text),
-      std::move(fix));
+  return unfit(fmt::format("'{}' expects {}, got '{}'", parameter.name, type_name(parameter), text),
+               std::move(fix));
 }
 
 // "[a, b]" gives "a, b"; false when there are no brackets.
@@ -155,7 +154,7 @@ Result<Fit> parse_by_type(std::string_view text, const KilnParameter& parameter)
       return fit;
     }
     default:
-      return unfit(fmt::format("'{}' has a type of number {}, which this kiln does not know",
+      return unfit(fmt::format("'{}' has type number {}, which this kiln does not support",
                                parameter.name, parameter.type),
                    "build the library again with this kiln");
   }

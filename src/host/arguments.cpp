@@ -35,7 +35,7 @@ std::string keyword_hint(const KilnOpInfo& op, std::string_view text) {
   std::vector<std::string> names;
   for (const KilnParameter& parameter : parameters_of(op)) names.emplace_back(parameter.name);
   const auto near = text::closest(text.substr(0, end), names);
-  return fmt::format("there is no parameter '{}'{}", text.substr(0, end),
+  return fmt::format("unknown parameter '{}'{}", text.substr(0, end),
                      near ? "; did you mean '" + *near + "'?" : "");
 }
 
@@ -65,11 +65,11 @@ Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op,
       continue;
     }
     if (keyword_seen)
-      return unfit(fmt::format("'{}' has no name and stands after one that has", texts[i]),
+      return unfit(fmt::format("positional argument '{}' follows a named one", texts[i]),
                    keyword_hint(op, texts[i]));
     // Keyword-only parameters come last in a schema.
     if (positional >= positional_count)
-      return unfit(fmt::format("it takes {} argument{} by position; '{}' is one more",
+      return unfit(fmt::format("it takes {} positional argument{}; '{}' is one too many",
                                positional_count, positional_count == 1 ? "" : "s", texts[i]),
                    keyword_hint(op, texts[i]));
     places[positional++] = Place{i, 0};
@@ -102,7 +102,7 @@ Result<Candidate> fit_op(const KilnOpInfo& op, std::span<const std::string> text
       argument.scalar.type = parameter.default_value.type;
     } else {
       return unfit(
-          fmt::format("'{}' is missing; it wants {}", parameter.name, type_name(parameter)),
+          fmt::format("'{}' is missing; it expects {}", parameter.name, type_name(parameter)),
           parameter.flags & KILN_PARAMETER_OPTIONAL
               ? fmt::format("write {}=none to leave it out", parameter.name)
               : "");
@@ -159,15 +159,15 @@ Result<BoundCall> bind_call(std::span<const KilnOpInfo> ops, std::string_view na
   }
   if (best && equals.size() == 1) return std::move(best->call);
   if (best)
-    return Error{Fault::Usage, fmt::format("several overloads of {} fit", name),
-                 text::join(equals, ", "), "write the one that is meant: " + equals.front()};
+    return Error{Fault::Usage, fmt::format("several overloads of {} match", name),
+                 text::join(equals, ", "), "name the overload: " + equals.front()};
   if (named.size() == 1) {
     last->what = fmt::format("cannot call {}", ops[named[0]].schema);
     return std::move(*last);
   }
-  return Error{Fault::Usage, fmt::format("no overload of {} fits", name),
+  return Error{Fault::Usage, fmt::format("no overload of {} matches", name),
                text::join(refusals, "; "),
-               fmt::format("write its arguments as one of them wants: {}", ops[named[0]].schema)};
+               fmt::format("pass arguments that match one of them: {}", ops[named[0]].schema)};
 }
 
 std::string type_name(const KilnParameter& parameter) {

@@ -91,8 +91,8 @@ size_t physical_memory_bytes() {
 }
 
 Error too_big(const Dims& sizes) {
-  return {Fault::Usage, "cannot make a tensor of shape " + shape_text(sizes),
-          "it has too many elements for any memory", "take smaller sizes"};
+  return {Fault::Usage, "cannot create a tensor of shape " + shape_text(sizes),
+          "it has too many elements", "use smaller sizes"};
 }
 
 }  // namespace
@@ -157,9 +157,9 @@ Result<Array> make_array(int32_t dtype, Layout layout) {
   Array array{dtype, std::move(layout), {}};
   const size_t bytes = static_cast<size_t>(elements) * array.type().bytes;
   const Error too_little{
-      Fault::Environment, "cannot make a tensor of shape " + shape_text(array.layout.sizes),
-      "it takes " + std::to_string(bytes) + " bytes, more than this machine gives",
-      "take smaller sizes"};
+      Fault::Environment, "cannot create a tensor of shape " + shape_text(array.layout.sizes),
+      "it takes " + std::to_string(bytes) + " bytes, more than this machine can allocate",
+      "use smaller sizes"};
   // More than the machine has would be granted and then end the process when it is filled.
   if (bytes > physical_memory_bytes()) return too_little;
   try {

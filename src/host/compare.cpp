@@ -124,15 +124,15 @@ Comparison compare(const Array& seen, const Array& wanted, Tolerance tolerance) 
   const DType& seen_type = seen.type();
   const DType& type = wanted_type(seen, wanted);
   if (holds_bits(seen, wanted))
-    result.note = fmt::format("the expected {} are taken as the bits of {}", wanted.type().name,
+    result.note = fmt::format("the expected {} are read as the bits of {}", wanted.type().name,
                               seen_type.name);
   if (seen.layout.sizes != wanted.layout.sizes) {
-    result.unlike = fmt::format("shape {}, wanted {}", shape_text(seen.layout.sizes),
+    result.unlike = fmt::format("got shape {}, expected {}", shape_text(seen.layout.sizes),
                                 shape_text(wanted.layout.sizes));
     return result;
   }
   if (!same_kind(seen_type.kind, type.kind)) {
-    result.unlike = fmt::format("dtype {}, wanted {}", seen_type.name, type.name);
+    result.unlike = fmt::format("got dtype {}, expected {}", seen_type.name, type.name);
     return result;
   }
   if (seen_type.code != type.code)

@@ -8,7 +8,7 @@ namespace {
 
 Error broken(const std::string& what, std::string why) {
   return {Fault::Work, "cannot read " + what, std::move(why),
-          "build the library again; if it stays, this is a bug in kiln"};
+          "build the library again; if the error persists, it is a bug in kiln"};
 }
 
 Result<Layout> layout_of(const KilnTensor& tensor, const std::string& what) {
@@ -38,7 +38,7 @@ Result<DeviceTensor> DeviceTensor::upload(const OpLibrary& library, const Array&
   state->layout = array.layout;
   const KilnLibrary& table = library.table();
   const std::string what =
-      fmt::format("cannot put a tensor of {} bytes on {}", state->bytes, device_text(device));
+      fmt::format("cannot copy a tensor of {} bytes to {}", state->bytes, device_text(device));
   // An empty tensor has memory too: its address then is not null, as for torch's CPU tensors.
   if (table.allocate(device.type, device.index, state->bytes ? state->bytes : 1, &state->memory))
     return library.last_error(what);
@@ -72,7 +72,7 @@ Result<Array> DeviceTensor::download() const {
 Result<Array> download(const OpLibrary& library, const KilnTensor& tensor,
                        const std::string& what) {
   if (!find_dtype(tensor.dtype))
-    return broken(what, fmt::format("the op returned dtype number {}", tensor.dtype));
+    return broken(what, fmt::format("the op returned an unknown dtype, number {}", tensor.dtype));
   TRY(Layout layout, layout_of(tensor, what));
   TRY(Array array, make_array(tensor.dtype, std::move(layout)));
   if (element_count(array) == 0) return array;

@@ -42,14 +42,14 @@ Error cannot_load(const std::filesystem::path& path, Fault fault, std::string wh
 Status check_length(const std::filesystem::path& path, std::ifstream& file,
                     const Elf64_Ehdr& header, uint64_t file_bytes) {
   const auto cut_short = [&](std::string_view what, uint64_t end) {
-    return cannot_load(path, Fault::Work,
-                       fmt::format("it is cut short: {} reaches to byte {}, the file has {}", what,
-                                   end, file_bytes),
-                       "build it again");
+    return cannot_load(
+        path, Fault::Work,
+        fmt::format("it is truncated: {} ends at byte {}, the file has {}", what, end, file_bytes),
+        "build it again");
   };
   const uint64_t headers_bytes = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
   if (header.e_phoff > file_bytes || headers_bytes > file_bytes - header.e_phoff)
-    return cut_short("its table of segments", header.e_phoff + headers_bytes);
+    return cut_short("its segment table", header.e_phoff + headers_bytes);
   file.seekg(static_cast<std::streamoff>(header.e_phoff));
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
@@ -79,7 +79,7 @@ Status check_elf(const std::filesystem::path& path) {
   file.clear();
   if (got < SELFMAG || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return cannot_load(path, Fault::Usage,
-                       "it is not an ELF file (it does not begin with \\x7f ELF)",
+                       "it is not an ELF file (it does not start with \\x7f ELF)",
                        "name a .cu file, a project, or the .so that kiln build made");
   if (got < sizeof header)
     return cannot_load(path, Fault::Work,
@@ -89,7 +89,7 @@ Status check_elf(const std::filesystem::path& path) {
   const bool big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
   const uint16_t machine = big_endian ? __builtin_bswap16(header.e_machine) : header.e_machine;
   if (machine == EM_CUDA)
-    return cannot_load(path, Fault::Usage, "it holds GPU code only (a cubin)",
+    return cannot_load(path, Fault::Usage, "it contains only GPU code (a cubin)",
                        "build the whole library: kiln build");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || big_endian || machine != kThisMachine)
     return cannot_load(path, Fault::Environment,
@@ -113,8 +113,8 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
     const bool undefined = library.error().why.find("undefined symbol") != std::string::npos;
     return cannot_load(
         path, Fault::Environment, library.error().why,
-        undefined ? "give the build what defines it: every source (a project), or --ldflag=-lNAME"
-                  : "see what it needs: ldd " + path.string());
+        undefined ? "add what defines it to the build: every source (a project), or --ldflag=-lNAME"
+                  : "list the libraries it needs: ldd " + path.string());
   }
   const auto function = reinterpret_cast<KilnLibraryFunction>(library->find(KILN_LIBRARY_SYMBOL));
   if (!function)
@@ -123,7 +123,7 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
         "include <kiln/op.h>, name an op with KILN_OP, and build it with kiln build");
   const KilnLibrary* table = function();
   if (!table)
-    return cannot_load(path, Fault::Work, "its " KILN_LIBRARY_SYMBOL "() gave nothing",
+    return cannot_load(path, Fault::Work, "its " KILN_LIBRARY_SYMBOL "() returned nothing",
                        "build it again");
   if (table->abi_version != KILN_ABI_VERSION)
     return cannot_load(

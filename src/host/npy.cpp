@@ -25,11 +25,11 @@ struct Preamble {
 Result<Preamble> read_preamble(std::span<const uint8_t> file, const std::string& name) {
   if (file.size() < kMagic.size() + 2 ||
       std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
-    return bad(name, 0, "it does not begin with \\x93NUMPY: not a .npy file",
+    return bad(name, 0, "it does not start with \\x93NUMPY: not a .npy file",
                "write it with numpy.save");
   const int major = file[6];
   if (major < 1 || major > 3)
-    return bad(name, 6, "format version " + std::to_string(major) + "; known are 1, 2 and 3");
+    return bad(name, 6, "format version " + std::to_string(major) + "; supported are 1, 2 and 3");
   const size_t length_bytes = major == 1 ? 2 : 4;
   if (file.size() < 8 + length_bytes)
     return bad(name, 8, "the file ends before the length of its header");
@@ -38,7 +38,7 @@ Result<Preamble> read_preamble(std::span<const uint8_t> file, const std::string&
   const size_t begin = 8 + length_bytes;
   if (length > file.size() - begin)
     return bad(name, 8,
-               "the header is said to have " + std::to_string(length) + " bytes; the file has " +
+               "the header claims " + std::to_string(length) + " bytes; the file has " +
                    std::to_string(file.size() - begin) + " more");
   return Preamble{begin, length};
 }
@@ -58,7 +58,7 @@ Result<ElementType> element_type(const std::string& descr, std::optional<int32_t
       !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
   const std::string_view body = std::string_view(descr).substr(has_order ? 1 : 0);
   const bool big_endian = has_order && descr[0] == '>';
-  if (body.starts_with('O')) return refuse("holds Python objects", "save an array of numbers");
+  if (body.starts_with('O')) return refuse("contains Python objects", "save an array of numbers");
   if (body == "V1" && !as)
     return refuse("may be either fp8 format", "say which: " + name + ":as=f8e4m3");
   for (const DType& type : dtypes()) {
@@ -71,7 +71,7 @@ Result<ElementType> element_type(const std::string& descr, std::optional<int32_t
                     "leave as= out");
     return ElementType{&wanted, big_endian};
   }
-  return refuse("is none that a kernel can take",
+  return refuse("is not supported by kernels",
                 "convert it first: numpy.save(path, a.astype(numpy.float32))");
 }
 
@@ -99,8 +99,7 @@ Result<Array> parse_npy(std::span<const uint8_t> file, const std::string& name,
   TRY(const ElementType element, element_type(header.descr, as, name, header.descr_offset));
   const std::optional<int64_t> count = element_count(header.shape);
   if (!count || header.shape.size() > kMaxDims)
-    return bad(name, header.shape_offset,
-               "shape " + shape_text(header.shape) + " is beyond any memory");
+    return bad(name, header.shape_offset, "shape " + shape_text(header.shape) + " is too large");
   const size_t begin = preamble.header_begin + preamble.header_bytes;
   const size_t wanted = static_cast<size_t>(*count) * element.type->bytes;
   if (file.size() - begin != wanted)
@@ -108,7 +107,7 @@ Result<Array> parse_npy(std::span<const uint8_t> file, const std::string& name,
                "shape " + shape_text(header.shape) + " of " + element.type->name + " takes " +
                    std::to_string(wanted) + " bytes; the file has " +
                    std::to_string(file.size() - begin),
-               "write it again: it is cut short, or holds more than one array");
+               "write it again: it is truncated, or contains more than one array");
   Array array{element.type->code, {header.shape, contiguous_strides(header.shape), 0}, {}};
   if (header.fortran_order) array.layout.strides = fortran_strides(header.shape);
   array.storage.assign(file.begin() + static_cast<ptrdiff_t>(begin), file.end());

@@ -46,7 +46,7 @@ class Reader {
     }
     const size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos || end - at_ > 64)
-      return wanted("a short string with an end");
+      return wanted("a short string with a closing quote");
     std::string value(text_.substr(at_ + 1, end - at_ - 1));
     for (char c : value)
       if (c < ' ' || c > '~') return wanted("a string of plain characters");
@@ -86,7 +86,7 @@ class Reader {
   Error structured() {
     return {Fault::Work, "cannot read " + name_,
             "at byte " + std::to_string(position()) +
-                ": it holds records of several fields, not one dtype",
+                ": it contains records with several fields, not one dtype",
             "save one field: numpy.save(path, a['field'])"};
   }
 

@@ -70,8 +70,7 @@ Result<Dims> parse_shape(std::string_view text, std::string_view whole) {
   if (sizes.size() > kMaxDims)
     return bad(whole,
                "it has " + std::to_string(sizes.size()) + " dimensions; torch has at most 64", "");
-  if (!element_count(sizes))
-    return bad(whole, "it has too many elements for any memory", "take smaller sizes");
+  if (!element_count(sizes)) return bad(whole, "it has too many elements", "use smaller sizes");
   return sizes;
 }
 
@@ -94,8 +93,8 @@ Result<Number> parse_number(std::string_view text, const DType& type, std::strin
   if (!integer && !is_large) {
     if (parse_float(text))
       return bad(whole,
-                 quoted(text) + " is not an integer, and " + type.name + " holds nothing else",
-                 "take a float dtype, or an integer");
+                 quoted(text) + " is not an integer, and " + type.name + " holds only integers",
+                 "use a float dtype, or an integer");
     return bad(whole, quoted(text) + " is not a number", "");
   }
   if (integer) {
@@ -104,7 +103,7 @@ Result<Number> parse_number(std::string_view text, const DType& type, std::strin
                              : (int64_t{1} << (type.kind == Kind::Signed ? bits - 1 : bits)) - 1;
     const int64_t least = type.kind == Kind::Signed ? -most - 1 : 0;
     if (*integer < least || *integer > most)
-      return bad(whole, std::string(text) + " does not fit in " + type.name, "take a wider dtype");
+      return bad(whole, std::string(text) + " does not fit in " + type.name, "use a wider dtype");
   }
   number.integer = integer ? static_cast<uint64_t>(*integer) : large;
   return number;
@@ -161,14 +160,14 @@ Status parse_fill(std::string_view head, TensorSpec& spec) {
   const DType& type = *find_dtype(spec.dtype);
   if (is_integral(type.kind) ? !row->integral : !row->floating)
     return bad(spec.text,
-               std::string(row->name) + " makes floats, and " + type.name + " is no float dtype",
+               std::string(row->name) + " makes floats, and " + type.name + " is not a float dtype",
                "for random integers write randint=0,10:" + std::string(type.name) + ":SHAPE");
   std::vector<std::string_view> numbers;
   if (equals != std::string_view::npos) numbers = split(head.substr(equals + 1), ',');
   if (numbers.size() < row->least_numbers || numbers.size() > row->most_numbers)
     return bad(spec.text,
                std::string(row->name) + " takes " + std::to_string(row->least_numbers) + " to " +
-                   std::to_string(row->most_numbers) + " numbers, here are " +
+                   std::to_string(row->most_numbers) + " numbers, got " +
                    std::to_string(numbers.size()),
                "for example full=3:f32:8, arange=1,2:i64:5, randint=0,10:i32:4x4");
   spec.fill = row->fill;
@@ -283,7 +282,7 @@ Result<TensorSpec> parse_tensor_spec(std::string_view text) {
   } else {
     const std::vector<std::string_view> parts = split(rest, ':');
     if (!find_fill(parts[0].substr(0, parts[0].find('='))))
-      return bad(text, quoted(parts[0]) + " is no kind of tensor", "kinds: " + fill_names());
+      return bad(text, quoted(parts[0]) + " is not a kind of tensor", "kinds: " + fill_names());
     if (parts.size() < 3)
       return bad(text, "a tensor is KIND:DTYPE:SHAPE",
                  "for example " + std::string(parts[0]) + ":f32:1024x1024");
@@ -297,7 +296,7 @@ Result<TensorSpec> parse_tensor_spec(std::string_view text) {
   }
   for (std::string_view option : options) CHECK_OK(parse_option(option, spec));
   if (spec.strides && spec.transposed)
-    return bad(text, "strides= and t both say how the elements lie", "leave one of them out");
+    return bad(text, "strides= and t both set the layout", "leave one of them out");
   if (spec.fill != Fill::File) {
     Result<Layout> layout = layout_of(spec, spec.sizes);
     if (!layout) return std::move(layout.error());
@@ -310,7 +309,7 @@ Result<Layout> layout_of(const TensorSpec& spec, const Dims& sizes) {
   if (spec.strides) {
     if (spec.strides->size() != sizes.size())
       return bad(spec.text,
-                 "here are " + std::to_string(spec.strides->size()) + " strides for " +
+                 "got " + std::to_string(spec.strides->size()) + " strides for " +
                      std::to_string(sizes.size()) + " dimensions",
                  "write one stride for each dimension");
     layout.strides = *spec.strides;
@@ -323,8 +322,7 @@ Result<Layout> layout_of(const TensorSpec& spec, const Dims& sizes) {
   } else {
     layout.strides = contiguous_strides(sizes);
   }
-  if (storage_elements(layout) < 0)
-    return bad(spec.text, "it reaches beyond any memory", "take smaller strides");
+  if (storage_elements(layout) < 0) return bad(spec.text, "it is too large", "use smaller strides");
   return layout;
 }
 

@@ -72,9 +72,11 @@ TEST(Compare, LargeIntegersExactly) {
 }
 
 TEST(Compare, ShapesAndKindsMustAgree) {
-  EXPECT_EQ(compared(made("ones:f32:4x5"), made("ones:f32:5x4")).unlike, "shape 4x5, wanted 5x4");
-  EXPECT_EQ(compared(made("ones:f32:scalar"), made("ones:f32:1")).unlike, "shape scalar, wanted 1");
-  EXPECT_EQ(compared(made("ones:f32:4"), made("ones:i32:4")).unlike, "dtype f32, wanted i32");
+  EXPECT_EQ(compared(made("ones:f32:4x5"), made("ones:f32:5x4")).unlike,
+            "got shape 4x5, expected 5x4");
+  EXPECT_EQ(compared(made("ones:f32:scalar"), made("ones:f32:1")).unlike,
+            "got shape scalar, expected 1");
+  EXPECT_EQ(compared(made("ones:f32:4"), made("ones:i32:4")).unlike, "got dtype f32, expected i32");
   const Comparison wider = compared(made("ones:f32:4"), made("ones:f64:4"));
   EXPECT_TRUE(wider.equal);
   EXPECT_EQ(wider.note, "compared f32 with f64");
@@ -83,7 +85,7 @@ TEST(Compare, ShapesAndKindsMustAgree) {
 TEST(Compare, UnsignedIntegersStandForTheBitsOfBf16) {
   const Comparison result = compared(made("ones:bf16:4"), made("full=0x3f80:u16:4"));
   EXPECT_TRUE(result.equal);
-  EXPECT_EQ(result.note, "the expected u16 are taken as the bits of bf16");
+  EXPECT_EQ(result.note, "the expected u16 are read as the bits of bf16");
 }
 
 Array array_of(const DType& type, const Json& values) {

@@ -70,13 +70,13 @@ TEST(OpLibrary, ShortTable) {
   EXPECT_THAT(refusal(FAKE_SHORT_TABLE_LIBRARY), HasSubstr("its table has 24 bytes"));
 }
 TEST(OpLibrary, NullTable) {
-  EXPECT_THAT(refusal(FAKE_NULL_TABLE_LIBRARY), HasSubstr("gave nothing"));
+  EXPECT_THAT(refusal(FAKE_NULL_TABLE_LIBRARY), HasSubstr("returned nothing"));
 }
 
 TEST(OpLibrary, LoaderFailureInTheLoadersWords) {
   EXPECT_THAT(refusal(FAKE_UNRESOLVED_LIBRARY),
               AllOf(HasSubstr("a_function_that_nobody_has"),
-                    HasSubstr("fix: give the build what defines it")));
+                    HasSubstr("fix: add what defines it to the build")));
 }
 
 TEST(OpLibrary, Directory) { EXPECT_THAT(refusal("/"), HasSubstr("it is a directory")); }
@@ -93,7 +93,7 @@ TEST_F(LibraryFile, CutShort) {
   write(whole.substr(0, 10));
   EXPECT_THAT(refusal(path_), HasSubstr("it ends after 10 bytes, inside its ELF header"));
   write(whole.substr(0, 64));
-  EXPECT_THAT(refusal(path_), HasSubstr("it is cut short: its table of segments reaches to byte"));
+  EXPECT_THAT(refusal(path_), HasSubstr("it is truncated: its segment table ends at byte"));
   // The loader would die of SIGBUS.
   write(whole.substr(0, whole.size() / 2));
   EXPECT_THAT(refusal(path_), HasSubstr("the file has " + std::to_string(whole.size() / 2)));

@@ -138,7 +138,7 @@ TEST(TensorSpec, Devices) {
 }
 
 TEST(TensorSpec, WrongOnesSayWhy) {
-  EXPECT_THAT(refusal("ran:f32:4"), HasSubstr("'ran' is no kind of tensor"));
+  EXPECT_THAT(refusal("ran:f32:4"), HasSubstr("'ran' is not a kind of tensor"));
   EXPECT_THAT(refusal("randn"), HasSubstr("a tensor is KIND:DTYPE:SHAPE"));
   EXPECT_THAT(refusal("randn:f32"), HasSubstr("for example randn:f32:1024x1024"));
   EXPECT_THAT(refusal("randn:f33:4"), HasSubstr("unknown dtype 'f33'"));
