@@ -259,7 +259,7 @@ class SharedPlaces(Cached):
                 built, err = self.told()
                 self.assertEqual(self.value_in(built["library"]), 1)
                 self.assertEqual(self.words(built), {"made"})
-                self.assertIn("an entry of the shared cache is not used", err)
+                self.assertIn("a shared cache entry is not used", err)
 
     def test_a_huge_local_entry_is_a_damaged_one(self) -> None:
         self.told()

@@ -89,7 +89,7 @@ def main() -> int:
         done, result = tune(folder, cluster.address, "--param", "BLOCK=32,64,96,128,160,192",
                             "--param", "MODE=0,4", "--where",
                             "MODE == 0 || BLOCK == 64")  # fmt: skip
-        failed += check("goes on after the first three", "going on: 3 outcomes" in done.stderr)
+        failed += check("goes on after the first three", "resuming: 3 outcomes" in done.stderr)
         outcomes = result.get("outcomes", [])
         fates = {tuple(o["defines"]): o["fate"] for o in outcomes}
         failed += check(
