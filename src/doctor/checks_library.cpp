@@ -82,15 +82,14 @@ Finding check_missing_libraries(const Facts& facts) {
                                 library.name, one.name, more(gone.size())),
                     "pip install torch, and import torch first; or rebuild with kiln build, which "
                     "links nothing of torch");
-      return fail(fmt::format("{} needs {} (of {}), which the loader finds nowhere{}", library.name,
+      return fail(fmt::format("{} needs {} (of {}), which the loader does not find{}", library.name,
                               one.name, one.needed_by, more(gone.size())),
                   fmt::format("install the package that has {}, or rebuild without it", one.name));
     }
     if (!late.empty())
       return warn(
-          fmt::format("{} needs {}, which only {} has, and no RPATH leads there: it loads after "
-                      "`import torch` "
-                      "alone{}",
+          fmt::format("{} needs {}, which only {} has, and no RPATH leads there: it loads only "
+                      "after `import torch`{}",
                       library.name, late.front()->name, late.front()->beside, more(late.size())),
           "import torch before it; or rebuild with kiln build, which links nothing of torch");
     return ok("all libraries are found");
@@ -111,7 +110,7 @@ Finding check_cudart_major(const Facts& facts) {
                     fmt::format("rebuild it with nvcc {}, or with kiln build for CUDA 12 and 13",
                                 facts.torch.cuda));
       if (missing)
-        return fail(fmt::format("{} needs {}, which the loader finds nowhere", library.name, name),
+        return fail(fmt::format("{} needs {}, which the loader does not find", library.name, name),
                     fmt::format("pip install nvidia-cuda-runtime{}, or rebuild with kiln build",
                                 major == 12 ? "-cu12" : ""));
     }
@@ -128,7 +127,7 @@ Finding check_torch_symbols(const Facts& facts) {
       if (!one.string_abi) gone.push_back(&one);
     if (gone.empty()) return ok("all symbols are found");
     std::string why =
-        gone.front()->why.empty() ? "nothing that it loads has it" : gone.front()->why;
+        gone.front()->why.empty() ? "no library that it loads has it" : gone.front()->why;
     std::string built =
         library.built_for_torch.empty() ? "" : fmt::format("torch {}", library.built_for_torch);
     return fail(
@@ -158,9 +157,9 @@ Finding check_string_abi(const Facts& facts) {
 
 Finding check_module_init(const Facts& facts) {
   return each_library(facts, [&](const Library& library) {
-    if (library.module.empty()) return skip("it is not named as an extension module");
+    if (library.module.empty()) return skip("its name is not that of an extension module");
     if (library.has_init) return ok(fmt::format("PyInit_{}", library.module));
-    return fail(fmt::format("{} is named as the module {}, and has no PyInit_{}", library.name,
+    return fail(fmt::format("{} has the name of the module {}, but no PyInit_{}", library.name,
                             library.module, library.module),
                 library.is_kiln
                     ? "kiln.load it, or torch.ops.load_library it"
@@ -212,7 +211,8 @@ Finding check_glibc(const Facts& facts) {
     if (!runs_here(facts, library) || library.glibc.empty() || library.glibc_here.empty())
       return skip("not known");
     if (compare_versions(library.glibc, library.glibc_here) <= 0)
-      return ok(fmt::format("needs glibc {}, here is {}", library.glibc, library.glibc_here));
+      return ok(
+          fmt::format("needs glibc {}, this machine has {}", library.glibc, library.glibc_here));
     return fail(fmt::format("{} needs GLIBC_{}; this machine has glibc {}", library.name,
                             library.glibc, library.glibc_here),
                 "build it on an older system, or with kiln build, whose floor is glibc 2.17");
@@ -224,36 +224,37 @@ Finding check_glibcxx(const Facts& facts) {
     if (!runs_here(facts, library) || library.glibcxx.empty() || library.glibcxx_here.empty())
       return skip("it needs no libstdc++");
     if (compare_versions(library.glibcxx, library.glibcxx_here) <= 0)
-      return ok(fmt::format("needs GLIBCXX_{}, here is {}", library.glibcxx, library.glibcxx_here));
+      return ok(fmt::format("needs GLIBCXX_{}, this machine has {}", library.glibcxx,
+                            library.glibcxx_here));
     return fail(
         fmt::format("{} needs GLIBCXX_{}; {} has {}", library.name, library.glibcxx,
                     library.glibcxx_file, library.glibcxx_here),
         facts.variables.library_path.empty()
             ? "install a newer libstdc++ (conda install -c conda-forge libstdcxx-ng), or rebuild "
               "with an older g++"
-            : fmt::format("LD_LIBRARY_PATH is {}: take out the folder with the old libstdc++",
+            : fmt::format("LD_LIBRARY_PATH is {}: remove the folder with the old libstdc++",
                           facts.variables.library_path));
   });
 }
 
 Finding check_kernel_image(const Facts& facts) {
   return each_library(facts, [&](const Library& library) {
-    if (library.images.empty()) return skip("it holds no GPU code");
+    if (library.images.empty()) return skip("it contains no GPU code");
     std::string holds = text::join(library.images, ", ");
     if (library.serves.empty()) return ok(fmt::format("{}: {}", library.name, holds));
     for (const Library::Serves& one : library.serves)
       if (!one.native && !one.jit)
         return fail(
-            fmt::format("{} holds {}; this GPU is sm_{}, and no PTX in it can be compiled for it",
-                        library.name, holds, one.gpu.number()),
+            fmt::format(
+                "{} contains {}; this GPU is sm_{}, and none of its PTX can be compiled for it",
+                library.name, holds, one.gpu.number()),
             kiln_rebuild(facts));
     for (const Library::Serves& one : library.serves)
       if (!one.native)
-        return warn(
-            fmt::format(
-                "{} holds {} and no SASS for sm_{}: the driver compiles its PTX at the first call",
-                library.name, holds, one.gpu.number()),
-            kiln_rebuild(facts));
+        return warn(fmt::format("{} contains {} and no SASS for sm_{}: the driver compiles its PTX "
+                                "at the first call",
+                                library.name, holds, one.gpu.number()),
+                    kiln_rebuild(facts));
     return ok(fmt::format("{} has SASS for the GPU here", library.name));
   });
 }
@@ -261,18 +262,19 @@ Finding check_kernel_image(const Facts& facts) {
 Finding check_ptx_driver(const Facts& facts) {
   return each_library(facts, [&](const Library& library) {
     int driver = major_of(facts.gpu.driver);
-    if (library.images.empty()) return skip("it holds no GPU code");
+    if (library.images.empty()) return skip("it contains no GPU code");
     int floor = std::max(library.driver_sass, library.driver_ptx);
     if (!driver)
-      return ok(floor ? fmt::format("its code needs a driver from {} on", floor)
-                      : "no driver here");
+      return ok(floor ? fmt::format("its code needs driver {} or newer", floor)
+                      : "no driver on this machine");
     bool native = !library.serves.empty() &&
                   std::all_of(library.serves.begin(), library.serves.end(),
                               [](const Library::Serves& one) { return one.native; });
     if (library.driver_sass > driver)
       return fail(
-          fmt::format("{} was compiled by {}; its code needs a driver from {} on, here is {}",
-                      library.name, library.why_sass, library.driver_sass, facts.gpu.driver),
+          fmt::format(
+              "{} was compiled by {}; its code needs driver {} or newer, this machine has {}",
+              library.name, library.why_sass, library.driver_sass, facts.gpu.driver),
           fmt::format("update the driver to {}, or build with an older nvcc", library.driver_sass));
     if (!native && library.driver_ptx > driver)
       return fail(

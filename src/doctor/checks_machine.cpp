@@ -31,7 +31,7 @@ struct Expectation {
 Finding check_arch_pinned(const Facts& facts) {
   if (!facts.variables.arch_list.empty())
     return ok(fmt::format("TORCH_CUDA_ARCH_LIST={}", facts.variables.arch_list));
-  if (!facts.gpu.archs.empty()) return ok(fmt::format("the GPU says it: {}", fitting_arch(facts)));
+  if (!facts.gpu.archs.empty()) return ok(fmt::format("from the GPU: {}", fitting_arch(facts)));
   std::string fix = fmt::format("export TORCH_CUDA_ARCH_LIST='{}'", fitting_arch(facts));
   if (!facts.torch.found() || facts.torch.cuda.empty())
     return ok("no GPU: kiln builds for 8.0 and later");
@@ -47,14 +47,14 @@ Finding check_driver(const Facts& facts) {
     return ok("no NVIDIA GPU: kernels run on the engine");
   if (gpu.device_nodes && gpu.libcuda.empty())
     return fail(
-        "a GPU is here, and the loader does not find libcuda.so.1: CUDA calls fail with error 35",
+        "there is a GPU, but the loader does not find libcuda.so.1: CUDA calls fail with error 35",
         "install the NVIDIA driver's libraries (apt install libnvidia-compute-580); in a "
         "container: --gpus all "
         "with NVIDIA_DRIVER_CAPABILITIES=compute,utility");
   if (!gpu.device_nodes)
     return ok(fmt::format("{}, and no GPU: kernels run on the engine", gpu.libcuda));
   int driver = major_of(gpu.driver);
-  if (!driver) return warn("the driver does not tell its version", "nvidia-smi");
+  if (!driver) return warn("the driver does not report its version", "nvidia-smi");
   std::vector<Expectation> all;
   if (facts.torch.found() && !facts.torch.cuda.empty())
     all.push_back({fmt::format("torch {}", facts.torch.version), major_of(facts.torch.cuda)});
@@ -70,8 +70,8 @@ Finding check_driver(const Facts& facts) {
   }
   if (gpu.archs.empty())
     return warn(
-        fmt::format("driver {} and device files are here, and nvidia-smi shows no GPU", gpu.driver),
-        "nvidia-smi; look at CUDA_VISIBLE_DEVICES and dmesg");
+        fmt::format("driver {} and device files exist, but nvidia-smi shows no GPU", gpu.driver),
+        "run nvidia-smi; check CUDA_VISIBLE_DEVICES and dmesg");
   return ok(fmt::format("driver {}, GPU {}", gpu.driver, fitting_arch(facts)));
 }
 
@@ -90,20 +90,19 @@ Finding check_memory(const Facts& facts) {
   if (memory < kJobBytes)
     return warn(
         fmt::format(
-            "{} of memory can be used; a source with torch's headers takes up to 3 GB to compile",
+            "{} of memory is available; a source with torch's headers takes up to 3 GB to compile",
             have),
         by_limit ? "ulimit -v unlimited; or kiln/op.h instead of torch's headers"
                  : fix + "; or free some memory",
         Cure::Environment);
   auto asked = asked_jobs(facts.variables);
   if (asked && static_cast<uint64_t>(*asked) * kJobBytes > memory)
-    return warn(fmt::format("MAX_JOBS={} with 3 GB each is {}; {} can be used", *asked,
+    return warn(fmt::format("MAX_JOBS={} with 3 GB each is {}; {} is available", *asked,
                             gigabytes(static_cast<uint64_t>(*asked) * kJobBytes), have),
                 fix, Cure::Environment);
   if (!asked && fits < machine.cores)
     return warn(fmt::format("{} cores and {}: without MAX_JOBS, cpp_extension starts more "
-                            "compilers than memory holds; "
-                            "kiln limits itself",
+                            "compilers than fit in memory; kiln limits itself",
                             machine.cores, have),
                 fix, Cure::Environment);
   return ok(fmt::format("{} for {} jobs", have, asked.value_or(fits)));
@@ -128,12 +127,12 @@ Finding check_stale_locks(const Facts& facts) {
   for (const StaleLock& lock : facts.locks)
     if (!lock.owned) stale.push_back(lock.path);
   if (stale.empty())
-    return facts.locks.empty() ? ok("no lock is left in torch_extensions")
-                               : ok("torch_extensions is locked by a build that runs");
+    return facts.locks.empty() ? ok("torch_extensions has no stale locks")
+                               : ok("torch_extensions is locked by a running build");
   std::vector<std::string> quoted;
   for (const std::string& path : stale) quoted.push_back(text::shell_quote(path));
   return fail(
-      fmt::format("{} belongs to no process: cpp_extension.load of that extension waits for ever{}",
+      fmt::format("no process holds {}: cpp_extension.load of that extension waits forever{}",
                   stale[0],
                   stale.size() > 1 ? fmt::format(" (and {} more)", stale.size() - 1) : ""),
       "rm " + text::join(quoted, " "), Cure::RemoveLocks);
@@ -167,7 +166,7 @@ Finding check_cache_hits(const Facts& facts) {
                       : "kiln build --explain");
     shown.push_back(fmt::format("{} {:.0f} % of {}", rate.name, 100 * share, all));
   }
-  return shown.empty() ? ok("nothing was looked up yet") : ok(text::join(shown, ", "));
+  return shown.empty() ? ok("no lookups yet") : ok(text::join(shown, ", "));
 }
 
 Finding check_cache_folder(const Facts& facts) {
@@ -180,16 +179,16 @@ Finding check_cache_folder(const Facts& facts) {
   if (!cache.refused.empty())
     return fail(fmt::format("{} is not used: {}", cache.folder, cache.refused), cache.fix,
                 Cure::CacheFolder);
-  std::string elsewhere = "export KILN_CACHE_DIR to a folder of your own on a local disk";
+  std::string elsewhere = "export KILN_CACHE_DIR to a folder that you own on a local disk";
   if (!cache.writable)
     return fail(fmt::format("{} cannot be written: {}", cache.folder, cache.why_not_writable),
                 elsewhere, Cure::CacheFolder);
   if (cache.free_bytes < kLeastFreeBytes)
-    return warn(fmt::format("{} has {} left", cache.folder, gigabytes(cache.free_bytes)),
+    return warn(fmt::format("{} has {} of space left", cache.folder, gigabytes(cache.free_bytes)),
                 "kiln cache prune, or " + elsewhere);
   for (const char* kind : kNetworkDisks)
     if (cache.file_system == kind)
-      return warn(fmt::format("{} is on a network disk ({}): hits are slow and locks doubtful",
+      return warn(fmt::format("{} is on a network disk ({}): hits are slow and locks unreliable",
                               cache.folder, kind),
                   elsewhere);
   return ok(fmt::format("{}, {} free", cache.folder, gigabytes(cache.free_bytes)));
@@ -199,7 +198,7 @@ Finding check_timed_compile(const Facts& facts) {
   // A small kernel with kiln/op.h takes about 1.2 s of nvcc on one core; a laptop may take three
   // times that.
   constexpr double kSlowColdS = 6, kSlowCachedS = 1.0;
-  if (!facts.timed || !facts.timed->ran) return skip("not asked for");
+  if (!facts.timed || !facts.timed->ran) return skip("not requested");
   const TimedCompile& timed = *facts.timed;
   if (!timed.trouble.empty()) return fail(timed.trouble, timed.trouble_fix);
   std::string times = fmt::format("cold {}, cached {}", text::duration(timed.cold_s),

@@ -33,7 +33,7 @@ std::vector<std::string> compiled_archs(const Facts& facts) {
 
 Finding check_arch_variant(const Facts& facts) {
   if (!facts.project) return skip("no project was named");
-  if (facts.project->kiln) return ok("kiln takes the a variant where a source needs it");
+  if (facts.project->kiln) return ok("kiln uses the a variant where a source needs it");
   auto asked = asked_archs(facts);
   for (const SourceFile& source : facts.project->sources) {
     if (source.variant_instruction.empty()) continue;
@@ -51,13 +51,13 @@ Finding check_arch_variant(const Facts& facts) {
         plain.push_back(name);
     if (plain.empty()) continue;
     std::string by = asked ? asked->by : "the GPU here";
-    return fail(fmt::format("{} uses {}, which sm_90 without a does not have; {} says {}",
+    return fail(fmt::format("{} uses {}, which only the a variant of sm_90 has; {} requests {}",
                             source.name, source.variant_instruction,
                             facts.project->gencodes.empty() ? by : "setup.py", plain[0]),
                 fmt::format("export TORCH_CUDA_ARCH_LIST={}a",
                             plain[0].starts_with("sm_") ? "9.0" : plain[0]));
   }
-  return ok("no source needs a variant that is not asked for");
+  return ok("every variant that a source needs is requested");
 }
 
 Finding check_isolated_build(const Facts& facts) {
@@ -73,7 +73,7 @@ Finding check_isolated_build(const Facts& facts) {
 
 Finding check_torch_headers(const Facts& facts) {
   if (!facts.project) return skip("no project was named");
-  if (facts.project->kiln) return ok("kiln's own headers stand in for torch's");
+  if (facts.project->kiln) return ok("kiln's own headers replace torch's");
   std::vector<const SourceFile*> heavy;
   for (const SourceFile& source : facts.project->sources)
     if (source.cuda && !source.heavy.empty()) heavy.push_back(&source);
@@ -84,7 +84,7 @@ Finding check_torch_headers(const Facts& facts) {
           "one-line kernel{}",
           heavy[0]->name, heavy[0]->heavy[0],
           heavy.size() > 1 ? fmt::format(" (and {} more files)", heavy.size() - 1) : ""),
-      "build it with kiln, whose headers stand in for torch's, include kiln/op.h, or keep torch's "
+      "build it with kiln, whose headers replace torch's, include kiln/op.h, or keep torch's "
       "headers in a .cpp");
 }
 
@@ -93,8 +93,8 @@ Finding check_slow_archs(const Facts& facts) {
   std::vector<std::string> archs = compiled_archs(facts);
   if (archs.empty() && is_classic(*facts.project) && facts.gpu.archs.empty())
     return warn(
-        "no architecture is set and no GPU is here: cpp_extension stops, or compiles for all it "
-        "knows",
+        "no architecture is set and there is no GPU: cpp_extension fails, or compiles for every "
+        "architecture it knows",
         fmt::format("export TORCH_CUDA_ARCH_LIST='{}'", fitting_arch(facts)), Cure::Environment);
   if (archs.size() <= kManyArchs)
     return ok(archs.empty() ? "the architecture of the GPU here" : text::join(archs, ", "));
@@ -103,7 +103,7 @@ Finding check_slow_archs(const Facts& facts) {
                   text::join(archs, ", ")),
       facts.project->gencodes.empty()
           ? fmt::format("export TORCH_CUDA_ARCH_LIST='{}' while you develop", fitting_arch(facts))
-          : "take the -gencode flags out of setup.py and use TORCH_CUDA_ARCH_LIST");
+          : "remove the -gencode flags from setup.py and use TORCH_CUDA_ARCH_LIST");
 }
 
 Finding check_slow_serial(const Facts& facts) {
@@ -113,7 +113,7 @@ Finding check_slow_serial(const Facts& facts) {
   if (project.no_ninja)
     return warn(
         "setup.py says use_ninja=False: one file after another, and all of them after each edit",
-        "take use_ninja=False out of setup.py");
+        "remove use_ninja=False from setup.py");
   if (is_classic(project) && !facts.ninja.found())
     return warn(
         "without ninja setup.py compiles one file after another, all of them after each edit",
@@ -130,11 +130,11 @@ Finding check_slow_serial(const Facts& facts) {
 Finding check_slow_uncached(const Facts& facts) {
   if (!facts.project) return skip("no project was named");
   if (facts.project->kiln) return ok("kiln's own cache");
-  if (!is_classic(*facts.project)) return skip("nothing here is compiled");
+  if (!is_classic(*facts.project)) return skip("nothing to compile here");
   if (facts.ccache.for_nvcc) return ok("nvcc runs through ccache");
   return warn(
       facts.ccache.program.found()
-          ? fmt::format("ccache {} is here, and nvcc does not run through it",
+          ? fmt::format("ccache {} is installed, but nvcc does not run through it",
                         facts.ccache.program.version)
           : "no compiler cache: a new build folder, which pip makes each time, compiles everything",
       facts.ccache.program.found()
@@ -146,7 +146,7 @@ Finding check_slow_uncached(const Facts& facts) {
 Finding check_slow_steps(const Facts& facts) {
   if (!facts.project) return skip("no project was named");
   const Project& project = *facts.project;
-  if (project.steps.empty()) return skip("it was not built here with ninja before");
+  if (project.steps.empty()) return skip("no earlier build with ninja here");
   const PastStep& slowest = project.steps.front();
   double side_by_side = project.wall_s > 0 ? project.work_s / project.wall_s : 1;
   std::string last = fmt::format("last build: {} for {} of work, {:.1f} at a time; slowest: {} {}",

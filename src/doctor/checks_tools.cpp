@@ -39,7 +39,7 @@ std::string old_standard(std::string_view flags) {
 Finding check_ninja(const Facts& facts) {
   const Program& ninja = facts.ninja;
   if (!ninja.found())
-    return fail("ninja is not on PATH and in no Python package: nothing can be built", "kiln setup",
+    return fail("ninja is not on PATH or in a Python package: nothing can be built", "kiln setup",
                 Cure::Ninja);
   if (!ninja.trouble.empty())
     return fail(fmt::format("{} does not run: {}", ninja.path, ninja.trouble), "kiln setup",
@@ -78,7 +78,7 @@ Finding check_cuda_home(const Facts& facts) {
         set_home, Cure::Environment);
   if (toolkit.home.empty())
     return warn(
-        fmt::format("nvcc {} at {} has no include/cuda_runtime.h beside it", toolkit.nvcc.version,
+        fmt::format("nvcc {} at {} has no include/cuda_runtime.h next to it", toolkit.nvcc.version,
                     toolkit.nvcc.path),
         "kiln setup, or install the toolkit's cudart headers (apt install cuda-cudart-dev-13-0)",
         Cure::Nvcc);
@@ -98,8 +98,8 @@ Finding check_arch_supported(const Facts& facts) {
                   fmt::format("export TORCH_CUDA_ARCH_LIST='{}'", fitting_arch(facts)),
                   Cure::Environment);
   auto asked = asked_archs(facts);
-  if (!asked) return skip("no architecture is asked for by name");
-  if (facts.toolkit.archs.empty()) return skip("nvcc does not tell what it compiles for");
+  if (!asked) return skip("no architecture is requested");
+  if (facts.toolkit.archs.empty()) return skip("nvcc does not list its architectures");
   std::vector<std::string> refused;
   auto known = [&](const project::Arch& arch) {
     return std::any_of(facts.toolkit.archs.begin(), facts.toolkit.archs.end(),
@@ -113,11 +113,10 @@ Finding check_arch_supported(const Facts& facts) {
         refused.push_back(arch.text());
   if (refused.empty())
     return ok(fmt::format("nvcc compiles for {}", project::describe(asked->list)));
-  return fail(
-      fmt::format("{} asks for {}, which nvcc {} does not compile for; it does for {} to {}",
-                  asked->by, text::join(refused, ", "), facts.toolkit.nvcc.version,
-                  facts.toolkit.archs.front().text(), facts.toolkit.archs.back().text()),
-      fmt::format("take {} out of {}", text::join(refused, ", "), asked->by));
+  return fail(fmt::format("{} requests {}, which nvcc {} does not support; it supports {} to {}",
+                          asked->by, text::join(refused, ", "), facts.toolkit.nvcc.version,
+                          facts.toolkit.archs.front().text(), facts.toolkit.archs.back().text()),
+              fmt::format("remove {} from {}", text::join(refused, ", "), asked->by));
 }
 
 Finding check_host_compiler(const Facts& facts) {
@@ -129,7 +128,7 @@ Finding check_host_compiler(const Facts& facts) {
   int newest = host.clang ? facts.toolkit.newest_clang : facts.toolkit.newest_gcc;
   int major = major_of(host.program.version);
   if (!facts.toolkit.nvcc.found() || !newest || !major) return ok(name);
-  if (major <= newest) return ok(fmt::format("{}; nvcc takes up to {}", name, newest));
+  if (major <= newest) return ok(fmt::format("{}; nvcc supports up to {}", name, newest));
   if (host.allow_unsupported)
     return ok(fmt::format("{}, newer than nvcc's limit {}, allowed by -allow-unsupported-compiler",
                           name, newest));
@@ -152,23 +151,24 @@ Finding check_cxx_standard(const Facts& facts) {
     if (std::string old = old_standard(place.flags); !old.empty())
       return fail(
           fmt::format("-std={} in {}: torch's headers and kiln/op.h need C++17", old, place.name),
-          fmt::format("take -std={} out of {}", old, place.name));
-  return ok("no flag asks for a C++ older than 17");
+          fmt::format("remove -std={} from {}", old, place.name));
+  return ok("no flag requests a C++ standard older than 17");
 }
 
 Finding check_python_headers(const Facts& facts) {
   const Python& python = facts.python;
-  if (!python.program.found()) return skip("no python3 on PATH; kiln's command needs none");
+  if (!python.program.found()) return skip("no python3 on PATH; the kiln command does not need it");
   if (!python.program.trouble.empty())
     return warn(fmt::format("{} does not run: {}", python.program.path, python.program.trouble),
                 "put a Python that runs before it on PATH, or export KILN_PYTHON");
   if (python.has_header) return ok(fmt::format("Python {} with Python.h", python.program.version));
   // Only who compiles against CPython's API misses it.
   std::string version = python.program.version.substr(0, python.program.version.rfind('.'));
-  Finding finding = warn(
-      fmt::format("{} has no Python.h: setup.py and cpp_extension builds fail; kiln's need none",
-                  python.include),
-      fmt::format("apt install python{}-dev", version));
+  Finding finding =
+      warn(fmt::format(
+               "{} has no Python.h: setup.py and cpp_extension builds fail; kiln does not need it",
+               python.include),
+           fmt::format("apt install python{}-dev", version));
   if (facts.project && facts.project->setup_py) finding.verdict = Verdict::Fail;
   return finding;
 }
@@ -202,7 +202,7 @@ Finding check_two_cudarts(const Facts& facts) {
                               "one mean nothing to "
                               "the other",
                               one.from, first->path, one.path),
-                  "link the library with kiln, which uses the runtime that is there, or against "
+                  "link the library with kiln, which uses the runtime in the process, or against "
                   "torch's libcudart");
     if (of_process) {
       first = &one;
@@ -213,9 +213,9 @@ Finding check_two_cudarts(const Facts& facts) {
           fmt::format(
               "{} in {} comes before torch's CUDA {} runtime: a process can end up with both",
               one.path, one.from, facts.torch.cuda),
-          fmt::format("take {} out of {}", folder_of(one.path), one.from));
+          fmt::format("remove {} from {}", folder_of(one.path), one.from));
   }
-  if (facts.cudarts.empty()) return ok("no second libcudart on the way");
+  if (facts.cudarts.empty()) return ok("no second libcudart");
   return ok(fmt::format("one libcudart: {}", facts.cudarts.front().path));
 }
 

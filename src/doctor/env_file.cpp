@@ -20,7 +20,7 @@ std::string default_line(const char* name, const std::string& value) {
 
 std::string env_file_text(const EnvValues& values, const std::string& file) {
   std::string out = fmt::format(
-      "# Written by kiln setup for bash and zsh: source {}\n# kiln setup --remove takes it away.\n",
+      "# Written by kiln setup for bash and zsh: source {}\n# kiln setup --remove deletes it.\n",
       text::shell_quote(file));
   // The last one that is put in front comes first.
   for (auto folder = values.path.rbegin(); folder != values.path.rend(); ++folder) {
@@ -39,7 +39,7 @@ std::string env_file_text(const EnvValues& values, const std::string& file) {
 }
 
 std::string conda_deactivate_text() {
-  return "# Written by kiln setup. PATH is put back by conda itself.\n"
+  return "# Written by kiln setup. conda itself restores PATH.\n"
          "unset CUDA_HOME TORCH_CUDA_ARCH_LIST MAX_JOBS KILN_CACHE_DIR CCACHE_DEPEND\n";
 }
 

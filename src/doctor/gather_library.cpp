@@ -158,11 +158,11 @@ Wheel read_wheel_name(std::string_view file) {
 Status gather_library(const Outside& outside, const sys::fs::path& file, const std::string& shown,
                       Facts& facts) {
   if (!outside.files.state(file).exists)
-    return Error{Fault::Usage, fmt::format("cannot look at {}", shown), "there is no such file",
+    return Error{Fault::Usage, fmt::format("cannot examine {}", shown), "there is no such file",
                  "kiln doctor path/to/library.so"};
   if (outside.files.state(file).is_directory)
     return Error{
-        Fault::Usage, fmt::format("cannot look at {}", shown), "it is a folder, not a library",
+        Fault::Usage, fmt::format("cannot examine {}", shown), "it is a folder, not a library",
         fmt::format(
             "kiln doctor --build {} for a project; for a library the .so, .o, .a or .whl in it",
             shown)};

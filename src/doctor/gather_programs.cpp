@@ -140,7 +140,7 @@ void gather_toolkit(const Outside& outside, Facts& facts) {
   if (release != answer.text.npos) toolkit.nvcc.version = version_in(answer.text.substr(release));
   if (!toolkit.nvcc.trouble.empty()) return;
   if (toolkit.nvcc.version.empty()) {
-    toolkit.nvcc.trouble = "it does not tell its release";
+    toolkit.nvcc.trouble = "it does not print its release";
     return;
   }
   Answer archs = ask(outside, {toolkit.nvcc.path, "--list-gpu-arch"});

@@ -169,7 +169,7 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
   Project project;
   project.folder = folder.string();
   if (!outside.files.state(folder).is_directory)
-    return Error{Fault::Usage, fmt::format("cannot look at {}", shown), "there is no such folder",
+    return Error{Fault::Usage, fmt::format("cannot examine {}", shown), "there is no such folder",
                  "kiln doctor --build path/to/project"};
   if (outside.files.state(folder / project::kManifestName).is_file()) {
     project.kiln = true;
@@ -204,7 +204,7 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
     project.imports_torch = imports_torch;
   }
   if (!project.kiln && !project.setup_py && !project.pyproject && !project.jit)
-    return Error{Fault::Usage, fmt::format("cannot look at {}", shown),
+    return Error{Fault::Usage, fmt::format("cannot examine {}", shown),
                  "it has no kiln.toml, no setup.py, no pyproject.toml and no cpp_extension.load",
                  "name a project's folder"};
   std::vector<path> logs;

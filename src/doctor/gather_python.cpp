@@ -64,8 +64,7 @@ void gather_python(const Outside& outside, Facts& facts) {
   auto json = parse_json(
       begin == std::string::npos ? "" : std::string_view(answer.text).substr(begin), "python");
   if (!json || !json->is_object()) {
-    if (python.program.trouble.empty())
-      python.program.trouble = "it does not answer as Python does";
+    if (python.program.trouble.empty()) python.program.trouble = "it does not behave like Python";
     return;
   }
   python.program.version = json->value("version", "");

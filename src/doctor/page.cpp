@@ -19,7 +19,7 @@ std::string troubleshooting_page() {
     out += fmt::format("\n## {}\n", name_of(area));
     for (const Check& check : checks()) {
       if (check.area != area) continue;
-      out += fmt::format("\n### {}\n\n    {}\n\n- looked at: {}\n- fix: {}\n", check.name,
+      out += fmt::format("\n### {}\n\n    {}\n\n- checks: {}\n- fix: {}\n", check.name,
                          check.symptom, check.looks_at, check.fix);
     }
   }

@@ -82,7 +82,7 @@ std::string summary_of(Area area, const Facts& facts) {
       if (facts.gpu.archs.empty()) return "no GPU: kernels run on the engine";
       return fmt::format("GPU {}, driver {}", fitting_arch(facts), facts.gpu.driver);
     case Area::Memory:
-      return fmt::format("{} cores, {} to use, {}", facts.machine.cores,
+      return fmt::format("{} cores, {} usable, {}", facts.machine.cores,
                          gigabytes(usable_memory_bytes(facts.machine)),
                          facts.variables.max_jobs.empty()
                              ? fmt::format("{} jobs fit", fitting_jobs(facts.machine))
@@ -120,7 +120,7 @@ std::string last_line(const std::vector<CheckResult>& results) {
   });
   return fmt::format("{} {}, {} {}{}\n", faults, faults == 1 ? "fault" : "faults", warnings,
                      warnings == 1 ? "warning" : "warnings",
-                     curable ? fmt::format("; kiln doctor --fix mends {}", curable) : "");
+                     curable ? fmt::format("; kiln doctor --fix fixes {}", curable) : "");
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ std::vector<std::pair<std::string, std::string>> list_facts(const Facts& facts) 
   for (const project::Arch& arch : facts.toolkit.archs) archs.push_back(arch.text());
   add("nvcc compiles for", text::join(archs, " "));
   if (facts.toolkit.newest_gcc)
-    add("nvcc takes gcc up to", std::to_string(facts.toolkit.newest_gcc));
+    add("nvcc supports gcc up to", std::to_string(facts.toolkit.newest_gcc));
   add(facts.host.clang ? "clang" : "g++",
       facts.host.program.found()
           ? fmt::format("{} at {}", facts.host.program.version, facts.host.program.path)

@@ -36,7 +36,7 @@ struct Manifest {
                  entry.contains("path") && entry["path"].is_string();
     if (!sound)
       return Error{Fault::Environment, fmt::format("cannot read {}", manifest.file.string()),
-                   "it is not as kiln setup writes it",
+                   "kiln setup did not write it in this form",
                    fmt::format("remove {} by hand", folder.string())};
     manifest.entries = (*json)["did"];
     return manifest;
@@ -85,7 +85,7 @@ Status run_pip(const Outside& outside, const SetupOptions& options, const std::s
       result.out.find("ProxyError") != std::string::npos ||
       // All that pip says by default where it had no answer at all.
       (options.find_links.empty() && result.out.find("(from versions: none)") != std::string::npos);
-  std::string fix = "run kiln setup again once that is mended; what was done so far is kept";
+  std::string fix = "run kiln setup again once that is fixed; what was done so far is kept";
   if (network && options.find_links.empty())
     fix =
         "with network: kiln setup again; without: kiln setup --find-links FOLDER, with the wheels "
@@ -127,7 +127,7 @@ Status apply_pip(const Action& action, const SetupOptions& options, const Outsid
   sys::FileState state = outside.files.state(action.result);
   if (state.is_file() && state.is_executable) return {};
   return Error{Fault::Environment, fmt::format("cannot {}", action.what),
-               fmt::format("pip ended well, and {} is not a program", action.result.string()),
+               fmt::format("pip succeeded, but {} is not a program", action.result.string()),
                "install it with your system's package manager"};
 }
 
@@ -165,7 +165,7 @@ Status apply_torch(const Action& action, const SetupOptions& options, const Outs
     TRY(sys::ProcessResult made, outside.processes.run(spec));
     if (made.exit_code != 0)
       return Error{
-          Fault::Environment, fmt::format("cannot make the environment {}", action.path.string()),
+          Fault::Environment, fmt::format("cannot create the environment {}", action.path.string()),
           pip_error(made.out), "apt install python3-venv, or activate an environment of your own"};
     python = (action.path / "bin/python").string();
   }
@@ -225,7 +225,7 @@ std::string undo_line(const Json& entry, const Outside& outside, bool dry_run, S
   std::string line = entry.value("text", "");
   if (!text || line.empty() || text->find(line) == text->npos) return "";
   if (!dry_run) status = sys::rewrite(outside.files, where, text::replace_all(*text, line, ""));
-  return fmt::format("take a line out of {}", where);
+  return fmt::format("remove a line from {}", where);
 }
 
 std::string undo_packages(const Json& entry, const Outside& outside, bool dry_run, Status& status) {
@@ -264,7 +264,7 @@ std::string undo(const Json& entry, const path& folder, const Outside& outside, 
   auto content = outside.files.read(where);
   if (!content) return "";
   if (hash_hex(*content) != entry.value("hash", ""))
-    return fmt::format("leave {}: it was changed since", where.string());
+    return fmt::format("leave {}: it was changed later", where.string());
   if (!dry_run) status = outside.files.remove(where);
   return fmt::format("remove {}", where.string());
 }
@@ -281,7 +281,7 @@ Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Out
   if (keeps) {
     Status made = outside.files.make_directories(options.folder);
     if (!made) {
-      made.error().fix = "kiln setup --prefix FOLDER, with a folder that you may write to";
+      made.error().fix = "kiln setup --prefix FOLDER, with a folder that you can write to";
       return made;
     }
     TRY(manifest, Manifest::read(outside, options.folder));
@@ -291,7 +291,7 @@ Status apply_setup(const SetupPlan& plan, const SetupOptions& options, const Out
     Status done = apply_one(action, options, outside, manifest);
     if (done || (action.optional && done.error().fault == Fault::Environment)) {
       if (!done && tell)
-        tell(fmt::format("went on without it: {}; {}", done.error().why, done.error().fix));
+        tell(fmt::format("continued without it: {}; {}", done.error().why, done.error().fix));
       continue;
     }
     return done;

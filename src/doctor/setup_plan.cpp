@@ -141,8 +141,8 @@ Status plan_torch(const Making& making) {
   if (options.torch.empty() || options.only) return {};
   bool cpu = options.torch == "cpu", cuda = options.torch == "cuda";
   if (!cpu && !cuda && (options.torch[0] < '0' || options.torch[0] > '9'))
-    return Error{Fault::Usage, fmt::format("'{}' is no kind of torch", options.torch),
-                 "it is cpu, cuda or a version as 2.7.1", "kiln setup --torch cpu"};
+    return Error{Fault::Usage, fmt::format("unknown kind of torch '{}'", options.torch),
+                 "it must be cpu, cuda or a version such as 2.7.1", "kiln setup --torch cpu"};
   const Torch& torch = facts.torch.found() ? facts.torch : earlier;
   bool fits = torch.found() && (cpu || (cuda && !torch.cuda.empty()) ||
                                 (!cpu && !cuda && torch.version.starts_with(options.torch)));
@@ -249,7 +249,7 @@ void plan_cache(const Facts& facts, const SetupOptions& options, SetupPlan& plan
   Action action;
   action.kind = ActionKind::Folder;
   action.path = values.cache;
-  action.what = fmt::format("make the cache folder {}", values.cache);
+  action.what = fmt::format("create the cache folder {}", values.cache);
   plan.actions.push_back(std::move(action));
 }
 
@@ -280,7 +280,7 @@ Result<SetupPlan> plan_setup(const Facts& facts, const SetupOptions& options,
     return Error{Fault::Environment, fmt::format("cannot {}", plan.actions.front().what),
                  usable(facts.python.program)
                      ? fmt::format("{} has no pip", facts.python.program.path)
-                     : "there is no python3 that runs",
+                     : "there is no working python3",
                  "apt install python3-pip, or activate an environment that has pip"};
   plan_cache(facts, options, plan, values);
   plan_locks(facts, options, plan);

@@ -270,7 +270,7 @@ def test_a_home_that_cannot_be_written(setup, wheels, tmp_path):
 
 def test_usage(setup, wheels):
     code, _, err = setup("--torch", "quick", "--find-links", wheels)
-    assert code == 2 and "is no kind of torch" in err
+    assert code == 2 and "unknown kind of torch" in err
     assert setup("--conda", "--find-links", wheels)[0] == 2
     assert setup("--arch", "fast", "--find-links", wheels)[0] == 2
 

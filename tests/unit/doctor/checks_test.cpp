@@ -92,7 +92,7 @@ const Fault kFaults[] = {
     {"host-compiler", "none", kFail, [](Facts& f) { f.host.program = {}; }, "no C++ compiler",
      "apt install g++"},
     {"cxx-standard", "CXXFLAGS", kFail, [](Facts& f) { f.variables.cxx_flags = "-O2 -std=c++14"; },
-     "-std=c++14 in CXXFLAGS", "take -std=c++14 out of CXXFLAGS"},
+     "-std=c++14 in CXXFLAGS", "remove -std=c++14 from CXXFLAGS"},
     {"cxx-standard", "setup.py", kFail,
      in_project(classic_project(), [](Facts&, Project& p) { p.flags = "-O3 -std=c++11"; }),
      "the project's flags", "-std=c++11"},
@@ -181,7 +181,7 @@ const Fault kFaults[] = {
      [](Facts& f) {
        f.locks = {{"/c/torch_extensions/add/lock", false, 9000}};
      },
-     "belongs to no process", "rm /c/torch_extensions/add/lock"},
+     "no process holds", "rm /c/torch_extensions/add/lock"},
     {"memory", "too little", kWarn, [](Facts& f) { f.machine.memory_bytes = 2'000'000'000; },
      "2.0 GB of memory", "export MAX_JOBS=1"},
     {"memory", "more jobs than memory", kWarn,

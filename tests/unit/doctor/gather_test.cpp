@@ -123,7 +123,7 @@ TEST(Report, HasOneLineAnAreaAndTheFixBelow) {
   text = report_text(facts, run_checks(facts), {});
   EXPECT_THAT(text, HasSubstr("[x]  Build tools"));
   EXPECT_THAT(text, HasSubstr("fix: kiln setup\n"));
-  EXPECT_THAT(text, HasSubstr("1 fault, 0 warnings; kiln doctor --fix mends 1"));
+  EXPECT_THAT(text, HasSubstr("1 fault, 0 warnings; kiln doctor --fix fixes 1"));
   Json json = report_json(facts, run_checks(facts));
   EXPECT_EQ(json["verdict"], "fault");
   EXPECT_EQ(json["checks"].size(), checks().size());

@@ -135,8 +135,10 @@ TEST(Npy, HostileFilesAreRefusedWithTheirOffset) {
               HasSubstr("a size of at most 63 bits"));
   EXPECT_THAT(refusal(npy(dict("<f4", "(-1,)"), "")), HasSubstr("a size of at most 63 bits"));
   EXPECT_THAT(refusal(npy(dict("|O", "(1,)"), "12345678")), HasSubstr("Python objects"));
-  EXPECT_THAT(refusal(npy(dict("<U4", "(1,)"), "12345678")), HasSubstr("dtype '<U4' is not supported"));
-  EXPECT_THAT(refusal(npy(dict("<f16", "(1,)"), "12345678")), HasSubstr("dtype '<f16' is not supported"));
+  EXPECT_THAT(refusal(npy(dict("<U4", "(1,)"), "12345678")),
+              HasSubstr("dtype '<U4' is not supported"));
+  EXPECT_THAT(refusal(npy(dict("<f16", "(1,)"), "12345678")),
+              HasSubstr("dtype '<f16' is not supported"));
   EXPECT_THAT(refusal(npy(dict("|V1", "(1,)"), "1")), HasSubstr("either fp8"));
   EXPECT_THAT(refusal(npy(dict("<f4", "(1,)"), "1234"), KILN_BF16),
               HasSubstr("4 bytes; bf16 has 2"));

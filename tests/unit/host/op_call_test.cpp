@@ -118,8 +118,7 @@ TEST(OpCall, WrongArgumentsSayWhy) {
   EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "alpa=2"}),
               HasSubstr("did you mean 'alpha'?"));
   EXPECT_THAT(refusal("add", {"ones:f32:4", "a=ones:f32:4"}), HasSubstr("'a' is given twice"));
-  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "ones:f32:4"}),
-              HasSubstr("follows a named one"));
+  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "ones:f32:4"}), HasSubstr("follows a named one"));
   EXPECT_THAT(refusal("add", {"none", "ones:f32:4"}), HasSubstr("'a' is not optional"));
   EXPECT_THAT(refusal("add", {"ones:f32:4@cuda", "ones:f32:4"}), HasSubstr("no GPU"));
   EXPECT_THAT(refusal("add", {"no/such/file.npy", "ones:f32:4"}), HasSubstr("no/such/file.npy"));
