@@ -69,14 +69,14 @@ std::string glibc_of_tag(const std::string& tag) { return promised_glibc(tag); }
 void check_name(const WheelView& wheel, Findings& out) {
   if (!wheel.name.valid) {
     out.push_back({Verdict::Fault, "name",
-                   fmt::format("'{}' is no name of a wheel", wheel.file_name),
+                   fmt::format("'{}' is not the name of a wheel", wheel.file_name),
                    "name-version-python-abi-platform.whl"});
     return;
   }
   for (const char* file : {"METADATA", "WHEEL", "RECORD"})
     if (!wheel.texts.count(file))
       out.push_back(
-          {Verdict::Fault, "name", fmt::format("there is no {} in a .dist-info", file), ""});
+          {Verdict::Fault, "name", fmt::format("it has no {} in a .dist-info", file), ""});
   if (!has_fault(out) && wheel.texts.count("METADATA")) {
     const std::string& metadata = wheel.texts.at("METADATA");
     auto name = field_values(metadata, "Name"), version = field_values(metadata, "Version");
@@ -85,15 +85,15 @@ void check_name(const WheelView& wheel, Findings& out) {
         version.empty() || version[0] != wheel.name.version)
       out.push_back(
           {Verdict::Fault, "name",
-           fmt::format("the file is of {} {}, METADATA says {} {}", wheel.name.name,
+           fmt::format("the file name says {} {}, METADATA says {} {}", wheel.name.name,
                        wheel.name.version, said, version.empty() ? "nothing" : version[0]),
            ""});
     if (std::string why = project::name_refused(said); !why.empty())
       out.push_back(
-          {Verdict::Fault, "name", fmt::format("PyPI refuses the name '{}': {}", said, why), ""});
+          {Verdict::Fault, "name", fmt::format("PyPI rejects the name '{}': {}", said, why), ""});
     if (wheel.name.version.find('+') != std::string::npos)
       out.push_back({Verdict::Fault, "name",
-                     fmt::format("PyPI refuses the local version {}", wheel.name.version),
+                     fmt::format("PyPI rejects the local version {}", wheel.name.version),
                      "a version without '+'"});
   }
   if (!has_fault(out) && wheel.texts.count("WHEEL")) {
@@ -153,11 +153,11 @@ void check_record(const WheelView& wheel, Findings& out) {
       out.push_back({Verdict::Fault, "record", fmt::format("{}: {}", what, some(names)), ""});
   };
   add(unlisted, "not in RECORD");
-  add(different, "not what RECORD says");
-  add(missing, "in RECORD and not in the wheel");
+  add(different, "does not match RECORD");
+  add(missing, "in RECORD but not in the wheel");
   if (unlisted.empty() && different.empty() && missing.empty())
-    out.push_back({Verdict::Good, "record",
-                   fmt::format("{} files, each as RECORD says", wheel.members.size()), ""});
+    out.push_back(
+        {Verdict::Good, "record", fmt::format("{} files match RECORD", wheel.members.size()), ""});
 }
 
 bool is_stray(std::string_view name) {
@@ -179,11 +179,11 @@ void check_files(const WheelView& wheel, Findings& out) {
     if (!seen.insert(member.name).second)
       odd.push_back(member.name + " (twice)");
     else if (!folded.insert(text::lower(member.name)).second)
-      odd.push_back(member.name + " (differs from another by case alone)");
+      odd.push_back(member.name + " (differs from another only by case)");
     for (char c : member.name)
       if (static_cast<unsigned char>(c) < 32 || c == ':' || c == '*' || c == '?' || c == '"' ||
           c == '<' || c == '>' || c == '|') {
-        odd.push_back(fmt::format("{} (a character that not every system takes)",
+        odd.push_back(fmt::format("{} (a character that not every system supports)",
                                   text::replace_all(member.name, "\n", "?")));
         break;
       }
@@ -204,7 +204,7 @@ void check_files(const WheelView& wheel, Findings& out) {
          fmt::format("it installs a package called {}, as many others do", text::join(tops, ", ")),
          "leave it out, or put it into your package"});
   if (odd.empty() && stray.empty() && tops.empty())
-    out.push_back({Verdict::Good, "files", "nothing stray", ""});
+    out.push_back({Verdict::Good, "files", "no unexpected files", ""});
 }
 
 void check_bundled(const WheelView& wheel, Findings& out) {
@@ -216,12 +216,13 @@ void check_bundled(const WheelView& wheel, Findings& out) {
     if (is_cuda_library(name)) cuda.push_back(name);
   }
   if (!torch.empty())
-    out.push_back({Verdict::Fault, "bundled",
-                   fmt::format("it brings torch itself ({}): two torches in a process do not know "
-                               "each other's tensors",
-                               some(torch)),
-                   "build it again and leave torch out: kiln wheel --repair on the wheel before "
-                   "auditwheel saw it"});
+    out.push_back(
+        {Verdict::Fault, "bundled",
+         fmt::format(
+             "it brings torch itself ({}): two copies of torch in a process do not share tensors",
+             some(torch)),
+         "build it again and leave torch out: kiln wheel --repair on the wheel before "
+         "auditwheel saw it"});
   if (!cuda.empty())
     out.push_back(
         {Verdict::Fault, "bundled",
@@ -251,13 +252,13 @@ void check_platform(const WheelView& wheel, Findings& out) {
           {Verdict::Fault, "platform",
            fmt::format("{} is {} ({}), the wheel claims {}", library.member,
                        library.needs.system.tag, some(library.needs.system.reasons), platform),
-           fmt::format("the tag {}", library.needs.system.tag)});
+           fmt::format("use the tag {}", library.needs.system.tag)});
   }
   if (wheel.libraries.empty() && wheel.unreadable.empty())
     out.push_back(
         {platform == "any" ? Verdict::Good : Verdict::Doubt, "platform", "no library in it", ""});
   else if (promised.empty() && out.size() == before)
-    out.push_back({Verdict::Fault, "platform", fmt::format("PyPI refuses the tag {}", platform),
+    out.push_back({Verdict::Fault, "platform", fmt::format("PyPI rejects the tag {}", platform),
                    "kiln wheel --repair"});
   else if (out.size() == before) {
     std::string newest;
@@ -291,7 +292,7 @@ void check_needed(const WheelView& wheel, Findings& out) {
   if (!other.empty())
     out.push_back(
         {Verdict::Fault, "libraries",
-         fmt::format("it needs {}, which no manylinux promises and the wheel does not bring",
+         fmt::format("it needs {}, which no manylinux guarantees and the wheel does not contain",
                      list(other)),
          "kiln wheel --repair, or link it statically"});
   if (!torch.empty())
@@ -300,7 +301,7 @@ void check_needed(const WheelView& wheel, Findings& out) {
   if (!cuda.empty())
     out.push_back(
         {Verdict::Note, "libraries",
-         fmt::format("it needs {}, which a package of torch's brings for one CUDA major alone",
+         fmt::format("it needs {}, which torch's packages bring for only one CUDA major version",
                      list(cuda)),
          ""});
   if (!paths.empty())
@@ -308,7 +309,8 @@ void check_needed(const WheelView& wheel, Findings& out) {
                    fmt::format("RPATH of the machine that built it: {}", list(paths)),
                    "link without it, or patchelf --remove-rpath"});
   if (other.empty() && torch.empty() && cuda.empty() && paths.empty() && !wheel.libraries.empty())
-    out.push_back({Verdict::Good, "libraries", "needs only what every Linux has; no RPATH", ""});
+    out.push_back(
+        {Verdict::Good, "libraries", "needs only libraries that every Linux has; no RPATH", ""});
 }
 
 void check_gpus(const WheelView& wheel, Findings& out) {
@@ -318,10 +320,10 @@ void check_gpus(const WheelView& wheel, Findings& out) {
                            [](const std::string& label) { return label.starts_with("compute_"); });
     std::string shown = text::join(library.needs.images, ", ");
     if (!ptx)
-      out.push_back(
-          {Verdict::Doubt, "GPUs",
-           fmt::format("{}: {} and no PTX: no GPU that is newer", base_name(library.member), shown),
-           "add +PTX to the newest architecture"});
+      out.push_back({Verdict::Doubt, "GPUs",
+                     fmt::format("{}: {} and no PTX: it does not run on newer GPUs",
+                                 base_name(library.member), shown),
+                     "add +PTX to the newest architecture"});
     int driver = std::max(library.needs.driver.sass, ptx ? library.needs.driver.ptx : 0);
     out.push_back({Verdict::Good, "GPUs",
                    fmt::format("{}: {}{}", base_name(library.member), shown,
@@ -335,16 +337,16 @@ void check_torch(const WheelView& wheel, Findings& out) {
   for (const LibraryView& library : wheel.libraries) {
     if (!library.python_symbols.empty() && wheel.name.abi == "none") {
       out.push_back({Verdict::Fault, "Python",
-                     fmt::format("{} calls CPython ({}), the tag says any Python",
+                     fmt::format("{} calls CPython ({}), but the tag says any Python",
                                  base_name(library.member), some(library.python_symbols)),
-                     "a tag of that Python, as cp311-cp311"});
+                     "use the tag of that Python, such as cp311-cp311"});
     }
     if (library.torch_symbols.empty()) continue;
     bound = true;
     std::string range = inspect::torch_range(library.torch_symbols);
     out.push_back(
         {Verdict::Doubt, "torch",
-         fmt::format("{} needs {} C++ symbols of torch{}: it works with that release alone",
+         fmt::format("{} needs {} C++ symbols of torch{}: it works only with that release",
                      base_name(library.member), library.torch_symbols.size(),
                      range.empty() ? "" : fmt::format(" ({})", range)),
          "pin torch under dependencies, or build it with kiln"});
@@ -363,8 +365,8 @@ void check_size(const WheelView& wheel, Findings& out) {
   if (wheel.bytes > kPypiBytes)
     out.push_back(
         {Verdict::Fault, "size",
-         fmt::format("{}; PyPI takes {}", bytes_text(wheel.bytes), bytes_text(kPypiBytes)),
-         "fewer architectures, or ask PyPI for a higher limit"});
+         fmt::format("{}; PyPI accepts {}", bytes_text(wheel.bytes), bytes_text(kPypiBytes)),
+         "build for fewer architectures, or ask PyPI for a higher limit"});
   else
     out.push_back({Verdict::Good, "size", bytes_text(wheel.bytes), ""});
 }

@@ -28,7 +28,7 @@ constexpr const char* kParts[] = {
 };
 
 constexpr const char* kWritten =
-    "# Written by kiln " KILN_VERSION_STRING "; `kiln wheel` writes it anew.\n";
+    "# Written by kiln " KILN_VERSION_STRING "; `kiln wheel` overwrites it.\n";
 
 // A name that Python keeps for itself can be an op's, and not a variable's.
 std::vector<std::string> names_of(const LibraryFacts& library) {
@@ -123,8 +123,8 @@ std::string signature(const OpFacts& op) {
 
 std::string ops_module(const LibraryFacts& library) {
   std::string out = fmt::format(
-      "{}\"\"\"The ops of torch.ops.{}: loads the library beside this file and gives them to "
-      "torch.\"\"\"\n\n"
+      "{}\"\"\"The ops of torch.ops.{}: loads the library next to this file and registers them "
+      "with torch.\"\"\"\n\n"
       "from pathlib import Path\n\n"
       "from ._kiln._shipped import attach\n\n"
       "_ops = attach(Path(__file__).with_name(\"lib{}.so\"))\n",
@@ -185,7 +185,7 @@ std::string editable_init_module(const LibraryFacts& library, const std::string&
   if (author_folder.empty()) return init_module(library, description, version);
   std::string init = author_folder + "/__init__.py";
   return fmt::format(
-      "{}# Stands for the package in the project: modules are taken from there, _ops from here.\n"
+      "{}# Represents the package in the project: modules come from there, _ops from here.\n"
       "__path__.insert(0, {})\n"
       "__version__ = {}\n"
       "try:\n"
@@ -209,7 +209,7 @@ Result<std::vector<PackedFile>> copied_parts(const sys::Files& files,
   for (const char* part : kParts) {
     auto content = files.read(kiln_package / part);
     if (!content)
-      return Error{Fault::Environment, "this kiln is not whole",
+      return Error{Fault::Environment, "this installation of kiln is incomplete",
                    fmt::format("there is no {}", (kiln_package / part).string()),
                    "install it again, or set KILN_HOME to its package folder"};
     out.push_back({fmt::format("{}/{}", folder, part), std::move(*content), false});

@@ -37,7 +37,7 @@ std::string last_line(std::string_view text) {
   std::string last;
   for (std::string_view line : text::lines(text))
     if (!text::trim(line).empty()) last = std::string(text::trim(line));
-  return last.empty() ? "it said nothing" : last;
+  return last.empty() ? "it printed nothing" : last;
 }
 
 bool has_modules(const fs::path& python, const std::vector<std::string>& modules,
@@ -66,7 +66,7 @@ Finding ask_auditwheel(const fs::path& python, const fs::path& wheel, const buil
       return {Verdict::Good, "auditwheel", fmt::format("agrees: {}", allowed), ""};
   return {Verdict::Fault, "auditwheel",
           fmt::format("says {}, the wheel claims {}", allowed, claimed),
-          fmt::format("the tag {}", allowed)};
+          fmt::format("use the tag {}", allowed)};
 }
 
 Finding ask_twine(const fs::path& python, const fs::path& wheel, const build::World& world) {
@@ -111,11 +111,11 @@ Result<fs::path> environment_with(const std::string& name, const fs::path& pytho
   fs::path folder = cache / "environments" / fmt::format("{}-{}", name, key);
   fs::path own = folder / "bin/python";
   if (world.files.state(folder / kReady).is_file() && world.files.state(own).exists) return own;
-  if (!may_install) return Error{Fault::Environment, "", "nothing may be installed", ""};
+  if (!may_install) return Error{Fault::Environment, "", "installing packages is disabled", ""};
   CHECK_OK(world.files.remove(folder));  // what an interrupted run left
   CHECK_OK(world.files.make_directories(folder.parent_path()));
   std::string what =
-      fmt::format("cannot make an environment with {}", text::join(requirements, ", "));
+      fmt::format("cannot create an environment with {}", text::join(requirements, ", "));
   if (world.on_note)
     world.on_note(fmt::format("installing {} for {}", text::join(requirements, ", "), name));
   TRY(sys::ProcessResult venv,
@@ -130,8 +130,8 @@ Result<fs::path> environment_with(const std::string& name, const fs::path& pytho
     CHECK_OK(world.files.remove(folder));
     std::string trouble = network_trouble(pip.out);
     return Error{Fault::Environment, what, trouble.empty() ? last_line(pip.out) : trouble,
-                 trouble.empty() ? "a version that PyPI has for this Python and CPU"
-                                 : "try again with a network"};
+                 trouble.empty() ? "use a version that PyPI has for this Python and CPU"
+                                 : "try again with a network connection"};
   }
   CHECK_OK(world.files.write(folder / kReady, text::join(requirements, "\n") + "\n"));
   return own;
@@ -140,10 +140,10 @@ Result<fs::path> environment_with(const std::string& name, const fs::path& pytho
 ToolPython python_with(const std::vector<std::string>& modules, OwnTools own, bool may_install,
                        const build::World& world) {
   fs::path python = system_python(world);
-  if (python.empty()) return {"", "there is no python3 on PATH"};
+  if (python.empty()) return {"", "python3 is not on PATH"};
   if (own == OwnTools::IfNeeded && has_modules(python, modules, world)) return {python, ""};
   std::string missing = own == OwnTools::Always
-                            ? std::string("there is no patchelf on PATH")
+                            ? std::string("patchelf is not on PATH")
                             : fmt::format("python3 has no {}", text::join(modules, " and no "));
   auto made = environment_with("tools", python, tool_requirements(), may_install, world);
   if (!made) return {"", fmt::format("{}; {}", missing, made.error().why)};
@@ -158,7 +158,7 @@ std::vector<Finding> ask_tools(const fs::path& wheel, bool may_install, const bu
     ToolPython one =
         both.python.empty() ? python_with({tool}, OwnTools::IfNeeded, false, world) : both;
     if (one.python.empty())
-      out.push_back({Verdict::Doubt, tool, "not asked: " + (may_install ? both.why : one.why),
+      out.push_back({Verdict::Doubt, tool, "not run: " + (may_install ? both.why : one.why),
                      fmt::format("pip install {}", tool)});
     else
       out.push_back(std::string_view(tool) == "twine" ? ask_twine(one.python, wheel, world)

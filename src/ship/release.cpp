@@ -87,7 +87,7 @@ Result<LibraryNeeds> needs_of(const fs::path& library) {
   TRY(auto artifacts, inspect::open_file(library, library.filename().string()));
   if (artifacts.size() != 1)
     return Error{Fault::Work, fmt::format("cannot read {}", library.string()),
-                 "it is not one library", "name the .so itself"};
+                 "it is not a single library", "name the .so itself"};
   return needs_of(artifacts[0]);
 }
 
@@ -95,9 +95,10 @@ Result<LibraryFacts> facts_of_library(const fs::path& library) {
   TRY(host::OpLibrary opened, host::OpLibrary::open(library));
   LibraryFacts facts = read_facts(opened);
   if (facts.ops.empty())
-    return Error{
-        Fault::Work, fmt::format("there is nothing to ship in {}", library.filename().string()),
-        "its sources define no op", "add a line as KILN_OP(my_op, \"a, b\"); docs/guide/op.md"};
+    return Error{Fault::Work,
+                 fmt::format("{} contains nothing to ship", library.filename().string()),
+                 "its sources define no op",
+                 "add a line such as KILN_OP(my_op, \"a, b\"); docs/guide/op.md"};
   return facts;
 }
 

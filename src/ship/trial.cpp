@@ -23,7 +23,7 @@ import torch
 package = importlib.import_module(sys.argv[1])
 kiln = importlib.util.find_spec("kiln")
 if kiln is not None:
-    raise SystemExit(f"kiln is importable here, from {kiln.origin}: this is no clean environment")
+    raise SystemExit(f"kiln is importable here, from {kiln.origin}: this environment is not clean")
 if sys.argv[2]:
     runpy.run_path(sys.argv[2], run_name="__main__")
 names = list(getattr(package, "__all__", ()))
@@ -38,12 +38,12 @@ Result<fs::path> python_of(const std::string& where, const build::World& world) 
       return path;
   if (where.find('/') != where.npos)
     return Error{Fault::Usage, fmt::format("cannot try the wheel in {}", where),
-                 "it is no Python and no environment",
+                 "it is neither a Python nor an environment",
                  "--try torch==2.7.1, or the folder of a virtual environment that has torch"};
   fs::path python = system_python(world);
   if (python.empty())
     return Error{
-        Fault::Environment, "cannot try the wheel", "there is no python3 on PATH",
+        Fault::Environment, "cannot try the wheel", "python3 is not on PATH",
         "install one, or name the folder of a virtual environment with torch: --try FOLDER"};
   return environment_with("try", python, {where}, true, world);
 }
@@ -105,7 +105,7 @@ Finding try_wheel(const TrialRequest& request, const build::World& world) {
   install.limit_s = kTrialSeconds;
   auto installed = world.processes.run(install);
   if (!installed) return failed(installed.error().why);
-  if (installed->exit_code != 0) return failed("pip refuses it: " + tail_of(installed->out));
+  if (installed->exit_code != 0) return failed("pip rejects it: " + tail_of(installed->out));
 
   sys::ProcessSpec use;
   use.arguments = {python->string(), "-c", kScript, request.package, request.smoke.string()};

@@ -103,8 +103,8 @@ int64_t time_of_members(const sys::Environment& env) {
 
 Status check_package(const sys::Files& files, const fs::path& project, const std::string& ops) {
   if (std::string why = project::name_refused(ops); !why.empty())
-    return Error{Fault::Usage, fmt::format("a package cannot be called '{}'", ops), why,
-                 "another 'name' in kiln.toml: it is what people import"};
+    return Error{Fault::Usage, fmt::format("'{}' cannot be the name of a package", ops), why,
+                 "choose another 'name' in kiln.toml: it is what people import"};
   TRY(project::Distribution about, project::read_distribution(files, project, ops));
   return {};
 }
@@ -184,17 +184,17 @@ Result<Wheel> write_wheel(const build::Outcome& outcome, const WheelRequest& req
   TRY(std::string content, world.files.read(outcome.file));
   const project::Distribution& about = wheel.distribution;
   if (!about.from_file)
-    wheel.notes.push_back(fmt::format("there is no [project] in {}: version {}, no description",
+    wheel.notes.push_back(fmt::format("{} has no [project]: version {}, no description",
                                       project::kPyproject, about.version));
   if (wheel.needs.system.tag.starts_with("linux_"))
     wheel.notes.push_back(
-        "the library needs newer systems than any manylinux tag allows: PyPI will refuse the "
+        "the library needs newer systems than any manylinux tag allows: PyPI will reject the "
         "wheel");
   for (const std::string& library : wheel.needs.system.outside)
-    wheel.notes.push_back(fmt::format(
-        "the library needs {}, which this wheel does not bring: name the package that does under "
-        "dependencies",
-        library));
+    wheel.notes.push_back(
+        fmt::format("the library needs {}, which this wheel does not contain: add the package that "
+                    "does to dependencies",
+                    library));
   TRY(std::vector<PackedFile> files, package_files(wheel, request, content, world));
   wheel.tag = "py3-none-" + (request.editable ? std::string("any") : wheel.needs.system.tag);
   add_own_requirements(wheel.distribution, request.editable);

@@ -90,12 +90,12 @@ Result<WheelView> read_wheel(const fs::path& file) {
   view.bytes = bytes.size();
   if (!binary::is_zip(bytes))
     return Error{Fault::Work, fmt::format("cannot read {}", file.string()),
-                 "it is no zip, and so no wheel",
-                 "kiln wheel makes one of a project; else download it again"};
+                 "it is not a zip file, and so not a wheel",
+                 "kiln wheel makes one from a project; or download it again"};
   auto members = binary::read_zip(bytes);
   if (!members) {
     members.error().what = fmt::format("cannot trust {}", file.string());
-    members.error().fix = "do not install it; get it again from who made it";
+    members.error().fix = "do not install it; get it again from its publisher";
     return std::move(members.error());
   }
   for (const binary::Member& member : *members) {

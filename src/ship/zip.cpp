@@ -63,14 +63,14 @@ Result<std::string> write_zip(const std::vector<PackedFile>& files, int64_t seco
   std::string out, directory;
   DosTime time = dos_time(seconds);
   if (files.size() > 0xffff)
-    return Error{Fault::Work, "cannot pack so many files",
-                 fmt::format("{}; a zip has 65,535", files.size()),
+    return Error{Fault::Work, "cannot pack this many files",
+                 fmt::format("{}; a zip can hold 65,535", files.size()),
                  "leave some out of the package"};
   for (const PackedFile& file : files) {
     if (file.content.size() > kMost / 2 || out.size() > kMost / 2)
       return Error{Fault::Work, fmt::format("cannot pack {}", file.name),
                    "a wheel of more than 2 GiB",
-                   "build for fewer architectures, or ship such data on its own"};
+                   "build for fewer architectures, or ship large data separately"};
     TRY(std::string packed, deflated(file.content));
     uLong crc = crc32(0, reinterpret_cast<const Bytef*>(file.content.data()),
                       static_cast<uInt>(file.content.size()));

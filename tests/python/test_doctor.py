@@ -190,7 +190,7 @@ def test_an_old_nvcc(doctor, tmp_path):
         "arch-supported",
         "fault",
         "nvcc 11.8 does not support",
-        "take 9.0 out of TORCH_CUDA_ARCH_LIST",
+        "remove 9.0 from TORCH_CUDA_ARCH_LIST",
     )
     expect(found, "cuda-home", "warning", "no include/cuda_runtime.h", "kiln setup")
     if found["cuda-major"]["verdict"] != "skip":
@@ -300,7 +300,7 @@ def test_a_second_cudart(doctor, tmp_path):
             "two-cudarts",
             "warning",
             "LD_LIBRARY_PATH",
-            f"take {tmp_path} out of LD_LIBRARY_PATH",
+            f"remove {tmp_path} from LD_LIBRARY_PATH",
         )
     files = [(tmp_path / name).open("r+b") for name in ("libcudart.so.11", "libcudart.so.10")]
     maps = [mmap.mmap(file.fileno(), 0) for file in files]

@@ -83,7 +83,7 @@ const Fault kFaults[] = {
      "refuses", "kiln"},
     {"arch-supported", "dropped by nvcc 13", kFail,
      [](Facts& f) { f.variables.arch_list = "7.0;9.0"; }, "asks for 7.0",
-     "take 7.0 out of TORCH_CUDA_ARCH_LIST"},
+     "remove 7.0 from TORCH_CUDA_ARCH_LIST"},
     {"arch-supported", "no architecture at all", kFail,
      [](Facts& f) { f.variables.arch_list = "fast"; }, "'fast'",
      "export TORCH_CUDA_ARCH_LIST='9.0'"},
@@ -167,7 +167,7 @@ const Fault kFaults[] = {
      [](Facts& f) {
        f.cudarts = {{"/opt/cuda-12/lib64/libcudart.so.12", "LD_LIBRARY_PATH", 12}};
      },
-     "libcudart.so.12", "take /opt/cuda-12/lib64 out of LD_LIBRARY_PATH"},
+     "libcudart.so.12", "remove /opt/cuda-12/lib64 from LD_LIBRARY_PATH"},
     {"two-cudarts", "in a process", kFail,
      [](Facts& f) {
        f.cudarts = {{"/a/libcudart.so.13", "process 7", 13},
