@@ -48,7 +48,7 @@ struct Directory {
 Result<Directory> find_directory(Bytes bytes) {
   // The record at the end may be followed by a comment of up to 65,535 bytes.
   if (bytes.size() < kZipEndBytes)
-    return damaged("a zip archive", 0, "it is shorter than its last record");
+    return damaged("a zip archive", 0, "it is shorter than its end record");
   uint64_t last = bytes.size() - kZipEndBytes, first = last > 0xffff ? last - 0xffff : 0;
   for (uint64_t at = last + 1; at-- > first;) {
     if (read_at<uint32_t>(bytes, at) != kZipEnd) continue;
@@ -59,13 +59,13 @@ Result<Directory> find_directory(Bytes bytes) {
            offset = read_at<uint64_t>(bytes, record + 48);
       if (record > bytes.size() || read_at<uint32_t>(bytes, record) != kZip64End || !count ||
           !offset)
-        return damaged("a zip archive", at - 12, "the zip64 record is not where it is said to be");
+        return damaged("a zip archive", at - 12, "the zip64 record is not at its stated offset");
       out = {*offset, *count};
     }
     return out;
   }
   return damaged("a zip archive", bytes.size(),
-                 "the directory at its end is missing: it is cut off, or no zip");
+                 "the directory at its end is missing: it is truncated, or not a zip");
 }
 
 // Sizes and offsets that do not fit into 32 bits are in the extra field of id 1, in this order.
@@ -89,12 +89,12 @@ void read_zip64(Bytes extra, uint64_t& unpacked, uint64_t& packed, uint64_t& loc
 Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
   auto head = slice(bytes, *at, kZipEntryBytes);
   if (!head || read_at<uint32_t>(*head, 0) != kZipEntry)
-    return damaged("a zip archive", *at, "no entry of the directory stands here");
+    return damaged("a zip archive", *at, "no directory entry here");
   uint64_t name_bytes = *read_at<uint16_t>(*head, 28), extra_bytes = *read_at<uint16_t>(*head, 30),
            comment_bytes = *read_at<uint16_t>(*head, 32);
   auto name = slice(bytes, *at + kZipEntryBytes, name_bytes);
   auto extra = slice(bytes, *at + kZipEntryBytes + name_bytes, extra_bytes);
-  if (!name || !extra) return damaged("a zip archive", *at, "an entry of the directory is cut off");
+  if (!name || !extra) return damaged("a zip archive", *at, "a directory entry is truncated");
   Member member;
   member.name = std::string(text_of(*name));
   member.method = *read_at<uint16_t>(*head, 10);
@@ -106,13 +106,13 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
                    "a member's name has a control character");
   if (leads_out(member.name))
     return damaged("a zip archive", *at,
-                   fmt::format("the member '{}' leads out of its folder", member.name));
+                   fmt::format("the member '{}' is outside its folder", member.name));
   if (*read_at<uint16_t>(*head, 8) & 1)
     return damaged("a zip archive", *at, fmt::format("the member '{}' is encrypted", member.name));
   if (local > bytes.size() || read_at<uint32_t>(bytes, local) != kZipLocal ||
       !slice(bytes, local, kZipLocalBytes))
     return damaged("a zip archive", *at,
-                   fmt::format("the member '{}' is said to begin at {}", member.name, local));
+                   fmt::format("the member '{}' claims to start at {}", member.name, local));
   uint64_t data = local + kZipLocalBytes + *read_at<uint16_t>(bytes, local + 26) +
                   *read_at<uint16_t>(bytes, local + 28);
   auto content = slice(bytes, data, packed);
@@ -141,11 +141,11 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
     std::string_view head = text_of(bytes.subspan(at, kArHeaderBytes));
     auto size = text::to_int(text::trim(head.substr(48, 10)));
     if (head.substr(58) != "`\n" || !size || *size < 0)
-      return damaged("an archive", at, "no header of a member stands here");
+      return damaged("an archive", at, "no member header here");
     auto content = slice(bytes, at + kArHeaderBytes, static_cast<uint64_t>(*size));
     if (!content)
       return damaged("an archive", at,
-                     fmt::format("a member claims {} bytes, {} are left", *size,
+                     fmt::format("a member claims {} bytes, but {} are left", *size,
                                  bytes.size() - at - kArHeaderBytes));
     std::string_view name = text::trim(head.substr(0, 16));
     if (name == "//") {
@@ -154,7 +154,7 @@ Result<std::vector<Member>> read_ar(Bytes bytes) {
       if (name.starts_with('/')) {
         auto where = text::to_int(name.substr(1));
         if (!where || *where < 0 || static_cast<uint64_t>(*where) >= long_names.size())
-          return damaged("an archive", at, "a member's name lies outside of the table of names");
+          return damaged("an archive", at, "a member's name is outside the name table");
         name = long_names.substr(static_cast<uint64_t>(*where));
         name = name.substr(0, name.find('\n'));
       }
@@ -173,7 +173,7 @@ Result<std::vector<Member>> read_zip(Bytes bytes) {
   if (directory.offset > bytes.size() ||
       directory.count > (bytes.size() - directory.offset) / kZipEntryBytes)
     return damaged("a zip archive", directory.offset,
-                   fmt::format("{} members are claimed, the file has {} bytes", directory.count,
+                   fmt::format("it claims {} members, but the file has {} bytes", directory.count,
                                bytes.size()));
   std::vector<Member> out;
   uint64_t at = directory.offset;
@@ -190,11 +190,11 @@ Result<std::vector<std::byte>> unpack_member(const Member& member) {
   };
   if (member.method == 0) return std::vector<std::byte>(member.packed.begin(), member.packed.end());
   if (member.method != 8)
-    return wrong(fmt::format("compression method {}, known are 0 and 8", member.method));
+    return wrong(fmt::format("compression method {}; supported are 0 and 8", member.method));
   // Deflate shrinks by 1,032 at most: a larger claim is a lie.
   if (member.unpacked_bytes > kMaxUnpackedBytes ||
       member.unpacked_bytes / 1100 > member.packed.size() + 1)
-    return wrong(fmt::format("{} bytes are claimed out of {} packed ones", member.unpacked_bytes,
+    return wrong(fmt::format("it claims {} bytes from {} packed ones", member.unpacked_bytes,
                              member.packed.size()));
   std::vector<std::byte> out(member.unpacked_bytes);
   z_stream stream{};
@@ -216,8 +216,8 @@ Result<std::vector<std::byte>> unpack_member(const Member& member) {
   }
   inflateEnd(&stream);
   if (state != Z_STREAM_END || written != out.size())
-    return wrong(fmt::format("deflate: damaged at byte {} of {}; {} bytes came out, {} are claimed",
-                             taken, member.packed.size(), written, out.size()));
+    return wrong(fmt::format("deflate: damaged at byte {} of {}; got {} bytes, expected {}", taken,
+                             member.packed.size(), written, out.size()));
   return out;
 }
 

@@ -93,7 +93,7 @@ Result<Cubin> read_cubin(Bytes bytes) {
   const Elf& elf = cubin.elf;
   if (!is_cubin(elf)) {
     return Error{Fault::Work, "cannot read a cubin",
-                 fmt::format("at offset 18: it is for {}, wanted CUDA ({})",
+                 fmt::format("at offset 18: it is for {}, expected CUDA ({})",
                              machine_name(elf.machine), kMachineCuda),
                  ""};
   }

@@ -17,7 +17,7 @@ Result<std::vector<std::byte>> decompress(Compression compression, Bytes packed,
   };
   if (compression == Compression::None) return std::vector<std::byte>(packed.begin(), packed.end());
   if (unpacked_bytes > kMaxUnpackedBytes || unpacked_bytes / kMaxRatio > packed.size()) {
-    return wrong(fmt::format("its header claims {} bytes out of {} packed ones", unpacked_bytes,
+    return wrong(fmt::format("its header claims {} bytes from {} packed ones", unpacked_bytes,
                              packed.size()));
   }
   std::vector<std::byte> out(unpacked_bytes);
@@ -25,7 +25,7 @@ Result<std::vector<std::byte>> decompress(Compression compression, Bytes packed,
     size_t written = ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size());
     if (ZSTD_isError(written)) return wrong(fmt::format("zstd: {}", ZSTD_getErrorName(written)));
     if (written != unpacked_bytes)
-      return wrong(fmt::format("{} bytes came out, the header claims {}", written, unpacked_bytes));
+      return wrong(fmt::format("got {} bytes, the header claims {}", written, unpacked_bytes));
     return out;
   }
   if (packed.size() > INT_MAX || unpacked_bytes > INT_MAX)

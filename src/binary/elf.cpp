@@ -18,7 +18,7 @@ Error damaged_elf(uint64_t offset, std::string why, std::string fix = "") {
 }
 
 constexpr const char* kOtherBuild =
-    "name one that was built for a 64-bit little-endian system, as x86_64 and aarch64 are";
+    "use a file built for a 64-bit little-endian system such as x86_64 or aarch64";
 
 Result<ElfSection> read_section(Bytes bytes, uint64_t at, uint32_t* name_at) {
   ElfSection section;
@@ -44,11 +44,11 @@ Status read_sections(Elf& elf, uint64_t count, uint64_t names_index, uint64_t en
   uint64_t table = elf.section_table_offset;
   if (table == 0) return {};
   if (entry_bytes != kSectionHeaderBytes) {
-    return damaged_elf(58, fmt::format("section headers of {} bytes, wanted {}", entry_bytes,
+    return damaged_elf(58, fmt::format("section headers of {} bytes, expected {}", entry_bytes,
                                        kSectionHeaderBytes));
   }
   if (!slice(elf.bytes, table, kSectionHeaderBytes)) {
-    return damaged_elf(40, fmt::format("the section headers begin at {}, the file has {} bytes",
+    return damaged_elf(40, fmt::format("the section headers start at {}, the file has {} bytes",
                                        table, elf.bytes.size()));
   }
   // More than 65,279 sections: the counts are in section 0.
@@ -75,7 +75,7 @@ Status read_segments(Elf& elf, uint64_t count, uint64_t entry_bytes) {
   uint64_t table = elf.segment_table_offset;
   if (count == 0 || table == 0) return {};
   if (entry_bytes != kSegmentHeaderBytes) {
-    return damaged_elf(54, fmt::format("program headers of {} bytes, wanted {}", entry_bytes,
+    return damaged_elf(54, fmt::format("program headers of {} bytes, expected {}", entry_bytes,
                                        kSegmentHeaderBytes));
   }
   if (!slice(elf.bytes, table, count * kSegmentHeaderBytes)) {
@@ -126,18 +126,18 @@ Bytes Elf::at_address(uint64_t address) const {
 bool is_elf(Bytes bytes) { return read_at<uint32_t>(bytes, 0) == 0x464c457fu; }
 
 Result<Elf> read_elf(Bytes bytes) {
-  if (!is_elf(bytes)) return damaged_elf(0, "it does not begin with \\x7fELF");
+  if (!is_elf(bytes)) return damaged_elf(0, "it does not start with \\x7fELF");
   if (bytes.size() < kHeaderBytes)
     return damaged_elf(bytes.size(),
-                       fmt::format("the file ends inside of the header of {} bytes", kHeaderBytes));
+                       fmt::format("the file ends inside its header of {} bytes", kHeaderBytes));
   auto kind = [&](size_t at) { return std::to_integer<int>(bytes[at]); };
   if (kind(4) != 2)
     return kind(4) == 1 ? damaged_elf(4, "a 32-bit file; kiln reads 64-bit ones", kOtherBuild)
-                        : damaged_elf(4, fmt::format("class {}, wanted 2 (64-bit)", kind(4)));
+                        : damaged_elf(4, fmt::format("class {}, expected 2 (64-bit)", kind(4)));
   if (kind(5) != 1)
     return kind(5) == 2
                ? damaged_elf(5, "a big-endian file; kiln reads little-endian ones", kOtherBuild)
-               : damaged_elf(5, fmt::format("byte order {}, wanted 1 (little-endian)", kind(5)));
+               : damaged_elf(5, fmt::format("byte order {}, expected 1 (little-endian)", kind(5)));
   Elf elf;
   elf.bytes = bytes;
   elf.os_abi = static_cast<uint8_t>(kind(7));

@@ -22,13 +22,13 @@ Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   auto header_bytes = read_at<uint32_t>(container, at + 4);
   auto payload_bytes = read_at<uint64_t>(container, at + 8);
   if (!header_bytes || !payload_bytes || *header_bytes < kSmallestEntryHeader) {
-    return damaged_fatbin(fmt::format("the entry at offset {} has no whole header", at));
+    return damaged_fatbin(fmt::format("the header of the entry at offset {} is truncated", at));
   }
   auto header = slice(container, at, *header_bytes);
   if (!header || !slice(container, at + *header_bytes, *payload_bytes)) {
-    return damaged_fatbin(
-        fmt::format("the entry at offset {} claims {} + {} bytes, and the container ends before",
-                    at, *header_bytes, *payload_bytes));
+    return damaged_fatbin(fmt::format(
+        "the entry at offset {} claims {} + {} bytes, but the container ends before that", at,
+        *header_bytes, *payload_bytes));
   }
   FatbinEntry entry;
   entry.kind = *read_at<uint16_t>(*header, 0);
@@ -68,12 +68,12 @@ Result<uint64_t> container_bytes(Bytes head) {
   auto magic = read_at<uint32_t>(head, 0);
   auto header = read_at<uint16_t>(head, 6);
   auto size = read_at<uint64_t>(head, 8);
-  if (!magic || !header || !size) return damaged_fatbin("it ends inside of the container's header");
+  if (!magic || !header || !size) return damaged_fatbin("it ends inside the container's header");
   if (*magic != kContainerMagic)
     return damaged_fatbin(
-        fmt::format("the magic is 0x{:08x}, wanted 0x{:08x}", *magic, kContainerMagic));
+        fmt::format("the magic is 0x{:08x}, expected 0x{:08x}", *magic, kContainerMagic));
   if (*header < kContainerHeaderBytes)
-    return damaged_fatbin(fmt::format("the container's header has {} bytes, wanted 16", *header));
+    return damaged_fatbin(fmt::format("the container's header has {} bytes, expected 16", *header));
   if (*size > kMaxUnpackedBytes * 16)
     return damaged_fatbin(fmt::format("the container claims {} bytes", *size));
   return *header + *size;
@@ -83,7 +83,7 @@ Result<std::vector<FatbinEntry>> read_container(Bytes container) {
   TRY(uint64_t size, container_bytes(container));
   if (size > container.size()) {
     return damaged_fatbin(
-        fmt::format("the container claims {} bytes, {} are there", size, container.size()));
+        fmt::format("the container claims {} bytes, but has {}", size, container.size()));
   }
   std::vector<FatbinEntry> entries;
   Bytes whole = container.first(size);
@@ -99,7 +99,7 @@ Result<std::vector<FatbinEntry>> read_container(Bytes container) {
 
 Result<std::vector<std::byte>> read_image(Bytes container, const FatbinEntry& entry) {
   auto packed = slice(container, entry.offset, entry.packed_bytes);
-  if (!packed) return damaged_fatbin("an entry lies outside of its container");
+  if (!packed) return damaged_fatbin("an entry is outside its container");
   TRY(auto image, decompress(entry.compression, *packed, entry.unpacked_bytes));
   if (entry.kind == static_cast<uint16_t>(ImageKind::Ptx)) {
     while (!image.empty() && image.back() == std::byte{0}) image.pop_back();
@@ -130,10 +130,10 @@ Result<std::vector<PtxText>> ptx_in_wrapper(const void* wrapper) {
   if (!wrapper) return damaged_fatbin("the wrapper is null");
   std::memcpy(&seen, wrapper, sizeof seen);
   if (seen.magic != kWrapperMagic) {
-    return damaged_fatbin(
-        fmt::format("the wrapper's magic is 0x{:08x}, wanted 0x{:08x}", seen.magic, kWrapperMagic));
+    return damaged_fatbin(fmt::format("the wrapper's magic is 0x{:08x}, expected 0x{:08x}",
+                                      seen.magic, kWrapperMagic));
   }
-  if (!seen.container) return damaged_fatbin("the wrapper names no container");
+  if (!seen.container) return damaged_fatbin("the wrapper does not point to a container");
   TRY(uint64_t size, container_bytes({seen.container, kContainerHeaderBytes}));
   return read_ptx({seen.container, size});
 }

@@ -145,7 +145,7 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
         fmt::format("a unit claims {} bytes, the section has {}", length, program.bytes.size()));
   if (version < 2 || version > 4)
     return damaged_lines(program.section_name, begin + 4,
-                         fmt::format("DWARF {}, wanted 2 to 4", version));
+                         fmt::format("DWARF {}, expected 2 to 4", version));
   unit.min_step = cursor.take<uint8_t>();
   if (version >= 4) cursor.take<uint8_t>();  // operations of a VLIW word: 1
   cursor.take<uint8_t>();                    // is_stmt
@@ -171,7 +171,7 @@ Result<Unit> read_unit_header(Program& program, Cursor& cursor) {
     unit.files.push_back(add_file(program.table, folders, name, folder));
   }
   if (cursor.failed())
-    return damaged_lines(program.section_name, cursor.at(), "the header of a unit is cut off");
+    return damaged_lines(program.section_name, cursor.at(), "the header of a unit is truncated");
   cursor.go(rows_at);
   return unit;
 }
@@ -257,7 +257,7 @@ Status run_unit(Program& program, Cursor& cursor, const Unit& unit) {
     }
   }
   if (cursor.failed())
-    return damaged_lines(program.section_name, cursor.at(), "the line program is cut off");
+    return damaged_lines(program.section_name, cursor.at(), "the line program is truncated");
   return {};
 }
 

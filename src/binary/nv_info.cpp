@@ -38,12 +38,12 @@ Result<std::vector<NvRecord>> read_nv_info(Bytes section) {
     record.offset = at;
     record.value = *read_at<uint16_t>(section, at + 2);
     if (form < kFormNone || form > kFormPayload)
-      return damaged_info(at, fmt::format("a record of form {}", form));
+      return damaged_info(at, fmt::format("a record of unknown form {}", form));
     at += 4;
     if (form == kFormPayload) {
       auto payload = slice(section, at, record.value);
       if (!payload) {
-        return damaged_info(record.offset, fmt::format("a record claims {} bytes, {} are left",
+        return damaged_info(record.offset, fmt::format("a record claims {} bytes, but {} are left",
                                                        record.value, section.size() - at));
       }
       record.payload = *payload;

@@ -24,7 +24,7 @@ Result<std::string> unpack(std::string_view packed, uint64_t unpacked_bytes) {
   if (ZSTD_isError(written))
     return Error{Fault::Work, "cannot unpack", ZSTD_getErrorName(written), ""};
   if (written != unpacked_bytes)
-    return Error{Fault::Work, "cannot unpack", "another size comes out than it claims", ""};
+    return Error{Fault::Work, "cannot unpack", "its size differs from what it claims", ""};
   return out;
 }
 

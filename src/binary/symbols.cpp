@@ -46,7 +46,7 @@ Status read_needs(const Elf& elf, const ElfSection& section, std::vector<Version
     auto file = read_at<uint32_t>(bytes, at + 4), first = read_at<uint32_t>(bytes, at + 8),
          next = read_at<uint32_t>(bytes, at + 12);
     if (!count || !next)
-      return damaged_symbols(section.offset + at, "a record of needed versions is cut off");
+      return damaged_symbols(section.offset + at, "a record of needed versions is truncated");
     uint64_t version_at = at + *first;
     for (uint16_t i = 0; i < *count; ++i) {
       if (left-- == 0)
@@ -56,7 +56,7 @@ Status read_needs(const Elf& elf, const ElfSection& section, std::vector<Version
       auto name = read_at<uint32_t>(bytes, version_at + 8),
            step = read_at<uint32_t>(bytes, version_at + 12);
       if (!index || !name || !step)
-        return damaged_symbols(section.offset + version_at, "a needed version is cut off");
+        return damaged_symbols(section.offset + version_at, "a needed version is truncated");
       Version version{text_at(strings, *name), text_at(strings, *file)};
       if (by_index) put(*by_index, *index, version);
       if (list) list->push_back({version.library, version.name});
@@ -77,11 +77,11 @@ Status read_definitions(const Elf& elf, const ElfSection& section, std::vector<V
     auto index = read_at<uint16_t>(bytes, at + 4);
     auto first = read_at<uint32_t>(bytes, at + 12), next = read_at<uint32_t>(bytes, at + 16);
     if (!index || !first || !next)
-      return damaged_symbols(section.offset + at, "a defined version is cut off");
+      return damaged_symbols(section.offset + at, "a defined version is truncated");
     auto name = read_at<uint32_t>(bytes, at + *first);
     if (!name)
       return damaged_symbols(section.offset + at,
-                             "a defined version has no name inside of its section");
+                             "a defined version has no name inside its section");
     if (by_index) put(*by_index, *index, {text_at(strings, *name), {}});
     if (list) list->push_back(text_at(strings, *name));
     if (*next < 20) break;
@@ -95,7 +95,7 @@ Status read_definitions(const Elf& elf, const ElfSection& section, std::vector<V
 Result<std::vector<Symbol>> read_symbols(const Elf& elf, const ElfSection& table) {
   Bytes bytes = elf.content(table), strings = linked_strings(elf, table), indices, extended;
   if (table.entry_bytes != kSymbolBytes && !bytes.empty()) {
-    return damaged_symbols(table.offset, fmt::format("symbols of {} bytes, wanted {}",
+    return damaged_symbols(table.offset, fmt::format("symbols of {} bytes, expected {}",
                                                      table.entry_bytes, kSymbolBytes));
   }
   std::vector<Version> versions;

@@ -52,7 +52,7 @@ Status check_sizes(const Artifact& holder, const std::vector<binary::Member>& me
   if (claimed <= kSmallWheelBytes || claimed / kMaxWheelRatio <= holder.bytes.size()) return {};
   return Error{
       Fault::Work, "",
-      fmt::format("its binaries claim {} bytes out of a file of {}: more than {} times as much",
+      fmt::format("its binaries claim {} bytes in a file of {}: more than {} times as much",
                   claimed, holder.bytes.size(), kMaxWheelRatio),
       ""};
 }
@@ -145,7 +145,8 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
     uint32_t head = binary::read_at<uint32_t>(artifact.bytes, 0).value_or(0);
     return Error{
         Fault::Work, fmt::format("cannot inspect {}", shown),
-        fmt::format("at offset 0: 0x{:08x} begins no ELF file, fat binary, archive, wheel or PTX",
+        fmt::format("at offset 0: 0x{:08x} is not the start of an ELF file, fat binary, archive, "
+                    "wheel or PTX",
                     head),
         "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
   }
@@ -154,8 +155,8 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
   auto members = open_members(artifact, artifact.kind == FileKind::Zip);
   if (!members) return in_file(members.error(), shown);
   if (members->empty())
-    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "it holds no binary",
-                 "unpack it and look"};
+    return Error{Fault::Work, fmt::format("cannot inspect {}", shown), "it contains no binary",
+                 "unpack it to see its content"};
   return members;
 }
 
@@ -171,7 +172,7 @@ std::string installed_name(const std::string& member) {
 Result<path> find_package(const sys::Files& files, sys::Processes& processes,
                           const sys::Environment& env, const std::string& name) {
   Error none{Fault::Usage, fmt::format("cannot find {}", name),
-             "there is no such file, and python3 of PATH has no such package",
+             "there is no such file, and python3 on PATH has no such package",
              "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
   if (!text::is_identifier(name)) return none;
   path python = sys::find_program(files, "python3", env.get("PATH").value_or("/usr/bin:/bin"));

@@ -52,7 +52,7 @@ void scan(Bytes file, Bytes section, ImageList& list) {
       list.containers++;
       list.faults.push_back(
           fmt::format("fat binary at offset {}: {}", offset_in(file, rest),
-                      size ? fmt::format("it claims {} bytes, {} are left", *size, rest.size())
+                      size ? fmt::format("it claims {} bytes, but {} are left", *size, rest.size())
                            : size.error().why));
       at += 8;
       continue;

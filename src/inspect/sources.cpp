@@ -21,7 +21,7 @@ using sys::fs::path;
 constexpr uint64_t kMaxSourceBytes = 400'000;
 constexpr size_t kNamedInNote = 5;
 constexpr std::string_view kCanonicalFolder = "/proc/self/cwd/";
-constexpr const char* kMissing = "it is not on the machine that made this page";
+constexpr const char* kMissing = "it is not on the machine that created this page";
 constexpr std::array<std::string_view, 19> kEndings = {
     ".cu",  ".cuh", ".h",   ".hh",  ".hpp", ".hxx", ".h++", ".c",   ".cc", ".cpp",
     ".cxx", ".c++", ".inl", ".inc", ".ipp", ".tpp", ".def", ".ptx", ".cl"};
@@ -63,8 +63,9 @@ Sources::Text Sources::read_candidate(const path& file) const {
   if (!real) return {{}, false, kMissing};
   const bool named = is_below_any(*real, scope_.named);
   if (is_of_the_system(*real) || (!named && !is_below_any(*real, scope_.projects)))
-    return {{}, false, "it lies outside of the project"};
-  if (!named && !has_ending_of_source(*real)) return {{}, false, "it has not the name of a source"};
+    return {{}, false, "it is outside the project"};
+  if (!named && !has_ending_of_source(*real))
+    return {{}, false, "its name is not that of a source"};
   auto content =
       sys::read_limited(files_, *real, {.max_bytes = kMaxSourceBytes, .own_only = false});
   if (!content) return {{}, false, content.error().why};
@@ -104,7 +105,7 @@ std::string Sources::note() const {
     out += fmt::format("{}{} ({})", i ? ", " : "", left_out_[i], known_.at(left_out_[i]).why);
   if (left_out_.size() > kNamedInNote)
     out += fmt::format(", {} more", left_out_.size() - kNamedInNote);
-  return out + "; --sources DIR includes what lies below DIR";
+  return out + "; --sources DIR includes what is below DIR";
 }
 
 }  // namespace kiln::inspect

@@ -25,7 +25,7 @@ class Sources {
   struct Text {
     std::vector<std::string> lines;
     bool shown = false;
-    std::string why;  // not shown: "it lies outside of the project"
+    std::string why;  // not shown: "it is outside the project"
   };
   // `name` as a line table has it: absolute, relative to a folder of the scope, or below the
   // /proc/self/cwd that kiln compiles with.

@@ -74,7 +74,7 @@ def test_native(tmp_path):
         "by": f"sm_{number}",
         "jit_containers": 0,
     }
-    assert f"runs sm_{number} as it is" in line
+    assert f"runs sm_{number} natively" in line
     # Native: it runs where the driver may not compile PTX.
     assert run(library, CUDA_DISABLE_PTX_JIT="1") == 7
 

@@ -163,9 +163,9 @@ def write_zip(path: Path, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "name, why",
     [
-        ("../../evil.so", "leads out of its folder"),
-        ("/etc/evil.so", "leads out of its folder"),
-        ("pkg\\..\\evil.so", "leads out of its folder"),
+        ("../../evil.so", "is outside its folder"),
+        ("/etc/evil.so", "is outside its folder"),
+        ("pkg\\..\\evil.so", "is outside its folder"),
         ("pkg/\x1b]0;evil\x07.so", "a member's name has a control character"),
         ("pkg/a.so: fine\nerror: b.so", "a member's name has a control character"),
     ],

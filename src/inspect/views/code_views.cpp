@@ -139,9 +139,9 @@ std::string ptx_text(const std::vector<PtxImage>& images, const std::string& fil
     out += ptx_of_kernels(image.text, filter);
     if (!out.ends_with('\n')) out += '\n';
   }
-  if (images.empty()) return "no PTX in it\n";
+  if (images.empty()) return "it contains no PTX\n";
   return text::trim(out).empty()
-             ? fmt::format("no PTX of a kernel with '{}' in its name in it\n", filter)
+             ? fmt::format("it contains no PTX of a kernel with '{}' in its name\n", filter)
              : out;
 }
 

@@ -199,6 +199,13 @@ Json figures_json(const std::vector<Figure>& figures) {
   return out;
 }
 
+// For readers; JSON has the shorter names.
+std::string_view verdict_of(Change change) {
+  if (change == Change::Slimmer) return "fewer resources";
+  if (change == Change::Fatter) return "more resources";
+  return name_of(change);
+}
+
 }  // namespace
 
 std::string_view name_of(Change change) {
@@ -292,9 +299,9 @@ std::string diff_text(const FileDiff& diff, const TextStyle& style) {
       continue;
     }
     out +=
-        style.bold(fmt::format(
-            "{}  {}: {}", kernel.arch, fitted(kernel.name, style.columns - 20),
-            kernel.change == Change::Same ? "other code, same figures" : name_of(kernel.change))) +
+        style.bold(fmt::format("{}  {}: {}", kernel.arch, fitted(kernel.name, style.columns - 20),
+                               kernel.change == Change::Same ? "different code, same figures"
+                                                             : verdict_of(kernel.change))) +
         "\n";
     for (const Figure& figure : kernel.figures)
       if (figure.delta()) out += fmt::format("  {}\n", figure_text(figure));
@@ -314,9 +321,8 @@ std::string diff_text(const FileDiff& diff, const TextStyle& style) {
       }
     }
   }
-  if (diff.kernels.empty()) out += "no kernels in SASS in either\n";
-  if (same)
-    out += fmt::format("{} kernel{} without a change\n", grouped(same), same == 1 ? "" : "s");
+  if (diff.kernels.empty()) out += "neither contains kernels in SASS\n";
+  if (same) out += fmt::format("{} kernel{} unchanged\n", grouped(same), same == 1 ? "" : "s");
   return out;
 }
 

@@ -215,7 +215,7 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
     listing.disassembled = found != disassembled.end() && !found->second.empty();
     if (!listing.disassembled && out.note.empty())
       out.note = fmt::format(
-          "nvdisasm said nothing about {}: hexadecimal words instead of operands", listing.symbol);
+          "nvdisasm printed nothing for {}: hexadecimal words instead of operands", listing.symbol);
     Bytes code = binary::code_of(cubin, kernel);
     for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size();
          at += binary::kInstructionBytes) {

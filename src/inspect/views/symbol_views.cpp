@@ -133,10 +133,10 @@ std::string symbols_text(const SymbolView& view, const TextStyle& style) {
     out += fmt::format("{}{}", i ? ", " : ": not older because of ", view.floor.reasons[i]);
   out += "\n";
   for (const std::string& library : view.floor.outside)
-    out += fmt::format("  {}: no manylinux promises it\n", library);
+    out += fmt::format("  {}: no manylinux guarantees it\n", library);
   for (const std::string& line : view.advice) out += fmt::format("note: {}\n", line);
   out += style.bold(fmt::format("needed: {}", grouped(view.needed.size())));
-  out += nobody ? fmt::format(", {} of them from nobody\n", grouped(nobody)) : "\n";
+  out += nobody ? fmt::format(", {} of them not provided\n", grouped(nobody)) : "\n";
   for (const NeededSymbol& needed : view.needed) {
     std::string who = !needed.provider.empty() ? needed.provider
                       : needed.weak            ? "nobody (weak: it may be missing)"

@@ -86,7 +86,7 @@ std::string gpu_line(const Served& served) {
 std::string here_text(const Served& served) {
   switch (served.service) {
     case Service::Native:
-      return fmt::format("runs {} as it is", served.by) +
+      return fmt::format("runs {} natively", served.by) +
              (served.jit_containers
                   ? fmt::format(
                         "; the driver compiles the PTX of {} fat binar{} when it is first loaded",

@@ -126,7 +126,7 @@ TEST(Fatbin, LyingSizes) {
     Builder b;
     size_t at = b.entry(1, 90, packed, kZstd, kText.size());
     b.put(at + 4, uint32_t{8});
-    EXPECT_THAT(format(read_ptx(b.bytes).error()), HasSubstr("no whole header"));
+    EXPECT_THAT(format(read_ptx(b.bytes).error()), HasSubstr("is truncated"));
   }
 }
 

@@ -149,7 +149,7 @@ TEST(Audit, NamesThatPypiRefuses) {
   wheel.file_name = "my_ext-0.1.0-py3-none-linux_aarch64.whl";
   wheel.name = parse_wheel_name(wheel.file_name);
   wheel.texts["WHEEL"] = "Tag: py3-none-linux_aarch64\n";
-  EXPECT_THAT(complaint(wheel, "platform").text, HasSubstr("PyPI refuses"));
+  EXPECT_THAT(complaint(wheel, "platform").text, HasSubstr("PyPI rejects"));
   wheel = good_wheel();
   wheel.texts["METADATA"] = "Name: another\nVersion: 0.1.0\n";
   EXPECT_THAT(complaint(wheel, "name").text, HasSubstr("METADATA says another"));
