@@ -85,7 +85,7 @@ std::string distributions(const BenchResult& result) {
     for (double ns : one.cold.samples_ns) line.points.push_back({ns / 1e3, 0, ""});
     lines.push_back(std::move(line));
   }
-  return "<h3>Samples</h3>\n" + density_chart(lines, "us a call");
+  return "<h3>Samples</h3>\n" + density_chart(lines, "us per call");
 }
 
 // Attained rate over intensity where flops are known, else rate over size.
@@ -130,8 +130,8 @@ std::string roofline(const std::vector<BenchResult>& results) {
     roof.points.push_back({x, y, ""});
   }
   lines.push_back(std::move(roof));
-  Axes axes{has_flops ? "operations a byte" : "bytes a call", has_flops ? "TFLOP/s" : "GB/s", true,
-            has_flops, true};
+  Axes axes{has_flops ? "operations per byte" : "bytes per call", has_flops ? "TFLOP/s" : "GB/s",
+            true, has_flops, true};
   return "<h2>Roofline</h2>\n" + line_chart(lines, axes);
 }
 
@@ -149,7 +149,7 @@ std::string history_charts(const std::vector<BenchResult>& results,
                                          old.source_hash.value_or("").substr(0, 8))});
     }
     if (line.points.size() < 2) continue;
-    out += "<h3>" + escape(title) + "</h3>\n" + line_chart({line}, {"run", "us a call"});
+    out += "<h3>" + escape(title) + "</h3>\n" + line_chart({line}, {"run", "us per call"});
   }
   return out.empty() ? "" : "<h2>History</h2>\n" + out;
 }
@@ -180,7 +180,7 @@ std::string bench_page(const std::vector<BenchResult>& results,
   const bool engine = !results.empty() && results.front().on_engine();
   std::string body = fmt::format(
       "<h1>Benchmarks</h1>\n<p class=\"soft\">{}</p>\n",
-      engine ? "Engine time: how long the CPU takes to run the kernel's PTX. No GPU time."
+      engine ? "CPU engine time: how long the CPU takes to run the kernel's PTX. Not GPU time."
              : "GPU time between events, cold L2, medians with 95 % intervals.");
   for (const BenchResult& result : results) {
     body += "<section class=\"card\">\n<h2 style=\"margin-top:0\">" +

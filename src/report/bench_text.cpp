@@ -78,9 +78,9 @@ std::string size_text(const std::vector<int64_t>& sizes) {
 // What the engine ran for one call: the same on every machine, as its time is not.
 std::string engine_counts(const Contender& one) {
   if (!one.counts) return "";
-  std::string out =
-      fmt::format("  {} on the engine, a call: {} launch{} of {:.0f} threads in all\n", one.name,
-                  one.counts->launches, one.counts->launches == 1 ? "" : "es", one.counts->threads);
+  std::string out = fmt::format(
+      "  {} on the engine, per call: {} launch{} of {:.0f} threads in total\n", one.name,
+      one.counts->launches, one.counts->launches == 1 ? "" : "es", one.counts->threads);
   for (const results::KernelLaunch& kernel : one.kernels)
     out += fmt::format("    {}: {} blocks of {}, {}\n", kernel.name, size_text(kernel.grid),
                        size_text(kernel.block), time_text(kernel.ns));
@@ -117,9 +117,9 @@ std::string machine_lines(const BenchResult& result) {
       out += fmt::format(", a bf16 matrix product {:.0f} TFLOP/s", roof.gemm_tflop_per_s);
     out += "\n";
   }
-  return out + fmt::format(
-                   "  two events with nothing between: {} (in every time above, not subtracted)\n",
-                   time_text(result.empty_pair_ns));
+  return out +
+         fmt::format("  two events with nothing in between: {} (included in every time above)\n",
+                     time_text(result.empty_pair_ns));
 }
 
 std::string finding_line(const results::Finding& finding, bool color) {
@@ -135,7 +135,7 @@ std::string bench_text(const BenchResult& result, bool color) {
   const bool engine = result.on_engine();
   std::string out =
       fmt::format("{}: {} on {}\n", result.title.value_or("benchmark"),
-                  engine ? "engine time (no GPU time)" : "GPU time", result.device.name);
+                  engine ? "CPU engine time (not GPU time)" : "GPU time", result.device.name);
   if (!result.correct.value_or("").empty()) out += "  correct: " + *result.correct + "\n";
   for (const Contender& one : result.contenders) out += contender_line(one, engine);
   out += times_table(result);

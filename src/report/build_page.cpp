@@ -128,8 +128,8 @@ std::string headers_table(const std::vector<results::HeaderSeconds>& headers) {
   std::vector<std::vector<std::string>> rows = {{"header", "time"}};
   for (const results::HeaderSeconds& header : headers)
     rows.push_back({escape(header.name), seconds_cell(header.seconds)});
-  return "<h2>Slow headers</h2>\n<p class=\"soft\">Of device code, timed by compiling it once "
-         "more.</p>\n" +
+  return "<h2>Slow headers</h2>\n<p class=\"soft\">Headers of device code, timed by compiling it "
+         "once more.</p>\n" +
          table(rows);
 }
 

@@ -45,52 +45,52 @@ std::vector<NaiveTime> naive_times(const results::BenchResult& result) {
     parts.push_back("first call " + time_text(first));
     rows.push_back(
         {"timer started at the top of the script", all,
-         "adds what happens once: " + text::join(parts, ", ") + "; none of it is the kernel"});
+         "includes one-time costs: " + text::join(parts, ", ") + "; none of it is the kernel"});
   }
   rows.push_back(
       {"timer around the first call", first,
-       gpu ? fmt::format(
-                 "adds the CUDA context, the load of the module and the first allocation ({})",
-                 times(first, cold))
-           : fmt::format("adds the translation of the PTX ({})", times(first, cold))});
+       gpu ? fmt::format("includes the CUDA context, the module load and the first allocation ({})",
+                         times(first, cold))
+           : fmt::format("includes the compilation of the PTX ({})", times(first, cold))});
   if (launch > 0 && gpu)
     rows.push_back(
         {"timer around a call, no synchronisation", launch,
-         fmt::format(
-             "stops when the launch returns: the kernel is not in it, only the host is ({})",
-             times(launch, cold))});
+         fmt::format("stops when the launch returns: measures the host, not the kernel ({})",
+                     times(launch, cold))});
   if (sync > 0 && gpu)
-    rows.push_back({"timer around a call and a synchronisation", sync,
-                    fmt::format("adds the launch and the wait, as .item(), .cpu() and print() do "
-                                "without saying so ({})",
-                                times(sync, cold))});
+    rows.push_back(
+        {"timer around a call and a synchronisation", sync,
+         fmt::format(
+             "includes the launch and the wait, as .item(), .cpu() and print() silently do ({})",
+             times(sync, cold))});
   if (events > 0 && gpu)
     rows.push_back(
         {"events around a call on an idle stream", events,
-         fmt::format("adds the host's time between the two events, and finds its data in L2 ({})",
-                     times(events, cold))});
+         fmt::format(
+             "includes the host's time between the two events, and finds its data in L2 ({})",
+             times(events, cold))});
   if (batched > 0 && gpu)
     rows.push_back({"a loop of calls, one synchronisation, divided", batched,
                     batched > 1.1 * hot && launch > hot
-                        ? fmt::format("is the host's time for a launch: the GPU waits for it ({})",
+                        ? fmt::format("measures the host's launch time: the GPU waits for it ({})",
                                       times(batched, cold))
                         : fmt::format("overlaps the ends of kernels, and with one set of tensors "
                                       "it finds them in L2 ({})",
                                       times(batched, cold))});
   if (hot > 0 && gpu)
-    rows.push_back(
-        {"events, stream held, same tensors again", hot,
-         fmt::format("finds its data in L2, where a program would not ({})", times(hot, cold))});
+    rows.push_back({"events, stream held, same tensors again", hot,
+                    fmt::format("finds its data in L2, where a real program would not ({})",
+                                times(hot, cold))});
   rows.push_back({gpu ? "true: events, stream held, cold L2, median"
                       : "true: the engine's time of a call, median",
                   cold,
                   gpu ? "the GPU's time for the call, its data in memory"
-                      : "how long a test waits; no GPU time"});
+                      : "how long a test waits; not GPU time"});
   return rows;
 }
 
 std::string naive_times_text(const results::BenchResult& result) {
-  std::string out = "  what a timer would say:\n";
+  std::string out = "  what other timers would report:\n";
   for (const NaiveTime& row : naive_times(result))
     out += fmt::format("    {:<46} {:>9}  {}\n", row.how, time_text(row.ns), row.wrong);
   return out;

@@ -70,7 +70,7 @@ std::string flame_graph(const results::Profile& profile) {
   flame(profile.tree, 0, kFlameWidth / total, 0, deepest, boxes);
   return fmt::format(
       "<h2>Where the host's time went</h2>\n"
-      "<p class=\"soft\">Width is time of the CPU; each op stands on its caller. "
+      "<p class=\"soft\">Width is CPU time; each op is drawn below its caller. "
       "Orange: kernels it launched. Point at a box for figures.</p>\n"
       "<div class=\"wide\"><svg class=\"boxes flame\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" "
       "aria-label=\"flame graph\">{}</svg></div>\n",
@@ -94,10 +94,10 @@ std::string timeline(const results::Profile& profile) {
     names += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>", left - 8,
                          static_cast<double>(i) * kFlameRow + 13, escape(order[i]));
   return fmt::format(
-      "<h2>Timeline</h2>\n<p class=\"soft\">{} in all. The buttons, or the wheel over it, zoom; "
-      "drag moves.</p>\n"
-      "<p><button data-zoom=\"2\">closer</button> <button data-zoom=\"0.5\">farther</button> "
-      "<button data-zoom=\"0\">all</button></p>\n"
+      "<h2>Timeline</h2>\n<p class=\"soft\">{} in total. Zoom with the buttons or the mouse wheel; "
+      "drag to move.</p>\n"
+      "<p><button data-zoom=\"2\">zoom in</button> <button data-zoom=\"0.5\">zoom out</button> "
+      "<button data-zoom=\"0\">fit</button></p>\n"
       "<div class=\"wide\" id=\"timeline\"><svg class=\"boxes\" viewBox=\"0 0 {} {:.0f}\" "
       "role=\"img\" aria-label=\"timeline\">{}{}</svg></div>\n",
       us_text(end), kFlameWidth, static_cast<double>(order.size()) * kFlameRow + 6, names, boxes);
@@ -137,7 +137,7 @@ void tree_rows(const std::vector<results::ProfileNode>& nodes, int depth,
 std::string profile_page(const results::Profile& profile) {
   const bool gpu = profile.on_gpu();
   std::string body = fmt::format(
-      "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in all{}; kernels: {}{}.</p>\n",
+      "<h1>{}</h1>\n<p>{}</p>\n<p class=\"soft\">{} in total{}; kernels: {}{}.</p>\n",
       escape(profile.title), escape(profile.verdict), us_text(profile.wall_us),
       gpu ? fmt::format(", {} of it on the GPU", us_text(profile.gpu_us)) : "",
       profile.kernel_count,

@@ -58,7 +58,7 @@ std::string fact_text(const TuneOutcome& outcome, const char* key) {
 std::string finalists_table(const std::vector<TuneFinalist>& finalists) {
   if (finalists.size() < 2) return "";
   std::vector<std::vector<std::string>> rows = {
-      {"the fastest, timed in turns", "time", "95 %", "to the first"}};
+      {"the fastest, timed in alternation", "time", "95 %", "vs. the first"}};
   for (const TuneFinalist& one : finalists)
     rows.push_back({defines_code(one.defines), fine_time(one.us),
                     fine_time(one.low_us) + " to " + fine_time(one.high_us),
@@ -93,12 +93,12 @@ std::string tune_page(const TuneResult& result) {
                         escape(text::join(result.best->defines, " ")));
   else
     body +=
-        "<p class=\"card\" id=\"best\">Nothing was timed: there was no GPU. The variants were "
+        "<p class=\"card\" id=\"best\">Nothing was timed: there is no GPU. The variants were "
         "built, pruned and checked.</p>\n";
   if (!result.space.params.empty())
     body +=
-        "<h2>Heat map</h2>\n<p class=\"soft\">A cell is the best over all other defines; point "
-        "at it for more.</p>\n"
+        "<h2>Heat map</h2>\n<p class=\"soft\">A cell shows the best over all other defines; hover "
+        "for details.</p>\n"
         "<p class=\"choose\"><label>rows <select id=\"rows\"></select></label><label>columns "
         "<select id=\"columns\"></select></label></p>\n<div class=\"wide\" "
         "id=\"heat\"></div>\n";

@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, uint64_t>> reasons_of(const std::vector<TuneO
 }
 
 std::string seconds_line(const results::TuneSeconds& seconds) {
-  return fmt::format("{} in all: {} of building, {} of measuring, side by side",
+  return fmt::format("{} in total: {} building, {} measuring, in parallel",
                      text::duration(seconds.total), text::duration(seconds.build),
                      text::duration(seconds.measure));
 }
@@ -51,9 +51,9 @@ std::string how_searched(const TuneResult& result) {
   return fmt::format(
       "{} of {} configurations tried ({} points, {} forbidden){}{}", result.outcomes.size(),
       space.allowed.value_or(space.size), space.size,
-      space.allowed ? fmt::to_string(space.size - *space.allowed) : "an unknown part",
-      result.mode == "exhaustive" ? "" : ", a sample, then the most hopeful",
-      result.time_is_over.value_or(false) ? "; the time was over before the search" : "");
+      space.allowed ? fmt::to_string(space.size - *space.allowed) : "an unknown number",
+      result.mode == "exhaustive" ? "" : ", a spread sample, then the most promising",
+      result.time_is_over.value_or(false) ? "; time ran out before the search ended" : "");
 }
 
 std::string fact_cell(const TuneOutcome& outcome, const char* key) {
@@ -84,7 +84,7 @@ std::string tune_text(const TuneResult& result) {
   std::string out =
       tune_title(result) + "\n  " + how_searched(result) + "\n  " + fates_text(result) + "\n";
   if (!result.finalists.empty()) {
-    out += "  the fastest, timed in turns:\n";
+    out += "  the fastest, timed in alternation:\n";
     const double best_us = result.finalists.front().us;
     for (const TuneFinalist& one : result.finalists)
       out += fmt::format("    {:>11}  {:6.3f}x  {}\n", fine_time(one.us), one.us / best_us,
@@ -111,7 +111,7 @@ std::string tune_markdown(const TuneResult& result) {
   std::string out = fmt::format("# {}\n\n{}: {}. {}.\n\n", tune_title(result), how_searched(result),
                                 fates_text(result), seconds_line(result.seconds));
   if (!result.finalists.empty()) {
-    out += "| the fastest, timed in turns | us | 95 % | to the first |\n|---|---|---|---|\n";
+    out += "| the fastest, timed in alternation | us | 95 % | vs. the first |\n|---|---|---|---|\n";
     const double best_us = result.finalists.front().us;
     for (const TuneFinalist& one : result.finalists)
       out +=

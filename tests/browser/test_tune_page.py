@@ -132,6 +132,6 @@ def test_the_table_sorts(browser: Browser, render: Callable[..., Path]) -> None:
 def test_without_a_gpu_it_says_so(browser: Browser, render: Callable[..., Path]) -> None:
     show(browser, render, False)
     assert "Nothing was timed" in browser.run("document.getElementById('best').textContent")
-    assert cells(browser)[0][1] == "right"
+    assert cells(browser)[0][1] == "correct"
     check_looks(browser, "tune-untimed")
     assert browser.complaints() == []

@@ -60,7 +60,7 @@ def test_engine_time_is_never_called_gpu_time(kinds):
     result = quick(torch.add, x, y, against={"again": torch.add})
     assert result.json["time"] == "engine time"
     text = str(result)
-    assert "engine time (no GPU time)" in text
+    assert "CPU engine time (not GPU time)" in text
     assert "GB/s" not in text and "gb_per_s" not in result.json["contenders"][0]
     assert "engine time" in result.traps()
 

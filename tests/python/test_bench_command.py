@@ -54,7 +54,7 @@ def bench(kiln, library, op, *words, **more):
 
 def test_an_op(kiln, library):
     done = bench(kiln, library, "good")
-    assert "good(x: f32 1024): engine time (no GPU time)" in done.stdout
+    assert "good(x: f32 1024): CPU engine time (not GPU time)" in done.stdout
     assert "not compared with a reference" in done.stdout and "GB/s" not in done.stdout
 
 
@@ -126,7 +126,7 @@ def test_against_torch(kiln, library):
 def test_explain(kiln, library):
     done = bench(kiln, library, "good", "--explain")
     assert (
-        "what a timer would say:" in done.stdout
+        "what other timers would report:" in done.stdout
         and "true: the engine's time of a call" in done.stdout
     )
 

@@ -17,7 +17,7 @@
     if (!timed.length) {
       const right = found.some(o => o.fate === 'checked');
       const fates = [...new Set(found.map(o => o.fate))].join(', ');
-      const e = element('td', right ? 'right' : fates, 'cell none');
+      const e = element('td', right ? 'correct' : fates, 'cell none');
       const fate = o => o.text + ': ' + o.fate + (o.reason ? ' (' + o.reason + ')' : '');
       e.title = found.map(fate).join('\n') || 'not tried';
       return e;

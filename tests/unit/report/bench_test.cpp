@@ -90,7 +90,7 @@ TEST(BenchPage, HostileNamesAreText) {
 TEST(BenchText, TheEngineHasNoRates) {
   BenchResult engine = result({contender("my_add", 5)});
   engine.time = "engine time";
-  EXPECT_THAT(bench_text(engine), AllOf(HasSubstr("engine time (no GPU time)"),
+  EXPECT_THAT(bench_text(engine), AllOf(HasSubstr("CPU engine time (not GPU time)"),
                                         Not(HasSubstr("GB/s")), Not(HasSubstr("hot L2"))));
   EXPECT_THAT(bench_text(result({contender("my_add", 5)})),
               AllOf(HasSubstr("isolated, hot L2"), HasSubstr("2400 GB/s")));
