@@ -33,7 +33,7 @@ char* answer(Body body) {
     return owned(result ? *result : dump(to_json(result.error())));
   } catch (const std::exception& e) {
     return owned(dump(
-        to_json(Error{Fault::Bug, "the timing core met a state it does not know", e.what(), ""})));
+        to_json(Error{Fault::Bug, "the timing core reached an unexpected state", e.what(), ""})));
   }
 }
 
@@ -105,7 +105,7 @@ char* kiln_measure_tensor(const char* spec, uint64_t seed, uint64_t argument, vo
     TRY(const host::Array array, host::make_array(parsed, host::seed_for_argument(seed, argument)));
     *storage = std::malloc(array.storage.size() + 1);
     if (!*storage)
-      return Error{Fault::Environment, "cannot make a tensor", "the host has no more memory", ""};
+      return Error{Fault::Environment, "cannot create a tensor", "the host is out of memory", ""};
     std::memcpy(*storage, array.storage.data(), array.storage.size());
     return dump({{"dtype", array.dtype},
                  {"sizes", array.layout.sizes},

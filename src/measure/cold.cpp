@@ -108,14 +108,15 @@ std::vector<std::string> cold_advice(const results::ColdResult& result) {
   }
   if (native) {
     const double context = stage_ns(*native, "cuInit") + stage_ns(*native, "context");
-    add(context, fmt::format("the driver and the CUDA context take {}: create it early, beside "
-                             "other work (torch.cuda.init()); "
+    add(context, fmt::format("the driver and the CUDA context take {}: create it early, in "
+                             "parallel with other work (torch.cuda.init()); "
                              "nvidia-persistenced keeps the driver loaded",
                              time_text(context)));
     const double handles = stage_ns(*native, "cuBLAS handle") + stage_ns(*native, "cuDNN handle");
     add(handles,
-        fmt::format("cuBLAS and cuDNN take {} to load and start: only programs that use them pay",
-                    time_text(handles)));
+        fmt::format(
+            "cuBLAS and cuDNN take {} to load and start: only programs that use them pay for it",
+            time_text(handles)));
     const double first = stage_ns(*native, "first call"), steady = stage_ns(*native, "steady call");
     if (first > 10 * steady && steady > 0)
       add(first - steady,
@@ -138,8 +139,8 @@ std::vector<std::string> cold_advice(const results::ColdResult& result) {
       const double lazy_total = native->total_ns, eager_total = eager->total_ns;
       if (eager_total > 1.05 * lazy_total)
         add(eager_total - lazy_total,
-            fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first "
-                        "launch of each kernel must be quick",
+            fmt::format("CUDA_MODULE_LOADING=EAGER costs {}: leave it LAZY unless the first launch "
+                        "of each kernel must be fast",
                         time_text(eager_total - lazy_total)));
     }
   }

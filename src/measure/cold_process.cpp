@@ -66,7 +66,7 @@ void time_handle(Clock& clock, const char* name, std::initializer_list<const cha
     auto* make = symbol<int(void**)>(library, create);
     void* handle = nullptr;
     const int code = make ? make(&handle) : -1;
-    return code == 0 ? "" : fmt::format("{} gave {}", create, code);
+    return code == 0 ? "" : fmt::format("{} returned {}", create, code);
   });
 }
 

@@ -25,7 +25,7 @@ class Parser {
   Result<double> whole() {
     TRY(const double value, sum());
     skip();
-    if (at_ != text_.size()) return wrong(fmt::format("'{}' is not expected", text_.substr(at_)));
+    if (at_ != text_.size()) return wrong(fmt::format("unexpected '{}'", text_.substr(at_)));
     if (!std::isfinite(value)) return wrong("it is not a finite number");
     return value;
   }
@@ -103,7 +103,7 @@ class Parser {
     if (is_digit(text_[at_]) || text_[at_] == '.') return number();
     std::string name;
     while (at_ < text_.size() && is_name_part(text_[at_])) name += text_[at_++];
-    if (name.empty()) return wrong(fmt::format("'{}' is not expected", text_.substr(at_)));
+    if (name.empty()) return wrong(fmt::format("unexpected '{}'", text_.substr(at_)));
     if (name == "size" && take("(")) return size_of();
     return value_of(name);
   }
@@ -125,7 +125,7 @@ class Parser {
     const std::string dtype =
         found == values_.end() ? std::string(text::trim(name)) : found->second;
     const host::DType* type = host::find_dtype(dtype);
-    if (!type) return wrong(fmt::format("'{}' is no dtype", dtype));
+    if (!type) return wrong(fmt::format("unknown dtype '{}'", dtype));
     return static_cast<double>(type->bytes);
   }
 
@@ -135,7 +135,7 @@ class Parser {
     if (const auto integer = host::parse_integer(found->second))
       return static_cast<double>(*integer);
     if (const auto real = host::parse_float(found->second)) return *real;
-    return wrong(fmt::format("the axis {} is '{}', which is no number", name, found->second));
+    return wrong(fmt::format("the axis {} is '{}', which is not a number", name, found->second));
   }
 
   std::string_view text_;

@@ -55,13 +55,15 @@ std::string key_of(const results::BenchResult& result, const results::Contender&
 }
 
 std::string incomparable(const results::BenchResult& now, const results::BenchResult& then) {
-  if (now.time != then.time) return fmt::format("one is {}, the other {}", now.time, then.time);
+  if (now.time != then.time)
+    return fmt::format("another kind of device (now {}, then {})", now.time, then.time);
   const std::string &gpu_now = now.device.name, &gpu_then = then.device.name;
-  if (gpu_now != gpu_then) return fmt::format("another device ({}, then {})", gpu_now, gpu_then);
+  if (gpu_now != gpu_then)
+    return fmt::format("another device (now {}, then {})", gpu_now, gpu_then);
   const std::string host_now = results::fact_of(now.machine, "host"),
                     host_then = results::fact_of(then.machine, "host");
   if (host_now != host_then)
-    return fmt::format("another machine ({}, then {})", host_now, host_then);
+    return fmt::format("another machine (now {}, then {})", host_now, host_then);
   return "";
 }
 
@@ -70,7 +72,7 @@ std::string differences(const results::BenchResult& now, const results::BenchRes
   const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
     if (a != b)
       found.push_back(
-          fmt::format("{} {}, then {}", what, a.empty() ? "none" : a, b.empty() ? "none" : b));
+          fmt::format("{} now {}, then {}", what, a.empty() ? "none" : a, b.empty() ? "none" : b));
   };
   compare("driver", now.device.driver, then.device.driver);
   compare("kiln", now.kiln.value_or(""), then.kiln.value_or(""));

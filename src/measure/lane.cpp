@@ -57,7 +57,7 @@ Status write_reference(const fs::path& folder, const std::vector<host::Array>& r
     CHECK_OK(host::write_npy(result_file(part, i), results[i]));
   std::error_code failed;
   fs::rename(part, folder, failed);
-  if (failed) return sys::disk_error("cannot keep the right results in", folder, failed.value());
+  if (failed) return sys::disk_error("cannot save the correct results in", folder, failed.value());
   return {};
 }
 
@@ -78,8 +78,7 @@ Error wrong(const host::OpCall& call, std::string why) {
 Status compare_with(const host::OpCall& call, const std::vector<host::Array>& seen,
                     const std::vector<host::Array>& wanted, const Json& request) {
   if (seen.size() < wanted.size())
-    return wrong(call,
-                 fmt::format("{} tensors came out, {} are wanted", seen.size(), wanted.size()));
+    return wrong(call, fmt::format("got {} tensors, expected {}", seen.size(), wanted.size()));
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (seen[i].dtype == wanted[i].dtype && seen[i].storage == wanted[i].storage) continue;
     const host::Tolerance tolerance =
@@ -88,10 +87,11 @@ Status compare_with(const host::OpCall& call, const std::vector<host::Array>& se
     if (comparison.equal) continue;
     if (!comparison.unlike.empty()) return wrong(call, comparison.unlike);
     return wrong(
-        call, fmt::format("{} of {} elements of result {} differ, the first at {}: {}, wanted {}",
-                          comparison.mismatches, comparison.count, i,
-                          host::coordinate_text(comparison.first), comparison.first_seen,
-                          comparison.first_wanted));
+        call,
+        fmt::format("{} of {} elements of result {} differ, the first at {}: got {}, expected {}",
+                    comparison.mismatches, comparison.count, i,
+                    host::coordinate_text(comparison.first), comparison.first_seen,
+                    comparison.first_wanted));
   }
   return {};
 }
@@ -128,7 +128,7 @@ Status Lane::use_device(const host::OpLibrary& library) {
   }
   if (device_->is_gpu() && !library.use_stream(device_->stream()))
     return Error{Fault::Environment, fmt::format("cannot time {}", library.path().string()),
-                 "it was built by a kiln that cannot be told a stream", "build it again"};
+                 "it was built by a kiln whose ops do not take a stream", "build it again"};
   return {};
 }
 
@@ -173,12 +173,12 @@ Status Lane::check(const Json& request, const host::OpLibrary& library, Json& an
     CHECK_OK(write_reference(folder, seen));
     reference_ = seen;
     reference_folder_ = folder;
-    answer["correct"] = "the first: the others are compared with it";
+    answer["correct"] = "the first variant: the others are compared with it";
     answer["established"] = true;
     return {};
   }
   CHECK_OK(compare_with(call, seen, reference_, request));
-  answer["correct"] = "as the reference";
+  answer["correct"] = "equal to the reference";
   return {};
 }
 
@@ -199,7 +199,7 @@ Result<Json> Lane::time(const Json& request) {
   if (const Finding* refusal = refusal_in(report))
     return Error{Fault::Work, contender.name + " cannot be timed",
                  refusal->trap + ": " + refusal->text,
-                 "mend the op first; docs/guide/bench.md tells how each trap is caught"};
+                 "fix the op first; docs/guide/bench.md says how each trap is found"};
   answer.update(timing_json(report.timings[0]));
   if (Json findings = findings_json(report); !findings.empty())
     answer["findings"] = std::move(findings);
@@ -250,9 +250,9 @@ Json Lane::answer(const Json& request) {
       if (what == "hello") return hello();
       if (what == "time") return time(request);
       if (what == "race") return race(request);
-      return Error{Fault::Bug, "cannot read a request for the measuring lane", what, ""};
+      return Error{Fault::Bug, "cannot read a request to the measuring process", what, ""};
     } catch (const std::exception& e) {
-      return Error{Fault::Bug, "cannot read a request for the measuring lane", e.what(), ""};
+      return Error{Fault::Bug, "cannot read a request to the measuring process", e.what(), ""};
     }
   }();
   Json answer = said ? *said : to_json(said.error());

@@ -62,7 +62,7 @@ Status compare_arrays(const host::OpCall& call, const std::vector<host::Array>& 
     return wrong_result(
         call, what,
         comparison.unlike.empty()
-            ? fmt::format("{} of {} elements differ, the first at {}: {}, wanted {}",
+            ? fmt::format("{} of {} elements differ, the first at {}: got {}, expected {}",
                           comparison.mismatches, comparison.count,
                           host::coordinate_text(comparison.first), comparison.first_seen,
                           comparison.first_wanted)
@@ -80,7 +80,7 @@ Result<std::string> check(const OpRequest& request, host::OpCall& call,
   TRY(const std::vector<std::string> overwritten, call.overwritten_inputs());
   if (!overwritten.empty())
     return wrong_result(call, fmt::format("wrote to its input '{}'", overwritten.front()),
-                        fmt::format("{} does not say that it does", call.op().schema));
+                        fmt::format("{} does not declare it", call.op().schema));
   for (uint32_t i = 0; i < call.op().parameter_count; ++i)
     mutates |= (call.op().parameters[i].flags & KILN_PARAMETER_MUTABLE) != 0;
   std::string said = "inputs unchanged";
@@ -88,7 +88,7 @@ Result<std::string> check(const OpRequest& request, host::OpCall& call,
     TRY(const host::TensorSpec spec, host::parse_tensor_spec(request.expect));
     TRY(host::Array wanted, host::make_array(spec, request.seed));
     if (first.empty())
-      return wrong_result(call, "gave no tensor", "--expect has nothing to compare with");
+      return wrong_result(call, "returned no tensor", "--expect has nothing to compare with");
     CHECK_OK(compare_arrays(call, first, {host::contiguous(wanted)}, "gives a wrong result"));
     said = "equal to " + request.expect + ", " + said;
   } else {
@@ -98,7 +98,7 @@ Result<std::string> check(const OpRequest& request, host::OpCall& call,
   CHECK_OK(call.call());
   CHECK_OK(call.synchronize());
   TRY(const std::vector<host::Array> second, arrays_of(call));
-  CHECK_OK(compare_arrays(call, second, first, "gives another result in its second call"));
+  CHECK_OK(compare_arrays(call, second, first, "returns a different result in its second call"));
   return said + ", the same result twice";
 }
 
@@ -195,7 +195,7 @@ Result<results::BenchResult> bench_op(const OpRequest& request) {
     if (mutates || ++checks > kMostChecks) return {};
     TRY(const std::vector<host::Array> seen, arrays_of(prepared.calls.front()));
     return compare_arrays(prepared.calls.front(), seen, right,
-                          "gave another result while it was timed");
+                          "returned a different result while it was timed");
   };
   TRY(const RunOptions options, run_options(request.options));
   TRY(const Report report, run(*device, {contender}, options));
@@ -206,7 +206,7 @@ Result<results::BenchResult> bench_op(const OpRequest& request) {
   if (request.expect.empty())
     result.findings.push_back(
         {"not checked", "warning", contender.name,
-         "the results were not compared with anything: --against or --expect"});
+         "the results were not compared with anything: use --against or --expect"});
   return result;
 }
 

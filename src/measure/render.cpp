@@ -100,7 +100,7 @@ Result<RunOptions> run_options(const Json& options) {
     for (const Option& option : kOptions)
       if (name == option.name) known = &option;
     if (!known)
-      return Error{Fault::Usage, fmt::format("a benchmark has no option '{}'", name),
+      return Error{Fault::Usage, fmt::format("unknown benchmark option '{}'", name),
                    "docs/guide/bench.md lists them", "correct it, or leave it out"};
     if (!value.is_number() && !value.is_boolean())
       return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)),

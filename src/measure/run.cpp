@@ -168,7 +168,7 @@ Result<Report> run(Device& device, const std::vector<Contender>& contenders,
   }
   if (const Finding* endless = add_memory_findings(report); endless)
     return Error{Fault::Work, endless->contender + " cannot be timed", endless->text,
-                 "free what a call allocates, or allocate it once outside"};
+                 "free what a call allocates, or allocate it once outside the call"};
 
   std::vector<Series> series;
   CHECK_OK(sampler.interleaved(turns, options.patience, options.check_share, series, around.watch));

@@ -40,18 +40,17 @@ class Finder {
     const double left = median(t.left_behind), call = median(t.cold.ns);
     if (!leaves_work_behind(t)) return;
     add("other stream", Weight::Refusal, t.name,
-        fmt::format("after the event that ends the call the device still worked for {}; the events "
-                    "saw {}. The call "
-                    "leaves work behind on another stream: let the current stream wait for it",
+        fmt::format("after the event that ends the call the device was still busy for {}; the "
+                    "events measured {}. The call leaves work on another stream: let the current "
+                    "stream wait for it",
                     time_text(left), time_text(call)));
   }
 
   void synchronises(const Timing& t) {
     if (t.forced_open == 0) return;
     add("synchronises inside", Weight::Warning, t.name,
-        fmt::format("the call waits for the device (in {} of {} calls that were looked at): the "
-                    "host's time is in the "
-                    "figures",
+        fmt::format("the call waits for the device (in {} of {} checked calls): the figures "
+                    "include the host's time",
                     t.forced_open, kProbes));
   }
 
@@ -66,8 +65,8 @@ class Finder {
           fmt::format(
               "{:.0f} GB/s, and a copy on this GPU reaches {:.0f}: {}", gbs, roof,
               t.bytes_declared
-                  ? "the call does not do what its bytes say"
-                  : "it does not touch all of its tensors, or does nothing; declare bytes"));
+                  ? "the call does not move the declared bytes"
+                  : "it does not access all of its tensors, or does nothing; declare the bytes"));
     const double tflops = t.flops / ns * 1e-3, peak = report_.surroundings.gemm_tflops;
     if (peak > 0 && tflops > kAboveRoof * peak)
       add("impossible speed", Weight::Refusal, t.name,
@@ -80,8 +79,7 @@ class Finder {
     if (hot <= 0 || cold < 1.15 * hot || !is_gpu()) return;
     add("L2-resident inputs", Weight::Note, t.name,
         fmt::format("with its data in L2 the call takes {}, {:.2f}x less than from memory ({}): a "
-                    "loop over the same "
-                    "tensors shows the former",
+                    "loop over the same tensors measures the former",
                     time_text(hot), cold / hot, time_text(cold)));
   }
 
@@ -89,8 +87,9 @@ class Finder {
     const double ns = std::max(median(t.host_sync), 1.0);
     if (t.first_ns < 5 * ns) return;
     add("first call included", Weight::Note, t.name,
-        fmt::format("the first call took {}, {:.0f}x the later ones ({}): it is not in the figures",
-                    time_text(t.first_ns), t.first_ns / ns, time_text(ns)));
+        fmt::format(
+            "the first call took {}, {:.0f}x the later ones ({}): the figures do not include it",
+            time_text(t.first_ns), t.first_ns / ns, time_text(ns)));
   }
 
   void idle_clock(const Timing& t) {
@@ -98,12 +97,11 @@ class Finder {
     if (batched <= 0 || hot <= 0 || !is_gpu()) return;
     if (launch > 1.1 * hot && batched > 1.1 * hot)
       add("launch bound", Weight::Note, t.name,
-          fmt::format("a row of calls takes {} each, the GPU needs {}: the host's {} a launch is "
-                      "the limit; CUDA graphs "
-                      "help ({})",
+          fmt::format("calls in a row take {} each, the GPU needs {}: the host's {} per launch is "
+                      "the limit; CUDA graphs help ({})",
                       time_text(batched), time_text(hot), time_text(launch),
                       t.graph.empty() ? "not captured: " + t.graph_why
-                                      : time_text(median(t.graph)) + " a call"));
+                                      : time_text(median(t.graph)) + " per call"));
     else if (hot > 1.25 * batched && hot > 10e3 &&
              t.bytes < static_cast<double>(report_.device.l2_bytes))
       add("idle clock", Weight::Warning, t.name,
@@ -120,14 +118,14 @@ class Finder {
                       time_text(s.interval.low), time_text(s.interval.high), s.count));
     if (const std::vector<double> ordered = sorted(t.cold.ns); has_two_modes(ordered))
       add("two modes", Weight::Note, t.name,
-          fmt::format("the samples lie in two heaps, around {} and {}: the median is between them, "
-                      "and may be near either "
-                      "in another run; the mean without the outer tenths is {}",
-                      time_text(quantile(ordered, 0.25)), time_text(quantile(ordered, 0.75)),
-                      time_text(s.trimmed)));
+          fmt::format(
+              "the samples form two clusters, around {} and {}: the median is between them, and "
+              "may be near either in another run; the mean without the outer tenths is {}",
+              time_text(quantile(ordered, 0.25)), time_text(quantile(ordered, 0.75)),
+              time_text(s.trimmed)));
     if (s.count >= 20 && s.outliers.far * 20 > s.count)
       add("outliers", Weight::Warning, t.name,
-          fmt::format("{} of {} samples lie far outside ({} to {}); they are kept", s.outliers.far,
+          fmt::format("{} of {} samples are outliers ({} to {}); they are kept", s.outliers.far,
                       s.count, time_text(s.least), time_text(s.greatest)));
   }
 
@@ -135,9 +133,8 @@ class Finder {
     const auto count = static_cast<int64_t>(t.cold.ns.size());
     if (t.cold.late * 20 <= count) return;
     add("late host", Weight::Warning, t.name,
-        fmt::format("in {} of {} samples the GPU had nothing left to do before the call was "
-                    "enqueued: the host's time "
-                    "is in them",
+        fmt::format("in {} of {} samples the GPU was idle before the call was enqueued: they "
+                    "include the host's time",
                     t.cold.late, count));
   }
 
@@ -148,7 +145,7 @@ class Finder {
     for (size_t i = 0; i < t.cold.ns.size(); ++i)
       (t.cold.throttled[i] ? slow : full).push_back(t.cold.ns[i]);
     std::string text = fmt::format(
-        "{} of {} samples were taken while the GPU held its clock down ({})", count,
+        "{} of {} samples were taken while the GPU throttled its clock ({})", count,
         t.cold.ns.size(), reason_names(report_.surroundings.watch.reasons & kThrottleReasons));
     if (!full.empty())
       text += fmt::format(": {} then, {} else", time_text(median(slow)), time_text(median(full)));
@@ -162,7 +159,8 @@ class Finder {
     const double low = quantile(ordered, 0.05), high = quantile(ordered, 0.95);
     if (low < kLowClock * high)
       add("clock changed", Weight::Warning, "",
-          fmt::format("the SM clock went between {:.0f} and {:.0f} MHz during the run", low, high));
+          fmt::format("the SM clock varied between {:.0f} and {:.0f} MHz during the run", low,
+                      high));
   }
 
   void neighbours() {
@@ -174,10 +172,10 @@ class Finder {
     });
     if (slow > 0)
       add("competing process", Weight::Warning, "",
-          fmt::format(
-              "{} of {} kernels that always take {} took up to {}: another process uses this GPU",
-              slow, around.spin_ns.size(), time_text(usual),
-              time_text(*std::max_element(around.spin_ns.begin(), around.spin_ns.end()))));
+          fmt::format("{} of {} kernels with a fixed time of {} took up to {}: another process "
+                      "uses this GPU",
+                      slow, around.spin_ns.size(), time_text(usual),
+                      time_text(*std::max_element(around.spin_ns.begin(), around.spin_ns.end()))));
     if (!around.neighbours.empty()) {
       std::vector<int64_t> pids;
       for (const Neighbour& one : around.neighbours)
@@ -191,16 +189,15 @@ class Finder {
   void engine() {
     if (is_gpu() || report_.timings.size() < 2) return;
     add("engine time", Weight::Note, "",
-        "these are times of the CPU, on which the engine runs the kernel's PTX: a verdict here "
-        "says nothing about a "
-        "GPU");
+        "these are CPU times: the engine runs the kernel's PTX on the CPU; a verdict here says "
+        "nothing about a GPU");
   }
 
   void few_events(const Timing& t) {
     const double ns = median(t.cold.ns), pair = report_.surroundings.empty_pair_ns;
     if (!is_gpu() || ns <= 0 || pair < 0.05 * ns) return;
     add("near the resolution", Weight::Note, t.name,
-        fmt::format("two events with nothing between are {} apart, {:.0f} % of this time{}",
+        fmt::format("two events with nothing in between are {} apart, {:.0f} % of this time{}",
                     time_text(pair), 100 * pair / ns,
                     t.kernel.empty() ? ""
                                      : fmt::format("; the kernel itself takes {}",
@@ -247,7 +244,7 @@ const Finding* add_memory_findings(Report& report) {
     constexpr int64_t kFewPages = 64 << 10;
     if (lost < std::max<int64_t>(64 * t.calls, kFewPages)) continue;
     report.findings.push_back({"allocates without end", Weight::Refusal, t.name,
-                               fmt::format("free memory fell at each look, by {} in {} calls",
+                               fmt::format("free memory fell at each check, by {} in {} calls",
                                            memory_text(static_cast<double>(lost)), t.calls)});
     return &report.findings.back();
   }

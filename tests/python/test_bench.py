@@ -50,7 +50,7 @@ def test_traps(trap):
         if trap.name != "allocates without end":
             assert caught.value.trap == trap.name
         else:
-            assert "free memory fell at each look" in caught.value.why
+            assert "free memory fell at each check" in caught.value.why
     else:
         assert trap.name in quick(trap.make(), x, y, against=against, **trap.options).traps()
 

@@ -76,9 +76,9 @@ def test_json_and_what_is_expected(kiln, library, tmp_path):
     [
         ("throws", ["no luck with 1024 elements"]),
         ("crashes", ["ended by signal 6"]),
-        ("leaks", ["free memory fell at each look"]),
+        ("leaks", ["free memory fell at each check"]),
         ("spoils_input", ["wrote to its input 'x'"]),
-        ("changes", ["gives another result in its second call"]),
+        ("changes", ["returns a different result in its second call"]),
     ],
 )
 def test_ops_that_cannot_be_timed(kiln, library, op, words):

@@ -103,7 +103,7 @@ Error CudaDevice::failure(int code, const char* what) const {
               cuda_error_text(cu_, code), ""};
   if (code == kOutOfMemory) {
     error.fault = Fault::Environment;
-    error.fix = "free GPU memory (nvidia-smi shows who has it), or take smaller tensors";
+    error.fix = "free GPU memory (nvidia-smi shows what uses it), or use smaller tensors";
   }
   return error;
 }
@@ -145,7 +145,7 @@ Status CudaDevice::open(const CudaPlace& place) {
     if (unsigned mhz = nvml_->most_sm_mhz()) facts_.most_mhz = mhz;
   } else {
     facts_.notes =
-        "no NVML (" + nvml.error().why + "): throttle reasons and other processes are not listed";
+        "no NVML (" + nvml.error().why + "): throttle reasons and other processes are not reported";
   }
   flush_bytes_ = 2 * static_cast<size_t>(std::max<int64_t>(facts_.l2_bytes, 8 << 20));
   CHECK_OK(
@@ -172,7 +172,8 @@ Status CudaDevice::open_gate() {
   if (!cu_.wait_value) {
     facts_.notes +=
         (facts_.notes.empty() ? "" : "; ") +
-        std::string("the driver cannot hold a stream: the host's enqueueing may be in short times");
+        std::string(
+            "the driver cannot hold a stream: short times may include the host's enqueueing");
     return {};
   }
   void* host = nullptr;
@@ -377,7 +378,7 @@ Result<double> CudaDevice::gemm_tflops() {
       CHECK_OK(record(0));
       if (int code = blas.multiply(kGemmSize, matrices[0], matrices[1], matrices[2]); code != 0)
         return Error{Fault::Environment, "no matrix product",
-                     fmt::format("cublasGemmEx gave {}", code), ""};
+                     fmt::format("cublasGemmEx returned {}", code), ""};
       CHECK_OK(record(1));
       CHECK_OK(synchronize(30));
       TRY(const double ns, elapsed_ns(0, 1));

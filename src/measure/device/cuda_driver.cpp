@@ -131,7 +131,7 @@ Result<Nvml> Nvml::open(const std::string& pci) {
       library.find("nvmlDeviceGetHandleByPciBusId_v2"));
   Nvml nvml;
   if (!init || !by_pci || init() != 0 || by_pci(pci.c_str(), &nvml.device_) != 0)
-    return Error{Fault::Environment, "cannot ask NVML", "it does not know the GPU " + pci, ""};
+    return Error{Fault::Environment, "cannot query NVML", "it does not know the GPU " + pci, ""};
   std::string missing;
   find(library, "nvmlDeviceGetClockInfo", nvml.clock_, missing);
   find(library, "nvmlDeviceGetMaxClockInfo", nvml.most_clock_, missing);
@@ -202,11 +202,11 @@ Result<Blas> Blas::open(CuStream stream) {
   std::string missing;
   find(library, "cublasGemmEx", blas.gemm_, missing);
   if (!create || !set_stream || !blas.gemm_)
-    return Error{Fault::Environment, "cannot use cuBLAS", "it lacks cublasGemmEx", ""};
+    return Error{Fault::Environment, "cannot use cuBLAS", "it has no cublasGemmEx", ""};
   // The handle is never destroyed: it would free memory while the process ends.
   if (int code = create(&blas.handle_); code != 0 || set_stream(blas.handle_, stream) != 0)
-    return Error{Fault::Environment, "cannot use cuBLAS", fmt::format("cublasCreate gave {}", code),
-                 ""};
+    return Error{Fault::Environment, "cannot use cuBLAS",
+                 fmt::format("cublasCreate returned {}", code), ""};
   return blas;
 }
 

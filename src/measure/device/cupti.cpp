@@ -133,16 +133,16 @@ Cupti load_cupti() {
 
 Error no_records(std::string why) {
   return {Fault::Environment, "no kernel times from CUPTI", std::move(why),
-          "events are used alone; to permit it: NVreg_RestrictProfilingToAdminUsers=0, and no "
-          "other profiler"};
+          "only events are used; to allow it: NVreg_RestrictProfilingToAdminUsers=0, and no other "
+          "profiler"};
 }
 
 Error failed(const Cupti& cupti, const char* what, int code) {
   const char* words = nullptr;
   if (cupti.result_text) cupti.result_text(code, &words);
-  std::string why = fmt::format("{} gave {} ({})", what, words ? words : "an error", code);
+  std::string why = fmt::format("{} returned {} ({})", what, words ? words : "an error", code);
   if (code == 35) why += ": this user may not profile";
-  if (code == 39 || code == 14) why += ": another profiler has it";
+  if (code == 39 || code == 14) why += ": another profiler uses it";
   return no_records(std::move(why));
 }
 

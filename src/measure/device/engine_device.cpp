@@ -90,7 +90,7 @@ class EngineDevice final : public Device {
     return -1;
   }
   Result<Launch> capture(const std::function<Status(int)>&, int) override {
-    return Error{Fault::Environment, "no CUDA graph", "the engine has none", ""};
+    return Error{Fault::Environment, "no CUDA graph", "the engine does not support it", ""};
   }
   Result<std::vector<KernelRecord>> trace(const std::function<Status()>& body, double,
                                           bool) override;
@@ -124,7 +124,7 @@ Result<std::vector<KernelRecord>> EngineDevice::trace(const std::function<Status
                                                       bool) {
   const KilnEngine* engine = loaded_engine();
   if (!engine)
-    return Error{Fault::Environment, "no kernel times", "no call came to the engine", ""};
+    return Error{Fault::Environment, "no kernel times", "no call reached the engine", ""};
   records_.clear();
   tracing_ = true;
   engine->listen(heard, this);

@@ -382,8 +382,8 @@ Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
   if (std::abs(traced.clock - 1) <= kClockWithin) return traced;
   // Another profiler has put in a clock that does not count nanoseconds, and it stayed.
   if (!(traced.clock > 0))
-    return Error{Fault::Environment, "no kernel times from CUPTI", "its times do not run forward",
-                 ""};
+    return Error{Fault::Environment, "no kernel times from CUPTI",
+                 "its timestamps are not monotonic", ""};
   for (std::vector<double>* values : {&traced.ns, &traced.busy_ns})
     for (double& value : *values) value /= traced.clock;
   for (KernelRecord& kernel : traced.kernels)

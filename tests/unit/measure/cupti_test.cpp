@@ -70,7 +70,7 @@ TEST_F(CuptiTest, AnotherProfilerIsTold) {
   fake_cupti().enable_code = 39;
   auto begun = cupti_begin(false);
   ASSERT_FALSE(begun);
-  EXPECT_THAT(begun.error().why, HasSubstr("(39): another profiler has it"));
+  EXPECT_THAT(begun.error().why, HasSubstr("(39): another profiler uses it"));
   // And when it has gone, the next trace works.
   fake_cupti().enable_code = 0;
   ASSERT_TRUE(cupti_begin(false));

@@ -59,12 +59,13 @@ TEST(History, OtherBenchmarksAreNotCompared) {
 TEST(History, AnotherMachineIsTold) {
   EXPECT_EQ(incomparable(result(1), result(1)), "");
   EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA L4")),
-            "another device (NVIDIA H200, then NVIDIA L4)");
+            "another device (now NVIDIA H200, then NVIDIA L4)");
   EXPECT_EQ(incomparable(result(1), result(1, "NVIDIA H200", "there")),
-            "another machine (here, then there)");
+            "another machine (now here, then there)");
   results::BenchResult engine = result(1);
   engine.time = "engine time";
-  EXPECT_EQ(incomparable(engine, result(1)), "one is engine time, the other GPU time");
+  EXPECT_EQ(incomparable(engine, result(1)),
+            "another kind of device (now engine time, then GPU time)");
 }
 
 TEST(History, OtherVersionsAreNoted) {

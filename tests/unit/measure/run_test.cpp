@@ -188,7 +188,7 @@ TEST(Run, AllocationWithoutEndIsRefused) {
   const auto report = run(device, {leaky}, quick());
   ASSERT_FALSE(report);
   EXPECT_THAT(report.error().why,
-              HasSubstr("free memory fell at each look, by 48.0 MiB in 48 calls"));
+              HasSubstr("free memory fell at each check, by 48.0 MiB in 48 calls"));
 }
 
 TEST(Run, AHangEndsAtItsLimit) {
@@ -250,7 +250,7 @@ TEST(Run, ALateHostIsTold) {
   const Report report = run_one(device, slow);
   const Finding* finding = find(report, "late host");
   ASSERT_TRUE(finding);
-  EXPECT_THAT(finding->text, HasSubstr("the host's time is in them"));
+  EXPECT_THAT(finding->text, HasSubstr("they include the host's time"));
   EXPECT_EQ(find(run_one(device, kernel_of(device, "add", 24 * kMiB)), "late host"), nullptr);
 }
 

@@ -45,7 +45,7 @@ TEST(Shown, TheTableHasEveryTime) {
   for (const char* word :
        {"my_add", "torch.add", "isolated, cold L2", "isolated, hot L2", "in a row",
         "in a CUDA graph", "its kernels (CUPTI)", "launch (host)", "first call (host)", "SAME",
-        "% of a copy", "TFLOP/s", "two events with nothing between", "1980 MHz"})
+        "% of a copy", "TFLOP/s", "two events with nothing in between", "1980 MHz"})
     EXPECT_THAT(text, HasSubstr(word));
 }
 

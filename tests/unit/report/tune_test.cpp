@@ -75,10 +75,10 @@ TEST(TuneText, FinalistsReasonsAndWarnings) {
 }
 
 TEST(SaidOnce, OneWarningForAllFinalists) {
-  EXPECT_THAT(said_once({"outliers: 46 of 897 samples lie far outside (115 us to 128 us)",
+  EXPECT_THAT(said_once({"outliers: 46 of 897 samples are outliers (115 us to 128 us)",
                          "slow: 880 of 897, 117.5 us", "slow: 880 of 897, 99.25 us",
                          "clock changed", "slow: 879 of 897, 136 us", "clock changed"}),
-              testing::ElementsAre("outliers: 46 of 897 samples lie far outside (115 us to 128 us)",
+              testing::ElementsAre("outliers: 46 of 897 samples are outliers (115 us to 128 us)",
                                    "slow: 879-880 of 897, 99.25-136 us", "clock changed"));
 }
 
