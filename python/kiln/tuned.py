@@ -72,7 +72,7 @@ def read_entries(path: Path) -> list[Entry]:
         ]
     except (KeyError, TypeError) as error:
         raise KilnError(
-            f"cannot read {path}", f"it is no file of kiln tune: {error}", fix
+            f"cannot read {path}", f"it is not a file of kiln tune: {error}", fix
         ) from None
 
 

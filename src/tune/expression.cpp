@@ -76,10 +76,10 @@ class Parser {
 
   Result<Node> whole() {
     if (text_.size() > kLongestText)
-      return Error{
-          Fault::Usage, fmt::format("cannot read the constraint \"{}...\"", text_.substr(0, 40)),
-          fmt::format("it has {} characters, at most {} are read", text_.size(), kLongestText),
-          "split it into several constraints"};
+      return Error{Fault::Usage,
+                   fmt::format("cannot read the constraint \"{}...\"", text_.substr(0, 40)),
+                   fmt::format("it has {} characters; the limit is {}", text_.size(), kLongestText),
+                   "split it into several constraints"};
     TRY(Node node, binary(1, 0));
     skip_blanks();
     if (at_ != text_.size()) return error("an operator or the end");
@@ -149,7 +149,7 @@ class Parser {
   Result<Node> call(std::string_view name, size_t begin, int depth) {
     if (name != "min" && name != "max") {
       at_ = begin;
-      return error("min or max: there are no other functions");
+      return error("min or max (there are no other functions)");
     }
     Node node;
     node.kind = name == "min" ? Kind::Min : Kind::Max;
@@ -180,8 +180,8 @@ class Parser {
     const std::string found =
         at_ < text_.size() ? fmt::format("'{}'", text_.substr(at_, 12)) : "the end";
     return {Fault::Usage, fmt::format("cannot read the constraint \"{}\"", text_),
-            fmt::format("column {}: {} where {} is wanted", at_ + 1, found, wanted),
-            "as in \"BLOCK_M % (16 * WARPS) == 0\""};
+            fmt::format("column {}: got {}, expected {}", at_ + 1, found, wanted),
+            "example: \"BLOCK_M % (16 * WARPS) == 0\""};
   }
 
   std::string_view text_;
@@ -212,7 +212,7 @@ class Evaluation {
         const std::optional<int64_t> value = values_(node.name);
         if (!value)
           return cannot_evaluate(text_,
-                                 fmt::format("{} has no value that is an integer", node.name));
+                                 fmt::format("{} does not have an integer value", node.name));
         return *value;
       }
       case Kind::Not: {

@@ -23,8 +23,8 @@ constexpr std::array<std::pair<Fate, std::string_view>, 8> kFates = {
      {Fate::Hung, "hung"}}};
 
 Error bad_journal(const sys::fs::path& path, std::string why) {
-  return {Fault::Work, fmt::format("cannot go on with {}", path.string()), std::move(why),
-          "give another file with --journal, or remove this one to begin anew"};
+  return {Fault::Work, fmt::format("cannot resume from {}", path.string()), std::move(why),
+          "give another file with --journal, or remove this one to start over"};
 }
 
 // "gpu: NVIDIA H200, here NVIDIA A100"
@@ -32,10 +32,10 @@ std::string first_difference(const Json& before, const Json& now) {
   for (const auto& [name, value] : now.items()) {
     const Json old = before.contains(name) ? before[name] : Json();
     if (old != value)
-      return fmt::format("it is of another subject: {} was {}, now {}", name, dump(old),
+      return fmt::format("it belongs to another run: {} was {}, now {}", name, dump(old),
                          dump(value));
   }
-  return "it is of another subject";
+  return "it belongs to another run";
 }
 
 double number_of(const Json& line, const char* name) {
@@ -71,7 +71,7 @@ Result<Outcome> outcome_from_json(const Json& line) {
   if (!line.is_object() || !line.contains("defines") || !line["defines"].is_array())
     return bad("it has no defines");
   for (const Json& define : line["defines"]) {
-    if (!define.is_string()) return bad("a define is no text");
+    if (!define.is_string()) return bad("a define is not a string");
     outcome.defines.push_back(define.get<std::string>());
   }
   const auto fate = line.find("fate");
@@ -81,12 +81,12 @@ Result<Outcome> outcome_from_json(const Json& line) {
     outcome.fate = value;
     known = true;
   }
-  if (!known) return bad("its fate is none that is known");
+  if (!known) return bad("its fate is unknown");
   outcome.time_us = number_of(line, "us");
   outcome.low_us = number_of(line, "low_us");
   outcome.high_us = number_of(line, "high_us");
   if (outcome.fate == Fate::Timed && !(outcome.time_us > 0))
-    return bad("it is timed and has no time");
+    return bad("it was timed but has no time");
   if (const auto reason = line.find("reason"); reason != line.end() && reason->is_string())
     outcome.reason = reason->get<std::string>();
   if (const auto facts = line.find("facts"); facts != line.end() && facts->is_object())
@@ -109,7 +109,7 @@ Result<Journal> Journal::open(sys::Files& files, const sys::fs::path& path, cons
       if (!json) return bad_journal(path, json.error().why);
       if (is_first) {
         if (!json->is_object() || !json->contains("kiln_tune"))
-          return bad_journal(path, "it is no journal of kiln tune");
+          return bad_journal(path, "it is not a journal of kiln tune");
         if ((*json)["kiln_tune"] != 1)
           return bad_journal(path, "it was written by another version of kiln");
         const Json before = json->contains("subject") ? (*json)["subject"] : Json::object();
@@ -121,7 +121,7 @@ Result<Journal> Journal::open(sys::Files& files, const sys::fs::path& path, cons
       if (!outcome) return bad_journal(path, outcome.error().why);
       journal.outcomes_.push_back(std::move(*outcome));
     }
-    if (is_first) return bad_journal(path, "it is no journal of kiln tune");
+    if (is_first) return bad_journal(path, "it is not a journal of kiln tune");
     if (whole != content.size())
       CHECK_OK(files.write(path, std::string_view(content).substr(0, whole)));
   }

@@ -80,7 +80,7 @@ Status LocalWorkers::start_lane() {
       if (event.ended)
         return Error{Fault::Environment, "cannot start the process that measures",
                      last_words(event),
-                     "see that the target runs by itself: kiln call FILE.cu OP ARGS"};
+                     "check that the target runs on its own: kiln call FILE.cu OP ARGS"};
       TRY(Json answer, parse_json(event.line, "the answer of the measuring process"));
       if (!answer.contains("device") || !answer["device"].is_object()) {
         const Json error = error_in(answer);
@@ -93,7 +93,7 @@ Status LocalWorkers::start_lane() {
     if (sys::pending_interrupt()) return sys::interrupted_error();
   }
   return Error{Fault::Environment, "cannot start the process that measures",
-               fmt::format("it did not answer in {:.0f} s", kLaneStart_s), "look at nvidia-smi"};
+               fmt::format("it did not answer in {:.0f} s", kLaneStart_s), "check nvidia-smi"};
 }
 
 Status LocalWorkers::build(uint64_t id, const std::vector<std::string>& defines) {
@@ -136,7 +136,7 @@ Result<std::vector<WorkEvent>> LocalWorkers::wait(double seconds) {
             !(*answer)["id"].is_number_unsigned()) {
           // Which question it belongs to is not known: the lane begins anew.
           work.kind = WorkEvent::Kind::LaneEnded;
-          work.words = "the measuring process gave an odd answer: " + excerpt(event.line);
+          work.words = "the measuring process gave an unexpected answer: " + excerpt(event.line);
         } else {
           work.answer = std::move(*answer);
           work.id = work.answer["id"].get<uint64_t>();

@@ -106,7 +106,7 @@ Result<CodeFacts> code_facts(const sys::fs::path& library, uint32_t compute, con
     facts.occupancy = fit.fraction;
     facts.limiter = inspect::name_of(fit.limiter);
     if (shared > gpu->block_shared_bytes)
-      facts.limiter = fmt::format("shared memory, {} bytes a block", gpu->block_shared_bytes);
+      facts.limiter = fmt::format("shared memory, {} bytes per block", gpu->block_shared_bytes);
   }
   return facts;
 }
@@ -125,7 +125,7 @@ std::string why_pruned(const CodeFacts& facts, const Rules& rules) {
   if (rules.most_spill_bytes >= 0 && facts.spill_bytes > rules.most_spill_bytes)
     return fmt::format("{} bytes of registers spill to local memory", facts.spill_bytes);
   if (rules.most_registers > 0 && facts.registers > rules.most_registers)
-    return fmt::format("{} registers a thread", facts.registers);
+    return fmt::format("{} registers per thread", facts.registers);
   return "";
 }
 

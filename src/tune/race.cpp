@@ -92,7 +92,7 @@ Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
   for (const Outcome& outcome : best) {
     const auto found = libraries.find(key_of(outcome.defines));
     if (found == libraries.end()) {
-      findings.push_back("the fastest were not timed in turns: " + key_of(outcome.defines) +
+      findings.push_back("the fastest were not timed in alternation: " + key_of(outcome.defines) +
                          " could not be built again");
       return finalists;
     }
@@ -126,14 +126,15 @@ Result<std::vector<Finalist>> Tuner::race(std::vector<std::string>& findings) {
   }
   measuring_.clear();
   if (answer.contains("error")) {
-    findings.push_back("the fastest were not timed in turns: " + reason_of(answer));
+    findings.push_back("the fastest were not timed in alternation: " + reason_of(answer));
     return finalists;
   }
   std::vector<Finalist> raced = finalists;
   for (size_t i = 0; i < raced.size(); ++i)
     if (!answer.is_object() || !take_times(raced[i], answer, i)) {
       findings.push_back(
-          "the fastest were not timed in turns: the measuring process gave an odd answer: " +
+          "the fastest were not timed in alternation: the measuring process gave an unexpected "
+          "answer: " +
           excerpt(dump(answer)));
       return finalists;
     }

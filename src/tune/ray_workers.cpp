@@ -65,8 +65,8 @@ Result<std::unique_ptr<RayWorkers>> RayWorkers::open(RayPlan plan) {
     for (const Json& lane : ready["lanes"])
       if (lane.is_object()) workers->devices_.push_back(lane);
   if (workers->devices_.empty())
-    return Error{Fault::Environment, "the cluster has nothing to measure on", "Ray knows no worker",
-                 "start one: ray start --address=HEAD:6379, and see ray status"};
+    return Error{Fault::Environment, "the cluster has nothing to measure on", "Ray has no workers",
+                 "start one: ray start --address=HEAD:6379, and check ray status"};
   return workers;
 }
 
@@ -87,7 +87,7 @@ Result<Json> RayWorkers::line_with(const char* key, double limit_s) {
     if (found) return std::move(*found);
     if (sys::pending_interrupt()) return sys::interrupted_error();
   }
-  return Error{Fault::Environment, "Ray's workers do not answer",
+  return Error{Fault::Environment, "Ray's workers do not respond",
                fmt::format("for {:.0f} s", limit_s), "ray status"};
 }
 

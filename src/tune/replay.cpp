@@ -13,7 +13,7 @@ namespace {
 
 Error cannot(std::string why) {
   return {Fault::Usage, "cannot replay a search", std::move(why),
-          "take the JSON of a kiln tune that tried all"};
+          "use the JSON of a kiln tune run that tried all configurations"};
 }
 
 }  // namespace
@@ -23,10 +23,10 @@ Error cannot(std::string why) {
 Result<Replay> replay(const Json& result, Budget budget, size_t ahead) {
   if (!result.is_object() || !result.contains("space") || !result.contains("outcomes") ||
       !result["space"].is_object() || !result["outcomes"].is_array())
-    return cannot("it is no result of kiln tune");
+    return cannot("it is not a result of kiln tune");
   const Json& words = result["space"];
   if (!words.contains("params") || !words.contains("where"))
-    return cannot("it does not say its space");
+    return cannot("it does not contain its search space");
   TRY(const Space space, Space::from_json(words["params"], words["where"]));
   std::map<std::vector<std::string>, Outcome> known;
   for (const Json& line : result["outcomes"]) {

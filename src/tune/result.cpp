@@ -84,10 +84,11 @@ Json to_json(const Choice& choice) {
 Result<Choices> parse_choices(std::string_view text, std::string_view source) {
   const auto bad = [&](std::string why) {
     return Error{Fault::Usage, fmt::format("cannot read {}", source), std::move(why),
-                 "kiln tune writes it anew"};
+                 "kiln tune writes it again"};
   };
   TRY(const Json json, parse_json(text, source));
-  if (!json.is_object() || !json.contains("kiln_tuned")) return bad("it is no file of kiln tune");
+  if (!json.is_object() || !json.contains("kiln_tuned"))
+    return bad("it is not a file of kiln tune");
   if (json["kiln_tuned"] != 1) return bad("it was written by another version of kiln");
   Choices choices;
   try {

@@ -14,7 +14,7 @@ namespace kiln::tune {
 namespace {
 
 Error bad_space(std::string why) {
-  return {Fault::Usage, "cannot read the space to tune", std::move(why),
+  return {Fault::Usage, "cannot read the search space", std::move(why),
           "in kiln.toml: [tune.OP] params = { BLOCK = [64, 128] }, or --param BLOCK=64,128"};
 }
 
@@ -22,17 +22,18 @@ Result<std::string> value_text(const std::string& axis, const Json& value) {
   if (value.is_boolean()) return std::string(value.get<bool>() ? "1" : "0");
   if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
   if (value.is_string()) return value.get<std::string>();
-  return bad_space(fmt::format("{} has the value {}; a value is an integer, a text, true or false",
-                               axis, dump(value)));
+  return bad_space(
+      fmt::format("{} has the value {}; a value must be an integer, a string, true or false", axis,
+                  dump(value)));
 }
 
 }  // namespace
 
 Result<Space> Space::from_json(const Json& axes, const Json& constraints) {
-  if (!axes.is_object()) return bad_space("params is no table of axes");
+  if (!axes.is_object()) return bad_space("params is not a table of axes");
   std::vector<Axis> read;
   for (const auto& [name, values] : axes.items()) {
-    if (!values.is_array()) return bad_space(fmt::format("{} is no list of values", name));
+    if (!values.is_array()) return bad_space(fmt::format("{} is not a list of values", name));
     Axis axis{name, {}};
     for (const Json& value : values) {
       TRY(std::string text, value_text(name, value));
@@ -42,10 +43,10 @@ Result<Space> Space::from_json(const Json& axes, const Json& constraints) {
   }
   std::vector<std::string> texts;
   if (!constraints.is_null() && !constraints.is_array())
-    return bad_space("where is no list of texts");
+    return bad_space("where is not a list of strings");
   for (const Json& constraint : constraints) {
     if (!constraint.is_string())
-      return bad_space(fmt::format("the constraint {} is no text", dump(constraint)));
+      return bad_space(fmt::format("the constraint {} is not a string", dump(constraint)));
     texts.push_back(constraint.get<std::string>());
   }
   return make(std::move(read), texts);
@@ -57,7 +58,7 @@ Result<Space> Space::from_flags(const std::vector<std::string>& axes,
   for (const std::string& flag : axes) {
     const size_t equals = flag.find('=');
     if (equals == std::string::npos)
-      return bad_space(fmt::format("'{}' is no NAME=VALUE,VALUE", flag));
+      return bad_space(fmt::format("'{}' does not have the form NAME=VALUE,VALUE", flag));
     Axis axis{flag.substr(0, equals), {}};
     for (std::string_view value : text::split(std::string_view(flag).substr(equals + 1), ','))
       axis.values.emplace_back(text::trim(value));
@@ -73,7 +74,7 @@ Result<Space> Space::make(std::vector<Axis> axes, const std::vector<std::string>
     if (!text::is_identifier(axis.name))
       return bad_space(fmt::format("'{}' cannot be the name of a define", axis.name));
     if (std::ranges::find(names, axis.name) != names.end())
-      return bad_space(fmt::format("the axis {} is there twice", axis.name));
+      return bad_space(fmt::format("the axis {} is given twice", axis.name));
     if (axis.values.empty()) return bad_space(fmt::format("the axis {} has no values", axis.name));
     for (size_t i = 0; i < axis.values.size(); i++) {
       if (axis.values[i].empty())
@@ -91,8 +92,9 @@ Result<Space> Space::make(std::vector<Axis> axes, const std::vector<std::string>
     for (const std::string& name : read.names()) {
       if (std::ranges::find(names, name) != names.end()) continue;
       const std::optional<std::string> meant = text::closest(name, names);
-      return bad_space(fmt::format("the constraint \"{}\" names {}, which is no axis{}", constraint,
-                                   name, meant ? fmt::format("; did you mean {}?", *meant) : ""));
+      return bad_space(fmt::format("the constraint \"{}\" names {}, which is not an axis{}",
+                                   constraint, name,
+                                   meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
     space.constraints_.push_back(std::move(read));
   }

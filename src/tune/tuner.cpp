@@ -238,9 +238,10 @@ Status Tuner::measured(uint64_t id, const Json& answer, size_t lane) {
   const bool odd = !answer.is_object() || (answer.contains("us") && !us);
   if (odd || answer.contains("error")) {
     outcome.fate = text_in(answer, "fate") == "wrong" ? Fate::Wrong : Fate::Crashed;
-    outcome.reason = odd ? "the measuring process gave an odd answer: " + excerpt(dump(answer))
-                     : outcome.fate == Fate::Wrong ? first_line(text_in(error, "why"))
-                                                   : reason_of(answer);
+    outcome.reason =
+        odd ? "the measuring process gave an unexpected answer: " + excerpt(dump(answer))
+        : outcome.fate == Fate::Wrong ? first_line(text_in(error, "why"))
+                                      : reason_of(answer);
     CHECK_OK(finish(id, std::move(outcome)));
     const bool lost = odd || (answer.contains("lost") && answer["lost"] == true);
     return lost ? workers_.restart_lane(lane) : Status();
@@ -310,8 +311,7 @@ Status Tuner::step() {
   account();
   for (const WorkEvent& event : events) CHECK_OK(see(event));
   if (hooks_.interrupted && hooks_.interrupted())
-    return Error{Fault::Interrupted, "interrupted", "",
-                 "the same command goes on where this one ended"};
+    return Error{Fault::Interrupted, "interrupted", "", "run the same command again to resume"};
   return end_late();
 }
 
@@ -321,7 +321,7 @@ Result<Tuned> Tuner::run() {
   if (const std::string names = mixed_lanes(workers_.lanes()); !names.empty())
     return Error{Fault::Environment, "cannot tune on different GPUs at a time",
                  fmt::format("times of {} cannot be compared", names),
-                 "take workers with one model of GPU"};
+                 "use workers with the same GPU model"};
   Tuned tuned;
   tuned.timed = is_gpu(workers_.lanes().front());
   for (;;) {

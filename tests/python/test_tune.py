@@ -186,7 +186,7 @@ def test_the_journal_of_another_subject_is_refused(command, tuned):
         check=False,
     )
     assert done.returncode == 1
-    assert "it is of another subject: arguments was" in done.stderr
+    assert "it belongs to another run: arguments was" in done.stderr
 
 
 def entry(**more) -> dict:
@@ -292,7 +292,7 @@ def test_a_bad_tuned_file_says_what_is_wrong(command, tuned):
     folder, _ = tuned
     for text, why in (
         ("{", "Expecting"),
-        ("[]", "no file of kiln tune"),
+        ("[]", "not a file of kiln tune"),
         ('{"kiln_tuned": 2}', "another version"),
     ):
         (folder / "tunable.tuned.json").write_text(text)
@@ -340,7 +340,7 @@ def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_pa
         "BLOCK=96": ("pruned", "only 1 blocks fit on a multiprocessor, limited by shared memory"),
         "BLOCK=128": (
             "pruned",
-            "a block needs 200000 bytes of shared memory, the GPU has 166912 bytes a block",
+            "a block needs 200000 bytes of shared memory, the GPU has 166912 bytes per block",
         ),
     }
     # Another journal: what is pruned by is part of what was asked. Nothing is left, and that is a
@@ -348,7 +348,7 @@ def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_pa
     none = tune("--param", "BLOCK=32", "--max-registers", "4", "--journal", "other.jsonl", code=1)
     (outcome,) = none["outcomes"]
     assert outcome["fate"] == "pruned" and re.fullmatch(
-        r"\d+ registers a thread", outcome["reason"]
+        r"\d+ registers per thread", outcome["reason"]
     )
     # So many trials and no more.
     few = tune("--param", "BLOCK=32,160,192", "--trials", "2", "--journal", "few.jsonl")

@@ -72,7 +72,8 @@ TEST(History, OtherVersionsAreNoted) {
   results::BenchResult then = result(1);
   then.device.driver = "570.0";
   (*then.versions)["torch"] = "2.10.0";
-  EXPECT_EQ(differences(result(1), then), "driver 580.1, then 570.0; torch 2.11.0, then 2.10.0");
+  EXPECT_EQ(differences(result(1), then),
+            "driver now 580.1, then 570.0; torch now 2.11.0, then 2.10.0");
   EXPECT_EQ(differences(result(1), result(1)), "");
 }
 

@@ -52,19 +52,19 @@ TEST(Expression, AsInC) {
 }
 
 TEST(Expression, MistakesHaveAColumn) {
-  EXPECT_EQ(why("M %"), "column 4: the end where a number, a name or '(' is wanted");
-  EXPECT_EQ(why("(M + 1"), "column 7: the end where ')' is wanted");
-  EXPECT_EQ(why("M 3"), "column 3: '3' where an operator or the end is wanted");
+  EXPECT_EQ(why("M %"), "column 4: got the end, expected a number, a name or '('");
+  EXPECT_EQ(why("(M + 1"), "column 7: got the end, expected ')'");
+  EXPECT_EQ(why("M 3"), "column 3: got '3', expected an operator or the end");
   EXPECT_EQ(why("log(M)"),
-            "column 1: 'log(M)' where min or max: there are no other functions is wanted");
+            "column 1: got 'log(M)', expected min or max (there are no other functions)");
   EXPECT_EQ(why("99999999999999999999"),
-            "column 1: '999999999999' where a number of at most 63 bits is wanted");
-  EXPECT_EQ(why(""), "column 1: the end where a number, a name or '(' is wanted");
-  EXPECT_EQ(why("12abc"), "column 1: '12abc' where a number of at most 63 bits is wanted");
+            "column 1: got '999999999999', expected a number of at most 63 bits");
+  EXPECT_EQ(why(""), "column 1: got the end, expected a number, a name or '('");
+  EXPECT_EQ(why("12abc"), "column 1: got '12abc', expected a number of at most 63 bits");
 }
 
 TEST(Expression, WhatHasNoValue) {
-  EXPECT_EQ(why("N + 1"), "N has no value that is an integer");
+  EXPECT_EQ(why("N + 1"), "N does not have an integer value");
   EXPECT_EQ(why("1 / (M - 128)"), "a division by zero");
   EXPECT_EQ(why("9223372036854775807 + 1"), "a number of more than 63 bits");
   EXPECT_EQ(why("(-9223372036854775807 - 1) / -1"), "a number of more than 63 bits");

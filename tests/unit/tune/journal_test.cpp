@@ -65,7 +65,7 @@ TEST_F(JournalTest, ALineThatWasCutOffIsDropped) {
 TEST_F(JournalTest, AnotherSubjectIsRefused) {
   { ASSERT_TRUE(open()); }
   EXPECT_EQ(open({{"gpu", "A100"}}).error().why,
-            "it is of another subject: gpu was \"H200\", now \"A100\"");
+            "it belongs to another run: gpu was \"H200\", now \"A100\"");
 }
 
 TEST_F(JournalTest, WhatIsNoJournal) {
@@ -76,14 +76,14 @@ TEST_F(JournalTest, WhatIsNoJournal) {
   };
   const std::string first = R"({"kiln_tune":1,"subject":{"gpu":"H200"}})"
                             "\n";
-  EXPECT_EQ(why(""), "it is no journal of kiln tune");
-  EXPECT_EQ(why("{}\n"), "it is no journal of kiln tune");
+  EXPECT_EQ(why(""), "it is not a journal of kiln tune");
+  EXPECT_EQ(why("{}\n"), "it is not a journal of kiln tune");
   EXPECT_EQ(why("{\"kiln_tune\":2}\n"), "it was written by another version of kiln");
   EXPECT_EQ(why(first + "{}\n"), "it has no defines: {}");
   EXPECT_EQ(why(first + "{\"defines\":[],\"fate\":\"lost\"}\n"),
-            "its fate is none that is known: {\"defines\":[],\"fate\":\"lost\"}");
+            "its fate is unknown: {\"defines\":[],\"fate\":\"lost\"}");
   EXPECT_EQ(why(first + "{\"defines\":[],\"fate\":\"timed\"}\n"),
-            "it is timed and has no time: {\"defines\":[],\"fate\":\"timed\"}");
+            "it was timed but has no time: {\"defines\":[],\"fate\":\"timed\"}");
   EXPECT_NE(why(first + "not json\n"), "accepted");
   EXPECT_EQ(why(first), "accepted");
 }

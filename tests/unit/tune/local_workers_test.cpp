@@ -51,7 +51,7 @@ TEST(LocalWorkers, AnOddAnswerEndsTheLane) {
     ASSERT_TRUE(events) << odd << format(events.error());
     ASSERT_EQ(events->size(), 1u) << odd;
     EXPECT_EQ((*events)[0].kind, WorkEvent::Kind::LaneEnded) << odd;
-    EXPECT_THAT((*events)[0].words, HasSubstr("odd answer"));
+    EXPECT_THAT((*events)[0].words, HasSubstr("unexpected answer"));
     EXPECT_TRUE((*workers)->restart_lane(0));
   }
 }

@@ -41,7 +41,7 @@ TEST(Prune, Spills) {
 TEST(Prune, Registers) {
   Rules rules;
   rules.most_registers = 96;
-  EXPECT_EQ(why_pruned(facts(), rules), "128 registers a thread");
+  EXPECT_EQ(why_pruned(facts(), rules), "128 registers per thread");
 }
 
 TEST(Prune, BlocksThatFit) {
@@ -60,9 +60,9 @@ TEST(Prune, SharedMemory) {
   CodeFacts large = facts();
   large.blocks = 0;
   large.shared_bytes = 300000;
-  large.limiter = "shared memory, 232448 bytes a block";
+  large.limiter = "shared memory, 232448 bytes per block";
   EXPECT_EQ(why_pruned(large, {}),
-            "a block needs 300000 bytes of shared memory, the GPU has 232448 bytes a block");
+            "a block needs 300000 bytes of shared memory, the GPU has 232448 bytes per block");
 }
 
 TEST(Prune, AFormulaMustHaveItsValues) {

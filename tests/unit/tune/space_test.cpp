@@ -53,24 +53,25 @@ TEST(Space, Refusals) {
     return space ? "accepted" : space.error().why;
   };
   EXPECT_EQ(why("{}"), "it has no axis");
-  EXPECT_EQ(why("[]"), "params is no table of axes");
-  EXPECT_EQ(why(R"({"M": 3})"), "M is no list of values");
+  EXPECT_EQ(why("[]"), "params is not a table of axes");
+  EXPECT_EQ(why(R"({"M": 3})"), "M is not a list of values");
   EXPECT_EQ(why(R"({"M": []})"), "the axis M has no values");
   EXPECT_EQ(why(R"({"M": [1.5]})"),
-            "M has the value 1.5; a value is an integer, a text, true or false");
+            "M has the value 1.5; a value must be an integer, a string, true or false");
   EXPECT_EQ(why(R"({"M": [1, 1]})"), "M has the value 1 twice");
   EXPECT_EQ(why(R"({"a b": [1]})"), "'a b' cannot be the name of a define");
   EXPECT_EQ(why(R"({"BLOCK": [1]})", R"(["BLOK > 1"])"),
-            "the constraint \"BLOK > 1\" names BLOK, which is no axis; did you mean BLOCK?");
+            "the constraint \"BLOK > 1\" names BLOK, which is not an axis; did you mean BLOCK?");
   EXPECT_THAT(why(R"({"M": [1]})", R"(["M >"])"), HasSubstr("column 4"));
-  EXPECT_EQ(Space::from_flags({"M=1", "M=2"}, {}).error().why, "the axis M is there twice");
-  EXPECT_EQ(Space::from_flags({"M"}, {}).error().why, "'M' is no NAME=VALUE,VALUE");
+  EXPECT_EQ(Space::from_flags({"M=1", "M=2"}, {}).error().why, "the axis M is given twice");
+  EXPECT_EQ(Space::from_flags({"M"}, {}).error().why,
+            "'M' does not have the form NAME=VALUE,VALUE");
   EXPECT_EQ(Space::from_flags({"M=1,"}, {}).error().why, "the axis M has an empty value");
 }
 
 TEST(Space, ATextInAConstraintIsAnError) {
   const Space space = *Space::from_flags({"KIND=a,b"}, {"KIND == 1"});
-  EXPECT_EQ(space.forbidden_by({0}).error().why, "KIND has no value that is an integer");
+  EXPECT_EQ(space.forbidden_by({0}).error().why, "KIND does not have an integer value");
 }
 
 TEST(Space, LargeSizesSaturate) {

@@ -151,8 +151,9 @@ TEST_F(TunerTest, AFinalistThatCannotBeBuiltAgainIsTold) {
   };
   auto again = run();
   ASSERT_TRUE(again) << format(again.error());
-  EXPECT_THAT(again->findings,
-              ElementsAre("the fastest were not timed in turns: A=4 B=2 could not be built again"));
+  EXPECT_THAT(
+      again->findings,
+      ElementsAre("the fastest were not timed in alternation: A=4 B=2 could not be built again"));
   EXPECT_THAT(again->finalists[0].defines, ElementsAre("A=4", "B=2"));  // by its single time
 }
 
@@ -304,7 +305,7 @@ TEST_F(TunerTest, AnOddAnswerOfTheRaceIsAFinding) {
     auto tuned = run();
     ASSERT_TRUE(tuned) << answer;
     EXPECT_THAT(tuned->findings,
-                ElementsAre(testing::HasSubstr("the fastest were not timed in turns")))
+                ElementsAre(testing::HasSubstr("the fastest were not timed in alternation")))
         << answer;
     EXPECT_THAT(tuned->finalists[0].defines, ElementsAre("A=4", "B=2")) << "by their single times";
   }
