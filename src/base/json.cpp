@@ -11,7 +11,7 @@ Result<Json> parse_json(std::string_view text, std::string_view source) {
     return Json::parse(text);
   } catch (const Json::parse_error& e) {
     return Error{Fault::Work, fmt::format("cannot read {}", source), e.what(),
-                 "correct it, or remove it to have it written anew"};
+                 "fix it, or remove it so that it is written again"};
   }
 }
 

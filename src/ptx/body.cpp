@@ -26,7 +26,7 @@ class BodyReader {
       }
     }
     while (!cursor_.failed() && cursor_.peek().kind != TokenKind::End) statement();
-    if (!cursor_.failed() && scopes_.depth() != 1) cursor_.fail("wanted '}'");
+    if (!cursor_.failed() && scopes_.depth() != 1) cursor_.fail("expected '}'");
     if (!cursor_.failed()) close_scope();
     if (cursor_.failed()) return cursor_.error();
     return std::move(body_);
@@ -50,7 +50,7 @@ class BodyReader {
       return true;
     }
     if (token.is('}')) {
-      if (scopes_.depth() == 1) return cursor_.fail("a '}' without its '{'");
+      if (scopes_.depth() == 1) return cursor_.fail("a '}' without a '{'");
       cursor_.take();
       if (view_scopes_.back().has_check)
         fold_view_checks(view_scopes_.back().start, caller_, &body_);
@@ -76,8 +76,8 @@ class BodyReader {
   std::string_view declare(const Token& at, std::string_view name, NameKind kind) {
     auto declared = scopes_.declare(name, kind);
     if (declared) return *declared;
-    cursor_.fail_at(
-        at, kind == NameKind::Variable ? "this name is declared twice" : "this label stands twice");
+    cursor_.fail_at(at, kind == NameKind::Variable ? "this name is declared twice"
+                                                   : "this label is defined twice");
     return {};
   }
 
@@ -148,7 +148,7 @@ class BodyReader {
       } while (cursor_.accept(','));
       return cursor_.expect(';');
     }
-    return cursor_.fail_at(token, "this directive is not known inside a function");
+    return cursor_.fail_at(token, "unknown directive inside a function");
   }
 
   bool registers() {
@@ -158,7 +158,7 @@ class BodyReader {
     }
     auto type =
         cursor_.peek().kind == TokenKind::Dotted ? type_named(cursor_.peek().text) : std::nullopt;
-    if (!type) return cursor_.fail("wanted the type of a register");
+    if (!type) return cursor_.fail("expected the type of a register");
     cursor_.take();
     if (vector != 1) return cursor_.fail("vector registers are not supported");
     do {
@@ -168,7 +168,7 @@ class BodyReader {
       uint64_t count = 0;
       if (cursor_.accept('<')) {
         if (!cursor_.expect_unsigned(&count) || !cursor_.expect('>')) return false;
-        if (count == 0) return cursor_.fail_at(at, "a range of no registers");
+        if (count == 0) return cursor_.fail_at(at, "an empty range of registers");
       }
       if (!declare_register(name, count, *type, at)) return false;
     } while (cursor_.accept(','));
@@ -291,10 +291,10 @@ class BodyReader {
     if (token.is('!')) {
       cursor_.take();
       if (cursor_.peek().kind != TokenKind::Word)
-        return cursor_.fail("'!' stands before a predicate alone");
+        return cursor_.fail("'!' is only allowed before a predicate");
       if (!parse_operand(out)) return false;
       if (out->kind != OperandKind::Predicate)
-        return cursor_.fail("'!' stands before a predicate alone");
+        return cursor_.fail("'!' is only allowed before a predicate");
       out->negated = true;
       return true;
     }
@@ -304,7 +304,7 @@ class BodyReader {
     }
     Token name;
     if (token.kind == TokenKind::Word) name = token;
-    if (name.text.empty()) return cursor_.fail("wanted an operand");
+    if (name.text.empty()) return cursor_.fail("expected an operand");
     cursor_.take();
     if (name.text == "_") {
       out->kind = OperandKind::Sink;
@@ -337,7 +337,7 @@ class BodyReader {
     for (size_t i = 0; i < std::size(kParts); ++i) {
       if (cursor_.accept_dotted(kParts[i])) *out = static_cast<uint8_t>(i + 1);
     }
-    return *out != 0 || cursor_.fail("wanted .b0 to .b3, .h0 or .h1 behind a register");
+    return *out != 0 || cursor_.fail("expected .b0 to .b3, .h0 or .h1 after a register");
   }
 
   bool offset(int64_t* out) {
@@ -346,7 +346,8 @@ class BodyReader {
       Operand value;
       Token at = cursor_.peek();
       if (!cursor_.number(&value)) return false;
-      if (value.kind != OperandKind::Integer) return cursor_.fail_at(at, "an offset is an integer");
+      if (value.kind != OperandKind::Integer)
+        return cursor_.fail_at(at, "an offset must be an integer");
       *out = static_cast<int64_t>(static_cast<uint64_t>(*out) + value.bits);
     }
     return true;
@@ -358,8 +359,8 @@ class BodyReader {
     cursor_.take();
     do {
       Operand element;
-      if (cursor_.peek().is('{')) return cursor_.fail("a vector has no vectors inside");
-      if (cursor_.peek().is('[')) return cursor_.fail("a vector has no addresses inside");
+      if (cursor_.peek().is('{')) return cursor_.fail("a vector cannot contain vectors");
+      if (cursor_.peek().is('[')) return cursor_.fail("a vector cannot contain addresses");
       if (!parse_operand(&element)) return false;
       out->elements.push_back(std::move(element));
     } while (cursor_.accept(','));
@@ -389,7 +390,7 @@ class BodyReader {
     }
     while (cursor_.accept(',')) {
       Operand coordinate;
-      if (cursor_.peek().is('[')) return cursor_.fail("an address has no addresses inside");
+      if (cursor_.peek().is('[')) return cursor_.fail("an address cannot contain addresses");
       if (!parse_operand(&coordinate)) return false;
       out->elements.push_back(std::move(coordinate));
     }

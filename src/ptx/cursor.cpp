@@ -47,18 +47,18 @@ bool Cursor::fail_at(const Token& token, std::string why) {
                                                     : fmt::format("'{}'", token.text.substr(0, 40));
     error_ =
         Error{Fault::Work, "cannot read PTX",
-              fmt::format("line {}, column {}: {}; seen: {}", token.line, token.column, why, seen),
+              fmt::format("line {}, column {}: {}; got: {}", token.line, token.column, why, seen),
               "compile it again with nvcc"};
   }
   return false;
 }
 
 bool Cursor::expect(char symbol) {
-  return accept(symbol) || fail(fmt::format("wanted '{}'", symbol));
+  return accept(symbol) || fail(fmt::format("expected '{}'", symbol));
 }
 
 bool Cursor::expect_word(std::string_view* text) {
-  if (current_.kind != TokenKind::Word) return fail("wanted a name");
+  if (current_.kind != TokenKind::Word) return fail("expected a name");
   *text = take().text;
   return true;
 }
@@ -67,7 +67,7 @@ bool Cursor::expect_unsigned(uint64_t* value) {
   Operand operand;
   Token at = current_;
   if (!number(&operand)) return false;
-  if (operand.kind != OperandKind::Integer) return fail_at(at, "wanted an integer");
+  if (operand.kind != OperandKind::Integer) return fail_at(at, "expected an integer");
   *value = operand.bits;
   return true;
 }
@@ -75,7 +75,7 @@ bool Cursor::expect_unsigned(uint64_t* value) {
 bool Cursor::skip_to_semicolon() {
   while (!current_.is(';')) {
     if (current_.kind == TokenKind::End || current_.kind == TokenKind::Malformed)
-      return fail("wanted ';'");
+      return fail("expected ';'");
     take();
   }
   take();
@@ -95,7 +95,7 @@ bool Cursor::number(Operand* out) {
     out->bits = 32;
     return true;
   }
-  if (current_.kind != TokenKind::Number) return fail("wanted a number");
+  if (current_.kind != TokenKind::Number) return fail("expected a number");
   Token token = current_;
   std::string_view text = token.text;
   auto parse = [&](std::string_view digits, int base, uint64_t* value) {
@@ -135,7 +135,7 @@ bool Cursor::number(Operand* out) {
     if (negative) out->bits = 0 - out->bits;
     if (inverted) out->bits = ~out->bits;
   }
-  if (!good) return fail("this is no number of PTX");
+  if (!good) return fail("invalid PTX number");
   take();
   return true;
 }
@@ -148,7 +148,7 @@ bool Cursor::declarator(Variable* variable) {
       uint64_t align = 0;
       if (!expect_unsigned(&align)) return false;
       if (align == 0 || align > 4096 || (align & (align - 1)))
-        return fail_at(token, "an alignment is a power of two");
+        return fail_at(token, "an alignment must be a power of two");
       variable->align = static_cast<uint32_t>(align);
     } else if (token.text == "v2" || token.text == "v4" || token.text == "v8") {
       variable->vector = static_cast<uint32_t>(token.text[1] - '0');
@@ -163,7 +163,7 @@ bool Cursor::declarator(Variable* variable) {
       if (!expect('(')) return false;
       while (!accept(')')) {
         if (current_.is_dotted("managed")) variable->managed = true;
-        if (current_.kind == TokenKind::End || current_.is(';')) return fail("wanted ')'");
+        if (current_.kind == TokenKind::End || current_.is(';')) return fail("expected ')'");
         take();
       }
     } else if (token.text == "texref" || token.text == "surfref" || token.text == "samplerref") {
@@ -177,7 +177,7 @@ bool Cursor::declarator(Variable* variable) {
       return fail_at(token, "not a type or attribute of a variable");
     }
   }
-  if (!typed) return fail("wanted a type");
+  if (!typed) return fail("expected a type");
   variable->line = current_.line;
   if (!expect_word(&variable->name)) return false;
   while (accept('[')) {
@@ -189,7 +189,7 @@ bool Cursor::declarator(Variable* variable) {
     uint64_t extent = 0;
     if (!expect_unsigned(&extent) || !expect(']')) return false;
     if (extent > kMaxVariableBytes || variable->count * extent > kMaxVariableBytes) {
-      return fail("a variable this large cannot be");
+      return fail("the variable is too large");
     }
     variable->count *= extent;
   }
@@ -230,7 +230,7 @@ bool Cursor::initial_value(Variable* variable, uint32_t depth) {
       value.bits = 0;
       std::memcpy(&value.bits, &narrow, 4);
     }
-    if (current_.is('(')) return fail("a mask on an initial value is not known here");
+    if (current_.is('(')) return fail("a mask on an initial value is not supported");
   }
   variable->init.push_back(value);
   return true;
@@ -274,7 +274,7 @@ bool Cursor::location(const Token& at, SourceLine* source, SourceLine* caller) {
       inlined = true;
       if (!inlined_at(caller)) return false;
     } else {
-      return fail_at(at, "an attribute of .loc that is not known");
+      return fail_at(at, "unknown attribute of .loc");
     }
     // `function_name X, inlined_at 1 2 3` and `function_name X inlined_at ...` both occur.
     if (current_.is_word("inlined_at")) {
@@ -297,7 +297,7 @@ bool Cursor::parameters(std::vector<Variable>* out) {
   if (accept(')')) return true;
   do {
     Token at = current_;
-    if (current_.kind != TokenKind::Dotted) return fail("wanted .param or .reg");
+    if (current_.kind != TokenKind::Dotted) return fail("expected .param or .reg");
     Token space = take();
     Variable variable;
     if (space.text == "param") {
@@ -305,7 +305,7 @@ bool Cursor::parameters(std::vector<Variable>* out) {
     } else if (space.text == "reg") {
       variable.space = Space::Register;
     } else {
-      return fail_at(at, "wanted .param or .reg");
+      return fail_at(at, "expected .param or .reg");
     }
     if (!declarator(&variable)) return false;
     out->push_back(std::move(variable));

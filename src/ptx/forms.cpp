@@ -256,16 +256,15 @@ bool polls(const Form& form, const Instruction& ins) {
 
 std::string why_unknown(const Instruction& ins) {
   auto rows = rows_of_mnemonic().find(ins.mnemonic);
-  if (rows == rows_of_mnemonic().end())
-    return fmt::format("the instruction '{}' is not known", ins.text());
+  if (rows == rows_of_mnemonic().end()) return fmt::format("unknown instruction '{}'", ins.text());
   for (uint32_t row : rows->second) {
     FormMatch match;
     if (match_modifiers(compiled_forms()[row], ins, 0, 0, &match)) {
-      return fmt::format("the instruction '{}' is not known with these operands", ins.text());
+      return fmt::format("unknown instruction '{}' with these operands", ins.text());
     }
   }
-  return fmt::format("the instruction '{}' is not known: no form of '{}' has these modifiers",
-                     ins.text(), ins.mnemonic);
+  return fmt::format("unknown instruction '{}': no form of '{}' has these modifiers", ins.text(),
+                     ins.mnemonic);
 }
 
 }  // namespace kiln::ptx

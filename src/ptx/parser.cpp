@@ -38,7 +38,7 @@ class ModuleReader {
     Token token = cursor_.peek();
     if (token.kind != TokenKind::Dotted) {
       if (cursor_.accept(';')) return true;
-      return cursor_.fail("wanted a directive");
+      return cursor_.fail("expected a directive");
     }
     cursor_.take();
     Linkage linkage;
@@ -46,7 +46,7 @@ class ModuleReader {
            token.text == "common") {
       linkage.is_extern |= token.text == "extern";
       linkage.is_weak |= token.text == "weak" || token.text == "common";
-      if (cursor_.peek().kind != TokenKind::Dotted) return cursor_.fail("wanted a directive");
+      if (cursor_.peek().kind != TokenKind::Dotted) return cursor_.fail("expected a directive");
       token = cursor_.take();
     }
     if (token.text == "version") return version();
@@ -63,7 +63,7 @@ class ModuleReader {
     if (token.text == "entry" || token.text == "func") return function(token, linkage);
     if (token.text == "tex") return cursor_.skip_to_semicolon();
     if (auto space = space_named(token.text)) return variable(*space, linkage);
-    return cursor_.fail_at(token, "this directive is not known at the level of a module");
+    return cursor_.fail_at(token, "unknown directive at module level");
   }
 
   bool version() {
@@ -72,15 +72,15 @@ class ModuleReader {
     Operand ignored;
     if (!cursor_.number(&ignored)) return false;
     size_t dot = token.text.find('.');
-    if (dot == token.text.npos) return cursor_.fail_at(token, "wanted a version such as 9.0");
+    if (dot == token.text.npos) return cursor_.fail_at(token, "expected a version such as 9.0");
     for (char c : token.text.substr(0, dot)) {
       if (c < '0' || c > '9' || module_.version_major > 99)
-        return cursor_.fail_at(token, "wanted a version such as 9.0");
+        return cursor_.fail_at(token, "expected a version such as 9.0");
       module_.version_major = module_.version_major * 10 + static_cast<uint32_t>(c - '0');
     }
     for (char c : token.text.substr(dot + 1)) {
       if (c < '0' || c > '9' || module_.version_minor > 99)
-        return cursor_.fail_at(token, "wanted a version such as 9.0");
+        return cursor_.fail_at(token, "expected a version such as 9.0");
       module_.version_minor = module_.version_minor * 10 + static_cast<uint32_t>(c - '0');
     }
     return true;
@@ -106,7 +106,7 @@ class ModuleReader {
     uint64_t index = 0;
     if (!cursor_.expect_unsigned(&index)) return false;
     if (cursor_.peek().kind != TokenKind::String)
-      return cursor_.fail("wanted a file name in quotes");
+      return cursor_.fail("expected a file name in quotes");
     module_.files[static_cast<uint32_t>(index)] = cursor_.take().text;
     while (cursor_.accept(',')) {
       uint64_t ignored = 0;
@@ -125,7 +125,7 @@ class ModuleReader {
 
   bool section() {
     while (!cursor_.peek().is('{')) {
-      if (cursor_.peek().kind == TokenKind::End) return cursor_.fail("wanted '{'");
+      if (cursor_.peek().kind == TokenKind::End) return cursor_.fail("expected '{'");
       cursor_.take();
     }
     std::string_view ignored;
@@ -167,7 +167,7 @@ class ModuleReader {
     function.line = at.line;
     if (cursor_.accept_dotted("attribute")) {
       while (!cursor_.accept(')')) {
-        if (cursor_.peek().kind == TokenKind::End) return cursor_.fail("wanted ')'");
+        if (cursor_.peek().kind == TokenKind::End) return cursor_.fail("expected ')'");
         cursor_.take();
       }
     }
@@ -196,7 +196,7 @@ class ModuleReader {
       } else if (directive.text == "pragma") {
         if (!cursor_.skip_to_semicolon()) return false;
       } else {
-        return cursor_.fail_at(directive, "this directive of a function is not known");
+        return cursor_.fail_at(directive, "unknown function directive");
       }
     }
     if (!cursor_.accept(';')) {
@@ -209,14 +209,14 @@ class ModuleReader {
 
   // Skips a text in braces; `inside` becomes what stands between them.
   bool braces(std::string_view* inside, uint32_t* line) {
-    if (!cursor_.peek().is('{')) return cursor_.fail("wanted '{'");
+    if (!cursor_.peek().is('{')) return cursor_.fail("expected '{'");
     const char* begin = cursor_.peek().text.data() + 1;
     *line = cursor_.peek().line;
     uint64_t depth = 0;
     do {
       const Token& token = cursor_.peek();
       if (token.kind == TokenKind::End || token.kind == TokenKind::Malformed)
-        return cursor_.fail("wanted '}'");
+        return cursor_.fail("expected '}'");
       if (token.is('{')) ++depth;
       if (token.is('}')) --depth;
       if (depth == 0) *inside = {begin, static_cast<size_t>(token.text.data() - begin)};

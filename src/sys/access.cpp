@@ -16,15 +16,16 @@ namespace {
 Exposure writable(const fs::path& path) {
   return {
       path,
-      fmt::format("others may write to {}, and could put code into what you build", path.string()),
+      fmt::format("other users can write to {}, and could inject code into what you build",
+                  path.string()),
       fmt::format("chmod -R go-w '{}' if you trust what is in it, else remove it", path.string())};
 }
 
 Exposure owned(const fs::path& path, uid_t user) {
-  return {
-      path,
-      fmt::format("user {} owns {}, and could put code into what you build", user, path.string()),
-      "take a folder of your own"};
+  return {path,
+          fmt::format("user {} owns {}, and could inject code into what you build", user,
+                      path.string()),
+          "use a folder that you own"};
 }
 
 // One path as it is written, its links looked at and not followed.

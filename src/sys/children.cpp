@@ -127,7 +127,7 @@ Result<int> Children::start(const ChildSpec& spec) {
   const auto failed = [&](int number) {
     for (Ends* ends : {&in, &out, &err, &failure}) ends->close_both();
     return Error{Fault::Environment, "cannot start " + spec.arguments[0], std::strerror(number),
-                 "see that this program is there and may be executed"};
+                 "check that this program exists and is executable"};
   };
   if ((spec.talks && !in.open()) || !out.open() || !err.open() || !failure.open())
     return failed(errno);

@@ -27,7 +27,7 @@ Error failed(std::string why) {
 Error late(const Deadline& deadline) {
   return {Fault::Environment, "cannot talk to the server",
           fmt::format("no answer within {:.1f} s", deadline.limit_s),
-          "KILN_CACHE_TIMEOUT allows more"};
+          "KILN_CACHE_TIMEOUT sets the limit"};
 }
 
 using Addresses = std::shared_ptr<addrinfo>;
@@ -55,7 +55,7 @@ Result<Addresses> addresses_of(const std::string& host, int port, const Deadline
 
 Result<Connection> Connection::open(const std::string& host, int port, const Deadline& deadline) {
   TRY(const Addresses found, addresses_of(host, port, deadline));
-  std::string why = "no address answers";
+  std::string why = "no address responds";
   Connection connection(-1);
   for (addrinfo* address = found.get(); address && connection.fd_ < 0; address = address->ai_next) {
     connection.fd_ = ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

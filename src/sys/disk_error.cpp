@@ -16,17 +16,17 @@ Error disk_error(std::string_view what, const fs::path& path, int error_number) 
     case ENOSPC:
     case EDQUOT:
       error.fix =
-          "free some space there, or choose another place with --build-dir or XDG_CACHE_HOME";
+          "free some space there, or choose another folder with --build-dir or XDG_CACHE_HOME";
       break;
     case EROFS:
     case EACCES:
     case EPERM:
-      error.fix = "make it writable, or choose another place with --build-dir or XDG_CACHE_HOME";
-      if (what == "cannot read") error.fix = "make it readable for you";
+      error.fix = "make it writable, or choose another folder with --build-dir or XDG_CACHE_HOME";
+      if (what == "cannot read") error.fix = "make it readable";
       break;
     case ENOENT:
       error.why = "there is no such file or folder";
-      error.fix = "correct the path, or make it first";
+      error.fix = "check the path";
       break;
     case ENOTDIR:
       error.why = "a part of the path is a file, not a folder";
@@ -38,7 +38,7 @@ Error disk_error(std::string_view what, const fs::path& path, int error_number) 
       break;
     case ENOMEM:
       error.why = "there is not enough memory for it";
-      error.fix = "free some memory, or see whether the file should be that large";
+      error.fix = "free some memory, or check whether the file should be that large";
       break;
     case EFBIG:
       error.fix = "raise the limit of file sizes: ulimit -f unlimited";
@@ -48,7 +48,7 @@ Error disk_error(std::string_view what, const fs::path& path, int error_number) 
       error.fix = "raise the limit of open files: ulimit -n 4096";
       break;
     default:
-      error.fix = "see that the disk is sound and the path as it should be, then run it again";
+      error.fix = "check the disk and the path, then run it again";
       break;
   }
   return error;

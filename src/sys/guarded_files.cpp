@@ -77,7 +77,7 @@ Result<std::string> read_limited(const Files& files, const fs::path& path, const
                  fix};
   };
   const auto too_large = [&](uint64_t bytes) {
-    return refused(fmt::format("it has {} bytes, at most {} are read", bytes, limit.max_bytes),
+    return refused(fmt::format("it has {} bytes; the limit is {}", bytes, limit.max_bytes),
                    "remove it");
   };
   if (&files != &real_files()) {  // a disk in memory has neither pipes nor other users
@@ -87,7 +87,7 @@ Result<std::string> read_limited(const Files& files, const fs::path& path, const
   }
   TRY(const Opened file, open_regular(path));
   if (limit.own_only && others_may_write(file.state))
-    return refused("another user owns it or may write to it",
+    return refused("another user owns it or can write to it",
                    "remove it, or chmod go-w it if you trust its content");
   const auto bytes = static_cast<uint64_t>(file.state.st_size);
   if (bytes > limit.max_bytes) return too_large(bytes);

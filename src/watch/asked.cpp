@@ -25,7 +25,7 @@ std::FILE* open_for(const std::string& path, const char* what) {
 }
 
 void say_write_failed(const std::string& path) {
-  std::fprintf(stderr, "error: cannot write to %s\n  why: %s\n  fix: free some room there\n",
+  std::fprintf(stderr, "error: cannot write to %s\n  why: %s\n  fix: free some space there\n",
                path.c_str(), std::strerror(errno));
 }
 
@@ -59,7 +59,7 @@ std::unique_ptr<engine::Sink> trace_to(const std::string& path, uint64_t limit) 
 }
 
 std::unique_ptr<engine::Sink> lines_to(const std::string& path) {
-  if (std::FILE* file = open_for(path, "the counts of lines")) {
+  if (std::FILE* file = open_for(path, "the line counts")) {
     std::fclose(file);
   } else {
     return nullptr;

@@ -123,7 +123,7 @@ class Cache(Cached):
         self.store.chmod(0o777)
         self.forget_build()
         built, err = self.build_told()
-        self.assertIn(f"others may write to {self.store}", err)
+        self.assertIn(f"other users can write to {self.store}", err)
         self.assertEqual(self.words(built), {"made"})
         code = subprocess.run(
             [str(KILN), "cache"], env=self.environment, capture_output=True, text=True

@@ -111,7 +111,7 @@ class OtherUsers(Cached):
                 path.chmod(mode)
                 self.forget_build()
                 built, err = self.told()
-                self.assertIn(f"others may write to {path}", err)
+                self.assertIn(f"other users can write to {path}", err)
                 self.assertIn(f"chmod -R go-w '{path}'", err)
                 self.assertEqual(err.count("is not used"), 1, err)
                 self.assertIn("made", self.words(built))
@@ -126,7 +126,7 @@ class OtherUsers(Cached):
             entry.chmod(0o666)
         self.forget_build()
         built, err = self.told()
-        self.assertIn("another user owns it or may write to it", err)
+        self.assertIn("another user owns it or can write to it", err)
         self.assertEqual(self.value_in(built["library"]), 1)
         self.assert_nobody_else_writes(self.store)
 
@@ -194,7 +194,7 @@ class OtherUsers(Cached):
         (self.top / "cache/kiln").chmod(0o777)
         code, error = self.error()
         self.assertEqual(code, 3)
-        self.assertIn(f"others may write to {self.top / 'cache/kiln'}", error["why"])
+        self.assertIn(f"other users can write to {self.top / 'cache/kiln'}", error["why"])
         self.assertIn("chmod -R go-w", error["fix"])
 
     def test_nothing_of_watch_has_a_name_that_others_can_guess(self) -> None:

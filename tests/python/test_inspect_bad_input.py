@@ -79,7 +79,7 @@ def test_what_is_no_regular_file(told, tmp_path):
     )
     for name in ("pipe.so", "/dev/null"):
         code, text = told(name)
-        assert code == 1 and "it is no regular file" in text
+        assert code == 1 and "it is not a regular file" in text
 
 
 @pytest.mark.parametrize(

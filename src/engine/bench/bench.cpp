@@ -163,8 +163,7 @@ void bench_two_cores(Bars& bars, double one, const std::string& folder) {
       busy ? fmt::format(
                  "machine busy: by the CPU time of both threads, {:.1f} ms; by the wall {:.2f}x",
                  best.both_cpu * 1e3, best.gain())
-           : fmt::format("{:.1f} ms beside {:.1f} ms on the wall", best.both * 1e3,
-                         best.alone * 1e3);
+           : fmt::format("{:.1f} ms, wall time {:.1f} ms", best.both * 1e3, best.alone * 1e3);
   how += "; CPUs";
   for (const TwoCores& pair : pairs)
     how += fmt::format(" {} and {}: {:.2f}x", pair.pair.first, pair.pair.second, pair.gain());
@@ -196,8 +195,8 @@ void bench_add(Bars& bars, Bench& bench, const std::string& folder) {
   const double instructions = static_cast<double>(body->instructions.size());
   bars.add("add of 16M floats, one core, bounds checked", one / plain, "x of a plain loop", true,
            12,
-           fmt::format("{:.1f} ms beside {:.1f} ms; with float4 {:.1f} ms", one * 1e3, plain * 1e3,
-                       four * 1e3));
+           fmt::format("{:.1f} ms compared with {:.1f} ms; with float4 {:.1f} ms", one * 1e3,
+                       plain * 1e3, four * 1e3));
   const uint64_t arguments[] = {reinterpret_cast<uint64_t>(pa), reinterpret_cast<uint64_t>(pb),
                                 reinterpret_cast<uint64_t>(po), kCount};
   std::fill(out.begin(), out.end(), 0.0f);
@@ -213,7 +212,7 @@ void bench_add(Bars& bars, Bench& bench, const std::string& folder) {
             "x of the engine",
             fmt::format("{:.0f} ms; bench/scalar.cpp, bounds checked", scalar * 1e3));
   bars.add("the same: PTX instructions of lanes", instructions * kCount / one * 1e-9, "G/s", false,
-           6, fmt::format("{} instructions a thread", body->instructions.size()));
+           6, fmt::format("{} instructions per thread", body->instructions.size()));
   bench.regions.clear();
   bench_two_cores(bars, one, folder);
 }
@@ -234,7 +233,7 @@ void bench_matmul(Bars& bars, Bench& bench) {
   if (out[3 * kSize + 5] != sum) give_up("matmul: wrong result");
   bars.add("tiled matmul 512^3 fp32, one core", 512.0 * 512 * 512 / time * 1e-9, "G lane-FMA/s",
            false, 1,
-           fmt::format("{:.1f} ms; {} bytes of registers a warp", time * 1e3,
+           fmt::format("{:.1f} ms; {} bytes of registers per warp", time * 1e3,
                        (*bench.image.kernel("matmul", {.rows_fill_warps = true}))->frame_bytes));
   bench.regions.clear();
 }
@@ -399,7 +398,7 @@ int main(int argc, char** argv) {
   }
   if (level.empty()) level = "baseline";
   if (level != "baseline" && level_for(level).empty())
-    give_up(fmt::format("this CPU has not what {} needs", level));
+    give_up(fmt::format("this CPU does not have what {} needs", level));
   become(level, argv);
   threads("1");
   Bench bench(text_of(plain[0] + "/bench.ptx")), mma(text_of(plain[0] + "/bench_mma.ptx"));

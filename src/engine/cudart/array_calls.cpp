@@ -34,9 +34,9 @@ int make_array(Array** out, const ChannelDesc* desc, Extent extent, unsigned fla
   if (!out || !desc) return fail(kInvalidValue, "cudaMallocArray: a pointer is null");
   const int bytes = bytes_of(*desc);
   if (bytes < 1 || bytes > 16 || extent.width == 0) {
-    return fail(kInvalidChannelDescriptor,
-                fmt::format("cudaMallocArray: elements of {} bytes, {} of them a row", bytes,
-                            extent.width));
+    return fail(
+        kInvalidChannelDescriptor,
+        fmt::format("cudaMallocArray: elements of {} bytes, {} per row", bytes, extent.width));
   }
   auto array = std::make_unique<Array>();
   array->desc = *desc;
@@ -62,14 +62,14 @@ int free_array(Array* array) {
   {
     std::lock_guard lock(table().mutex);
     if (!table().arrays.erase(array))
-      return fail(kInvalidValue, "cudaFreeArray: this is no array that is alive");
+      return fail(kInvalidValue, "cudaFreeArray: this is not a live array");
   }
   watch_free(array->bytes.data(), array->bytes.size(), nullptr, true, kSuccess);
   delete array;
   return kSuccess;
 }
 int array_info(ChannelDesc* desc, Extent* extent, unsigned* flags, Array* array) {
-  if (!is_array(array)) return fail(kInvalidResourceHandle, "this is no array that is alive");
+  if (!is_array(array)) return fail(kInvalidResourceHandle, "this is not a live array");
   if (desc) *desc = array->desc;
   if (extent) *extent = array->extent;
   if (flags) *flags = array->flags;
@@ -91,13 +91,13 @@ int array_copy(When when, Array* to_array, size_t to_x, size_t to_y, void* to, s
                Array* from_array, size_t from_x, size_t from_y, const void* from, size_t from_pitch,
                size_t width, size_t height, int kind) {
   for (Array* array : {to_array, from_array}) {
-    if (array && !is_array(array))
-      return fail(kInvalidResourceHandle, "this is no array that is alive");
+    if (array && !is_array(array)) return fail(kInvalidResourceHandle, "this is not a live array");
   }
   const uint32_t step = to_array ? to_array->element_bytes : from_array->element_bytes;
   if (width % step || to_x % step || from_x % step) {
-    return fail(kInvalidValue,
-                fmt::format("a copy of {} bytes is not one of whole elements of {}", width, step));
+    return fail(
+        kInvalidValue,
+        fmt::format("a copy of {} bytes is not a multiple of the element size {}", width, step));
   }
   Copy3D copy{};
   copy.to_array = to_array;
@@ -141,7 +141,7 @@ int array_to_array(Array* to, size_t to_x, size_t to_y, Array* from, size_t from
 // A run of bytes through the rows of an array. Null: the error is this thread's last one.
 std::byte* flat_array(Array* array, size_t x, size_t y, size_t bytes) {
   if (!is_array(array)) {
-    fail(kInvalidResourceHandle, "this is no array that is alive");
+    fail(kInvalidResourceHandle, "this is not a live array");
     return nullptr;
   }
   const size_t offset = y * array->row_bytes() + x;
@@ -240,17 +240,17 @@ int create_surface(uint64_t* out, const ResourceDesc* resource) {
 int destroy_object(uint64_t handle) {
   std::lock_guard lock(table().mutex);
   if (handle == 0 || table().objects.erase(handle)) return kSuccess;
-  return fail(kInvalidValue, "this is no texture or surface object that is alive");
+  return fail(kInvalidValue, "this is not a live texture or surface object");
 }
 int object_resource(ResourceDesc* out, uint64_t handle) {
   const TextureObject* object = texture_object(handle);
-  if (!object || !out) return fail(kInvalidValue, "this is no texture object that is alive");
+  if (!object || !out) return fail(kInvalidValue, "this is not a live texture object");
   *out = object->resource;
   return kSuccess;
 }
 int object_texture(TextureDesc* out, uint64_t handle) {
   const TextureObject* object = texture_object(handle);
-  if (!object || !out) return fail(kInvalidValue, "this is no texture object that is alive");
+  if (!object || !out) return fail(kInvalidValue, "this is not a live texture object");
   *out = object->texture;
   return kSuccess;
 }

@@ -21,13 +21,13 @@ int begin(Stream* handle, std::shared_ptr<Graph> graph, std::vector<Node*> tail,
   std::lock_guard lock(handles().mutex);
   if (reinterpret_cast<uintptr_t>(handle) <= 1) {
     return fail(kStreamCaptureUnsupported,
-                "the legacy default stream cannot be captured; use a stream of its own");
+                "the legacy default stream cannot be captured; use another stream");
   }
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
   if (mode < 0 || mode > 2)
-    return fail(kInvalidValue, fmt::format("no mode {} of a capture", mode));
-  if (stream->capture) return fail(kIllegalState, "this stream is being captured already");
+    return fail(kInvalidValue, fmt::format("unknown capture mode {}", mode));
+  if (stream->capture) return fail(kIllegalState, "this stream is already being captured");
   auto capture = std::make_shared<Capture>();
   capture->graph = std::move(graph);
   capture->origin = stream;
@@ -45,7 +45,7 @@ int begin_capture(Stream* stream, int mode) {
 int begin_capture_to_graph(Stream* stream, Graph* graph, Node* const* before, const EdgeData*,
                            size_t count, int mode) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().graphs.count(graph)) return fail(kInvalidValue, "this is no graph that is alive");
+  if (!handles().graphs.count(graph)) return fail(kInvalidValue, "this is not a live graph");
   std::shared_ptr<Graph> borrowed(graph, [](Graph*) {});
   return begin(stream, std::move(borrowed), {before, before + count}, mode, true);
 }
@@ -87,12 +87,12 @@ int end_capture(Stream* handle, Graph** out) {
   }
   if (capture->invalid) return fail(kStreamCaptureInvalidated, "a call made this capture invalid");
   if (!whole)
-    return fail(kStreamCaptureUnjoined, "a stream that joined the capture was not waited for");
+    return fail(kStreamCaptureUnjoined, "a stream that joined the capture was not joined back");
   if (capture->into_existing) {
     if (out) *out = capture->graph.get();
     return kSuccess;
   }
-  if (!out) return fail(kInvalidValue, "the place for the graph is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the graph is null");
   *out = capture->graph.get();
   handles().graphs[*out] = capture->graph;
   return kSuccess;
@@ -102,7 +102,7 @@ int is_capturing_call(Stream* handle, int* status) {
   std::lock_guard lock(handles().mutex);
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
-  if (!status) return fail(kInvalidValue, "the place for the status is null");
+  if (!status) return fail(kInvalidValue, "the output pointer for the status is null");
   *status = !stream->capture ? kNone : stream->capture->invalid ? kInvalidated : kActive;
   return kSuccess;
 }
@@ -132,7 +132,7 @@ int update_dependencies(Stream* handle, Node** nodes, const EdgeData*, size_t co
 }
 int exchange_mode(int* mode) {
   thread_local int current = 0;
-  if (!mode || *mode < 0 || *mode > 2) return fail(kInvalidValue, "no such mode of a capture");
+  if (!mode || *mode < 0 || *mode > 2) return fail(kInvalidValue, "unknown capture mode");
   std::swap(*mode, current);
   return kSuccess;
 }

@@ -155,7 +155,8 @@ int from_symbol(void* to, const void* symbol, size_t bytes, size_t offset, int k
 }
 int symbol_address(void** out, const void* symbol) {
   std::byte* at = nullptr;
-  if (!out) return fail(kInvalidValue, "cudaGetSymbolAddress: the place for the address is null");
+  if (!out)
+    return fail(kInvalidValue, "cudaGetSymbolAddress: the output pointer for the address is null");
   if (int code = symbol_memory(symbol, 0, 0, &at)) return code;
   *out = at;
   return kSuccess;
@@ -163,7 +164,8 @@ int symbol_address(void** out, const void* symbol) {
 int symbol_size(size_t* out, const void* symbol) {
   int code = 0;
   std::string text;
-  if (!out) return fail(kInvalidValue, "cudaGetSymbolSize: the place for the size is null");
+  if (!out)
+    return fail(kInvalidValue, "cudaGetSymbolSize: the output pointer for the size is null");
   const Image::VariableMemory* memory = resolved_variable(symbol, &code, &text);
   if (!memory) return fail(code, std::move(text));
   *out = memory->bytes;

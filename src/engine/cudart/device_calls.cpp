@@ -151,9 +151,9 @@ constexpr AttributeRow kAttributes[] = {
 
 int get_attribute(int* value, int attribute, int device) {
   if (int code = check_device(device)) return code;
-  if (!value) return fail(kInvalidValue, "the place for the attribute is null");
+  if (!value) return fail(kInvalidValue, "the output pointer for the attribute is null");
   if (attribute < 1 || attribute > 200)
-    return fail(kInvalidValue, fmt::format("no device attribute {}", attribute));
+    return fail(kInvalidValue, fmt::format("unknown device attribute {}", attribute));
   *value = 0;  // a feature the virtual device has not
   for (const AttributeRow& row : kAttributes) {
     if (row.number == attribute)
@@ -163,7 +163,7 @@ int get_attribute(int* value, int attribute, int device) {
 }
 
 int runtime_version(int* version) {
-  if (!version) return fail(kInvalidValue, "the place for the version is null");
+  if (!version) return fail(kInvalidValue, "the output pointer for the version is null");
   *version = kRuntimeVersion;
   return kSuccess;
 }
@@ -197,7 +197,7 @@ constexpr const char* kBusId = "0000:00:00.0";
 int get_bus_id(char* out, int bytes, int device) {
   if (int code = check_device(device)) return code;
   if (!out || bytes <= static_cast<int>(std::strlen(kBusId)))
-    return fail(kInvalidValue, "no room for the PCI bus id");
+    return fail(kInvalidValue, "the buffer is too small for the PCI bus id");
   std::strcpy(out, kBusId);
   return kSuccess;
 }
@@ -214,13 +214,13 @@ int device_by_bus_id(int* device, const char* text) {
 std::atomic<size_t> g_limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
 int set_limit(int limit, size_t value) {
   if (limit < 0 || limit >= static_cast<int>(std::size(g_limits)))
-    return fail(kInvalidValue, fmt::format("no limit {}", limit));
+    return fail(kInvalidValue, fmt::format("unknown limit {}", limit));
   g_limits[limit] = value;
   return kSuccess;
 }
 int get_limit(size_t* value, int limit) {
   if (!value || limit < 0 || limit >= static_cast<int>(std::size(g_limits)))
-    return fail(kInvalidValue, fmt::format("no limit {}", limit));
+    return fail(kInvalidValue, fmt::format("unknown limit {}", limit));
   *value = g_limits[limit];
   return kSuccess;
 }

@@ -68,7 +68,7 @@ bool ended_by_refusal(int* code) noexcept {
   if (!errors.refused) return false;
   try {
     *code = fail(errors.refused,
-                 "an earlier launch of this program could not begin: " +
+                 "an earlier launch of this program could not start: " +
                      errors.refused_message.substr(0, errors.refused_message.find('\n')));
   } catch (const std::bad_alloc&) {
     *code = fail_without_memory(errors.refused);

@@ -13,13 +13,13 @@
 namespace kiln::engine {
 namespace {
 
-int bad_graph() { return fail(kInvalidValue, "this is no graph that is alive"); }
-int bad_executable() { return fail(kInvalidValue, "this is no executable graph that is alive"); }
+int bad_graph() { return fail(kInvalidValue, "this is not a live graph"); }
+int bad_executable() { return fail(kInvalidValue, "this is not a live executable graph"); }
 bool is_graph(const Graph* graph) { return handles().graphs.count(graph); }
 bool is_executable(const Executable* executable) { return handles().executables.count(executable); }
 
 int create(Graph** out, unsigned) {
-  if (!out) return fail(kInvalidValue, "the place for the graph is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the graph is null");
   auto graph = std::make_shared<Graph>();
   std::lock_guard lock(handles().mutex);
   *out = graph.get();
@@ -33,7 +33,7 @@ int destroy(Graph* graph) {
 int clone_graph(Graph** out, Graph* graph) {
   std::lock_guard lock(handles().mutex);
   if (!is_graph(graph)) return bad_graph();
-  if (!out) return fail(kInvalidValue, "the place for the graph is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the graph is null");
   std::shared_ptr<Graph> copy = clone(*graph, nullptr);
   *out = copy.get();
   handles().graphs[*out] = std::move(copy);
@@ -53,7 +53,7 @@ int find_in_clone(Node** out, Node* original, Graph* copy) {
 
 // The convention of all lists here: with a null array the count is the answer.
 int give(const std::vector<Node*>& from, Node** nodes, size_t* count) {
-  if (!count) return fail(kInvalidValue, "the place for the count is null");
+  if (!count) return fail(kInvalidValue, "the output pointer for the count is null");
   if (!nodes) {
     *count = from.size();
     return kSuccess;
@@ -131,7 +131,7 @@ int remove_dependencies(Graph* graph, Node* const* from, Node* const* to, const 
 int destroy_node(Node* node) {
   std::lock_guard lock(handles().mutex);
   if (!node || !is_graph(node->graph))
-    return fail(kInvalidValue, "this is no node of a graph that is alive");
+    return fail(kInvalidValue, "this is not a node of a live graph");
   node->graph->remove(node);
   return kSuccess;
 }
@@ -141,7 +141,7 @@ int destroy_node(Node* node) {
 int instantiate(Executable** out, Graph* graph, unsigned long long flags) {
   std::lock_guard lock(handles().mutex);
   if (!is_graph(graph)) return bad_graph();
-  if (!out) return fail(kInvalidValue, "the place for the executable graph is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the executable graph is null");
   auto made = std::make_unique<Executable>();
   made->graph = clone(*graph, &made->node_of);
   made->order = launch_order(*made->graph);
@@ -191,7 +191,7 @@ enum Update : int { kUpdated = 0, kTopologyChanged = 2, kNodeTypeChanged = 3 };
 int update_failed(UpdateResult* result, int why, Node* node) {
   if (result) *result = {why, node, nullptr};
   return fail(kGraphExecUpdateFailure,
-              "cudaGraphExecUpdate: the graph is not like the one that was instantiated");
+              "cudaGraphExecUpdate: the graph differs in structure from the instantiated one");
 }
 // Nodes correspond by the order in which they were added.
 int exec_update(Executable* executable, Graph* graph, UpdateResult* result) {
@@ -257,7 +257,7 @@ int debug_dot(Graph* graph, const char* path, unsigned) {
 // cudaGraphMemAttributeType: used and reserved bytes, now and at most.
 int graph_memory(int, int attribute, void* value) {
   if (!value || attribute < 0 || attribute > 3)
-    return fail(kInvalidValue, "no such attribute of graph memory");
+    return fail(kInvalidValue, "unknown graph memory attribute");
   uint64_t bytes = state().device.heap.bytes_in_use(kGraphMemory);
   std::memcpy(value, &bytes, 8);
   return kSuccess;

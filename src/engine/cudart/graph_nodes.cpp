@@ -13,7 +13,7 @@ namespace {
 
 int add(Node** out, Graph* graph, Node* const* before, size_t count, Work work) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().graphs.count(graph)) return fail(kInvalidValue, "this is no graph that is alive");
+  if (!handles().graphs.count(graph)) return fail(kInvalidValue, "this is not a live graph");
   if (!out || (count && !before)) return fail(kInvalidValue, "a pointer is null");
   for (size_t i = 0; i < count; ++i) {
     if (!graph->has(before[i]))
@@ -29,7 +29,7 @@ int find(Executable* executable, Node* node, Node** out) {
   *out = node;
   if (!executable) return kSuccess;
   if (!handles().executables.count(executable))
-    return fail(kInvalidValue, "this is no executable graph that is alive");
+    return fail(kInvalidValue, "this is not a live executable graph");
   auto found = executable->node_of.find(node);
   if (found == executable->node_of.end())
     return fail(kInvalidValue, "the executable graph has no such node");
@@ -225,8 +225,7 @@ int add_wait(Node** out, Graph* graph, Node* const* before, size_t count, CudaEv
 }
 int add_child(Node** out, Graph* graph, Node* const* before, size_t count, Graph* child) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().graphs.count(child))
-    return fail(kInvalidValue, "the child is no graph that is alive");
+  if (!handles().graphs.count(child)) return fail(kInvalidValue, "the child is not a live graph");
   return add(out, graph, before, count, ChildWork{clone(*child, nullptr)});
 }
 int get_child(Node* node, Graph** out) {
@@ -237,8 +236,7 @@ int get_child(Node* node, Graph** out) {
 }
 int set_child_in(Executable* executable, Node* node, Graph* child) {
   std::lock_guard lock(handles().mutex);
-  if (!handles().graphs.count(child))
-    return fail(kInvalidValue, "the child is no graph that is alive");
+  if (!handles().graphs.count(child)) return fail(kInvalidValue, "the child is not a live graph");
   return change(executable, node, ChildWork{clone(*child, nullptr)});
 }
 int add_allocate(Node** out, Graph* graph, Node* const* before, size_t count,

@@ -47,7 +47,7 @@ LaunchOutcome check_configuration(const Program& program, const KilnEngineLaunch
   const ptx::Function& function = *program.function;
   if (function.max_threads && threads > function.max_threads) {
     return refuse(program, kInvalidValue,
-                  fmt::format("{} threads a block are more than its __launch_bounds__({})", threads,
+                  fmt::format("{} threads per block exceed its __launch_bounds__({})", threads,
                               function.max_threads));
   }
   const uint32_t* wanted = function.required_threads;
@@ -63,7 +63,7 @@ LaunchOutcome check_configuration(const Program& program, const KilnEngineLaunch
                              "or kiln::launch"
                            : "";
     return refuse(program, kInvalidValue,
-                  fmt::format("{} bytes of shared memory a block are more than {}{}", shared_bytes,
+                  fmt::format("{} bytes of shared memory per block exceed {}{}", shared_bytes,
                               shared_limit, hint));
   }
   return {};
@@ -91,8 +91,8 @@ LaunchOutcome set_cluster(const Program& program, const KilnEngineLaunch& launch
   const KilnDim3& g = launch.grid;
   if (g.x % size.x || g.y % size.y || g.z % size.z) {
     return refuse(program, kInvalidValue,
-                  fmt::format("the grid ({},{},{}) is no multiple of the cluster ({},{},{})", g.x,
-                              g.y, g.z, size.x, size.y, size.z));
+                  fmt::format("the grid ({},{},{}) is not a multiple of the cluster ({},{},{})",
+                              g.x, g.y, g.z, size.x, size.y, size.z));
   }
   grid->cluster_dim = size;
   grid->cluster_size = static_cast<uint32_t>(blocks);

@@ -70,7 +70,7 @@ int set_attribute(const void* function, int attribute, int value) {
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
   if (attribute < kMaxDynamicShared || attribute > kClusterPolicy)
-    return fail(kInvalidValue, fmt::format("no attribute {} of functions can be set", attribute));
+    return fail(kInvalidValue, fmt::format("function attribute {} cannot be set", attribute));
   if (attribute != kMaxDynamicShared) {  // hints: kept, so that a program reads what it set
     if (attribute == kCarveout && (value < -1 || value > 100))
       return fail(kInvalidValue, fmt::format("a carveout of {} is not between -1 and 100", value));
@@ -82,15 +82,15 @@ int set_attribute(const void* function, int attribute, int value) {
   uint64_t wanted = static_cast<uint64_t>(value < 0 ? 0 : value);
   if (value < 0 || wanted + found->static_shared_bytes() > kMaxSharedBytesOptIn) {
     return fail(kInvalidValue,
-                fmt::format("{} bytes of dynamic shared memory and {} static ones are more than {}",
-                            value, found->static_shared_bytes(), kMaxSharedBytesOptIn));
+                fmt::format("{} bytes of dynamic and {} of static shared memory exceed {}", value,
+                            found->static_shared_bytes(), kMaxSharedBytesOptIn));
   }
   found->max_dynamic_shared = wanted;
   return kSuccess;
 }
 
 int get_attributes(FunctionAttributes* out, const void* function) {
-  if (!out) return fail(kInvalidValue, "cudaFuncGetAttributes: the place for the answer is null");
+  if (!out) return fail(kInvalidValue, "cudaFuncGetAttributes: the output pointer is null");
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
@@ -120,7 +120,7 @@ int get_attributes(FunctionAttributes* out, const void* function) {
 }
 
 int occupancy(int* blocks, const void* function, int threads, size_t dynamic_shared) {
-  if (!blocks) return fail(kInvalidValue, "the place for the number of blocks is null");
+  if (!blocks) return fail(kInvalidValue, "the output pointer for the number of blocks is null");
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
@@ -179,7 +179,7 @@ int get_name(const char** out, const void* function) {
   int code = 0;
   RegisteredFunction* found = find(function, &code);
   if (!found) return code;
-  if (!out) return fail(kInvalidValue, "the place for the name is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the name is null");
   *out = found->name.c_str();
   return kSuccess;
 }

@@ -21,11 +21,12 @@ constexpr uint64_t kPitchAlignment = 512;
 
 int allocate(const char* what, void** out, size_t bytes, AllocationKind kind,
              const void* stream = nullptr, bool waits = true) {
-  if (!out) return fail(kInvalidValue, fmt::format("{}: the place for the pointer is null", what));
+  if (!out) return fail(kInvalidValue, fmt::format("{}: the output pointer is null", what));
   *out = nullptr;
   if (bytes == 0) return kSuccess;
   *out = state().device.heap.allocate(bytes, kind);
-  if (!*out) return fail(kMemoryAllocation, fmt::format("{}: no memory for {} bytes", what, bytes));
+  if (!*out)
+    return fail(kMemoryAllocation, fmt::format("{}: out of memory for {} bytes", what, bytes));
   watch_allocation(*out, bytes, kind, stream, waits);
   return kSuccess;
 }
@@ -39,7 +40,7 @@ int release(const char* what, void* at, const void* stream = nullptr, bool waits
     if (state().device.heap.release(at)) return kSuccess;
   }
   watch_free(at, 0, stream, waits, kInvalidValue);
-  return fail(kInvalidValue, fmt::format("{}: 0x{:x} is no allocation of the engine", what,
+  return fail(kInvalidValue, fmt::format("{}: 0x{:x} is not an allocation of the engine", what,
                                          reinterpret_cast<uint64_t>(at)));
 }
 
@@ -60,12 +61,13 @@ int cuda_free(void* at) { return release("cudaFree", at); }
 int cuda_free_host(void* at) { return release("cudaFreeHost", at); }
 
 int cuda_malloc_pitch(void** out, size_t* pitch, size_t width, size_t height) {
-  if (!pitch) return fail(kInvalidValue, "cudaMallocPitch: the place for the pitch is null");
+  if (!pitch)
+    return fail(kInvalidValue, "cudaMallocPitch: the output pointer for the pitch is null");
   *pitch = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
   return allocate("cudaMallocPitch", out, *pitch * height, AllocationKind::Device);
 }
 int cuda_malloc_3d(PitchedPointer* out, Extent extent) {
-  if (!out) return fail(kInvalidValue, "cudaMalloc3D: the place for the pointer is null");
+  if (!out) return fail(kInvalidValue, "cudaMalloc3D: the output pointer is null");
   *out = {};
   out->width = extent.width;
   out->height = extent.height;
@@ -126,10 +128,10 @@ bool is_pool(const MemoryPool* pool) {
   std::lock_guard lock(pools().mutex);
   return pools().alive.count(pool);
 }
-int bad_pool() { return fail(kInvalidValue, "this is no memory pool that is alive"); }
+int bad_pool() { return fail(kInvalidValue, "this is not a live memory pool"); }
 
 int get_pool(MemoryPool** out, int device) {
-  if (!out) return fail(kInvalidValue, "the place for the pool is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the pool is null");
   if (device != 0) return fail(kInvalidDevice, fmt::format("there is no device {}", device));
   *out = default_pool();
   return kSuccess;
@@ -159,7 +161,7 @@ int pool_destroy(MemoryPool* pool) {
 int pool_set_attribute(MemoryPool* pool, int attribute, const void* value) {
   if (!is_pool(pool)) return bad_pool();
   if (!value || attribute < 1 || attribute > 8)
-    return fail(kInvalidValue, fmt::format("no attribute {} of a pool", attribute));
+    return fail(kInvalidValue, fmt::format("unknown pool attribute {}", attribute));
   if (attribute <= 3) std::memcpy(&pool->reuse[attribute - 1], value, 4);
   if (attribute == 4) std::memcpy(&pool->threshold, value, 8);
   return kSuccess;
@@ -167,7 +169,7 @@ int pool_set_attribute(MemoryPool* pool, int attribute, const void* value) {
 int pool_get_attribute(MemoryPool* pool, int attribute, void* value) {
   if (!is_pool(pool)) return bad_pool();
   if (!value || attribute < 1 || attribute > 8)
-    return fail(kInvalidValue, fmt::format("no attribute {} of a pool", attribute));
+    return fail(kInvalidValue, fmt::format("unknown pool attribute {}", attribute));
   uint64_t bytes = attribute == 4 ? pool->threshold : state().device.heap.bytes_in_use();
   if (attribute <= 3) {
     std::memcpy(value, &pool->reuse[attribute - 1], 4);
@@ -193,7 +195,7 @@ int host_register(void* at, size_t bytes, unsigned) {
   auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
   if (known)
     return fail(kHostMemoryAlreadyRegistered,
-                "cudaHostRegister: part or all of it is registered already");
+                "cudaHostRegister: part or all of it is already registered");
   state().device.heap.adopt(at, bytes, AllocationKind::Host, "registered");
   watch_allocation(at, bytes, AllocationKind::Host, nullptr, true, true);
   return kSuccess;
@@ -232,8 +234,7 @@ int mem_get_info(size_t* free_bytes, size_t* total) {
   return kSuccess;
 }
 int pointer_get_attributes(PointerAttributes* out, const void* at) {
-  if (!out)
-    return fail(kInvalidValue, "cudaPointerGetAttributes: the place for the answer is null");
+  if (!out) return fail(kInvalidValue, "cudaPointerGetAttributes: the output pointer is null");
   auto allocation = state().device.heap.find(reinterpret_cast<uint64_t>(at));
   void* pointer = const_cast<void*>(at);
   if (!allocation) {
@@ -256,9 +257,10 @@ int mem_prefetch(const void* at, size_t, MemoryLocation, unsigned, void* stream)
 // location.
 int range_get_attribute(void* out, size_t bytes, int attribute, const void* at, size_t) {
   if (!out || !at || bytes < 4)
-    return fail(kInvalidValue, "cudaMemRangeGetAttribute: a pointer is null, or no room");
+    return fail(kInvalidValue,
+                "cudaMemRangeGetAttribute: a pointer is null, or the buffer is too small");
   if (attribute < 1 || attribute > 8)
-    return fail(kInvalidValue, fmt::format("no attribute {} of memory", attribute));
+    return fail(kInvalidValue, fmt::format("unknown memory attribute {}", attribute));
   std::memset(out, 0, bytes);
   constexpr int kNoDevice = -2;  // cudaInvalidDeviceId
   if (attribute == 3) {

@@ -81,9 +81,9 @@ void load_image(RegisteredImage& registered) {
   }
   if (!best) {
     registered.load_code = kNoKernelImageForDevice;
-    registered.load_error = format(
-        Error{Fault::Work, "cannot run this library on the engine", "its fat binary holds no PTX",
-              "compile with -gencode arch=compute_90,code=compute_90, or build it with kiln"});
+    registered.load_error = format(Error{
+        Fault::Work, "cannot run this library on the engine", "its fat binary contains no PTX",
+        "compile with -gencode arch=compute_90,code=compute_90, or build it with kiln"});
     return;
   }
   auto image = std::make_unique<Image>(state().device.heap);

@@ -16,7 +16,7 @@ namespace {
 constexpr unsigned kNonBlocking = 1;
 
 int create_stream(Stream** out, unsigned flags, int priority) {
-  if (!out) return fail(kInvalidValue, "the place for the stream is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the stream is null");
   static std::atomic<unsigned long long> next_id{2};  // 0 and 1: the default streams
   auto* stream = new Stream;
   stream->flags = flags;
@@ -31,7 +31,7 @@ int create_stream(Stream** out, unsigned flags, int priority) {
 }
 int stream_create(Stream** out) { return create_stream(out, 0, 0); }
 int stream_create_with_flags(Stream** out, unsigned flags) {
-  return flags > 1 ? fail(kInvalidValue, "cudaStreamCreateWithFlags: flags are 0 or 1")
+  return flags > 1 ? fail(kInvalidValue, "cudaStreamCreateWithFlags: flags must be 0 or 1")
                    : create_stream(out, flags, 0);
 }
 int stream_create_with_priority(Stream** out, unsigned flags, int priority) {
@@ -69,21 +69,21 @@ int stream_query(Stream* stream) { return wait_for_stream(stream, "cudaStreamQue
 int stream_get_flags(Stream* handle, unsigned* flags) {
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
-  if (!flags) return fail(kInvalidValue, "the place for the flags is null");
+  if (!flags) return fail(kInvalidValue, "the output pointer for the flags is null");
   *flags = stream->flags;
   return kSuccess;
 }
 int stream_get_priority(Stream* handle, int* priority) {
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
-  if (!priority) return fail(kInvalidValue, "the place for the priority is null");
+  if (!priority) return fail(kInvalidValue, "the output pointer for the priority is null");
   *priority = stream->priority;
   return kSuccess;
 }
 int stream_get_id(Stream* handle, unsigned long long* id) {
   Stream* stream = stream_of(handle);
   if (!stream) return bad_stream();
-  if (!id) return fail(kInvalidValue, "the place for the id is null");
+  if (!id) return fail(kInvalidValue, "the output pointer for the id is null");
   *id = stream->id;
   return kSuccess;
 }
@@ -119,7 +119,7 @@ int stream_add_callback(Stream* stream, StreamCallback function, void* argument,
 enum : unsigned { kDisableTiming = 2, kInterprocess = 4, kRecordExternal = 1, kWaitExternal = 1 };
 
 int event_create_with_flags(CudaEvent** out, unsigned flags) {
-  if (!out) return fail(kInvalidValue, "the place for the event is null");
+  if (!out) return fail(kInvalidValue, "the output pointer for the event is null");
   if (flags & kInterprocess)
     return fail(kNotSupported, "events for other processes are not supported on the engine");
   static std::atomic<uint64_t> next_id{1};
@@ -195,12 +195,12 @@ int check_event(CudaEvent* event) {
 int event_synchronize(CudaEvent* event) { return check_event(event); }
 int event_query(CudaEvent* event) { return check_event(event); }
 int event_elapsed_time(float* milliseconds, CudaEvent* start, CudaEvent* stop) {
-  if (!milliseconds) return fail(kInvalidValue, "the place for the time is null");
+  if (!milliseconds) return fail(kInvalidValue, "the output pointer for the time is null");
   std::lock_guard lock(handles().mutex);
   if (!is_event(start) || !is_event(stop)) return bad_event();
   if (!start->recorded || !stop->recorded || !start->timed || !stop->timed) {
     return fail(kInvalidResourceHandle,
-                "both events must have been recorded, and made with timing");
+                "both events must have been recorded, and created with timing");
   }
   *milliseconds = std::chrono::duration<float, std::milli>(stop->at - start->at).count();
   return kSuccess;

@@ -33,8 +33,8 @@ bool is_event(const void* handle) {
   return handle && handles().events.count(handle);
 }
 
-int bad_stream() { return fail(kInvalidResourceHandle, "this is no stream that is alive"); }
-int bad_event() { return fail(kInvalidResourceHandle, "this is no event that is alive"); }
+int bad_stream() { return fail(kInvalidResourceHandle, "this is not a live stream"); }
+int bad_event() { return fail(kInvalidResourceHandle, "this is not a live event"); }
 
 bool is_capturing(const void* handle) {
   std::lock_guard lock(handles().mutex);

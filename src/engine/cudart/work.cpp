@@ -67,7 +67,8 @@ int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out) {
 int make_allocate_work(const AllocationNode& node, AllocateWork* out) {
   void* at = state().device.heap.allocate(node.bytes, AllocationKind::Device, kGraphMemory);
   if (!at)
-    return fail(kMemoryAllocation, fmt::format("no memory for {} bytes of a graph", node.bytes));
+    return fail(kMemoryAllocation,
+                fmt::format("out of memory for {} bytes of a graph", node.bytes));
   out->node = node;
   out->node.at = at;
   out->memory =
@@ -77,12 +78,10 @@ int make_allocate_work(const AllocationNode& node, AllocateWork* out) {
 
 int fail_for_host_function(const char* what) noexcept {
   try {
-    keep_fault(
-        kUnknown,
-        fmt::format(
-            "A host function of the program threw an exception: {}\n  fix: catch it inside of "
-            "the function; on a GPU it would end the process",
-            what));
+    keep_fault(kUnknown,
+               fmt::format("A host function of the program threw an exception: {}\n  fix: catch it "
+                           "inside the function; on a GPU it would end the process",
+                           what));
   } catch (const std::bad_alloc&) {
     keep_fault(kUnknown, {});
   }
@@ -163,7 +162,7 @@ int check_device(const char* what, const void* at, size_t bytes, bool write) {
     auto region = mapped_region(address);
     if (region && region->holds(address, bytes) && (region->writable || !write)) return kSuccess;
   }
-  return fail(kInvalidValue, fmt::format("{}: 0x{:x} is no device memory", what, address));
+  return fail(kInvalidValue, fmt::format("{}: 0x{:x} is not device memory", what, address));
 }
 
 struct Side {
@@ -191,7 +190,7 @@ int check_side(const char* what, const Side& side, const Extent& extent, uint32_
                bool write) {
   if (side.array) {
     if (!state().device.textures.is_array(side.array))
-      return fail(kInvalidValue, fmt::format("{}: this is no array that is alive", what));
+      return fail(kInvalidValue, fmt::format("{}: this is not a live array", what));
     const Array& array = *side.array;
     if (side.position.x + extent.width > array.extent.width ||
         side.position.y + extent.height > array.rows() ||
@@ -221,7 +220,8 @@ void serve_ops() { g_serves_ops = true; }
 
 int check_copy(const Copy3D& copy) {
   if (copy.kind < kHostToHost || copy.kind > kDefault) {
-    return fail(kInvalidMemcpyDirection, fmt::format("cudaMemcpy: no direction {}", copy.kind));
+    return fail(kInvalidMemcpyDirection,
+                fmt::format("cudaMemcpy: unknown direction {}", copy.kind));
   }
   const Extent& extent = copy.extent;
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return kSuccess;
@@ -276,8 +276,8 @@ int perform_copy(const Copy3D& copy, const void* stream, bool waits) {
 
 int check_fill(const Fill& fill) {
   if (fill.element_bytes != 1 && fill.element_bytes != 2 && fill.element_bytes != 4) {
-    return fail(kInvalidValue,
-                fmt::format("cudaMemset: elements of {} bytes; 1, 2 or 4", fill.element_bytes));
+    return fail(kInvalidValue, fmt::format("cudaMemset: elements of {} bytes; expected 1, 2 or 4",
+                                           fill.element_bytes));
   }
   if (fill.width == 0 || fill.height == 0) return kSuccess;
   const size_t row = fill.width * fill.element_bytes;

@@ -63,7 +63,7 @@ Result<Image::VariableMemory> Image::allocate(const ptx::Variable& v) {
                                 std::string(v.name.substr(0, v.name.find('@'))).c_str());
   if (!memory) {
     return Error{Fault::Environment, fmt::format("cannot load the variable {}", v.name),
-                 fmt::format("no memory for {} bytes", v.bytes()),
+                 fmt::format("out of memory for {} bytes", v.bytes()),
                  "free some memory, or make the variable smaller"};
   }
   std::memset(memory, 0, v.bytes());
@@ -97,7 +97,7 @@ Status Image::fill(const ptx::Variable& v, void* memory, const ptx::Function* in
   auto* to = static_cast<std::byte*>(memory);
   if (v.init.size() * bytes > v.bytes()) {
     return Error{Fault::Work, fmt::format("cannot load the variable {}", v.name),
-                 "more values than room", ""};
+                 "more values than elements", ""};
   }
   for (const ptx::InitialValue& value : v.init) {
     uint64_t bits = value.bits;
@@ -209,7 +209,7 @@ Result<const Program*> Image::kernel(std::string_view name, Variant variant) {
   const ptx::Function* function = module_.find(name);
   if (!function || !function->is_entry || function->body_text.empty()) {
     return Error{Fault::Work, fmt::format("cannot launch {}", name),
-                 "no kernel of this name is in the library's PTX",
+                 "the library's PTX has no kernel of this name",
                  "build it with PTX inside: --arch 9.0+PTX"};
   }
   ++round_;

@@ -62,7 +62,7 @@ uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {
   }
   uint64_t offset = (uint64_t{program_.frame_bytes} + align - 1) / align * align;
   if (offset + bytes > kMaxFrameBytes) {
-    refuse(fmt::format("the function needs more than {} MB of registers a warp",
+    refuse(fmt::format("the function needs more than {} MB of registers per warp",
                        kMaxFrameBytes >> 20));
     return kScratch;
   }
@@ -159,8 +159,8 @@ Status Lowering::declare() {
         break;
       case ptx::Space::Shared: {
         if (!is_kernel())
-          return error_at(
-              {}, fmt::format("the shared variable '{}' inside of a device function", v.name));
+          return error_at({},
+                          fmt::format("the shared variable '{}' inside a device function", v.name));
         shared_end =
             (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) / v.align * v.align;
         shared_[v.name] = shared_end;
@@ -175,7 +175,8 @@ Status Lowering::declare() {
       }
     }
   }
-  if (local > (1u << 20)) return error_at({}, "its local variables are larger than 1 MB a thread");
+  if (local > (1u << 20))
+    return error_at({}, "its local variables are larger than 1 MB per thread");
   program_.local_bytes = static_cast<uint32_t>((local + 15) / 16 * 16);
   if (!refusal_.empty()) return error_at({}, refusal_);
   return {};

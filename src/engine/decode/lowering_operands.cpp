@@ -160,7 +160,7 @@ bool Lowering::special_operand(const ptx::Operand& operand, Source* out) {
     out->uniform = !row.lanes || in_rows;
     return true;
   }
-  return refuse(fmt::format("the register '%{}' is not known", operand.name));
+  return refuse(fmt::format("unknown register '%{}'", operand.name));
 }
 
 uint32_t Lowering::register_bytes(const ptx::Operand& operand) const {
@@ -188,7 +188,7 @@ bool Lowering::source(const ptx::Operand& operand, ptx::Type type, Source* out) 
       return true;
     case ptx::OperandKind::Register:
       if (register_bytes(operand) != ptx::bytes_of(type)) {
-        return refuse(fmt::format("the register {} has not the width of .{}",
+        return refuse(fmt::format("the width of register {} differs from that of .{}",
                                   body_.registers[operand.reg].name(), ptx::name_of(type)));
       }
       return register_source(operand.reg, out);
@@ -197,7 +197,7 @@ bool Lowering::source(const ptx::Operand& operand, ptx::Type type, Source* out) 
     case ptx::OperandKind::Symbol:
       return symbol(operand, out);
     default:
-      return refuse("an operand of a kind that does not fit here");
+      return refuse("invalid kind of operand");
   }
 }
 
@@ -247,7 +247,7 @@ bool Lowering::predicate(const ptx::Operand& operand, uint32_t* offset) {
     *offset = constant_predicate(operand.bits != 0);
     return true;
   }
-  if (operand.kind != ptx::OperandKind::Predicate) return refuse("a predicate is wanted here");
+  if (operand.kind != ptx::OperandKind::Predicate) return refuse("expected a predicate");
   uint32_t from = place(operand.reg).offset;
   if (!operand.negated) {
     *offset = from;
@@ -265,7 +265,7 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
   *offset = operand.offset;
   if (operand.base_is_register) {
     if (body_.registers[operand.reg].type == ptx::Type::pred)
-      return refuse("a predicate is no address");
+      return refuse("a predicate is not an address");
     *base_bytes = ptx::bytes_of(body_.registers[operand.reg].type);
     if (*base_bytes < 4) return refuse("an address of less than 32 bits");
     if (const Place& p = places_[operand.reg]; p.known && p.affine) {
@@ -303,9 +303,9 @@ bool Lowering::dest(const ptx::Operand& operand, uint32_t bytes, bool uniform, D
     *out = {temporary(bytes), false};
     return true;
   }
-  if (operand.kind != ptx::OperandKind::Register) return refuse("a register is wanted here");
+  if (operand.kind != ptx::OperandKind::Register) return refuse("expected a register");
   if (bytes && register_bytes(operand) != bytes) {
-    return refuse(fmt::format("the register {} has not the width of the result",
+    return refuse(fmt::format("the width of register {} differs from that of the result",
                               body_.registers[operand.reg].name()));
   }
   if (uniform) {
@@ -327,7 +327,7 @@ bool Lowering::dest_predicate(const ptx::Operand& operand, uint32_t* offset) {
     *offset = temporary_predicate();
     return true;
   }
-  if (operand.kind != ptx::OperandKind::Predicate) return refuse("a predicate is wanted here");
+  if (operand.kind != ptx::OperandKind::Predicate) return refuse("expected a predicate");
   *offset = place(operand.reg).offset;
   return true;
 }

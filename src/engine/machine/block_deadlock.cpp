@@ -46,7 +46,8 @@ std::string Block::describe_deadlock() const {
     }
   }
   std::string text = fmt::format(
-      "Barrier deadlock: no thread of the {} can go on\n  at {}\n  in block ({},{},{}), {} of {} "
+      "Barrier deadlock: no thread of the {} can continue\n  at {}\n  in block ({},{},{}), {} of "
+      "{} "
       "threads have not "
       "ended",
       together ? "cluster" : "block", demangled(grid->program->name), x, y, z, live_threads,

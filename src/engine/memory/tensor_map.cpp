@@ -65,19 +65,18 @@ uint32_t swizzle_span(Swizzle swizzle) {
 
 const char* why_bad_tensor_map(const TensorMap& map) {
   const TensorType* type = tensor_type(map.data_type);
-  if (map.magic != kTensorMapMagic) return "it was not made by cuTensorMapEncodeTiled";
-  if (!type) return "its data type is not known";
+  if (map.magic != kTensorMapMagic) return "it was not created by cuTensorMapEncodeTiled";
+  if (!type) return "its data type is unknown";
   if (map.rank < 1 || map.rank > kMaxTensorRank) return "its rank is not between 1 and 5";
-  if (map.address % 16) return "its address is no multiple of 16 bytes";
+  if (map.address % 16) return "its address is not a multiple of 16 bytes";
   for (uint32_t i = 1; i < map.rank; ++i) {
     if (map.strides[i - 1] % 16 || map.strides[i - 1] >= (uint64_t{1} << 40)) {
-      return "a stride is no multiple of 16 bytes, or not below 2^40";
+      return "a stride is not a multiple of 16 bytes, or not below 2^40";
     }
   }
   const uint32_t row_bytes = uint32_t{map.box[0]} * type->bytes;
-  if (row_bytes % 16) return "a row of its box is no multiple of 16 bytes";
-  if (map.swizzle > static_cast<uint8_t>(Swizzle::Bytes128Atom64))
-    return "its swizzle is not known";
+  if (row_bytes % 16) return "a row of its box is not a multiple of 16 bytes";
+  if (map.swizzle > static_cast<uint8_t>(Swizzle::Bytes128Atom64)) return "its swizzle is unknown";
   if (map.swizzle == static_cast<uint8_t>(Swizzle::Bytes128Atom32Flip8))
     return "its swizzle is not supported";
   const uint32_t span = swizzle_span(static_cast<Swizzle>(map.swizzle));

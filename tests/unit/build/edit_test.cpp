@@ -129,7 +129,7 @@ TEST(DeviceCode, AMacroInSmallLettersMayTellItsLineToo) {
   const std::string after = "__global__ void k(int* p) {\n *p = 1; }\nvoid host() { check(1); }\n";
   EXPECT_EQ(why_host_changes(before, after), "");
   EXPECT_THAT(why_host_changes(before, after, {"check"}),
-              HasSubstr("'check' below k may tell its line"));
+              HasSubstr("'check' below k may depend on its line number"));
 }
 
 TEST(DeviceCode, AnAddedCommentLineIsDeviceCodeWhereNothingBelowTellsItsLine) {
@@ -138,7 +138,7 @@ TEST(DeviceCode, AnAddedCommentLineIsDeviceCodeWhereNothingBelowTellsItsLine) {
   EXPECT_EQ(why_host_changes(quiet, "// one\n// two\n" + quiet + "// three\n"), "");
   EXPECT_EQ(why_host_changes("// one\n" + quiet, quiet), "");
   EXPECT_THAT(why_host_changes(kSource, std::string("// one\n") + kSource),
-              HasSubstr("may tell its line"));
+              HasSubstr("may depend on its line number"));
   EXPECT_EQ(why_host_changes(kSource, std::string(kSource) + "\n// below everything\n"), "");
   const std::string wide = "void host() {\n  CHECK(1,\n    2);\n}\n";
   EXPECT_THAT(why_host_changes(wide, text::replace_all(wide, "1,\n", "1,\n\n")),

@@ -94,7 +94,7 @@ TEST(Bomb, GiantLocalMemory) {
                  "local variables");
   expect_refused(
       entry(".local .align 8 .b8 x[1099511627776];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
-      "a variable this large cannot be");
+      "the variable is too large");
 }
 
 TEST(Bomb, GiantSharedMemory) {
@@ -102,7 +102,7 @@ TEST(Bomb, GiantSharedMemory) {
                  "shared variables");
   expect_refused(
       entry(".shared .align 8 .b8 x[1099511627776];\n.reg .b64 %rd<2>;\nmov.u64 %rd1, x;"),
-      "a variable this large cannot be");
+      "the variable is too large");
 }
 
 TEST(Bomb, SharedMemoryBeyondTheDevice) {
@@ -114,7 +114,7 @@ TEST(Bomb, AGlobalVariableLargerThanMemory) {
   expect_refused(module_text(".global .align 8 .b8 x[1152921504606846976];\n.visible .entry k() { "
                              ".reg .b64 %rd<2>; mov.u64 "
                              "%rd1, x; ret; }"),
-                 "a variable this large cannot be");
+                 "the variable is too large");
 }
 
 TEST(Bomb, SizesThatOverflow) {

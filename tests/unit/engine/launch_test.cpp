@@ -87,7 +87,7 @@ TEST(Launch, UnknownInstructionIsRefusedByNameAndPlace) {
                   ".visible .entry good()\n{\nret;\n}\n"));
   LaunchOutcome outcome = session.launch("k", {});
   EXPECT_EQ(outcome.code, kNotSupported);
-  EXPECT_THAT(outcome.text, HasSubstr("the instruction 'frob.u32' is not known"));
+  EXPECT_THAT(outcome.text, HasSubstr("unknown instruction 'frob.u32'"));
   EXPECT_THAT(outcome.text, HasSubstr("user.cu:17"));
   EXPECT_EQ(session.launch("good", {}).code, 0) << "one kernel must not spoil the others";
 }

@@ -261,7 +261,7 @@ TEST(Deadlock, ABarrierOfTheClusterThatNotAllReach) {
   two.cluster = {2, 1, 1};
   LaunchOutcome outcome = session.launch("waits", two);
   EXPECT_EQ(outcome.code, kLaunchFailure);
-  EXPECT_THAT(outcome.text, HasSubstr("no thread of the cluster can go on"));
+  EXPECT_THAT(outcome.text, HasSubstr("no thread of the cluster can continue"));
   EXPECT_THAT(outcome.text, HasSubstr("32 threads wait at the barrier of the cluster in"));
   EXPECT_THAT(outcome.text, HasSubstr("of block (0,0,0)"));
   EXPECT_THAT(outcome.text, HasSubstr("user.cu:32"));

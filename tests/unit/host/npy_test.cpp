@@ -127,10 +127,9 @@ TEST(Npy, HostileFilesAreRefusedWithTheirOffset) {
   std::string huge_header = npy(dict("<f4", "(2,)"), "12345678", 2);
   std::memset(huge_header.data() + 8, 0xff, 4);
   EXPECT_THAT(refusal(huge_header), HasSubstr("at byte 8: the header claims 4294967295 bytes"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(4611686018427387904, 4)"), "")),
-              HasSubstr("beyond any memory"));
+  EXPECT_THAT(refusal(npy(dict("<f4", "(4611686018427387904, 4)"), "")), HasSubstr("is too large"));
   EXPECT_THAT(refusal(npy(dict("<f4", "(0, 4611686018427387904, 4)"), "")),
-              HasSubstr("beyond any memory"));
+              HasSubstr("is too large"));
   EXPECT_THAT(refusal(npy(dict("<f4", "(99999999999999999999,)"), "")),
               HasSubstr("a size of at most 63 bits"));
   EXPECT_THAT(refusal(npy(dict("<f4", "(-1,)"), "")), HasSubstr("a size of at most 63 bits"));

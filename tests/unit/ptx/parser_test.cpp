@@ -156,7 +156,8 @@ TEST_F(Parser, ANameStandsOncePerScope) {
         ".shared .b32 x; .shared .b32 x;", ".shared .b32 p;", ".reg .b32 x; x: ret;", "p: ret;",
         "{ .param .b32 a; .param .b32 a; }"}) {
     body(text);
-    EXPECT_THAT(error_, testing::AnyOf(HasSubstr("is declared twice"), HasSubstr("stands twice")))
+    EXPECT_THAT(error_,
+                testing::AnyOf(HasSubstr("is declared twice"), HasSubstr("is defined twice")))
         << text;
     EXPECT_THAT(error_, HasSubstr("line 6, column ")) << text;
   }
@@ -209,11 +210,11 @@ TEST_F(Parser, SourceLinesWithTheirCallers) {
 
 TEST_F(Parser, MistakesAreNamedWithTheirPlace) {
   body(".reg .b32 %r<3>;\nadd.u32 %r1, %r2 %r1;");
-  EXPECT_THAT(error_, HasSubstr("line 7, column 18: wanted ';'; seen: '%r1'"));
+  EXPECT_THAT(error_, HasSubstr("line 7, column 18: expected ';'; got: '%r1'"));
   body("bra NOWHERE;");
   EXPECT_THAT(error_, HasSubstr("a branch to a label that is not in this function"));
   body("L: ret; L: ret;");
-  EXPECT_THAT(error_, HasSubstr("this label stands twice"));
+  EXPECT_THAT(error_, HasSubstr("this label is defined twice"));
   body(".reg .b32 %r<99999999>;");
   EXPECT_THAT(error_, HasSubstr("more than 1048576 registers"));
   body(std::string(100, '{') + std::string(100, '}'));
@@ -261,7 +262,7 @@ TEST_F(Parser, FormsAreMatchedByModifiersTypesAndOperands) {
   EXPECT_FALSE(match_form(b.instructions[2]).has_value());
   EXPECT_THAT(why_unknown(b.instructions[2]), HasSubstr("no form of 'add' has these modifiers"));
   EXPECT_THAT(why_unknown(b.instructions[3]), HasSubstr("with these operands"));
-  EXPECT_THAT(why_unknown(b.instructions[4]), HasSubstr("'frob' is not known"));
+  EXPECT_THAT(why_unknown(b.instructions[4]), HasSubstr("unknown instruction 'frob'"));
 }
 
 }  // namespace

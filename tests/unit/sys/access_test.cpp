@@ -57,7 +57,7 @@ TEST(Exposure, WhereGroupOrOthersMayWriteIsNamed) {
     auto exposed = exposure_of(folder / "top/below/deeper", folder / "top");
     ASSERT_TRUE(exposed) << std::oct << mode;
     EXPECT_EQ(exposed->path, folder / "top/below");
-    EXPECT_THAT(exposed->why, HasSubstr("others may write to"));
+    EXPECT_THAT(exposed->why, HasSubstr("other users can write to"));
     EXPECT_THAT(exposed->fix, HasSubstr("chmod -R go-w"));
   }
 }

@@ -100,7 +100,7 @@ bool emit_bulk(Lowering& l, Bulk how) {
   how.multicast = l.has("multicast::cluster");
   how.masked = l.has("cp_mask");
   const size_t wanted = next + how.multicast + how.masked + l.has("L2::cache_hint");
-  if (operands.size() != wanted) return l.refuse("the number of operands is not right");
+  if (operands.size() != wanted) return l.refuse("wrong number of operands");
   if (how.multicast && !lane_value(l, operands[next++], ptx::Type::u16, &how.ranks)) return false;
   if (l.has("L2::cache_hint")) ++next;
   if (how.masked && !lane_value(l, operands[next], ptx::Type::u16, &how.byte_mask)) return false;
@@ -172,7 +172,8 @@ bool emit_remote_store(Lowering& l, RemoteStore how) {
   const bool is_vector = operands[1].kind == ptx::OperandKind::Vector;
   how.count = is_vector ? static_cast<uint32_t>(operands[1].elements.size()) : 1;
   const uint32_t wanted = l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
-  if (how.count != wanted) return l.refuse("the number of registers is not that of the vector");
+  if (how.count != wanted)
+    return l.refuse("the number of registers differs from that of the vector");
   for (uint32_t e = 0; e < how.count; ++e) {
     if (!lane_value(l, is_vector ? operands[1].elements[e] : operands[1], l.type(), &how.values[e]))
       return false;

@@ -175,7 +175,7 @@ const Op* run_tensor_copy(Warp& warp, const Op* op) {
     TensorMap map;
     std::memcpy(&map, bytes, sizeof map);
     const char* bad = why_bad_tensor_map(map);
-    if (!*bad && map.rank != how.rank) bad = "its rank is not that of the instruction";
+    if (!*bad && map.rank != how.rank) bad = "its rank differs from that of the instruction";
     if (*bad) {
       warp.fault(op, kIllegalInstruction, lane,
                  fmt::format("Invalid tensor map: {}\n{}", bad, where(warp, *op, lane)));
@@ -189,8 +189,8 @@ const Op* run_tensor_copy(Warp& warp, const Op* op) {
     const uint32_t element_bytes = tensor_type(map.data_type)->bytes;
     if (at[0] * element_bytes % 16) {
       warp.fault(op, kIllegalInstruction, lane,
-                 fmt::format("Invalid tensor coordinate: the innermost is {}, of {} bytes each, no "
-                             "multiple of 16 bytes"
+                 fmt::format("Invalid tensor coordinate: the innermost is {}, of {} bytes each, "
+                             "not a multiple of 16 bytes"
                              "\n{}",
                              at[0], element_bytes, where(warp, *op, lane)));
       return false;
@@ -224,7 +224,7 @@ bool copy_tensor(Lowering& l) {
       how.rank = static_cast<uint32_t>(modifier[0] - '0');
   }
   if (coordinates->elements.size() != how.rank)
-    return l.refuse("the number of coordinates is not that of the tensor");
+    return l.refuse("the number of coordinates differs from that of the tensor");
   for (uint32_t d = 0; d < how.rank; ++d) {
     if (!lane_value(l, coordinates->elements[d], ptx::Type::s32, &how.coordinates[d])) return false;
   }
@@ -238,7 +238,7 @@ bool copy_tensor(Lowering& l) {
   if (how.load && !address_operand(l, operands[next++], ptx::Space::Shared, &how.barrier))
     return false;
   if (operands.size() != next + how.multicast + l.has("L2::cache_hint"))
-    return l.refuse("the number of operands is not right");
+    return l.refuse("wrong number of operands");
   if (how.multicast && !lane_value(l, operands[next], ptx::Type::u16, &how.ranks)) return false;
   l.emit(&run_tensor_copy).data = l.own(how);
   return true;

@@ -179,7 +179,7 @@ bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand
     using T = decltype(t);
     if constexpr ((Integer<T> && sizeof(T) > 1) || AnyFloat<T>) {
       Handler handler = compare_named<T>(plain_name(l.ins().modifiers[0]), flushes, a, b);
-      if (!handler) return l.refuse("this comparison is not known");
+      if (!handler) return l.refuse("unknown comparison");
       Op& op = l.emit(handler);
       op.a = a.offset;
       op.b = b.offset;

@@ -117,10 +117,9 @@ const Op* run_call_indirect(Warp& warp, const Op* op) {
   uint32_t lane = static_cast<uint32_t>(std::countr_zero(warp.mask));
   const Program* callee = site.callee_at(pointer[lane]);
   if (!callee || !fits(site, *callee)) {
-    return warp.fault(
-        op, kIllegalInstruction, lane,
-        fmt::format("Invalid function pointer 0x{:x}{}\n{}", pointer[lane],
-                    callee ? ": its arguments are others" : "", where(warp, *op, lane)));
+    return warp.fault(op, kIllegalInstruction, lane,
+                      fmt::format("Invalid function pointer 0x{:x}{}\n{}", pointer[lane],
+                                  callee ? ": its arguments differ" : "", where(warp, *op, lane)));
   }
   uint32_t same = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i)
@@ -174,7 +173,7 @@ bool call(Lowering& l) {
     if (i == ins.call_results) continue;
     const Lowering::Passed* passed = l.passed(operands[i].name);
     if (operands[i].kind != ptx::OperandKind::Symbol || !passed)
-      return l.refuse("an argument that is no .param variable");
+      return l.refuse("an argument is not a .param variable");
     (i < ins.call_results ? site.results : site.arguments)
         .push_back({passed->offset, passed->bytes});
   }
@@ -187,16 +186,16 @@ bool call(Lowering& l) {
     l.emit(&run_call_indirect).data = kept;
     return true;
   }
-  if (target.kind != ptx::OperandKind::Symbol) return l.refuse("a target that is no function");
+  if (target.kind != ptx::OperandKind::Symbol) return l.refuse("a target is not a function");
   std::string name(target.name);
   const ptx::Function* function = l.module().find(target.name);
   if (!function || function->body_text.empty()) {
     int builtin = builtin_named(name);
     if (builtin < 0)
-      return l.refuse(fmt::format("the function '{}' is declared and nowhere defined", name));
+      return l.refuse(fmt::format("the function '{}' is declared but not defined", name));
     const Builtin& known = kBuiltins[builtin];
     if (site.arguments.size() != known.arguments || site.results.size() != known.results) {
-      return l.refuse(fmt::format("'{}' has other arguments", name));
+      return l.refuse(fmt::format("'{}' takes different arguments", name));
     }
     CallSite* kept = l.own(site);
     Op& op = l.emit(&run_builtin);
@@ -210,7 +209,7 @@ bool call(Lowering& l) {
   l.program().callees.push_back(*callee);
   // A callee that is being decoded (recursion) has its arguments declared already.
   if (!fits(site, *site.callee))
-    return l.refuse(fmt::format("the arguments do not fit '{}'", name));
+    return l.refuse(fmt::format("the arguments do not match '{}'", name));
   CallSite* kept = l.own(site);
   l.emit(&run_call).data = kept;
   return true;

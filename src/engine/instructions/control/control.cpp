@@ -141,8 +141,7 @@ bool branch_indexed(Lowering& l) {
   uint32_t index;
   if (!l.lanes(l.operand(0), ptx::Type::u32, &index)) return false;
   for (std::string_view label : found->second) {
-    if (!l.body().labels.count(label))
-      return l.refuse("a target that is no label of this function");
+    if (!l.body().labels.count(label)) return l.refuse("a target is not a label of this function");
   }
   announce_branch_indexed(l, index);
   Op& op = l.emit(&run_branch_indexed);

@@ -145,7 +145,7 @@ template bool integer_relu<Max>(Lowering&);
 template <class F>
 bool packed_float(Lowering& l) {
   if (l.has("rz") || l.has("rm") || l.has("rp"))
-    return l.refuse("this rounding is not known for this type");
+    return l.refuse("unsupported rounding for this type");
   constexpr int kWhat = std::is_same_v<F, FloatAdd>   ? 0
                         : std::is_same_v<F, FloatSub> ? 1
                         : std::is_same_v<F, FloatMul> ? 2
@@ -202,15 +202,14 @@ const Op* run_mixed(Warp& warp, const Op* op) {
 template <class F>
 bool mixed_float(Lowering& l) {
   if (l.has("rz") || l.has("rm") || l.has("rp"))
-    return l.refuse("this rounding is not known for mixed types");
+    return l.refuse("unsupported rounding for mixed types");
   Mixed how;
   how.brain = l.has("bf16");
   how.saturate = l.has("sat");
   how.fused = std::is_same_v<F, Fma>;
   how.subtract = std::is_same_v<F, FloatSub>;
   const auto& operands = l.ins().operands;
-  if (operands.size() != (how.fused ? 4u : 3u))
-    return l.refuse("the number of operands is not right");
+  if (operands.size() != (how.fused ? 4u : 3u)) return l.refuse("wrong number of operands");
   if (!l.lanes(operands[1], ptx::Type::b16, &how.a) ||
       !l.lanes(operands.back(), ptx::Type::f32, &how.c))
     return false;

@@ -85,7 +85,7 @@ bool lower_rounded(Lowering& l, int rounding) {
   Handler handler = l.type() == ptx::Type::f32   ? rounded_handler<F, float>()
                     : l.type() == ptx::Type::f64 ? rounded_handler<F, double>()
                                                  : nullptr;
-  if (!handler) return l.refuse("this rounding is not known for this type");
+  if (!handler) return l.refuse("unsupported rounding for this type");
   uint32_t slots[3] = {0, 0, 0};
   size_t sources = l.ins().operands.size() - 1;
   for (size_t i = 0; i < sources; ++i) {

@@ -24,7 +24,7 @@ requires kRoundsAsAsked<F>
 bool lower_rounded(Lowering& l, int rounding);
 template <class F>
 requires(!kRoundsAsAsked<F>) bool lower_rounded(Lowering& l, int) {
-  return l.refuse("this rounding is not known for this instruction");
+  return l.refuse("unsupported rounding for this instruction");
 }
 
 }  // namespace kiln::engine

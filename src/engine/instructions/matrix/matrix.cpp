@@ -194,7 +194,7 @@ bool matrix_multiply(Lowering& l) {
   if (modifiers[types] == "rn" || modifiers[types] == "satfinite") ++types;
   if (modifiers.size() < types + 4 || !element_named(modifiers[types + 1], &how.a) ||
       !element_named(modifiers[types + 2], &how.b))
-    return l.refuse("an element type that is not known");
+    return l.refuse("unsupported element type");
   if (elements_of(how.a) != elements_of(how.b))
     return l.refuse("the two matrices have elements of different widths");
   how.small_d = modifiers[types] == "f16";
@@ -204,7 +204,7 @@ bool matrix_multiply(Lowering& l) {
   const uint32_t e_count = elements_of(how.a), quarter = 4 * e_count;
   bool is_double = how.a == Element::F64, integer = is_integer(how.a);
   ptx::Type word = is_double ? ptx::Type::b64 : ptx::Type::b32;
-  if (how.k > kMostK || how.k % quarter) return l.refuse("this shape is not known for this type");
+  if (how.k > kMostK || how.k % quarter) return l.refuse("unsupported shape for this type");
   uint32_t results = how.m * 8 / kWarpSize;
   if (!read_parts(l, l.operand(1), word, how.m * how.k / kWarpSize / e_count, how.a_slots,
                   &how.a_count) ||

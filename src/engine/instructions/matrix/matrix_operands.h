@@ -16,7 +16,7 @@ inline bool read_parts(Lowering& l, const ptx::Operand& operand, ptx::Type type,
                        uint32_t (&slots)[kMostRegisters], uint32_t* count) {
   auto list = parts(operand);
   if (list.size() != wanted || wanted > kMostRegisters)
-    return l.refuse("the number of registers is not that of the shape");
+    return l.refuse("the number of registers does not match the shape");
   for (size_t i = 0; i < list.size(); ++i) {
     if (!l.lanes(*list[i], type, &slots[i])) return false;
   }
@@ -28,7 +28,7 @@ inline bool write_parts(Lowering& l, const ptx::Operand& operand, uint32_t bytes
                         uint32_t (&slots)[kMostRegisters], uint32_t* count) {
   auto list = parts(operand);
   if (list.size() != wanted || wanted > kMostRegisters)
-    return l.refuse("the number of registers is not that of the shape");
+    return l.refuse("the number of registers does not match the shape");
   for (size_t i = 0; i < list.size(); ++i) {
     Dest d;
     if (!l.dest(*list[i], bytes, false, &d)) return false;

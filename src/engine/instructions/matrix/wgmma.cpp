@@ -253,14 +253,14 @@ bool warpgroup_multiply(Lowering& l) {
   if (how.n % 8 || how.n < 8 || how.n > kMostN)
     return l.refuse("n is not a multiple of 8 between 8 and 256");
   if (!element_named(modifiers[5], &how.a) || !element_named(modifiers[6], &how.b))
-    return l.refuse("an element type that is not known");
+    return l.refuse("unsupported element type");
   if (bits_of(how.a) != bits_of(how.b) || how.k * bits_of(how.a) != kStepBytes * 8)
-    return l.refuse("this shape is not known for this type");
+    return l.refuse("unsupported shape for this type");
   how.small_d = modifiers[4] == "f16";
   const ptx::Operand& to = operands[0];
   const uint32_t results = how.n / (how.small_d ? 4 : 2);
   if (to.kind != ptx::OperandKind::Vector || to.elements.size() != results)
-    return l.refuse("the number of registers is not that of the shape");
+    return l.refuse("the number of registers does not match the shape");
   for (const ptx::Operand& element : to.elements) {
     Dest d;
     if (!l.dest(element, 4, false, &d)) return false;
@@ -268,7 +268,7 @@ bool warpgroup_multiply(Lowering& l) {
   }
   how.a_in_registers = operands[1].kind == ptx::OperandKind::Vector;
   if (how.a_in_registers) {
-    if (operands[1].elements.size() != 4) return l.refuse("a has four registers");
+    if (operands[1].elements.size() != 4) return l.refuse("a must have four registers");
     for (uint32_t r = 0; r < 4; ++r) {
       if (!l.lanes(operands[1].elements[r], ptx::Type::b32, &how.a_slots[r])) return false;
     }
@@ -287,8 +287,7 @@ bool warpgroup_multiply(Lowering& l) {
     if (!immediate(l, operands[i], is_scale ? -1 : 0, 1, &rest.back())) return false;
   }
   const size_t transposes = bits_of(how.a) == 16 ? (how.a_in_registers ? 1 : 2) : 0;
-  if (rest.size() != (scaled ? 2 : 0) + transposes)
-    return l.refuse("the number of operands is not right");
+  if (rest.size() != (scaled ? 2 : 0) + transposes) return l.refuse("wrong number of operands");
   if (scaled) {
     how.negate_a = rest[0] < 0;
     how.negate_b = rest[1] < 0;

@@ -210,7 +210,7 @@ bool registers(Lowering& l, const ptx::Operand& operand, bool write, Fragment* f
   const size_t count = is_vector ? operand.elements.size() : 1;
   const uint32_t needed = f->per_lane() / f->in_register();
   if (count > kMostRegisters || count < needed || needed == 0 || count % needed)
-    return l.refuse("the number of registers is not that of the shape");
+    return l.refuse("the number of registers does not match the shape");
   f->count = static_cast<uint32_t>(count);
   const ptx::Type type = f->bits == 64 ? ptx::Type::b64 : ptx::Type::b32;
   for (size_t i = 0; i < count; ++i) {
@@ -239,14 +239,14 @@ bool wmma_transfer(Lowering& l) {
   how.load = modifiers[0] == "load";
   how.column_major = l.has("col");
   MatrixShape extent;
-  if (!extent_of(modifiers[5], &extent)) return l.refuse("this shape is not known");
+  if (!extent_of(modifiers[5], &extent)) return l.refuse("unsupported shape");
   const char which = modifiers[1][0];
   how.fragment.rows = which == 'b' ? extent.k : extent.m;
   how.fragment.columns = which == 'a' ? extent.k : extent.n;
   const std::string_view type = modifiers.back();
   Element element = Element::F16;
   if (which == 'a' || which == 'b') {
-    if (!element_named(type, &element)) return l.refuse("an element type that is not known");
+    if (!element_named(type, &element)) return l.refuse("unsupported element type");
     how.fragment.bits = bits_of(element);
   } else {
     how.fragment.bits = accumulator_bits(type);
@@ -272,14 +272,14 @@ bool wmma_multiply(Lowering& l) {
   while (at < modifiers.size() && modifiers[at][0] != 'm') ++at;
   WmmaMultiply how;
   if (at == modifiers.size() || !extent_of(modifiers[at], &how.extent))
-    return l.refuse("this shape is not known");
+    return l.refuse("unsupported shape");
   std::vector<std::string_view> types;
   for (size_t i = at + 1; i < modifiers.size(); ++i) {
     if (modifiers[i] != "satfinite" && modifiers[i] != "rn") types.push_back(modifiers[i]);
   }
   if (types.size() == 4) {
     if (!element_named(types[1], &how.a) || !element_named(types[2], &how.b))
-      return l.refuse("an element type that is not known");
+      return l.refuse("unsupported element type");
   }
   how.small_d = types.front() == "f16";
   how.small_c = types.back() == "f16";

@@ -53,7 +53,7 @@ bool lower_atomic(Lowering& l, bool returns) {
   how.what = rmw_of(l.ins());
   bool swaps = how.what == Rmw::Cas;
   const size_t wanted = first + (swaps ? 3 : 2) + (l.has("L2::cache_hint") ? 1 : 0);
-  if (operands.size() != wanted) return l.refuse("the number of operands is not right");
+  if (operands.size() != wanted) return l.refuse("wrong number of operands");
   if (!l.lanes(operands[first + 1], l.type(), &how.operand)) return false;
   how.swap = how.operand;
   if (swaps && !l.lanes(operands[first + 2], l.type(), &how.swap)) return false;

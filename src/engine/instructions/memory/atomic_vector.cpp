@@ -49,10 +49,10 @@ bool lower_vector(Lowering& l, bool is_atom) {
   how.count = l.has("v8") ? 8 : l.has("v4") ? 4 : 2;
   const ptx::Operand& values = operands[first + 1];
   if (values.kind != ptx::OperandKind::Vector || values.elements.size() != how.count)
-    return l.refuse("the number of registers is not that of the vector");
+    return l.refuse("the number of registers differs from that of the vector");
   how.returns = is_atom && operands[0].kind == ptx::OperandKind::Vector;
   if (how.returns && operands[0].elements.size() != how.count)
-    return l.refuse("the number of registers is not that of the vector");
+    return l.refuse("the number of registers differs from that of the vector");
   for (uint32_t e = 0; e < how.count; ++e) {
     if (!l.lanes(values.elements[e], l.type(), &how.operands[e])) return false;
     Dest d;

@@ -224,7 +224,7 @@ bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space sp
 
 bool check_count(Lowering& l, size_t count) {
   size_t wanted = l.has("v8") ? 8 : l.has("v4") ? 4 : l.has("v2") ? 2 : 1;
-  return count == wanted || l.refuse("the number of registers is not that of the vector");
+  return count == wanted || l.refuse("the number of registers differs from that of the vector");
 }
 
 bool lower_load(Lowering& l, ptx::Space space) {

@@ -60,7 +60,7 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
         case 8:
           return as(uint64_t{});
         default:
-          return l.refuse("a register of this width is not known here");
+          return l.refuse("unsupported register width");
       }
     } else {
       return l.refuse("no such type for this instruction");

@@ -34,7 +34,7 @@ Handler copy_handler(uint32_t bytes, Source a) {
 
 bool lower_copy(Lowering& l, const ptx::Operand& to, const ptx::Operand& from, ptx::Type type) {
   if (l.register_bytes(to) != ptx::bytes_of(type))
-    return l.refuse("the register has not the width of the type");
+    return l.refuse("the register's width differs from that of the type");
   if (l.alias_affine(to, type, from)) return true;
   Source a;
   if (!l.source(from, type, &a)) return false;
@@ -62,7 +62,7 @@ const Op* run_clock(Warp& warp, const Op* op) {
 bool lower_clock(Lowering& l, std::string_view name) {
   bool wide = name == "clock64" || name == "globaltimer";
   if (l.register_bytes(l.operand(0)) != (wide ? 8 : 4))
-    return l.refuse("the register has not the width of the clock");
+    return l.refuse("the register's width differs from that of the clock");
   Dest d;
   if (!l.dest(l.operand(0), wide ? 8 : 4, false, &d)) return false;
   Op& op = l.emit(wide ? &run_clock<uint64_t> : &run_clock<uint32_t>);
@@ -151,7 +151,7 @@ ptx::Type part_type(uint32_t bytes) {
 bool part_bytes(Lowering& l, size_t elements, uint32_t* bytes) {
   uint32_t whole = ptx::bytes_of(l.type());
   if (elements < 2 || elements > 8 || whole % elements)
-    return l.refuse("this number of parts does not fit the type");
+    return l.refuse("this number of parts does not match the type");
   *bytes = whole / static_cast<uint32_t>(elements);
   return true;
 }
@@ -160,7 +160,7 @@ bool part_bytes(Lowering& l, size_t elements, uint32_t* bytes) {
 
 bool pack(Lowering& l) {
   const ptx::Operand& from = l.operand(1);
-  if (from.kind != ptx::OperandKind::Vector) return l.refuse("a vector is wanted here");
+  if (from.kind != ptx::OperandKind::Vector) return l.refuse("expected a vector");
   Parts parts;
   parts.count = static_cast<uint32_t>(from.elements.size());
   if (!part_bytes(l, from.elements.size(), &parts.bytes)) return false;
@@ -177,7 +177,7 @@ bool pack(Lowering& l) {
 
 bool unpack(Lowering& l) {
   const ptx::Operand& to = l.operand(0);
-  if (to.kind != ptx::OperandKind::Vector) return l.refuse("a vector is wanted here");
+  if (to.kind != ptx::OperandKind::Vector) return l.refuse("expected a vector");
   Parts parts;
   parts.count = static_cast<uint32_t>(to.elements.size());
   if (!part_bytes(l, to.elements.size(), &parts.bytes)) return false;

@@ -69,7 +69,7 @@ bool take_stack(Lowering& l) {
   if (!lane_value(l, operands[1], l.type(), &how.size)) return false;
   if (operands.size() > 2) how.align = static_cast<uint32_t>(operands[2].bits);
   if (!std::has_single_bit(how.align) || how.align > 4096)
-    return l.refuse("the alignment is no small power of two");
+    return l.refuse("the alignment is not a small power of two");
   Dest d;
   if (!l.dest(operands[0], bytes, false, &d)) return false;
   Op& op = l.emit(bytes == 8 ? &run_alloca<uint64_t> : &run_alloca<uint32_t>);

@@ -85,7 +85,7 @@ const Op* run_move(Warp& warp, const Op* op) {
 // A register of 128 bits, as lanes; there are no immediates of that width.
 bool wide_register(Lowering& l, const ptx::Operand& operand, uint32_t* slot) {
   if (operand.kind == ptx::OperandKind::Register) return l.lanes(operand, ptx::Type::b128, slot);
-  return l.refuse("a register of 128 bits is wanted here");
+  return l.refuse("expected a register of 128 bits");
 }
 
 bool transfer(Lowering& l, const ptx::Operand& value, const ptx::Operand& memory, bool load) {
@@ -117,7 +117,7 @@ bool wide_move(Lowering& l) {
 bool wide_pack(Lowering& l) {
   const ptx::Operand& from = l.operand(1);
   if (from.kind != ptx::OperandKind::Vector || from.elements.size() != 2)
-    return l.refuse("two registers are wanted");
+    return l.refuse("expected two registers");
   uint32_t low, high;
   Dest d;
   if (!l.lanes(from.elements[0], ptx::Type::b64, &low) ||
@@ -135,7 +135,7 @@ bool wide_pack(Lowering& l) {
 bool wide_unpack(Lowering& l) {
   const ptx::Operand& to = l.operand(0);
   if (to.kind != ptx::OperandKind::Vector || to.elements.size() != 2)
-    return l.refuse("two registers are wanted");
+    return l.refuse("expected two registers");
   uint32_t a;
   Dest low, high;
   if (!wide_register(l, l.operand(1), &a) || !l.dest(to.elements[0], 8, false, &low) ||
@@ -160,7 +160,7 @@ bool wide_atomic(Lowering& l) {
     return false;
   }
   const bool swaps = l.has("cas");
-  if (operands.size() != (swaps ? 4u : 3u)) return l.refuse("the number of operands is not right");
+  if (operands.size() != (swaps ? 4u : 3u)) return l.refuse("wrong number of operands");
   how.slots[0] = d.offset;
   how.slots[2] = how.slots[1];
   if (swaps && !wide_register(l, operands[3], &how.slots[2])) return false;

@@ -378,7 +378,7 @@ bool prepare(Lowering& l, const ptx::Operand& address, ptx::Type coordinate, Tex
     return l.refuse("an access with an offset or a sampler is not supported");
   auto coordinates = parts(address.elements[0]);
   if (coordinates.empty() || coordinates.size() > 4)
-    return l.refuse("wanted one to four coordinates");
+    return l.refuse("expected one to four coordinates");
   const bool layered =
       t->geometry == k1DLayered || t->geometry == k2DLayered || t->geometry == kCubeLayered;
   for (const ptx::Operand* one : coordinates) {
