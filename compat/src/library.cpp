@@ -151,7 +151,7 @@ void take(const Type& type, uint64_t raw, Value& v, const char* op) {
       size_t size = 0;
       auto* handle = reinterpret_cast<void*>(raw);
       if (shim().string_text(handle, &text) | shim().string_length(handle, &size))
-        throw at::Error("torch refused to give a string");
+        throw at::Error("torch refused to return a string");
       v.kind = Value::Kind::text;
       v.text.assign(text, size);
       shim().delete_string(handle);
@@ -162,13 +162,13 @@ void take(const Type& type, uint64_t raw, Value& v, const char* op) {
       size_t size = 0;
       auto* handle = reinterpret_cast<void*>(raw);
       if (shim().list_size(handle, &size))
-        throw at::Error("torch refused to tell the length of a list");
+        throw at::Error("torch refused to report the length of a list");
       v.kind = Value::Kind::list;
       v.list.resize(size);
       for (size_t i = 0; i < size; i++) {
         uint64_t item = 0;
         if (shim().list_get(handle, i, &item))
-          throw at::Error("torch refused to give an item of a list");
+          throw at::Error("torch refused to return an item of a list");
         take(*type.inner[0], item, v.list[i], op);
       }
       shim().delete_list(handle);
@@ -347,7 +347,7 @@ void implement(void* handle, const std::string& name, Boxed boxed) {
                          ? shim().implement_2_10(handle, name.c_str(), boxed, kShim210)
                          : shim().implement(handle, name.c_str(), boxed);
   if (failed)
-    throw at::Error(c10::str("torch refused to implement ", name, "; its reason stands above"));
+    throw at::Error(c10::str("torch refused to implement ", name, "; see its reason above"));
 }
 
 // Kernels for CUDA alone also serve CPU tensors where the engine runs them: known when all blocks
@@ -424,7 +424,7 @@ void define_op(OpLibrary* library, const char* schema) {
   throw std::runtime_error(c10::str(
       "error: cannot define an op (", library->file, ":", library->line,
       ")\n  why: torch refused the schema ", schema,
-      "; its reason stands above\n  fix: a process defines an op once: after an edit, or where "
+      "; see its reason above\n  fix: a process defines an op once: after an edit, or where "
       "another library has the op, start a new one"));
 }
 
@@ -493,7 +493,7 @@ const char* key_name(c10::DeviceType type) {
       return "Meta";
     default:
       throw std::runtime_error("torch::dispatch: a device of type " + DeviceTypeName(type, true) +
-                               " is none that kiln's compat headers serve");
+                               " is not supported by kiln's compat headers");
   }
 }
 

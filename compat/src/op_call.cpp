@@ -106,7 +106,7 @@ Value& Call::load(const Type& type) {
   WithGil gil;
   Ref result = static_cast<Ref&&>(result_);
   if (!kiln::compat::load(type, result.get(), true, value_))
-    throw Error("torch gave a result of another type than its schema says: " +
+    throw Error("torch returned a result of a type that differs from its schema: " +
                 text_of(result.get()));
   return value_;
 }

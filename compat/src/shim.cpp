@@ -25,8 +25,8 @@ void keep_load_failure() {
     failure() = e.what();
   } catch (...) {
     failure() =
-        "error: the ops of a library could not be registered\n  why: what was thrown is no "
-        "std::exception";
+        "error: the ops of a library could not be registered\n  why: an exception that is not a "
+        "std::exception was thrown";
   }
   fprintf(stderr, "%s\n", failure().c_str());
 }

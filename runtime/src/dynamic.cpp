@@ -40,7 +40,7 @@ void* open_library(const char* path, Text* why) {
   void* handle = kiln_dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle && why) {
     const char* text = kiln_dlerror();
-    why->add(text ? text : "the loader gives no reason");
+    why->add(text ? text : "the loader gave no reason");
   }
   return handle;
 }

@@ -151,7 +151,8 @@ void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t
   add_cuda_error(text, code);
   if (code == kErrorInvalidConfiguration)
     text.add(
-        "\n  fix: at most 1024 threads a block, 2^31 - 1 x 65535 x 65535 blocks, none of them 0");
+        "\n  fix: use at most 1024 threads per block and 2^31 - 1 x 65535 x 65535 blocks, none of "
+        "them 0");
   if (code == 209)
     text.add(
         "\n  fix: this library has neither SASS nor PTX for this GPU: kiln build --arch native");
@@ -331,9 +332,8 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
       Text text;
       text.add("error: cannot launch ").add(kernel_name(kernel));
       text.addf(
-          "\n  why: %lld bytes of shared memory a block are more than this device allows\n  fix: a "
-          "smaller tile, or "
-          "fewer stages",
+          "\n  why: %lld bytes of shared memory per block are more than this device allows\n  fix: "
+          "use a smaller tile, or fewer stages",
           static_cast<long long>(how.shared_bytes));
       throw_text(static_cast<Text&&>(text));
     }
@@ -379,7 +379,7 @@ namespace kiln {
 unsigned blocks_for(int64_t n, int threads) {
   const int64_t blocks = n <= 0 ? 1 : (n + threads - 1) / threads;
   KILN_CHECK(blocks <= 0x7fffffff, n, " elements need more than 2^31 - 1 blocks of ", threads,
-             ": let each thread take several");
+             ": let each thread process several");
   return static_cast<unsigned>(blocks);
 }
 
@@ -441,9 +441,9 @@ char __cudaInitModule(void** handle) {
 unsigned __cudaPushCallConfiguration(LaunchDim grid, LaunchDim block, size_t shared, void* stream) {
   if (t_depth == kMostConfigurations) {
     note_fault(
-        "error: a kernel was not launched\n  why: 16 launches of this thread were begun and not "
-        "made: an argument of "
-        "each threw an exception, or launches another kernel\n  fix: evaluate the arguments before "
+        "error: a kernel was not launched\n  why: 16 launches of this thread were started and not "
+        "completed: an argument of each threw an exception, or launches another kernel\n  fix: "
+        "evaluate the arguments before "
         "<<<>>>");
     return 1;  // the stub is then not called
   }

@@ -43,7 +43,7 @@ template <class T>
 T* make() {
   auto* made = static_cast<T*>(calloc(1, sizeof(T)));
   if (made) return made;
-  fprintf(stderr, "error: cannot load a library's kernels\n  why: the host has no more memory\n");
+  fprintf(stderr, "error: cannot load a library's kernels\n  why: the host is out of memory\n");
   _exit(1);  // not abort(): the program has done nothing wrong
 }
 
@@ -117,7 +117,7 @@ Function* find_function(const void* host) {
 
 const char* kernel_name(const void* host) {
   const Function* f = find_function(host);
-  return f ? f->name : "a kernel that is not of this library";
+  return f ? f->name : "a kernel that is not in this library";
 }
 
 }  // namespace kiln::detail

@@ -38,7 +38,7 @@ int guarded(F&& f) {
     set_error(e.what());
   } catch (...) {
     if (!current_call()) drop_configurations();
-    set_error("error: an exception that is no std::exception");
+    set_error("error: an exception that is not a std::exception");
   }
   return 1;
 }
@@ -131,9 +131,8 @@ class HostCall {
     }
     if (value.type != p.type) {
       Text text;
-      text.addf(
-          "error: argument %s of %s has the wrong type\n  why: it wants KilnType %u and got %u",
-          p.name, op_->state->info.name, p.type, value.type);
+      text.addf("error: argument %s of %s has the wrong type\n  why: expected KilnType %u, got %u",
+                p.name, op_->state->info.name, p.type, value.type);
       throw_text(static_cast<Text&&>(text));
     }
     switch (value.type) {

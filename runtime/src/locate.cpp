@@ -70,7 +70,7 @@ bool open_wished(Cudart& found) {
     loader.addf("it is of version %d.%d; kiln works with 12 and 13", number / 1000,
                 number % 1000 / 10);
   add_error(found.why, what.c_str(), loader.c_str(),
-            "set KILN_CUDART to a libcudart.so.12 or .13, or leave it out");
+            "set KILN_CUDART to a libcudart.so.12 or .13, or unset it");
   return true;
 }
 
@@ -130,7 +130,7 @@ struct EngineFound {
 
 bool open_engine(EngineFound& found, const char* path, const char* how) {
   if (access(path, R_OK) != 0) {
-    found.why.addf("\n       %s: %s is not there", how, path);
+    found.why.addf("\n       %s: %s does not exist", how, path);
     return false;
   }
   Text loader;
@@ -143,7 +143,7 @@ bool open_engine(EngineFound& found, const char* path, const char* how) {
   found.engine = function ? function(KILN_ENGINE_ABI_VERSION) : nullptr;
   if (!found.engine)
     found.why.addf(
-        "\n       %s: %s is of another version of kiln (this library is of " KILN_VERSION_STRING
+        "\n       %s: %s is from another version of kiln (this library is from " KILN_VERSION_STRING
         ")",
         how, path);
   return found.engine != nullptr;
@@ -162,7 +162,7 @@ bool open_engine_of_command(EngineFound& found) {
       *slash = 0;
       Text engine;
       engine.add(real).add("/../lib/libkiln_engine.so");
-      return open_engine(found, engine.c_str(), "beside the kiln command on PATH");
+      return open_engine(found, engine.c_str(), "next to the kiln command on PATH");
     }
     path = end ? end + 1 : nullptr;
   }
@@ -182,7 +182,7 @@ void look_for_engine(EngineFound& found) {
         *slash = 0;
         Text beside;
         beside.add(path).add("/libkiln_engine.so");
-        if (open_engine(found, beside.c_str(), "beside this library")) return;
+        if (open_engine(found, beside.c_str(), "next to this library")) return;
       }
     }
     if (open_engine_of_command(found)) return;

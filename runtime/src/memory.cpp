@@ -91,7 +91,7 @@ void* memory_allocate(Device device, size_t bytes) {
     data = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (data) return data;
     Text text;
-    text.addf("error: cannot allocate %zu bytes\n  why: the host has no more memory", bytes);
+    text.addf("error: cannot allocate %zu bytes\n  why: the host is out of memory", bytes);
     throw_text(static_cast<Text&&>(text));
   }
   require(cuda("cudaMalloc", &data, bytes), "cannot allocate memory on the GPU");

@@ -241,7 +241,7 @@ class Describer {
     schema_.add("=");
     if (!strcmp(text, "None") || !strcmp(text, "none")) {
       if (!(p.flags & KILN_PARAMETER_OPTIONAL))
-        return unreadable("None as the default of a parameter that is no Optional");
+        return unreadable("None as the default of a parameter that is not an Optional");
       schema_.add("None");
       return true;
     }
@@ -251,12 +251,12 @@ class Describer {
       case KILN_TYPE_INT:
       case KILN_TYPE_DTYPE:
         v.as.i = read_integer(text, &rest);
-        if (!*text || *rest) return unreadable("a default that is no integer");
+        if (!*text || *rest) return unreadable("a default that is not an integer");
         schema_.add(text);
         return true;
       case KILN_TYPE_FLOAT:
         v.as.f = read_real(text, &rest);
-        if (!*text || *rest) return unreadable("a default that is no number");
+        if (!*text || *rest) return unreadable("a default that is not a number");
         schema_.add(text);
         if (!strpbrk(text, ".eEnN")) schema_.add(".0");
         return true;
@@ -269,7 +269,7 @@ class Describer {
       case KILN_TYPE_STR: {
         const size_t size = strlen(text);
         if (size < 2 || (text[0] != '\'' && text[0] != '"') || text[size - 1] != text[0])
-          return unreadable("a default that is no quoted string");
+          return unreadable("a default that is not a quoted string");
         v.as.s = copy(text + 1, size - 2);
         v.count = static_cast<uint32_t>(size - 2);
         schema_.add("\"").add(v.as.s).add("\"");
@@ -285,7 +285,7 @@ class Describer {
 
   bool set_default_list(KilnValue& v, const char* text) {
     if (text[0] != '[' || text[strlen(text) - 1] != ']')
-      return unreadable("a default that is no list");
+      return unreadable("a default that is not a list");
     const bool ints = v.type == KILN_TYPE_INT_LIST;
     void* values = calloc(strlen(text) + 1, 8);
     const char* q = text + 1;
@@ -295,7 +295,7 @@ class Describer {
         static_cast<int64_t*>(values)[v.count++] = read_integer(q, &rest);
       else
         static_cast<double*>(values)[v.count++] = read_real(q, &rest);
-      if (rest == q) return unreadable("a default list with something that is no number");
+      if (rest == q) return unreadable("a default list with an item that is not a number");
       q = rest;
       while (*q == ' ' || *q == ',') q++;
     }

@@ -135,7 +135,7 @@ const char* dtype_name(Dtype dtype) {
     case Dtype::u64:
       return "u64";
   }
-  return "a dtype that kiln does not know";
+  return "an unknown dtype";
 }
 
 void add_device(Text& text, Device device) {

@@ -33,7 +33,7 @@ Rep* adopt(void* handle) {
   int64_t ndim = 0;
   if (t.dim(handle, &ndim)) {
     t.delete_tensor(handle);
-    shim_failed("tell a tensor's dimensions");
+    shim_failed("report a tensor's dimensions");
   }
   Rep* rep = new_rep(Rep::Memory::of_torch, static_cast<int>(ndim));
   rep->handle = handle;
@@ -80,7 +80,7 @@ class List {
   List(void* handle, uint8_t kind) : handle_(handle), kind_(kind) {
     if (bridge().shim.list_size(handle_, &size_)) {
       bridge().shim.delete_list(handle_);
-      shim_failed("tell the length of a list");
+      shim_failed("report the length of a list");
     }
   }
   ~List() {
@@ -94,7 +94,7 @@ class List {
   size_t size() const { return size_; }
   uint64_t take() {
     uint64_t item = 0;
-    if (bridge().shim.list_get(handle_, next_++, &item)) shim_failed("give an item of a list");
+    if (bridge().shim.list_get(handle_, next_++, &item)) shim_failed("return an item of a list");
     return item;
   }
 
@@ -221,7 +221,8 @@ class Arguments {
     strings_[i] = handle;
     const char* text = nullptr;
     size_t size = 0;
-    if (t.string_text(handle, &text) | t.string_length(handle, &size)) shim_failed("give a string");
+    if (t.string_text(handle, &text) | t.string_length(handle, &size))
+      shim_failed("return a string");
     slots_[i].list = {text, size};
   }
 
@@ -353,7 +354,7 @@ TensorRep* torch_empty(Span<const int64_t> sizes, Span<const int64_t> strides, D
   set_metadata(rep);
   if (bridge().shim.data_ptr(handle, &rep->data)) {
     release(rep);
-    shim_failed("tell a tensor's address");
+    shim_failed("report a tensor's address");
   }
   return rep;
 }
@@ -420,11 +421,11 @@ void* torch_current_stream(int32_t device_index) {
     if (cuda)
       ask =
           reinterpret_cast<decltype(ask)>(find_symbol(cuda, "aoti_torch_get_current_cuda_stream"));
-    if (!ask) shim_failed("tell the current CUDA stream (is this a CUDA build of torch?)");
+    if (!ask) shim_failed("report the current CUDA stream (is this a CUDA build of torch?)");
     __atomic_store_n(&t.current_cuda_stream, ask, __ATOMIC_RELAXED);
   }
   void* stream = nullptr;
-  if (ask(device_index, &stream)) shim_failed("tell the current CUDA stream");
+  if (ask(device_index, &stream)) shim_failed("report the current CUDA stream");
   return stream;
 }
 

@@ -74,8 +74,8 @@ void compare_with(const KilnLibrary* other, Earlier& earlier) {
       if (!same_name(mine, theirs)) continue;
       if (strcmp(mine.schema, theirs.schema)) {
         Text what;
-        what.addf("%s::%s has another schema than before in this process", earlier.mine->library,
-                  mine.name);
+        what.addf("the schema of %s::%s differs from the one registered earlier in this process",
+                  earlier.mine->library, mine.name);
         Text reason;
         reason.addf("it was %s and is %s; torch keeps the first as long as the process lives",
                     theirs.schema, mine.schema);
@@ -96,7 +96,7 @@ int implement(const Shim& t, void* library, const char* name, Boxed boxed) {
 bool refused(Text& why, const char* what, const char* name) {
   Text text;
   text.addf("torch refused to %s %s::%s", what, registry().library, name);
-  add_error(why, text.c_str(), "its reason stands above; another library may own that name",
+  add_error(why, text.c_str(), "see its reason above; another library may own that name",
             "give the library another name: kiln build --name, or name= in kiln.toml");
   return false;
 }

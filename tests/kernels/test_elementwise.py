@@ -91,7 +91,7 @@ def test_refusals(author, device):
         author.scale_into(
             torch.ones(2, device=device, dtype=torch.float64), torch.ones(2, device=device), 1.0
         )
-    with pytest.raises(RuntimeError, match="another dtype than the function takes"):
+    with pytest.raises(RuntimeError, match="dtype differs from what the function takes"):
         author.scale_exact_into(
             torch.ones(2, device=device), torch.ones(2, device=device, dtype=torch.int32), 1.0
         )

@@ -207,7 +207,7 @@ void run_elementwise(Tensor& out, const F& f, const T&... inputs) {
   const Dtype dtypes[K] = {out.dtype(), inputs.dtype()...};
   const bool converts = !(same_bits(inputs.dtype(), dtype_of<In>) && ...);
   KILN_CHECK(kMayConvert || !converts,
-             "an input has another dtype than the function takes; convert it with .to()");
+             "an input's dtype differs from what the function takes; convert it with .to()");
   const ElementwiseLaunch<kMayConvert, F, Out, In...> launch(f, dtypes, converts, stream(out));
   // The common case, decided in a few comparisons: a small op is paid for by its host code.
   const Pointers<K> p{

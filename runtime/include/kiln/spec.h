@@ -262,14 +262,14 @@ struct TypeOfParameterFits {
   static_assert(                                                                                   \
       name != ::kiln::detail::Fit::unknown_type,                                                   \
       "KILN_OP(" #function                                                                         \
-      "): a type in the schema is none of Tensor, int, SymInt, float, bool, str, ScalarType, "     \
+      "): a type in the schema is not one of Tensor, int, SymInt, float, bool, str, ScalarType, "  \
       "Device, their lists and optionals");                                                        \
   static_assert(name != ::kiln::detail::Fit::result_count,                                         \
                 "KILN_OP(" #function                                                               \
-                "): the schema has another number of results than the function");                  \
+                "): the schema and the function have different numbers of results");               \
   static_assert(name != ::kiln::detail::Fit::result_type,                                          \
                 "KILN_OP(" #function                                                               \
-                "): a result in the schema has another type than the function's");                 \
+                "): a result in the schema has a different type from the function's");             \
   static_assert(                                                                                   \
       ::kiln::detail::TypeOfParameterFits<static_cast<int>(name) - 99,                             \
                                           (name < ::kiln::detail::Fit::type_of_parameter)>::value, \
