@@ -56,7 +56,7 @@ def identifier(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise KilnError(
             f"cannot use '{name}' as a name",
-            "torch.ops wants an identifier: letters, digits and '_'",
+            "torch.ops requires an identifier: letters, digits and '_'",
         )
     return name
 

@@ -41,7 +41,7 @@ class _Contender(ctypes.Structure):
 
 @functools.lru_cache(maxsize=1)
 def core() -> ctypes.CDLL:
-    """The library beside this package; KILN_MEASURE names another one."""
+    """The library next to this package; KILN_MEASURE names another one."""
     path = Path(os.environ.get("KILN_MEASURE") or PACKAGE / "lib" / "libkiln_measure.so")
     try:
         library = ctypes.CDLL(str(path))
@@ -53,7 +53,7 @@ def core() -> ctypes.CDLL:
     if version != _VERSION:
         raise SetupError(
             "cannot use the timing core",
-            f"{path} is of version {version}, this package wants {_VERSION}",
+            f"{path} has version {version}, this package requires {_VERSION}",
         )
     library.kiln_measure_run.restype = ctypes.c_void_p
     library.kiln_measure_run.argtypes = [ctypes.c_char_p, ctypes.POINTER(_Contender), ctypes.c_int]

@@ -28,7 +28,7 @@ def find_command() -> Path:
         if not os.access(named, os.X_OK) or Path(named).is_dir():
             raise SetupError(
                 f"cannot run {named}",
-                "KILN_BIN names it and it is not a program",
+                "KILN_BIN names it, but it is not a program",
                 "unset KILN_BIN or correct it",
             )
         return Path(named)

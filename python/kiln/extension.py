@@ -76,7 +76,10 @@ def load_error(path: Path, told: str, headers: str) -> LoadError:
         )
     why = f"it needs {shown}, and no source or library that it was built from defines that"
     if shown != symbol:
-        why += "; an object compiled with torch's own headers does not fit to kiln's compat headers"
+        why += (
+            "; an object compiled with torch's own headers is not compatible with kiln's "
+            "compat headers"
+        )
     return LoadError(
         f"cannot load {path}",
         why,

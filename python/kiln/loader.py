@@ -72,14 +72,14 @@ def load(
     ready = _ready_library(name, sources)
     if tuned and (ready is not None or sources is not None or build_directory is not None):
         raise KilnError(
-            "kiln.load takes tuned=True with a .cu file or a project alone",
+            "kiln.load takes tuned=True only with a .cu file or a project",
             "each configuration is built from that one source, in a folder of its own",
         )
     if ready is not None:
         if flags:
             raise KilnError(
                 f"cannot load {ready}",
-                f"it is built already, and {flags[0]} is for a build",
+                f"it is already built, and {flags[0]} is for a build",
                 "leave it out",
             )
         inputs, origin = [], ready

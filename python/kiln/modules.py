@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which op libraries are in this process, and which module shows their ops?
 
-There is one module a namespace; a newer build of the same origin takes its place behind the same
+Each namespace has one module; a newer build of the same origin takes its place behind the same
 objects.
 """
 

@@ -60,7 +60,7 @@ class Op(OpOverloadPacket):
 
     @property
     def schema(self) -> str:
-        """The schema; of an op with several overloads, one a line."""
+        """The schema; of an op with several overloads, one per line."""
         return "\n".join(self.schemas)
 
     @property
@@ -127,7 +127,7 @@ class Op(OpOverloadPacket):
             raise LoadError(
                 f"cannot load the op {self}",
                 f"its overload '{shadowed[0]}' has the name of an attribute that every op has",
-                f"choose another name than {', '.join(_OWN_NAMES)}",
+                f"choose a name other than {', '.join(_OWN_NAMES)}",
             )
         packet = _packet(self._qualified_op_name)
         self._op, self._overload_names = packet._op, packet._overload_names

@@ -102,7 +102,7 @@ def _recorded(
     fix = "one profiler at a time can use CUPTI: end the other one"
     # Starting another one would fail, and end the first.
     if torch.autograd._profiler_enabled():
-        raise KilnError("cannot profile", "torch's profiler is at work already", fix)
+        raise KilnError("cannot profile", "torch's profiler is already running", fix)
     with engine_launches() as launches:
         try:
             with recorder as seen:
@@ -202,7 +202,7 @@ def _value(
         }
         for one in launches
     ]
-    idle, verdict = None, "no GPU: the tree is the CPU's, and kernels ran on the engine"
+    idle, verdict = None, "no GPU: the tree shows CPU time, and kernels ran on the engine"
     if on_gpu:
         idle = max(0.0, 1 - gpu_us / wall_us) if wall_us else 0.0
         verdict = _verdict(gpu_us, wall_us, kernels)

@@ -18,7 +18,7 @@ import kiln
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "kiln_gpu: the test needs a GPU; skipped by name where there is none"
+        "markers", "kiln_gpu: the test needs a GPU; it is skipped if there is none"
     )
 
 

@@ -39,7 +39,7 @@ def CUDAExtension(  # noqa: N802
         raise KilnError(
             f"cannot build the extension {name} with dlink",
             "kiln does not link device code of several objects",
-            "#include the .cu files that call each other's device functions into one, or take "
+            "#include the .cu files that call each other's device functions into one, or use "
             "torch's CUDAExtension",
         )
     kwargs.setdefault("language", "c++")

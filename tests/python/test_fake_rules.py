@@ -198,7 +198,7 @@ def test_sizes_stay_symbolic():
         ("", 0, "the rule is empty"),
         ("like(a", 6, "'\\)' was expected"),
         ("like(a, b)", 8, "like\\(\\) takes one tensor"),
-        ("f32[a.shape[0, 4]", 13, "']' was expected here and ','"),
+        ("f32[a.shape[0, 4]", 13, "']' was expected here, got ','"),
         ("f32[a.shape]", 11, "'\\[' was expected"),
         ("f32[2] $", 7, "the character '\\$' has no meaning"),
         ("f32[2] like(a)", 7, "',' or the end was expected"),

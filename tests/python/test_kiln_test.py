@@ -103,7 +103,7 @@ def test_in_place(faulty, x):
 def test_a_write_past_the_end(faulty, x):
     room = torch.zeros(30, device=x.device)
     error = fails(faulty.overruns_, room[:24].view(4, 6))
-    assert "outside of the elements" in str(error) or "out of" in str(error)
+    assert "outside the elements" in str(error) or "out of" in str(error)
 
 
 def test_the_first_difference_is_named(faulty, x):

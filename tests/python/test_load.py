@@ -183,7 +183,7 @@ def test_torchs_own_loader_is_enough_for_eager_calls(plus, python, kiln_device):
 
 def test_flags_with_a_ready_library_are_refused(plus):
     module, _ = plus
-    with pytest.raises(kiln.KilnError, match="is built already"):
+    with pytest.raises(kiln.KilnError, match="is already built"):
         kiln.load(module.__file__, extra_cuda_cflags=["-O3"])
 
 

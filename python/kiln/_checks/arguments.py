@@ -141,7 +141,7 @@ class Call:
                 continue
             place = (now != old).nonzero()[0].item()
             what = (
-                "outside of the elements of tensor argument"
+                "outside the elements of tensor argument"
                 if id(tensor) in written
                 else "in the input"
             )

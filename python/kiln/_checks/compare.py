@@ -44,7 +44,7 @@ def compare(
 
     what: the name of the only value; else it is a result of the op."""
     if len(seen) != len(wanted):
-        raise AssertionError(f"the op gave {len(seen)} results, the reference {len(wanted)}")
+        raise AssertionError(f"the op returned {len(seen)} results, the reference {len(wanted)}")
     worst = 0.0
     for index, (ours, theirs) in enumerate(zip(seen, wanted)):
         name = what or ("the result" if len(seen) == 1 else f"result {index}")

@@ -19,10 +19,12 @@ def check_fake(overload: Any, call: Call) -> None:
     mode = FakeTensorMode()
     shadow = call.copy().map(lambda tensor, _written: mode.from_tensor(tensor))
     with mode:
-        told = _leaves(overload(*shadow.args, **shadow.kwargs))
-    if len(told) != len(real):
-        raise AssertionError(f"the fake tells of {len(told)} results, the op returns {len(real)}")
-    for index, (fake, seen) in enumerate(zip(told, real)):
+        declared = _leaves(overload(*shadow.args, **shadow.kwargs))
+    if len(declared) != len(real):
+        raise AssertionError(
+            f"the fake declares {len(declared)} results, the op returns {len(real)}"
+        )
+    for index, (fake, seen) in enumerate(zip(declared, real)):
         name = "the result" if len(real) == 1 else f"result {index}"
         for what, ours, theirs in (
             ("sizes", tuple(fake.shape), tuple(seen.shape)),
@@ -31,7 +33,7 @@ def check_fake(overload: Any, call: Call) -> None:
             ("device", fake.device, seen.device),
         ):
             if ours != theirs:
-                raise AssertionError(f"{name} has {what} {theirs}, the fake tells {ours}")
+                raise AssertionError(f"{name} has {what} {theirs}, the fake says {ours}")
 
 
 def _strides_that_matter(tensor: Any) -> tuple[Any, ...]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known beside a time? The machine, the bytes moved, the kernels that ran."""
+"""What is known besides a time? The machine, the bytes moved, the kernels that ran."""

@@ -68,7 +68,7 @@ def compile_rule(rule: str, schema: Any) -> Callable[..., Any]:
     if len(results) != len(schema.returns):
         raise RuleError(
             "the fake rule is not valid",
-            f"it tells of {len(results)} results and the op has {len(schema.returns)}\n{rule}",
+            f"it declares {len(results)} results and the op has {len(schema.returns)}\n{rule}",
             f"the schema is {schema}",
         )
 

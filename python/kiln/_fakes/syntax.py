@@ -157,11 +157,11 @@ class _Parser:
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
-            self.fail(f"'{text}' was expected here and {self.shown()} stands there")
+            self.fail(f"'{text}' was expected here, got {self.shown()}")
 
     def expect_name(self, what: str) -> Token:
         if self.token.kind != "name":
-            self.fail(f"{what} was expected here and {self.shown()} stands there")
+            self.fail(f"{what} was expected here, got {self.shown()}")
         self.next += 1
         return self.tokens[self.next - 1]
 
@@ -178,7 +178,7 @@ class _Parser:
         while self.accept(","):
             results.append(self.result())
         if self.token.kind != "end":
-            self.fail(f"',' or the end was expected here and {self.shown()} stands there")
+            self.fail(f"',' or the end was expected here, got {self.shown()}")
         return tuple(results)
 
     # result = ( like | broadcast | dtype "[" dims "]" ) [ "@" tensor "." "device" | "@"
@@ -244,8 +244,8 @@ class _Parser:
         token = self.token
         if token.kind != "name":
             self.fail(
-                f"a result was expected here (like, broadcast, or a dtype and sizes) and "
-                f"{self.shown()} stands there"
+                f"a result was expected here (like, broadcast, or a dtype and sizes), "
+                f"got {self.shown()}"
             )
         if token.text in ("promote", "float_of") and self.peek("(", 1):
             self.next += 2
@@ -339,7 +339,7 @@ class _Parser:
         if token.text in CALLS_OF_INTS and self.peek("(", 1):
             return self.call(token)
         if token.kind != "name":
-            self.fail(f"a size was expected here and {self.shown()} stands there")
+            self.fail(f"a size was expected here, got {self.shown()}")
         return self.size(self.parameter(), token.at)
 
     def call(self, name: Token) -> Expr:
