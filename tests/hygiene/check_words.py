@@ -16,7 +16,16 @@ import re
 import sys
 from pathlib import Path
 
-PLACES = ("README.md", "CONTRIBUTING.md", "docs", "templates")
+PLACES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs",
+    "templates",
+    "src",
+    "runtime",
+    "compat",
+    "python/kiln",
+)
 # Measurements quote what was printed at the time; the page of checks and that of instructions are
 # generated from sources.
 EXEMPT = ("docs/results/", "docs/guide/troubleshooting.md")
@@ -73,9 +82,15 @@ def prose_of_page(text: str) -> str:
 
 
 def prose_of_source(text: str) -> str:
+    """The words of the string literals, each at its place. Literals that the compiler joins read as
+    one; a comma keeps the words of others apart."""
     kept = [" " if c != "\n" else c for c in text]
+    end = 0
     for literal in LITERAL.finditer(text):
-        kept[literal.start() : literal.end()] = literal.group()
+        kept[literal.start() + 1 : literal.end() - 1] = literal.group()[1:-1]
+        if text[end : literal.start()].strip():
+            kept[literal.start()] = ","
+        end = literal.end()
     return "".join(kept)
 
 

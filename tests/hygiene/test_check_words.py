@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unittest
 
-from check_words import PATTERNS, faults_of
+from check_words import PATTERNS, PLACES, faults_of
 
 BAD = [
     "A fault is told at once.",
@@ -72,6 +72,19 @@ class Words(unittest.TestCase):
         code = '// is told beside\nfail("it is there already");\n'
         (fault,) = faults_of("src/a.cpp", code)
         self.assertTrue(fault.startswith("src/a.cpp:2: 'there already'"), fault)
+
+    def test_literals_that_the_compiler_joins_are_one_text(self):
+        (fault,) = faults_of("src/a.cpp", 'fail("the path is no "\n     "folder");\n')
+        self.assertTrue(fault.startswith("src/a.cpp:1: 'is no folder'"), fault)
+        self.assertEqual(faults_of("src/a.cpp", 'two("it is no", "folder");\n'), [])
+
+    def test_texts_of_python_and_of_tables_count(self):
+        for name in ("python/kiln/a.py", "src/a.def", "runtime/a.h"):
+            self.assertEqual(len(faults_of(name, 'x("it waits for ever")\n')), 1, name)
+
+    def test_the_texts_of_the_program_are_among_the_places(self):
+        for place in ("src", "runtime", "compat", "python/kiln", "templates"):
+            self.assertIn(place, PLACES)
 
 
 if __name__ == "__main__":
