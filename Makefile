@@ -12,17 +12,17 @@ help:
 	@echo "Every day"
 	@echo "make build                the kiln command, engine, runtime and package: build/release/stage"
 	@echo "make clean                remove build/"
-	@echo "make demo                 from nothing to a kernel called from PyTorch, each step timed"
+	@echo "make demo                 from an empty folder to a kernel called from PyTorch, each step timed"
 	@echo "make distclean            remove build/ and .venv/"
 	@echo "make format               clang-format over the C++ sources, ruff over the Python ones"
 	@echo "make test                 all tests; ends with one line of counts"
-	@echo "make tidy                 clang-tidy over the C++ sources; again in seconds where nothing changed"
+	@echo "make tidy                 clang-tidy over the C++ sources; takes seconds if nothing changed"
 	@echo "make wheel                kiln itself as a wheel for this CPU, audited and tried: dist/"
 	@echo
 	@echo "Long tests; \`make test\` runs a sample of each"
 	@echo "make fuzz                 every fuzzer for MINUTES (30) of CPU time under ASan and UBSan"
 	@echo "make test-limits          200 runs each under limits of memory, files and threads"
-	@echo "make test-long            all of this group, one after the other, whatever fails"
+	@echo "make test-long            all of this group, one after the other, even if one fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
@@ -34,12 +34,12 @@ help:
 	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python"
 	@echo
 	@echo "What things cost; pages in docs/results"
-	@echo "make bars                 a build, a load and a call, beside the alternatives"
-	@echo "make build-bars           builds beside nvcc; BARS=--classic: and beside the classic advice"
-	@echo "make compat-bars          a source with torch's headers, beside torch's own load; 3 GB of memory"
-	@echo "make engine-instructions  instructions of kernels on the engine beside those of another BASE=STAGE"
-	@echo "make inspect-bars         kiln inspect beside cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel"
-	@echo "make instructions-bars    instructions of calls and builds beside those of another BASE=STAGE"
+	@echo "make bars                 a build, a load and a call, compared with the alternatives"
+	@echo "make build-bars           builds compared with nvcc; BARS=--classic: and with the classic advice"
+	@echo "make compat-bars          a source with torch's headers, compared with torch's load; 3 GB of memory"
+	@echo "make engine-instructions  instructions of kernels on the engine, compared with BASE=STAGE"
+	@echo "make inspect-bars         kiln inspect compared with cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel"
+	@echo "make instructions-bars    instructions of calls and builds, compared with BASE=STAGE"
 
 build:
 	@tools/bootstrap build
@@ -53,7 +53,7 @@ wheel:
 demo:
 	@tools/first-run
 
-# The compiler works while pip downloads; a build that fails here is told by the step of the same name.
+# The compiler works while pip downloads; a build that fails here is reported by the step of the same name.
 test:
 	@tools/bootstrap build
 	@mkdir -p build/logs; tools/build release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
