@@ -34,7 +34,9 @@ int64_t first_ns(const std::vector<results::BuildStep>& steps) {
 std::string build_text(const results::BuildReport& report) {
   const auto seconds_text = [](double seconds) { return time_text(seconds * 1e9); };
   const auto bytes = [](uint64_t count) { return bytes_text(static_cast<double>(count)); };
-  std::string out = fmt::format("{:<14}{}\n", "because", report.trigger);
+  std::string out = report.trigger == "nothing"
+                        ? fmt::format("{:<14}{}\n", "up to date", "no input changed")
+                        : fmt::format("{:<14}{}\n", "because", report.trigger);
   out += fmt::format("{:<14}{}: {}\n", "lane", report.lane, report.why_lane);
   out += fmt::format("{:<14}{}{}\n", "architectures", report.architectures,
                      report.why_variant.empty() ? "" : ": " + report.why_variant);

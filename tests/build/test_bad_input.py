@@ -329,7 +329,7 @@ class Explain(Cached):
             "miss: no entry",
         ):
             self.assertIn(word, first)
-        self.assertIn("because       nothing", self.told("-DX=1"))
+        self.assertIn("up to date    no input changed", self.told("-DX=1"))
         self.assertIn("miss: -DX=1 is now -DX=2", self.told("-DX=2"))
         self.write("value.h", "#define VALUE 2\n")
         changed = self.told("-DX=2")
