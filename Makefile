@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean format test tidy wheel \
-  fuzz test-limits test-long test-programs-asan test-staleness test-storm test-tsan \
+  fuzz test-asan test-limits test-long test-programs-asan test-python-long test-staleness test-storm test-tsan \
   test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars engine-instructions inspect-bars instructions-bars
 
@@ -21,9 +21,11 @@ help:
 	@echo
 	@echo "Long tests; \`make test\` runs a sample of each"
 	@echo "make fuzz                 every fuzzer for MINUTES (30) of CPU time under ASan and UBSan"
+	@echo "make test-asan            the units of every module up to inspect under ASan and UBSan"
 	@echo "make test-limits          200 runs each under limits of memory, files and threads"
 	@echo "make test-long            all of this group, one after the other, even if one fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
+	@echo "make test-python-long     the Python tests that take too long for make test"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
@@ -61,7 +63,7 @@ test:
 	@tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-limits test-programs-asan test-staleness test-storm test-tsan
+LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-staleness test-storm test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -127,6 +129,17 @@ test-limits:
 	@tools/bootstrap build
 	@tools/build release
 	@python3 tests/programs/limits.py build/release/stage/kiln/bin/kiln --write docs/results/limits.md
+
+test-asan:
+	@tools/bootstrap build
+	@tools/build asan
+	@ctest --preset asan -R '^(unit|fuzz)[.]' --no-tests=error
+
+test-python-long:
+	@tools/bootstrap test
+	@tools/build release
+	@source build/environment && PYTHONPATH=build/release/stage "$$KILN_PYTHON" -m pytest -q -m long \
+	  -p no:cacheprovider tests/python
 
 test-tsan:
 	@tools/bootstrap build

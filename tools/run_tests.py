@@ -16,6 +16,9 @@ from steps import Step, close, run_steps
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
+# Readers of untrusted bytes and all of the engine; the other units under ASan are `make test-asan`.
+ASAN_UNITS = ("base", "binary", "cudart", "engine", "ptx", "watch")
+ASAN_FUZZ = ("fuzz_binary_smoke", "fuzz_grammar_smoke", "fuzz_smoke")
 
 
 def ctest(preset: str, junit: Path, *options: str) -> list[str]:
@@ -88,7 +91,12 @@ def all_steps() -> list[Step]:
             beside=units,
         ),
         # The compiler takes what the Python tests leave.
-        Step(asan, ["tools/build", "asan"], 1200, beside=units),
+        Step(
+            asan,
+            ["tools/build", "asan", *(f"test_{name}" for name in ASAN_UNITS), *ASAN_FUZZ],
+            1200,
+            beside=units,
+        ),
         # The rest is `make test-tsan`.
         Step(tsan, ["tools/build", "tsan", "test_engine"], 1200, beside=units),
         Step(
@@ -101,7 +109,12 @@ def all_steps() -> list[Step]:
         # Leaks are reported by the units themselves; the fuzzers stop after their bound.
         Step(
             "units and fuzz under asan, ubsan",
-            ctest("asan", results / "asan.xml", "-R", "^(unit|fuzz)[.]"),
+            ctest(
+                "asan",
+                results / "asan.xml",
+                "-R",
+                f"^(unit[.]({'|'.join(ASAN_UNITS)})$|fuzz[.])",
+            ),
             900,
             results / "asan.xml",
             [asan],

@@ -24,6 +24,20 @@ os.environ.pop("KILN_BIN", None)
 pytest_plugins = ["kiln.pytest_plugin"]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: run by `make test-python-long` only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is marked long, unless -m or a test's own name asks for it."""
+    if config.getoption("markexpr") or any("::" in argument for argument in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
     """Builds of the tests meet no cache of the user's and leave none."""

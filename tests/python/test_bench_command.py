@@ -202,6 +202,7 @@ def test_benchmarks_of_a_project(kiln, sources, tmp_path):
     assert "unknown key 'opp'" in kiln("bench", code=2).stderr
 
 
+@pytest.mark.long
 def test_cold(kiln, library, tmp_path):
     done = kiln(
         "bench",

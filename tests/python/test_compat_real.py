@@ -93,6 +93,7 @@ def run(script: str) -> subprocess.CompletedProcess:
     return done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order", ["real_ext = real(); quick_ext = quick()", "quick_ext = quick(); real_ext = real()"]
 )

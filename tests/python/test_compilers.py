@@ -89,6 +89,7 @@ def moved_gcc(prefix: Path) -> Path:
     return driver
 
 
+@pytest.mark.long
 def test_headers_of_a_compiler_that_is_installed_elsewhere_are_the_systems(
     build, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_headers_of_a_compiler_that_is_installed_elsewhere_are_the_systems(
     assert "__NVCC__" in built["explain"]["why_lane"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("ccache"), reason="no ccache")
 def test_ccache_runs_in_the_mode_that_is_sound(build, tmp_path: Path) -> None:
     source, folder = tmp_path / "a.cu", tmp_path / "ccache"

@@ -25,6 +25,7 @@ def valgrind() -> None:
         pytest.skip("no valgrind here: tools/bootstrap test installs it")
 
 
+@pytest.mark.long
 def test_a_no_change_build_takes_as_many_instructions_as_itself(
     command: Path, tmp_path: Path
 ) -> None:

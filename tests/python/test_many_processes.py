@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import kiln
+import pytest
 
 SOURCE = """
 #include <kiln/op.h>
@@ -85,6 +86,7 @@ def test_ranks_build_once_and_a_dead_one_blocks_nobody(tmp_path: Path) -> None:
     assert_built_once(cache)
 
 
+@pytest.mark.long
 def test_workers_of_a_data_loader_build_once(tmp_path: Path) -> None:
     source, cache = tmp_path / "seven.cu", tmp_path / "cache"
     source.write_text(SOURCE)
@@ -96,6 +98,7 @@ def test_workers_of_a_data_loader_build_once(tmp_path: Path) -> None:
     assert_built_once(cache)
 
 
+@pytest.mark.long
 def test_ranks_of_torchrun_build_once(tmp_path: Path) -> None:
     source, cache, rank = tmp_path / "seven.cu", tmp_path / "cache", tmp_path / "rank.py"
     source.write_text(SOURCE)

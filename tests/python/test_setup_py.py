@@ -108,6 +108,7 @@ def test_in_place_and_after_an_edit(project):
     python(project, "-c", CALL)
 
 
+@pytest.mark.long
 def test_develop_and_install(project, tmp_path_factory):
     # Both put what they make under a prefix of the test's own; an editable install leads back to
     # the project.

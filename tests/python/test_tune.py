@@ -319,6 +319,7 @@ min_blocks = 2
 """
 
 
+@pytest.mark.long
 def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_path):
     (tmp_path / "tunable.cu").write_text((sources / "tunable.cu").read_text())
     (tmp_path / "kiln.toml").write_text(TABLE)

@@ -149,6 +149,7 @@ def test_tried_where_no_kiln_is(wheel):
     assert "smoke.py passed" in tried[0]["text"]
 
 
+@pytest.mark.long
 def test_the_older_torch_takes_the_same_file(wheel, tmp_path):
     older = ROOT / "build/venvs/torch-2.7.1"
     if not (older / "bin/python").exists():
