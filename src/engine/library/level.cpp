@@ -7,7 +7,19 @@
 namespace kiln::engine {
 namespace {
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__clang__)
+// Names of levels are known from clang 18 on. CPUs with these features have the rest of the level.
+bool has_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+bool has_v4() {
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+constexpr Level kLevels[] = {{"x86-64-v4", has_v4}, {"x86-64-v3", has_v3}};
+#elif defined(__x86_64__)
 constexpr Level kLevels[] = {
     {"x86-64-v4", [] { return __builtin_cpu_supports("x86-64-v4") != 0; }},
     {"x86-64-v3", [] { return __builtin_cpu_supports("x86-64-v3") != 0; }},
