@@ -74,48 +74,13 @@ std::string progress_text(const Progress& progress) {
   return out;
 }
 
-Json to_json(const Choice& choice) {
-  return {{"op", choice.op},           {"arguments", choice.arguments}, {"gpu", choice.gpu},
-          {"compute", choice.compute}, {"defines", choice.defines},     {"us", choice.us},
-          {"date", choice.date},       {"kiln", choice.kiln},           {"with", choice.with},
-          {"arch", choice.arch}};
-}
-
 Result<Choices> parse_choices(std::string_view text, std::string_view source) {
-  const auto bad = [&](std::string why) {
-    return Error{Fault::Usage, fmt::format("cannot read {}", source), std::move(why),
-                 "kiln tune writes it again"};
-  };
   TRY(const Json json, parse_json(text, source));
-  if (!json.is_object() || !json.contains("kiln_tuned"))
-    return bad("it is not a file of kiln tune");
-  if (json["kiln_tuned"] != 1) return bad("it was written by another version of kiln");
-  Choices choices;
-  try {
-    for (const Json& entry : json.at("entries")) {
-      Choice choice;
-      choice.op = entry.at("op");
-      choice.arguments = entry.at("arguments").get<std::vector<std::string>>();
-      choice.gpu = entry.at("gpu");
-      choice.compute = entry.at("compute");
-      choice.defines = entry.at("defines").get<std::vector<std::string>>();
-      choice.us = entry.value("us", 0.0);
-      choice.date = entry.value("date", "");
-      choice.kiln = entry.value("kiln", "");
-      choice.with = entry.value("with", std::vector<std::string>());
-      choice.arch = entry.value("arch", "");
-      choices.entries.push_back(std::move(choice));
-    }
-  } catch (const Json::exception& e) {
-    return bad(e.what());
-  }
-  return choices;
+  return results::read_tuned(json, source);
 }
 
 std::string write_choices(const Choices& choices) {
-  Json entries = Json::array();
-  for (const Choice& choice : choices.entries) entries.push_back(to_json(choice));
-  return dump({{"kiln_tuned", 1}, {"entries", std::move(entries)}}, 1) + "\n";
+  return dump(results::to_json(choices), 1) + "\n";
 }
 
 void put(Choices& choices, Choice choice) {

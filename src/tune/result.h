@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "results/tune.h"
+#include "results/tuned.h"
 #include "tune/tuner.h"
 
 namespace kiln::tune {
@@ -20,23 +21,9 @@ results::TuneResult result_of(const Space& space, const Search& search, const Js
 // "[37/144] 30 timed, 4 pruned; best 412.3 us: BLOCK_M=64 WARPS=4; 1 min 12 s left"
 std::string progress_text(const Progress& progress);
 
-// One entry of the file of tuned configurations.
-struct Choice {
-  std::string op;
-  std::vector<std::string> arguments;  // "bf16 32x16x512x128", "is_causal=true"
-  std::string gpu, compute;            // "NVIDIA H200", "9.0"
-  std::vector<std::string> defines;
-  double us = 0;
-  std::string date, kiln;
-  std::vector<std::string>
-      with;  // the defines that every variant had: a load that serves this shape alone has them too
-  std::string arch;  // that the variants were built for: "9.0a"
-};
-Json to_json(const Choice& choice);
-
-struct Choices {
-  std::vector<Choice> entries;
-};
+// The file of tuned configurations and one entry of it.
+using Choice = results::TunedEntry;
+using Choices = results::TunedFile;
 // An error names `source`; one that says another version too.
 Result<Choices> parse_choices(std::string_view text, std::string_view source);
 std::string write_choices(const Choices& choices);

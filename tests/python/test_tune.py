@@ -192,7 +192,8 @@ def test_the_journal_of_another_subject_is_refused(command, tuned):
 def entry(**more) -> dict:
     return {
         "op": "shift", "arguments": ["f32 300", "by=2"], "gpu": "GPU A", "compute": "8.0",
-        "defines": ["BLOCK=96"], **more
+        "defines": ["BLOCK=96"], "us": 10.0, "date": "2026-01-01", "kiln": "0.1.0", "with": [],
+        "arch": "8.0", **more
     }  # fmt: skip
 
 

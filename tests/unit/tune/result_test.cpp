@@ -75,6 +75,16 @@ TEST(Choices, AnythingElseIsRefused) {
     EXPECT_FALSE(parse_choices(text, "tuned.json")) << text;
 }
 
+TEST(Choices, AMissingKeyIsNamed) {
+  Choices choices;
+  put(choices, choice({"f32 8"}, "GPU A", "9.0", {"B=1"}));
+  Json json = results::to_json(choices);
+  json["entries"][0].erase("arch");
+  const auto read = parse_choices(dump(json), "tuned.json");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().why, "entries[0] has no key 'arch'");
+}
+
 TEST(Progress, SaysHowFarItIs) {
   Progress now;
   now.done = 3;
