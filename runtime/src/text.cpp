@@ -221,6 +221,10 @@ void check_failed(const char* file, int line, const char* condition, const Piece
   for (size_t i = 0; i < count; i++) add_piece(text, pieces[i]);
   const char* slash = strrchr(file, '/');
   text.addf("\n  at: %s:%d, KILN_CHECK(%s)", slash ? slash + 1 : file, line, condition);
+  if (strstr(condition, "is_cuda") && default_backend() == Backend::engine)
+    text.add(
+        "\n  fix: here ops run on the engine, with CPU tensors: leave out the check; kiln itself "
+        "refuses tensors on different devices");
   throw_text(static_cast<Text&&>(text));
 }
 

@@ -17,6 +17,7 @@
 #include "build/run/ninja_run.h"
 #include "build/run/publish.h"
 #include "build/run/state.h"
+#include "build/run/unused_defines.h"
 #include "build/run/work.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
@@ -162,6 +163,19 @@ Result<std::optional<fs::path>> edited(Work& work) {
   return std::optional<fs::path>(file);
 }
 
+void tell_unused_defines(const Work& work) {
+  if (work.plan.defines.empty()) return;
+  std::vector<fs::path> paths;
+  for (const Source& source : work.plan.sources) paths.push_back(source.file);
+  for (const Step& step : work.graph.steps)
+    if (const auto reads = reads_of(work, step))
+      for (const ReadFile& file : reads->files) paths.emplace_back(file.path);
+  std::set<fs::path> seen;
+  std::erase_if(paths, [&](const fs::path& path) { return !seen.insert(path).second; });
+  for (const std::string& text : unused_defines(work.plan.defines, paths, work.world.files))
+    work.note("warning: " + text);
+}
+
 // The record of the last build goes first: one that is killed after the link leaves a library that
 // the record does not describe, and no later edit may take it for the one that it does.
 Result<fs::path> full_lane(Work& work) {
@@ -199,6 +213,7 @@ Result<Outcome> rebuild(Work& work) {
   Outcome outcome = outcome_of(work);
   outcome.steps = reports_since(work);
   tell_and_count(work, outcome.steps);
+  if (linked && !outcome.steps.empty()) tell_unused_defines(work);
   if (linked && work.plan.time_headers) outcome.headers = slow_headers(work, outcome.steps);
   if (linked) {
     auto published = publish(work.world.files, work.plan, *linked);

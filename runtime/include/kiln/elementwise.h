@@ -197,8 +197,10 @@ namespace detail {
 template <bool kMayConvert, class Out, class... In, class F, class... T>
 void run_elementwise(Tensor& out, const F& f, const T&... inputs) {
   static_assert(sizeof...(In) == sizeof...(T),
-                "elementwise<Out, In...>: one In for each input tensor");
-  static_assert(1 + sizeof...(In) <= kMostOperands, "elementwise: at most 7 inputs");
+                "elementwise<Out, In...>: the types do not fit the tensors. Give one In for each "
+                "input tensor");
+  static_assert(1 + sizeof...(In) <= kMostOperands,
+                "elementwise: too many inputs. It takes at most 7");
   constexpr int K = 1 + sizeof...(In);
   KILN_CHECK(same_bits(out.dtype(), dtype_of<Out>), "the output is ", out.dtype(),
              " and the function gives ", dtype_of<Out>);

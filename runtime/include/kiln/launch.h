@@ -44,7 +44,9 @@ void launch_converted(void (*kernel)(P...), const Launch& how, P... arguments) {
 // Raises here when the launch is refused.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Launch& how, A&&... arguments) {
-  static_assert(sizeof...(P) == sizeof...(A), "the kernel takes a different number of arguments");
+  static_assert(sizeof...(P) == sizeof...(A),
+                "kiln::launch: the kernel takes a different number of arguments. Pass one for each "
+                "of its parameters");
   detail::launch_converted<P...>(kernel, how, static_cast<A&&>(arguments)...);
 }
 

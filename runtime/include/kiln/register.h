@@ -4,6 +4,7 @@
 // for each op turns slots into arguments.
 #pragma once
 
+#include <kiln/fake_rule.h>
 #include <kiln/spec.h>
 #include <kiln/tensor.h>
 #include <kiln/types.h>
@@ -86,14 +87,25 @@ template <class T>
 struct NotSupported {
   static constexpr bool value = false;
 };
+// A message says what is wrong, then, after a full stop, how to fix it; kiln's report of a failed
+// build has both at the user's line. What a wrong type lacks follows, so that it is the only error.
 template <class T>
 struct Argument {
   static_assert(NotSupported<T>::value,
-                "KILN_OP: this parameter type cannot cross to torch. Use Tensor, const Tensor&, "
-                "Tensor& (written to), "
-                "Optional<...>, TensorList, int64_t, int, double, float, bool, Str, Span<const "
-                "int64_t>, Span<const double>, "
-                "Dtype or Device.");
+                "KILN_OP: torch cannot pass a parameter of this type. Use Tensor, const Tensor&, "
+                "Tensor& (written to), Optional<...>, TensorList, int64_t, int, double, float, "
+                "bool, Str, Span<const int64_t>, Span<const double>, Dtype or Device");
+  static constexpr uint8_t kind = kTensor;
+  static T get(Slot&);
+};
+template <class T>
+struct Argument<T*> {
+  static_assert(NotSupported<T>::value,
+                "KILN_OP: torch cannot pass a pointer. Take a Tensor and call data<float>() in the "
+                "function (for text: Str); register the function that launches a kernel, not the "
+                "kernel");
+  static constexpr uint8_t kind = kTensor;
+  static T* get(Slot&);
 };
 template <class T>
 struct Argument<const T&> : Argument<T> {};
@@ -180,9 +192,13 @@ struct Argument<Optional<T>> {
 template <class R>
 struct Returned {
   static_assert(NotSupported<R>::value,
-                "KILN_OP: this result type cannot cross to torch. Return void, Tensor, Tensors<N>, "
-                "TensorVec, int64_t, double, "
-                "bool, or a Tuple of them. (An op that writes to a Tensor& returns void.)");
+                "KILN_OP: torch cannot take a result of this type. Return void, Tensor, "
+                "Tensors<N>, TensorVec, int64_t, double, bool, or a Tuple of them; an op that "
+                "writes to a Tensor& returns void");
+  static constexpr uint8_t kinds[] = {kTensor};
+  static constexpr int count = 1;
+  template <class T>
+  static void put(T&&, Slot*);
 };
 template <>
 struct Returned<Tensor> {
@@ -244,7 +260,9 @@ template <class... T>
 struct Returned<Tuple<T...>> {
   static constexpr uint8_t kinds[] = {Returned<T>::kinds[0]...};
   static constexpr int count = sizeof...(T);
-  static_assert(((Returned<T>::count == 1) && ...), "KILN_OP: a Tuple holds single values");
+  static_assert(((Returned<T>::count == 1) && ...),
+                "KILN_OP: a Tuple holds single values. Return the "
+                "tensors of a Tensors<N> one by one");
   static void put(Tuple<>&&, Slot*) {}
   template <class H, class... R>
   static void put(Tuple<H, R...>&& value, Slot* to) {
@@ -283,7 +301,17 @@ void register_op(OpRecord*);
 void call_from_torch(OpRecord*, uint64_t* stack);
 
 template <class F>
-struct Signature;
+struct Signature {
+  static_assert(NotSupported<F>::value,
+                "KILN_OP: this is not a plain function. Write a function outside of classes (no "
+                "lambda, no member function) and name it here");
+  static constexpr int parameter_count = 0;
+  static constexpr uint8_t parameter_kinds[] = {0};
+  static constexpr int result_count = 0;
+  static constexpr const uint8_t* result_kinds = nullptr;
+  template <auto Function>
+  static void invoke(Slot*, Slot*);
+};
 template <class R, class... A>
 struct Signature<R (*)(A...)> {
   static constexpr int parameter_count = sizeof...(A);
@@ -314,13 +342,14 @@ void boxed(uint64_t* stack, uint64_t, uint64_t) {
 }
 
 // What KILN_OP leaves for `.fake(...)` and `.doc(...)` to act on.
+template <class Names>
 class OpHandle {
  public:
   explicit OpHandle(OpRecord* record) : record_(record) { register_op(record); }
   // The rule that gives shape and dtype of the results without running the op
   // (docs/reference/fake-rules.md).
-  OpHandle& fake(const char* rule) {
-    record_->fake = rule;
+  OpHandle& fake(FakeRule<Names> rule) {
+    record_->fake = rule.text;
     return *this;
   }
   OpHandle& doc(const char* text) {
@@ -356,34 +385,48 @@ struct DeviceOp {
 
 // KILN_OP(function), KILN_OP(function, "a, b, *, alpha=1.0"), KILN_OP(function, "name.overload(a,
 // b)"), or a whole PyTorch schema: KILN_OP(function, "name(Tensor a, int n=3) -> Tensor").
-#define KILN_OP(...) KILN_OP_CHOOSE(__VA_ARGS__, KILN_OP_NAMED, KILN_OP_BARE, )(__VA_ARGS__)
-#define KILN_OP_CHOOSE(a, b, chosen, ...) chosen
+#define KILN_OP(...)                                                                              \
+  KILN_OP_CHOOSE(__VA_ARGS__, KILN_OP_SEVERAL, KILN_OP_SEVERAL, KILN_OP_SEVERAL, KILN_OP_SEVERAL, \
+                 KILN_OP_SEVERAL, KILN_OP_SEVERAL, KILN_OP_NAMED, KILN_OP_BARE, )                 \
+  (__VA_ARGS__)
+#define KILN_OP_CHOOSE(a, b, c, d, e, f, g, h, chosen, ...) chosen
 #define KILN_OP_BARE(function) KILN_OP_AT(function, nullptr, __COUNTER__)
 #define KILN_OP_NAMED(function, spec) KILN_OP_AT(function, spec, __COUNTER__)
+#define KILN_OP_SEVERAL(function, ...)                                                    \
+  static_assert(::kiln::detail::NotSupported<decltype(&function)>::value,                 \
+                "KILN_OP(" #function                                                      \
+                "): it takes the function and one text. Put the names of the parameters " \
+                "in quotes: KILN_OP(" #function ", \"a, b\")");                           \
+  [[maybe_unused]] static ::kiln::detail::DeviceOp KILN_JOIN(kiln_op_, __COUNTER__) =     \
+      ::kiln::detail::DeviceOp(&function)
 #ifdef __CUDA_ARCH__
 #define KILN_OP_AT(function, spec, id)                                       \
   [[maybe_unused]] static ::kiln::detail::DeviceOp KILN_JOIN(kiln_op_, id) = \
       ::kiln::detail::DeviceOp(&function)
 #else
 #define KILN_OP_AT(function, spec, id) KILN_OP_HERE(function, spec, id)
-#define KILN_OP_HERE(function, spec, id)                                           \
-  KILN_SPEC_FITS(function, spec, KILN_JOIN(kiln_spec_, id))                        \
-  static ::kiln::detail::OpRecord KILN_JOIN(kiln_record_, id) = {                  \
-      #function,                                                                   \
-      spec,                                                                        \
-      KILN_LIBRARY_NAME,                                                           \
-      __FILE__,                                                                    \
-      __LINE__,                                                                    \
-      ::kiln::detail::Signature<decltype(&function)>::parameter_count,             \
-      ::kiln::detail::Signature<decltype(&function)>::result_count,                \
-      ::kiln::detail::Signature<decltype(&function)>::parameter_kinds,             \
-      ::kiln::detail::Signature<decltype(&function)>::result_kinds,                \
-      &::kiln::detail::Signature<decltype(&function)>::template invoke<&function>, \
-      &::kiln::detail::boxed<&KILN_JOIN(kiln_record_, id)>,                        \
-      "",                                                                          \
-      "",                                                                          \
-      nullptr,                                                                     \
-      nullptr};                                                                    \
-  [[maybe_unused]] static ::kiln::detail::OpHandle KILN_JOIN(kiln_op_, id) =       \
-      ::kiln::detail::OpHandle(&KILN_JOIN(kiln_record_, id))
+#define KILN_OP_HERE(function, spec, id)                                                           \
+  struct KILN_JOIN(kiln_names_, id) {                                                              \
+    static constexpr const char* text = spec;                                                      \
+  };                                                                                               \
+  KILN_SPEC_FITS(function, spec, KILN_JOIN(kiln_spec_, id))                                        \
+  static ::kiln::detail::OpRecord KILN_JOIN(kiln_record_, id) = {                                  \
+      #function,                                                                                   \
+      spec,                                                                                        \
+      KILN_LIBRARY_NAME,                                                                           \
+      __FILE__,                                                                                    \
+      __LINE__,                                                                                    \
+      ::kiln::detail::Signature<decltype(&function)>::parameter_count,                             \
+      ::kiln::detail::Signature<decltype(&function)>::result_count,                                \
+      ::kiln::detail::Signature<decltype(&function)>::parameter_kinds,                             \
+      ::kiln::detail::Signature<decltype(&function)>::result_kinds,                                \
+      &::kiln::detail::Signature<decltype(&function)>::template invoke<&function>,                 \
+      &::kiln::detail::boxed<&KILN_JOIN(kiln_record_, id)>,                                        \
+      "",                                                                                          \
+      "",                                                                                          \
+      nullptr,                                                                                     \
+      nullptr};                                                                                    \
+  [[maybe_unused]] static ::kiln::detail::OpHandle<KILN_JOIN(kiln_names_, id)> KILN_JOIN(kiln_op_, \
+                                                                                         id) =     \
+      ::kiln::detail::OpHandle<KILN_JOIN(kiln_names_, id)>(&KILN_JOIN(kiln_record_, id))
 #endif

@@ -239,9 +239,10 @@ constexpr Fit spec_fit(const char* spec) {
 // C++ than in the text.
 template <int Parameter, bool Fits>
 struct TypeOfParameterFits {
-  static_assert(Fits,
-                "KILN_OP: a type in the schema differs from the C++ parameter's (Parameter = its "
-                "number, from 1)");
+  static_assert(
+      Fits,
+      "KILN_OP: the schema and the function give this parameter different types. Write the "
+      "type that fits: Tensor, int, float (C++ double), bool, str; Tensor(a!) is Tensor&");
   static constexpr bool value = Fits;
 };
 
@@ -252,24 +253,28 @@ struct TypeOfParameterFits {
   static constexpr ::kiln::detail::Fit name =                                                      \
       ::kiln::detail::spec_fit<::kiln::detail::Signature<decltype(&function)>>(spec);              \
   static_assert(name != ::kiln::detail::Fit::too_few_names,                                        \
-                "KILN_OP(" #function "): the text names fewer parameters than the function has");  \
+                "KILN_OP(" #function                                                               \
+                "): the text names fewer parameters than the function has. Name each, in order");  \
   static_assert(name != ::kiln::detail::Fit::too_many_names,                                       \
-                "KILN_OP(" #function "): the text names more parameters than the function has");   \
+                "KILN_OP(" #function                                                               \
+                "): the text names more parameters than the function has. Name each once");        \
   static_assert(name != ::kiln::detail::Fit::syntax,                                               \
                 "KILN_OP(" #function                                                               \
-                "): cannot read the text; write \"a, b=1, *, c\" "                                 \
+                "): cannot read the text. Write \"a, b=1, *, c\" "                                 \
                 "or a PyTorch schema \"name(Tensor a, int b=1) -> Tensor\"");                      \
   static_assert(                                                                                   \
       name != ::kiln::detail::Fit::unknown_type,                                                   \
       "KILN_OP(" #function                                                                         \
-      "): a type in the schema is not one of Tensor, int, SymInt, float, bool, str, ScalarType, "  \
-      "Device, their lists and optionals");                                                        \
-  static_assert(name != ::kiln::detail::Fit::result_count,                                         \
-                "KILN_OP(" #function                                                               \
-                "): the schema and the function have different numbers of results");               \
-  static_assert(name != ::kiln::detail::Fit::result_type,                                          \
-                "KILN_OP(" #function                                                               \
-                "): a result in the schema has a different type from the function's");             \
+      "): unknown type in the schema. Use Tensor, int, SymInt, float, bool, str, ScalarType, "     \
+      "Device, their lists (int[]) and optionals (int?)");                                         \
+  static_assert(                                                                                   \
+      name != ::kiln::detail::Fit::result_count,                                                   \
+      "KILN_OP(" #function                                                                         \
+      "): the schema and the function have different numbers of results. Change one of them");     \
+  static_assert(                                                                                   \
+      name != ::kiln::detail::Fit::result_type,                                                    \
+      "KILN_OP(" #function                                                                         \
+      "): a result in the schema has a different type from the function's. Change one of them");   \
   static_assert(                                                                                   \
       ::kiln::detail::TypeOfParameterFits<static_cast<int>(name) - 99,                             \
                                           (name < ::kiln::detail::Fit::type_of_parameter)>::value, \

@@ -126,9 +126,8 @@ class Tensor {
   template <class T>
   static void only_const() {
     static_assert(IsConst<T>::value,
-                  "this Tensor is const, an input: ask for const elements (data<const float>()), "
-                  "or take the parameter as "
-                  "Tensor& to write to it");
+                  "this Tensor is const: an input of the op. Ask for const elements "
+                  "(data<const float>()), or take the parameter as Tensor& to write to it");
   }
   int at(int dimension) const {
     if (dimension < 0) dimension += rep_->ndim;

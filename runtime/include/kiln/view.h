@@ -34,7 +34,7 @@ struct View {
 
   template <class... I>
   KILN_BOTH T& operator()(I... index) const {
-    static_assert(sizeof...(I) == N, "a View<T, N> takes N indices");
+    static_assert(sizeof...(I) == N, "View<T, N>: wrong number of indices. Give N of them");
     const int64_t at[N] = {static_cast<int64_t>(index)...};
     int64_t offset = 0;
     for (int d = 0; d < N; d++) offset += at[d] * strides[d];

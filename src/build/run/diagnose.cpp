@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "build/run/plain_log.h"
 
 namespace kiln::build {
 
@@ -18,66 +19,83 @@ struct Remedy {
 
 constexpr std::string_view kWhereHeaders =
     "add the header's folder: -I FOLDER, or include = [...] in kiln.toml";
+constexpr std::string_view kMoreRoom =
+    "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR";
+constexpr std::string_view kLessMemory =
+    "memory ran out: set MAX_JOBS=1, close other programs, or compile for fewer architectures";
+constexpr std::string_view kBrokenCompiler =
+    "the compiler or its installation is broken, not the source: kiln doctor checks it, "
+    "kiln build -v prints the command to try by hand";
+constexpr std::string_view kFlags =
+    "check the flags: --cuda-flag, --cflag, --ldflag, and their lists in kiln.toml";
+constexpr std::string_view kLambda = "--cuda-flag=--expt-extended-lambda";
+constexpr std::string_view kInclude = "add #include <kiln/op.h>";
+
+// The first row whose sign is in the log decides: what the machine lacks stands before what the
+// source lacks, because a compiler that was killed may have printed errors as well.
 constexpr Remedy kRemedies[] = {
-    {"No space left on device", Fault::Environment,
-     "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR"},
-    {"Disk quota exceeded", Fault::Environment,
-     "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR"},
+    {"No space left on device", Fault::Environment, kMoreRoom},
+    {"Disk quota exceeded", Fault::Environment, kMoreRoom},
     {"Read-only file system", Fault::Environment,
      "choose another folder: --build-dir, XDG_CACHE_HOME, TMPDIR"},
-    {"Killed", Fault::Environment,
-     "the system killed the compiler, most likely because memory ran out: set MAX_JOBS=1"},
-    {"out of memory", Fault::Environment, "set MAX_JOBS=1, or compile for fewer architectures"},
+    {"Killed", Fault::Environment, kLessMemory},
+    {"out of memory", Fault::Environment, kLessMemory},
+    {"annot allocate memory", Fault::Environment, kLessMemory},
+    {"virtual memory exhausted", Fault::Environment, kLessMemory},
+    {"std::bad_alloc", Fault::Environment, kLessMemory},
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
+    {"internal compiler error", Fault::Environment,
+     "this is a bug in the compiler: try another version (CUDA_HOME, CXX), or simplify the line"},
+    {"Segmentation fault", Fault::Environment, kBrokenCompiler},
+    {"command not found", Fault::Environment, kBrokenCompiler},
+    {": not found", Fault::Environment, kBrokenCompiler},
+    {"Exec format error", Fault::Environment, kBrokenCompiler},
+    {"error while loading shared libraries", Fault::Environment, kBrokenCompiler},
+    {"cannot execute", Fault::Environment, kBrokenCompiler},
+    {"Unknown option", Fault::Usage, kFlags},
+    {"nrecognized option", Fault::Usage, kFlags},
+    {"nrecognized command-line option", Fault::Usage, kFlags},
     {"undefined reference to `main'", Fault::Work,
      "a program needs main; for ops: kiln build without --program, and kiln call"},
     {"undefined reference to", Fault::Work,
      "name the source or the library that defines it: --ldflag=-lNAME"},
+    {"cannot find -l", Fault::Work,
+     "install that library, or add its folder: --ldflag=-L/FOLDER, ldflags in kiln.toml"},
+    {"cannot open source file", Fault::Work, kWhereHeaders},
     {".h: No such file or directory", Fault::Work, kWhereHeaders},
     {".cuh: No such file or directory", Fault::Work, kWhereHeaders},
     {".hpp: No such file or directory", Fault::Work, kWhereHeaders},
+    {": No such file or directory\ncompilation terminated", Fault::Work, kWhereHeaders},
     {"ptxas findings are errors here", Fault::Work,
      "leave out --findings=error, or findings = \"error\" in kiln.toml, to get a warning instead"},
     {"not supported on .target 'sm_90'", Fault::Work,
      "--arch 9.0a: only the a variant has wgmma and setmaxnreg"},
     {"not supported on .target 'sm_100'", Fault::Work,
      "--arch 10.0a: only the a and f variants have tcgen05"},
-    {"requires --extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
-    {"requires --expt-extended-lambda", Fault::Work, "--cuda-flag=--expt-extended-lambda"},
+    {"requires --extended-lambda", Fault::Work, kLambda},
+    {"requires --expt-extended-lambda", Fault::Work, kLambda},
+    {"const kiln::Tensor = ", Fault::Work,
+     "a const Tensor& is an input: take the parameter as Tensor& to write to it"},
 };
 
-// An assertion in one of kiln's headers is about the user's line, not the header's. nvcc:
-// `op.h(12): error: static assertion failed with "TEXT"`; gcc: `op.h:12:3: error: static assertion
-// failed: TEXT`.
-std::string assertion_in_own_header(std::string_view log) {
-  for (std::string_view line : text::lines(log)) {
-    size_t failed = line.find("static assertion failed");
-    if (failed == std::string_view::npos ||
-        line.substr(0, failed).find("/include/kiln/") == std::string_view::npos)
-      continue;
-    std::string_view message =
-        text::trim(line.substr(failed + std::string_view("static assertion failed").size()));
-    for (std::string_view lead : {"with", ":", "\""})
-      if (message.starts_with(lead)) message = text::trim(message.substr(lead.size()));
-    if (message.ends_with('"')) message.remove_suffix(1);
-    return std::string(message);
-  }
-  return "";
+// "Feature 'x' requires .target sm_90 or higher": ptxas names the least architecture.
+std::string fix_for_arch(std::string_view log) {
+  constexpr std::string_view kSign = "requires .target sm_";
+  const size_t at = log.find(kSign);
+  if (at == std::string_view::npos) return "";
+  std::string_view number = log.substr(at + kSign.size());
+  number = number.substr(0, number.find_first_not_of("0123456789"));
+  if (number.size() < 2) return "";
+  return fmt::format("compile for a newer GPU: --arch {}.{}", number.substr(0, number.size() - 1),
+                     number.back());
 }
 
-// "add.cu(14):", the first place in the user's source that is named after the assertion: cudafe
-// says "at line 14 of add.cu".
-std::string place_in_source(std::string_view log, const std::string& shown) {
-  for (std::string_view line : text::lines(log.substr(log.find("static assertion failed")))) {
-    std::string_view trimmed = text::trim(line);
-    if (trimmed.starts_with(shown + "(") || trimmed.starts_with(shown + ":"))
-      return std::string(trimmed.substr(0, trimmed.find_first_of(" ", shown.size())));
-    size_t at = trimmed.find("at line ");
-    if (at == std::string_view::npos || trimmed.find(shown, at) == std::string_view::npos) continue;
-    std::string_view number = trimmed.substr(at + 8);
-    return fmt::format("{}({}):", shown, number.substr(0, number.find(' ')));
-  }
-  return shown + ":";
+// A source that uses kiln's names without its header: what nvcc says of that names neither.
+bool lacks_header(const SourcePlace& place) {
+  if (!place.read) return false;
+  const std::string source = place.read(place.source);
+  return source.find("KILN_OP(") != std::string::npos &&
+         source.find("#include <kiln/") == source.npos && source.find("#include \"") == source.npos;
 }
 
 // The lines before the first error are warnings and notes about files; the error's own line goes
@@ -107,35 +125,44 @@ bool names_unknown_arch(std::string_view log) {
          (log.find("is not defined for option 'gpu-") != std::string_view::npos);
 }
 
-Error diagnose(const Step& step, std::string_view log, std::string_view supported_archs) {
-  std::string text(log);
-  const std::string& shown = step.shown;
+Error diagnose(const Step& step, std::string_view log, std::string_view supported_archs,
+               const ReadFileText& read, bool whole) {
+  const SourcePlace place{step.source, step.shown, read};
+  const PlainLog plain = plain_log(log, place);
+  const std::string raw =
+      step.source.empty() ? std::string(log) : text::replace_all(log, step.source, step.shown);
   std::string what = step.what;
-  if (!step.source.empty()) {
-    text = text::replace_all(text, step.source, shown);
-    what = "compile " +
-           step.source.substr(step.source.rfind('/') + 1);  // whichever of its steps failed
-  }
-  Error error{Fault::Work, fmt::format("cannot {}", what), error_first(text), ""};
+  if (!step.source.empty())  // whichever of its steps failed
+    what = "compile " + step.source.substr(step.source.rfind('/') + 1);
+  Error error{Fault::Work, fmt::format("cannot {}", what), error_first(whole ? raw : plain.text),
+              ""};
   if (error.why.empty()) error.why = "the command printed nothing";
-  if (names_unknown_arch(text)) {
+  if (names_unknown_arch(log)) {
     error.fault = Fault::Usage;
     if (!supported_archs.empty())
       error.fix = fmt::format("use --arch with an architecture that this nvcc supports: {}",
                               supported_archs);
     return error;
   }
-  error.fix = step.source.empty() ? "see its command line: kiln build -v"
-                                  : "fix the source; kiln build -v prints the command lines";
-  if (std::string assertion = assertion_in_own_header(text); !assertion.empty()) {
-    error.why = fmt::format("{} error: {}\n{}", place_in_source(text, shown), assertion, error.why);
-    return error;
-  }
   for (const Remedy& remedy : kRemedies) {
-    if (text.find(remedy.sign) == std::string::npos) continue;
+    if (log.find(remedy.sign) == std::string::npos) continue;
     error.fault = remedy.fault;
     error.fix = remedy.fix;
     return error;
+  }
+  if (!plain.why.empty()) {
+    error.why = whole ? plain.why + "\n" + error.why : plain.why;
+    error.fix = plain.fix;
+  }
+  if (error.fix.empty()) error.fix = fix_for_arch(log);
+  if (error.fix.empty() && lacks_header(place)) error.fix = kInclude;
+  if (!error.fix.empty()) return error;
+  error.fix = "see its command line: kiln build -v";
+  if (plain.located)
+    error.fix = "fix the source; kiln build -v prints all that the compiler said";
+  else if (!step.source.empty() && log.find("error") == std::string_view::npos) {
+    error.fault = Fault::Environment;
+    error.fix = kBrokenCompiler;
   }
   return error;
 }

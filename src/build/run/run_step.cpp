@@ -300,7 +300,8 @@ class Runner {
                      "the disk may be full",
                      "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME"};
     }
-    if (!leave(collected, log))
+    // Compilers were told canonical names; people are shown the real ones.
+    if (!leave(collected, with_real_paths(step_.roots, log)))
       return Error{Fault::Environment, fmt::format("cannot {}", step_.what),
                    "its log cannot be written",
                    "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME"};

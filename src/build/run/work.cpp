@@ -14,6 +14,7 @@
 #include "build/run/diagnose.h"
 #include "build/run/jobs.h"
 #include "build/run/ninja_file.h"
+#include "build/run/plain_log.h"
 #include "project/own_cache.h"
 #include "sys/clock.h"
 
@@ -35,6 +36,13 @@ fs::path kiln_command(const Work& work) {
   auto own = sys::own_executable();
   if (own && own->filename() == "kiln") return *own;
   return work.plan.home.root / "bin" / "kiln";
+}
+
+ReadFileText reader(const Work& work) {
+  return [&files = work.world.files](const std::string& path) {
+    auto text = files.read(path);
+    return text ? std::move(*text) : std::string();
+  };
 }
 
 CacheCounts counts_of(const std::vector<StepReport>& reports) {
@@ -150,7 +158,7 @@ std::vector<StepReport> reports_since(const Work& work) {
 }
 
 void tell_and_count(const Work& work, const std::vector<StepReport>& reports) {
-  std::set<std::string> told;
+  std::set<std::string> told, said_of_sources;
   auto tell = [&](const std::string& text) {
     if (!text.empty() && told.insert(text).second) work.note(text);
   };
@@ -166,9 +174,10 @@ void tell_and_count(const Work& work, const std::vector<StepReport>& reports) {
       tell(fmt::format("warning: {}{}: {}", step->shown,
                        step->arch.empty() ? "" : " (compute_" + step->arch + ")", finding));
     auto log = work.world.files.read(work.in_obj(report.key + ".log"));
-    if (log)
-      tell(text::replace_all(text::trim(*log), step->source.empty() ? "\n\n\n" : step->source,
-                             step->shown));
+    if (!log) continue;
+    for (const std::string& warning :
+         plain_warnings(*log, {step->source, step->shown, reader(work)}, said_of_sources))
+      tell(warning);
   }
   peaks.keep();
   auto place = make_cache_place(work.world.files, work.world.env);
@@ -189,7 +198,7 @@ std::optional<Error> failed_step(const Work& work) {
     std::string archs;
     if (!step.source.empty() && work.plan.nvcc && names_unknown_arch(*log))
       archs = project::supported_archs(*work.plan.nvcc, work.world.processes);
-    return diagnose(step, *log, archs);
+    return diagnose(step, *log, archs, reader(work), static_cast<bool>(work.world.on_command));
   }
   return std::nullopt;
 }

@@ -15,6 +15,13 @@
 namespace kiln::inspect {
 namespace {
 
+// Line tables name a project's files below this folder, so that a moved checkout gives the same
+// bytes; people know them by the rest.
+std::string as_written(const std::string& file) {
+  constexpr std::string_view kOwnFolder = "/proc/self/cwd/";
+  return file.starts_with(kOwnFolder) ? file.substr(kOwnFolder.size()) : file;
+}
+
 using binary::Bytes;
 using sys::fs::path;
 
@@ -209,7 +216,7 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
     Listing listing;
     listing.symbol = std::string(kernel.name);
     listing.arch = options.arch;
-    listing.files = source_lines.files;
+    for (const std::string& file : source_lines.files) listing.files.push_back(as_written(file));
     const binary::ElfSection& section = cubin.elf.sections[kernel.section];
     auto found = disassembled.find(std::string(section.name));
     listing.disassembled = found != disassembled.end() && !found->second.empty();

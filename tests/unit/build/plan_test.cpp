@@ -287,7 +287,46 @@ TEST_F(DiagnoseTest, AnAssertionOfKilnsHeadersIsToldAtTheUsersLine) {
       "differs\"\n"
       "      static_assert(Fits,\n      ^\n"
       "          detected during instantiation of class \"X\" at line 19 of /w/add.cu\n");
-  EXPECT_EQ(error.why.find("add.cu(19): error: KILN_OP: a type differs\n"), 0u) << error.why;
+  EXPECT_EQ(error.why, "add.cu(19): error: KILN_OP: a type differs");
+}
+
+// The fix fits the fault: nobody is told to correct a source that is not wrong.
+TEST_F(DiagnoseTest, EachFaultHasItsOwnFix) {
+  struct Case {
+    const char* log;
+    Fault fault;
+    const char* fix;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {"/opt/nvcc: line 2: cicc: command not found\n", Fault::Environment, "kiln doctor"},
+           {"sh: 1: cudafe++: not found\n", Fault::Environment, "kiln doctor"},
+           {"nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)\n"
+            "Segmentation fault\n",
+            Fault::Environment, "kiln doctor"},
+           {"something odd happened\n", Fault::Environment, "broken, not the source"},
+           {"", Fault::Environment, "broken, not the source"},
+           {"nvcc fatal   : Unknown option '--bogus'\n", Fault::Usage, "check the flags"},
+           {"g++: error: unrecognized command-line option '-fbogus'\n", Fault::Usage,
+            "check the flags"},
+           {"Killed\n", Fault::Environment, "MAX_JOBS=1"},
+           {"cc1plus: out of memory allocating 65536 bytes\n", Fault::Environment, "MAX_JOBS=1"},
+           {"virtual memory exhausted: Cannot allocate memory\n", Fault::Environment, "MAX_JOBS=1"},
+           {"/usr/bin/ld: cannot find -lcublas: No such file or directory\n", Fault::Work,
+            "--ldflag=-L"},
+           {"x.o: undefined reference to `f()'\n", Fault::Work, "--ldflag=-l"},
+           {"/w/add.cu(1): fatal error: cannot open source file \"no.h\"\n", Fault::Work,
+            "-I FOLDER"},
+           {"/w/add.cu:1:10: fatal error: no/such: No such file or directory\n"
+            "compilation terminated.\n",
+            Fault::Work, "-I FOLDER"},
+           {"ptxas /tmp/x.ptx, line 5; error : Feature 'cp.async.bulk' requires .target sm_90 or "
+            "higher\n",
+            Fault::Work, "--arch 9.0"},
+           {"/w/add.cu(7): error: expected a \";\"\n", Fault::Work, "fix the source"}}) {
+    Error error = diagnosis(one.log);
+    EXPECT_EQ(error.fault, one.fault) << one.log;
+    EXPECT_THAT(error.fix, HasSubstr(one.fix)) << one.log;
+  }
 }
 
 TEST_F(DiagnoseTest, AFullDiskIsNotTheUsersFault) {

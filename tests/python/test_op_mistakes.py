@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does the author of an op read after a mistake? Three lines that name the line he wrote, not
+what the macros and templates made of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from kiln._fakes.syntax import CALLS_OF_INTS, DTYPES
+
+HEAD = "#include <kiln/op.h>\nusing namespace kiln;\n"
+LIKE = '.fake("like(a)");\n'
+BODY = "{ return empty_like(a); }\n"
+ADD = "Tensor add(const Tensor& a) " + BODY
+PAIR = "Tensor add(const Tensor& a, double s) " + BODY
+
+# name: (source below HEAD, line of the message, what why must say, what fix must say)
+MISTAKES = {
+    "own struct": (
+        "struct Options { int n; };\nTensor add(const Tensor& a, Options o) "
+        + BODY
+        + 'KILN_OP(add, "a, o")'
+        + LIKE,
+        5, "torch cannot pass a parameter of this type (Options)", "use Tensor, const Tensor&",
+    ),
+    "pointer": (
+        "Tensor add(const Tensor& a, const float* b) " + BODY + 'KILN_OP(add, "a, b")' + LIKE,
+        4, "torch cannot pass a pointer (const float *)", "take a Tensor and call data<float>()",
+    ),
+    "std::string": (
+        "#include <string>\nTensor add(const Tensor& a, const std::string& mode) "
+        + BODY
+        + 'KILN_OP(add, "a, mode")'
+        + LIKE,
+        5, "torch cannot pass a parameter of this type (std::", "Str",
+    ),
+    "rvalue": (
+        "Tensor add(Tensor&& a) " + BODY + 'KILN_OP(add, "a");\n',
+        4, "(kiln::Tensor &&)", "const Tensor&",
+    ),
+    "optional of a pointer": (
+        "Tensor add(const Tensor& a, Optional<float*> b) " + BODY + 'KILN_OP(add, "a, b");\n',
+        4, "torch cannot pass a pointer", "Tensor",
+    ),
+    "kernel instead of function": (
+        '__global__ void add(float* a, int n) { a[0] = n; }\nKILN_OP(add, "a, n");\n',
+        4, "torch cannot pass a pointer (float *)", "not the kernel",
+    ),
+    "result": (
+        'float* add(const Tensor& a) { return nullptr; }\nKILN_OP(add, "a");\n',
+        4, "torch cannot take a result of this type (float *)", "return void, Tensor",
+    ),
+    "result by reference": (
+        'Tensor& add(Tensor& a) { return a; }\nKILN_OP(add, "a");\n',
+        4, "(kiln::Tensor &)", "an op that writes to a Tensor& returns void",
+    ),
+    "not declared": (
+        ADD + 'KILN_OP(ad, "a")' + LIKE,
+        4, "no function 'ad' is declared above this line", "check its name",
+    ),
+    "no quotes": (ADD + "KILN_OP(add, a)" + LIKE, 4, "'a' is not in quotes", 'KILN_OP(add, "a")'),
+    "no quotes, two names": (
+        PAIR + "KILN_OP(add, a, s)" + LIKE,
+        4, "KILN_OP(add): it takes the function and one text", 'KILN_OP(add, "a, b")',
+    ),
+    "fewer names": (
+        PAIR + 'KILN_OP(add, "a")' + LIKE,
+        4, "the text names fewer parameters than the function has", "name each",
+    ),
+    "more names": (
+        ADD + 'KILN_OP(add, "a, b")' + LIKE,
+        4, "the text names more parameters than the function has", "name each once",
+    ),
+    "overloaded": (
+        ADD + PAIR + 'KILN_OP(add, "a")' + LIKE,
+        5, "the function 'add' is overloaded", "its own name",
+    ),
+    "template": (
+        "template <class T> Tensor add(const Tensor& a) " + BODY + 'KILN_OP(add, "a")' + LIKE,
+        4, "'add' is a template", "a plain function that calls it",
+    ),
+    "lambda": (
+        "auto add = [](const Tensor& a) " + BODY.strip() + ';\nKILN_OP(add, "a")' + LIKE,
+        4, "this is not a plain function (a lambda)", "a function outside of classes",
+    ),
+    "member": (
+        "struct Ops { " + ADD.strip() + ' };\nKILN_OP(Ops::add, "a")' + LIKE,
+        4, "this is not a plain function", "a function outside of classes",
+    ),
+    "schema, other type": (
+        PAIR + 'KILN_OP(add, "add(Tensor a, int s) -> Tensor")' + LIKE,
+        4, "give this parameter different types (parameter 2)", "float (C++ double)",
+    ),
+    "schema, unknown type": (
+        PAIR + 'KILN_OP(add, "add(Tensor a, double s) -> Tensor")' + LIKE,
+        4, "unknown type in the schema", "use Tensor, int, SymInt, float",
+    ),
+    "schema, results": (
+        ADD + 'KILN_OP(add, "add(Tensor a) -> (Tensor, Tensor)")' + LIKE,
+        4, "different numbers of results", "change one of them",
+    ),
+    "misspelt member": (
+        ADD + 'KILN_OP(add, "a").fakes("like(a)");\n',
+        4, "KILN_OP has no member 'fakes'", '.fake("rule")',
+    ),
+    "fake rule, unknown function": (
+        ADD + 'KILN_OP(add, "a").fake("lik(a)");\n',
+        4, "the fake rule has a word that is no function no dtype and no parameter", "the grammar",
+    ),
+    "fake rule, unknown parameter": (
+        ADD + 'KILN_OP(add, "a").fake("like(x)");\n',
+        4, "the fake rule has a word that is no function no dtype and no parameter", "the grammar",
+    ),
+    "fake rule, bracket": (
+        ADD + 'KILN_OP(add, "a").fake("f32[a.shape[0]");\n',
+        4, "the fake rule has a bracket without its partner", "the grammar",
+    ),
+    "writes to a const Tensor": (
+        "void fill(const Tensor& a) { *a.data<float>() = 1; }\nKILN_OP(fill, \"a\");\n",
+        3, "this Tensor is const: an input of the op", "take the parameter as Tensor&",
+    ),
+}  # fmt: skip
+
+
+def build(command, folder, text: str, name: str = "op.cu") -> subprocess.CompletedProcess:
+    (folder / name).write_text(text)
+    return subprocess.run(
+        [command, "build", name], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_three_lines_at_the_line_that_has_it(command, tmp_path, name):
+    source, line, why, fix = MISTAKES[name]
+    done = build(command, tmp_path, HEAD + source)
+    assert done.returncode == 1, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3, done.stderr
+    assert lines[0] == "error: cannot compile op.cu"
+    assert lines[1].startswith(f"  why: op.cu({line}): error: "), done.stderr
+    assert why in lines[1] and fix in lines[2], done.stderr
+    assert "kiln::detail" not in done.stderr and "/include/kiln/" not in done.stderr
+
+
+def test_an_error_of_the_users_own_hides_what_follows_from_it(command, tmp_path):
+    source = "Tensor add(const Tensor& a, nothing::at_all x) " + BODY + 'KILN_OP(add, "a, x");\n'
+    done = build(command, tmp_path, HEAD + source)
+    assert "op.cu(3): error: " in done.stderr
+    assert "op.cu(4)" not in done.stderr and "kiln::detail" not in done.stderr, done.stderr
+
+
+def test_a_missing_header_is_named(command, tmp_path):
+    done = build(
+        command, tmp_path, 'kiln::Tensor add(const kiln::Tensor& a);\nKILN_OP(add, "a");\n'
+    )
+    assert done.stderr.splitlines()[-1] == "  fix: add #include <kiln/op.h>", done.stderr
+
+
+def test_a_missing_semicolon_has_a_line(command, tmp_path):
+    done = build(command, tmp_path, HEAD + ADD + 'KILN_OP(add, "a").fake("like(a)")\n\n')
+    assert 'op.cu(4): error: expected a ";"\n  KILN_OP(add, "a").fake("like(a)")' in done.stderr
+
+
+def test_warnings_name_the_file_as_it_was_written_and_come_once(command, tmp_path):
+    (tmp_path / "src").mkdir()
+    text = HEAD + "Tensor add(const Tensor& a) { Tensor out = empty_like(a); }\n"
+    (tmp_path / "src" / "op.cu").write_text(text + 'KILN_OP(add, "a")' + LIKE)
+    done = subprocess.run(
+        [command, "build", "src/op.cu"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0
+    warned = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert len(warned) == 1 and warned[0].startswith("src/op.cu(3): warning "), done.stderr
+    assert "/proc/self/cwd" not in done.stderr
+
+
+def test_all_that_the_compiler_said_is_there_on_request(command, tmp_path):
+    (tmp_path / "op.cu").write_text(HEAD + ADD + 'KILN_OP(ad, "a")' + LIKE)
+    done = subprocess.run(
+        [command, "build", "-v", "op.cu"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert "kiln::detail" in done.stderr and "cudafe++" in done.stderr
+
+
+def test_a_define_that_nothing_mentions_is_reported(command, tmp_path):
+    source = "#ifndef BLOCK\n#define BLOCK 128\n#endif\n" + ADD + 'KILN_OP(add, "a")' + LIKE
+    (tmp_path / "op.cu").write_text(HEAD + source)
+    told = {}
+    for define in ("BLOCKS=64", "BLOCK=64"):
+        done = subprocess.run(
+            [command, "build", "op.cu", "-D", define],
+            cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+        told[define] = [line for line in done.stderr.splitlines() if "mentions" in line]
+    assert told["BLOCKS=64"] == [
+        "warning: no file that is compiled mentions BLOCKS (-D BLOCKS=64); did you mean BLOCK?"
+    ]
+    assert told["BLOCK=64"] == []
+
+
+def test_the_header_knows_the_words_of_fake_rules(command):
+    text = (command.parents[1] / "include/kiln/fake_rule.h").read_text()
+    (words,) = re.findall(r"kRuleWords\[\] = \{(.*?)\};", text, re.DOTALL)
+    own = set(re.findall(r'"(\w+)"', words))
+    grammar = {"none", "like", "broadcast", "promote", "float_of"}
+    assert own == grammar | set(DTYPES) | set(CALLS_OF_INTS) | {
+        "shape", "dtype", "device", "ndim", "numel",
+    }  # fmt: skip
