@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .place import device
     from .profiling import Profile, profile
     from .setup_py import BuildExtension, CppExtension, CUDAExtension
+    from .stub_files import stubs
     from .testing import Report, test
 
 # For CMake: find_package(kiln) looks there.
@@ -44,6 +45,7 @@ _LAZY = {
     "Report": "testing",
     "patch_torch": "patching",
     "profile": "profiling",
+    "stubs": "stub_files",
     "Profile": "profiling",
     "BuildExtension": "setup_py",
     "CppExtension": "setup_py",
@@ -73,6 +75,7 @@ __all__ = [
     "load_inline",
     "patch_torch",
     "profile",
+    "stubs",
     "test",
 ]
 

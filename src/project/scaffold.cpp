@@ -28,9 +28,13 @@ Status collect(const sys::Files& files, const sys::fs::path& folder, const sys::
       continue;
     }
     TRY(std::string content, files.read(folder / below / entry));
-    std::string goal = text::replace_all(entry, kPlaceholder, name);
-    if (goal.starts_with(kHiddenPrefix)) goal = "." + goal.substr(kHiddenPrefix.size());
-    out.push_back({below / goal, text::replace_all(without_licence(content), kPlaceholder, name)});
+    sys::fs::path goal;
+    for (const sys::fs::path& part : below / entry) {
+      std::string word = text::replace_all(part.string(), kPlaceholder, name);
+      if (word.starts_with(kHiddenPrefix)) word = "." + word.substr(kHiddenPrefix.size());
+      goal /= word;
+    }
+    out.push_back({goal, text::replace_all(without_licence(content), kPlaceholder, name)});
   }
   return {};
 }

@@ -13,4 +13,9 @@ Status write_editor_files(const Work& work);
 
 std::string compile_commands(const Plan& plan);
 
+// What --compile-commands leaves in a folder of sources: the rows of `now`, and those of `former`
+// that are about other files. `source` names it in errors.
+Result<std::string> merged_commands(std::string_view former, std::string_view now,
+                                    std::string_view source);
+
 }  // namespace kiln::build

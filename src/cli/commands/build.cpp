@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "build/explain.h"
+#include "build/run/editor_files.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/tuned.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct Options {
   build::Request request;
-  bool explain = false;
+  bool explain = false, compile_commands = false;
   std::string timeline, tuned_for;
   bool tuned = false;
 };
@@ -37,6 +38,20 @@ Status write_timeline(const std::string& name, const build::Outcome& outcome,
   if (!only_trace)
     CHECK_OK(
         sys::real_files().write(file.replace_extension(".trace.json"), trace, sys::Durable::No));
+  return {};
+}
+
+// Next to the sources, where clangd looks for it.
+Status write_compile_commands(const build::Outcome& outcome, Context& context) {
+  sys::Files& files = sys::real_files();
+  const std::filesystem::path file =
+      (outcome.project_dir.empty() ? context.directory : outcome.project_dir) /
+      "compile_commands.json";
+  TRY(const std::string now, files.read(outcome.build_dir / "compile_commands.json"));
+  const auto former = files.read(file);
+  TRY(const std::string merged, build::merged_commands(former ? *former : "", now, file.string()));
+  CHECK_OK(files.write(file, merged));
+  context.note("wrote " + file.lexically_proximate(context.directory).string());
   return {};
 }
 
@@ -83,6 +98,7 @@ Result<int> run(Options options, Context& context) {
   options.request.time_headers = !options.timeline.empty();
   TRY(build::Outcome outcome, build_for(context, options.request));
   if (!options.timeline.empty()) CHECK_OK(write_timeline(options.timeline, outcome, context));
+  if (options.compile_commands) CHECK_OK(write_compile_commands(outcome, context));
   if (context.json) {
     Json json = to_json(outcome);
     if (options.explain) json["explain"] = to_json(build::report_of(outcome));
@@ -107,6 +123,8 @@ Run setup(CLI::App& app) {
                  "(default: the project in this folder)")
       ->type_name("");
   add_build_options(app, *request, "Options");
+  app.add_flag("--compile-commands", options->compile_commands,
+               "Write compile_commands.json next to the sources, for clangd and editors");
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
   app.add_flag("--explain", options->explain,
                "Print what was rebuilt and why, the lane, hits and misses, jobs, memory");
