@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 from . import _measure
+from ._against import parameters_of_op, peer_named
 from ._checks.arguments import Call
 from ._checks.compare import Tolerance
 from ._checks.timed import Checked, Untrusted, results_of
@@ -28,7 +29,7 @@ from ._facts.moved_bytes import touched_bytes
 from ._torch import torch_module
 from .errors import KilnError
 
-Peers = Union[None, str, Callable[..., Any], Sequence[Any], Mapping[str, Callable[..., Any]]]
+Peers = Union[None, str, Callable[..., Any], Sequence[Any], Mapping[str, Any]]
 
 # Clones of the arguments for calls in a row: with fewer, a GPU finds its inputs in L2.
 _MOST_ROTATIONS = 16
@@ -131,8 +132,9 @@ def bench(
     reference: `reference`, the op's own, or the first of `against`. Raises Untrusted for a wrong
     result and for a trick.
 
-    against: a callable, a name as "torch.add", a list of them, or {name: callable}; each is called
-        with the same arguments and timed in the same rounds, in random order.
+    against: a callable, a name ("torch.add"), an expression over the op's parameters
+        ("torch.softmax(x, -1)"), a list of them, or {label: one of them}; each is called with the
+        same arguments and timed in the same rounds, in random order.
     bytes, flops: what a call must move and compute; else the bytes of its tensors, and no flops.
     options: of the timing core (docs/guide/bench.md): precision=0.005, time_most_s=15,
     warm_up_least_s=0.2, seed=0, ...
@@ -144,7 +146,7 @@ def bench(
             f"kiln.bench has no option '{unknown[0]}'", f"the options are {', '.join(_OPTIONS)}"
         )
     call = Call.of(function, args, kwargs)
-    contenders = _contenders(name or _name_of(function), function, against)
+    contenders = _contenders(name or _name_of(function), function, against, call.overload)
     device = call.device if call.device is not None else _device_of(function, args, kwargs)
     given = dict(options or {})
     sets = given.pop("rotations", None)
@@ -197,54 +199,39 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _contenders(
-    name: str, function: Callable[..., Any], against: Peers
+    name: str, function: Callable[..., Any], against: Peers, overload: Any
 ) -> dict[str, Callable[..., Any]]:
     """Each under a name of its own: two builds of one op have the same one, and none may take the
     other's place."""
     found = {name: function}
-    for label, peer in _peers(against):
+    for label, peer in _peers(against, function, overload):
         if label in found and type(peer).__name__ == "Op":
             label = str(peer)
         found[label if label not in found else f"{label} ({len(found) + 1})"] = peer
     return found
 
 
-def _peers(against: Peers) -> list[tuple[str, Callable[..., Any]]]:
+def _peers(
+    against: Peers, function: Callable[..., Any], overload: Any
+) -> list[tuple[str, Callable[..., Any]]]:
     if against is None:
         return []
+
+    def meant(one: Any) -> Callable[..., Any]:
+        return (
+            peer_named(one, parameters_of_op(function, overload)) if isinstance(one, str) else one
+        )
+
     if isinstance(against, Mapping):
-        return list(against.items())
+        return [(label, meant(one)) for label, one in against.items()]
     listed = against if isinstance(against, (list, tuple)) else [against]
-    return [(one, named(one)) if isinstance(one, str) else (_peer_name(one), one) for one in listed]
+    return [(one if isinstance(one, str) else _peer_name(one), meant(one)) for one in listed]
 
 
 def _peer_name(function: Callable[..., Any]) -> str:
     own = getattr(function, "__name__", type(function).__name__)
     torch = torch_module()
     return f"torch.{own}" if getattr(torch, own, None) is function else own
-
-
-def named(text: str) -> Callable[..., Any]:
-    """The callable "torch.add", "torch.nn.functional.gelu" or "package.module.function" means."""
-    import importlib
-
-    parts = text.split(".")
-    for split in range(len(parts) - 1, 0, -1):
-        try:
-            value: Any = importlib.import_module(".".join(parts[:split]))
-        except ImportError:
-            continue
-        for part in parts[split:]:
-            value = getattr(value, part, None)
-        if callable(value):
-            return value
-        break
-    raise KilnError(
-        f"cannot compare with '{text}'",
-        "no module has a function of this name",
-        "write it as Python imports it: torch.add, torch.nn.functional.gelu, "
-        "package.module.function",
-    )
 
 
 def _device_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

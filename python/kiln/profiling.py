@@ -422,7 +422,7 @@ def _run_script(runpy: Any, path: str) -> None:
 
 
 def profile_named(target: Optional[str]) -> Callable[..., Any]:
-    from .benchmark import named
+    from ._against import named
 
     if not target:
         raise KilnError("nothing to profile", "no script, op or function was named")

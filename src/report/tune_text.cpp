@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "base/text.h"
 #include "report/tune.h"
@@ -16,6 +17,7 @@ using results::TuneOutcome;
 using results::TuneResult;
 
 constexpr size_t kReasonsShown = 8;
+constexpr size_t kVariantsShown = 20;
 
 // Each reason once, the most frequent first.
 std::vector<std::pair<std::string, uint64_t>> reasons_of(const std::vector<TuneOutcome>& outcomes) {
@@ -67,6 +69,41 @@ std::string markdown_outcome(const TuneOutcome& one) {
                      one.us ? "" : one.fate + (one.reason ? ": " + *one.reason : ""));
 }
 
+double fact(const TuneOutcome& outcome, const char* key, double otherwise) {
+  if (!outcome.facts || !outcome.facts->contains(key)) return otherwise;
+  const Json& value = (*outcome.facts)[key];
+  return value.is_number() ? value.get<double>() : otherwise;
+}
+
+// What is known of each variant where none was timed: what the compiler made of it. The most
+// hopeful first: high occupancy, no spills, few registers; what cannot run comes last.
+std::string variants_table(const TuneResult& result) {
+  std::vector<TuneOutcome> rows;
+  for (const TuneOutcome& one : result.outcomes)
+    if (one.facts && one.facts->contains("registers")) rows.push_back(one);
+  if (rows.empty()) return "";
+  const auto rank = [](const TuneOutcome& one) {
+    return std::tuple(one.fate != "checked", -fact(one, "occupancy", 0),
+                      fact(one, "spill_bytes", 0), fact(one, "registers", 0));
+  };
+  std::ranges::stable_sort(rows, {}, rank);
+  std::string out = fmt::format("  {:>9}  {:>9}  {:>7}  {:>7}  {:>10}  {:<9}  {}\n", "registers",
+                                "shared", "spilled", "blocks", "occupancy", "outcome", "defines");
+  for (size_t i = 0; i < std::min(rows.size(), kVariantsShown); ++i) {
+    const TuneOutcome& one = rows[i];
+    const double occupancy = fact(one, "occupancy", -1);
+    out += fmt::format("  {:>9}  {:>7} B  {:>5} B  {:>7}  {:>10}  {:<9}  {}\n",
+                       fact_cell(one, "registers"), fact_cell(one, "shared_bytes"),
+                       fact_cell(one, "spill_bytes"), fact_cell(one, "blocks"),
+                       occupancy < 0 ? "" : fmt::format("{:.0f} %", 100 * occupancy), one.fate,
+                       text::join(one.defines, " "));
+  }
+  if (rows.size() > kVariantsShown)
+    out += fmt::format("  ... and {} more: --html FILE, --markdown FILE or --json show all\n",
+                       rows.size() - kVariantsShown);
+  return out;
+}
+
 }  // namespace
 
 std::string fine_time(double us) {
@@ -93,7 +130,8 @@ std::string tune_text(const TuneResult& result) {
   if (!result.timed)
     out +=
         "  nothing was timed: there is no GPU; the variants were built, pruned and checked on the "
-        "engine\n";
+        "engine\n" +
+        variants_table(result);
   size_t shown = 0;
   for (const auto& [reason, count] : reasons_of(result.outcomes)) {
     if (shown++ == kReasonsShown) {

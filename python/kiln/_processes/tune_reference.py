@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is right, when `kiln tune --reference torch.add` asks? The function's results for the same
-arguments.
+"""What is right, when `kiln tune --against torch.add` asks? The results of that function, or of an
+expression over the op's parameters, for the same arguments.
 
 python -m kiln._processes.tune_reference REQUEST.json ANSWER.json
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
+from .._against import parameters_of_op, peer_named
 from .._argument_text import arguments_of
 from .._checks.arguments import Call
 from .._checks.reference import Reference
@@ -19,31 +19,25 @@ from ..errors import KilnError
 from .answer import answer_request
 
 
-def function_named(name: str) -> Callable[..., Any]:
-    """`torch.nn.functional.gelu`: the longest part that imports is the module."""
-    words = name.split(".")
-    for cut in range(len(words) - 1, 0, -1):
-        try:
-            found: Any = importlib.import_module(".".join(words[:cut]))
-        except ImportError:
-            continue
-        for word in words[cut:]:
-            found = getattr(found, word, None)
-        if callable(found):
-            return found
-    raise KilnError(
-        f"cannot compare with {name}",
-        "there is no such Python function",
-        "as torch.nn.functional.gelu",
-    )
-
-
 def run(request: dict[str, Any]) -> dict[str, Any]:
     import numpy
     import torch
 
-    function = function_named(request["name"])
-    args, kwargs = arguments_of(request["arguments"], request["seed"], "cpu")
+    from ..loader import load
+    from ..modules import library_of
+
+    library, op = request.get("library", ""), request["op"].split(".")[0]
+    signature = None
+    if library:
+        module = load(library)
+        args, kwargs = arguments_of(
+            request["arguments"], request["seed"], "cpu", library_of(module), request["op"]
+        )
+        overload = Call.of(getattr(module, op), tuple(args), kwargs).overload
+        signature = parameters_of_op(getattr(module, op), overload)
+    else:
+        args, kwargs = arguments_of(request["arguments"], request["seed"], "cpu")
+    function = peer_named(request["name"], signature)
     # In f64 where that works, as kiln.test and kiln.bench do.
     call = Call(tuple(args), kwargs, frozenset(), None)
     files = []

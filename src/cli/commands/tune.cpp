@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "build/run/jobs.h"
+#include "build/run/unused_defines.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"
@@ -90,9 +91,10 @@ std::string arch_for(const Json& device, const std::string& manifest_arch) {
   return compute;
 }
 
-// The right results, where somebody else than the first variant gives them.
+// The right results, where somebody else than the first variant gives them. `library`: a variant,
+// where the reference is an expression over the names of the op's parameters.
 Status make_reference(const TunePlan& plan, const Options& options, const fs::path& folder,
-                      Context& context) {
+                      const fs::path& library, Context& context) {
   sys::Files& files = sys::real_files();
   fs::path part = folder;
   part += ".part";
@@ -108,6 +110,8 @@ Status make_reference(const TunePlan& plan, const Options& options, const fs::pa
                                       {{"name", plan.reference},
                                        {"arguments", plan.check},
                                        {"seed", options.seed},
+                                       {"library", library.string()},
+                                       {"op", plan.op},
                                        {"folder", part.string()}},
                                       options.limit_s, "cannot compare with " + plan.reference,
                                       context.verbose, context));
@@ -272,6 +276,37 @@ Result<Session> open_session(const Options& options, Context& context) {
   return with_workers(std::move(session), std::move(workers), manifest_arch);
 }
 
+// The first configuration that may be tried.
+std::vector<std::string> first_defines(const tune::Space& space) {
+  constexpr uint64_t kMostLooks = 100'000;
+  for (uint64_t number = 0; number < std::min(space.size(), kMostLooks); ++number) {
+    const auto forbidden = space.forbidden_by(space.point(number));
+    if (forbidden && forbidden->empty()) return space.defines(space.point(number));
+  }
+  return space.defines(space.point(0));
+}
+
+// The library of any variant; the cache gives it to the search again.
+Result<fs::path> any_variant(const Session& session, Context& context) {
+  build::Request request = session.request;
+  const std::vector<std::string> defines = first_defines(session.plan.space);
+  request.defines.insert(request.defines.end(), defines.begin(), defines.end());
+  TRY(const build::Outcome outcome, build_for(context, request));
+  return outcome.file;
+}
+
+bool is_python_name(std::string_view text) {
+  return std::ranges::all_of(text::split(text, '.'),
+                             [](std::string_view part) { return text::is_identifier(part); });
+}
+
+// A define that no source mentions makes all variants the same.
+void tell_unused(const Session& session, Context& context) {
+  for (const std::string& text : build::unused_defines(
+           first_defines(session.plan.space), all_sources(session.place), sys::real_files()))
+    context.note("warning: " + text);
+}
+
 tune::Task task_of(const Session& session, const Options& options, const fs::path& folder) {
   tune::Task task;
   task.op = session.plan.op;
@@ -318,6 +353,7 @@ Result<int> run(Options& options, Context& context) {
                  "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
   sys::InterruptScope no_half_lines;
   TRY(Session session, open_session(options, context));
+  tell_unused(session, context);
   const Json device = session.workers->lanes().front();
   TRY(const Json subject,
       tune_subject(session.plan, session.place, session.request, device, options.seed, context));
@@ -338,7 +374,11 @@ Result<int> run(Options& options, Context& context) {
       tune::Search::make(session.plan.space, {options.trials, options.seed}));
   tune::Task task = task_of(session, options, folder);
   if (!task.has_reference && (!session.plan.expect.empty() || !session.plan.reference.empty())) {
-    CHECK_OK(make_reference(session.plan, options, task.reference, context));
+    fs::path library;
+    if (!session.plan.reference.empty() && !is_python_name(session.plan.reference)) {
+      TRY(library, any_variant(session, context));
+    }
+    CHECK_OK(make_reference(session.plan, options, task.reference, library, context));
     task.has_reference = true;
   }
   ProgressLine line{context};

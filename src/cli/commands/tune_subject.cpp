@@ -99,14 +99,19 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   return place;
 }
 
-std::string hash_of_all_sources(const TunePlace& place) {
+std::vector<fs::path> all_sources(const TunePlace& place) {
   std::set<fs::path> files;
-  if (place.is_project) {
+  if (place.is_project)
     for (const fs::path& path : sources_below(place.target)) add_with_includes(path, files);
-    files.insert(place.target / project::kManifestName);
-  } else {
+  else
     add_with_includes(place.target, files);
-  }
+  return {files.begin(), files.end()};
+}
+
+std::string hash_of_all_sources(const TunePlace& place) {
+  std::vector<fs::path> files = all_sources(place);
+  if (place.is_project) files.push_back(place.target / project::kManifestName);
+  std::ranges::sort(files);
   Hasher hasher;
   for (const fs::path& path : files) {
     const auto text = sys::real_files().read(path);

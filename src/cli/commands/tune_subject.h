@@ -23,6 +23,7 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context);
 // A hash of every source and header that is the author's own: of a project all in its folder, of a
 // lone file those that it includes by quotes.
 std::string hash_of_all_sources(const TunePlace& place);
+std::vector<std::filesystem::path> all_sources(const TunePlace& place);
 
 // What a journal is about. `device` is the lane's; `request` has the architectures.
 Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place,
