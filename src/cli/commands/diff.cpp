@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <set>
 
 #include "base/text.h"
 #include "cli/build_options.h"
@@ -34,6 +35,29 @@ Result<inspect::Analysis> open(const Options& options, Context& context, const s
   return inspect::analyse(std::move(target.files.front()), read);
 }
 
+struct Sides {
+  inspect::Analysis before, after;
+};
+
+// A source beside a binary is compiled for the architectures that the binary has code for: else
+// there may be nothing that both have.
+Result<Sides> open_both(Options& options, Context& context, const inspect::AnalyseOptions& read) {
+  const bool before_is_source = options.before.ends_with(".cu");
+  const bool mixed = before_is_source != options.after.ends_with(".cu");
+  TRY(inspect::Analysis first,
+      open(options, context, mixed && before_is_source ? options.after : options.before, read));
+  if (mixed && options.request.arch.empty()) {
+    std::set<std::string> archs;
+    for (const inspect::KernelRow& row : first.kernels.rows) archs.insert(row.arch_text());
+    const std::vector<std::string> list(archs.begin(), archs.end());
+    options.request.arch = text::join(list, ";");
+  }
+  TRY(inspect::Analysis second,
+      open(options, context, mixed && before_is_source ? options.before : options.after, read));
+  if (mixed && before_is_source) return Sides{std::move(second), std::move(first)};
+  return Sides{std::move(first), std::move(second)};
+}
+
 Result<int> run(Options& options, Context& context) {
   inspect::AnalyseOptions read;
   read.threads = sys::usable_cores(sys::real_files());
@@ -41,8 +65,8 @@ Result<int> run(Options& options, Context& context) {
   if (!sources)
     for (std::string_view word : text::split_any(options.request.arch, " ,;"))
       read.archs.emplace_back(word);
-  TRY(inspect::Analysis before, open(options, context, options.before, read));
-  TRY(inspect::Analysis after, open(options, context, options.after, read));
+  TRY(const Sides sides, open_both(options, context, read));
+  const auto& [before, after] = sides;
   inspect::FileDiff diff = inspect::compare_files(before, after, options.kernel);
   if (options.sass) {
     inspect::CodeOptions code{read.archs, options.kernel, 0};

@@ -17,11 +17,46 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;  // architecture, symbol
 
-std::map<Key, const KernelRow*> rows_of(const Analysis& analysis) {
+std::set<std::string> archs_of(const Analysis& analysis) {
+  std::set<std::string> out;
+  for (const KernelRow& row : analysis.kernels.rows) out.insert(row.arch_text());
+  return out;
+}
+
+// `archs`: those to take, each under the name that it is matched by.
+std::map<Key, const KernelRow*> rows_of(const Analysis& analysis,
+                                        const std::map<std::string, std::string>& archs) {
   std::map<Key, const KernelRow*> out;
   for (const KernelRow& row : analysis.kernels.rows)
-    out.emplace(Key(row.arch_text(), row.name), &row);
+    if (const auto arch = archs.find(row.arch_text()); arch != archs.end())
+      out.emplace(Key(arch->second, row.name), &row);
   return out;
+}
+
+using ArchNames = std::map<std::string, std::string>;
+
+// A kernel that was built for one more architecture is not a new kernel: only what both files have
+// is compared. Files without a common architecture are compared by the newest of each.
+std::pair<ArchNames, ArchNames> common_archs(const Analysis& before, const Analysis& after,
+                                             FileDiff& diff) {
+  const std::set<std::string> a = archs_of(before), b = archs_of(after);
+  ArchNames of_before, of_after;
+  for (const std::string& arch : a)
+    if (b.contains(arch)) of_before[arch] = of_after[arch] = arch;
+  if (of_before.empty() && !a.empty() && !b.empty()) {
+    diff.before_arch = *a.rbegin();
+    diff.after_arch = *b.rbegin();
+    of_before[diff.before_arch] = of_after[diff.after_arch] = diff.after_arch;
+  }
+  if (a.empty() || b.empty()) {  // all that there is was added or removed
+    for (const std::string& arch : a) of_before[arch] = arch;
+    for (const std::string& arch : b) of_after[arch] = arch;
+  }
+  for (const std::string& arch : a)
+    if (!of_before.contains(arch)) diff.only_before.push_back(arch);
+  for (const std::string& arch : b)
+    if (!of_after.contains(arch)) diff.only_after.push_back(arch);
+  return {of_before, of_after};
 }
 
 // "add_kernel<float>" of "void (anonymous namespace)::add_kernel<float>(float*, int)".
@@ -229,7 +264,9 @@ FileDiff compare_files(const Analysis& before, const Analysis& after, const std:
   FileDiff out;
   out.before = before.file.name;
   out.after = after.file.name;
-  std::map<Key, const KernelRow*> a = rows_of(before), b = rows_of(after), by_plain;
+  const auto [of_before, of_after] = common_archs(before, after, out);
+  std::map<Key, const KernelRow*> a = rows_of(before, of_before), b = rows_of(after, of_after),
+                                  by_plain;
   std::set<Key> ambiguous;
   std::vector<Key> gone;
   for (const auto& [key, row] : a) {
@@ -277,7 +314,8 @@ FileDiff compare_files(const Analysis& before, const Analysis& after, const std:
 void add_blocks(FileDiff& diff, const CodeList& before, const CodeList& after) {
   for (KernelDiff& kernel : diff.kernels) {
     if (kernel.change == Change::Added || kernel.change == Change::Removed) continue;
-    const Listing* a = find_listing(before, kernel.arch, kernel.symbol);
+    const Listing* a = find_listing(
+        before, diff.before_arch.empty() ? kernel.arch : diff.before_arch, kernel.symbol);
     const Listing* b = find_listing(after, kernel.arch, kernel.symbol);
     if (!a || !b) continue;
     kernel.blocks = compare_blocks(*a, *b);
@@ -292,6 +330,13 @@ std::string diff_text(const FileDiff& diff, const TextStyle& style) {
     if (group.delta()) out += fmt::format("  {}\n", figure_text(group));
   for (const std::string& image : diff.images_added) out += fmt::format("  + {}\n", image);
   for (const std::string& image : diff.images_removed) out += fmt::format("  - {}\n", image);
+  if (!diff.before_arch.empty())
+    out += fmt::format("  no common architecture: {} of the first compared with {} of the second\n",
+                       diff.before_arch, diff.after_arch);
+  for (const auto& [archs, which] :
+       {std::pair(&diff.only_before, "first"), std::pair(&diff.only_after, "second")})
+    if (!archs->empty())
+      out += fmt::format("  {} only in the {}: not compared\n", text::join(*archs, ", "), which);
   size_t same = 0;
   for (const KernelDiff& kernel : diff.kernels) {
     if (kernel.change == Change::Same && !kernel.code_differs) {
@@ -352,6 +397,9 @@ Json diff_json(const FileDiff& diff) {
           {"groups", figures_json(diff.groups)},
           {"images_added", diff.images_added},
           {"images_removed", diff.images_removed},
+          {"archs", {{"before", diff.before_arch}, {"after", diff.after_arch}}},
+          {"only_before", diff.only_before},
+          {"only_after", diff.only_after},
           {"kernels", std::move(kernels)}};
 }
 

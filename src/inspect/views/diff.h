@@ -41,10 +41,15 @@ struct FileDiff {
   std::vector<KernelDiff> kernels;
   std::vector<Figure> groups;  // bytes of code, data, SASS, ...
   std::vector<std::string> images_added, images_removed;
+  // Kernels are compared for the architectures that both have code for. Where they share none,
+  // these say which one of each is.
+  std::string before_arch, after_arch;
+  std::vector<std::string> only_before, only_after;  // architectures whose kernels are left out
 };
 
-// Kernels are matched by architecture and name; one that only one file has under that name is
-// matched with the only other one whose name differs in parameters or anonymous namespace alone.
+// Kernels of the architectures that both files have are matched by architecture and name; one that
+// only one file has under that name is matched with the only other one whose name differs in
+// parameters or anonymous namespace alone.
 FileDiff compare_files(const Analysis& before, const Analysis& after, const std::string& filter);
 
 // Adds the blocks: instructions compared by text without addresses, labels and register reuse.

@@ -203,6 +203,44 @@ TEST(Diff, AChangedSignatureIsTheSameKernel) {
   EXPECT_EQ(diff.kernels[0].change, Change::Slimmer);
 }
 
+KernelRow of_arch(uint32_t arch, KernelRow row) {
+  row.arch = arch;
+  return row;
+}
+
+TEST(Diff, OnlyArchitecturesThatBothHaveAreCompared) {
+  Analysis before, after;
+  before.kernels.rows = {of_arch(80, kernel("k", 32, 10)), of_arch(90, kernel("k", 32, 10))};
+  after.kernels.rows = {of_arch(90, kernel("k", 30, 10)), of_arch(100, kernel("k", 28, 10))};
+  FileDiff diff = compare_files(before, after, "");
+  ASSERT_EQ(diff.kernels.size(), 1u);
+  EXPECT_EQ(diff.kernels[0].arch, "sm_90");
+  EXPECT_EQ(diff.kernels[0].change, Change::Slimmer);
+  EXPECT_THAT(diff_text(diff, {}), HasSubstr("sm_80 only in the first: not compared\n"));
+  EXPECT_THAT(diff_text(diff, {}), HasSubstr("sm_100 only in the second: not compared\n"));
+  EXPECT_EQ(diff_json(diff)["only_before"], Json({"sm_80"}));
+}
+
+TEST(Diff, WithoutACommonArchitectureTheNewestOfEachAreCompared) {
+  Analysis before, after;
+  before.kernels.rows = {of_arch(80, kernel("k", 32, 10)), of_arch(86, kernel("k", 31, 10))};
+  after.kernels.rows = {of_arch(90, kernel("k", 30, 10))};
+  FileDiff diff = compare_files(before, after, "");
+  ASSERT_EQ(diff.kernels.size(), 1u);
+  EXPECT_EQ(diff.kernels[0].figures[0].before, 31);
+  EXPECT_EQ(diff.kernels[0].figures[0].after, 30);
+  EXPECT_THAT(diff_text(diff, {}),
+              HasSubstr("no common architecture: sm_86 of the first compared with sm_90"));
+}
+
+TEST(Diff, AFileWithoutKernelsHasLostAllOfThem) {
+  Analysis before, after;
+  before.kernels.rows = {kernel("k", 32, 10)};
+  FileDiff diff = compare_files(before, after, "");
+  ASSERT_EQ(diff.kernels.size(), 1u);
+  EXPECT_EQ(diff.kernels[0].change, Change::Removed);
+}
+
 CodeList code(std::initializer_list<const char*> lines) {
   Listing listing;
   listing.symbol = "k";
