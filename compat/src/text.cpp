@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "convert.h"
+#include "front.h"
 
 namespace c10 {
 inline namespace kc {
@@ -197,11 +198,27 @@ Message& Message::put(const at::Tensor& tensor) {
 }
 
 void fail(Place, ErrorKind kind, const std::string& text) { throw Error(kind, text); }
+
+// The condition is asked, not the text: authors word it as they like ("x must be a CUDA tensor").
+std::string with_device_hint(const char* condition, std::string text) {
+  bool asks = false;
+  for (const char* sign : {"is_cuda", "kCUDA", "DeviceType::CUDA"})
+    asks = asks || strstr(condition, sign) != nullptr;
+  if (!asks || kiln::detail::wished_device() != kiln::detail::Wish::none ||
+      kiln::detail::machine_has_gpu())
+    return text;
+  return text +
+         "\n  why: this machine has no GPU: kernels run on kiln's engine, with CPU tensors"
+         "\n  fix: set KILN_DEVICE=engine, which shows CPU tensors to this source as CUDA tensors";
+}
+
 void fail_without_text(Place, const char* condition) {
-  throw Error(ErrorKind::runtime, join("Expected ", condition,
+  throw Error(
+      ErrorKind::runtime,
+      with_device_hint(condition, join("Expected ", condition,
                                        " to be true, but got false.  (Could this error message be "
                                        "improved?  If so, please report an "
-                                       "enhancement request to PyTorch.)"));
+                                       "enhancement request to PyTorch.)")));
 }
 void fail_internally(Place place, const char* condition, const std::string& text) {
   throw Error(ErrorKind::runtime,

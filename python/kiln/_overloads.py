@@ -38,7 +38,40 @@ def callable_of(
         for position, parameter in enumerate(parameters_of(overload._schema))
         if parameter.written
     }
-    return counting(call, tuple(sorted(written))) if written else call
+    call = counting(call, tuple(sorted(written))) if written else call
+    return with_empty_lists(overloads[0], call) if len(overloads) == 1 else call
+
+
+def with_empty_lists(overload: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call`, of an op that may get no tensor at all because it takes lists and optionals only.
+
+    torch finds no device to dispatch on and raises a page of its dispatch keys. The op itself knows
+    better what is wrong, or that nothing is: it runs for the device that kiln uses."""
+    kinds = [(one.kind, one.optional) for one in parameters_of(overload._schema)]
+    takes_tensors = any(kind in ("tensor", "tensors") for kind, _ in kinds)
+    if not takes_tensors or any(kind == "tensor" and not optional for kind, optional in kinds):
+        return call
+    from .place import device
+
+    def call_or_run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except NotImplementedError:
+            values = [*args, *kwargs.values()]
+            if any(_has_tensor(value) for value in values):
+                raise
+        torch = torch_module()
+        key = torch._C.DispatchKey.CUDA if device() == "cuda" else torch._C.DispatchKey.CPU
+        return overload.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)
+
+    return call_or_run
+
+
+def _has_tensor(value: Any) -> bool:
+    tensor = torch_module().Tensor
+    return isinstance(value, tensor) or (
+        isinstance(value, (list, tuple)) and any(isinstance(one, tensor) for one in value)
+    )
 
 
 def refusing(overload: Any) -> Callable[..., Any]:

@@ -57,10 +57,14 @@ class Report:
         return next(row.outcome for row in self.rows if row.variant == variant)
 
     def __str__(self) -> str:
+        return self.table()
+
+    def table(self, printed: Optional[Row] = None) -> str:
+        """A line per variant; of `printed`, whose detail is printed above, the outcome alone."""
         width = max([len(row.variant) for row in self.rows], default=0)
         lines = [f"{self.op}: {'passed' if self.passed else 'FAILED'}"]
         for row in self.rows:
-            detail = row.detail.splitlines()[0] if row.detail else ""
+            detail = row.detail.splitlines()[0] if row.detail and row is not printed else ""
             lines.append(f"  {row.variant:<{width}}  {row.outcome:<7}  {detail}".rstrip())
         return "\n".join(lines)
 
@@ -113,7 +117,8 @@ def test(
         report.rows += [replace(row, variant=name + row.variant) for row in rows]
     failed = [row for row in report.rows if row.outcome == FAILED]
     if failed:
-        raise Mismatch(f"{op}, {failed[0].variant}: {failed[0].detail}\n\n{report}", report)
+        first = failed[0]
+        raise Mismatch(f"{op}, {first.variant}: {first.detail}\n\n{report.table(first)}", report)
     return report
 
 

@@ -97,10 +97,24 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
         count = int(wrong.sum().item())
         place = tuple(int(i) for i in wrong.nonzero()[0].tolist())
         raise AssertionError(
-            f"{name} differs at {list(place)}: got {seen[place].item()!r}, "
-            f"expected {wanted[place].item()!r}{bound}; {count} of {seen.numel()} elements differ"
+            f"{name} differs at {list(place)}: got {shortest(seen[place])}, "
+            f"expected {shortest(wanted[place])}{bound}; {count} of {seen.numel()} elements differ"
         )
     return 0.0 if error is None else float(error.max().item())
+
+
+def shortest(element: Any) -> str:
+    """The value of a tensor of one element, with as many digits as its dtype can tell apart: 17 of
+    an f32 would be noise."""
+    torch = torch_module()
+    value, dtype = element.item(), element.dtype
+    if not dtype.is_floating_point or value != value or value in (float("inf"), float("-inf")):
+        return repr(value)
+    for digits in range(1, 17):
+        text = f"{value:.{digits}g}"
+        if torch.tensor(float(text), dtype=torch.float64).to(dtype).item() == value:
+            return text if any(mark in text for mark in ".en") else text + ".0"
+    return repr(value)
 
 
 def _wide(tensor: Any) -> Any:

@@ -127,6 +127,8 @@ struct Place {
 };
 [[noreturn]] void fail(Place place, ErrorKind kind, const std::string& text);
 [[noreturn]] void fail_without_text(Place place, const char* condition);
+// The text; where the condition asks for a CUDA tensor and there is no GPU, also what to do.
+std::string with_device_hint(const char* condition, std::string text);
 [[noreturn]] void fail_internally(Place place, const char* condition, const std::string& text);
 [[noreturn]] void fail_plainly(const std::string& text);  // std::runtime_error
 void warn(Place place, const std::string& text);
@@ -138,7 +140,7 @@ template <class... A>
   if constexpr (sizeof...(A) == 0)
     fail_without_text(place, condition);
   else
-    fail(place, kind, join(pieces...));
+    fail(place, kind, with_device_hint(condition, join(pieces...)));
 }
 
 }  // namespace detail
