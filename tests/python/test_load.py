@@ -96,7 +96,7 @@ def test_a_spec_that_does_not_fit_the_signature(command, source):
 
 
 def test_a_rule_that_is_not_valid(command, source):
-    path = source("plus.cu", "misruled.cu", **{'"like(x)': '"like(z)'})
+    path = source("plus.cu", "misruled.cu", **{'"like(x)': '"like(x, x)'})
     with pytest.raises(
         kiln.RuleError, match=r"fake rule of misruled.plus is not valid \(.*misruled\.cu:\d+\)"
     ):

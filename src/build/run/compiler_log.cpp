@@ -74,10 +74,9 @@ bool has_any(std::string_view line, std::initializer_list<std::string_view> sign
 bool is_context(std::string_view line) {
   if (line.starts_with("In file included from") || line.starts_with("                 from "))
     return true;
-  return !line.starts_with(' ') && has_any(line, {": In ", ": At global scope", "required from",
-                                                  "required by", "’ expansion of",
-                                                  "' expansion "
-                                                  "of"});
+  if (line.starts_with(' ')) return false;
+  return has_any(line, {": In ", ": At global scope", "required from", "required by",
+                        "’ expansion of", "' expansion of"});
 }
 
 bool is_summary(std::string_view line) {
@@ -136,7 +135,7 @@ std::optional<Place> user_place(const Diagnostic& one) {
   }
   for (std::string_view line : one.before) {
     if (line.starts_with("In file included") || line.starts_with(' ')) continue;
-    const auto place = place_in(line.substr(0, line.find(": ")));
+    auto place = place_in(line.substr(0, line.find(": ")));
     if (place && place->first.find(kOwnHeaders) == std::string::npos) return place;
   }
   return std::nullopt;

@@ -105,7 +105,8 @@ std::string error_first(std::string_view log) {
   size_t first = 0;
   while (first < lines.size() && lines[first].find("error") == std::string_view::npos &&
          lines[first].find("fatal") == std::string_view::npos &&
-         lines[first].find("undefined reference") == std::string_view::npos)
+         lines[first].find("undefined reference") == std::string_view::npos &&
+         lines[first].find("cannot find -l") == std::string_view::npos)
     ++first;
   if (first == 0 || first == lines.size()) return std::string(text::trim(log));
   // gcc writes "In file included from" before its error; they belong together.
