@@ -48,7 +48,8 @@ std::string line_text(const SassLine& line, bool disassembled) {
 }
 
 std::string listing_text(const CodeList& code, const TextStyle& style, Sources* sources) {
-  std::string out;
+  // First: below a long listing, or behind a pipe, nobody would read it.
+  std::string out = code.note.empty() ? "" : "note: " + code.note + "\n";
   auto source_line = [&](const std::string& file, uint32_t number) -> std::string {
     if (!sources) return "";
     const auto& lines = sources->of(file).lines;
@@ -74,7 +75,6 @@ std::string listing_text(const CodeList& code, const TextStyle& style, Sources* 
     }
   if (code.left_out)
     out += fmt::format("{} more kernels: name one with --kernel\n", grouped(code.left_out));
-  if (!code.note.empty()) out += "note: " + code.note + "\n";
   if (std::string left_out = sources ? sources->note() : ""; !left_out.empty())
     out += "note: " + left_out + "\n";
   return out;

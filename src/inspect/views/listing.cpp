@@ -199,7 +199,8 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
   std::map<std::string, std::map<uint64_t, DisassembledLine>> disassembled;
   if (options.nvdisasm.empty()) {
     out.note =
-        "no nvdisasm: hexadecimal words instead of operands; pip install nvidia-cuda-nvdisasm";
+        "no nvdisasm: hexadecimal words instead of operands; kiln setup installs it, or pip "
+        "install nvidia-cuda-nvdisasm";
   } else {
     auto text = run_nvdisasm(bytes, options, options.symbols, files, processes);
     if (text)

@@ -259,6 +259,13 @@ CodeList code(std::initializer_list<const char*> lines) {
   return out;
 }
 
+TEST(Listing, WhatIsMissingIsSaidFirst) {
+  CodeList list = code({"MOV R1, R2"});
+  list.note = "no nvdisasm";
+  EXPECT_TRUE(sass_text(list, {}).starts_with("note: no nvdisasm\n")) << sass_text(list, {});
+  EXPECT_FALSE(sass_text(code({"MOV R1, R2"}), {}).starts_with("note"));
+}
+
 TEST(Diff, BlocksThatChanged) {
   Analysis before, after;
   before.kernels.rows = after.kernels.rows = {kernel("k", 32, 10)};
