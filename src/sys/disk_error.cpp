@@ -25,14 +25,17 @@ Error disk_error(std::string_view what, const fs::path& path, int error_number) 
       if (what == "cannot read") error.fix = "make it readable";
       break;
     case ENOENT:
+      error.fault = Fault::Usage;
       error.why = "there is no such file or folder";
       error.fix = "check the path";
       break;
     case ENOTDIR:
+      error.fault = Fault::Usage;
       error.why = "a part of the path is a file, not a folder";
       error.fix = "name a path below a folder";
       break;
     case EISDIR:
+      error.fault = Fault::Usage;
       error.why = "it is a folder, not a file";
       error.fix = "name a file in it";
       break;

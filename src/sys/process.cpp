@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "sys/argv.h"
 #include "sys/clock.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP};
 constexpr int kTickMs = 100;
+constexpr int kPauseMs = 10;
 
 // A signal handler can reach nothing but globals.
 std::atomic<int> g_interrupt{0};
@@ -97,27 +100,68 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Until the child closes its end; whether it was killed for its time. A signal interrupts poll; the
-// child gets it too and ends soon.
-bool collect(const ProcessSpec& spec, int fd, pid_t child, std::string& out) {
+// A process and all that came from it, however deep: what a test or a script started must not
+// outlive it. Stopped first, so that none starts another meanwhile.
+void kill_tree(pid_t process) {
+  ::kill(process, SIGSTOP);
+  const std::string tasks = fmt::format("/proc/{}/task", process);
+  std::error_code gone;
+  for (const auto& task : fs::directory_iterator(tasks, gone)) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) kill_tree(child);
+  }
+  ::kill(process, SIGKILL);
+}
+
+// Whether the child's time is up; it is killed then, once.
+class TimeLimit {
+ public:
+  TimeLimit(double limit_s, pid_t child) : limit_s_(limit_s), child_(child) {}
+  bool passed() {
+    if (!passed_ && limit_s_ > 0 && now_seconds() - begun_ > limit_s_) {
+      passed_ = true;
+      kill_tree(child_);
+    }
+    return passed_;
+  }
+  bool killed() const { return passed_; }
+
+ private:
+  double limit_s_, begun_ = now_seconds();
+  pid_t child_;
+  bool passed_ = false;
+};
+
+// Until the child closes its end, or is killed for its time. A signal interrupts poll; the child
+// gets it too and ends soon.
+void collect(const ProcessSpec& spec, int fd, TimeLimit& limit, std::string& out) {
   char buffer[16384];
-  const double begun = now_seconds();
-  bool timed_out = false;
   for (;;) {
     pollfd waiting{fd, POLLIN, 0};
     int ready = ::poll(&waiting, 1, spec.on_wait || spec.limit_s > 0 ? kTickMs : -1);
-    if (!timed_out && spec.limit_s > 0 && now_seconds() - begun > spec.limit_s) {
-      timed_out = true;
-      ::kill(child, SIGKILL);
-    }
+    // Whoever got away from the child may hold its end for ever.
+    if (limit.passed() && ready <= 0) return;
     if (ready <= 0) {
       if (spec.on_wait) spec.on_wait();
       continue;
     }
     ssize_t count = ::read(fd, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return timed_out;
+    if (count <= 0) return;
     out.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+// The child's end: what it writes may be closed long before.
+int wait_for(const ProcessSpec& spec, pid_t child, TimeLimit& limit, rusage& used) {
+  int status = 0;
+  const bool limited = spec.limit_s > 0;
+  for (;;) {
+    const pid_t ended = ::wait4(child, &status, limited ? WNOHANG : 0, &used);
+    if (ended == child || (ended < 0 && errno != EINTR)) return status;
+    if (ended < 0 || !limited) continue;
+    (void)limit.passed();
+    ::poll(nullptr, 0, kPauseMs);
   }
 }
 
@@ -142,11 +186,11 @@ class RealProcesses final : public Processes {
     failure.close_write();
 
     ProcessResult result;
-    result.timed_out = collect(spec, output.read_end, child, result.out);
-    int status = 0;
+    TimeLimit limit(spec.limit_s, child);
+    collect(spec, output.read_end, limit, result.out);
     rusage used{};
-    while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
-    }
+    const int status = wait_for(spec, child, limit, used);
+    result.timed_out = limit.killed();
     result.peak_bytes = static_cast<uint64_t>(used.ru_maxrss) * 1024;
     result.cpu_seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
     g_child = 0;

@@ -2,6 +2,7 @@
 // Do children end as they should, and with kiln?
 #include "sys/process.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -48,6 +49,42 @@ TEST(Process, UsesTheFolderAndEnvironmentGiven) {
   auto result = real_processes().run(spec);
   ASSERT_TRUE(result);
   EXPECT_THAT(result->out, HasSubstr(folder.path().string() + "\n42\n"));
+}
+
+TEST(Process, ALimitKillsTheChildAndAllThatItStarted) {
+  TemporaryFolder folder;
+  for (bool capture : {true, false}) {
+    // The grandchild writes its number, keeps the pipe open and would sleep for ever.
+    ProcessSpec spec = shell("sh -c 'echo $$ > pid; exec sleep 1000' & wait");
+    spec.directory = folder.path();
+    spec.capture = capture;
+    spec.limit_s = 0.3;
+    auto result = real_processes().run(spec);
+    ASSERT_TRUE(result);
+    EXPECT_TRUE(result->timed_out);
+    EXPECT_EQ(result->signal, SIGKILL);
+    const auto text = real_files().read(folder.path() / "pid");
+    ASSERT_TRUE(text);
+    const auto grandchild = static_cast<pid_t>(*text::to_int(text::trim(*text)));
+    // Killed, though perhaps not yet waited for by whoever inherited it.
+    const auto is_gone = [&] {
+      const auto state = real_files().read(fmt::format("/proc/{}/stat", grandchild));
+      return !state || state->find(") Z") != std::string::npos;
+    };
+    while (!is_gone()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+TEST(Process, ALimitThatIsNotReachedChangesNothing) {
+  for (bool capture : {true, false}) {
+    ProcessSpec spec = shell("exit 3");
+    spec.capture = capture;
+    spec.limit_s = 60;
+    auto result = real_processes().run(spec);
+    ASSERT_TRUE(result);
+    EXPECT_FALSE(result->timed_out);
+    EXPECT_EQ(result->exit_code, 3);
+  }
 }
 
 TEST(Process, AProgramThatIsNotThereIsAnEnvironmentError) {
