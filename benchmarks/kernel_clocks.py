@@ -26,8 +26,8 @@ import torch
 
 # One short pass of the core for its trace of the kernels; 1000 calls of a short kernel.
 TRACE = {
-    "warm_up_least_s": 0.01, "warm_up_most_s": 0.05, "time_least_s": 0.01, "time_most_s": 0.05,
-    "samples_least": 5, "side": False, "roof": False, "rotations": 1, "precision": 0.5,
+    "min_warm_up_s": 0.01, "max_warm_up_s": 0.05, "min_time_s": 0.01, "max_time_s": 0.05,
+    "min_samples": 5, "side": False, "roof": False, "rotations": 1, "precision_percent": 50,
 }  # fmt: skip
 # 30 us: the host enqueues a memset and a call in that time, under a profiler too
 SLEEP_CYCLES = 60_000

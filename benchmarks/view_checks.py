@@ -205,7 +205,7 @@ def time_page(seconds: float, device: str = "cuda", scale: int = 1) -> tuple[str
             name="check",
             rtol=1e-3,
             atol=1e-3,
-            options={"time_most_s": seconds, "precision": 0.002, "side": False, "roof": False},
+            options={"max_time_s": seconds, "precision_percent": 0.2, "side": False, "roof": False},
         ).json
         comment, none = (row["ratio"] for row in found["comparisons"])
         kept = comment["value"] <= 1 + BAR

@@ -15,11 +15,12 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
-from . import _measure
+from . import _measure, _progress
 from ._against import parameters_of_op, peer_named
 from ._checks.arguments import Call
 from ._checks.compare import Tolerance
@@ -34,12 +35,12 @@ Peers = Union[None, str, Callable[..., Any], Sequence[Any], Mapping[str, Any]]
 # Clones of the arguments for calls in a row: with fewer, a GPU finds its inputs in L2.
 _MOST_ROTATIONS = 16
 _OPTIONS = (
-    "precision",
-    "warm_up_least_s",
-    "warm_up_most_s",
-    "samples_least",
-    "time_least_s",
-    "time_most_s",
+    "precision_percent",
+    "min_warm_up_s",
+    "max_warm_up_s",
+    "min_samples",
+    "min_time_s",
+    "max_time_s",
     "call_limit_s",
     "in_flight",
     "trace_flush",
@@ -51,6 +52,15 @@ _OPTIONS = (
     "roof",
     "seed",
 )
+# As they were called in the release before, each with what makes the new value of the old.
+_OLD_OPTIONS: dict[str, tuple[str, float]] = {
+    "precision": ("precision_percent", 100),
+    "warm_up_least_s": ("min_warm_up_s", 1),
+    "warm_up_most_s": ("max_warm_up_s", 1),
+    "samples_least": ("min_samples", 1),
+    "time_least_s": ("min_time_s", 1),
+    "time_most_s": ("max_time_s", 1),
+}
 
 
 class Bench:
@@ -124,7 +134,7 @@ def bench(
     check: bool = True,
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
-    explain: bool = False,
+    naive_times: bool = False,
     options: Optional[Mapping[str, Any]] = None,
     **kwargs: Any,
 ) -> Bench:
@@ -136,21 +146,21 @@ def bench(
         ("torch.softmax(x, -1)"), a list of them, or {label: one of them}; each is called with the
         same arguments and timed in the same rounds, in random order.
     bytes, flops: what a call must move and compute; else the bytes of its tensors, and no flops.
-    options: of the timing core (docs/guide/bench.md): precision=0.005, time_most_s=15,
-    warm_up_least_s=0.2, seed=0, ...
+    naive_times: the printed table also has what naive timers would have reported.
+    options: of the timing core (docs/guide/bench.md): precision_percent=0.5, max_time_s=15,
+    min_warm_up_s=0.2, seed=0, ...
     """
     torch = torch_module()
-    unknown = sorted(set(options or ()) - set(_OPTIONS))
-    if unknown:
-        raise KilnError(
-            f"kiln.bench has no option '{unknown[0]}'", f"the options are {', '.join(_OPTIONS)}"
-        )
+    if "explain" in kwargs and not _takes(function, "explain"):
+        _renamed("explain=", "naive_times=")
+        naive_times = bool(kwargs.pop("explain"))
+    given = _core_options(options or {})
     call = Call.of(function, args, kwargs)
     contenders = _contenders(name or _name_of(function), function, against, call.overload)
     device = call.device if call.device is not None else _device_of(function, args, kwargs)
-    given = dict(options or {})
     sets = given.pop("rotations", None)
-    with _own_stream(device) as stream:
+    with _own_stream(device) as stream, _progress.line() as show:
+        show(f"checking {next(iter(contenders))}")
         correct, checks, notes = _checked(
             contenders, call, reference, check, Tolerance(rtol, atol), function
         )
@@ -167,6 +177,7 @@ def bench(
             where["index"] = device.index or 0
         if torch._C._autograd._profiler_enabled():
             where["kernels"] = False  # CUPTI serves one at a time: it is the user's profiler's
+        show(f"timing {' and '.join(contenders)}")
         try:
             value = _measure.run({**where, **given}, rows)
         finally:
@@ -174,7 +185,7 @@ def bench(
     value.update(
         title=_title(next(iter(contenders)), call),
         correct=correct,
-        explain=explain,
+        explain=naive_times,
         **machine_facts(torch),
     )
     value["findings"] += notes
@@ -187,6 +198,39 @@ def bench(
             result=value,
         )
     return Bench(value)
+
+
+def _renamed(old: str, new: str) -> None:
+    warnings.warn(
+        f"kiln.bench: {old} is now {new} (works until the next release)",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether the function itself has a parameter of this name."""
+    import inspect
+
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _core_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in _OLD_OPTIONS:
+            now, factor = _OLD_OPTIONS[name]
+            _renamed(f"the option {name}", now)
+            name, value = now, value * factor if factor != 1 else value
+        if name not in _OPTIONS:
+            raise KilnError(
+                f"kiln.bench has no option '{name}'", f"the options are {', '.join(_OPTIONS)}"
+            )
+        given[name] = value
+    return given
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Optional
 
+from . import _progress
 from ._version import __version__
 from .errors import BuildError, SetupError
 
@@ -88,20 +89,22 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
         line.append("--verbose")
         print("+ " + " ".join(line), file=sys.stderr, flush=True)
     told: list[str] = []
-    try:
-        process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=None if verbose else subprocess.PIPE, text=True, errors="replace",
-            env={**os.environ, "KILN_PYTHON": sys.executable},
-        )  # fmt: skip
-    except OSError as error:
-        raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
-    with process:
-        listener = threading.Thread(target=_listen, args=(process.stderr, told))
-        listener.start()
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        listener.join()
+    with _progress.terminal_for_child() as terminal:
+        try:
+            process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=None if verbose else subprocess.PIPE, text=True, errors="replace",
+                env={**os.environ, "KILN_PYTHON": sys.executable, **terminal},
+                pass_fds=[int(fd) for fd in terminal.values()],
+            )  # fmt: skip
+        except OSError as error:
+            raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
+        with process:
+            listener = threading.Thread(target=_listen, args=(process.stderr, told))
+            listener.start()
+            assert process.stdout is not None
+            printed = process.stdout.read()
+            listener.join()
     return _answer(line, process.returncode, printed, "".join(told), "library")
 
 

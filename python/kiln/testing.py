@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Optional
 
+from . import _progress
 from ._checks.arguments import LAYOUTS, Call, Variant, variants_of
 from ._checks.compare import Tolerance, compare
 from ._checks.fakes import check_fake
@@ -75,6 +76,7 @@ def test(
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
     seed: int = 0,
+    against: Optional[Callable[..., Any]] = None,
     reference: Optional[Callable[..., Any]] = None,
     dtypes: Optional[Sequence[Any]] = None,
     gradients: bool = True,
@@ -87,6 +89,7 @@ def test(
     difference, else returns a Report.
 
     The reference is evaluated in f64 where it takes f64; the first row says so where it does not.
+    against: a function to compare with in place of the op's own reference; reference= is the same.
     rtol, atol: else chosen by dtype; atol is a part of the reference's own scale, so large values
         are not held to the standard of small ones. Integers must be equal.
     dtypes: all of it once per dtype, floating arguments converted: [torch.float16, "bfloat16"].
@@ -96,7 +99,7 @@ def test(
     schema, fake and autograd against what the op does.
     """
     call = Call.of(op, args, kwargs)
-    reference = reference or getattr(op, "reference_function", None)
+    reference = against or reference or getattr(op, "reference_function", None)
     differentiable = (
         gradients and not call.written_names and has_backward(call.overload, call.device)
     )
@@ -105,14 +108,14 @@ def test(
             f"kiln.test({op}) has nothing to compare with",
             "the op has no reference",
             f"write @{op}.reference above a function that does the same in plain torch, or pass "
-            f"reference=",
+            f"against=",
         )
     tolerance = Tolerance(rtol, atol)
     report = Report(str(op))
     for dtype in [None] if dtypes is None else [_dtype_named(one) for one in dtypes]:
         given = call if dtype is None else call.map(_converted(dtype))
         runner = _Runner(op, reference, tolerance, seed, refusals)
-        rows = list(runner.rows(given, gradients, differentiable, opcheck))
+        rows = _shown(op, runner.rows(given, gradients, differentiable, opcheck))
         name = "" if dtype is None else str(dtype).replace("torch.", "") + ": "
         report.rows += [replace(row, variant=name + row.variant) for row in rows]
     failed = [row for row in report.rows if row.outcome == FAILED]
@@ -120,6 +123,17 @@ def test(
         first = failed[0]
         raise Mismatch(f"{op}, {first.variant}: {first.detail}\n\n{report.table(first)}", report)
     return report
+
+
+def _shown(op: Any, rows: Iterator[Row]) -> list[Row]:
+    """All of them, with a line on a terminal that says how far it is."""
+    done = []
+    with _progress.line() as show:
+        show(f"testing {op}")
+        for row in rows:
+            done.append(row)
+            show(f"testing {op}: {len(done)} done, the last: {row.variant}")
+    return done
 
 
 # pytest must not take this function for a test of its own.

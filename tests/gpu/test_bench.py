@@ -17,10 +17,10 @@ from traps import TRAPS  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 QUICK = {
-    "warm_up_least_s": 0.02,
-    "warm_up_most_s": 0.1,
-    "time_least_s": 0.1,
-    "time_most_s": 2,
+    "min_warm_up_s": 0.02,
+    "max_warm_up_s": 0.1,
+    "min_time_s": 0.1,
+    "max_time_s": 2,
     "side_s": 0.02,
 }
 

@@ -21,8 +21,8 @@ def test_every_variant_has_its_fate_and_the_gpu_works_on(tmp_path):
     source = tmp_path / "tunable.cu"
     source.write_text((ROOT / "tests" / "python" / "sources" / "tunable.cu").read_text())
     line = [
-        str(checked_command()), "tune", str(source), "shift", "randn:f32:2^20", "by=2", "--param",
-        "MODE=0,1,2,3,4,5,6,7", "--param", "BLOCK=128,256", "--where", "MODE == 0 || BLOCK == 128",
+        str(checked_command()), "tune", str(source), "shift", "randn:f32:2^20", "by=2", "--vary",
+        "MODE=0,1,2,3,4,5,6,7", "--vary", "BLOCK=128,256", "--where", "MODE == 0 || BLOCK == 128",
         "--shared-bytes", "(MODE == 7) * 1000000", "--limit", "10", "--json",
     ]  # fmt: skip
     done = subprocess.run(line, capture_output=True, text=True, check=False)

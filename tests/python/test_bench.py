@@ -20,10 +20,10 @@ pytestmark = pytest.mark.skipif(
     torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"
 )
 QUICK = {
-    "warm_up_least_s": 0.002,
-    "warm_up_most_s": 0.01,
-    "time_least_s": 0.01,
-    "time_most_s": 0.1,
+    "min_warm_up_s": 0.002,
+    "max_warm_up_s": 0.01,
+    "min_time_s": 0.01,
+    "max_time_s": 0.1,
     "side_s": 0.002,
 }
 
@@ -124,7 +124,7 @@ def test_a_slow_peer_is_told_apart():
         return add
 
     # A loaded machine needs many rounds; an idle one is precise enough at once.
-    options = {"time_most_s": 4, "precision": 0.2}
+    options = {"max_time_s": 4, "precision_percent": 20}
     result = quick(sleeps(0.001), x, y, against={"longer": sleeps(0.005)}, options=options)
     assert result.verdict == "FASTER" and result.ratio < 0.8
 

@@ -79,15 +79,15 @@ def main() -> int:
         folder = Path(name)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         shutil.copy(ROOT / "tests/python/sources/tunable.cu", folder)
-        few, partial = tune(folder, cluster.address, "--param", "BLOCK=32,64,96,128,160,192",
-                            "--param", "MODE=0,4", "--where", "MODE == 0 || BLOCK == 64",
+        few, partial = tune(folder, cluster.address, "--vary", "BLOCK=32,64,96,128,160,192",
+                            "--vary", "MODE=0,4", "--where", "MODE == 0 || BLOCK == 64",
                             "--trials", "3")  # fmt: skip
         failed += check(
             f"three trials: {few.stderr.strip()[-300:]}",
             few.returncode == 0 and len(partial["outcomes"]) == 3,
         )
-        done, result = tune(folder, cluster.address, "--param", "BLOCK=32,64,96,128,160,192",
-                            "--param", "MODE=0,4", "--where",
+        done, result = tune(folder, cluster.address, "--vary", "BLOCK=32,64,96,128,160,192",
+                            "--vary", "MODE=0,4", "--where",
                             "MODE == 0 || BLOCK == 64")  # fmt: skip
         failed += check("goes on after the first three", "resuming: 3 outcomes" in done.stderr)
         outcomes = result.get("outcomes", [])
@@ -109,7 +109,7 @@ def main() -> int:
         mixed, _ = tune(
             folder,
             cluster.address,
-            "--param",
+            "--vary",
             "BLOCK=32",
             "--fresh",
             device="",
@@ -120,7 +120,7 @@ def main() -> int:
         failed += check(
             f"two models of GPU are refused: {words[-300:]}", mixed.returncode == 3 and both
         )
-        wrong, _ = tune(folder, "10.255.255.1:1", "--param", "BLOCK=32")
+        wrong, _ = tune(folder, "10.255.255.1:1", "--vary", "BLOCK=32")
         failed += check(
             f"no cluster at an address: {wrong.stderr.strip()[-300:]}", wrong.returncode == 3
         )
