@@ -9,6 +9,9 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <utility>
+
+#include "base/units.h"
 
 namespace kiln::text {
 
@@ -34,19 +37,21 @@ constexpr std::array kKeywords = {
     "union",    "unsigned", "using",   "virtual",  "void",     "volatile", "while",    "with",
     "yield",    "None",     "True",    "False",    "requires", "concept",  "register", "xor"};
 
+// Letters added, left out, replaced, or swapped with the next: "biuld" is one away from "build".
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<size_t> row(b.size() + 1), above(b.size() + 1), two_above;
+  std::iota(above.begin(), above.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      const size_t replaced = above[j - 1] + (a[i - 1] != b[j - 1]);
+      row[j] = std::min({replaced, above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], two_above[j - 2] + 1);
     }
+    two_above = std::exchange(above, row);
   }
-  return row.back();
+  return above.back();
 }
 
 }  // namespace
@@ -184,8 +189,7 @@ std::vector<std::string> shell_split(std::string_view text) {
 }
 
 std::string duration(double seconds) {
-  if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
-  if (seconds < 59.95) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 59.95) return time_text(seconds * 1e9);
   auto whole = static_cast<int64_t>(std::lround(seconds));
   return fmt::format("{} min {} s", whole / 60, whole % 60);
 }

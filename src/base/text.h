@@ -38,7 +38,7 @@ std::string shell_quote(std::string_view word);
 // the text.
 std::vector<std::string> shell_split(std::string_view text);
 
-// "820 ms", "1.42 s", "3 min 5 s".
+// "820 ms", "1.42 s", "12.3 s", "3 min 5 s": three digits, as time_text has them.
 std::string duration(double seconds);
 
 }  // namespace kiln::text

@@ -60,6 +60,8 @@ std::string why_uncached(const Work& work) {
 // The result of the last build if no input changed; else what is not goes to
 // `trigger`.
 std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
+  trigger = "--fresh asks for it";
+  if (work.plan.fresh) return std::nullopt;
   trigger = "there was no finished build in this folder";
   auto content = work.world.files.read(work.in_build_dir(kStateFile));
   auto state = content ? parse_state(*content) : std::nullopt;
@@ -146,7 +148,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   auto edit = state ? find_edit(work, *state, why) : std::nullopt;
   if (!state) why = work.explanation.trigger;
   if (work.plan.full_lane) {
-    why = "--lane full requests it";
+    why = work.plan.fresh ? "--fresh asks for it" : "a release is built whole";
     edit.reset();
   }
   std::optional<EditedLibrary> made;
@@ -208,6 +210,7 @@ Result<Outcome> rebuild(Work& work) {
     return no_relocatable_code(work.facts.cuda_flags.relocatable);
   if (work.facts.path_matters) work.key = key_with_path(work);
   work.graph = make_graph(work.plan, work.facts);
+  if (work.plan.fresh) CHECK_OK(work.world.files.remove(work.in_obj("")));
   CHECK_OK(prepare(work));
   auto linked = linked_by_either_lane(work);
   Outcome outcome = outcome_of(work);
@@ -280,9 +283,13 @@ Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error er
 
 }  // namespace
 
-Result<Outcome> build(const Request& asked, const World& world) {
+Result<Outcome> build(const Request& asked, const World& outside) {
   double begun = sys::now_seconds();
   Request request = asked;
+  sys::Environment env = outside.env;
+  if (request.fresh) env.set("KILN_CACHE_DIR", "off");
+  const World world{outside.files,       outside.processes, env,
+                    outside.on_progress, outside.on_note,   outside.on_command};
   if (request.compat == "auto") request.compat = world.env.get("KILN_COMPAT").value_or("auto");
   if (request.compat != "auto" && request.compat != "require" && request.compat != "never")
     return Error{Fault::Usage, "cannot determine which headers to build with",

@@ -8,12 +8,23 @@
 
 namespace kiln::cli {
 
-// --name, --arch, -D, -I, --cuda-flag, --cflag, --ldflag, --fast-math, --build-dir, into `request`;
-// under a heading of their own in the help of a command that does more than build.
-void add_build_options(CLI::App& app, build::Request& request,
-                       const char* heading = "Build options");
+// Which of them a command takes: what would have no effect there is an unknown option.
+struct BuildChoice {
+  bool name = true;     // --name
+  bool library = true;  // --ldflag, --compat, --findings, --fresh: not for device code alone
+  bool explain = true;  // --explain
+  bool watch = true;    // --watch
+  const char* arch_text =
+      "GPU architectures: 9.0, 9.0a, '8.0;9.0+PTX', sm_90, native (default: kiln.toml, "
+      "TORCH_CUDA_ARCH_LIST, the GPU present, 8.0)";
+};
 
-// Builds with progress on a terminal and the compiler's warnings on stderr. Sets request.directory.
+// --arch, -D, -I, --cuda-flag, --cflag, --fast-math, --build-dir and those chosen, into `request`;
+// under a heading of their own in the help.
+void add_build_options(CLI::App& app, build::Request& request, const BuildChoice& choice = {});
+
+// Builds with progress on a terminal and the compiler's warnings on stderr, and explains it where
+// request.explain is set. Sets request.directory.
 Result<build::Outcome> build_for(Context& context, build::Request request);
 
 }  // namespace kiln::cli

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does --help fit the reader's window?
+// What does --help print? The command's own options first, then those that several share, then
+// those that all have; broken at words to fit the reader's window.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
 
 namespace kiln::cli {
 
-// CLI11's form, with descriptions broken at words and kept in their column.
-class HelpForm : public CLI::Formatter {
- public:
-  explicit HelpForm(size_t columns);
-  std::string make_group(std::string group, bool is_positional,
-                         std::vector<const CLI::Option*> options) const override;
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+inline constexpr const char* kGlobalGroup = "Global options";
 
- private:
-  size_t columns_;
-};
+// `columns` is the reader's window.
+std::string help_text(const CLI::App& app, size_t columns);
+
+// `kiln --help`: `app` has the global options alone.
+std::string main_help(const CLI::App& app, size_t columns);
 
 }  // namespace kiln::cli

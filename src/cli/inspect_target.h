@@ -3,11 +3,20 @@
 #pragma once
 
 #include "build/plan/request.h"
+#include "cli/build_options.h"
 #include "cli/command.h"
 #include "inspect/artifact.h"
 #include "inspect/sources.h"
 
 namespace kiln::cli {
+
+// A .cu is compiled for its device code alone; nothing of a library is made.
+inline constexpr BuildChoice kForBinaries = {
+    .name = false,
+    .library = false,
+    .explain = false,
+    .watch = false,
+    .arch_text = "GPU architectures: of a source those to compile for, of a binary those to show"};
 
 struct Target {
   std::vector<inspect::Artifact> files;

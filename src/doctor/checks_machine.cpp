@@ -211,7 +211,7 @@ Finding check_timed_compile(const Facts& facts) {
                           times, facts.machine.load, facts.machine.cores));
   if (timed.cold_s > kSlowColdS)
     return warn(fmt::format("{}: a small kernel should compile in under {} s", times, kSlowColdS),
-                "kiln build --timeline shows where the time goes; a slow disk or CPU limit is the "
+                "kiln build --html shows where the time goes; a slow disk or CPU limit is the "
                 "usual cause");
   return warn(fmt::format("{}: the second build should come from the cache in under {} s", times,
                           kSlowCachedS),

@@ -163,9 +163,8 @@ Status gather_library(const Outside& outside, const sys::fs::path& file, const s
   if (outside.files.state(file).is_directory)
     return Error{
         Fault::Usage, fmt::format("cannot examine {}", shown), "it is a folder, not a library",
-        fmt::format(
-            "kiln doctor --build {} for a project; for a library the .so, .o, .a or .whl in it",
-            shown)};
+        fmt::format("kiln doctor {} for a project; for a library the .so, .o, .a or .whl in it",
+                    shown)};
   if (shown.ends_with(".whl")) facts.wheel = read_wheel_name(shown);
   auto opened = inspect::open_file(file, shown);
   if (!opened) {

@@ -170,7 +170,7 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
   project.folder = folder.string();
   if (!outside.files.state(folder).is_directory)
     return Error{Fault::Usage, fmt::format("cannot examine {}", shown), "there is no such folder",
-                 "kiln doctor --build path/to/project"};
+                 "kiln doctor path/to/project"};
   if (outside.files.state(folder / project::kManifestName).is_file()) {
     project.kiln = true;
     TRY(project::Manifest manifest,

@@ -10,10 +10,10 @@ std::string troubleshooting_page() {
   std::string out =
       "# Troubleshooting\n\n"
       "<!-- Made by `kiln doctor --page`; a test compares. Edit src/doctor/checks.def. -->\n\n"
-      "`kiln doctor` looks for all of these; `kiln doctor lib.so` for those of a library or wheel, "
-      "`kiln doctor "
-      "--build DIR` for\n"
-      "those of a project. Find the message you see, or run the command.\n";
+      "`kiln doctor` looks for all of these; `kiln doctor lib.so` for those of a library or "
+      "wheel,\n"
+      "`kiln doctor FOLDER` for those of a project. Find the message you see, or run the "
+      "command.\n";
   for (Area area : {Area::Tools, Area::Cuda, Area::Torch, Area::Gpu, Area::Memory, Area::Caches,
                     Area::Library, Area::Project, Area::Timed}) {
     out += fmt::format("\n## {}\n", name_of(area));

@@ -144,7 +144,7 @@ Result<std::vector<Artifact>> open_file(const path& file, const std::string& sho
   if (artifact.kind == FileKind::Unknown) {
     uint32_t head = binary::read_at<uint32_t>(artifact.bytes, 0).value_or(0);
     return Error{
-        Fault::Work, fmt::format("cannot inspect {}", shown),
+        Fault::Usage, fmt::format("cannot inspect {}", shown),
         fmt::format("at offset 0: 0x{:08x} is not the start of an ELF file, fat binary, archive, "
                     "wheel or PTX",
                     head),
@@ -171,13 +171,14 @@ std::string installed_name(const std::string& member) {
 
 Result<path> find_package(const sys::Files& files, sys::Processes& processes,
                           const sys::Environment& env, const std::string& name) {
+  const std::string wished = env.get("KILN_PYTHON").value_or("python3");
   Error none{Fault::Usage, fmt::format("cannot find {}", name),
-             "there is no such file, and python3 on PATH has no such package",
+             fmt::format("there is no such file, and {} has no such package", wished),
              "name a .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or a Python package"};
   if (!text::is_identifier(name)) return none;
-  path python = sys::find_program(files, "python3", env.get("PATH").value_or("/usr/bin:/bin"));
+  path python = sys::find_program(files, wished, env.get("PATH").value_or("/usr/bin:/bin"));
   if (python.empty()) {
-    none.why += " (python3 is not on PATH)";
+    none.why += fmt::format(" ({} is not on PATH)", wished);
     return none;
   }
   sys::ProcessSpec spec;

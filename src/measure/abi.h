@@ -37,8 +37,8 @@ typedef struct KilnContender {
 int kiln_measure_abi_version(void);
 
 /* Times `contenders`; the first is what the benchmark is about. options: {"device": "cuda" |
- * "engine", "index", "stream" (a cudaStream_t as a number), "precision", "warm_up_least_s",
- * "warm_up_most_s", "samples_least", "time_least_s", "time_most_s", "call_limit_s", "in_flight",
+ * "engine", "index", "stream" (a cudaStream_t as a number), "precision_percent", "min_warm_up_s",
+ * "max_warm_up_s", "min_samples", "min_time_s", "max_time_s", "call_limit_s", "in_flight",
  * "trace_flush", "check_share", "side_s", "side", "kernels", "roof", "seed"}; all may be left
  * out. */
 char* kiln_measure_run(const char* options_json, const KilnContender* contenders, int count);

@@ -170,26 +170,35 @@ Result<std::string> substitute(std::string_view text, const Values& values) {
   return out;
 }
 
-Result<Axis> parse_axis(std::string_view written) {
-  const Error wrong{Fault::Usage, fmt::format("cannot read the axis '{}'", written),
-                    "an axis is NAME=VALUE,VALUE,... or D:MACRO=VALUE,VALUE,...",
-                    "--axis n=2^20,2^24"};
+namespace {
+
+Result<Axis> parse_values(std::string_view written, bool is_define) {
+  const Error wrong = is_define
+                          ? Error{Fault::Usage, fmt::format("cannot read --vary {}", written),
+                                  "it is not NAME=VALUE,VALUE,...", "--vary BLOCK=128,256"}
+                          : Error{Fault::Usage, fmt::format("cannot read the axis '{}'", written),
+                                  "an axis is NAME=VALUE,VALUE,...", "--axis n=2^20,2^24"};
   Axis axis;
-  std::string_view rest = written;
-  if (rest.starts_with("D:")) {
-    axis.is_define = true;
-    rest.remove_prefix(2);
-  }
-  const size_t equal = rest.find('=');
+  axis.is_define = is_define;
+  const size_t equal = written.find('=');
   if (equal == std::string_view::npos) return wrong;
-  axis.name = std::string(rest.substr(0, equal));
-  for (std::string_view value : text::split(rest.substr(equal + 1), ','))
+  axis.name = std::string(written.substr(0, equal));
+  for (std::string_view value : text::split(written.substr(equal + 1), ','))
     axis.values.emplace_back(text::trim(value));
   const bool empty =
       std::any_of(axis.values.begin(), axis.values.end(), [](const auto& v) { return v.empty(); });
   if (!text::is_identifier(axis.name) || empty) return wrong;
   return axis;
 }
+
+}  // namespace
+
+Result<Axis> parse_axis(std::string_view written) {
+  if (written.starts_with("D:")) return parse_values(written.substr(2), true);
+  return parse_values(written, false);
+}
+
+Result<Axis> parse_vary(std::string_view written) { return parse_values(written, true); }
 
 std::vector<Values> combinations(const std::vector<Axis>& axes) {
   std::vector<Values> all = {{}};

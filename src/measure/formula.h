@@ -30,10 +30,12 @@ Result<std::string> substitute(std::string_view text, const Values& values);
 struct Axis {
   std::string name;
   std::vector<std::string> values;
-  bool is_define = false;  // written "D:NAME": a macro of the build, -DNAME=VALUE
+  bool is_define = false;  // a macro of the build, -DNAME=VALUE
 };
-// "n=2^20,2^24", "t=f32,bf16", "D:BLOCK=128,256".
+// "n=2^20,2^24", "t=f32,bf16"; "D:BLOCK=128,256" is a define, as it was written before --vary.
 Result<Axis> parse_axis(std::string_view text);
+// "BLOCK=128,256": a define.
+Result<Axis> parse_vary(std::string_view text);
 
 // Every combination, the last axis fastest. One empty combination without axes.
 std::vector<Values> combinations(const std::vector<Axis>& axes);

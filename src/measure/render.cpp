@@ -69,16 +69,16 @@ bool is_true(const Json& value) {
 }
 
 constexpr Option kOptions[] = {
-    {"precision", [](RunOptions& o, const Json& v) { o.patience.precision = v.get<double>(); }},
-    {"warm_up_least_s",
-     [](RunOptions& o, const Json& v) { o.patience.warm_up_least_s = v.get<double>(); }},
-    {"warm_up_most_s",
-     [](RunOptions& o, const Json& v) { o.patience.warm_up_most_s = v.get<double>(); }},
-    {"samples_least",
-     [](RunOptions& o, const Json& v) { o.patience.samples_least = v.get<int64_t>(); }},
-    {"time_least_s",
-     [](RunOptions& o, const Json& v) { o.patience.time_least_s = v.get<double>(); }},
-    {"time_most_s", [](RunOptions& o, const Json& v) { o.patience.time_most_s = v.get<double>(); }},
+    {"precision_percent",
+     [](RunOptions& o, const Json& v) { o.patience.precision = v.get<double>() / 100; }},
+    {"min_warm_up_s",
+     [](RunOptions& o, const Json& v) { o.patience.min_warm_up_s = v.get<double>(); }},
+    {"max_warm_up_s",
+     [](RunOptions& o, const Json& v) { o.patience.max_warm_up_s = v.get<double>(); }},
+    {"min_samples",
+     [](RunOptions& o, const Json& v) { o.patience.min_samples = v.get<int64_t>(); }},
+    {"min_time_s", [](RunOptions& o, const Json& v) { o.patience.min_time_s = v.get<double>(); }},
+    {"max_time_s", [](RunOptions& o, const Json& v) { o.patience.max_time_s = v.get<double>(); }},
     {"in_flight", [](RunOptions& o, const Json& v) { o.limits.in_flight = v.get<int>(); }},
     {"trace_flush", [](RunOptions& o, const Json& v) { o.limits.trace_flush = is_true(v); }},
     {"call_limit_s", [](RunOptions& o, const Json& v) { o.limits.call_s = v.get<double>(); }},
@@ -107,8 +107,8 @@ Result<RunOptions> run_options(const Json& options) {
                    "it must be a number", fmt::format("{}=1.0, for example", name)};
     if (known->set) known->set(out, value);
   }
-  if (out.patience.time_least_s > out.patience.time_most_s)
-    out.patience.time_least_s = out.patience.time_most_s;
+  if (out.patience.min_time_s > out.patience.max_time_s)
+    out.patience.min_time_s = out.patience.max_time_s;
   return out;
 }
 

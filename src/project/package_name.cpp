@@ -67,6 +67,13 @@ std::string package_file_name(std::string_view name) {
   return out;
 }
 
+std::string name_taken(const std::string& name) {
+  const std::string plain = package_file_name(name);
+  if (has_word(kStandardModules, plain)) return "it is a module of Python's standard library";
+  if (has_word(kTakenModules, plain)) return "it belongs to a package that is widely installed";
+  return "";
+}
+
 std::string name_refused(const std::string& name) {
   auto is_plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -79,8 +86,7 @@ std::string name_refused(const std::string& name) {
     return "a name consists of letters, digits, '-', '_' and '.', and starts and ends with a "
            "letter or digit";
   std::string plain = package_file_name(name);
-  if (has_word(kStandardModules, plain)) return "it is a module of Python's standard library";
-  if (has_word(kTakenModules, plain)) return "it belongs to a package that is widely installed";
+  if (std::string why = name_taken(name); !why.empty()) return why;
   if (plain == "requirements_txt" || plain == "rrequirements_txt")
     return "it is reserved: people mistype pip install -r";
   return "";

@@ -47,7 +47,7 @@ std::vector<std::string> build_words(const build::Request& request) {
   if (request.fast_math) words.emplace_back("--fast-math");
   if (request.compat != "auto") add("--compat", request.compat);
   if (request.findings_fail) add("--findings", *request.findings_fail ? "error" : "warning");
-  if (request.full_lane) add("--lane", "full");
+  if (request.fresh) words.emplace_back("--fresh");
   add("--build-dir", request.build_dir);
   return words;
 }

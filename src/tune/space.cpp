@@ -15,7 +15,7 @@ namespace {
 
 Error bad_space(std::string why) {
   return {Fault::Usage, "cannot read the search space", std::move(why),
-          "in kiln.toml: [tune.OP] params = { BLOCK = [64, 128] }, or --param BLOCK=64,128"};
+          "in kiln.toml: [tune.OP] vary = { BLOCK = [64, 128] }, or --vary BLOCK=64,128"};
 }
 
 Result<std::string> value_text(const std::string& axis, const Json& value) {
@@ -30,7 +30,7 @@ Result<std::string> value_text(const std::string& axis, const Json& value) {
 }  // namespace
 
 Result<Space> Space::from_json(const Json& axes, const Json& constraints) {
-  if (!axes.is_object()) return bad_space("params is not a table of axes");
+  if (!axes.is_object()) return bad_space("vary is not a table of defines and their values");
   std::vector<Axis> read;
   for (const auto& [name, values] : axes.items()) {
     if (!values.is_array()) return bad_space(fmt::format("{} is not a list of values", name));

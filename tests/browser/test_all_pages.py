@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 # Commands with an option that writes a page, and the names of its pictures.
 PAGES = {
     ("bench", "--html"): ["bench", "cold"],
-    ("build", "--timeline"): ["build-timeline"],
+    ("build", "--html"): ["build-timeline"],
     ("inspect", "--html"): ["inspect"],
     ("inspect", "--svg"): ["inspect-svg"],
     ("profile", "--html"): ["profile"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the page of `kiln build --timeline` work in a real browser: every step drawn inside of the
+"""Does the page of `kiln build --html` work in a real browser: every step drawn inside of the
 chart, two themes, no network?"""
 
 from __future__ import annotations
@@ -30,7 +30,17 @@ def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("timeline")
     (folder / "twice.cu").write_text(SOURCE.replace("<NAME>", "twice"))
     subprocess.run(
-        [command, "build", "twice.cu", "--arch", "8.0;9.0", "--timeline", "page.html"],
+        [
+            command,
+            "build",
+            "twice.cu",
+            "--arch",
+            "8.0;9.0",
+            "--html",
+            "page.html",
+            "--trace",
+            "page.trace.json",
+        ],  # fmt: skip
         cwd=folder,
         env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
         check=True,

@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 LIMIT_S = 120
 REPLACED = [
     (re.compile(r'("(?:seconds|first)": )[0-9.e+-]+'), r"\1{time}"),
-    (re.compile(r"\b\d+(\.\d+)? (us|ms|s)(?![\w=])"), "{time}"),
+    (re.compile(r"\b(\d+ min )?\d+(\.\d+)? (ns|us|ms|s)(?![\w=])"), "{time}"),
     (re.compile(r"(?<=[-/])[0-9a-f]{12}\b"), "{hash}"),
 ]
 

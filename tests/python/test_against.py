@@ -133,8 +133,8 @@ def test_the_commands_take_it_too(command, scaled, tmp_path):
     assert wrong.returncode != 0
     assert "error: cannot compare with 'y * 2'" in wrong.stderr
     assert "fix: the parameters are x, factor" in wrong.stderr
-    tuned = run("tune", "scaled.cu", "scaled", "randn:f32:64", "--param", "BLOCK=32,64",
-                "--param", "BLOKC=1,2", "--reference", "x * factor", "--limit", "300")  # fmt: skip
+    tuned = run("tune", "scaled.cu", "scaled", "randn:f32:64", "--vary", "BLOCK=32,64",
+                "--vary", "BLOKC=1,2", "--against", "x * factor", "--limit", "300")  # fmt: skip
     assert tuned.returncode == 0, tuned.stderr
     assert "no file that is compiled mentions BLOKC" in tuned.stderr
     assert "4 checked" in tuned.stdout
@@ -148,9 +148,9 @@ def test_the_commands_take_it_too(command, scaled, tmp_path):
         "scaled.cu",
         "scaled",
         "randn:f32:64",
-        "--param",
+        "--vary",
         "BLOCK=32",
-        "--reference",
+        "--against",
         "x x",
         "--limit",
         "300",

@@ -115,7 +115,7 @@ def test_against_torch(kiln, library):
         "--against",
         "torch.zeros_like",
         "--quick",
-        "--explain",
+        "--naive-times",
         "--json",
     )
     result = json.loads(done.stdout)["results"][0]
@@ -124,7 +124,7 @@ def test_against_torch(kiln, library):
 
 
 def test_explain(kiln, library):
-    done = bench(kiln, library, "good", "--explain")
+    done = bench(kiln, library, "good", "--naive-times")
     assert (
         "what other timers would report:" in done.stdout
         and "true: the engine's time of a call" in done.stdout
@@ -300,7 +300,7 @@ def test_what_python_writes_the_renderer_reads_whole():
     with pytest.raises(kiln.KilnError, match=r"tree\[0\] has no key 'shapes'"):
         _measure.render("profile-html", without(profile, ("tree", 0, "shapes")))
     bench = kiln.bench(
-        torch.add, x, x, check=False, options={"time_most_s": 0.2, "warm_up_most_s": 0.05}
+        torch.add, x, x, check=False, options={"max_time_s": 0.2, "max_warm_up_s": 0.05}
     ).json
     for path in (("device", "name"), ("contenders", 0, "cold", "median_ns"), ("roof",)):
         with pytest.raises(kiln.KilnError, match=f"has no key '{path[-1]}'"):

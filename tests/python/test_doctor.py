@@ -55,7 +55,7 @@ def doctor(command, surroundings, tmp_path):
                 "sh",
                 str(command),
                 "doctor",
-                "--quick",
+                "--no-compile",
                 "--json",
                 *map(str, words),
             ],
@@ -110,7 +110,10 @@ def test_two_seconds_of_cpu(command, surroundings, tmp_path):
     # CPU time, of it and of all that it starts: other work on the machine does not count.
     before = os.times()
     subprocess.run(
-        [str(command), "doctor", "--quick"], env=surroundings, cwd=tmp_path, capture_output=True
+        [str(command), "doctor", "--no-compile"],
+        env=surroundings,
+        cwd=tmp_path,
+        capture_output=True,
     )
     after = os.times()
     assert (
@@ -151,7 +154,7 @@ def test_ninja_removed(doctor, command, surroundings, tmp_path):
         or subprocess.run([*unshare, hide], capture_output=True).returncode
     ):
         pytest.skip("no mount namespaces here")
-    words = f"{hide} && PATH={tmp_path}/bin:/usr/bin:/bin exec {command} doctor --quick --json"
+    words = f"{hide} && PATH={tmp_path}/bin:/usr/bin:/bin exec {command} doctor --no-compile --json"
     done = subprocess.run(
         [*unshare, words],
         env=surroundings | {"KILN_PYTHON": "/usr/bin/python3"},
@@ -275,7 +278,7 @@ def test_a_lock_without_owner(doctor, command, surroundings, tmp_path):
     expect(found, "stale-lock", "fault", "no process holds", f"rm {lock}")
     for words, left in ((["--dry-run"], True), ([], False)):
         done = subprocess.run(
-            [str(command), "doctor", "--quick", "--fix", *words],
+            [str(command), "doctor", "--no-compile", "--fix", *words],
             env=surroundings | {"TORCH_EXTENSIONS_DIR": where},
             cwd=tmp_path,
             capture_output=True,
@@ -442,7 +445,7 @@ def test_a_gpu_that_the_code_does_not_fit(doctor, command, surroundings, tmp_pat
 
     def ask(*words: str, **variables: str) -> dict[str, dict]:
         line = f'{make} && exec "$@"'
-        full = [*unshare, line, "sh", str(command), "doctor", "--quick", "--json", *words]
+        full = [*unshare, line, "sh", str(command), "doctor", "--no-compile", "--json", *words]
         done = subprocess.run(
             full, env=surroundings | variables, cwd=tmp_path, capture_output=True, text=True
         )
@@ -499,7 +502,7 @@ def test_a_slow_project(doctor, tmp_path):
     (project / "build" / "temp.linux" / ".ninja_log").write_text(
         "# ninja log v5\n0\t8000\t1\tb.o\tx\n0\t90000\t1\ta.o\tx\n"
     )
-    code, found = doctor("--build", project)
+    code, found = doctor(project)
     assert code == 1
     expect(found, "torch-headers", "warning", "a.cu includes torch/extension.h", "kiln/op.h")
     expect(found, "arch-variant", "fault", "a.cu uses wgmma", "9.0a")
@@ -520,7 +523,7 @@ def test_a_program_that_builds_by_cpp_extension_load(doctor, tmp_path):
         'load(name="add", sources=["add.cu"], extra_cuda_cflags=["-O3", "-std=c++14"])\n'
     )
     (project / "add.cu").write_text("#include <torch/extension.h>\n")
-    code, found = doctor("--build", project)
+    code, found = doctor(project)
     assert code == 1
     expect(found, "cxx-standard", "fault", "-std=c++14", "the project's flags")
     expect(found, "torch-headers", "warning", "add.cu includes torch/extension.h", "kiln/op.h")
@@ -555,9 +558,9 @@ def test_a_timed_compile(command, surroundings, tmp_path):
 
 
 def test_usage(command, surroundings, tmp_path):
-    for words in (["nowhere.so"], ["--build", "nowhere"], ["--build", "home"]):
+    for words in (["nowhere.so"], ["nowhere/"], ["home"]):
         done = subprocess.run(
-            [str(command), "doctor", "--quick", *words],
+            [str(command), "doctor", "--no-compile", *words],
             env=surroundings,
             cwd=tmp_path,
             capture_output=True,

@@ -23,7 +23,7 @@ def test_one_line_cleans_builds_tests_and_benchmarks(command: Path, tmp_path: Pa
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(command.parents[2]),
     }
-    line = [command, "test", "--clean", "--bench"]
+    line = [command, "test", "--fresh", "--bench"]
     done = subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not left_behind.exists()

@@ -37,7 +37,7 @@ def tuned(command, sources, tmp_path_factory):
     source = folder / "tunable.cu"
     source.write_text((sources / "tunable.cu").read_text())
     line = tune_line(
-        command, source, "--param", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"),
+        command, source, "--vary", "MODE=0,1,2,3,4,5,6,7", "--html", str(folder / "page.html"),
         "--limit", "5", "--journal", str(folder / "journal.jsonl"), "--device", "engine",
     )  # fmt: skip
     # The one that hangs spins until it is ended: on one core.
@@ -65,7 +65,7 @@ def test_options_of_a_build_reach_the_builds_of_the_variants(command, tuned):
     out."""
     folder, result = tuned
     line = tune_line(
-        command, folder / "tunable.cu", "--param", "MODE=0,5", "--findings", "error", "--device",
+        command, folder / "tunable.cu", "--vary", "MODE=0,5", "--findings", "error", "--device",
         "engine", "--journal", str(folder / "findings.jsonl"),
     )  # fmt: skip
     done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -95,7 +95,7 @@ def test_killed_it_goes_on_where_it_was(command, tuned):
     folder, _ = tuned
     source, journal = folder / "tunable.cu", folder / "killed.jsonl"
     words = [
-        "--param",
+        "--vary",
         "BLOCK=32,64,96,128",
         "--journal",
         str(journal),
@@ -133,7 +133,7 @@ def test_killed_it_goes_on_where_it_was(command, tuned):
 def test_progress_on_a_terminal(command, tuned):
     folder, _ = tuned
     words = [
-        "--param",
+        "--vary",
         "BLOCK=32,64,96,128",
         "--journal",
         str(folder / "shown.jsonl"),
@@ -176,7 +176,7 @@ def test_the_journal_of_another_subject_is_refused(command, tuned):
         "shift",
         "randn:f32:301",
         "by=2",
-        "--param",
+        "--vary",
         "BLOCK=32",
     ]
     done = subprocess.run(
@@ -347,13 +347,13 @@ def test_a_space_in_kiln_toml_and_every_reason_to_prune(command, sources, tmp_pa
     }
     # Another journal: what is pruned by is part of what was asked. Nothing is left, and that is a
     # failure.
-    none = tune("--param", "BLOCK=32", "--max-registers", "4", "--journal", "other.jsonl", code=1)
+    none = tune("--vary", "BLOCK=32", "--max-registers", "4", "--journal", "other.jsonl", code=1)
     (outcome,) = none["outcomes"]
     assert outcome["fate"] == "pruned" and re.fullmatch(
         r"\d+ registers per thread", outcome["reason"]
     )
     # So many trials and no more.
-    few = tune("--param", "BLOCK=32,160,192", "--trials", "2", "--journal", "few.jsonl")
+    few = tune("--vary", "BLOCK=32,160,192", "--trials", "2", "--journal", "few.jsonl")
     assert few["counts"] == {"checked": 2} and few["mode"] == "search"
 
 

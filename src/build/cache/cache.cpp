@@ -279,7 +279,7 @@ Status add_counts(sys::Files& files, const CachePlace& place, const CacheCounts&
 }
 
 Result<CacheListing> prune(sys::Files& files, const path& folder, uint64_t limit_bytes,
-                           int64_t* removed) {
+                           int64_t* removed, bool dry_run) {
   struct Old {
     int64_t used_ns;
     uint64_t bytes;
@@ -299,7 +299,7 @@ Result<CacheListing> prune(sys::Files& files, const path& folder, uint64_t limit
   listing.entries = all.size();
   for (const Old& old : all) {
     if (listing.bytes <= limit_bytes) break;
-    CHECK_OK(files.remove(old.file));
+    if (!dry_run) CHECK_OK(files.remove(old.file));
     listing.bytes -= old.bytes;
     --listing.entries;
     if (removed) ++*removed;

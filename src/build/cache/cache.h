@@ -81,6 +81,6 @@ struct CacheListing {
 };
 // Down to `limit_bytes`, the longest unused first.
 Result<CacheListing> prune(sys::Files& files, const sys::fs::path& folder, uint64_t limit_bytes,
-                           int64_t* removed);
+                           int64_t* removed, bool dry_run = false);
 
 }  // namespace kiln::build

@@ -80,8 +80,7 @@ Result<std::map<std::string, std::string>> users_headers(const Work& work, const
     auto reads = reads_of(work, *step);
     if (!reads)
       return Error{Fault::Work, fmt::format("cannot determine what {} includes", source.shown),
-                   "there is no record of the files that its compiler read",
-                   "kiln build --lane full"};
+                   "there is no record of the files that its compiler read", "kiln build --fresh"};
     for (const ReadFile& file : reads->files) {
       const std::string& name = file.path;
       if (!seen.insert(name).second) continue;

@@ -402,7 +402,8 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
     keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail.value_or(false);
-  plan.full_lane = wanted.request.full_lane || plan.release;  // one way to the bytes
+  plan.fresh = wanted.request.fresh;
+  plan.full_lane = plan.fresh || plan.release;  // one way to the bytes
   plan.time_headers = wanted.request.time_headers;
   plan.project_dir = wanted.project_dir;
   plan.directory = request.directory;

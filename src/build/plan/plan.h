@@ -61,6 +61,7 @@ struct Plan {
   std::vector<Root> roots;                // none where a debugger is to find the sources
   bool debug = false;                     // -g or -G
   bool findings_fail = false, full_lane = false, time_headers = false, release = false;
+  bool fresh = false;
   fs::path project_dir;  // empty: a lone file
   fs::path directory;    // the user's
   std::function<bool(const fs::path&)> is_program;

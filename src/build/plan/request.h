@@ -28,7 +28,8 @@ struct Request {
   std::vector<std::string> cuda_flags, cflags, ldflags, includes;
   bool fast_math = false;
   bool time_headers = false;  // of the slow steps, by compiling those once more
-  bool full_lane = false;     // never device code alone
+  bool fresh = false;         // nothing that an earlier build left, and no cache
+  bool explain = false;       // for whoever asks: the outcome always says why
   bool release = false;  // for other machines: no line tables, no paths, every generation of GPUs
   // What ptxas finds (spills, serialised wgmma) is an error; without a value the project says.
   std::optional<bool> findings_fail;

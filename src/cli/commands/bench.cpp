@@ -16,6 +16,7 @@
 #include "cli/commands/bench_cases.h"
 #include "cli/commands/bench_cold.h"
 #include "cli/commands/bench_process.h"
+#include "cli/options.h"
 #include "measure/history.h"
 #include "measure/trust.h"
 #include "project/manifest.h"
@@ -30,12 +31,13 @@ namespace fs = std::filesystem;
 
 struct Options {
   build::Request request;
-  std::string target = ".", device, baseline, history, markdown, csv, html;
+  std::string target = ".", device, baseline, new_baseline, history, markdown, csv, html, output;
   BenchPlan plan;
-  std::vector<std::string> axes, process, cold_process;
-  double limit_s = 120, precision = 0, seconds = 0, seconds_most = 0;
+  std::vector<std::string> axes, vary, process, cold_process;
+  double limit_s = 120, precision = 0, min_seconds = 0, seconds = 0;
   uint64_t seed = 0;
-  bool explain = false, across_machines = false, update = false, no_history = false, quick = false;
+  bool naive_times = false, across_machines = false, update = false, no_history = false,
+       quick = false;
   bool cold = false;
   int cold_runs = 10;
 };
@@ -119,17 +121,17 @@ void add_facts(const Options& options, const BenchCase& one, const Built& built,
 
 Json core_options(const Options& options) {
   Json json = Json::object();
-  if (options.precision > 0) json["precision"] = options.precision / 100;
-  if (options.seconds > 0) json["time_least_s"] = options.seconds;
-  if (options.seconds_most > 0) json["time_most_s"] = options.seconds_most;
+  if (options.precision > 0) json["precision_percent"] = options.precision;
+  if (options.min_seconds > 0) json["min_time_s"] = options.min_seconds;
+  if (options.seconds > 0) json["max_time_s"] = options.seconds;
   if (options.seed) json["seed"] = options.seed;
   if (options.quick)
-    json.update({{"warm_up_least_s", 0.02},
-                 {"warm_up_most_s", 0.1},
-                 {"time_least_s", 0.05},
-                 {"time_most_s", 1},
+    json.update({{"min_warm_up_s", 0.02},
+                 {"max_warm_up_s", 0.1},
+                 {"min_time_s", 0.05},
+                 {"max_time_s", 1},
                  {"side_s", 0.01},
-                 {"precision", 0.02}});
+                 {"precision_percent", 2}});
   return json;
 }
 
@@ -181,7 +183,7 @@ fs::path baseline_path(const Options& options, const fs::path& folder, const Con
 
 // Saves what has no baseline, compares what has one. The exit code.
 Result<int> use_baseline(const Options& options, const std::vector<results::BenchResult>& results,
-                         const fs::path& folder, Context& context, Json& said) {
+                         const fs::path& folder, bool prints, Context& context, Json& said) {
   const fs::path path = baseline_path(options, folder, context);
   sys::Files& files = sys::real_files();
   if (options.update || !files.state(path).is_file()) {
@@ -196,7 +198,8 @@ Result<int> use_baseline(const Options& options, const std::vector<results::Benc
   const std::vector<results::BenchResult> then = measure::read_results(text, &skipped);
   if (then.empty())
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
-                 fmt::format("{} has no result in it", path.string()), "--update writes it again"};
+                 fmt::format("{} has no result in it", path.string()),
+                 fmt::format("--save-baseline {} writes it again", options.baseline)};
   if (skipped)
     context.note(fmt::format("warning: {} lines of {} are not results and were skipped", skipped,
                              path.string()));
@@ -205,7 +208,8 @@ Result<int> use_baseline(const Options& options, const std::vector<results::Benc
       return Error{Fault::Work,
                    fmt::format("cannot compare with the baseline {}", options.baseline),
                    fmt::format("it was measured on {}", why),
-                   "--across-machines compares anyway; --update replaces it"};
+                   fmt::format("--across-machines compares anyway; --save-baseline {} replaces it",
+                               options.baseline)};
     context.note(
         fmt::format("warning: the baseline was measured on {}; the verdicts mean little", why));
   }
@@ -214,8 +218,9 @@ Result<int> use_baseline(const Options& options, const std::vector<results::Benc
   const std::vector<measure::Change> changes = measure::compare_with(results, then);
   if (changes.empty())
     return Error{Fault::Work, fmt::format("cannot compare with the baseline {}", options.baseline),
-                 "it has none of these benchmarks", "--update replaces it"};
-  if (!context.json)
+                 "it has none of these benchmarks",
+                 fmt::format("--save-baseline {} replaces it", options.baseline)};
+  if (prints && !context.json)
     context.print(fmt::format("against the baseline {}\n{}", options.baseline,
                               measure::changes_text(changes)));
   for (const measure::Change& change : changes)
@@ -227,21 +232,22 @@ Result<int> use_baseline(const Options& options, const std::vector<results::Benc
   return measure::has_regression(changes) ? 1 : 0;
 }
 
+Json results_json(const std::vector<results::BenchResult>& results) {
+  Json all = Json::array();
+  for (const results::BenchResult& result : results) all.push_back(to_json(result));
+  return all;
+}
+
 Status write_files(const Options& options, const std::vector<results::BenchResult>& results,
                    const fs::path& history, Context& context) {
-  const auto write = [&](const std::string& to, const std::string& text) -> Status {
-    if (to == "-") return context.print(text), Status();
-    CHECK_OK(sys::real_files().write(context.directory / to, text));
-    context.note("wrote " + to);
-    return {};
-  };
-  if (!options.markdown.empty()) CHECK_OK(write(options.markdown, report::bench_markdown(results)));
-  if (!options.csv.empty()) CHECK_OK(write(options.csv, report::bench_csv(results)));
+  CHECK_OK(write_output(options.markdown, report::bench_markdown(results), context));
+  CHECK_OK(write_output(options.csv, report::bench_csv(results), context));
+  CHECK_OK(write_output(options.output, dump(results_json(results), 1) + "\n", context));
   if (options.html.empty()) return {};
   // The page also draws how the same benchmarks did before.
   std::vector<results::BenchResult> past;
   if (const auto text = sys::real_files().read(history)) past = measure::read_results(*text);
-  return write(options.html, report::bench_page(results, past));
+  return write_output(options.html, report::bench_page(results, past), context);
 }
 
 Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
@@ -249,6 +255,10 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
   if (!options.plan.op.empty()) {
     for (const std::string& text : options.axes) {
       TRY(measure::Axis axis, measure::parse_axis(text));
+      options.plan.axes.push_back(std::move(axis));
+    }
+    for (const std::string& text : options.vary) {
+      TRY(measure::Axis axis, measure::parse_vary(text));
       options.plan.axes.push_back(std::move(axis));
     }
     plans.push_back(options.plan);
@@ -260,7 +270,9 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
                                project::kManifestName),
                    "kiln bench FILE.cu OP ARGS"};
     TRY(const project::Manifest manifest, project::read_manifest(sys::real_files(), manifest_path));
-    TRY(plans, plans_of(manifest.bench, manifest_path.string()));
+    std::vector<std::string> notes;
+    TRY(plans, plans_of(manifest.bench, manifest_path.string(), notes));
+    for (const std::string& note : notes) context.note(note);
     if (plans.empty())
       return Error{Fault::Usage, fmt::format("no benchmark in {}", manifest_path.string()),
                    "it has no table [bench.NAME]",
@@ -280,6 +292,15 @@ Result<int> run(Options& options, Context& context) {
   if (!options.cold_process.empty())
     return be_cold_process(options.cold_process.at(0), options.cold_process.at(1));
   TRY(const std::vector<BenchCase> cases, all_cases(options, context));
+  TRY(const bool out_taken, check_outputs({{"--markdown", options.markdown},
+                                           {"--csv", options.csv},
+                                           {"--html", options.html},
+                                           {"-o", options.output}},
+                                          context));
+  if (!options.new_baseline.empty()) {
+    options.baseline = options.new_baseline;
+    options.update = true;
+  }
   if (options.cold) {
     TRY(const Built built, build_case(options, cases.front(), context));
     return bench_cold(
@@ -292,11 +313,14 @@ Result<int> run(Options& options, Context& context) {
   for (const BenchCase& one : cases) {
     TRY(const Built built, build_case(options, one, context));
     folder = built.folder;
+    context.doing(cases.size() == 1 ? "timing " + one.op
+                                    : fmt::format("timing {} ({} of {})", one.op,
+                                                  results.size() + 1, cases.size()));
     TRY(results::BenchResult result, run_case(options, one, built, context));
-    if (!context.json) {
+    if (!context.json && !out_taken) {
       context.print((results.empty() ? "" : "\n") +
                     report::bench_text(result, context.terminal.color_out));
-      if (options.explain) context.print(report::naive_times_text(result));
+      if (options.naive_times) context.print(report::naive_times_text(result));
     }
     CHECK_OK(check_refused(result));
     if (!options.no_history)
@@ -310,15 +334,13 @@ Result<int> run(Options& options, Context& context) {
   Json changes = Json::array();
   int code = 0;
   if (!options.baseline.empty()) {
-    TRY(code, use_baseline(options, results, folder, context, changes));
+    TRY(code, use_baseline(options, results, folder, !out_taken, context, changes));
   }
   const fs::path history =
       options.history.empty() ? folder / "history.jsonl" : context.directory / options.history;
   CHECK_OK(write_files(options, results, history, context));
   if (context.json) {
-    Json all = Json::array();
-    for (const results::BenchResult& result : results) all.push_back(to_json(result));
-    context.print_json({{"results", all}, {"baseline", changes}});
+    context.print_json({{"results", results_json(results)}, {"baseline", changes}});
   }
   return code;
 }
@@ -329,7 +351,10 @@ void add_records(CLI::App& app, Options& options) {
          "--baseline", options.baseline,
          "Save the results under this name, or compare with those saved; exit 1 if one is slower")
       ->type_name("NAME");
-  app.add_flag("--update", options.update, "Replace the baseline");
+  app.add_option("--save-baseline", options.new_baseline,
+                 "Save the results under this name, in place of those saved before")
+      ->type_name("NAME");
+  app.add_flag("--update", options.update, "Replace the baseline")->group("");
   app.add_flag("--across-machines", options.across_machines,
                "Compare with a baseline from another machine");
   app.add_option("--history", options.history,
@@ -341,21 +366,25 @@ void add_records(CLI::App& app, Options& options) {
   app.add_option("--csv", options.csv, "Write rows to this file; - for stdout")->type_name("FILE");
   app.add_option("--html", options.html, "Write one self-contained page to this file")
       ->type_name("FILE");
+  app.add_option("-o,--output", options.output, "Write everything as JSON; - for stdout")
+      ->type_name("FILE");
 }
 
 // How long is sampled, and when it is enough.
 void add_patience(CLI::App& app, Options& options) {
   app.add_option("--precision", options.precision,
                  "Stop when the 95 % interval is within this (default: 0.5)")
-      ->type_name("PERCENT");
-  app.add_option("--time", options.seconds, "Sample for at least SECONDS (default: 0.5)")
-      ->type_name("SECONDS");
-  app.add_option("--most", options.seconds_most,
+      ->type_name("PERCENT")
+      ->check(positive_number());
+  app.add_option("--time", options.seconds,
                  "Stop sampling after SECONDS even if not converged (default: 15)")
-      ->type_name("SECONDS");
+      ->type_name("SECONDS")
+      ->check(positive_number());
+  app.add_option("--min-time", options.min_seconds, "Sample for at least SECONDS (default: 0.5)")
+      ->type_name("SECONDS")
+      ->check(positive_number());
   app.add_flag("--quick", options.quick, "A rough figure in a tenth of the time");
-  app.add_option("--limit", options.limit_s, "Stop a benchmark that takes longer (default: 120)")
-      ->type_name("SECONDS");
+  add_limit(app, options.limit_s, "a benchmark");
   app.add_option("--seed", options.seed,
                  "Seed for tensors and for the order of samples (default: 0)")
       ->type_name("N");
@@ -365,46 +394,35 @@ Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target,
                  "A .cu file, a project folder, or a library that kiln build made")
-      ->option_text(" ");
+      ->type_name("");
   app.add_option("OP", options->plan.op, "The op; without it the benchmarks of kiln.toml are run")
-      ->option_text(" ");
-  app.add_option("ARGS", options->plan.arguments,
-                 "Its arguments, as for kiln call; {NAME} is replaced by the value of an axis")
-      ->take_all()
-      ->expected(1 << 20, -1)
-      ->allow_extra_args(false)
-      ->option_text(" ");
-  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type,
-                        const char* text) {
-    app.add_option(name, to, text)
-        ->type_name(type)
-        ->take_all()
-        ->type_size(1)
-        ->allow_extra_args(false);
-  };
-  list("--against", options->plan.against, "NAME",
-       "Time this too, in alternation, and compare: torch.add (needs torch)");
-  list("--axis", options->axes, "NAME=A,B",
-       "Run for each value of {NAME}; D:MACRO=A,B builds with -DMACRO=A");
-  list("--expect", options->plan.expect, "TENSOR",
-       "The expected result, when there is no --against");
+      ->type_name("");
+  add_op_arguments(app, options->plan.arguments,
+                   "Its arguments, as for kiln call; {NAME} is replaced by the value of an axis");
+  add_list(app, "--against", options->plan.against, "EXPR",
+           "Time this too, in alternation, and compare: torch.add (needs torch)");
+  add_list(app, "--expect", options->plan.expect, "TENSOR",
+           "The expected result, when there is no --against");
+  add_list(app, "--axis", options->axes, "NAME=A,B",
+           "Run for each value of {NAME} in the arguments (repeatable)");
+  add_list(app, "--vary", options->vary, "NAME=A,B",
+           "Build with -DNAME=A, then with -DNAME=B, and time each (repeatable)");
   app.add_option("--bytes", options->plan.bytes,
                  "Bytes that a call must move, a formula: '3 * n * size(t)'")
       ->type_name("FORMULA");
   app.add_option("--flops", options->plan.flops, "Operations that a call must do")
       ->type_name("FORMULA");
-  app.add_flag("--explain", options->explain,
+  app.add_flag("--naive-times", options->naive_times,
                "Show what naive timers would have reported, and why they differ");
   app.add_flag("--cold", options->cold,
                "Time the first call instead, in fresh processes, stage by stage");
   app.add_option("--cold-runs", options->cold_runs,
                  "How many processes --cold starts (default: 10)")
-      ->type_name("N");
-  add_records(app, *options);
+      ->type_name("N")
+      ->check(whole_number(1, 1000));
   add_patience(app, *options);
-  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
-      ->type_name("WHERE")
-      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+  add_device(app, options->device);
+  add_records(app, *options);
   app.add_option("--process", options->process, "Internal: the process that measures")
       ->expected(2)
       ->group("");
@@ -414,7 +432,8 @@ Run setup(CLI::App& app) {
   add_build_options(app, options->request);
   app.footer(
       "kiln bench add.cu my_add randn:f32:2^24 randn:f32:2^24 --against torch.add\n"
-      "kiln bench add.cu my_add randn:{t}:{n} randn:{t}:{n} --axis n=2^20,2^24 --axis t=f32,bf16");
+      "kiln bench add.cu my_add randn:{t}:{n} randn:{t}:{n} --axis n=2^20,2^24 --axis t=f32,bf16\n"
+      "kiln bench add.cu my_add randn:f32:2^24 randn:f32:2^24 --vary BLOCK=128,256");
   return [options](Context& context) { return run(*options, context); };
 }
 

@@ -10,7 +10,28 @@ namespace {
 
 Error wrong(const std::string& source, const std::string& where, std::string why) {
   return {Fault::Usage, fmt::format("{}: {}", source, where), std::move(why),
-          "op, args, axes, defines, bytes, flops, against, expect: docs/guide/bench.md"};
+          "op, args, axes, vary, defines, bytes, flops, against, expect: docs/guide/bench.md"};
+}
+
+const std::vector<std::string> kKeys = {"op",      "args",  "axes",  "vary",  "defines",
+                                        "against", "bytes", "flops", "expect"};
+
+// An axis that changes nothing would time the same case again and again.
+Status check_used(const BenchPlan& plan) {
+  for (const measure::Axis& axis : plan.axes) {
+    if (axis.is_define) continue;
+    std::string all = plan.bytes + " " + plan.flops;
+    bool used = all.find(axis.name) != std::string::npos;
+    for (const auto* list : {&plan.arguments, &plan.against, &plan.expect})
+      for (const std::string& text : *list)
+        used |= text.find("{" + axis.name + "}") != std::string::npos;
+    if (!used)
+      return Error{Fault::Usage, fmt::format("the axis {} changes nothing", axis.name),
+                   fmt::format("no argument contains {{{}}}", axis.name),
+                   fmt::format("randn:f32:{{{0}}}; for the values of a define --vary {0}={1}",
+                               axis.name, text::join(axis.values, ","))};
+  }
+  return {};
 }
 
 // One value or a list of them, as texts.
@@ -34,7 +55,8 @@ Result<std::vector<measure::Axis>> axes_of(const Json& table, bool defines,
   return axes;
 }
 
-Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std::string& source) {
+Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std::string& source,
+                          std::vector<std::string>& notes) {
   const std::string where = "bench." + name;
   if (!table.is_object()) return wrong(source, where, "it must be a table");
   BenchPlan plan;
@@ -52,12 +74,22 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
       plan.bytes = plain_text(value);
     else if (key == "flops")
       plan.flops = plain_text(value);
-    else if (key == "axes" || key == "defines") {
+    else if (key == "defines" && !value.is_object())
+      plan.defines = texts(value);
+    else if (key == "axes" || key == "vary" || key == "defines") {
+      if (key == "defines")
+        notes.push_back(
+            fmt::format("note: {}: {}.defines = {{...}} is now vary = {{...}} (works "
+                        "until the next release)",
+                        source, where));
       TRY(const std::vector<measure::Axis> axes,
-          axes_of(value, key == "defines", source, where + "." + key));
+          axes_of(value, key != "axes", source, where + "." + key));
       plan.axes.insert(plan.axes.end(), axes.begin(), axes.end());
     } else {
-      return wrong(source, where, fmt::format("unknown key '{}'", key));
+      const auto meant = text::closest(key, kKeys);
+      return wrong(source, where,
+                   fmt::format("unknown key '{}'{}", key,
+                               meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
   }
   if (plan.op.empty()) return wrong(source, where, "it names no op");
@@ -66,21 +98,24 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
 
 }  // namespace
 
-Result<std::vector<BenchPlan>> plans_of(const Json& bench, const std::string& source) {
+Result<std::vector<BenchPlan>> plans_of(const Json& bench, const std::string& source,
+                                        std::vector<std::string>& notes) {
   std::vector<BenchPlan> plans;
   for (const auto& [name, table] : bench.items()) {
-    TRY(BenchPlan plan, plan_of(name, table, source));
+    TRY(BenchPlan plan, plan_of(name, table, source, notes));
     plans.push_back(std::move(plan));
   }
   return plans;
 }
 
 Result<std::vector<BenchCase>> cases_of(const BenchPlan& plan) {
+  CHECK_OK(check_used(plan));
   std::vector<BenchCase> cases;
   for (const measure::Values& values : measure::combinations(plan.axes)) {
     BenchCase one;
     one.op = plan.op;
     one.against = plan.against;
+    one.defines = plan.defines;
     one.values = values;
     for (const std::string& argument : plan.arguments) {
       TRY(std::string text, measure::substitute(argument, values));

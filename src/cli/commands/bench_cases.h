@@ -17,6 +17,7 @@ struct BenchPlan {
   std::string name;  // "" on a command line
   std::string op;
   std::vector<std::string> arguments, against, expect;
+  std::vector<std::string> defines;  // of every case
   std::string bytes, flops;
   std::vector<measure::Axis> axes;
 };
@@ -32,16 +33,18 @@ struct BenchCase {
 
 Result<std::vector<BenchCase>> cases_of(const BenchPlan& plan);
 
-// The table [bench] of kiln.toml: one plan a sub-table. `only` names one; "" takes all. `source` is
-// for messages.
+// The table [bench] of kiln.toml: one plan a sub-table. `source` is for messages; `notes` gets one
+// for each key of the release before.
 //   [bench.add]
 //   op = "my_add"
 //   args = ["randn:{t}:{n}", "randn:{t}:{n}"]
 //   axes = { n = ["2^20", "2^24"], t = ["f32", "bf16"] }
-//   defines = { BLOCK = [128, 256] }
+//   vary = { BLOCK = [128, 256] }
+//   defines = ["UNROLL=4"]
 //   bytes = "3 * n * size(t)"
 //   flops = "n"
 //   against = ["torch.add"]
-Result<std::vector<BenchPlan>> plans_of(const Json& bench, const std::string& source);
+Result<std::vector<BenchPlan>> plans_of(const Json& bench, const std::string& source,
+                                        std::vector<std::string>& notes);
 
 }  // namespace kiln::cli

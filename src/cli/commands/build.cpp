@@ -12,6 +12,7 @@
 #include "build/run/editor_files.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/tuned.h"
 #include "ship/release.h"
 
@@ -21,24 +22,20 @@ namespace {
 
 struct Options {
   build::Request request;
-  bool explain = false, compile_commands = false;
-  std::string timeline, tuned_for;
+  bool compile_commands = false;
+  std::string html, trace, tuned_for;
   bool tuned = false;
+
+  bool draws() const { return !html.empty() || !trace.empty(); }
 };
 
-// A page for a browser, or, with the ending .json, a trace for chrome://tracing and Perfetto.
-Status write_timeline(const std::string& name, const build::Outcome& outcome,
+// A page for a browser, a trace for chrome://tracing and Perfetto.
+Status write_pictures(const Options& options, const build::Outcome& outcome,
                       const Context& context) {
+  if (!options.draws()) return {};
   const results::BuildReport report = build::report_of(outcome);
-  const std::string trace = dump(report::build_trace(report), 1);
-  std::filesystem::path file = context.directory / name;
-  const bool only_trace = file.extension() == ".json";
-  CHECK_OK(sys::real_files().write(file, only_trace ? trace : report::build_page(report),
-                                   sys::Durable::No));
-  if (!only_trace)
-    CHECK_OK(
-        sys::real_files().write(file.replace_extension(".trace.json"), trace, sys::Durable::No));
-  return {};
+  CHECK_OK(write_output(options.html, report::build_page(report), context));
+  return write_output(options.trace, dump(report::build_trace(report), 1), context);
 }
 
 // Next to the sources, where clangd looks for it.
@@ -95,23 +92,28 @@ Result<int> run(Options options, Context& context) {
   if (options.tuned || !options.tuned_for.empty())
     CHECK_OK(take_tuned(options.request, options.tuned_for, context));
   if (options.request.release) return run_release(std::move(options), context);
-  options.request.time_headers = !options.timeline.empty();
+  TRY(const bool out_taken,
+      check_outputs(
+          {{"--html", options.html}, {"--trace", options.trace}, {"-o", options.request.output}},
+          context));
+  options.request.time_headers = options.draws();
   TRY(build::Outcome outcome, build_for(context, options.request));
-  if (!options.timeline.empty()) CHECK_OK(write_timeline(options.timeline, outcome, context));
+  CHECK_OK(write_pictures(options, outcome, context));
   if (options.compile_commands) CHECK_OK(write_compile_commands(outcome, context));
   if (context.json) {
     Json json = to_json(outcome);
-    if (options.explain) json["explain"] = to_json(build::report_of(outcome));
+    if (options.request.explain) json["explain"] = to_json(build::report_of(outcome));
     context.print_json(json);
     return 0;
   }
-  if (options.explain) context.note(text::trim(report::build_text(build::report_of(outcome))));
   context.note(
       outcome.rebuilt
           ? fmt::format("{}: built in {} for {}", outcome.name, text::duration(outcome.seconds),
                         project::describe(outcome.arch))
           : fmt::format("{}: nothing changed ({})", outcome.name, project::describe(outcome.arch)));
-  context.print((outcome.program ? outcome.file : outcome.link).string() + "\n");
+  if (!options.request.output.empty())
+    context.note(fmt::format("copied to {}", options.request.output));
+  if (!out_taken) context.print((outcome.program ? outcome.file : outcome.link).string() + "\n");
   return 0;
 }
 
@@ -122,16 +124,13 @@ Run setup(CLI::App& app) {
                  "Sources (.cu, .cpp; the first names the library) or a folder with kiln.toml "
                  "(default: the project in this folder)")
       ->type_name("");
-  add_build_options(app, *request, "Options");
   app.add_flag("--compile-commands", options->compile_commands,
                "Write compile_commands.json next to the sources, for clangd and editors");
   app.add_flag("--program", request->program, "Make an executable: the sources define main");
-  app.add_flag("--explain", options->explain,
-               "Print what was rebuilt and why, the lane, hits and misses, jobs, memory");
-  app.add_option("--timeline", options->timeline,
-                 "Write every step on a time axis: a page (.html, with .trace.json next to it) or "
-                 "a Chrome trace (.json)")
+  app.add_option("--html", options->html, "Write a page with every step on a time axis")
       ->type_name("FILE");
+  app.add_option("--trace", options->trace, "Write the same as a Chrome trace")
+      ->type_name("FILE.json");
   app.add_flag(
       "--tuned", options->tuned,
       "Compile in the best configuration that kiln tune found: tuned.json next to the source");
@@ -145,10 +144,10 @@ Run setup(CLI::App& app) {
   app.add_option("-o,--output", request->output,
                  "Also copy the result to this path; with --release: the folder")
       ->type_name("FILE");
+  add_build_options(app, *request);
   app.footer(
-      "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS, "
-      "TORCH_CUDA_ARCH_LIST,\n"
-      "XDG_CACHE_HOME, KILN_HOME; for the cache see kiln cache --help.");
+      "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS,\n"
+      "TORCH_CUDA_ARCH_LIST, XDG_CACHE_HOME, KILN_HOME; for the cache see kiln cache --help.");
   return [options](Context& context) { return run(*options, context); };
 }
 

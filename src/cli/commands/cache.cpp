@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  bool everything = false;
+  bool everything = false, dry_run = false;
   std::string key, other, size;
 };
 
@@ -214,11 +214,16 @@ Result<int> prune_to(const Options& options, const Context& context) {
     limit = asked->limit_bytes;
   }
   int64_t removed = 0;
-  TRY(build::CacheListing left, build::prune(sys::real_files(), place.folder, limit, &removed));
+  TRY(build::CacheListing left,
+      build::prune(sys::real_files(), place.folder, limit, &removed, options.dry_run));
   if (context.json)
-    context.print_json({{"removed", removed}, {"entries", left.entries}, {"bytes", left.bytes}});
+    context.print_json({{"removed", removed},
+                        {"entries", left.entries},
+                        {"bytes", left.bytes},
+                        {"dry_run", options.dry_run}});
   else
-    context.print(fmt::format("{} entries removed, {} left ({})\n", removed, left.entries,
+    context.print(fmt::format("{} {} entries, {} left ({})\n",
+                              options.dry_run ? "would remove" : "removed", removed, left.entries,
                               bytes_text(left.bytes)));
   return 0;
 }
@@ -228,7 +233,7 @@ Result<int> clear(const Options& options, const Context& context) {
   std::vector<std::string> gone;
   auto remove = [&](const fs::path& folder) -> Status {
     if (folder.empty() || !sys::real_files().state(folder).exists) return {};
-    CHECK_OK(sys::real_files().remove(folder));
+    if (!options.dry_run) CHECK_OK(sys::real_files().remove(folder));
     gone.push_back(folder.string());
     return {};
   };
@@ -239,16 +244,17 @@ Result<int> clear(const Options& options, const Context& context) {
     for (const char* name : {"lone", "facts"}) CHECK_OK(remove(cache / name));
     for (const fs::path& folder : torch_builds(context)) CHECK_OK(remove(folder));
     if (!ccache_program(context).empty()) {
-      if (!ccache_says(context, "--clear"))
+      if (!options.dry_run && !ccache_says(context, "--clear"))
         return Error{Fault::Environment, "cannot clear ccache's cache", "ccache --clear failed",
                      "run it by hand; CCACHE_DIR says where the cache is"};
       gone.emplace_back("ccache");
     }
   }
   if (context.json)
-    context.print_json({{"removed", gone}});
+    context.print_json({{"removed", gone}, {"dry_run", options.dry_run}});
   else
-    for (const std::string& name : gone) context.print("removed " + name + "\n");
+    for (const std::string& name : gone)
+      context.print((options.dry_run ? "would remove " : "removed ") + name + "\n");
   return 0;
 }
 
@@ -286,10 +292,12 @@ Run setup(CLI::App& app) {
       add("clear", "Remove all entries", [](const Options& o, Context& c) { return clear(o, c); });
   none->add_flag("--all", options->everything,
                  "Also builds of single files, torch_extensions and ccache");
+  for (CLI::App* sub : {less, none})
+    sub->add_flag("--dry-run", options->dry_run, "Print what would be removed, and remove nothing");
   app.footer(
-      "Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE "
-      "(redis://host:port or a\n"
-      "folder), KILN_CACHE_SECRET, KILN_CACHE_TIMEOUT.");
+      "Environment: KILN_CACHE_DIR (a folder, or off), KILN_CACHE_SIZE, KILN_CACHE_REMOTE\n"
+      "(redis://host:port or a folder), KILN_CACHE_SECRET, KILN_CACHE_TIMEOUT. kiln setup\n"
+      "--cache-dir sets KILN_CACHE_DIR for good.");
   return [chosen](Context& context) { return (*chosen)(context); };
 }
 

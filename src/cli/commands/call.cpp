@@ -6,10 +6,13 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/text.h"
 #include "build/plan/source_scan.h"
 #include "cli/build_options.h"
+#include "cli/call_limit.h"
 #include "cli/command.h"
 #include "cli/commands/call_report.h"
+#include "cli/options.h"
 #include "cli/watch_options.h"
 #include "host/arguments.h"
 #include "host/compare.h"
@@ -24,15 +27,14 @@ namespace kiln::cli {
 namespace call_cli {
 namespace {
 
-constexpr int kMostArguments = 1 << 20;
-
 struct Options {
   build::Request request;
   std::string target, op;
-  std::vector<std::string> arguments, save, expect;
+  std::vector<std::string> arguments, output, expect;
   std::optional<double> rtol, atol;
   std::string device;
   int64_t repeat = 0, print = 3;
+  double limit_s = 0;
   uint64_t seed = 0;
   WatchOptions watch;
 };
@@ -66,7 +68,7 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
     request.targets = {options.target};
     TRY(const build::Outcome outcome, build_for(context, request));
     if (outcome.rebuilt)
-      context.note(fmt::format("built {} in {}", outcome.name, time_text(outcome.seconds)));
+      context.note(fmt::format("built {} in {}", outcome.name, text::duration(outcome.seconds)));
     target = outcome.file;
   }
   // Both are read by the runtime inside the library.
@@ -75,21 +77,23 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   return host::OpLibrary::open(target);
 }
 
-// Wrong words are told before anything is built.
-Result<std::vector<host::TensorSpec>> parse_expectations(const Options& options) {
+// Wrong words are reported before anything is built.
+Result<std::vector<host::TensorSpec>> parse_expectations(Options& options, const Context& context) {
   std::vector<host::TensorSpec> specs;
   for (const std::string& text : options.expect) {
     TRY(host::TensorSpec spec, host::parse_tensor_spec(text));
     specs.push_back(std::move(spec));
   }
-  for (const std::string& path : options.save)
+  for (std::string& path : options.output) {
     if (!path.ends_with(".npy"))
       return Error{Fault::Usage, "cannot save to " + path, "results are saved as .npy files",
                    "use a name that ends in .npy"};
+    CHECK_OK(check_outputs({{"-o", path}}, context));
+  }
   return specs;
 }
 
-// The n-th --save and the n-th --expect belong to the n-th tensor that came out.
+// The n-th -o and the n-th --expect belong to the n-th tensor that came out.
 Result<std::vector<const host::Output*>> tensors_for(const Options& options,
                                                      const std::vector<host::Output>& outputs) {
   std::vector<const host::Output*> tensors;
@@ -102,7 +106,7 @@ Result<std::vector<const host::Output*>> tensors_for(const Options& options,
                              tensors.size() == 1 ? "" : "s"),
                  "give it at most once for each of them"};
   };
-  CHECK_OK(check("--save", options.save.size()));
+  CHECK_OK(check("-o", options.output.size()));
   CHECK_OK(check("--expect", options.expect.size()));
   return tensors;
 }
@@ -138,8 +142,8 @@ Result<CallOutcome> call_op(const Options& options, const std::vector<host::Tens
   CallOutcome outcome;
   TRY(outcome.times, make_calls(call, options.repeat, outcome.outputs));
   TRY(const std::vector<const host::Output*> tensors, tensors_for(options, outcome.outputs));
-  for (size_t i = 0; i < options.save.size(); ++i)
-    CHECK_OK(host::write_npy(options.save[i], *tensors[i]->array));
+  for (size_t i = 0; i < options.output.size(); ++i)
+    CHECK_OK(host::write_npy(options.output[i], *tensors[i]->array));
   for (size_t i = 0; i < expected.size(); ++i) {
     TRY(const host::Array wanted, host::make_array(expected[i], options.seed));
     const host::Array& seen = *tensors[i]->array;
@@ -167,8 +171,8 @@ void print_people(const Options& options, const host::OpCall& call, const CallOu
   context.print(out);
   size_t saved = 0;
   for (const host::Output& output : outcome.outputs) {
-    if (!output.array || saved >= options.save.size()) continue;
-    context.note(fmt::format("saved {}", options.save[saved++]));
+    if (!output.array || saved >= options.output.size()) continue;
+    context.note(fmt::format("saved {}", options.output[saved++]));
     if (const std::string note = host::npy_note(output.array->dtype); !note.empty())
       context.note(note);
   }
@@ -187,13 +191,13 @@ void print_program(const Options& options, const host::OpCall& call, const CallO
       {"devices", devices},
       {"seconds", {{"first", outcome.times.first_seconds}, {"later", outcome.times.later_seconds}}},
       {"outputs", outputs},
-      {"saved", options.save}};
+      {"saved", options.output}};
   if (!outcome.expectations.empty()) json["expectations"] = expectations;
   context.print_json(json);
 }
 
-Result<int> run(const Options& options, Context& context) {
-  TRY(const std::vector<host::TensorSpec> expected, parse_expectations(options));
+Result<int> run(Options& options, Context& context) {
+  TRY(const std::vector<host::TensorSpec> expected, parse_expectations(options, context));
   CHECK_OK(apply_watch_options(options.watch, options.device));
   TRY(const host::OpLibrary library, open_target(options, context));
   if (options.op.empty()) {
@@ -203,7 +207,15 @@ Result<int> run(const Options& options, Context& context) {
   TRY(const host::BoundCall bound, host::bind_call(library.ops(), options.op, options.arguments));
   TRY(const host::Device device, library.default_device());
   TRY(host::OpCall call, host::OpCall::prepare(library, bound, device, options.seed));
-  TRY(const CallOutcome outcome, call_op(options, expected, call));
+  context.doing(fmt::format("calling {}", options.op));
+  auto called = [&] {
+    const CallLimit limit(options.limit_s,
+                          {Fault::Work, fmt::format("{} was stopped", options.op),
+                           past_limit(options.limit_s), kPastLimitFix},
+                          context);
+    return call_op(options, expected, call);
+  }();
+  TRY(const CallOutcome outcome, std::move(called));
   context.json ? print_program(options, call, outcome, context)
                : print_people(options, call, outcome, context);
   for (const Expectation& expectation : outcome.expectations) {
@@ -222,33 +234,14 @@ Run setup(CLI::App& app) {
   app.add_option("TARGET", options->target,
                  "A .cu file, a project folder, or a library that kiln build made")
       ->required()
-      ->option_text(" ");
+      ->type_name("");
   app.add_option("OP", options->op, "The op, or OP.OVERLOAD; without it the ops are listed")
-      ->option_text(" ");
-  // Not a list of CLI11's own: that would take [1,2,3] apart.
-  app.add_option("ARGS", options->arguments,
-                 "Its arguments, positional or as NAME=VALUE; see below")
-      ->take_all()
-      ->expected(kMostArguments, -1)
-      ->allow_extra_args(false)
-      ->option_text(" ");
-  auto add_list = [&](const char* name, std::vector<std::string>& to, const char* type,
-                      const char* text) {
-    app.add_option(name, to, text)
-        ->type_name(type)
-        ->take_all()
-        ->type_size(1)
-        ->allow_extra_args(false);
-  };
-  const CLI::Validator count(
-      [](std::string& text) {
-        const std::optional<int64_t> number = host::parse_integer(text);
-        return number && *number >= 0 ? std::string() : "'" + text + "' is not a count";
-      },
-      "");
-  add_list("--save", options->save, "FILE.npy",
+      ->type_name("");
+  add_op_arguments(app, options->arguments,
+                   "Its arguments, positional or as NAME=VALUE; see below");
+  add_list(app, "-o,--output", options->output, "FILE.npy",
            "Save the next tensor result to this file (repeatable)");
-  add_list("--expect", options->expect, "TENSOR",
+  add_list(app, "--expect", options->expect, "TENSOR",
            "Compare the next tensor result with this; exit 1 if it differs");
   app.add_option("--rtol", options->rtol, "Relative tolerance of --expect (default: by dtype)")
       ->type_name("NUMBER");
@@ -256,25 +249,22 @@ Run setup(CLI::App& app) {
       ->type_name("NUMBER");
   app.add_option("--repeat", options->repeat, "Call it N more times and print the times")
       ->type_name("N")
-      ->check(count);
+      ->check(whole_number(0, INT64_MAX));
   app.add_option("--seed", options->seed, "Seed for random tensors (default: 0)")->type_name("N");
   app.add_option("--print", options->print,
                  "Elements shown at each end of a dimension; 0 shows none (default: 3)")
       ->type_name("N")
-      ->check(count);
-  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
-      ->type_name("WHERE")
-      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+      ->check(whole_number(0, INT64_MAX));
+  add_limit(app, options->limit_s, "a call");
+  add_device(app, options->device);
   add_watch_options(app, options->watch);
   add_build_options(app, options->request);
   app.footer(
-      "Tensors: KIND:DTYPE:SHAPE, as randn:f32:1024x1024, arange:i64:5, ones:bf16:2^20, "
-      "full=3:f32:8,\n"
-      "randint=0,10:i32:4x4; kinds zeros ones eye rand randn empty full arange randint; options "
-      ":seed=N :t\n"
-      ":strides=N,N :offset=N @cuda:N; or a .npy file. Others: 3, 2.5, true, none, [1,2,3], f32, "
-      "cuda:0, text.\n"
-      "A negative value that does not start with a digit is written NAME=-inf.");
+      "Tensors: KIND:DTYPE:SHAPE, as randn:f32:1024x1024, arange:i64:5, ones:bf16:2^20,\n"
+      "full=3:f32:8, randint=0,10:i32:4x4; kinds zeros ones eye rand randn empty full arange\n"
+      "randint; options :seed=N :t :strides=N,N :offset=N @cuda:N; or a .npy file. Others: 3,\n"
+      "2.5, true, none, [1,2,3], f32, cuda:0, text. A negative value that does not start with a\n"
+      "digit is written NAME=-inf.");
   return [options](Context& context) { return run(*options, context); };
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "host/summary.h"
 
 namespace kiln::cli {
@@ -131,6 +132,7 @@ std::string call_text(const host::OpCall& call, const CallTimes& times) {
   std::string devices;
   for (host::Device device : call.devices())
     devices += (devices.empty() ? "" : ", ") + device_label(device);
+  const auto time_text = [](double seconds) { return kiln::time_text(seconds * 1e9); };
   std::string line = fmt::format("{}({}) on {}: {}", host::full_name(call.op()),
                                  text::join(call.tensor_arguments(), ", "), devices,
                                  time_text(times.first_seconds));
@@ -178,12 +180,6 @@ Json output_json(const host::Output& output) {
   else if (has_mean(summary))
     json["mean"] = summary.mean.real();
   return json;
-}
-
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.2f} s", seconds);
 }
 
 std::string device_label(host::Device device) {

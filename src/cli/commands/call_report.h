@@ -33,8 +33,6 @@ std::string call_text(const host::OpCall& call, const CallTimes& times);
 std::string output_text(const host::Output& output, int64_t edge);
 Json output_json(const host::Output& output);
 
-// "12.3 us", "4.56 ms", "1.20 s".
-std::string time_text(double seconds);
 // "engine (CPU)", "NVIDIA H200 (cuda:0)".
 std::string device_label(host::Device device);
 double median(std::vector<double> values);

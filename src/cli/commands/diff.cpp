@@ -81,6 +81,7 @@ Result<int> run(Options& options, Context& context) {
     context.print_json(inspect::diff_json(diff));
     return 0;
   }
+  context.end_progress();
   inspect::TextStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
@@ -101,7 +102,7 @@ Run setup(CLI::App& app) {
   app.add_option("--member", options->member, "The file of a wheel, archive or package")
       ->type_name("TEXT");
   app.add_flag("--no-pager", options->no_pager, "Do not send long output through a pager");
-  add_build_options(app, options->request);
+  add_build_options(app, options->request, kForBinaries);
   return [options](Context& context) { return run(*options, context); };
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/setup_run.h"
 #include "doctor/gather.h"
 #include "doctor/report.h"
@@ -17,10 +18,11 @@ namespace doctor_cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> libraries;
+  std::vector<std::string> targets;
+  std::vector<std::string> libraries;  // of the targets
   std::string project;
   int process = 0;
-  bool quick = false, page = false, fix = false, dry_run = false;
+  bool no_compile = false, page = false, fix = false, dry_run = false;
 };
 
 Result<doctor::Facts> gather(const Options& options, const Context& context) {
@@ -32,7 +34,7 @@ Result<doctor::Facts> gather(const Options& options, const Context& context) {
     CHECK_OK(doctor::gather_project(outside, context.directory / options.project, options.project,
                                     facts));
   bool whole_machine = options.libraries.empty() && options.project.empty() && !options.process;
-  if (whole_machine && !options.quick && facts.toolkit.nvcc.found() && facts.ninja.found())
+  if (whole_machine && !options.no_compile && facts.toolkit.nvcc.found() && facts.ninja.found())
     doctor::time_compile(outside, facts);
   return facts;
 }
@@ -73,7 +75,27 @@ Status mend(const doctor::Facts& facts, std::set<doctor::Cure> cures, bool dry_r
   return done ? Status() : Status(std::move(done.error()));
 }
 
-Result<int> run(const Options& options, Context& context) {
+// A folder is a project; anything else a library.
+Status take_targets(Options& options, const Context& context) {
+  for (const std::string& target : options.targets) {
+    if (!sys::real_files().state(context.directory / target).is_directory) {
+      options.libraries.push_back(target);
+      continue;
+    }
+    if (!options.project.empty())
+      return Error{Fault::Usage,
+                   fmt::format("cannot check both {} and {}", options.project, target),
+                   "kiln doctor checks one project at a time", "kiln doctor " + options.project};
+    options.project = target;
+  }
+  return {};
+}
+
+Result<int> run(Options& options, Context& context) {
+  CHECK_OK(take_targets(options, context));
+  if (options.process && !sys::real_files().state(fmt::format("/proc/{}", options.process)).exists)
+    return Error{Fault::Usage, fmt::format("cannot examine process {}", options.process),
+                 "there is no process of this number", "kiln doctor --pid PID; ps lists them"};
   if (options.page) {
     context.print(doctor::troubleshooting_page());
     return 0;
@@ -94,15 +116,14 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("LIBRARY", options->libraries,
-                 "A .so or .whl: why would it not load or not run here?")
+  app.add_option("TARGET", options->targets,
+                 "A .so or .whl: why would it not load or not run here? Or a project folder: why "
+                 "does its build fail or take long? (default: this machine)")
       ->type_name("");
-  app.add_option("--build", options->project,
-                 "Why does the build of this project fail or take long?")
-      ->type_name("DIR");
   app.add_option("--pid", options->process, "Which CUDA runtimes has this process mapped?")
-      ->type_name("PID");
-  app.add_flag("--quick", options->quick, "Skip the timed compile of a small kernel");
+      ->type_name("PID")
+      ->check(whole_number(1, INT32_MAX));
+  app.add_flag("--no-compile", options->no_compile, "Skip the timed compile of a small kernel");
   app.add_flag("--fix", options->fix, "Fix what is safe to fix, as kiln setup does");
   app.add_flag("--dry-run", options->dry_run,
                "With --fix: print what would be done, and change nothing");

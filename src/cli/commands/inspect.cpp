@@ -11,6 +11,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
+#include "cli/options.h"
 #include "inspect/views/code_views.h"
 #include "inspect/views/inspection.h"
 #include "inspect/views/json_views.h"
@@ -30,7 +31,7 @@ struct Options {
   std::vector<std::string> sources;
   bool overview = false, kernels = false, symbols = false, all_symbols = false, ptx = false,
        sass = false, source = false, no_pager = false;
-  uint32_t block = 256;
+  uint32_t threads = 256;
 };
 
 struct Views {
@@ -95,7 +96,7 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
   style.verbose = context.verbose;
-  style.block_threads = options.block;
+  style.block_threads = options.threads;
   std::string out;
   if (views.overview) out += inspect::overview_text(analysis, gpus, style);
   if (views.kernels && !analysis.images.images.empty()) {
@@ -131,14 +132,14 @@ Status write_page(const inspect::Analysis& analysis, const std::vector<std::stri
                   const Options& options, const Context& context) {
   TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageInstructions},
                                     sys::real_files(), sys::real_processes(), context.env));
-  inspect::PageInput input{analysis, code, std::nullopt, gpus, options.block};
+  inspect::PageInput input{analysis, code, std::nullopt, gpus, options.threads};
   if (!analysis.machine.empty()) {
     TRY(auto symbols, symbols_of(analysis, options, context));
     input.symbols = std::move(symbols);
   }
   inspect::Sources sources(sys::real_files(), scope);
-  CHECK_OK(sys::real_files().write(context.directory / options.html,
-                                   report::inspect_page(inspect::inspection_of(input, sources))));
+  CHECK_OK(write_output(options.html, report::inspect_page(inspect::inspection_of(input, sources)),
+                        context));
   if (const std::string left_out = sources.note(); !left_out.empty())
     context.note("note: " + left_out);
   return {};
@@ -150,8 +151,8 @@ Status write_files(const inspect::Analysis& analysis, const std::vector<std::str
   if (!options.extract.empty())
     CHECK_OK(extract(analysis, archs, context.directory / options.extract));
   if (!options.svg.empty())
-    CHECK_OK(sys::real_files().write(context.directory / options.svg,
-                                     report::bytes_picture(inspect::file_bytes_of(analysis))));
+    CHECK_OK(write_output(options.svg, report::bytes_picture(inspect::file_bytes_of(analysis)),
+                          context));
   if (!options.html.empty()) CHECK_OK(write_page(analysis, archs, gpus, scope, options, context));
   return {};
 }
@@ -187,7 +188,7 @@ Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
     write(first ? "\n" : ",\n");
     first = false;
     if (views.kernels)
-      inspect::write_with_kernels(value, analysis, options.kernel, options.block, write);
+      inspect::write_with_kernels(value, analysis, options.kernel, options.threads, write);
     else
       write(dump(value));
   }
@@ -196,6 +197,9 @@ Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
 }
 
 Result<int> run(Options& options, Context& context) {
+  TRY(const bool out_taken,
+      check_outputs({{"--html", options.html}, {"--svg", options.svg}}, context));
+  context.doing("inspecting " + options.target);
   TRY(Target target, open_target(context, options.request, options.target, options.member));
   if (target.files.size() > 1 && !(options.html.empty() && options.svg.empty()))
     return Error{Fault::Usage, fmt::format("cannot draw {}", options.target),
@@ -228,7 +232,8 @@ Result<int> run(Options& options, Context& context) {
   }
   bool only_files = !asked(options).any() &&
                     !(options.html.empty() && options.svg.empty() && options.extract.empty());
-  if (only_files && !context.json) return damaged ? 1 : 0;
+  if ((only_files || out_taken) && !context.json) return damaged ? 1 : 0;
+  context.end_progress();
   if (context.json)
     CHECK_OK(write_json(all, views, gpus, read.archs, options, context));
   else
@@ -258,26 +263,22 @@ Run setup(CLI::App& app) {
                "The whole symbol tables, as readelf -s has them");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")
       ->type_name("TEXT");
-  app.add_option("--block", options->block, "Threads per block, for the occupancy (default 256)")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
+  app.add_option("--threads", options->threads,
+                 "Threads per block, for the occupancy (default: 256)")
+      ->type_name("N")
+      ->check(whole_number(1, 1024));
   app.add_option("--member", options->member,
                  "Only files of the wheel, archive or package with this text in their name")
       ->type_name("TEXT");
   app.add_option("--html", options->html, "Write all views as one self-contained page")
       ->type_name("FILE");
-  app.add_option(
-         "--sources", options->sources,
-         "Also show the text of sources below this folder, not only the project's (repeatable)")
-      ->type_name("DIR")
-      ->take_all()
-      ->type_size(1)
-      ->allow_extra_args(false);
+  add_list(app, "--sources", options->sources, "DIR",
+           "Also show the text of sources below this folder, not only the project's (repeatable)");
   app.add_option("--svg", options->svg, "Write the overview as a picture")->type_name("FILE");
   app.add_option("--extract", options->extract, "Write every image to this folder, unpacked")
       ->type_name("DIR");
   app.add_flag("--no-pager", options->no_pager, "Do not send long output through a pager");
-  add_build_options(app, options->request);
+  add_build_options(app, options->request, kForBinaries);
   return [options](Context& context) { return run(*options, context); };
 }
 

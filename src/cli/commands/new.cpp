@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "project/home.h"
+#include "project/package_name.h"
 #include "project/scaffold.h"
 
 namespace kiln::cli {
@@ -36,13 +37,23 @@ Result<int> run(const Options& options, Context& context) {
         fmt::format("kiln new {}{}", one_file ? "--minimal " : "",
                     (goal.parent_path() / fitting).string())};
   }
+  if (std::string why = project::name_taken(name); !why.empty())
+    return Error{Fault::Usage, fmt::format("'{}' cannot be the name of new ops", name),
+                 fmt::format("import {} would find two modules: {}", name, why),
+                 fmt::format("kiln new {}{}", options.minimal ? "--minimal " : "",
+                             (goal.parent_path() / ("my_" + name)).string())};
   TRY(project::Home home, project::find_home(context.env));
   sys::Files& files = sys::real_files();
   fs::path folder = context.directory / (options.minimal ? goal.parent_path() : goal);
   TRY(auto scaffold,
       project::read_scaffold(files, home.templates() / (options.minimal ? "minimal" : "project"),
                              name));
-  CHECK_OK(project::write_scaffold(files, folder, scaffold, options.force));
+  if (Status written = project::write_scaffold(files, folder, scaffold, options.force); !written) {
+    // The disk's usual advice is for builds.
+    if (written.error().fault == Fault::Environment)
+      written.error().fix = "run it in a folder that you can write to";
+    return std::move(written.error());
+  }
 
   Json written = Json::array();
   std::string list;

@@ -9,6 +9,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"
+#include "cli/options.h"
 #include "measure/render.h"
 #include "sys/files.h"
 
@@ -20,8 +21,8 @@ namespace fs = std::filesystem;
 
 struct Options {
   build::Request request;
-  std::string target, device, html, trace;
-  std::vector<std::string> words;  // an op and its arguments, or a script's
+  std::string target, device, html, trace, output;
+  std::vector<std::string> words;  // an op and its arguments
   double limit_s = 600;
 };
 
@@ -48,13 +49,16 @@ Result<std::string> kind_of(const Options& options, const fs::path& path) {
                "package.module.function"};
 }
 
-Result<int> run(const Options& options, Context& context) {
+Result<int> run(Options& options, Context& context) {
+  TRY(const bool out_taken,
+      check_outputs({{"--html", options.html}, {"--trace", options.trace}, {"-o", options.output}},
+                    context));
   const fs::path path = context.directory / options.target;
   TRY(const std::string kind, kind_of(options, path));
   Json request{{"kind", kind},
                {"target", kind == "script" ? path.string() : options.target},
                {"op", ""},
-               {"arguments", options.words},
+               {"arguments", kind == "script" ? context.rest : options.words},
                {"trace", ""}};
   if (!options.trace.empty()) request["trace"] = (context.directory / options.trace).string();
   if (kind == "op") {
@@ -71,17 +75,19 @@ Result<int> run(const Options& options, Context& context) {
   }
   TRY(Python python, python_with_torch(context, "cannot profile " + options.target));
   if (!options.device.empty()) python.env.set("KILN_DEVICE", options.device);
+  context.doing("profiling " + options.target);
   TRY(const Json profile,
       ask_python(python, "kiln._processes.profile", request, options.limit_s,
                  options.target + " cannot be profiled", kind == "script", context));
   if (!options.html.empty()) {
     TRY(const std::string page, measure::render("profile-html", profile));
-    CHECK_OK(sys::real_files().write(context.directory / options.html, page));
-    context.note("wrote " + options.html);
+    CHECK_OK(write_output(options.html, page, context));
   }
+  CHECK_OK(write_output(options.output, dump(profile, 1) + "\n", context));
   if (!options.trace.empty())
     context.note(fmt::format("wrote {}: open it in https://ui.perfetto.dev", options.trace));
   if (context.json) return context.print_json(profile), 0;
+  if (out_taken) return 0;
   TRY(const std::string text, measure::render("profile-text", profile));
   context.print(text);
   return 0;
@@ -92,24 +98,22 @@ Run setup(CLI::App& app) {
   app.add_option("TARGET", options->target,
                  "A script (.py), a .cu file, project or library, or package.module.function")
       ->required()
-      ->option_text(" ");
-  app.add_option("WORDS", options->words,
-                 "The op and its arguments, as kiln call takes them; or the script's arguments")
-      ->take_all()
-      ->expected(1 << 20, -1)
-      ->allow_extra_args(false)
-      ->option_text(" ");
+      ->type_name("");
+  add_op_arguments(app, options->words,
+                   "The op and its arguments, as for kiln call; everything after a script is for "
+                   "the script");
   app.add_option("--html", options->html,
                  "Write one self-contained page to this file: flame graph, timeline, tree")
       ->type_name("FILE");
-  app.add_option("--trace", options->trace, "Write a Chrome trace to this file")->type_name("FILE");
-  app.add_option("--limit", options->limit_s, "Stop it when it takes longer (default: 600)")
-      ->type_name("SECONDS");
-  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
-      ->type_name("WHERE")
-      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
-  add_build_options(app, options->request);
+  app.add_option("--trace", options->trace, "Write a Chrome trace to this file")
+      ->type_name("FILE.json");
+  app.add_option("-o,--output", options->output, "Write everything as JSON; - for stdout")
+      ->type_name("FILE");
+  add_limit(app, options->limit_s, "a run");
+  add_device(app, options->device);
+  add_build_options(app, options->request, {.watch = false});
   app.footer(
+      "kiln profile --html page.html train.py --steps 3\n"
       "Needs torch. Without a GPU the tree shows CPU time, with the kernels that the engine ran.");
   return [options](Context& context) { return run(*options, context); };
 }
@@ -117,7 +121,8 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace profile_cli
 
-const Command profile_command = {
-    "profile", "Show which ops and kernels ran, and where the time went", profile_cli::setup};
+const Command profile_command = {"profile",
+                                 "Show which ops and kernels ran, and where the time went",
+                                 profile_cli::setup, Passes::ToScript};
 
 }  // namespace kiln::cli

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/setup_run.h"
 #include "project/setup_folder.h"
 #include "sys/access.h"
@@ -49,7 +50,7 @@ Status check_places(const doctor::SetupOptions& setup, const sys::Files& files) 
   if (Status status = sys::may_write(files, setup.cache); !setup.cache.empty() && !status)
     return Error{Fault::Environment, fmt::format("cannot keep the cache in {}", setup.cache),
                  status.error().why,
-                 "kiln setup --cache FOLDER, with a folder that you can write to"};
+                 "kiln setup --cache-dir FOLDER, with a folder that you can write to"};
   if (!setup.find_links.empty() && !files.state(setup.find_links).is_directory)
     return Error{Fault::Usage, fmt::format("cannot take packages from {}", setup.find_links),
                  "there is no such folder",
@@ -86,12 +87,12 @@ Run setup(CLI::App& app) {
                  "Install to this folder (default: $XDG_DATA_HOME/kiln, ~/.local/share/kiln)")
       ->type_name("DIR");
   app.add_option("--arch", options->setup.arch,
-                 "Pin these GPU architectures (default: the GPU here, or 8.0)")
+                 "GPU architectures that later builds are for (default: the GPU here, or 8.0)")
       ->type_name("LIST");
   app.add_option("--jobs", options->setup.jobs, "MAX_JOBS (default: what cores and memory allow)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
-  app.add_option("--cache", options->setup.cache, "Keep kiln's cache in this folder")
+      ->check(whole_number(1, 4096));
+  app.add_option("--cache-dir", options->setup.cache, "Keep kiln's cache in this folder")
       ->type_name("DIR");
   app.add_option("--torch", options->setup.torch,
                  "Install torch too: cpu, cuda or a version such as 2.7.1")

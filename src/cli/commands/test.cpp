@@ -8,8 +8,10 @@
 
 #include "base/text.h"
 #include "cli/build_options.h"
+#include "cli/call_limit.h"
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"
+#include "cli/options.h"
 #include "cli/programs.h"
 #include "project/manifest.h"
 #include "sys/clock.h"
@@ -31,6 +33,7 @@ struct Session {
   Context& context;
   fs::path folder;
   build::Request request;
+  double limit_s = 0;  // of the program, of pytest and of the benchmark, each
   std::vector<Part> parts;
 
   // `check` gives "" for passed, "skipped: WHY", or why it failed.
@@ -41,33 +44,37 @@ struct Session {
     Part part{std::move(name), said.empty() ? "passed" : "failed", said, 0};
     if (said.starts_with("skipped: ")) part = {part.name, "skipped", said.substr(9), 0};
     part.seconds = sys::now_seconds() - begun;
-    context.note(
-        fmt::format("{:8} {}{}{}", part.state, part.name, part.why.empty() ? "" : ": ", part.why));
+    const std::string line =
+        fmt::format("{:8} {}{}{}", part.state, part.name, part.why.empty() ? "" : ": ", part.why);
+    part.state == "passed" ? context.note(line) : context.warn(line);
     parts.push_back(std::move(part));
   }
 };
-
-// Its words go to stderr with --json, where stdout is for one JSON value.
-Result<int> run_child(Session& session, std::vector<std::string> words,
-                      const sys::Environment& env) {
-  sys::ProcessSpec spec;
-  spec.arguments = std::move(words);
-  spec.directory = session.folder;
-  spec.env = env;
-  spec.capture = session.context.json;
-  TRY(sys::ProcessResult result, sys::real_processes().run(spec));
-  if (session.context.json) session.context.note(text::trim(result.out));
-  return result.exit_code;
-}
 
 std::string first_line(const Error& error) {
   return error.what + ": " + error.why.substr(0, error.why.find('\n'));
 }
 
+// Its words go to stderr with --json, where stdout is for one JSON value. "" for an exit code of 0,
+// else what went wrong.
+std::string run_child(Session& session, std::vector<std::string> words, const sys::Environment& env,
+                      const std::string& shown) {
+  sys::ProcessSpec spec;
+  spec.arguments = std::move(words);
+  spec.directory = session.folder;
+  spec.env = env;
+  spec.capture = session.context.json;
+  spec.limit_s = session.limit_s;
+  session.context.end_progress();
+  auto result = sys::real_processes().run(spec);
+  if (!result) return first_line(result.error());
+  if (session.context.json) session.context.note(text::trim(result->out));
+  if (result->timed_out) return past_limit(session.limit_s);
+  return result->exit_code == 0 ? "" : fmt::format("{}exit code {}", shown, result->exit_code);
+}
+
 std::string run_program(Session& session, const fs::path& program, const sys::Environment& env) {
-  auto code = run_child(session, {program.string()}, env);
-  if (!code) return first_line(code.error());
-  return *code == 0 ? "" : fmt::format("exit code {}", *code);
+  return run_child(session, {program.string()}, env, "");
 }
 
 // Which of them this Python lacks. Looked for and not imported: torch takes seconds.
@@ -96,9 +103,8 @@ std::string run_pytest(Session& session) {
   if (!missing->empty())
     return fmt::format("skipped: {} has no {}; KILN_PYTHON names another Python", python->program,
                        fmt::join(*missing, " and no "));
-  auto code = run_child(session, {python->program, "-m", "pytest", "-q", "tests"}, python->env);
-  if (!code) return first_line(code.error());
-  return *code == 0 ? "" : fmt::format("pytest ended with {}", *code);
+  return run_child(session, {python->program, "-m", "pytest", "-q", "tests"}, python->env,
+                   "pytest ended with ");
 }
 
 // The scaffold's own bench.py, which prints its times beside torch's; without torch what kiln.toml
@@ -118,13 +124,13 @@ std::string run_bench(Session& session, const sys::Environment& env) {
     session.context.note(why + ": kiln bench, without a peer");
     words = {own->string(), "bench"};
   }
-  auto code = run_child(session, words, python ? python->env : env);
-  if (!code) return first_line(code.error());
-  return *code == 0 ? "" : fmt::format("{} ended with {}", words.back(), *code);
+  const std::string shown = words.back() + " ended with ";
+  return run_child(session, std::move(words), python ? python->env : env, shown);
 }
 
 struct Extent {
-  bool clean = false, bench = false;
+  bool bench = false;
+  double limit_s = 0;
 };
 
 Result<int> run(build::Request request, const std::string& target, const Extent& extent,
@@ -133,11 +139,12 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
   const sys::Files& files = sys::real_files();
   if (!files.state(folder / project::kManifestName).is_file())
     return Error{Fault::Usage, fmt::format("cannot test {}", target),
-                 fmt::format("it has no {}", project::kManifestName),
+                 files.state(folder).exists ? fmt::format("it has no {}", project::kManifestName)
+                                            : "there is no such folder",
                  "kiln new NAME makes a project with tests"};
   TRY(sys::Environment env, program_environment(context.env));
-  Session session{context, folder, std::move(request), {}};
-  if (extent.clean) CHECK_OK(sys::real_files().remove(folder / "build"));
+  Session session{context, folder, std::move(request), extent.limit_s, {}};
+  if (session.request.fresh) CHECK_OK(sys::real_files().remove(folder / "build"));
 
   session.request.targets = {folder.string()};
   TRY(build::Outcome library, build_for(context, session.request));
@@ -176,10 +183,10 @@ Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")
       ->type_name("");
-  add_build_options(app, options->request);
-  app.add_flag("--clean", options->extent.clean, "Remove build/ first");
   app.add_flag("--bench", options->extent.bench,
                "Run bench.py at the end, or kiln bench without torch");
+  add_limit(app, options->extent.limit_s, "a program, pytest or benchmark");
+  add_build_options(app, options->request);
   app.footer(
       "Builds the library, builds and runs main.cu, runs pytest on tests/. What is missing is "
       "reported as skipped.");

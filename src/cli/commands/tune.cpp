@@ -16,7 +16,9 @@
 #include "cli/commands/bench_process.h"
 #include "cli/commands/tune_plan.h"
 #include "cli/commands/tune_subject.h"
+#include "cli/options.h"
 #include "cli/programs.h"
+#include "cli/progress.h"
 #include "host/generate.h"
 #include "host/npy.h"
 #include "measure/lane.h"
@@ -45,18 +47,18 @@ struct Options {
   uint64_t trials = 0, seed = 0;
   double seconds = 0, limit_s = 60;
   size_t finalists = 5;
-  bool fresh = false, no_save = false, lane = false;
+  bool dry_run = false, no_save = false, lane = false;
 };
 
 // About a quarter of a second a variant: enough for half a percent where a kernel runs for a tenth
 // of a millisecond.
-const Json kTiming = {{"warm_up_least_s", 0.02}, {"warm_up_most_s", 0.1}, {"samples_least", 20},
-                      {"time_least_s", 0.04},    {"time_most_s", 0.6},    {"precision", 0.005},
-                      {"side", false},           {"kernels", false},      {"roof", false},
+const Json kTiming = {{"min_warm_up_s", 0.02}, {"max_warm_up_s", 0.1}, {"min_samples", 20},
+                      {"min_time_s", 0.04},    {"max_time_s", 0.6},    {"precision_percent", 0.5},
+                      {"side", false},         {"kernels", false},     {"roof", false},
                       {"call_limit_s", 20}};
-const Json kRacing = {{"warm_up_least_s", 0.1}, {"warm_up_most_s", 0.5}, {"samples_least", 100},
-                      {"time_least_s", 1},      {"time_most_s", 8},      {"precision", 0.002},
-                      {"side", false},          {"kernels", false},      {"roof", false},
+const Json kRacing = {{"min_warm_up_s", 0.1}, {"max_warm_up_s", 0.5}, {"min_samples", 100},
+                      {"min_time_s", 1},      {"max_time_s", 8},      {"precision_percent", 0.2},
+                      {"side", false},        {"kernels", false},     {"roof", false},
                       {"call_limit_s", 20}};
 
 std::string utc_now() {
@@ -105,15 +107,15 @@ Status make_reference(const TunePlan& plan, const Options& options, const fs::pa
     TRY(const host::Array wanted, host::make_array(spec, options.seed));
     CHECK_OK(host::write_npy(part / "result0.npy", wanted));
   } else {
-    TRY(const Python python, python_with_torch(context, "cannot compare with " + plan.reference));
+    TRY(const Python python, python_with_torch(context, "cannot compare with " + plan.against));
     TRY(const Json answer, ask_python(python, "kiln._processes.tune_reference",
-                                      {{"name", plan.reference},
+                                      {{"name", plan.against},
                                        {"arguments", plan.check},
                                        {"seed", options.seed},
                                        {"library", library.string()},
                                        {"op", plan.op},
                                        {"folder", part.string()}},
-                                      options.limit_s, "cannot compare with " + plan.reference,
+                                      options.limit_s, "cannot compare with " + plan.against,
                                       context.verbose, context));
   }
   std::error_code failed;
@@ -122,29 +124,17 @@ Status make_reference(const TunePlan& plan, const Options& options, const fs::pa
   return {};
 }
 
-// The last line on a terminal; elsewhere nothing.
-struct ProgressLine {
-  Context& context;
-  bool shown = false;
-  void clear() {
-    if (std::exchange(shown, false)) sys::write_err("\r\x1b[K");
-  }
-  void show(const std::string& text) {
-    if (!context.terminal.err_is_terminal || context.json) return;
-    clear();
-    sys::write_err(sys::printable(text).substr(
-        0, static_cast<size_t>(std::max(context.terminal.columns - 1, 20))));
-    shown = true;
-  }
-};
-
-tune::Hooks hooks_for(ProgressLine& line, Context& context) {
+tune::Hooks hooks_for(Context& context) {
   tune::Hooks hooks;
   hooks.now = sys::now_seconds;
-  hooks.on_progress = [&line](const tune::Progress& now) { line.show(tune::progress_text(now)); };
-  hooks.on_outcome = [&line, &context](const tune::Outcome& outcome) {
+  if (context.progress)
+    hooks.on_progress = [&context](const tune::Progress& now) {
+      context.progress->show(tune::progress_text(now));
+    };
+  else
+    hooks.on_progress = [](const tune::Progress&) {};
+  hooks.on_outcome = [&context](const tune::Outcome& outcome) {
     if (!context.verbose) return;
-    line.clear();
     context.note(
         fmt::format("{:11} {}{}", tune::name_of(outcome.fate), text::join(outcome.defines, " "),
                     outcome.fate == tune::Fate::Timed ? fmt::format(": {:.2f} us", outcome.time_us)
@@ -189,16 +179,9 @@ Status write_results(const Options& options, const results::TuneResult& result,
   sys::Files& files = sys::real_files();
   const std::string json = dump(to_json(result), 1) + "\n";
   CHECK_OK(files.write(folder / "result.json", json, sys::Durable::No));
-  const auto write = [&](const std::string& to, const std::string& text) -> Status {
-    if (to.empty()) return {};
-    if (to == "-") return context.print(text), Status();
-    CHECK_OK(files.write(context.directory / to, text));
-    context.note("wrote " + to);
-    return {};
-  };
-  CHECK_OK(write(options.output, json));
-  CHECK_OK(write(options.markdown, report::tune_markdown(result)));
-  return write(options.html, options.html.empty() ? "" : report::tune_page(result));
+  CHECK_OK(write_output(options.output, json, context));
+  CHECK_OK(write_output(options.markdown, report::tune_markdown(result), context));
+  return write_output(options.html, options.html.empty() ? "" : report::tune_page(result), context);
 }
 
 Result<std::unique_ptr<tune::LocalWorkers>> open_local(const Options& options,
@@ -241,11 +224,12 @@ Session with_workers(Session session, std::unique_ptr<Kind> workers,
   return session;
 }
 
-Result<Session> open_session(const Options& options, Context& context) {
-  Session session;
+// What is to be tuned and where; the architectures that the project names go to `manifest_arch`.
+Status plan_session(const Options& options, Context& context, Session& session,
+                    std::string& manifest_arch) {
   TRY(session.place, tune_place(options.target, context));
   Json tables = Json::object();
-  std::string manifest_arch, source;
+  std::string source;
   if (session.place.is_project) {
     const fs::path path = session.place.target / project::kManifestName;
     TRY(const project::Manifest manifest, project::read_manifest(sys::real_files(), path));
@@ -254,8 +238,48 @@ Result<Session> open_session(const Options& options, Context& context) {
     source = (fs::path(options.target) / project::kManifestName).lexically_normal().string();
   }
   TRY(session.plan, tune_plan(options.words, tables, source));
-  // A space that allows nothing is told before anything starts.
+  for (const std::string& note : session.plan.notes) context.note(note);
+  // A space that allows nothing is reported before anything starts.
   CHECK_OK(tune::Search::make(session.plan.space, {}));
+  return {};
+}
+
+constexpr uint64_t kMostListed = 1000;
+
+// --dry-run: which configurations there are, before hours are spent on them.
+Result<int> show_plan(const Options& options, Context& context) {
+  Session session;
+  std::string manifest_arch;
+  CHECK_OK(plan_session(options, context, session, manifest_arch));
+  const tune::Space& space = session.plan.space;
+  Json shown = Json::array();
+  uint64_t allowed = 0;
+  std::string out;
+  for (uint64_t number = 0; number < std::min(space.size(), kMostListed); ++number) {
+    const tune::Point point = space.point(number);
+    TRY(const std::string forbidden, space.forbidden_by(point));
+    if (!forbidden.empty()) continue;
+    ++allowed;
+    shown.push_back(space.defines(point));
+    out += "  " + space.text(point) + "\n";
+  }
+  const bool more = space.size() > kMostListed;
+  if (more) out += "  ...\n";
+  if (context.json)
+    context.print_json({{"op", session.plan.op},
+                        {"dry_run", true},
+                        {"configurations", shown},
+                        {"complete", !more}});
+  else
+    context.print(fmt::format("would build and check {}{} configurations of {}\n{}",
+                              more ? "more than " : "", allowed, session.plan.op, out));
+  return 0;
+}
+
+Result<Session> open_session(const Options& options, Context& context) {
+  Session session;
+  std::string manifest_arch;
+  CHECK_OK(plan_session(options, context, session, manifest_arch));
   session.request = options.request;
   session.request.targets = {session.place.target.string()};
   session.request.directory = context.directory;
@@ -349,8 +373,16 @@ Result<int> run(Options& options, Context& context) {
   if (options.lane) return measure::serve_lane();
   if (!options.replay.empty()) return show_replay(options, context);
   if (options.target.empty() || options.words.name.empty())
-    return Error{Fault::Usage, "cannot read the command line", "a target and an op are required",
-                 "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
+    return Error{Fault::Usage, "kiln tune needs a TARGET and an OP",
+                 options.target.empty() ? "TARGET is missing: a .cu file or a project folder"
+                                        : "OP is missing: what is to be tuned",
+                 "kiln tune FILE.cu OP ARGS --vary BLOCK=64,128"};
+  TRY(const bool out_taken, check_outputs({{"--markdown", options.markdown},
+                                           {"--html", options.html},
+                                           {"-o", options.output},
+                                           {"--save", options.save}},
+                                          context));
+  if (options.dry_run) return show_plan(options, context);
   sys::InterruptScope no_half_lines;
   TRY(Session session, open_session(options, context));
   tell_unused(session, context);
@@ -361,7 +393,7 @@ Result<int> run(Options& options, Context& context) {
   sys::Files& files = sys::real_files();
   const fs::path journal_path =
       options.journal.empty() ? folder / "journal.jsonl" : context.directory / options.journal;
-  if (options.fresh) {
+  if (options.request.fresh) {
     CHECK_OK(files.remove(folder));
     CHECK_OK(files.remove(journal_path));
   }
@@ -373,19 +405,17 @@ Result<int> run(Options& options, Context& context) {
   TRY(const tune::Search search,
       tune::Search::make(session.plan.space, {options.trials, options.seed}));
   tune::Task task = task_of(session, options, folder);
-  if (!task.has_reference && (!session.plan.expect.empty() || !session.plan.reference.empty())) {
+  if (!task.has_reference && (!session.plan.expect.empty() || !session.plan.against.empty())) {
     fs::path library;
-    if (!session.plan.reference.empty() && !is_python_name(session.plan.reference)) {
+    if (!session.plan.against.empty() && !is_python_name(session.plan.against)) {
       TRY(library, any_variant(session, context));
     }
     CHECK_OK(make_reference(session.plan, options, task.reference, library, context));
     task.has_reference = true;
   }
-  ProgressLine line{context};
   tune::Tuner tuner(session.plan.space, search, journal, *session.workers, task,
-                    hooks_for(line, context));
+                    hooks_for(context));
   const Result<tune::Tuned> tuned = tuner.run();
-  line.clear();
   if (!tuned) return Error(tuned.error());
   results::TuneResult result =
       tune::result_of(session.plan.space, search, session.plan.where, journal.outcomes(), *tuned);
@@ -400,7 +430,10 @@ Result<int> run(Options& options, Context& context) {
   (void)files.remove(session.place.folder / "variants");
   CHECK_OK(write_results(options, result, folder, context));
   CHECK_OK(save_choice(options, session, result, context));
-  context.json ? context.print_json(to_json(result)) : context.print(report::tune_text(result));
+  if (context.json)
+    context.print_json(to_json(result));
+  else if (!out_taken)
+    context.print(report::tune_text(result));
   const bool any_right = std::ranges::any_of(result.counts, [](const auto& count) {
     return count.first == "timed" || count.first == "checked";
   });
@@ -408,23 +441,15 @@ Result<int> run(Options& options, Context& context) {
 }
 
 void add_space_options(CLI::App& app, TuneWords& words) {
-  const auto list = [&](const char* name, std::vector<std::string>& to, const char* type,
-                        const char* text) {
-    app.add_option(name, to, text)
-        ->type_name(type)
-        ->take_all()
-        ->type_size(1)
-        ->allow_extra_args(false);
-  };
-  list("--param", words.params, "K=A,B",
-       "A define and the values to try (repeatable; replaces those of kiln.toml)");
-  list("--where", words.where, "EXPR",
-       "Only configurations that satisfy this: 'BLOCK_M % (16 * WARPS) == 0'");
-  list("--check", words.check, "ARG",
-       "Compare results with these arguments instead (repeatable, in order)");
-  app.add_option("--reference", words.reference,
-                 "The correct result: a Python function, torch.add (default: the first variant)")
-      ->type_name("NAME");
+  add_list(app, "--vary", words.vary, "NAME=A,B",
+           "A define and the values to try (repeatable; replaces those of kiln.toml)");
+  add_list(app, "--where", words.where, "EXPR",
+           "Only configurations that satisfy this: 'BLOCK_M % (16 * WARPS) == 0'");
+  add_list(app, "--check-args", words.check, "ARG",
+           "Compare results with these arguments instead (repeatable, in order)");
+  app.add_option("--against", words.against,
+                 "The correct result: torch.add or another callable (default: the first variant)")
+      ->type_name("EXPR");
   app.add_option("--expect", words.expect,
                  "The correct result: a tensor, as for kiln call --expect")
       ->type_name("TENSOR");
@@ -433,7 +458,7 @@ void add_space_options(CLI::App& app, TuneWords& words) {
   app.add_option("--atol", words.atol, "Absolute tolerance of results (default: by dtype)")
       ->type_name("NUMBER");
   app.add_option("--kernel", words.kernel,
-                 "Prune by kernels with this text in their names (default: all of the library)")
+                 "Only kernels with this text in their name count for pruning (default: all)")
       ->type_name("TEXT");
   app.add_option("--shared-bytes", words.shared_bytes,
                  "Dynamic shared memory per block: 'BLOCK_M * 256'")
@@ -454,44 +479,39 @@ void add_space_options(CLI::App& app, TuneWords& words) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target, "A .cu file or a project folder")->option_text(" ");
+  app.add_option("TARGET", options->target, "A .cu file or a project folder")->type_name("");
   app.add_option("OP", options->words.name,
                  "The op, or the NAME of a table [tune.NAME] in kiln.toml")
-      ->option_text(" ");
-  app.add_option("ARGS", options->words.arguments, "Its arguments, as for kiln call")
-      ->take_all()
-      ->expected(1 << 20, -1)
-      ->allow_extra_args(false)
-      ->option_text(" ");
+      ->type_name("");
+  add_op_arguments(app, options->words.arguments, "Its arguments, as for kiln call");
   add_space_options(app, options->words);
   app.add_option(
          "--trials", options->trials,
          "Time at most N configurations: a spread sample, then the most promising (default: all)")
       ->type_name("N");
-  app.add_option("--time", options->seconds, "Stop after about SECONDS")->type_name("SECONDS");
-  app.add_option("--limit", options->limit_s,
-                 "Stop a variant that takes longer to check and time (default: 60)")
-      ->type_name("SECONDS");
+  app.add_option("--time", options->seconds, "Stop after about SECONDS")
+      ->type_name("SECONDS")
+      ->check(positive_number());
+  add_limit(app, options->limit_s, "a variant");
+  app.add_flag("--dry-run", options->dry_run, "Print the configurations, and build none of them");
   app.add_option("--finalists", options->finalists,
                  "How many of the fastest are timed again in alternation (default: 5)")
       ->type_name("N");
   app.add_option("--seed", options->seed, "Seed for tensors and for the search (default: 0)")
       ->type_name("N");
-  app.add_option("--device", options->device, "cuda or engine (default: the GPU if there is one)")
-      ->type_name("WHERE")
-      ->check(CLI::IsMember({"cuda", "engine"}).description(""));
+  add_device(app, options->device);
   app.add_option("--ray", options->ray,
                  "Build and measure on the workers of a Ray cluster; local starts one here")
       ->type_name("ADDRESS");
   app.add_option("--journal", options->journal,
                  "Append outcomes to this file (default: in the build folder)")
       ->type_name("FILE");
-  app.add_flag("--fresh", options->fresh, "Ignore the results of earlier runs");
   app.add_option("--html", options->html, "Write a page with heat maps")->type_name("FILE");
   app.add_option("--markdown", options->markdown,
                  "Write a table of all configurations; - for stdout")
       ->type_name("FILE");
-  app.add_option("-o,--output", options->output, "Write everything as JSON")->type_name("FILE");
+  app.add_option("-o,--output", options->output, "Write everything as JSON; - for stdout")
+      ->type_name("FILE");
   app.add_option("--save", options->save,
                  "Save the choice to this file (default: tuned.json next to the source)")
       ->type_name("FILE");
@@ -500,10 +520,10 @@ Run setup(CLI::App& app) {
                  "From the JSON of a run that tried all: what --trials N would have found")
       ->type_name("FILE");
   app.add_flag("--measuring", options->lane, "Internal: the process that measures")->group("");
-  add_build_options(app, options->request);
+  add_build_options(app, options->request, {.explain = false, .watch = false});
   app.footer(
-      "kiln tune add.cu my_add randn:f32:2^24 randn:f32:2^24 --param BLOCK=128,256,512 --param "
-      "VECTOR=1,2,4\n"
+      "kiln tune add.cu my_add randn:f32:2^24 randn:f32:2^24 --vary BLOCK=128,256 --vary "
+      "VECTOR=1,4\n"
       "Run the same command again to resume an interrupted run. Without a GPU nothing is timed.");
   return [options](Context& context) { return run(*options, context); };
 }

@@ -15,9 +15,9 @@ struct Table {
   std::string where;
   Error wrong(std::string why) const {
     return {Fault::Usage, fmt::format("{}: {}", source, where), std::move(why),
-            "op, args, check, params, where, defines, reference, expect, rtol, atol, kernel, "
-            "shared_bytes, threads, "
-            "max_spill_bytes, max_registers, min_blocks: docs/reference/tune.md"};
+            "op, args, check_args, vary, where, defines, against, expect, rtol, atol, kernel, "
+            "shared_bytes, threads, max_spill_bytes, max_registers, min_blocks: "
+            "docs/reference/tune.md"};
   }
 };
 
@@ -47,9 +47,9 @@ bool number_of(const Json& value, std::optional<T>& to) {
 constexpr Key kKeys[] = {
     {"op", [](const Json& v, TuneWords& w) { return text_of(v, w.op); }},
     {"args", [](const Json& v, TuneWords& w) { return texts_of(v, w.arguments); }},
-    {"check", [](const Json& v, TuneWords& w) { return texts_of(v, w.check); }},
+    {"check_args", [](const Json& v, TuneWords& w) { return texts_of(v, w.check); }},
     {"defines", [](const Json& v, TuneWords& w) { return texts_of(v, w.defines); }},
-    {"reference", [](const Json& v, TuneWords& w) { return text_of(v, w.reference); }},
+    {"against", [](const Json& v, TuneWords& w) { return text_of(v, w.against); }},
     {"expect", [](const Json& v, TuneWords& w) { return text_of(v, w.expect); }},
     {"kernel", [](const Json& v, TuneWords& w) { return text_of(v, w.kernel); }},
     {"shared_bytes", [](const Json& v, TuneWords& w) { return text_of(v, w.shared_bytes); }},
@@ -65,10 +65,10 @@ constexpr Key kKeys[] = {
 Result<TuneWords> words_of(const Json& json, const Table& table) {
   TuneWords words;
   if (!json.is_object()) return table.wrong("it must be a table");
-  std::vector<std::string> names = {"params", "where"};
+  std::vector<std::string> names = {"vary", "where"};
   for (const Key& key : kKeys) names.emplace_back(key.name);
   for (const auto& [name, value] : json.items()) {
-    if (name == "params" || name == "where") continue;
+    if (name == "vary" || name == "where") continue;
     const Key* known = nullptr;
     for (const Key& key : kKeys)
       if (name == key.name) known = &key;
@@ -94,18 +94,34 @@ void prefer(T& said, const T& written) {
   if (said == T()) said = written;
 }
 
+// The keys of the release before, under the names of their options.
+Json with_new_names(Json table, const std::string& source, const std::string& name,
+                    std::vector<std::string>& notes) {
+  constexpr std::pair<const char*, const char*> kOld[] = {
+      {"params", "vary"}, {"reference", "against"}, {"check", "check_args"}};
+  if (!table.is_object()) return table;
+  for (const auto& [old_name, now] : kOld) {
+    if (!table.contains(old_name) || table.contains(now)) continue;
+    table[now] = table[old_name];
+    table.erase(old_name);
+    notes.push_back(fmt::format("note: {}: tune.{}.{} is now {} (works until the next release)",
+                                source, name, old_name, now));
+  }
+  return table;
+}
+
 }  // namespace
 
 Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std::string& source) {
   TunePlan plan;
   plan.name = said.name;
   TuneWords words = said;
-  Json params, where = Json::array();
+  Json vary, where = Json::array();
   if (tables.is_object() && tables.contains(said.name)) {
-    const Json& json = tables[said.name];
+    const Json json = with_new_names(tables[said.name], source, said.name, plan.notes);
     TRY(const TuneWords written, words_of(json, {source, "tune." + said.name}));
-    for (auto member : {&TuneWords::op, &TuneWords::reference, &TuneWords::expect,
-                        &TuneWords::kernel, &TuneWords::shared_bytes, &TuneWords::threads})
+    for (auto member : {&TuneWords::op, &TuneWords::against, &TuneWords::expect, &TuneWords::kernel,
+                        &TuneWords::shared_bytes, &TuneWords::threads})
       prefer(words.*member, written.*member);
     for (auto member : {&TuneWords::check, &TuneWords::defines})
       prefer(words.*member, written.*member);
@@ -119,29 +135,29 @@ Result<TunePlan> tune_plan(const TuneWords& said, const Json& tables, const std:
     for (auto member :
          {&TuneWords::max_spill_bytes, &TuneWords::max_registers, &TuneWords::min_blocks})
       prefer(words.*member, written.*member);
-    if (json.contains("params")) params = json["params"];
+    if (json.contains("vary")) vary = json["vary"];
     if (json.contains("where")) where = json["where"];
   }
-  if (said.params.empty() && params.is_null())
+  if (said.vary.empty() && vary.is_null())
     return Error{Fault::Usage, fmt::format("nothing to tune for {}", said.name),
                  tables.empty()
                      ? "no values were given for any define"
-                     : fmt::format("no --param was given, and {} has no [tune.{}] with params",
-                                   source, said.name),
-                 "--param BLOCK=64,128,256"};
-  if (!said.params.empty()) {
+                     : fmt::format("no --vary was given, and {} has no [tune.{}] with vary", source,
+                                   said.name),
+                 "--vary BLOCK=64,128,256"};
+  if (!said.vary.empty()) {
     // A constraint of the table names axes that may not be there any more.
-    TRY(plan.space, tune::Space::from_flags(said.params, said.where));
+    TRY(plan.space, tune::Space::from_flags(said.vary, said.where));
     where = said.where;
   } else {
     for (const std::string& more : said.where) where.push_back(more);
-    TRY(plan.space, tune::Space::from_json(params, where));
+    TRY(plan.space, tune::Space::from_json(vary, where));
   }
   plan.where = where;
   plan.op = words.op.empty() ? said.name : words.op;
   plan.arguments = words.arguments;
   plan.check = words.check.empty() ? words.arguments : words.check;
-  plan.reference = words.reference;
+  plan.against = words.against;
   plan.expect = words.expect;
   plan.rtol = words.rtol;
   plan.atol = words.atol;

@@ -5,11 +5,11 @@
 //   [tune.forward]
 //   op = "forward"                                   # else NAME
 //   args = ["randn:bf16:32x16x512x128", ...]         # to time with
-//   check = ["randn:bf16:1x2x200x128", ...]          # to compare results with; else args
-//   params = { BLOCK_M = [64, 128], WARPS = [4, 8] } # defines and their values
+//   check_args = ["randn:bf16:1x2x200x128", ...]          # to compare results with; else args
+//   vary = { BLOCK_M = [64, 128], WARPS = [4, 8] }   # defines and their values
 //   where = ["BLOCK_M % (16 * WARPS) == 0"]
 //   defines = ["HEAD_DIM=128"]                       # of every variant
-//   reference = "torch.nn.functional.gelu"           # or expect = "ones:f32:8"
+//   against = "torch.nn.functional.gelu"             # or expect = "ones:f32:8"
 //   rtol = 1e-2
 //   atol = 1e-3
 //   kernel = "forward_kernel"                        # prune by these kernels alone
@@ -33,18 +33,19 @@ namespace kiln::cli {
 
 // As it is written; an empty member stands for "not said".
 struct TuneWords {
-  std::string name, op, reference, expect, kernel, shared_bytes, threads;
-  std::vector<std::string> arguments, check, params, where, defines;
+  std::string name, op, against, expect, kernel, shared_bytes, threads;
+  std::vector<std::string> arguments, check, vary, where, defines;
   std::optional<double> rtol, atol;
   std::optional<int64_t> max_spill_bytes, max_registers, min_blocks;
 };
 
 struct TunePlan {
-  std::string name, op, reference, expect;
+  std::string name, op, against, expect;
   std::vector<std::string> arguments, check, defines;
   std::optional<double> rtol, atol;
   tune::Space space;
-  Json where;  // the constraints of the space, as written
+  Json where;                      // the constraints of the space, as written
+  std::vector<std::string> notes;  // about keys of the release before
   tune::Rules rules;
 };
 

@@ -90,7 +90,7 @@ Result<TunePlace> tune_place(const std::string& target, const Context& context) 
   if (place.target.extension() != ".cu")
     return Error{Fault::Usage, fmt::format("cannot tune '{}'", target),
                  "variants are built from a .cu or a project",
-                 "kiln tune FILE.cu OP ARGS --param BLOCK=64,128"};
+                 "kiln tune FILE.cu OP ARGS --vary BLOCK=64,128"};
   TRY(const fs::path cache, project::own_cache_folder(sys::real_files(), context.env));
   const std::string stem = place.target.stem().string();
   place.folder = cache / "tune" /
@@ -144,7 +144,7 @@ Result<Json> tune_subject(const TunePlan& plan, const TunePlace& place,
               {"arguments", plan.arguments},
               {"check", plan.check},
               {"seed", seed},
-              {"reference", plan.reference.empty() ? plan.expect : plan.reference},
+              {"reference", plan.against.empty() ? plan.expect : plan.against},
               {"sources", hash_of_all_sources(place)},
               {"defines", request.defines},
               {"flags", tune::build_words(flags)},

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "project/manifest.h"
 #include "ship/audit.h"
 #include "ship/python_tools.h"
@@ -31,7 +32,7 @@ struct Options {
   std::string target = ".";
   std::string output, audit, repair;
   std::vector<std::string> tries;
-  bool editable = false, no_tools = false, offline = false;
+  bool editable = false, no_tools = false, offline = false, dry_run = false;
 };
 
 build::World world_of(Context& context) {
@@ -95,18 +96,55 @@ Result<fs::path> project_folder(const std::string& target, const Context& contex
   if (folder.filename().empty()) folder = folder.parent_path();
   if (sys::real_files().state(folder / project::kManifestName).is_file()) return folder;
   return Error{Fault::Usage, fmt::format("cannot make a wheel of {}", target),
-               fmt::format("it has no {}", project::kManifestName),
+               sys::real_files().state(folder).exists
+                   ? fmt::format("it has no {}", project::kManifestName)
+                   : "there is no such folder",
                "kiln new NAME makes a project"};
+}
+
+// --dry-run: what a wheel of the project would be called, and what would happen to it.
+Result<int> show_plan(const Options& options, const fs::path& folder, const std::string& ops,
+                      Context& context) {
+  const sys::Files& files = sys::real_files();
+  TRY(const project::Distribution about, project::read_distribution(files, folder, ops));
+  const fs::path output =
+      options.output.empty() ? folder / "dist" : context.directory / options.output;
+  std::vector<std::string> steps = {fmt::format("build {} for release", ops),
+                                    fmt::format("write {} {} to {}", about.name, about.version,
+                                                output.lexically_normal().string())};
+  if (!options.editable) steps.emplace_back("audit it");
+  if (!options.editable && !options.no_tools)
+    steps.push_back(options.offline ? "run auditwheel and twine if they are installed"
+                                    : "install and run auditwheel and twine");
+  for (const std::string& where : options.tries)
+    steps.push_back(fmt::format("install it in a clean environment with {} and try it", where));
+  if (context.json)
+    context.print_json({{"dry_run", true}, {"steps", steps}});
+  else
+    for (const std::string& step : steps) context.print("would " + step + "\n");
+  return 0;
+}
+
+Status check_output_folder(const Options& options, const Context& context) {
+  if (options.output.empty()) return {};
+  const fs::path above = (context.directory / options.output / ".").lexically_normal();
+  const fs::path parent = above.parent_path().parent_path();
+  if (sys::real_files().state(parent).is_directory) return {};
+  return Error{Fault::Usage, fmt::format("cannot write to {}", options.output),
+               fmt::format("there is no folder {}", parent.string()),
+               fmt::format("mkdir -p {}", text::shell_quote(parent.string()))};
 }
 
 Result<int> run(Options options, Context& context) {
   if (!options.audit.empty()) return run_audit(options, context);
+  CHECK_OK(check_output_folder(options, context));
   if (!options.repair.empty()) return run_repair(options, context);
   build::World world = world_of(context);
   TRY(fs::path folder, project_folder(options.target, context));
   TRY(project::Manifest manifest,
       project::read_manifest(world.files, folder / project::kManifestName));
   CHECK_OK(ship::check_package(world.files, folder, manifest.name));
+  if (options.dry_run) return show_plan(options, folder, manifest.name, context);
   options.request.targets = {folder.string()};
   options.request.release = true;
   TRY(build::Outcome outcome, build_for(context, options.request));
@@ -118,6 +156,7 @@ Result<int> run(Options options, Context& context) {
   std::string changes = options.editable ? "" : ship::uncommitted(folder, world);
   if (!changes.empty()) context.note("note: " + changes + ": this wheel does not match any commit");
   Findings findings;
+  context.doing("checking the wheel");
   if (!options.editable) {
     TRY(ship::WheelView view, ship::read_wheel(wheel.file));
     findings = ship::audit(view);
@@ -141,18 +180,12 @@ Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target, "A folder with kiln.toml (default: this one)")
       ->type_name("");
-  add_build_options(app, options->request);
   app.add_option("-o,--output", options->output,
                  "The folder to write the wheel to (default: dist of the project)")
       ->type_name("DIR");
-  app.add_option("--try", options->tries,
-                 "Install it in a clean environment and run smoke.py: torch==2.7.1, or an "
-                 "environment that has torch "
-                 "(repeatable)")
-      ->type_name("WHERE")
-      ->take_all()
-      ->type_size(1)
-      ->allow_extra_args(false);
+  add_list(app, "--try", options->tries, "WHERE",
+           "Install it in a clean environment and run smoke.py: torch==2.7.1, or an environment "
+           "that has torch (repeatable)");
   app.add_option("--audit", options->audit, "Only audit this wheel, whatever tool made it")
       ->type_name("WHEEL");
   app.add_option("--repair", options->repair,
@@ -164,10 +197,11 @@ Run setup(CLI::App& app) {
                "Install nothing: run only the tools that are already installed");
   app.add_flag("--editable", options->editable,
                "For pip install -e: a package that builds itself on import");
+  app.add_flag("--dry-run", options->dry_run, "Print what would be done, and change nothing");
+  add_build_options(app, options->request, {.name = false, .watch = false});
   app.footer(
-      "Name, version and dependencies come from pyproject.toml. The path of the wheel goes to "
-      "stdout. Nothing is\n"
-      "uploaded: the command that does it is printed.");
+      "Name, version and dependencies come from pyproject.toml. The path of the wheel goes to\n"
+      "stdout. Nothing is uploaded: the command that does it is printed.");
   return [options](Context& context) { return run(*options, context); };
 }
 

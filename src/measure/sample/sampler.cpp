@@ -152,7 +152,7 @@ Status Sampler::interleaved(const std::vector<const Contender*>& contenders,
   std::iota(order.begin(), order.end(), size_t{0});
   const double begin = device_.now_ns();
   double watched = 0, busy_ns = 0, round_ns = 0;
-  size_t look_at = static_cast<size_t>(patience.samples_least);
+  size_t look_at = static_cast<size_t>(patience.min_samples);
   ClockReading clock = device_.clocks();
   const auto check_below = static_cast<uint64_t>(check_share * 1e6);
   for (;;) {
@@ -202,7 +202,7 @@ Status Sampler::interleaved(const std::vector<const Contender*>& contenders,
     }
     const double elapsed_s = (device_.now_ns() - begin) / kSecond;
     // Sorting at every batch would take longer than the samples.
-    if (series[0].ns.size() < look_at && elapsed_s < patience.time_most_s) continue;
+    if (series[0].ns.size() < look_at && elapsed_s < patience.max_time_s) continue;
     look_at = series[0].ns.size() + std::max<size_t>(1, series[0].ns.size() / 8);
     bool all = true;
     for (size_t i = 0; i < count; ++i) {

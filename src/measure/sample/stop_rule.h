@@ -9,10 +9,10 @@ namespace kiln::measure {
 // Seconds unless the name says otherwise. The defaults are the method's: docs/design/measuring.md
 // gives the reasons.
 struct Patience {
-  double warm_up_least_s = 0.2, warm_up_most_s = 2.0;
-  int64_t samples_least = 20;
-  double time_least_s = 0.5;  // of GPU time: the call and what goes with it (the L2 flush)
-  double time_most_s = 15.0;
+  double min_warm_up_s = 0.2, max_warm_up_s = 2.0;
+  int64_t min_samples = 20;
+  double min_time_s = 0.5;  // of GPU time: the call and what goes with it (the L2 flush)
+  double max_time_s = 15.0;
   double precision = 0.005;  // half of the 95 % interval of the median, relative
 };
 

@@ -69,7 +69,7 @@ TEST(Text, ShellQuoteAndSplitAreInverse) {
 }
 
 TEST(Text, DurationsReadWell) {
-  EXPECT_EQ(duration(0.0034), "3 ms");
+  EXPECT_EQ(duration(0.0034), "3.40 ms");
   EXPECT_EQ(duration(0.9999), "1.00 s");
   EXPECT_EQ(duration(185.4), "3 min 5 s");
 }

@@ -273,7 +273,7 @@ const Fault kFaults[] = {
                 }),
      "slowest: big.o", "split the source of big.o"},
     {"timed-compile", "slow", kWarn, [](Facts& f) { f.timed = {true, "", "", 40, 0.05}; },
-     "cold 40", "--timeline"},
+     "cold 40", "--html"},
     {"timed-compile", "cache does not serve", kWarn,
      [](Facts& f) { f.timed = {true, "", "", 2, 1.9}; }, "from the cache", "--explain"},
     {"timed-compile", "fails", kFail,

@@ -17,9 +17,9 @@ constexpr double kMiB = 1 << 20;
 
 RunOptions quick() {
   RunOptions options;
-  options.patience.warm_up_least_s = 0.005;
-  options.patience.time_least_s = 0.01;
-  options.patience.time_most_s = 0.3;
+  options.patience.min_warm_up_s = 0.005;
+  options.patience.min_time_s = 0.01;
+  options.patience.max_time_s = 0.3;
   options.side_s = 0.002;
   return options;
 }
@@ -130,7 +130,7 @@ TEST(Run, FirstCallIsToldAndNotCounted) {
 TEST(Run, ThrottledSamplesAreTaggedAndKept) {
   FakeDevice device({.throttle_after_ns = 60e6});
   RunOptions options = quick();
-  options.patience.time_least_s = 0.1;
+  options.patience.min_time_s = 0.1;
   const auto result = run(device, {kernel_of(device, "add", 48 * kMiB)}, options);
   ASSERT_TRUE(result);
   const Report& report = *result;
@@ -172,7 +172,7 @@ TEST(Run, OutliersAreLabelledAndKept) {
 TEST(Run, NoiseThatNeverSettlesIsNotConverged) {
   FakeDevice device({.noise = 0.3});
   RunOptions options = quick();
-  options.patience.time_most_s = 0.02;
+  options.patience.max_time_s = 0.02;
   const auto report = run(device, {kernel_of(device, "add", 192 * kMiB)}, options);
   ASSERT_TRUE(report);
   EXPECT_TRUE(find(*report, "not converged"));

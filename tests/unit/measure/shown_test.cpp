@@ -30,7 +30,7 @@ results::BenchResult measured(double bytes = 192 << 20) {
     return one;
   };
   RunOptions options;
-  options.patience = {.warm_up_least_s = 0.005, .time_least_s = 0.02, .time_most_s = 0.1};
+  options.patience = {.min_warm_up_s = 0.005, .min_time_s = 0.02, .max_time_s = 0.1};
   options.side_s = 0.002;
   const auto report = run(device, {contender("my_add"), contender("torch.add")}, options);
   EXPECT_TRUE(report);
@@ -95,8 +95,8 @@ TEST(Shown, UnknownFormsAndBrokenInput) {
     EXPECT_THAT(shown.error().why, HasSubstr("it has no key '"));
   }
   EXPECT_FALSE(run_options({{"no such", 1}}));
-  EXPECT_FALSE(run_options({{"precision", "much"}}));
-  EXPECT_EQ(run_options({{"precision", 0.01}, {"side", false}})->patience.precision, 0.01);
+  EXPECT_FALSE(run_options({{"precision_percent", "much"}}));
+  EXPECT_EQ(run_options({{"precision_percent", 1}, {"side", false}})->patience.precision, 0.01);
 }
 
 ColdRun cold(std::string kind, double first_ms) {

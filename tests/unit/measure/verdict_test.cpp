@@ -29,7 +29,7 @@ Verdict compare_once(double slowdown, uint64_t seed) {
   };
   RunOptions options;
   options.patience = {
-      .warm_up_least_s = 0.001, .warm_up_most_s = 0.005, .time_least_s = 0.03, .time_most_s = 0.05};
+      .min_warm_up_s = 0.001, .max_warm_up_s = 0.005, .min_time_s = 0.03, .max_time_s = 0.05};
   options.side = options.kernels = options.roof = false;
   options.seed = seed;
   const auto report = run(device, {contender("a", slowdown), contender("b", 1)}, options);

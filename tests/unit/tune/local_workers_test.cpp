@@ -34,8 +34,8 @@ TEST(LocalWorkers, WordsOfABuildNameEveryOptionThatWasGiven) {
   build::Request request;
   request.compat = "never";
   request.findings_fail = true;
-  request.full_lane = true;
-  for (const char* word : {"--compat=never", "--findings=error", "--lane=full"})
+  request.fresh = true;
+  for (const char* word : {"--compat=never", "--findings=error", "--fresh"})
     EXPECT_THAT(build_words(request), Contains(word));
   request.findings_fail = false;  // else a project's own setting would hold
   EXPECT_THAT(build_words(request), Contains("--findings=warning"));

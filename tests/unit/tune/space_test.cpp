@@ -53,7 +53,7 @@ TEST(Space, Refusals) {
     return space ? "accepted" : space.error().why;
   };
   EXPECT_EQ(why("{}"), "it has no axis");
-  EXPECT_EQ(why("[]"), "params is not a table of axes");
+  EXPECT_EQ(why("[]"), "vary is not a table of defines and their values");
   EXPECT_EQ(why(R"({"M": 3})"), "M is not a list of values");
   EXPECT_EQ(why(R"({"M": []})"), "the axis M has no values");
   EXPECT_EQ(why(R"({"M": [1.5]})"),
