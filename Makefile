@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .PHONY: help build clean demo distclean format test tidy wheel \
   fuzz test-asan test-limits test-long test-programs-asan test-python-long test-staleness test-storm test-tsan \
   test-ray test-torch-versions test-wheel-versions \
-  bars build-bars compat-bars engine-instructions inspect-bars instructions-bars
+  bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
 help:
 	@echo "Every day"
@@ -39,6 +39,7 @@ help:
 	@echo "make bars                 a build, a load and a call, compared with the alternatives"
 	@echo "make build-bars           builds compared with nvcc; BARS=--classic: and with the classic advice"
 	@echo "make compat-bars          a source with torch's headers, compared with torch's load; 3 GB of memory"
+	@echo "make compute              kernels that compute on the engine: interpreted, compiled, plain loops"
 	@echo "make engine-instructions  instructions of kernels on the engine, compared with BASE=STAGE"
 	@echo "make inspect-bars         kiln inspect compared with cuobjdump, nvdisasm, nm, readelf, ldd, auditwheel"
 	@echo "make instructions-bars    instructions of calls and builds, compared with BASE=STAGE"
@@ -108,6 +109,12 @@ instructions-bars:
 	@tools/bootstrap test
 	@tools/build release
 	@source build/environment && "$$KILN_PYTHON" benchmarks/instructions.py "$(BASE)" --write docs/results $(BARS)
+
+# BASE: as above, or nothing: beside the interpreter. Two minutes.
+compute:
+	@tools/bootstrap test
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" benchmarks/compute.py $(if $(BASE),--base "$(BASE)") --write docs/results
 
 # BASE: as above. A minute.
 engine-instructions:
