@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 
 #include "engine/cudart/environment.h"
@@ -157,9 +158,11 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   Sink* const sink = device.watched();
   const uint32_t wanted = sink ? sink->wanted() : 0;
   const WatchedTurn turn(device, sink);
-  const Variant variant{
-      for_rows && (launch.block.x % kWarpSize == 0 || (launch.block.y == 1 && launch.block.z == 1)),
-      decoded_events(wanted)};
+  const KilnDim3& dim = launch.block;
+  const bool fill_warps = dim.x % kWarpSize == 0 || (dim.y == 1 && dim.z == 1);
+  const bool narrow = !fill_warps && dim.x < kWarpSize && std::has_single_bit(dim.x) &&
+                      (dim.z == 1 || uint64_t{dim.x} * dim.y % kWarpSize == 0);
+  const Variant variant{for_rows && fill_warps, decoded_events(wanted), for_rows && narrow};
   auto decoded = kernel.program(variant);
   if (!decoded) return {kNotSupported, format(decoded.error()), false};
   const Program& program = **decoded;

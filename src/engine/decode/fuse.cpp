@@ -103,6 +103,9 @@ void fuse_loads(Program& program) {
     program.owned.push_back(std::move(plain));
   }
   for (Op& op : ops) {
+    if (op.effect == Effect::MaskAware && (op.x & kAddressRows)) {
+      if (Handler own = rows_access(op)) op.run = own;
+    }
     if (!is_global_by_steps(op)) continue;
     if (Handler own = global_access(op)) op.run = own;
   }

@@ -36,6 +36,8 @@ constexpr uint8_t kReadOnce = 1;
 // What runs in place of an Op whose address is of base and step and whose memory is global: no
 // other case is looked for before its own has failed. Null: nothing.
 Handler global_access(const Op& op);
+// The same for an address with steps along and from row to row.
+Handler rows_access(const Op& op);
 
 // A comparison of base and step with a scalar: mostly all lanes agree, and a forward branch behind
 // it is decided.

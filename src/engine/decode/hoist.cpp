@@ -52,12 +52,12 @@ std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
 void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
                 std::vector<PlacedOp>& ops) {
   std::unordered_map<uint32_t, uint8_t>
-      advancing;  // headers that rise with %tid.x: how they are widened
+      advancing;  // headers that rise with the thread: how they are widened
   std::vector<uint32_t> order;
-  uint32_t thread = kScratch;  // the header of %tid.x
+  std::set<uint32_t> threads;  // the headers of %tid.x and %tid.y
   for (const SpecialSlot& slot : program.specials) {
-    if (slot.special != Special::TidX || !slot.affine) continue;
-    thread = slot.offset;
+    if ((slot.special != Special::TidX && slot.special != Special::TidY) || !slot.affine) continue;
+    threads.insert(slot.offset);
     advancing[slot.offset] = 0;
     order.push_back(slot.offset);
   }
@@ -85,8 +85,8 @@ void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
     advancing[op.d] = 0;
     order.push_back(op.d);
     for (const AffineTerm& term : how.terms) {
-      // %tid.x itself never wraps around.
-      if (term.affine && term.offset != thread) advancing[term.offset] |= check_of(how.kind);
+      // They themselves never wrap around.
+      if (term.affine && !threads.count(term.offset)) advancing[term.offset] |= check_of(how.kind);
     }
   }
   const std::set<uint32_t> read = headers_read(ops);

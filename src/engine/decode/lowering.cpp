@@ -49,6 +49,7 @@ Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function&
   program_.module = &module;
   program_.function = &function;
   program_.frame_bytes = kScratchBytes;
+  program_.narrow_rows = variant.narrow_rows;
 }
 
 uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {
@@ -265,8 +266,12 @@ bool Lowering::alias_affine(const ptx::Operand& operand, ptx::Type type, const p
   if (!affine_dest(operand, ptx::bytes_of(type))) return false;
   if (from.kind != ptx::OperandKind::Register && from.kind != ptx::OperandKind::Special)
     return false;
-  if (from.kind == ptx::OperandKind::Special && from.name != "tid.x" && from.name != "laneid")
-    return false;
+  if (from.kind == ptx::OperandKind::Special) {
+    const auto kept = [&](const SpecialRow& row) {
+      return row.name == from.name && special_in_steps(row.special);
+    };
+    if (std::none_of(std::begin(kSpecials), std::end(kSpecials), kept)) return false;
+  }
   if (!affine_term(from, type, &term, &on_lanes) || !term.affine) return false;
   Place& p = places_[operand.reg];
   p.known = true;

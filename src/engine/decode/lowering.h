@@ -120,7 +120,11 @@ class Lowering {
   const ptx::Function& function() const { return function_; }
   const ptx::Body& body() const { return body_; }
   bool is_kernel() const { return function_.is_entry; }
-  bool rows_fill_warps() const { return variant_.rows_fill_warps; }
+  // Some values are kept as base and step (affine.h).
+  bool keeps_steps() const { return variant_.rows_fill_warps || variant_.narrow_rows; }
+  // Registers of the hardware that are so kept, and those that lanes of a warp then share.
+  bool special_in_steps(Special special) const;
+  bool special_shared(Special special) const;
   Variant variant() const { return variant_; }
 
   // Announces to a watcher that the instruction accesses `bytes` a lane at the address of `op`. To

@@ -6,6 +6,16 @@
 
 namespace kiln::engine {
 
+bool Lowering::special_in_steps(Special special) const {
+  return keeps_steps() && (special == Special::TidX || special == Special::LaneId ||
+                           (variant_.narrow_rows && special == Special::TidY));
+}
+
+bool Lowering::special_shared(Special special) const {
+  return (keeps_steps() && special == Special::TidZ) ||
+         (variant_.rows_fill_warps && special == Special::TidY);
+}
+
 uint32_t Lowering::affine_special(Special special) {
   auto found = specials_.find(special);
   if (found != specials_.end()) return found->second;
@@ -37,9 +47,11 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
         register_bytes(operand) != ptx::bytes_of(type))
       return false;
     if (p.affine) header = p.offset;
-  } else if (operand.kind == ptx::OperandKind::Special && variant_.rows_fill_warps &&
-             ptx::bytes_of(type) == 4 && (operand.name == "tid.x" || operand.name == "laneid")) {
-    header = affine_special(operand.name == "tid.x" ? Special::TidX : Special::LaneId);
+  } else if (operand.kind == ptx::OperandKind::Special && ptx::bytes_of(type) == 4) {
+    for (const SpecialRow& row : kSpecials) {
+      if (row.name == operand.name && special_in_steps(row.special))
+        header = affine_special(row.special);
+    }
   }
   if (header) {
     *term = {header, true};
@@ -48,9 +60,7 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
   }
   if (operand.kind == ptx::OperandKind::Special) {
     for (const SpecialRow& row : kSpecials) {
-      if (row.name == operand.name && row.lanes &&
-          !(variant_.rows_fill_warps && row.special != Special::TidX))
-        return false;
+      if (row.name == operand.name && row.lanes && !special_shared(row.special)) return false;
     }
   }
   if (!source(operand, type, on_lanes) || !on_lanes->uniform) return false;
@@ -59,8 +69,7 @@ bool Lowering::affine_term(const ptx::Operand& operand, ptx::Type type, AffineTe
 }
 
 bool Lowering::affine_dest(const ptx::Operand& operand, uint32_t bytes) const {
-  return variant_.rows_fill_warps && dest_uniform(operand, true) &&
-         register_bytes(operand) == bytes;
+  return keeps_steps() && dest_uniform(operand, true) && register_bytes(operand) == bytes;
 }
 
 bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t result_bytes,
@@ -80,7 +89,7 @@ bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t res
   how.on_lanes.a = lane_sources[0].offset;
   how.on_lanes.b = lane_sources[1].offset;
   how.on_lanes.c = lane_sources[2].offset;
-  Op& op = emit(affine_handler(kind, operand_bytes));
+  Op& op = emit(affine_handler(kind, operand_bytes, variant_.narrow_rows));
   op.d = p.offset;
   op.effect = Effect::Scalar;
   op.data = own(how);

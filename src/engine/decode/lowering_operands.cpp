@@ -147,10 +147,8 @@ bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
 bool Lowering::special_operand(const ptx::Operand& operand, Source* out) {
   for (const SpecialRow& row : kSpecials) {
     if (row.name != operand.name) continue;
-    bool in_rows =
-        variant_.rows_fill_warps && (row.special == Special::TidY || row.special == Special::TidZ);
-    if (variant_.rows_fill_warps &&
-        (row.special == Special::TidX || row.special == Special::LaneId)) {
+    bool in_rows = special_shared(row.special);
+    if (special_in_steps(row.special)) {
       uint32_t header = affine_special(row.special);
       materialize_after(header, ~0u);
       *out = {header + kAffineLanes, false};

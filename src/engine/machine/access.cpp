@@ -119,7 +119,8 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
                    std::byte* (&pointer)[kWarpSize]) {
   const auto space = static_cast<ptx::Space>(op->z);
   const uint64_t offset = static_cast<uint64_t>(op->imm);
-  const A* address = warp.lanes<A>(op->x & kAddressAffine ? op->a + kAffineLanes : op->a);
+  const A* address =
+      warp.lanes<A>(op->x & (kAddressAffine | kAddressRows) ? op->a + kAffineLanes : op->a);
   A filled[kWarpSize];
   if (warp.mask != kFullMask) {  // lanes that are not active take the address of one that is
     const A any = address[first_lane(warp.mask)];
@@ -188,13 +189,75 @@ bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
   return true;
 }
 
+// Where rows lie whose every byte has been checked.
+struct RowSpan {
+  std::byte* first;
+  int64_t step, row_step;
+  uint32_t row_lanes;
+};
+
+bool span_of_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowSpan* out) {
+  const Affine& value = affine_at(warp, op->a);
+  if (value.state == AffineState::Lanes || warp.mask != kFullMask || !value.row_lanes) return false;
+  const bool narrow = op->x & kAddress32;
+  Affine at = value;
+  at.base += static_cast<uint64_t>(op->imm);
+  uint64_t least, most;
+  if (narrow) {
+    uint32_t low, high;
+    if (!affine_bounds<uint32_t>(at, &low, &high)) return false;
+    least = low, most = high;
+    at.base = static_cast<uint32_t>(at.base);
+    at.step = static_cast<uint64_t>(int64_t{static_cast<int32_t>(at.step)});
+    at.row_step = static_cast<uint64_t>(int64_t{static_cast<int32_t>(at.row_step)});
+  } else if (!affine_bounds<uint64_t>(at, &least, &most)) {
+    return false;
+  }
+  if ((at.base | at.step | at.row_step) & (bytes - 1)) return false;
+  const uint64_t all = most - least + bytes;
+  if (all < bytes) return false;
+  const auto space = static_cast<ptx::Space>(op->z);
+  std::byte* first;
+  if (space == ptx::Space::Shared) {
+    const uint64_t limit = warp.block->shared_bytes;
+    if (least > limit || limit - least < all) return false;
+    first = warp.block->shared + at.base;
+  } else {
+    if (space == ptx::Space::Local || (least >> 56) || ((least + all) >> 56)) return false;
+    if (!allowed(warp, op, least, all, write)) return false;
+    first = reinterpret_cast<std::byte*>(at.base);
+  }
+  *out = {first, static_cast<int64_t>(at.step), static_cast<int64_t>(at.row_step), at.row_lanes};
+  return true;
+}
+
 }  // namespace
+
+bool locate_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowPlaces* out) {
+  RowSpan span;
+  if (!span_of_rows(warp, op, bytes, write, &span)) return false;
+  if (span.step != 0 && span.step != int64_t{bytes}) return false;
+  *out = {span.first, span.row_step, span.row_lanes, span.step != 0};
+  return true;
+}
 
 Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
              std::byte* (&pointer)[kWarpSize]) {
   if (op->x & kAddressAffine) {
     Shape shape;
     if (locate_affine(warp, op, bytes, access, pointer, &shape)) return shape;
+    materialize(warp, op->a);
+  }
+  if (op->x & kAddressRows) {
+    RowSpan span;
+    if (span_of_rows(warp, op, bytes, access != Access::Read, &span)) {
+      uint32_t lane = 0;
+      for (int64_t row = 0; lane < kWarpSize; ++row) {
+        for (int64_t i = 0; i < int64_t{span.row_lanes}; ++i)
+          pointer[lane++] = span.first + row * span.row_step + i * span.step;
+      }
+      return Shape::Scattered;
+    }
     materialize(warp, op->a);
   }
   if (op->x & kAddressUniform) {

@@ -16,10 +16,13 @@ namespace kiln::engine {
 constexpr uint8_t kAddressUniform = 1;
 constexpr uint8_t kAddress32 = 2;
 constexpr uint8_t kAddressAffine = 4;  // `a` is a header of affine.h
+constexpr uint8_t kAddressRows = 8;    // the same, of a value with a step from row to row
 
-inline uint8_t address_flags(bool uniform, bool affine, uint32_t bytes) {
+inline uint8_t address_flags(bool uniform, bool affine, bool rows, uint32_t bytes) {
   return static_cast<uint8_t>((uniform ? kAddressUniform : 0) | (bytes == 4 ? kAddress32 : 0) |
-                              (affine ? kAddressAffine : 0));
+                              (!affine ? 0
+                               : rows  ? kAddressRows
+                                       : kAddressAffine));
 }
 
 enum class Shape : uint8_t {
@@ -103,6 +106,16 @@ template <class T>
   if ((at & (sizeof(T) - 1)) || at > limit || limit - at < sizeof(T)) return nullptr;
   return warp.block->shared + at;
 }
+
+// The lanes of each row at neighbours, or all at one place. All of it has been checked.
+struct RowPlaces {
+  std::byte* first;  // of the first row
+  int64_t row_step;
+  uint32_t row_lanes;
+  bool neighbours;
+};
+// For Ops with kAddressRows. False: locate() has to look.
+bool locate_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowPlaces* out);
 
 // One lane of any space, aligned to `align`. Null: a fault was reported.
 std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,

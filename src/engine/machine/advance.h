@@ -42,6 +42,36 @@ inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_
   return true;
 }
 
+// The same in a block of narrow rows: the next warp has the next rows of the same %tid.z.
+inline bool advance_rows(const Program& program, Frame& frame, uint32_t from, uint32_t to,
+                         uint32_t row_lanes) {
+  const int64_t rows = (int64_t{to} - int64_t{from}) * (kWarpSize / row_lanes);
+  for (const Advance& each : program.advances) {
+    Affine& value = *reinterpret_cast<Affine*>(frame.data() + each.offset);
+    if (value.state == AffineState::Lanes) return false;
+    Affine next = value;
+    next.base += value.row_step * static_cast<uint64_t>(rows);
+    // As numbers of 64 bits: what has wrapped around on the way is out of bounds by then.
+    const int64_t down = int64_t{static_cast<int32_t>(value.row_step)} * rows;
+    const auto base = static_cast<uint32_t>(value.base);
+    using Signed = std::numeric_limits<int32_t>;
+    const int64_t as_signed = static_cast<int32_t>(base) + down, as_unsigned = int64_t{base} + down;
+    int32_t low;
+    int32_t high;
+    uint32_t least, most;
+    if ((each.check & kCheckSigned) && (as_signed < Signed::min() || as_signed > Signed::max() ||
+                                        !affine_bounds<int32_t>(next, &low, &high)))
+      return false;
+    if ((each.check & kCheckUnsigned) &&
+        (as_unsigned < 0 || as_unsigned > std::numeric_limits<uint32_t>::max() ||
+         !affine_bounds<uint32_t>(next, &least, &most)))
+      return false;
+    value.base = next.base;
+    value.state = AffineState::Steps;
+  }
+  return true;
+}
+
 // A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no
 // more is needed for that than advance(); null: the block starts the next one.
 const Op* go_on(Warp& warp);

@@ -3,11 +3,15 @@
 // index or an address of 32 lanes costs two additions. %tid.x is such a value when rows of the
 // block fill whole warps; sums with and products by scalars stay such values.
 //
+// In a block of 16 x 16 or 8 x 8 threads a warp has several rows: values then have a second step,
+// from row to row, and %tid.y is such a value too. What is said of steps below holds for both.
+//
 // Like scalars, they are computed only by registers that are written once from values that do not
 // change while the warp lives: so they do not change either, whatever path each lane takes.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "engine/machine/warp.h"
@@ -27,6 +31,14 @@ struct alignas(64) Affine {
   uint64_t step = 0;
   AffineState state = AffineState::Steps;
   uint32_t bytes = 4;  // of a lane
+  // Lane l is base + step * (l % row_lanes) + row_step * (l / row_lanes); row_lanes 0: one row.
+  uint64_t row_step = 0;
+  uint32_t row_lanes = 0;
+
+  uint64_t at(uint32_t lane) const {
+    return row_lanes ? base + step * (lane % row_lanes) + row_step * (lane / row_lanes)
+                     : base + step * lane;
+  }
 };
 constexpr uint32_t kAffineLanes = sizeof(Affine);  // offset of the lanes from the header
 
@@ -63,8 +75,8 @@ struct AffineOp {
   Op on_lanes;
 };
 
-// `bytes`: of the operands.
-Handler affine_handler(AffineKind kind, uint32_t bytes);
+// `bytes`: of the operands; `rows`: values have a step from row to row.
+Handler affine_handler(AffineKind kind, uint32_t bytes, bool rows);
 
 // The first and the last lane as numbers of T, when no lane wraps around; else false.
 template <class T>
@@ -76,6 +88,24 @@ bool affine_ends(const Affine& value, T* first, T* last) {
   return !__builtin_mul_overflow(static_cast<Signed>(value.step),
                                  static_cast<Signed>(kWarpSize - 1), &span) &&
          !__builtin_add_overflow(*first, span, last);
+}
+
+// The least and the largest lane of several rows, when no lane wraps around; else false. The
+// corners are enough: the value rises or falls along each row, and from row to row.
+template <class T>
+bool affine_bounds(const Affine& value, T* least, T* most) {
+  if (value.state == AffineState::Lanes) return false;
+  using Signed = std::make_signed_t<T>;
+  const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
+  const __int128 first = static_cast<T>(value.base);
+  const __int128 along = __int128{static_cast<Signed>(value.step)} * (columns - 1);
+  const __int128 down = __int128{static_cast<Signed>(value.row_step)} * (kWarpSize / columns - 1);
+  const __int128 low = first + (along < 0 ? along : 0) + (down < 0 ? down : 0);
+  const __int128 high = first + (along > 0 ? along : 0) + (down > 0 ? down : 0);
+  if (low < std::numeric_limits<T>::min() || high > std::numeric_limits<T>::max()) return false;
+  *least = static_cast<T>(low);
+  *most = static_cast<T>(high);
+  return true;
 }
 
 }  // namespace kiln::engine

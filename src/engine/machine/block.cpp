@@ -61,6 +61,20 @@ uint64_t warp_special(const Warp& warp, const Frame& frame, Special special) {
   return 0;
 }
 
+Affine special_in_rows(const Warp& warp, Special special) {
+  const KilnDim3& dim = warp.block->grid->block_dim;
+  Affine value;
+  value.row_lanes = dim.x;
+  if (special == Special::TidY) {
+    value.base = thread_of(warp, 0).y;
+    value.row_step = 1;
+  } else {
+    value.step = 1;
+    value.row_step = special == Special::LaneId ? dim.x : 0;
+  }
+  return value;
+}
+
 }  // namespace
 
 void fill_specials(Warp& warp, Frame& frame, Tier from) {
@@ -70,6 +84,10 @@ void fill_specials(Warp& warp, Frame& frame, Tier from) {
     if (!slot.lanes) {
       uint64_t value = warp_special(warp, frame, slot.special);
       std::memcpy(to, &value, 8);
+      continue;
+    }
+    if (slot.affine && frame.program->narrow_rows) {
+      *reinterpret_cast<Affine*>(to) = special_in_rows(warp, slot.special);
       continue;
     }
     if (slot.affine) {
@@ -134,9 +152,13 @@ const Op* begin(Warp& warp, Frame& frame) {
   frame.served_warp = warp.index;
   if (served == block.number) {
     const KilnDim3& dim = block.grid->block_dim;
-    const bool same_row =
-        (dim.y == 1 && dim.z == 1) || before * kWarpSize / dim.x == warp.index * kWarpSize / dim.x;
-    if (same_row && advance(program, frame, before, warp.index)) {
+    // Of a block of narrow rows: the threads of one %tid.z.
+    const uint32_t row = program.narrow_rows ? dim.x * dim.y : dim.x;
+    const bool same_row = dim.z == 1 && (dim.y == 1 || program.narrow_rows)
+                              ? true
+                              : before * kWarpSize / row == warp.index * kWarpSize / row;
+    if (same_row && (program.narrow_rows ? advance_rows(program, frame, before, warp.index, dim.x)
+                                         : advance(program, frame, before, warp.index))) {
       if (needs_specials(program)) fill_specials(warp, frame, Tier::Warp);
       return ops + program.warp_start;
     }

@@ -32,7 +32,7 @@ enum EventBit : uint32_t {
 };
 constexpr uint32_t kDecodedEvents =
     kAccessEvents | kInstructionEvents | kValueEvents | kSyncEvents | kControlEvents;
-static_assert(kDecodedEvents < Variant::kCount / 2);
+static_assert(kDecodedEvents < Variant::kCount / 4);
 
 // Who does it: lanes of a warp, at an instruction. `program->sites[site]` is its source line.
 struct Actor {

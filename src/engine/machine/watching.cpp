@@ -21,6 +21,26 @@ bool run_wraps(uint64_t base, uint64_t step) {
   return last < 0 || last > int64_t{0xffffffff};
 }
 
+// False: the addresses go by lanes.
+bool read_rows(const Affine& value, uint64_t offset, bool narrow, AccessEvent* event) {
+  Affine at = value;
+  at.base += offset;
+  if (at.state == AffineState::Lanes) return false;
+  if (narrow) {
+    uint32_t least, most;
+    if (!affine_bounds<uint32_t>(at, &least, &most)) return false;
+    at.base = static_cast<uint32_t>(at.base);
+    at.step = static_cast<uint64_t>(int64_t{static_cast<int32_t>(at.step)});
+    at.row_step = static_cast<uint64_t>(int64_t{static_cast<int32_t>(at.row_step)});
+  }
+  event->shape = AddressShape::Rows;
+  event->base = at.base;
+  event->step = at.step;
+  event->row_step = at.row_step;
+  event->row_lanes = at.row_lanes;
+  return true;
+}
+
 // Fills in shape, base and step, or the lanes. Inline, for each access comes through here.
 [[gnu::always_inline]] inline void read_addresses(Warp& warp, const Op* op, AccessEvent* event,
                                                   uint64_t (&lanes)[kWarpSize]) {
@@ -33,6 +53,11 @@ bool run_wraps(uint64_t base, uint64_t step) {
     return;
   }
   uint32_t slot = op->a;
+  if (op->x & kAddressRows) {
+    if (read_rows(affine_at(warp, op->a), offset, narrow, event)) return;
+    materialize(warp, op->a);
+    slot += kAffineLanes;
+  }
   if (op->x & kAddressAffine) {
     const Affine& value = affine_at(warp, op->a);
     const uint64_t base = value.base + offset;

@@ -99,9 +99,13 @@ struct Variant {
   // only with blocks for which that holds.
   bool rows_fill_warps = false;
   uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
+  // The lanes of a warp lie in whole rows of 1, 2, 4, 8 or 16 threads and have one %tid.z.
+  bool narrow_rows = false;
 
-  static constexpr size_t kCount = 64;
-  size_t index() const { return size_t{events} << 1 | (rows_fill_warps ? 1 : 0); }
+  static constexpr size_t kCount = 128;
+  size_t index() const {
+    return size_t{events} << 2 | (narrow_rows ? 2u : 0u) | (rows_fill_warps ? 1u : 0u);
+  }
 };
 
 struct Program {
@@ -114,6 +118,7 @@ struct Program {
   // the others.
   uint32_t block_start = 0, warp_start = 0;
   std::vector<Advance> advances;
+  bool narrow_rows = false;  // Variant::narrow_rows
   std::vector<Site> sites;
   uint32_t frame_bytes = 0;
   // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is

@@ -86,10 +86,11 @@ const Op* run_compare_on_lanes(Warp& warp, const Op* op) {
 }
 
 // op->a and op->b: the terms, of which the first or the second is of base and step.
-template <class F, class T, bool kFirst>
+template <class F, class T, bool kFirst, bool kRows>
 const Op* run_compare_affine(Warp& warp, const Op* op) {
   T first, last;
-  if (!affine_ends<T>(affine_at(warp, kFirst ? op->a : op->b), &first, &last))
+  const Affine& value = affine_at(warp, kFirst ? op->a : op->b);
+  if (kRows ? !affine_bounds<T>(value, &first, &last) : !affine_ends<T>(value, &first, &last))
     return run_compare_on_lanes<F, T>(warp, op);
   const T other = *warp.lanes<T>(kFirst ? op->b : op->a);
   const bool holds = kFirst ? F::f(first, other) : F::f(other, first);
@@ -100,21 +101,31 @@ const Op* run_compare_affine(Warp& warp, const Op* op) {
   return holds == (op->y != 0) ? op->target : op + 2;  // the branch behind it, fused (fuse.h)
 }
 
-template <class T, bool kFirst>
+template <class T, bool kFirst, bool kRows>
 Handler compare_affine_named(std::string_view name) {
-  if (name == "lt") return &run_compare_affine<Compare_lt, T, kFirst>;
-  if (name == "le") return &run_compare_affine<Compare_le, T, kFirst>;
-  if (name == "gt") return &run_compare_affine<Compare_gt, T, kFirst>;
-  if (name == "ge") return &run_compare_affine<Compare_ge, T, kFirst>;
+  if (name == "lt") return &run_compare_affine<Compare_lt, T, kFirst, kRows>;
+  if (name == "le") return &run_compare_affine<Compare_le, T, kFirst, kRows>;
+  if (name == "gt") return &run_compare_affine<Compare_gt, T, kFirst, kRows>;
+  if (name == "ge") return &run_compare_affine<Compare_ge, T, kFirst, kRows>;
   return nullptr;
+}
+template <class T>
+Handler compare_affine_named(std::string_view name, bool first, bool rows) {
+  if (rows)
+    return first ? compare_affine_named<T, true, true>(name)
+                 : compare_affine_named<T, false, true>(name);
+  return first ? compare_affine_named<T, true, false>(name)
+               : compare_affine_named<T, false, false>(name);
 }
 
 template <class T>
 bool is_compare_affine_of(Handler handler) {
   for (std::string_view name : {"lt", "le", "gt", "ge"}) {
-    if (handler == compare_affine_named<T, true>(name) ||
-        handler == compare_affine_named<T, false>(name))
-      return true;
+    for (bool rows : {false, true}) {
+      if (handler == compare_affine_named<T>(name, true, rows) ||
+          handler == compare_affine_named<T>(name, false, rows))
+        return true;
+    }
   }
   return false;
 }
@@ -137,7 +148,7 @@ bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::
                          uint32_t to) {
   AffineCompare how;
   Source a, b;
-  if (!l.rows_fill_warps() || !l.affine_term(a_operand, l.type(), &how.a, &a) ||
+  if (!l.keeps_steps() || !l.affine_term(a_operand, l.type(), &how.a, &a) ||
       !l.affine_term(b_operand, l.type(), &how.b, &b)) {
     return false;
   }
@@ -146,8 +157,7 @@ bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::
     using T = decltype(t);
     if constexpr (Integer<T> && sizeof(T) >= 4) {
       std::string_view name = plain_name(l.ins().modifiers[0]);
-      Handler handler =
-          how.a.affine ? compare_affine_named<T, true>(name) : compare_affine_named<T, false>(name);
+      Handler handler = compare_affine_named<T>(name, how.a.affine, l.variant().narrow_rows);
       if (!handler) return false;
       how.on_lanes.run = compare_named<T>(name, false, a, b);
       how.on_lanes.a = a.offset;

@@ -217,7 +217,7 @@ bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space sp
   uint32_t base_bytes = 8;
   if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
   op->a = base.offset;
-  op->x = address_flags(base.uniform, base.affine, base_bytes);
+  op->x = address_flags(base.uniform, base.affine, l.variant().narrow_rows, base_bytes);
   op->z = static_cast<uint8_t>(space);
   return true;
 }
@@ -371,13 +371,72 @@ const Op* run_store_global(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+// Rows of 16 and 8 are what blocks have; a copy whose size is known is a few instructions.
+template <class T, uint32_t kLanes>
+void load_rows(const RowPlaces& rows, T* d) {
+  for (uint32_t row = 0; row < kWarpSize / kLanes; ++row, d += kLanes) {
+    const std::byte* from = rows.first + row * rows.row_step;
+    if (rows.neighbours) {
+      std::memcpy(d, from, sizeof(T) * kLanes);
+    } else {
+      const T value = widen<T, T>(from);
+      for (uint32_t i = 0; i < kLanes; ++i) d[i] = value;
+    }
+  }
+}
+template <class T, uint32_t kLanes>
+void store_rows(const RowPlaces& rows, const T* b) {
+  for (uint32_t row = 0; row < kWarpSize / kLanes; ++row, b += kLanes) {
+    std::byte* to = rows.first + row * rows.row_step;
+    if (rows.neighbours) {
+      std::memcpy(to, b, sizeof(T) * kLanes);
+    } else {
+      narrow<T, T>(to, b[kLanes - 1]);  // the last lane's value stays
+    }
+  }
+}
+
+template <class T>
+const Op* run_load_rows(Warp& warp, const Op* op) {
+  RowPlaces rows;
+  if (!locate_rows(warp, op, sizeof(T), false, &rows) || rows.row_lanes < 8) [[unlikely]]
+    return run_load<T, T>(warp, op);
+  T* d = warp.lanes<T>(op->d);
+  rows.row_lanes == 16 ? load_rows<T, 16>(rows, d) : load_rows<T, 8>(rows, d);
+  return op + 1;
+}
+
+template <class T>
+const Op* run_store_rows(Warp& warp, const Op* op) {
+  RowPlaces rows;
+  if (!locate_rows(warp, op, sizeof(T), true, &rows) || rows.row_lanes < 8) [[unlikely]]
+    return run_store<T, T>(warp, op);
+  const T* b = warp.lanes<T>(op->b);
+  rows.row_lanes == 16 ? store_rows<T, 16>(rows, b) : store_rows<T, 8>(rows, b);
+  return op + 1;
+}
+
+struct Row {
+  Handler any, own;
+  bool stores;
+};
+
 }  // namespace
 
+Handler rows_access(const Op& op) {
+  constexpr Row kRows[] = {{&run_load<uint16_t, uint16_t>, &run_load_rows<uint16_t>, false},
+                           {&run_load<uint32_t, uint32_t>, &run_load_rows<uint32_t>, false},
+                           {&run_load<uint64_t, uint64_t>, &run_load_rows<uint64_t>, false},
+                           {&run_store<uint16_t, uint16_t>, &run_store_rows<uint16_t>, true},
+                           {&run_store<uint32_t, uint32_t>, &run_store_rows<uint32_t>, true},
+                           {&run_store<uint64_t, uint64_t>, &run_store_rows<uint64_t>, true}};
+  for (const Row& row : kRows) {
+    if (row.any == op.run && !(row.stores && op.y)) return row.own;
+  }
+  return nullptr;
+}
+
 Handler global_access(const Op& op) {
-  struct Row {
-    Handler any, own;
-    bool stores;
-  };
   constexpr Row kRows[] = {{&run_load<uint16_t, uint16_t>, &run_load_global<uint16_t>, false},
                            {&run_load<uint32_t, uint32_t>, &run_load_global<uint32_t>, false},
                            {&run_load<uint64_t, uint64_t>, &run_load_global<uint64_t>, false},

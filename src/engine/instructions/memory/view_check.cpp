@@ -16,14 +16,14 @@ namespace kiln::engine {
 namespace {
 
 // How a value is kept: Op::x of the index, y of the size, z of the data.
-enum Kept : uint8_t { kLanes, kScalar, kSteps };
+enum Kept : uint8_t { kLanes, kScalar, kSteps, kRowSteps };
 
 template <class T>
 T value_at(Warp& warp, uint32_t offset, uint8_t kept, uint32_t lane) {
-  if (kept != kSteps) return warp.lanes<T>(offset)[kept == kScalar ? 0 : lane];
+  if (kept < kSteps) return warp.lanes<T>(offset)[kept == kScalar ? 0 : lane];
   const Affine& value = affine_at(warp, offset);
   if (value.state == AffineState::Lanes) return warp.lanes<T>(offset + kAffineLanes)[lane];
-  return static_cast<T>(value.base + value.step * lane);
+  return static_cast<T>(value.at(lane));
 }
 
 bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size; }
@@ -70,6 +70,14 @@ const Op* run_check_steps(Warp& warp, const Op* op) {
   return check_lanes(warp, op);
 }
 
+const Op* run_check_rows(Warp& warp, const Op* op) {
+  int64_t least, most;
+  if (affine_bounds<int64_t>(affine_at(warp, op->a), &least, &most) && least >= 0 &&
+      static_cast<uint64_t>(most) < least_size(warp, op))
+    return behind_all(op);
+  return check_lanes(warp, op);
+}
+
 const Op* run_check_lanes(Warp& warp, const Op* op) {
   const uint64_t* index = warp.lanes<uint64_t>(op->a);
   const uint64_t limit = least_size(warp, op);
@@ -84,7 +92,7 @@ bool keep(Lowering& l, const ptx::Operand& operand, uint32_t* offset, uint8_t* k
   Source source;
   if (l.affine_term(operand, ptx::Type::s64, &term, &source)) {
     *offset = term.offset;
-    *kept = term.affine ? kSteps : kScalar;
+    *kept = !term.affine ? kScalar : l.variant().narrow_rows ? kRowSteps : kSteps;
     return true;
   }
   if (!l.source(operand, ptx::Type::s64, &source)) return false;
@@ -95,16 +103,17 @@ bool keep(Lowering& l, const ptx::Operand& operand, uint32_t* offset, uint8_t* k
 
 Handler handler_of(uint8_t index, uint8_t size) {
   if (size != kScalar) return &check_lanes;
-  return index == kScalar  ? &run_check_scalar
-         : index == kSteps ? &run_check_steps
-                           : &run_check_lanes;
+  return index == kScalar     ? &run_check_scalar
+         : index == kSteps    ? &run_check_steps
+         : index == kRowSteps ? &run_check_rows
+                              : &run_check_lanes;
 }
 
 }  // namespace
 
 bool is_index_check(Handler handler) {
   return handler == &run_check_scalar || handler == &run_check_steps ||
-         handler == &run_check_lanes || handler == &check_lanes;
+         handler == &run_check_rows || handler == &run_check_lanes || handler == &check_lanes;
 }
 
 bool check_same_index(const Op& one, const Op& other) {
