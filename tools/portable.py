@@ -29,7 +29,14 @@ PACKAGES = {
         "libstdc++6",
     ],  # the last for what kiln builds there
     LIBRARIES: [
-        *("libfmt9", "libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libtomlplusplus-dev"),
+        *(
+            "libfmt9",
+            "libfmt-dev",
+            "nlohmann-json3-dev",
+            "libcli11-dev",
+            "libtomlplusplus-dev",
+            "libasmjit-dev",
+        ),
         *("libzstd-dev", "liblz4-dev", "zlib1g-dev"),
     ],
 }

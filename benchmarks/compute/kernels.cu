@@ -76,14 +76,12 @@ const std::vector<Named>& all() {
       in32(kSide / 32, kSide / 32);
   static const std::vector<Named> kAll = {
       {"add", [](const Data& d) { add<<<kMany / 256, 256>>>(d.a, d.b, d.out, kMany); }},
-      {"matmul16",
-       [=](const Data& d) { matmul<16><<<in16, square16>>>(d.a, d.b, d.out, kSide); }},
-      {"matmul32",
-       [=](const Data& d) { matmul<32><<<in32, square32>>>(d.a, d.b, d.out, kSide); }},
+      {"matmul16", [=](const Data& d) { matmul<16><<<in16, square16>>>(d.a, d.b, d.out, kSide); }},
+      {"matmul32", [=](const Data& d) { matmul<32><<<in32, square32>>>(d.a, d.b, d.out, kSide); }},
       {"softmax", [](const Data& d) { softmax<<<kCount / 1024, kThreads>>>(d.a, d.out, 1024); }},
-      {"layer_norm", [](const Data& d) { layer_norm<<<kCount / 1024 / 4, 128>>>(d.a, d.out, 1024); }},
-      {"transpose",
-       [=](const Data& d) { transpose<<<in32, dim3(32, 8)>>>(d.a, d.out, kSide); }},
+      {"layer_norm",
+       [](const Data& d) { layer_norm<<<kCount / 1024 / 4, 128>>>(d.a, d.out, 1024); }},
+      {"transpose", [=](const Data& d) { transpose<<<in32, dim3(32, 8)>>>(d.a, d.out, kSide); }},
       {"stencil", [=](const Data& d) { stencil<<<in16, square16>>>(d.a, d.out, kSide); }},
       {"reduction", [](const Data& d) { reduction<<<32, kThreads>>>(d.a, d.out, kCount); }},
       {"scan", [](const Data& d) { scan<<<kCount / kThreads, kThreads>>>(d.a, d.out); }},
@@ -106,18 +104,14 @@ const std::vector<Named>& all() {
        }},
       {"convolution", [=](const Data& d) { convolution<<<in16, square16>>>(d.a, d.out, kSide); }},
       {"bitonic_sort",
-       [](const Data& d) {
-         bitonic_sort<<<64, 256>>>(d.index, reinterpret_cast<int*>(d.out));
-       }},
+       [](const Data& d) { bitonic_sort<<<64, 256>>>(d.index, reinterpret_cast<int*>(d.out)); }},
       {"sha256",
        [](const Data& d) {
          sha256<<<64, 128>>>(reinterpret_cast<uint32_t*>(d.index),
                              reinterpret_cast<uint32_t*>(d.out), 64 * 128);
        }},
       {"rng",
-       [](const Data& d) {
-         rng<<<64, 128>>>(reinterpret_cast<uint32_t*>(d.out), 64 * 128, 256);
-       }},
+       [](const Data& d) { rng<<<64, 128>>>(reinterpret_cast<uint32_t*>(d.out), 64 * 128, 256); }},
       {"attention",
        [](const Data& d) { attention<kHead><<<8, 32>>>(d.a, d.b, d.a + 4096, d.out, 256); }},
       {"mma_gemm",

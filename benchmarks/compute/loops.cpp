@@ -64,8 +64,11 @@ int main(int count, char** words) {
     const char* name;
     std::function<void(const Values&, const Values&, Values&)> round;
   };
-  const Named all[] = {{"matmul16", matmul}, {"matmul32", matmul}, {"stencil", stencil},
-                       {"softmax", softmax}, {"add", add}};
+  const Named all[] = {{"matmul16", matmul},
+                       {"matmul32", matmul},
+                       {"stencil", stencil},
+                       {"softmax", softmax},
+                       {"add", add}};
   for (const Named& each : all) {
     if (count < 3) std::printf("%s\n", each.name);
     if (count < 3 || std::strcmp(words[1], each.name) != 0) continue;

@@ -42,11 +42,8 @@ __global__ void stencil(const float* a, float* out, int n) {
   out[i] = 0.5f * a[i] + 0.125f * (a[i - 1] + a[i + 1] + a[i - n] + a[i + n]);
 }
 
-__constant__ float weights[5][5] = {{1, 2, 3, 2, 1},
-                                    {2, 4, 6, 4, 2},
-                                    {3, 6, 9, 6, 3},
-                                    {2, 4, 6, 4, 2},
-                                    {1, 2, 3, 2, 1}};
+__constant__ float weights[5][5] = {
+    {1, 2, 3, 2, 1}, {2, 4, 6, 4, 2}, {3, 6, 9, 6, 3}, {2, 4, 6, 4, 2}, {1, 2, 3, 2, 1}};
 
 __global__ void convolution(const float* a, float* out, int n) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

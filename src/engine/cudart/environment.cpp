@@ -14,6 +14,14 @@ namespace {
 
 uint64_t number_in(const char* text) { return std::strtoull(text, nullptr, 0); }
 
+// Compiling a kernel takes about as long as interpreting so many of its Ops.
+constexpr uint64_t kCompileAfter = 100'000;
+
+uint64_t compile_after(std::string_view asked) {
+  if (asked == "0") return Settings{}.compile_after;  // never
+  return asked == "always" ? 0 : kCompileAfter;
+}
+
 }  // namespace
 
 // One walk over all variables: every launch asks, and each getenv() would be a walk of its own.
@@ -38,15 +46,19 @@ Environment environment() {
     if (is("ACCESSES_LIMIT=")) out.accesses_limit = number_in(value);
     if (is("LINES=")) out.lines = value;
     if (is("LEVEL=")) out.level = value;
+    if (is("COMPILE=")) out.compile = value;
   }
   return out;
 }
 
 Settings settings() {
   const Environment asked = environment();
-  return {asked.threads, asked.step_limit,
+  return {asked.threads,
+          asked.step_limit,
           asked.memory_mb ? asked.memory_mb << 20 : default_memory_limit(),
-          asked.fill_with_zeros ? 0 : kJunk, asked.schedule};
+          asked.fill_with_zeros ? 0 : kJunk,
+          asked.schedule,
+          compile_after(asked.compile)};
 }
 
 }  // namespace kiln::engine

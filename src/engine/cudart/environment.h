@@ -21,7 +21,8 @@ struct Environment {
   std::string_view accesses;            // KILN_ENGINE_ACCESSES: a file for the access trace
   uint64_t accesses_limit = 1'000'000;  // KILN_ENGINE_ACCESSES_LIMIT: lines of it
   std::string_view lines;               // KILN_ENGINE_LINES: a file for the counts of source lines
-  std::string_view level;  // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
+  std::string_view level;    // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
+  std::string_view compile;  // KILN_ENGINE_COMPILE: 0 never, "always" before the first block runs
 };
 
 // Read anew each time: a test or a program may change them.

@@ -179,7 +179,11 @@ Result<const Program*> Image::program(const ptx::Function& function, Variant var
   ++decoding_depth_;
   Status status = Lowering(*this, module_, function, variant, program).run();
   --decoding_depth_;
-  if (status) return static_cast<const Program*>(&program);
+  if (status) {
+    // Events stand between the Ops that machine code would run as one.
+    if (function.is_entry && variant.events == 0) program.tiering = make_tiering(program);
+    return static_cast<const Program*>(&program);
+  }
   fail(program, status.error());
   return status.error();
 }

@@ -131,6 +131,9 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   finished_count = 0;
   started = 0;
   sync_sink = of.wanted & kSyncEvents ? of.sink : nullptr;
+  ran = 0;
+  tiering = of.settings.compile_after == kNeverCompile ? nullptr : of.program->tiering.get();
+  if (tiering && of.settings.compile_after == 0) tiering->warm(0, 0);
 }
 
 namespace {
@@ -145,7 +148,8 @@ bool needs_specials(const Program& program) {
 const Op* begin(Warp& warp, Frame& frame) {
   const Block& block = *warp.block;
   const Program& program = *block.grid->program;
-  const Op* ops = program.ops.data();
+  const Op* ops = block.tiering ? block.tiering->ops() : program.ops.data();
+  warp.ops = ops;
   const uint64_t served = frame.served_block;
   const uint32_t before = frame.served_warp;
   frame.served_block = block.number;
@@ -262,7 +266,7 @@ const Op* go_on(Warp& warp) {
   frame.users = 1;
   frame.stack_bytes = 0;
   if (program.local_bytes) warp.fill_local(kFullMask, 0, program.local_bytes);
-  return program.ops.data() + program.warp_start;
+  return warp.ops + program.warp_start;
 }
 
 // One turn of a warp, which may go on as others behind it: `i` is then the last of them. False: the
@@ -276,6 +280,7 @@ const Op* go_on(Warp& warp) {
   if (outcome == Outcome::Finished) {
     finished[last] = 1;
     ++finished_count;
+    ran += warp.steps;
     *progress = true;
     if (last + 1 == started && last + 1 < warp_count) {
       // The next one goes on with what this one leaves, its frame too.
@@ -334,7 +339,12 @@ Outcome Block::run() {
     abandon();
     return Outcome::Faulted;
   }
-  if (finished_count == warp_count) return Outcome::Finished;
+  if (finished_count == warp_count) {
+    if (tiering) {
+      tiering->warm(ran + warp_count * grid->program->ops.size(), grid->settings.compile_after);
+    }
+    return Outcome::Finished;
+  }
   bool runnable = false;
   for (uint32_t i = 0; i < warp_count && !runnable; ++i) {
     if (finished[i]) continue;

@@ -231,11 +231,22 @@ const Op* Warp::yield(const Op* next) {
                  "Step limit reached: the kernel ran longer than KILN_ENGINE_STEP_LIMIT allows\n" +
                      where(*this, *next, static_cast<uint32_t>(std::countr_zero(mask))));
   }
+  if (block->tiering) next = goes_over(next);
   moved = true;
   current_penalty = ++penalties;
   splits.push_back({next, mask, frame, Wait::None, 0, 0, current_penalty, false});
   event = Event::Yield;
   return nullptr;
+}
+
+const Op* Warp::goes_over(const Op* next) {
+  Tiering& tiering = *block->tiering;
+  tiering.warm(kTurn, block->grid->settings.compile_after);
+  const Op* now = tiering.ops();
+  if (now == ops || !splits.empty() || frame != kernel_frame) return next;
+  const Op* other = now + (next - ops);
+  ops = now;
+  return other;
 }
 
 const Op* Warp::look_again(const Op* next, Look looks) {

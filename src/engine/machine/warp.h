@@ -89,6 +89,7 @@ struct Warp {
   bool moved = false;  // since run() was called, something has happened but waits that look in vain
   uint64_t looked_at = 0;      // `steps` when a wait last looked in vain
   const Op* resume = nullptr;  // where the picked split stands
+  const Op* ops = nullptr;     // the first of those that it runs (tiering.h)
   std::vector<Split> splits;   // all but the current one
   uint64_t penalties = 0;
   uint64_t steps = 0;
@@ -146,6 +147,8 @@ struct Warp {
 
  private:
   bool pick();
+  // The Op that takes the place of `next`, where the program has got faster since the warp began.
+  const Op* goes_over(const Op* next);
   void run_alone(const Op* op);
   void run_divergent(const Op* op);
 };
@@ -200,7 +203,9 @@ struct Block {
   std::vector<uint32_t> order;
   std::vector<const Op*> beginnings;
   uint64_t round = 0;
-  bool stuck = false;  // in the last run() all that its warps did was to look in vain
+  Tiering* tiering = nullptr;  // of the kernel; null: it is not to get faster
+  uint64_t ran = 0;            // Ops that its warps ran in loops, of those that have ended
+  bool stuck = false;          // in the last run() all that its warps did was to look in vain
 
   void start(Grid& grid, Worker& worker, KilnDim3 at);
   // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something

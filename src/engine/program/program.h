@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/cuda/limits.h"
+#include "engine/program/tiering.h"
 #include "ptx/module.h"
 
 namespace kiln::engine {
@@ -142,6 +143,7 @@ struct Program {
   bool may_wait = false;                     // for what another block writes
   std::vector<std::shared_ptr<void>> owned;  // what Op::data points to
   std::vector<const Program*> callees;
+  std::shared_ptr<Tiering> tiering;  // null: it is interpreted and no more
 };
 
 // Offset 0 of every frame: where masked execution puts what it will blend.

@@ -2,6 +2,7 @@
 // How do comparisons make predicates, or values? (PTX ISA 9.7.6)
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/compare/predicates.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/affine.h"
@@ -269,6 +270,32 @@ bool compare_set(Lowering& l) {
       op.imm = -1;
   }
   return true;
+}
+
+namespace {
+
+template <class T>
+void describe_comparisons(Meanings& to) {
+  for (uint8_t lanes = 0; lanes < 4; ++lanes) {
+    const Source a{0, !(lanes & 1)}, b{0, !(lanes & 2)};
+    uint8_t comparison = 0;
+#define KILN_COMPARISON(name, unordered, expression)               \
+  to.add(compare_handler<Compare_##name, T>(false, a, b),          \
+         {Does::Compare, number_of<T>(), number_of<T>(), 2, lanes, \
+          static_cast<Comparison>(comparison++)});
+    KILN_COMPARISONS(KILN_COMPARISON)
+#undef KILN_COMPARISON
+  }
+}
+
+}  // namespace
+
+void describe_compare(Meanings& to) {
+  describe_comparisons<uint32_t>(to);
+  describe_comparisons<int32_t>(to);
+  describe_comparisons<uint64_t>(to);
+  describe_comparisons<int64_t>(to);
+  describe_comparisons<float>(to);
 }
 
 }  // namespace kiln::engine

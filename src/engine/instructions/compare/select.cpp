@@ -2,6 +2,7 @@
 // How do predicates select, and how are they combined? (PTX ISA 9.7.6, 9.7.8)
 #include "engine/decode/control.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/compare/predicates.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/numbers/comparisons.h"
@@ -139,5 +140,13 @@ bool lower_predicate_copy(Lowering& l, bool negate) {
 
 bool predicate_not(Lowering& l) { return lower_predicate_copy(l, true); }
 bool predicate_move(Lowering& l) { return lower_predicate_copy(l, false); }
+
+void describe_select(Meanings& to) {
+  to.add(&run_select<uint32_t>, {Does::Select, Number::U32, Number::U32, 3});
+  to.add(&run_select<uint64_t>, {Does::Select, Number::U64, Number::U64, 3});
+  to.add(&run_logic, {Does::Logic});
+  to.add(&run_copy_predicate, {Does::CopyPredicate});
+  to.add(&run_predicate_invert, {Does::InvertPredicate});
+}
 
 }  // namespace kiln::engine

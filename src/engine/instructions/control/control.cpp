@@ -9,6 +9,7 @@
 
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/fault.h"
@@ -193,7 +194,8 @@ constexpr uint8_t kAligned = 4;
   deliver_sync(warp, op, warp.mask, event);
 }
 
-// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only.
+// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->z: both
+// are written in the program.
 const Op* run_barrier(Warp& warp, const Op* op) {
   uint32_t lane = first_lane(warp.mask);
   const uint32_t *ids = warp.lanes<uint32_t>(op->a), *counts = warp.lanes<uint32_t>(op->b);
@@ -204,9 +206,11 @@ const Op* run_barrier(Warp& warp, const Op* op) {
                                   where(warp, *op, lane)));
   }
   uint32_t others = 0;  // lanes that want another barrier: they come back here
-  for (uint32_t i = 0; i < kWarpSize; ++i)
-    others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
-  others &= warp.mask;
+  if (!op->z) {
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
+    others &= warp.mask;
+  }
   if (others) {
     ++warp.frame->users;
     warp.splits.push_back({op, others, warp.frame, Wait::None, 0, 0, warp.current_penalty, false});
@@ -287,6 +291,10 @@ bool lower_barrier(Lowering& l, bool aligned) {
   op.b = wanted;
   op.x = l.has("arrive");
   op.y = watched_flags(l, aligned);
+  const auto is_number = [&](size_t operand) {
+    return l.operand(operand).kind == ptx::OperandKind::Integer;
+  };
+  op.z = is_number(0) && (!counts || is_number(1));
   return true;
 }
 
@@ -337,6 +345,13 @@ bool warp_barrier(Lowering& l) {
   if (!l.lanes(l.operand(0), ptx::Type::b32, &members)) return false;
   l.emit(&run_warp_barrier).a = members;
   return true;
+}
+
+void describe_control(Meanings& to) {
+  to.add(&run_branch, {Does::Branch});
+  to.add(&run_branch_if<false>, {Does::BranchIf});
+  to.add(&run_branch_if<true>, {Does::BranchUnless});
+  to.add(&run_branch_indexed, {Does::BranchIndexed});
 }
 
 }  // namespace kiln::engine

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/numbers/small_formats.h"
 
@@ -318,6 +319,20 @@ bool convert(Lowering& l) {
   op.data = l.own(
       Conversion{from, to, step, to_register, rounding, integral, l.has("sat"), l.has("ftz")});
   return true;
+}
+
+void describe_convert(Meanings& to) {
+  to.unary<To<int64_t>, int64_t, int32_t>(Does::Convert);
+  to.unary<To<uint64_t>, uint64_t, uint32_t>(Does::Convert);
+  to.unary<To<uint64_t>, uint64_t, int32_t>(Does::Convert);
+  to.unary<To<int64_t>, int64_t, uint32_t>(Does::Convert);
+  to.unary<To<uint32_t>, uint32_t, uint64_t>(Does::Convert);
+  to.unary<To<int32_t>, int32_t, int64_t>(Does::Convert);
+  to.unary<To<uint32_t>, uint32_t, int64_t>(Does::Convert);
+  to.unary<To<int32_t>, int32_t, uint64_t>(Does::Convert);
+  to.unary<To<float>, float, int32_t>(Does::Convert);
+  to.unary<To<float>, float, uint32_t>(Does::Convert);
+  to.unary<Truncate, int32_t, float>(Does::Convert);
 }
 
 }  // namespace kiln::engine

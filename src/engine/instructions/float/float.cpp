@@ -6,6 +6,7 @@
 
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/float/rounded.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/access.h"
@@ -394,6 +395,7 @@ constexpr LoadFusion kBinaryFusions[4] = {kBinary<F, 0, true>, kBinary<F, 1, tru
 std::span<const LoadFusion> float_load_fusions() {
   static const std::vector<LoadFusion> kRows = [] {
     std::vector<LoadFusion> rows;
+    rows.reserve(24);
     auto add = [&](const LoadFusion(&some)[4]) {
       rows.insert(rows.end(), std::begin(some), std::end(some));
     };
@@ -406,6 +408,34 @@ std::span<const LoadFusion> float_load_fusions() {
     return rows;
   }();
   return kRows;
+}
+
+void describe_float(Meanings& to) {
+  to.binary<With<FloatAdd, false, false>, float>(Does::Add);
+  to.binary<With<FloatSub, false, false>, float>(Does::Sub);
+  to.binary<With<FloatMul, false, false>, float>(Does::Mul);
+  to.binary<With<FloatDiv, false, false>, float>(Does::Divide);
+  to.binary<With<FloatMin, false, false>, float>(Does::Min);
+  to.binary<With<FloatMax, false, false>, float>(Does::Max);
+  to.ternary<With<Fma, false, false>, float>(Does::Mad);
+  to.unary<With<FloatAbs, false, false>, float>(Does::Absolute);
+  to.unary<With<FloatNeg, false, false>, float>(Does::Negate);
+  to.unary<With<Reciprocal, false, false>, float>(Does::Reciprocal);
+  to.unary<With<SquareRoot, false, false>, float>(Does::Root);
+  to.unary<With<ReciprocalRoot, false, false>, float>(Does::ReciprocalRoot);
+  to.unary<With<Exp2, false, false>, float>(Does::Lanewise);
+  to.unary<With<Exp2, true, false>, float>(Does::Lanewise);
+  to.unary<With<Log2, false, false>, float>(Does::Lanewise);
+  to.unary<With<Log2, true, false>, float>(Does::Lanewise);
+  to.unary<With<Sine, false, false>, float>(Does::Lanewise);
+  to.unary<With<Cosine, false, false>, float>(Does::Lanewise);
+  to.binary<With<FloatMul, false, true>, float>(Does::Lanewise);
+  to.ternary<With<Fma, false, true>, float>(Does::Lanewise);
+  to.binary<With<DivApproximate, false, false>, float>(Does::Lanewise);
+  for (const LoadFusion& row : float_load_fusions()) {
+    for (Handler both : {row.both, row.both_shared, row.both_global})
+      to.add(both, {Does::LoadFused});
+  }
 }
 
 }  // namespace kiln::engine

@@ -2,6 +2,7 @@
 // How are the integer instructions decoded? (PTX ISA 9.7.1, 9.7.8) Sums, products and shifts of
 // base and step stay so.
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/numbers/integer_operations.h"
 
@@ -202,5 +203,37 @@ template bool ternary<Mad24Low>(Lowering&);
 template bool ternary<Sad>(Lowering&);
 template bool shift<ShiftLeft>(Lowering&);
 template bool shift<ShiftRight>(Lowering&);
+
+namespace {
+
+template <class T>
+void describe_words(Meanings& to) {
+  to.binary<Add, T>(Does::Add);
+  to.binary<Sub, T>(Does::Sub);
+  to.binary<MulLow, T>(Does::Mul);
+  to.ternary<MadLow, T>(Does::Mad);
+  to.binary<And, T>(Does::And);
+  to.binary<Or, T>(Does::Or);
+  to.binary<Xor, T>(Does::Xor);
+  to.binary<Min, T>(Does::Min);
+  to.binary<Max, T>(Does::Max);
+  to.unary<Not, T>(Does::Not);
+  to.unary<Neg, T>(Does::Negate);
+  to.binary<ShiftLeft, T, T, uint32_t>(Does::ShiftLeft);
+  to.binary<ShiftRight, T, T, uint32_t>(Does::ShiftRight);
+}
+
+}  // namespace
+
+void describe_integer(Meanings& to) {
+  describe_words<uint32_t>(to);
+  describe_words<int32_t>(to);
+  describe_words<uint64_t>(to);
+  describe_words<int64_t>(to);
+  to.binary<MulWide, uint64_t, uint32_t, uint32_t>(Does::MulWide);
+  to.binary<MulWide, int64_t, int32_t, int32_t>(Does::MulWide);
+  to.ternary<MadWide, uint64_t, uint32_t, uint64_t>(Does::MadWide);
+  to.ternary<MadWide, int64_t, int32_t, int64_t>(Does::MadWide);
+}
 
 }  // namespace kiln::engine

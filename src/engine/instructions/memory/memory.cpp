@@ -6,6 +6,7 @@
 
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/decode/operand_parts.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/memory/memory_values.h"
@@ -456,5 +457,21 @@ bool is_scalar_load_32(Handler handler) {
 }
 
 bool nothing(Lowering&) { return true; }
+
+void describe_memory(Meanings& to) {
+  const auto describe = [&](auto value) {
+    using T = decltype(value);
+    const Meaning load{Does::Load, number_of<T>()}, store{Does::Store, number_of<T>()},
+        scalar{Does::LoadScalar, number_of<T>()};
+    for (Handler each : {&run_load<T, T>, &run_load_global<T>, &run_load_rows<T>})
+      to.add(each, load);
+    for (Handler each : {&run_store<T, T>, &run_store_global<T>, &run_store_rows<T>})
+      to.add(each, store);
+    for (Handler each : {&run_load_scalar<T, T>, &run_load_scalar_shared<T, T>})
+      to.add(each, scalar);
+  };
+  describe(uint32_t{});
+  describe(uint64_t{});
+}
 
 }  // namespace kiln::engine

@@ -7,6 +7,8 @@
 
 #include "engine/decode/image.h"
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
+#include "engine/decode/spread.h"
 #include "engine/instructions/lowerings.h"
 
 namespace kiln::engine {
@@ -277,6 +279,13 @@ bool test_space(Lowering& l) {
          : l.has("param") || l.has("param::entry") ? kParam
                                                    : kSharedOwn;
   return true;
+}
+
+void describe_move(Meanings& to) {
+  to.unary<Same, uint32_t>(Does::Copy);
+  to.unary<Same, uint64_t>(Does::Copy);
+  to.add(make_spread(0, 0, 4).run, {Does::Spread, Number::U32, Number::U32, 1});
+  to.add(make_spread(0, 0, 8).run, {Does::Spread, Number::U64, Number::U64, 1});
 }
 
 }  // namespace kiln::engine

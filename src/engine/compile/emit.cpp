@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compile/emit.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "engine/compile/emitter.h"
+
+namespace kiln::engine {
+
+Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target)
+    : flow_(flow), plan_(plan), t_(target), out_(std::make_unique<Emitted>()) {
+  // So many strips at once that values stay in registers: dependent operations of one strip wait
+  // for each other, those of several do not.
+  const uint32_t kept = most_kept();
+  strips_ = 4;
+  while (strips_ > 1 && kept * strips_ > t_.vector_count() - 4) strips_ /= 2;
+  if (plan.memory_decides || plan.phase.stores) strips_ = kWarpSize;
+  strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
+  out_->lanes = strips_ * t_.vector_lanes();
+  values_.resize(plan.variables.size());
+}
+
+// The most vectors of a strip that are needed at once. In a loop a value may be needed again; else
+// it is from its first step to its last.
+uint32_t Emitter::most_kept() const {
+  std::vector<int> change(plan_.steps.size() + 1, 0);
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    const Variable& v = plan_.variables[i];
+    if (v.kept != Kept::Vector) continue;
+    size_t first = plan_.steps.size(), last = 0;
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const Step& step = plan_.steps[s];
+      if (step.d != i && step.a != i && step.b != i && step.c != i) continue;
+      first = std::min(first, s);
+      last = std::max(last, s);
+    }
+    if (first == plan_.steps.size()) continue;
+    if (v.home && plan_.phase.loops) first = 0, last = plan_.steps.size() - 1;
+    change[first] += static_cast<int>(v.bytes / 4);
+    change[last + 1] -= static_cast<int>(v.bytes / 4);
+  }
+  int now = 0, most = 0;
+  for (int each : change) most = std::max(most, now += each);
+  return static_cast<uint32_t>(most) + 1;
+}
+
+// Lanes of the pass before a strip: how far a value of steps has risen by then.
+int64_t Emitter::rise(const Pattern2& steps, uint32_t lane) const {
+  return steps.step * int64_t{lane % plan_.row_lanes} +
+         steps.row_step * int64_t{lane / plan_.row_lanes};
+}
+// The least and the most that a lane of the pass is above its first.
+std::pair<int64_t, int64_t> Emitter::range(const Pattern2& steps) const {
+  const int64_t along = steps.step * int64_t{std::min(out_->lanes, plan_.row_lanes) - 1};
+  const int64_t rows = out_->lanes > plan_.row_lanes ? out_->lanes / plan_.row_lanes - 1 : 0;
+  const int64_t down = steps.row_step * rows;
+  return {std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0),
+          std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0)};
+}
+
+Reg Emitter::word_of(uint32_t index) {
+  Value& value = values_[index];
+  const Variable& v = plan_.variables[index];
+  if (v.kept == Kept::Splat) {
+    Reg word = t_.word();
+    t_.lane_word(word, bits_of(index, 0, 0), 0, 4);
+    return word;
+  }
+  return value.word;
+}
+
+Reg Emitter::vector_of(uint32_t index, uint32_t strip, uint32_t half) {
+  Value& value = values_[index];
+  const Variable& v = plan_.variables[index];
+  switch (v.kept) {
+    case Kept::Vector:
+      return value.regs[v.bytes == 8 ? strip * 2 + half : strip];
+    case Kept::Splat:
+      return value.regs[0];
+    case Kept::Word: {
+      if (value.splat.isValid()) return value.splat;
+      Reg splat = t_.vector();
+      t_.splat(splat, value.word, v.bytes);
+      return splat;
+    }
+    default: {  // steps
+      const uint32_t lane = strip * t_.vector_lanes() + half * t_.vector_lanes() / 2;
+      Reg base = t_.word(), lanes = t_.vector(), all = t_.vector();
+      t_.word_add(base, value.word, rise(v.steps, lane));
+      t_.splat(all, base, v.bytes);
+      t_.steps(lanes, static_cast<uint64_t>(v.steps.step), v.bytes);
+      t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, all, all, lanes);
+      return all;
+    }
+  }
+}
+
+// The bits of a value that others may look at.
+Reg Emitter::bits_of(uint32_t index, uint32_t strip, uint32_t half) {
+  Reg reg = vector_of(index, strip, half);
+  if (!plan_.variables[index].lazy) return reg;
+  Reg clean = t_.vector();
+  t_.copy(clean, reg);
+  t_.canonicalize(clean, nan());
+  return clean;
+}
+
+Reg Emitter::nan() { return nan_; }
+
+// Where a result goes: strips of vectors, one splat, one word.
+Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
+  const Variable& v = plan_.variables[index];
+  Value& value = values_[index];
+  if (v.kept == Kept::Word || v.kept == Kept::Steps) {
+    if (!value.word.isValid()) value.word = t_.word();
+    return value.word;
+  }
+  const uint32_t count = v.kept == Kept::Splat ? 1 : strips_ * (v.bytes / 4);
+  if (value.regs.empty()) {
+    for (uint32_t i = 0; i < count; ++i) value.regs.push_back(t_.vector());
+  }
+  return value.regs[v.kept == Kept::Splat ? 0 : v.bytes == 8 ? strip * 2 + half : strip];
+}
+
+void Emitter::read_input(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  Value& value = values_[index];
+  const Reg base = v.in == Slot::Scalar ? registers_ : v.bytes == 8 ? lanes8_ : lanes4_;
+  if (v.in == Slot::Predicate) {
+    Reg word = t_.word();
+    t_.load_word(word, registers_, v.slot, 4);
+    if (v.kept == Kept::Word) {
+      t_.word_extend(true, result(index, 0, 0), word);
+      return;
+    }
+    Reg moved = t_.word();
+    t_.word_binary(Does::ShiftRight, Number::U32, moved, word, first_lane_);
+    for (uint32_t s = 0; s < strips_; ++s)
+      t_.bits_to_mask(result(index, s, 0), moved, s * t_.vector_lanes());
+    return;
+  }
+  if (v.kept == Kept::Word || v.kept == Kept::Steps) {
+    t_.load_word(result(index, 0, 0), base, v.slot, v.bytes);
+    if (v.kept == Kept::Word && !v.written) {
+      bool as_vector = false;
+      for (const Step& step : plan_.steps) as_vector |= reads_as_vector(step, index);
+      if (as_vector) {
+        value.splat = t_.vector();
+        t_.load_splat(value.splat, base, v.slot, v.bytes);
+      }
+    }
+    return;
+  }
+  if (v.kept == Kept::Splat) {
+    t_.load_splat(result(index, 0, 0), base, v.slot, 4);
+    return;
+  }
+  const uint32_t halves = v.bytes / 4;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < halves; ++h)
+      t_.load(result(index, s, h), base, int64_t{v.slot} + (s * halves + h) * vector_bytes());
+  }
+}
+
+// In a phase without loops an input is read where it is first needed.
+void Emitter::need(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  if (values_[index].read || !v.home || !v.input) return;
+  values_[index].read = true;
+  if (is_read(index)) read_input(index);
+}
+
+void Emitter::need_all(const Step& step) {
+  for (const auto& from : {step.a, step.b, step.c}) {
+    if (from) need(*from);
+  }
+  if (step.d) values_[*step.d].read = true;  // what the frame has of it is old from here on
+}
+
+bool Emitter::reads_as_vector(const Step& step, uint32_t index) const {
+  if (step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar) return false;
+  if (step.meaning.does == Does::Store) return step.b == index;
+  const bool reads = step.a == index || step.b == index || step.c == index;
+  if (!reads || !step.d) return false;
+  const Kept kept = plan_.variables[*step.d].kept;
+  return kept == Kept::Vector || kept == Kept::Splat;
+}
+
+void Emitter::write_back(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  if (v.in == Slot::Scalar) {
+    if (v.kept == Kept::Word) {
+      t_.store_word(values_[index].word, registers_, v.slot, v.bytes);
+    } else {
+      Reg word = t_.word();
+      t_.lane_word(word, bits_of(index, 0, 0), 0, 4);
+      t_.store_word(word, registers_, v.slot, 4);
+    }
+    return;
+  }
+  if (v.in == Slot::Predicate) {
+    write_predicate(index);
+    return;
+  }
+  const uint32_t halves = v.bytes / 4;
+  const Reg base = v.bytes == 8 ? lanes8_ : lanes4_;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < halves; ++h)
+      t_.store(bits_of(index, s, h), base, int64_t{v.slot} + (s * halves + h) * vector_bytes());
+  }
+}
+
+// The pass's own bits of the word.
+void Emitter::write_predicate(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  Reg word = t_.word(), bits = t_.word(), own = t_.word();
+  if (v.kept == Kept::Word) {
+    t_.store_word(values_[index].word, registers_, v.slot, 4);
+    return;
+  }
+  t_.load_word(word, registers_, v.slot, 4);
+  t_.constant_word(bits, 0);
+  for (uint32_t s = 0; s < strips_; ++s)
+    t_.mask_to_bits(bits, values_[index].regs[s], s * t_.vector_lanes());
+  const uint64_t all = out_->lanes == 32 ? 0xffffffffu : (uint64_t{1} << out_->lanes) - 1;
+  t_.constant_word(own, all);
+  t_.word_binary(Does::ShiftLeft, Number::U32, own, own, first_lane_);
+  t_.word_binary(Does::ShiftLeft, Number::U32, bits, bits, first_lane_);
+  t_.word_unary(Does::Not, Number::U32, own, own);
+  t_.word_binary(Does::And, Number::U32, word, word, own);
+  t_.word_binary(Does::Or, Number::U32, word, word, bits);
+  t_.store_word(word, registers_, v.slot, 4);
+}
+
+void Emitter::leave_at(uint32_t target, bool backward) {
+  for (const auto& [slot, index] : plan_.home) {
+    const Variable& v = plan_.variables[index];
+    if (v.written && flow_.is_live(slot, target)) write_back(index);
+  }
+  out_->exits.push_back({target, backward});
+  t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
+  t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
+  t_.leave(static_cast<uint32_t>(out_->exits.size()));
+}
+
+void Emitter::jump_to(uint32_t from, uint32_t target) {
+  const Phase& phase = plan_.phase;
+  if (target <= from) {  // one of the turn's backward branches
+    t_.word_add(ran_, ran_, int64_t{from} - target + 1);
+    t_.word_add(budget_, budget_, -1);
+    if (target >= phase.begin) {
+      t_.jump_if(budget_, true, labels_[target]);
+    }
+    leave_at(target, true);
+    return;
+  }
+  if (target >= phase.begin && target < phase.end)
+    t_.jump(labels_[target]);
+  else
+    leave_at(target, false);
+}
+
+void Emitter::branch(const Step& step) {
+  const uint32_t target = flow_.index_of(step.op.target);
+  if (step.meaning.does == Does::Branch) {
+    jump_to(step.index, target);
+    return;
+  }
+  Label around = t_.label();
+  t_.jump_if(word_of(*step.a), step.meaning.does == Does::BranchUnless, around);
+  jump_to(step.index, target);
+  t_.bind(around);
+}
+
+std::unique_ptr<Emitted> Emitter::run() {
+  t_.begin();
+  registers_ = t_.word();
+  lanes4_ = t_.word();
+  lanes8_ = t_.word();
+  table_ = t_.word();
+  budget_ = t_.word();
+  ran_ = t_.word();
+  first_lane_ = t_.word();
+  bail_ = t_.label();
+  t_.load_word(registers_, t_.pass(), offsetof(Pass, registers), 8);
+  t_.load_word(lanes4_, t_.pass(), offsetof(Pass, lanes4), 8);
+  t_.load_word(lanes8_, t_.pass(), offsetof(Pass, lanes8), 8);
+  t_.load_word(table_, t_.pass(), offsetof(Pass, table), 8);
+  t_.load_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
+  t_.load_word(first_lane_, t_.pass(), offsetof(Pass, first_lane), 4);
+  t_.constant_word(ran_, 0);
+  nan_ = t_.vector();
+  t_.constant(nan_, 0x7fffffffu, 4);
+  prepare_places();
+  if (plan_.phase.loops) {
+    for (uint32_t i = 0; i < plan_.variables.size(); ++i) need(i);
+  }
+  for (const Step& step : plan_.steps) {
+    if (flow_.is_leader(step.index) || step.index == plan_.phase.begin)
+      labels_.emplace(step.index, t_.label());
+  }
+  for (const Step& step : plan_.steps) {
+    if (step.meaning.does == Does::Store) continue;
+    auto label = labels_.find(step.index);
+    if (label != labels_.end()) t_.bind(label->second);
+    need_all(step);
+    if (!one(step)) return nullptr;
+  }
+  for (const Step& step : plan_.steps) {
+    if (step.meaning.does == Does::Store) need_all(step);
+  }
+  if (!store_all()) return nullptr;
+  leave_at(plan_.phase.end, false);
+  t_.bind(bail_);
+  t_.leave(0);
+  list_guards();
+  if (!t_.finish()) return nullptr;
+  asmjit::CodeHolder& code = t_.code();
+  // The code has neither calls nor addresses of its own: it may lie anywhere.
+  if (code.flatten() != asmjit::kErrorOk || code.resolveUnresolvedLinks() != asmjit::kErrorOk)
+    return nullptr;
+  out_->bytes.resize(code.codeSize());
+  if (code.copyFlattenedData(out_->bytes.data(), out_->bytes.size()) != asmjit::kErrorOk)
+    return nullptr;
+  return std::move(out_);
+}
+
+// A header or a word that serves as an address alone is in the table: it need not be read.
+bool Emitter::is_read(uint32_t index) const {
+  const Variable& v = plan_.variables[index];
+  if (v.written) return true;
+  for (const Step& step : plan_.steps) {
+    const bool in_table = prepared_of_.count(step.index) != 0;
+    if ((step.a == index && !in_table) || step.b == index || step.c == index) return true;
+  }
+  return false;
+}
+
+void Emitter::list_guards() {
+  for (const Variable& v : plan_.variables) {
+    if (!v.home || !v.input || v.in == Slot::Scalar) continue;
+    if (v.kept == Kept::Word || v.kept == Kept::Steps)
+      out_->guards.push_back({v.slot, v.in, v.bytes, v.steps});
+    const bool saves = v.written && out_->lanes < kWarpSize && bails_;
+    if (saves) out_->saved.push_back({v.slot, v.in == Slot::Predicate ? 4 : v.bytes * kWarpSize});
+  }
+}
+
+std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan) {
+  std::unique_ptr<Target> target = make_target();
+  if (!target) return nullptr;
+  return Emitter(flow, plan, *target).run();
+}
+
+}  // namespace kiln::engine

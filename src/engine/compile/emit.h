@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a plan become machine code?
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/compile/plan.h"
+#include "engine/compile/target.h"
+
+namespace kiln::engine {
+
+// What the code finds in its table, and what has to hold before it runs (run.cpp fills it).
+struct Guard {  // an input that was taken to have steps, or to be the same in all lanes
+  uint32_t slot;
+  Slot in;
+  uint32_t bytes;
+  Pattern2 steps;
+};
+
+// An address that does not change in the phase: the table has where it lies in this process.
+struct Prepared {
+  Place::Of of;
+  uint32_t slot;  // of the header, or of the variable
+  Slot in;
+  bool narrow;  // an address of 32 bits
+  ptx::Space space;
+  Pattern2 steps;
+  int64_t least, most;  // of the offsets that loads add; the last byte is below `most`
+  uint32_t align;
+  uint32_t op;  // the first load, whose region is remembered
+  bool writes;
+};
+
+// An address that changes: the table has the begin and the size of what it may reach, and how far
+// that lies from there in this process.
+struct Reach {
+  ptx::Space space;
+  uint32_t op;
+  uint64_t span;  // bytes from the first to behind the last
+  bool writes;
+};
+
+struct Emitted {
+  std::vector<std::byte> bytes;
+  uint32_t lanes = 0;       // of a pass
+  std::vector<Exit> exits;  // the number that the code returns, less 1; 0: start again, interpreted
+  std::vector<Guard> guards;
+  std::vector<Prepared> prepared;
+  std::vector<Reach> reaches;  // three words each, behind those of `prepared`
+  struct Saved {
+    uint32_t slot, bytes;
+  };
+  std::vector<Saved> saved;  // read and written: to be put back when a later pass starts again
+};
+
+// Nothing: this CPU cannot do some step.
+std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan);
+
+}  // namespace kiln::engine

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are loads compiled? An address that does not change in the phase was checked before it began;
+// one that changes is checked each time, and so is each lane's of a gather. What does not hold
+// starts the phase again in the interpreter, which then finds the fault, or another way.
+#include <algorithm>
+
+#include "engine/compile/emitter.h"
+
+namespace kiln::engine {
+namespace {
+
+bool reaches_memory(const Step& step) {
+  return step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar ||
+         step.meaning.does == Does::Store;
+}
+
+}  // namespace
+
+void Emitter::prepare_places() {
+  for (const Step& step : plan_.steps) {
+    if (!reaches_memory(step)) continue;
+    const uint32_t bytes = bytes_of(step.meaning.type);
+    const bool of_header = step.place.of == Place::Of::Header;
+    Prepared at{step.place.of,
+                step.op.a,
+                Slot::Lanes,
+                (step.op.x & kAddress32) != 0,
+                static_cast<ptx::Space>(step.op.z),
+                step.place.steps,
+                step.op.imm,
+                step.op.imm + int64_t{bytes},
+                bytes,
+                step.index,
+                step.meaning.does == Does::Store};
+    if (!of_header) {
+      const Variable& v = plan_.variables[*step.a];
+      if (!v.home || v.written || (v.kept != Kept::Word && v.kept != Kept::Steps)) continue;
+      at.in = v.in;
+      at.steps = v.steps;
+    }
+    const auto same = [&](const Prepared& other) {
+      return other.of == at.of && other.slot == at.slot && other.space == at.space &&
+             other.narrow == at.narrow && other.steps == at.steps && other.writes == at.writes;
+    };
+    auto found = std::find_if(out_->prepared.begin(), out_->prepared.end(), same);
+    if (found == out_->prepared.end()) {
+      found = out_->prepared.insert(found, at);
+    } else {
+      found->least = std::min(found->least, at.least);
+      found->most = std::max(found->most, at.most);
+      found->align = std::max(found->align, at.align);
+    }
+    prepared_of_[step.index] = static_cast<uint32_t>(found - out_->prepared.begin());
+  }
+  for (size_t i = 0; i < out_->prepared.size(); ++i) {
+    pointers_.push_back(t_.word());
+    t_.load_word(pointers_.back(), table_, static_cast<int64_t>(i) * 8, 8);
+  }
+}
+
+bool Emitter::load(const Step& step) {
+  auto prepared = prepared_of_.find(step.index);
+  if (prepared != prepared_of_.end()) {
+    const Prepared& at = out_->prepared[prepared->second];
+    load_from(step, pointers_[prepared->second], step.op.imm, at.steps);
+    return true;
+  }
+  if (step.place.of == Place::Of::Header) return false;
+  const Variable& v = plan_.variables[*step.a];
+  const bool by_steps =
+      v.kept == Kept::Word || v.kept == Kept::Splat ||
+      (v.kept == Kept::Steps && (v.steps.step == 0 || v.steps.step == bytes_of(step.meaning.type)));
+  return by_steps ? load_changing(step) : gather(step);
+}
+
+void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps) {
+  const Variable& d = plan_.variables[*step.d];
+  const uint32_t bytes = bytes_of(step.meaning.type);
+  if (d.kept == Kept::Word) {
+    t_.load_word(result(*step.d, 0, 0), base, offset, bytes);
+    return;
+  }
+  if (d.kept == Kept::Splat) {
+    t_.load_splat(result(*step.d, 0, 0), base, offset, bytes);
+    return;
+  }
+  const uint32_t halves = bytes == 8 ? 2 : 1, lanes = t_.vector_lanes(), in_vector = lanes / halves;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < halves; ++h) {
+      const uint32_t first = s * lanes + h * in_vector;
+      const int64_t at = offset + rise(steps, first);
+      const Reg to = result(*step.d, s, h);
+      if (steps.step == 0) {
+        t_.load_splat(to, base, at, bytes);
+      } else if (steps.step == int64_t{bytes}) {
+        t_.load(to, base, at);
+      } else {
+        t_.constant(to, 0, 4);
+        for (uint32_t i = 0; i < in_vector; ++i) {
+          Reg word = t_.word();
+          t_.load_word(word, base, offset + rise(steps, first + i), bytes);
+          t_.set_lane(to, word, i, bytes);
+        }
+      }
+    }
+  }
+}
+
+// The words of the table: where the memory begins, how far beyond it an access may begin, and what
+// an address is to be moved by.
+Reg Emitter::reach_word(const Step& step, uint32_t which) {
+  auto [place, added] =
+      reach_of_.try_emplace(step.index, static_cast<uint32_t>(out_->reaches.size()));
+  if (added)
+    out_->reaches.push_back(
+        {static_cast<ptx::Space>(step.op.z), step.index, 0, step.meaning.does == Does::Store});
+  Reg word = t_.word();
+  const size_t at = out_->prepared.size() + size_t{place->second} * 3 + which;
+  t_.load_word(word, table_, static_cast<int64_t>(at) * 8, 8);
+  return word;
+}
+
+void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where) {
+  Reg from = t_.word();
+  t_.word_binary(Does::Sub, Number::U64, from, address, reach_word(step, 0));
+  bail_if_above(from, reach_word(step, 1));
+  Reach& reach = out_->reaches[reach_of_[step.index]];
+  reach.span = std::max(reach.span, span);
+  const uint32_t bytes = bytes_of(step.meaning.type);
+  t_.jump_if_bits(address, bytes - 1, bail_);
+  *where = t_.word();
+  t_.word_binary(Does::Add, Number::U64, *where, address, reach_word(step, 2));
+}
+
+bool Emitter::load_changing(const Step& step) {
+  const Variable& v = plan_.variables[*step.a];
+  const auto [least, most] = range(v.steps);
+  Reg address = t_.word(), where;
+  t_.word_add(address, word_of(*step.a), step.op.imm);
+  if (step.op.x & kAddress32) t_.word_extend(false, address, address);
+  t_.word_add(address, address, least);
+  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes_of(step.meaning.type),
+              &where);
+  load_from(step, where, -least, v.steps);
+  return true;
+}
+
+bool Emitter::gather(const Step& step) {
+  const Variable& v = plan_.variables[*step.a];
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const uint32_t in_address = v.bytes == 8 ? lanes / 2 : lanes;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const uint32_t halves = bytes / 4;
+    std::vector<Reg> got;
+    for (uint32_t h = 0; h < halves; ++h) {
+      got.push_back(t_.vector());
+      t_.constant(got.back(), 0, 4);
+    }
+    std::vector<Reg> addresses;
+    for (uint32_t h = 0; h < v.bytes / 4; ++h) addresses.push_back(vector_of(*step.a, s, h));
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      Reg address = t_.word(), where, value = t_.word();
+      t_.lane_word(address, addresses[lane / in_address], lane % in_address, v.bytes);
+      t_.word_add(address, address, step.op.imm);
+      if (step.op.x & kAddress32) t_.word_extend(false, address, address);
+      check_reach(step, address, bytes, &where);
+      t_.load_word(value, where, 0, bytes);
+      const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
+      t_.set_lane(got[lane / in_value], value, lane % in_value, bytes);
+    }
+    for (uint32_t h = 0; h < halves; ++h) t_.copy(result(*step.d, s, h), got[h]);
+  }
+  return plan_.variables[*step.d].kept == Kept::Vector;
+}
+
+// Where a store goes: one register for the first lane, or one for each. All stores of a phase are
+// checked before the first of them writes: until then the interpreter can start again.
+bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
+  auto prepared = prepared_of_.find(step.index);
+  if (prepared != prepared_of_.end()) {
+    where->push_back(pointers_[prepared->second]);
+    return true;
+  }
+  if (step.place.of == Place::Of::Header) return false;
+  const Variable& v = plan_.variables[*step.a];
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  if (v.kept == Kept::Vector || (v.steps.step != 0 && v.steps.step != int64_t{bytes})) {
+    const uint32_t in_address = v.bytes == 8 ? lanes / 2 : lanes;
+    for (uint32_t lane = 0; lane < out_->lanes; ++lane) {
+      Reg address = t_.word(), at;
+      const uint32_t in_strip = lane % lanes;
+      t_.lane_word(address, vector_of(*step.a, lane / lanes, in_strip / in_address),
+                   in_strip % in_address, v.bytes);
+      t_.word_add(address, address, step.op.imm);
+      if (step.op.x & kAddress32) t_.word_extend(false, address, address);
+      check_reach(step, address, bytes, &at);
+      where->push_back(at);
+    }
+    return true;
+  }
+  const auto [least, most] = range(v.steps);
+  Reg address = t_.word(), at;
+  t_.word_add(address, word_of(*step.a), step.op.imm);
+  if (step.op.x & kAddress32) t_.word_extend(false, address, address);
+  t_.word_add(address, address, least);
+  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes, &at);
+  Reg first = t_.word();
+  t_.word_add(first, at, -least - step.op.imm);
+  where->push_back(first);
+  return true;
+}
+
+void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset) {
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes, in_strip = lane % lanes;
+  Reg word = t_.word();
+  t_.lane_word(word, bits_of(*step.b, lane / lanes, in_strip / in_value), in_strip % in_value,
+               bytes);
+  t_.store_word(word, base, offset, bytes);
+}
+
+// In the order of the lanes: where several write to one place, the last one's value stays.
+void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  if (where.size() > 1) {
+    for (uint32_t lane = 0; lane < out_->lanes; ++lane) store_lane(step, lane, where[lane], 0);
+    return;
+  }
+  auto prepared = prepared_of_.find(step.index);
+  const Pattern2& steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
+                                                         : plan_.variables[*step.a].steps;
+  const uint32_t halves = bytes / 4;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    if (steps.step != 0 && steps.step != int64_t{bytes}) {
+      for (uint32_t i = 0; i < lanes; ++i)
+        store_lane(step, s * lanes + i, where[0], step.op.imm + rise(steps, s * lanes + i));
+      continue;
+    }
+    if (steps.step == 0) {
+      const uint32_t last = s * lanes + lanes - 1;
+      store_lane(step, last, where[0], step.op.imm + rise(steps, s * lanes));
+      continue;
+    }
+    for (uint32_t h = 0; h < halves; ++h) {
+      t_.store(bits_of(*step.b, s, h), where[0],
+               step.op.imm + rise(steps, s * lanes + h * lanes / 2));
+    }
+  }
+}
+
+bool Emitter::store_all() {
+  std::vector<std::pair<const Step*, std::vector<Reg>>> all;
+  for (const Step& step : plan_.steps) {
+    if (step.meaning.does != Does::Store) continue;
+    all.push_back({&step, {}});
+    if (!place_store(step, &all.back().second)) return false;
+  }
+  for (const auto& [step, where] : all) store_at(*step, where);
+  return true;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does each step of a plan become instructions, however its values are kept?
+#include "engine/compile/emitter.h"
+
+namespace kiln::engine {
+
+bool Emitter::one(const Step& step) {
+  switch (step.meaning.does) {
+    case Does::Branch:
+    case Does::BranchIf:
+    case Does::BranchUnless:
+      branch(step);
+      return true;
+    case Does::Load:
+    case Does::LoadScalar:
+      return load(step);
+    default:
+      break;
+  }
+  const Variable& d = plan_.variables[*step.d];
+  if (d.in == Slot::Predicate && d.kept == Kept::Vector) return on_predicates(step);
+  if (d.kept == Kept::Steps) return on_steps(step);
+  const bool real = step.meaning.type == Number::F32 || step.meaning.from == Number::F32;
+  const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
+                     step.meaning.does == Does::Select;
+  if (d.kept == Kept::Word && (!real || moves)) return on_words(step);
+  return on_vectors(step);
+}
+
+bool Emitter::on_words(const Step& step) {
+  const Meaning& m = step.meaning;
+  const Reg a = word_of(*step.a);
+  const Reg b = step.b ? word_of(*step.b) : Reg();
+  const Reg d = result(*step.d, 0, 0);
+  const Op& op = step.op;
+  switch (m.does) {
+    case Does::Copy:
+    case Does::Spread:
+      t_.copy(d, a);
+      return true;
+    case Does::Compare:
+      t_.word_compare(m.comparison, m.type, d, a, b);
+      return true;
+    case Does::CopyPredicate:
+      op.y ? (void)t_.word_unary(Does::Not, Number::U64, d, a) : t_.copy(d, a);
+      return true;
+    case Does::InvertPredicate:
+      return t_.word_unary(Does::Not, Number::U64, d, a);
+    case Does::Logic: {
+      Reg first = a;
+      if (op.y) {
+        first = t_.word();
+        t_.word_unary(Does::Not, Number::U64, first, a);
+      }
+      const Does how = op.x == 0 ? Does::And : op.x == 1 ? Does::Or : Does::Xor;
+      return t_.word_binary(how, Number::U64, d, first, b);
+    }
+    case Does::Select:
+      t_.word_select(d, word_of(*step.c), a, b);
+      return true;
+    case Does::Convert:
+      bytes_of(m.type) == 8 ? t_.word_extend(m.from == Number::S32, d, a)
+                            : t_.word_extend(false, d, a);
+      return true;
+    case Does::MulWide:
+    case Does::MadWide: {
+      Reg x = t_.word(), y = t_.word();
+      t_.word_extend(m.from == Number::S32, x, a);
+      t_.word_extend(m.from == Number::S32, y, b);
+      t_.word_binary(Does::Mul, Number::U64, x, x, y);
+      if (m.does == Does::MulWide)
+        t_.copy(d, x);
+      else
+        t_.word_binary(Does::Add, Number::U64, d, x, word_of(*step.c));
+      return true;
+    }
+    case Does::Mad: {
+      Reg product = t_.word();
+      t_.word_binary(Does::Mul, m.type, product, a, b);
+      return t_.word_binary(Does::Add, m.type, d, product, word_of(*step.c));
+    }
+    default:
+      return m.operands == 1 ? t_.word_unary(m.does, m.type, d, a)
+                             : t_.word_binary(m.does, m.type, d, a, b);
+  }
+}
+
+// A value of 32 bits becomes one of 64 lane by lane; base and step do so only where no lane wraps.
+void Emitter::check_widening(const Step& step, bool is_signed) {
+  const Variable& a = plan_.variables[*step.a];
+  const Variable& value = a.kept == Kept::Steps || !step.b ? a : plan_.variables[*step.b];
+  const uint32_t index = &value == &a ? *step.a : *step.b;
+  const auto [least, most] = range(value.steps);
+  for (int64_t rise : {least, most}) {
+    Reg wide = t_.word();
+    t_.word_extend(is_signed, wide, word_of(index));
+    t_.word_add(wide, wide, rise + (is_signed ? int64_t{1} << 31 : 0));
+    bails_ = true;
+    t_.jump_if_bits(wide, 0xffffffff00000000u, bail_);
+  }
+}
+
+bool Emitter::on_steps(const Step& step) {
+  const Meaning& m = step.meaning;
+  const bool is_signed = m.from == Number::S32;
+  const bool widens = bytes_of(m.type) == 8 && bytes_of(m.from) == 4;
+  if (widens && (m.does == Does::Convert || m.does == Does::MulWide))
+    check_widening(step, is_signed);
+  if (m.does == Does::MulWide || m.does == Does::Convert || m.does == Does::Copy ||
+      m.does == Does::Spread)
+    return on_words(step);
+  return t_.word_binary(m.does, m.type, result(*step.d, 0, 0), word_of(*step.a), word_of(*step.b));
+}
+
+Reg Emitter::quiet_of(uint32_t index, uint32_t strip) {
+  Reg reg = vector_of(index, strip, 0);
+  if (plan_.variables[index].quiet) return reg;
+  Reg clean = t_.vector();
+  t_.copy(clean, reg);
+  t_.canonicalize(clean, nan());
+  return clean;
+}
+
+bool Emitter::on_vectors(const Step& step) {
+  const bool wide = bytes_of(step.meaning.type) == 8 || bytes_of(step.meaning.from) == 8;
+  for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
+    if (!(wide ? wide_step(step, s) : vector_step(step, s))) return false;
+  }
+  return true;
+}
+
+bool Emitter::vector_step(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  const Variable& d = plan_.variables[*step.d];
+  const bool to_word = d.kept == Kept::Word;
+  const Reg to = to_word ? t_.vector() : result(*step.d, s, 0);
+  bool done = true;
+  if (m.does == Does::Copy || m.does == Does::Spread) {
+    t_.copy(to, bits_of(*step.a, s, 0));
+  } else if (m.does == Does::Select) {
+    t_.select(to, vector_of(*step.c, s, 0), bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+  } else if (m.does == Does::Convert) {
+    const bool from_bits = m.from != Number::F32;
+    done = t_.convert(m.type, m.from, to,
+                      from_bits ? bits_of(*step.a, s, 0) : vector_of(*step.a, s, 0));
+  } else if (m.type == Number::F32) {
+    const bool picks = m.does == Does::Min || m.does == Does::Max;
+    const auto operand = [&](const std::optional<uint32_t>& from) {
+      return picks ? quiet_of(*from, s) : vector_of(*from, s, 0);
+    };
+    const Reg a = operand(step.a);
+    done = m.operands == 1   ? t_.unary(m.does, m.type, to, a)
+           : m.operands == 2 ? t_.binary(m.does, m.type, to, a, operand(step.b))
+                             : t_.ternary(m.does, m.type, to, a, operand(step.b), operand(step.c));
+    if (!d.lazy || to_word) t_.canonicalize(to, nan());
+  } else {
+    const Reg a = bits_of(*step.a, s, 0);
+    const bool shifts = m.does == Does::ShiftLeft || m.does == Does::ShiftRight;
+    if (shifts && plan_.variables[*step.b].is_constant) {
+      const uint64_t by = plan_.variables[*step.b].constant & 0xffffffffu;
+      if (by < 32)
+        done = t_.shift(m.does, m.type, to, a, static_cast<uint32_t>(by));
+      else if (m.does == Does::ShiftRight && m.type == Number::S32)
+        done = t_.shift(m.does, m.type, to, a, 31);
+      else
+        t_.constant(to, 0, 4);
+    } else {
+      done = m.operands == 1   ? t_.unary(m.does, m.type, to, a)
+             : m.operands == 2 ? t_.binary(m.does, m.type, to, a, bits_of(*step.b, s, 0))
+                               : t_.ternary(m.does, m.type, to, a, bits_of(*step.b, s, 0),
+                                            bits_of(*step.c, s, 0));
+    }
+  }
+  if (done && to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 4);
+  return done;
+}
+
+bool Emitter::wide_step(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  if (bytes_of(m.type) == 4) {  // 64 bits to 32
+    if (m.does != Does::Convert) return false;
+    t_.narrow(result(*step.d, s, 0), vector_of(*step.a, s, 0), vector_of(*step.a, s, 1));
+    return true;
+  }
+  for (uint32_t h = 0; h < 2; ++h) {
+    const Reg to = result(*step.d, s, h);
+    const bool high = h == 1, is_signed = m.from == Number::S32;
+    bool done = true;
+    switch (m.does) {
+      case Does::Copy:
+      case Does::Spread:
+        t_.copy(to, vector_of(*step.a, s, h));
+        break;
+      case Does::Convert:
+        t_.widen(is_signed, high, to, bits_of(*step.a, s, 0));
+        break;
+      case Does::MulWide:
+        t_.mul_wide(is_signed, high, to, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+        break;
+      case Does::MadWide: {
+        Reg product = t_.vector();
+        t_.mul_wide(is_signed, high, product, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+        done = t_.binary(Does::Add, Number::U64, to, product, vector_of(*step.c, s, h));
+        break;
+      }
+      case Does::Select: {
+        Reg mask = t_.vector();
+        t_.widen(true, high, mask, vector_of(*step.c, s, 0));
+        t_.select(to, mask, vector_of(*step.a, s, h), vector_of(*step.b, s, h));
+        break;
+      }
+      case Does::ShiftLeft:
+      case Does::ShiftRight: {
+        const Variable& by = plan_.variables[*step.b];
+        if (!by.is_constant || (by.constant & 0xffffffffu) >= 64) return false;
+        done = t_.shift(m.does, m.type, to, vector_of(*step.a, s, h),
+                        static_cast<uint32_t>(by.constant));
+        break;
+      }
+      default:
+        done = m.operands == 1   ? t_.unary(m.does, m.type, to, vector_of(*step.a, s, h))
+               : m.operands == 2 ? t_.binary(m.does, m.type, to, vector_of(*step.a, s, h),
+                                             vector_of(*step.b, s, h))
+                                 : false;
+    }
+    if (!done) return false;
+  }
+  return true;
+}
+
+bool Emitter::compare(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  const Reg to = result(*step.d, s, 0);
+  if (bytes_of(m.type) == 4) {
+    const bool real = m.type == Number::F32;
+    const auto operand = [&](uint32_t from) {
+      return real ? vector_of(from, s, 0) : bits_of(from, s, 0);
+    };
+    t_.compare(m.comparison, m.type, to, operand(*step.a), operand(*step.b));
+    return true;
+  }
+  Reg low = t_.vector(), high = t_.vector();
+  t_.compare(m.comparison, m.type, low, vector_of(*step.a, s, 0), vector_of(*step.b, s, 0));
+  t_.compare(m.comparison, m.type, high, vector_of(*step.a, s, 1), vector_of(*step.b, s, 1));
+  t_.narrow(to, low, high);
+  return true;
+}
+
+bool Emitter::on_predicates(const Step& step) {
+  const Op& op = step.op;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Does does = step.meaning.does;
+    if (does == Does::Compare) {
+      if (!compare(step, s)) return false;
+      continue;
+    }
+    const Reg to = result(*step.d, s, 0);
+    Reg a = vector_of(*step.a, s, 0);
+    if (does == Does::InvertPredicate || (does != Does::Select && op.y)) {
+      Reg inverse = t_.vector();
+      t_.unary(Does::Not, Number::U32, inverse, a);
+      a = inverse;
+    }
+    if (does == Does::Logic) {
+      const Does how = op.x == 0 ? Does::And : op.x == 1 ? Does::Or : Does::Xor;
+      t_.binary(how, Number::U32, to, a, vector_of(*step.b, s, 0));
+    } else {
+      t_.copy(to, a);
+    }
+  }
+  return true;
+}
+
+}  // namespace kiln::engine

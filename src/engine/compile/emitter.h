@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the code generator keep while it goes through a plan? (emit.cpp, emit_steps.cpp)
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "engine/compile/emit.h"
+
+namespace kiln::engine {
+
+class Emitter {
+ public:
+  Emitter(const Flow& flow, const Plan& plan, Target& target);
+  std::unique_ptr<Emitted> run();
+
+ private:
+  struct Value {
+    Reg word, splat;
+    std::vector<Reg> regs;
+    bool read = false;  // from the frame
+  };
+  uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
+  int64_t rise(const Pattern2& steps, uint32_t lane) const;
+  std::pair<int64_t, int64_t> range(const Pattern2& steps) const;
+  Reg word_of(uint32_t variable);
+  Reg vector_of(uint32_t variable, uint32_t strip, uint32_t half);
+  Reg bits_of(uint32_t variable, uint32_t strip, uint32_t half);
+  Reg quiet_of(uint32_t variable, uint32_t strip);
+  Reg nan();
+  Reg result(uint32_t variable, uint32_t strip, uint32_t half);
+  bool reads_as_vector(const Step& step, uint32_t variable) const;
+  bool is_read(uint32_t variable) const;
+  uint32_t most_kept() const;
+  void need(uint32_t variable);
+  void need_all(const Step& step);
+  void read_input(uint32_t variable);
+  void write_back(uint32_t variable);
+  void write_predicate(uint32_t variable);
+  void leave_at(uint32_t target, bool backward);
+  void jump_to(uint32_t from, uint32_t target);
+  void branch(const Step& step);
+  void list_guards();
+
+  // emit_steps.cpp
+  bool one(const Step& step);
+  bool on_words(const Step& step);
+  bool on_steps(const Step& step);
+  bool on_vectors(const Step& step);
+  bool on_predicates(const Step& step);
+  bool vector_step(const Step& step, uint32_t strip);
+  bool wide_step(const Step& step, uint32_t strip);
+  bool compare(const Step& step, uint32_t strip);
+  void check_widening(const Step& step, bool is_signed);
+  void copy_to(uint32_t to, uint32_t from);
+  void finish_float(const Step& step, Reg reg);
+
+  // emit_loads.cpp
+  void prepare_places();
+  bool load(const Step& step);
+  void load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
+  bool load_changing(const Step& step);
+  bool gather(const Step& step);
+  bool store_all();
+  bool place_store(const Step& step, std::vector<Reg>* where);
+  void store_at(const Step& step, const std::vector<Reg>& where);
+  void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
+  Reg reach_word(const Step& step, uint32_t which);
+  void check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where);
+  uint32_t strip_count(uint32_t variable) const {
+    return plan_.variables[variable].kept == Kept::Vector ? strips_ : 1;
+  }
+  void bail_if_above(const Reg& a, const Reg& b) {
+    bails_ = true;
+    t_.jump_if_above(a, b, bail_);
+  }
+
+  const Flow& flow_;
+  const Plan& plan_;
+  Target& t_;
+  std::unique_ptr<Emitted> out_;
+  uint32_t strips_ = 1;
+  std::vector<Value> values_;
+  std::map<uint32_t, Label> labels_;  // by Op
+  Reg registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
+  Label bail_;
+  bool bails_ = false;
+  std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
+  std::vector<Reg> pointers_;                 // of those
+  std::map<uint32_t, uint32_t> reach_of_;     // by Op: index of Emitted::reaches
+};
+
+}  // namespace kiln::engine

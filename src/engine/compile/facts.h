@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What came of compiling a program?
+#pragma once
+
+#include <cstdint>
+
+#include "engine/program/program.h"
+
+namespace kiln::engine {
+
+struct CompiledFacts {
+  uint32_t stretches = 0;  // that could be compiled
+  uint32_t compiled = 0;   // of those that a warp has come to
+  uint32_t given_up = 0;   // not compiled, or left again too often
+  uint64_t entered = 0;    // how often warps came to compiled ones
+  uint64_t missed = 0;     // of those, interpreted after all
+  uint64_t compiling_ns = 0;
+  uint64_t code_bytes = 0;
+};
+// All zero: it has not run long enough, or this build compiles nothing.
+CompiledFacts compiled_facts(const Program& program);
+
+}  // namespace kiln::engine

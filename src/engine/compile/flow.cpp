@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compile/flow.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/decode/control.h"
+#include "engine/decode/fuse.h"
+#include "engine/machine/access.h"
+
+namespace kiln::engine {
+namespace {
+
+bool is_branch(const Meaning* meaning) {
+  return meaning && (meaning->does == Does::Branch || meaning->does == Does::BranchIf ||
+                     meaning->does == Does::BranchUnless);
+}
+
+// What a phase may hold besides branches.
+bool fits(const Meaning* meaning) {
+  return meaning && !is_branch(meaning) && meaning->does != Does::Store &&
+         meaning->does != Does::Lanewise && meaning->does != Does::BranchIndexed &&
+         meaning->type != Number::F64;
+}
+
+bool writes_d(const Op& op, const Meaning* meaning) {
+  if (meaning && meaning->does == Does::BranchIndexed) return false;
+  if (meaning) return !is_branch(meaning) && meaning->does != Does::Store;
+  return op.effect != Effect::MaskAware;
+}
+
+// The fewest Ops for which it pays to leave the interpreter and come back.
+constexpr uint32_t kFewestOps = 10, kFewestWithLanes = 3;
+
+}  // namespace
+
+Flow::Flow(const Program& program) : program_(program) {
+  meanings_.reserve(program.ops.size());
+  for (const Op& op : program.ops) meanings_.push_back(meaning_of(op.run));
+  find_leaders();
+  find_live();
+}
+
+const Op& Flow::plain(uint32_t op) const {
+  const Op& at = program_.ops[op];
+  if (!meanings_[op] || meanings_[op]->does != Does::LoadFused) return at;
+  return *static_cast<const Op*>(at.data);
+}
+
+bool Flow::is_constant(uint32_t slot, uint64_t* bits) const {
+  if (slot + 8 > program_.image.size() || slots_.count(slot)) return false;
+  for (const SpecialSlot& special : program_.specials) {
+    if (special.offset == slot) return false;
+  }
+  for (const ParameterSlot& parameter : program_.parameters) {
+    if (parameter.offset == slot) return false;
+  }
+  std::memcpy(bits, program_.image.data() + slot, 8);
+  return true;
+}
+
+std::vector<uint32_t> Flow::followers(uint32_t op) const {
+  const Op& at = program_.ops[op];
+  const auto count = static_cast<uint32_t>(program_.ops.size());
+  std::vector<uint32_t> next;
+  const bool always = meanings_[op] && meanings_[op]->does == Does::Branch;
+  const auto add = [&](uint32_t next_op) {
+    if (next_op < count) next.push_back(next_op);
+  };
+  if (!always) add(op + 1);
+  if (at.run == &run_guard_next || is_compare_affine(at.run)) add(op + 2);
+  if (is_index_check(at.run)) add(op + 1 + at.d);
+  if (at.target) next.push_back(index_of(at.target));
+  return next;
+}
+
+void Flow::find_leaders() {
+  leader_.assign(program_.ops.size() + 1, false);
+  leader_[program_.warp_start] = true;
+  for (uint32_t i = 0; i < program_.ops.size(); ++i) {
+    if (program_.ops[i].target) leader_[index_of(program_.ops[i].target)] = true;
+    if (meanings_[i] && !is_branch(meanings_[i])) continue;
+    for (uint32_t next : followers(i)) leader_[next] = true;
+  }
+}
+
+void Flow::step_back(uint32_t index, std::vector<uint64_t>& live) const {
+  const Op& op = plain(index);
+  const Meaning* meaning = meanings_[index];
+  const auto set = [&](uint32_t slot, bool value) {
+    auto found = slots_.find(slot);
+    if (found == slots_.end()) return;
+    const uint64_t bit = uint64_t{1} << found->second % 64;
+    uint64_t& word = live[found->second / 64];
+    word = value ? word | bit : word & ~bit;
+  };
+  if (writes_d(op, meaning)) set(op.d, false);
+  if (!meaning && op.data) {
+    if (op.effect == Effect::Scalar) {
+      for (const AffineTerm& term : static_cast<const AffineOp*>(op.data)->terms)
+        set(term.offset, true);
+    } else if (is_compare_affine(op.run)) {
+      for (const AffineTerm& term : compared(op)) set(term.offset, true);
+    } else {  // it may read anything
+      std::fill(live.begin(), live.end(), ~uint64_t{0});
+    }
+  }
+  set(op.a, true);
+  set(op.b, true);
+  set(op.c, true);
+  if (!writes_d(op, meaning)) set(op.d, true);
+}
+
+void Flow::find_live() {
+  const auto count = static_cast<uint32_t>(program_.ops.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    if (writes_d(plain(i), meanings_[i]) || (!meanings_[i] && plain(i).d))
+      slots_.try_emplace(plain(i).d, static_cast<uint32_t>(slots_.size()));
+  }
+  const size_t words = (slots_.size() + 63) / 64;
+  run_of_.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i == 0 || leader_[i]) runs_.push_back({i, i, {}, {}});
+    runs_.back().end = i + 1;
+    run_of_[i] = static_cast<uint32_t>(runs_.size() - 1);
+  }
+  for (Run& run : runs_) run.live_in.assign(words, 0), run.live_out.assign(words, 0);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t r = runs_.size(); r-- > 0;) {
+      Run& run = runs_[r];
+      std::vector<uint64_t> live(words, 0);
+      for (uint32_t next : followers(run.end - 1)) {
+        const auto& more = runs_[run_of_[next]].live_in;
+        for (size_t w = 0; w < words; ++w) live[w] |= more[w];
+      }
+      run.live_out = live;
+      for (uint32_t i = run.end; i-- > run.begin;) step_back(i, live);
+      changed |= live != run.live_in;
+      run.live_in = std::move(live);
+    }
+  }
+}
+
+// A load or a store whose 32 addresses the interpreter looks at one by one.
+bool Flow::is_scattered(uint32_t op) const {
+  const Does does = meanings_[op]->does;
+  const uint8_t known = kAddressUniform | kAddressAffine | kAddressRows;
+  return (does == Does::Load || does == Does::Store) && !(plain(op).x & known);
+}
+
+bool Flow::is_live(uint32_t slot, uint32_t op) const {
+  auto found = slots_.find(slot);
+  if (found == slots_.end() || op >= program_.ops.size()) return true;
+  const Run& run = runs_[run_of_[op]];
+  std::vector<uint64_t> live = run.live_out;
+  for (uint32_t i = run.end; i-- > op;) step_back(i, live);
+  return live[found->second / 64] >> found->second % 64 & 1;
+}
+
+// All Ops are known, and it is entered at the top alone.
+bool Flow::is_loop(uint32_t begin, uint32_t end) const {
+  if (!fits(meanings_[begin])) return false;  // its first Op is replaced, which no branch may be
+  for (uint32_t i = begin; i < end; ++i) {
+    if (!is_branch(meanings_[i]) && !fits(meanings_[i])) return false;
+    if (is_branch(meanings_[i]) && program_.ops[i].y) return false;  // it waits for somebody
+  }
+  for (uint32_t i = 0; i < program_.ops.size(); ++i) {
+    if (i >= begin && i < end) continue;
+    if (!meanings_[i]) {
+      for (uint32_t next : followers(i)) {
+        if (next > begin && next < end) return false;
+      }
+    }
+    const Op* target = program_.ops[i].target;
+    if (target && index_of(target) > begin && index_of(target) < end) return false;
+  }
+  return true;
+}
+
+std::vector<Phase> Flow::phases() const {
+  const auto count = static_cast<uint32_t>(program_.ops.size());
+  std::vector<Phase> loops, all;
+  for (uint32_t i = program_.warp_start; i < count; ++i) {
+    if (!is_branch(meanings_[i]) || index_of(program_.ops[i].target) > i) continue;
+    const uint32_t begin = index_of(program_.ops[i].target);
+    if (begin >= program_.warp_start && is_loop(begin, i + 1))
+      loops.push_back({begin, i + 1, true});
+  }
+  // The outermost of nested loops.
+  std::sort(loops.begin(), loops.end(),
+            [](const Phase& a, const Phase& b) { return a.end - a.begin > b.end - b.begin; });
+  std::vector<bool> taken(count, false);
+  for (const Phase& loop : loops) {
+    if (std::any_of(taken.begin() + loop.begin, taken.begin() + loop.end, [](bool t) { return t; }))
+      continue;
+    std::fill(taken.begin() + loop.begin, taken.begin() + loop.end, true);
+    all.push_back(loop);
+  }
+  for (uint32_t i = program_.warp_start; i < count;) {
+    uint32_t end = i;
+    const auto goes_on = [&] { return end < count && !taken[end] && (end == i || !leader_[end]); };
+    uint32_t scattered = 0;
+    for (; goes_on() && fits(meanings_[end]); ++end) scattered += is_scattered(end);
+    const uint32_t first_store = end;
+    if (end > i) {
+      for (; goes_on() && meanings_[end] && meanings_[end]->does == Does::Store; ++end)
+        scattered += is_scattered(end);
+    }
+    if (end - i >= (scattered ? kFewestWithLanes : kFewestOps))
+      all.push_back({i, end, false, end != first_store});
+    i = end == i ? i + 1 : end;
+  }
+  return all;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Ops of a program can be compiled together, and which slots of the frame are read later?
+//
+// A phase is a run of Ops that machine code can run for some lanes after the others: between them
+// no lane can see another one. It may end in stores; lanes that load later would see earlier ones.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/program/meaning.h"
+
+namespace kiln::engine {
+
+struct Phase {
+  uint32_t begin = 0, end = 0;  // Ops
+  bool loops = false;
+  bool stores = false;  // all lanes go through it together
+};
+
+class Flow {
+ public:
+  explicit Flow(const Program& program);
+
+  const Program& program() const { return program_; }
+  const Meaning* meaning(uint32_t op) const { return meanings_[op]; }
+  // The Op itself; of a load that was fused with its reader, the load.
+  const Op& plain(uint32_t op) const;
+  uint32_t index_of(const Op* op) const { return static_cast<uint32_t>(op - program_.ops.data()); }
+  // Is the scalar in this slot the same in every launch?
+  bool is_constant(uint32_t slot, uint64_t* bits) const;
+  // May what the slot holds be read by `op` or by what follows?
+  bool is_live(uint32_t slot, uint32_t op) const;
+  bool is_leader(uint32_t op) const { return leader_[op]; }
+  std::vector<Phase> phases() const;
+
+ private:
+  struct Run {  // a basic block
+    uint32_t begin, end;
+    std::vector<uint64_t> live_in, live_out;
+  };
+  void find_leaders();
+  void find_live();
+  // Goes back over an Op: what is live before it, from what is live behind it.
+  void step_back(uint32_t op, std::vector<uint64_t>& live) const;
+  std::vector<uint32_t> followers(uint32_t op) const;
+  bool is_loop(uint32_t begin, uint32_t end) const;
+  bool is_scattered(uint32_t op) const;
+
+  const Program& program_;
+  std::vector<const Meaning*> meanings_;
+  std::vector<bool> leader_;
+  std::unordered_map<uint32_t, uint32_t> slots_;  // that are written: their bits
+  std::vector<Run> runs_;
+  std::vector<uint32_t> run_of_;
+};
+
+}  // namespace kiln::engine

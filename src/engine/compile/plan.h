@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does machine code keep the values of a phase?
+//
+// The first warp that comes to a phase shows what its values look like: an address that has risen
+// by the same step from lane to lane is taken to do so always. What was taken is checked each time
+// (Guard), and the interpreter goes on where it does not hold.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "engine/compile/flow.h"
+#include "engine/machine/access.h"
+
+namespace kiln::engine {
+
+enum class Kept : uint8_t {
+  Unknown,
+  Word,    // one value for all lanes, in a general register; a predicate: all ones or zero
+  Splat,   // one value for all lanes, in each lane of a vector
+  Steps,   // base + step * column + row_step * row of the lane; the base in a general register
+  Vector,  // a vector for each strip of lanes; a predicate: a mask
+};
+
+enum class Slot : uint8_t { Lanes, Scalar, Predicate };
+
+struct Pattern2 {
+  int64_t step = 0, row_step = 0;
+  bool operator==(const Pattern2&) const = default;
+};
+
+struct Variable {
+  uint32_t slot = 0;
+  Slot in = Slot::Lanes;
+  uint32_t bytes = 4;
+  bool home = false;       // what the slot holds between the phase's blocks
+  bool input = false;      // has to be read from the frame
+  bool written = false;    // in the phase
+  bool arithmetic = true;  // every Op that writes it makes a NaN of f32 that is to be canonical
+  bool wanted = false;     // an address or a branch depends on it
+  bool decides = false;    // a branch does
+  bool lazy = false;       // its NaNs are made canonical where their bits can be seen
+  bool quiet = false;      // its NaNs are quiet
+  Kept kept = Kept::Unknown;
+  Pattern2 steps;
+  uint64_t constant = 0;
+  bool is_constant = false;
+};
+
+// Where a load reads.
+struct Place {
+  enum class Of : uint8_t { Header, Variable } of = Of::Variable;
+  uint32_t header = 0;  // its slot
+  uint32_t variable = 0;
+  Pattern2 steps;  // in bytes, of a header
+};
+
+// One Op of the phase.
+struct Step {
+  uint32_t index = 0;
+  Op op;
+  Meaning meaning;
+  std::optional<uint32_t> d, a, b, c;  // variables
+  Place place;
+};
+
+// Where the interpreter goes on.
+struct Exit {
+  uint32_t target = 0;
+  bool backward = false;  // the turn is used up
+};
+
+struct Plan {
+  Phase phase;
+  uint32_t row_lanes = kWarpSize;
+  std::vector<Step> steps;
+  std::vector<Variable> variables;
+  std::map<uint32_t, uint32_t> home;  // by slot
+  // A branch depends on what a load gets: all lanes have to go through it together, for memory may
+  // have changed until others come.
+  bool memory_decides = false;
+};
+
+// Nothing: the phase cannot be compiled.
+std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp);
+
+// Are the 32 lanes at `lanes` base + step * column + row_step * row?
+bool has_pattern(const std::byte* lanes, uint32_t bytes, uint32_t row_lanes, const Pattern2& steps);
+
+}  // namespace kiln::engine

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compile/stretches.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "engine/compile/cost.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr size_t kMostWords = 96;  // of a table
+constexpr size_t kMostSavedBytes = 16 << 10;
+// A stretch whose code is mostly left again at once is worth nothing.
+constexpr uint32_t kMissesAllowed = 16;
+
+int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
+  return steps.step * int64_t{lane % row_lanes} + steps.row_step * int64_t{lane / row_lanes};
+}
+
+class Entry {
+ public:
+  Entry(Stretch& stretch, Warp& warp) : stretch_(stretch), made_(*stretch.made), warp_(warp) {
+    const Program& program = stretch.tiers->program();
+    row_lanes_ = program.narrow_rows ? warp.block->grid->block_dim.x : kWarpSize;
+  }
+  // False: what the code takes for granted does not hold.
+  bool prepare();
+  // 0: it has to start again, interpreted.
+  uint32_t run();
+  uint64_t left = 0, ran = 0;
+
+ private:
+  bool guards_hold() const;
+  bool place(const Prepared& at, uint64_t* pointer);
+  bool reach(const Reach& at, uint64_t* words);
+  bool is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes);
+  void put_back() const;
+
+  Stretch& stretch_;
+  const Emitted& made_;
+  Warp& warp_;
+  uint32_t row_lanes_;
+  uint64_t table_[kMostWords];
+  std::byte saved_[kMostSavedBytes];
+};
+
+bool Entry::guards_hold() const {
+  for (const Guard& guard : made_.guards) {
+    const std::byte* at = warp_.registers + guard.slot;
+    if (guard.in == Slot::Predicate) {
+      uint32_t bits;
+      std::memcpy(&bits, at, 4);
+      if (bits != 0 && bits != kFullMask) return false;
+    } else if (!has_pattern(at, guard.bytes, row_lanes_, guard.steps)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Entry::is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes) {
+  Worker::CachedRegion& cached = warp_.worker->cached(stretch_.tiers->original(op));
+  if (first >= cached.begin && first < cached.end && cached.end - first >= bytes &&
+      (cached.writable || !writes))
+    return true;
+  auto region = warp_.block->grid->memory.find(first, bytes, writes);
+  if (!region) return false;
+  cached = {region->begin, region->end, region->writable};
+  return true;
+}
+
+// All lanes at once, with every offset that the loads add.
+bool Entry::place(const Prepared& at, uint64_t* pointer) {
+  uint64_t base = 0;
+  if (at.of == Place::Of::Header) {
+    const Affine& header = affine_at(warp_, at.slot);
+    if (header.state == AffineState::Lanes) return false;
+    Pattern2 steps{static_cast<int64_t>(header.step),
+                   row_lanes_ < kWarpSize ? static_cast<int64_t>(header.row_step) : 0};
+    if (at.narrow) {
+      steps.step = static_cast<int32_t>(steps.step);
+      steps.row_step = static_cast<int32_t>(steps.row_step);
+    }
+    if (!(steps == at.steps)) return false;
+    base = header.base;
+  } else {
+    std::memcpy(&base, warp_.registers + at.slot, at.narrow ? 4 : 8);
+  }
+  if (at.narrow) base &= 0xffffffffu;
+  const auto all = base | static_cast<uint64_t>(at.steps.step | at.steps.row_step);
+  if (all & (at.align - 1)) return false;
+  const int64_t along = at.steps.step * int64_t{row_lanes_ - 1};
+  const int64_t down = at.steps.row_step * int64_t{kWarpSize / row_lanes_ - 1};
+  const __int128 first =
+      __int128{base} + at.least + std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0);
+  const __int128 end =
+      __int128{base} + at.most + std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0);
+  if (first < 0 || end >> 56 || (at.narrow && end >> 32)) return false;
+  const auto begin = static_cast<uint64_t>(first), bytes = static_cast<uint64_t>(end - first);
+  if (at.space == ptx::Space::Shared) {
+    const uint64_t limit = warp_.block->shared_bytes;
+    if (begin > limit || limit - begin < bytes) return false;
+    *pointer = reinterpret_cast<uint64_t>(warp_.block->shared) + base;
+    return true;
+  }
+  *pointer = base;
+  return is_inside(at.op, begin, bytes, at.writes);
+}
+
+// Of memory that an address comes to only in the phase: the region that its load touched last.
+bool Entry::reach(const Reach& at, uint64_t* words) {
+  uint64_t begin = 0, size = 0, move = 0;
+  if (at.space == ptx::Space::Shared) {
+    size = warp_.block->shared_bytes;
+    move = reinterpret_cast<uint64_t>(warp_.block->shared);
+  } else {
+    const Worker::CachedRegion& cached = warp_.worker->cached(stretch_.tiers->original(at.op));
+    // Else the interpreter has not been there yet, or it is about to find a fault.
+    if (cached.begin > cached.end || (at.writes && !cached.writable)) return false;
+    begin = cached.begin;
+    size = cached.end - cached.begin;
+  }
+  if (size < at.span) return false;
+  words[0] = begin;
+  words[1] = size - at.span;
+  words[2] = move;
+  return true;
+}
+
+bool Entry::prepare() {
+  if (!guards_hold()) return false;
+  for (size_t i = 0; i < made_.prepared.size(); ++i) {
+    if (!place(made_.prepared[i], &table_[i])) return false;
+  }
+  for (size_t i = 0; i < made_.reaches.size(); ++i) {
+    if (!reach(made_.reaches[i], &table_[made_.prepared.size() + i * 3])) return false;
+  }
+  std::byte* to = saved_;
+  for (const Emitted::Saved& each : made_.saved) {
+    std::memcpy(to, warp_.registers + each.slot, each.bytes);
+    to += each.bytes;
+  }
+  return true;
+}
+
+void Entry::put_back() const {
+  const std::byte* from = saved_;
+  for (const Emitted::Saved& each : made_.saved) {
+    std::memcpy(warp_.registers + each.slot, from, each.bytes);
+    from += each.bytes;
+  }
+}
+
+uint32_t Entry::run() {
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(stretch_.memory.begin()));
+  uint32_t exit = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; lane += made_.lanes) {
+    if (lane) {
+      for (size_t i = 0; i < made_.prepared.size(); ++i) {
+        const Pattern2& steps = made_.prepared[i].steps;
+        table_[i] += static_cast<uint64_t>(rise(steps, lane, row_lanes_) -
+                                           rise(steps, lane - made_.lanes, row_lanes_));
+      }
+    }
+    Pass pass{warp_.registers,
+              warp_.registers + size_t{lane} * 4,
+              warp_.registers + size_t{lane} * 8,
+              table_,
+              static_cast<uint64_t>(warp_.turn),
+              0,
+              lane};
+    exit = code(&pass);
+    if (exit == 0) {
+      put_back();
+      return 0;
+    }
+    left = pass.budget;
+    ran = pass.ran;
+  }
+  return exit;
+}
+
+// False: it cannot be compiled.
+bool compile(Stretch& stretch, Warp& warp) noexcept {
+  try {
+    const Flow& flow = stretch.tiers->flow();
+    std::optional<Plan> plan = make_plan(flow, stretch.phase, warp);
+    if (!plan) return false;
+    auto made = emit(flow, *plan);
+    if (!made) return false;
+    // Whoever asks for compiled code from the first block on (a test) gets all of it.
+    if (warp.block->grid->settings.compile_after != 0 && !pays(*plan, *made)) return false;
+    size_t saved = 0;
+    for (const Emitted::Saved& each : made->saved) saved += each.bytes;
+    if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)
+      return false;
+    if (!stretch.memory.fill(made->bytes)) return false;
+    stretch.code_bytes = made->bytes.size();
+    made->bytes = {};
+    stretch.made = std::move(made);
+  } catch (...) {
+    return false;  // no memory: the interpreter goes on
+  }
+  return true;
+}
+
+Stretch::State compile_timed(Stretch& stretch, Warp& warp) noexcept {
+  const auto begin = std::chrono::steady_clock::now();
+  const Stretch::State state = compile(stretch, warp) ? Stretch::State::Ready : Stretch::State::Off;
+  stretch.compiling_ns = static_cast<uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+  stretch.state.store(state, std::memory_order_release);
+  return state;
+}
+
+// Null: the interpreter has to go on.
+const Op* enter(Stretch& stretch, Warp& warp, bool* done) {
+  Entry entry(stretch, warp);
+  const uint32_t count = stretch.entered.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
+  if (exit == 0) {
+    const uint32_t missed = stretch.missed.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (missed > kMissesAllowed && missed > count / 4)
+      stretch.state.store(Stretch::State::Off, std::memory_order_relaxed);
+    return nullptr;
+  }
+  *done = true;
+  warp.turn = static_cast<int32_t>(entry.left);
+  warp.steps += entry.ran;
+  const Exit& left = stretch.made->exits[exit - 1];
+  const Op* next = &stretch.tiers->all()[left.target];
+  return left.backward ? warp.yield(next) : next;
+}
+
+}  // namespace
+
+const Op* run_stretch(Warp& warp, const Op* op) {
+  Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
+  const Tiers& tiers = *stretch.tiers;
+  const uint32_t index = stretch.phase.begin;
+  if (warp.mask == kFullMask) {
+    Stretch::State state = stretch.state.load(std::memory_order_acquire);
+    if (state == Stretch::State::New &&
+        stretch.state.compare_exchange_strong(state, Stretch::State::Compiling)) {
+      state = compile_timed(stretch, warp);
+    }
+    if (state == Stretch::State::Ready) {
+      bool done = false;
+      const Op* next = enter(stretch, warp, &done);
+      if (done) return next;
+    }
+  }
+  const Op* original = tiers.original(index);
+  if (op != &tiers.all()[index]) {  // a copy that writes elsewhere, to be blended (step_masked)
+    Op redirected = *original;
+    redirected.d = op->d;
+    redirected.run(warp, &redirected);
+    return op + 1;
+  }
+  return tiers.replaced(original->run(warp, original));
+}
+
+}  // namespace kiln::engine

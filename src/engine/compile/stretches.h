@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a phase run as machine code? Its first Op is replaced by one that enters the code; the
+// others stay, for warps that cannot.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "engine/compile/code_memory.h"
+#include "engine/compile/emit.h"
+#include "engine/compile/facts.h"
+#include "engine/program/tiering.h"
+
+namespace kiln::engine {
+
+class Tiers;
+
+struct Stretch {
+  enum class State : uint8_t { New, Compiling, Ready, Off };
+
+  Tiers* tiers = nullptr;
+  Phase phase;
+  std::atomic<State> state{State::New};
+  std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
+  std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
+  std::unique_ptr<Emitted> made;
+  CodeMemory memory;
+};
+
+// The Ops of a program, some of them replaced.
+class Tiers final : public Tiering {
+ public:
+  explicit Tiers(const Program& program);
+
+  const Program& program() const { return program_; }
+  const Flow& flow() const { return *flow_; }
+  CompiledFacts facts() const;
+  const std::vector<Op>& all() const { return ops_; }
+  // Of the program itself: what an Op that was replaced did.
+  const Op* original(uint32_t index) const { return &program_.ops[index]; }
+  const Op* replaced(const Op* next) const {
+    const size_t index = static_cast<size_t>(next - program_.ops.data());
+    return next && index < ops_.size() ? &ops_[index] : next;
+  }
+
+ private:
+  void rise() noexcept override;
+  void replace();
+
+  const Program& program_;
+  std::unique_ptr<Flow> flow_;
+  std::vector<Op> ops_;
+  std::vector<std::unique_ptr<Stretch>> stretches_;
+};
+
+// The handler of an Op that was replaced; Op::data is its Stretch.
+const Op* run_stretch(Warp& warp, const Op* op);
+
+}  // namespace kiln::engine

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the compiler ask of a CPU? Operations on registers without a limit to their number; the
+// code generator finds places for them. One implementation for each CPU.
+//
+// A vector holds `vector_lanes` lanes of 32 bits, or half as many of 64. A mask is a vector whose
+// lanes are all ones or zero.
+#pragma once
+
+#include <asmjit/core.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/program/meaning.h"
+
+namespace kiln::engine {
+
+using Reg = asmjit::BaseReg;
+using Label = asmjit::Label;
+
+// What a piece of machine code is given, for the lanes of one pass.
+struct Pass {
+  std::byte* registers;  // of the frame
+  std::byte* lanes4;     // the same, moved by the pass's first lane of 4 bytes
+  std::byte* lanes8;     // and of 8
+  const uint64_t* table;
+  uint64_t budget;  // backward branches that may be taken; what is left of them
+  uint64_t ran;     // Ops of the loops that were taken
+  uint32_t first_lane;
+};
+// Returns the number of the exit taken.
+using Code = uint32_t (*)(Pass*);
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual uint32_t vector_lanes() const = 0;
+  virtual uint32_t vector_count() const = 0;  // registers of the CPU
+
+  virtual void begin() = 0;  // of the function; pass() holds from here
+  virtual Reg pass() = 0;
+  // Ends the function and makes its bytes; false: the code generator failed.
+  virtual bool finish() = 0;
+  virtual asmjit::CodeHolder& code() = 0;
+
+  virtual Reg vector() = 0;
+  virtual Reg word() = 0;  // 64 bits
+  virtual Label label() = 0;
+  virtual void bind(Label at) = 0;
+  virtual void jump(Label to) = 0;
+  virtual void leave(uint32_t exit) = 0;
+
+  // Memory at base + offset.
+  virtual void load(Reg to, Reg base, int64_t offset) = 0;
+  virtual void store(Reg from, Reg base, int64_t offset) = 0;
+  virtual void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
+  virtual void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
+  virtual void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) = 0;
+
+  virtual void copy(Reg to, Reg from) = 0;
+  virtual void splat(Reg to, Reg word, uint32_t bytes) = 0;
+  virtual void constant(Reg to, uint64_t bits, uint32_t bytes) = 0;  // all lanes of a vector
+  // Lane l of a vector becomes l * step.
+  virtual void steps(Reg to, uint64_t step, uint32_t bytes) = 0;
+  virtual void constant_word(Reg to, uint64_t bits) = 0;
+  virtual void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) = 0;
+  virtual void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) = 0;
+
+  // Vectors. False: this CPU has no such operation, and nothing was emitted.
+  virtual bool unary(Does does, Number type, Reg to, Reg a) = 0;
+  virtual bool binary(Does does, Number type, Reg to, Reg a, Reg b) = 0;
+  virtual bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) = 0;
+  virtual bool shift(Does does, Number type, Reg to, Reg a,
+                     uint32_t by) = 0;                                   // less than the width
+  virtual bool convert(Number to_type, Number from, Reg to, Reg a) = 0;  // of the same width
+  // Of the low or the high half of the lanes of 32 bits.
+  virtual void widen(bool is_signed, bool high, Reg to, Reg a) = 0;
+  virtual void mul_wide(bool is_signed, bool high, Reg to, Reg a, Reg b) = 0;
+  virtual void narrow(Reg to, Reg low, Reg high) = 0;
+  virtual void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
+  virtual void select(Reg to, Reg mask, Reg a, Reg b) = 0;
+  virtual void canonicalize(Reg value, Reg nan) = 0;  // NaNs of f32 become `nan`
+  virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
+  // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.
+  virtual void mask_to_bits(Reg word, Reg mask, uint32_t first) = 0;
+
+  // Words, of 32 or 64 bits by the type.
+  virtual bool word_unary(Does does, Number type, Reg to, Reg a) = 0;
+  virtual bool word_binary(Does does, Number type, Reg to, Reg a, Reg b) = 0;
+  virtual void word_extend(bool is_signed, Reg to, Reg a) = 0;  // of 32 bits
+  virtual void word_add(Reg to, Reg a, int64_t number) = 0;
+  virtual void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
+  virtual void word_select(Reg to, Reg condition, Reg a, Reg b) = 0;
+  virtual void jump_if(Reg word, bool is_set, Label to) = 0;         // not zero
+  virtual void jump_if_above(Reg a, Reg b, Label to) = 0;            // without sign
+  virtual void jump_if_bits(Reg word, uint64_t bits, Label to) = 0;  // any of them is set
+};
+
+// Null: none for this CPU.
+std::unique_ptr<Target> make_target();
+
+}  // namespace kiln::engine

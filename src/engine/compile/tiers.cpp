@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Ops take the place of a program's own once it has run long?
+#include <algorithm>
+
+#include "engine/compile/stretches.h"
+
+namespace kiln::engine {
+namespace {
+
+// Facts are kept for each pair of a block of Ops and a slot.
+constexpr size_t kMostOps = 20'000;
+
+bool jumps_by_table(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(), [](const Op& op) {
+    const Meaning* meaning = meaning_of(op.run);
+    return meaning && meaning->does == Does::BranchIndexed;
+  });
+}
+
+}  // namespace
+
+Tiers::Tiers(const Program& program) : Tiering(program.ops.data()), program_(program) {}
+
+void Tiers::rise() noexcept {
+  try {
+    replace();
+  } catch (...) {
+    // No memory: the interpreter goes on.
+  }
+}
+
+void Tiers::replace() {
+  // Their tables name Ops of the program itself.
+  if (program_.ops.size() > kMostOps || jumps_by_table(program_)) return;
+  flow_ = std::make_unique<Flow>(program_);
+  const std::vector<Phase> phases = flow_->phases();
+  if (phases.empty()) return;
+  ops_ = program_.ops;
+  for (Op& op : ops_) {
+    if (op.target) op.target = &ops_[flow_->index_of(op.target)];
+  }
+  for (const Phase& phase : phases) {
+    auto stretch = std::make_unique<Stretch>();
+    stretch->tiers = this;
+    stretch->phase = phase;
+    ops_[phase.begin].run = &run_stretch;
+    ops_[phase.begin].data = stretch.get();
+    stretches_.push_back(std::move(stretch));
+  }
+  use(ops_.data());
+}
+
+CompiledFacts Tiers::facts() const {
+  CompiledFacts out;
+  if (Tiering::ops() == program_.ops.data()) return out;  // still being looked for, or none
+  out.stretches = static_cast<uint32_t>(stretches_.size());
+  for (const auto& stretch : stretches_) {
+    const Stretch::State state = stretch->state.load(std::memory_order_acquire);
+    out.compiled += stretch->code_bytes.load() != 0;
+    out.given_up += state == Stretch::State::Off;
+    out.entered += stretch->entered.load(std::memory_order_relaxed);
+    out.missed += stretch->missed.load(std::memory_order_relaxed);
+    out.compiling_ns += stretch->compiling_ns.load();
+    out.code_bytes += stretch->code_bytes.load();
+  }
+  return out;
+}
+
+CompiledFacts compiled_facts(const Program& program) {
+  return program.tiering ? static_cast<const Tiers*>(program.tiering.get())->facts()
+                         : CompiledFacts{};
+}
+
+std::shared_ptr<Tiering> make_tiering(const Program& program) {
+  return std::make_shared<Tiers>(program);
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do the chapters of instructions/ say what their handlers compute? Each names the templates
+// that it makes handlers from; one row for each mix of lanes and scalars.
+#pragma once
+
+#include <unordered_map>
+
+#include "engine/decode/lanes.h"
+#include "engine/program/meaning.h"
+
+namespace kiln::engine {
+
+template <class T>
+constexpr Number number_of() {
+  if constexpr (std::is_same_v<T, float>) return Number::F32;
+  if constexpr (std::is_same_v<T, double>) return Number::F64;
+  if constexpr (std::is_same_v<T, uint32_t>) return Number::U32;
+  if constexpr (std::is_same_v<T, int32_t>) return Number::S32;
+  if constexpr (std::is_same_v<T, uint64_t>) return Number::U64;
+  if constexpr (std::is_same_v<T, int64_t>) return Number::S64;
+  return Number::None;
+}
+
+class Meanings {
+ public:
+  void add(Handler handler, Meaning meaning) { rows_.emplace(handler, meaning); }
+  const Meaning* find(Handler handler) const {
+    auto found = rows_.find(handler);
+    return found == rows_.end() ? nullptr : &found->second;
+  }
+
+  template <class F, class D, class A = D>
+  void unary(Does does) {
+    for (uint8_t lanes : {0, 1}) {
+      add(unary_handler<F, D, A>({0, lanes == 0}),
+          {does, number_of<D>(), number_of<A>(), 1, lanes});
+    }
+  }
+  template <class F, class D, class A = D, class B = A>
+  void binary(Does does) {
+    for (uint8_t lanes = 0; lanes < 4; ++lanes) {
+      add(binary_handler<F, D, A, B>({0, !(lanes & 1)}, {0, !(lanes & 2)}),
+          {does, number_of<D>(), number_of<A>(), 2, lanes});
+    }
+  }
+  template <class F, class D, class A = D, class C = A>
+  void ternary(Does does) {
+    for (uint8_t lanes = 0; lanes < 8; ++lanes) {
+      add(ternary_handler<F, D, A, C>({0, !(lanes & 1)}, {0, !(lanes & 2)}, {0, !(lanes & 4)}),
+          {does, number_of<D>(), number_of<A>(), 3, lanes});
+    }
+  }
+
+ private:
+  std::unordered_map<Handler, Meaning> rows_;
+};
+
+// By chapter.
+void describe_float(Meanings& to);
+void describe_integer(Meanings& to);
+void describe_compare(Meanings& to);
+void describe_select(Meanings& to);
+void describe_convert(Meanings& to);
+void describe_memory(Meanings& to);
+void describe_move(Meanings& to);
+void describe_control(Meanings& to);
+
+}  // namespace kiln::engine

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a handler compute? The compiler (compile/) makes machine code from this, with the same
+// bits; a handler that has no meaning here is always called.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/program/program.h"
+
+namespace kiln::engine {
+
+enum class Does : uint8_t {
+  Copy,
+  Spread,  // a scalar to 32 lanes
+  Add,
+  Sub,
+  Mul,
+  Mad,  // of floats: fused
+  Divide,
+  Min,
+  Max,
+  Negate,
+  Absolute,
+  Root,
+  Reciprocal,
+  ReciprocalRoot,  // computed in f64
+  And,
+  Or,
+  Xor,
+  Not,
+  ShiftLeft,  // by b, which has 32 bits
+  ShiftRight,
+  MulWide,  // `from` is what is multiplied
+  MadWide,
+  Convert,
+  Compare,
+  Select,         // c is a predicate; Op::x and y: a and b are scalars
+  Logic,          // Op::x: and, or, xor; y: of the inverse of a
+  CopyPredicate,  // Op::y: inverted
+  InvertPredicate,
+  Load,
+  LoadScalar,  // one value for all lanes
+  LoadFused,   // Op::data is the load; the Op behind it reads the value
+  Store,       // Op::y: the value is a scalar
+  Branch,
+  BranchIf,  // Op::a is a predicate
+  BranchUnless,
+  BranchIndexed,  // Op::data names the Ops
+  Lanewise        // whatever it is, lane by lane: the handler itself is called
+};
+
+enum class Number : uint8_t { None, U32, S32, U64, S64, F32, F64 };
+
+constexpr uint32_t bytes_of(Number number) {
+  return number == Number::None                                                    ? 0
+         : number == Number::U64 || number == Number::S64 || number == Number::F64 ? 8
+                                                                                   : 4;
+}
+
+// As comparisons.h names them.
+enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
+
+struct Meaning {
+  Does does = Does::Lanewise;
+  Number type = Number::None;  // of the result; of a comparison, of what is compared
+  Number from = Number::None;  // of the operands, where they differ
+  uint8_t operands = 0;
+  uint8_t lanes = 0;  // bit k: operand k is 32 lanes, else a scalar
+  Comparison comparison = Comparison::Eq;
+};
+
+// Null: not known.
+const Meaning* meaning_of(Handler handler);
+
+}  // namespace kiln::engine

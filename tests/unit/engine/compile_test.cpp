@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do compiled stretches give the same bits as the interpreter? Random programs, and single shapes
+// of loops and addresses whose outcome is known.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "engine/compile/facts.h"
+#include "harness.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr uint32_t kWords = 1 << 14;
+
+// Numbers of every kind: small, large, infinite, subnormal, NaNs with bits of their own.
+std::vector<uint32_t> numbers(uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<uint32_t> out(kWords);
+  for (uint32_t& word : out) {
+    constexpr uint32_t kSpecial[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                     0xffc00000, 0x7f800001, 0xffabcdef, 1,          0x80000001,
+                                     0x007fffff, 0x3f800000, 0xbf800000, 0x7f7fffff, 0xffffffff};
+    const uint32_t kind = random() % 8;
+    const float small = static_cast<float>(static_cast<int32_t>(random() % 2001) - 1000) / 8;
+    word = kind == 0   ? kSpecial[random() % std::size(kSpecial)]
+           : kind == 1 ? static_cast<uint32_t>(random())
+                       : std::bit_cast<uint32_t>(small);
+  }
+  return out;
+}
+
+struct Ran {
+  std::vector<uint32_t> out;
+  std::string text;
+  CompiledFacts facts;
+};
+
+Ran run(const std::string& text, KilnDim3 block, uint32_t n, const char* compile, uint32_t seed) {
+  setenv("KILN_ENGINE_COMPILE", compile, 1);
+  Session session(text);
+  std::vector<uint32_t> in = numbers(seed), out(kWords * 4, 0);
+  Ran ran;
+  const LaunchOutcome outcome = session.launch(
+      "k", {{3, 1, 1}, block}, session.allow(in, "in", false), session.allow(out, "out"), n);
+  unsetenv("KILN_ENGINE_COMPILE");
+  ran.text = outcome.text.substr(0, outcome.text.find("Address"));
+  ran.out = out;
+  const bool rows = block.x % 32 == 0 || block.y == 1;
+  Variant variant{rows, 0, !rows};
+  if (auto program = session.image.kernel("k", variant)) ran.facts = compiled_facts(**program);
+  return ran;
+}
+
+// A program of random instructions; what it computes does not matter.
+class Writer {
+ public:
+  explicit Writer(uint32_t seed) : random_(seed) {}
+
+  std::string program() {
+    text_ =
+        ".shared .align 16 .b8 tile[4096];\n"
+        "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r31, [n];\n"
+        "mov.u32 %r30, %tid.x; mov.u32 %r29, %tid.y; mov.u32 %r28, %ntid.x;\n"
+        "mad.lo.u32 %r27, %r29, %r28, %r30; mov.u32 %r26, %ctaid.x; mov.u32 %r25, tile;\n"
+        "mul.wide.u32 %rd3, %r27, 4; add.s64 %rd4, %rd1, %rd3;\n"
+        "shl.b32 %r24, %r27, 2; add.u32 %r23, %r25, %r24;\n"
+        "mul.wide.u32 %rd20, %r26, 64; add.s64 %rd21, %rd1, %rd20; mov.u64 %rd22, %rd21;\n"
+        "mov.u64 %rd23, %rd4; mov.u32 %r22, 0; mov.u32 %r21, %r27;\n";
+    for (int i = 1; i <= 8; ++i) {
+      line("ld.global.f32 %f{}, [%rd4+{}]", i, i * 1024);
+      line("ld.global.u32 %r{}, [%rd4+{}]", i, i * 2048);
+      line("cvt.u64.u32 %rd{}, %r{}", 4 + i, i);
+      line("st.shared.f32 [%r23+{}], %f{}", i * 256, i);
+    }
+    line("setp.lt.u32 %p1, %r1, %r2; setp.gt.f32 %p2, %f1, %f2; bar.sync 0");
+    for (uint32_t i = 0; i < 2 + pick(3); ++i) pick(2) ? straight(6 + pick(12)) : loop(i);
+    line(
+        "mad.lo.u32 %r33, %r26, 256, %r27; mul.wide.u32 %rd24, %r33, 4; add.s64 %rd25, %rd2, "
+        "%rd24");
+    for (int i = 1; i <= 8; ++i) {
+      line("st.global.f32 [%rd25+{}], %f{}", (i - 1) * 4096, i);
+      line("st.global.u32 [%rd25+{}], %r{}", 32768 + (i - 1) * 4096, i);
+      line("cvt.u32.u64 %r34, %rd{}; xor.b32 %r35, %r34, %r{}", 4 + i, i);
+      line("st.global.u32 [%rd25+{}], %r35", 65536 + (i - 1) * 4096);
+    }
+    line(
+        "selp.b32 %r36, 1, 2, %p1; selp.b32 %r37, %r36, 3, %p2; st.global.u32 [%rd25+98304], %r37");
+    return kernel_text("u64 p, u64 q, u32 n", text_);
+  }
+
+ private:
+  template <class... T>
+  void line(fmt::format_string<T...> format, T&&... values) {
+    text_ += fmt::format(format, std::forward<T>(values)...) + ";\n";
+  }
+  uint32_t pick(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
+  std::string f() { return fmt::format("%f{}", 1 + pick(8)); }
+  std::string r() { return fmt::format("%r{}", 1 + pick(8)); }
+  std::string rd() { return fmt::format("%rd{}", 5 + pick(8)); }
+  std::string p() { return fmt::format("%p{}", 1 + pick(2)); }
+  std::string f_or_number() { return pick(5) ? f() : pick(2) ? "0f3FC00000" : "0f7FC12345"; }
+  std::string r_or_number() { return pick(4) ? r() : std::to_string(int(pick(70)) - 20); }
+  const char* comparison(bool real) {
+    static const char* kAll[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                 "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+    return kAll[pick(real ? 14 : 6)];
+  }
+
+  void operation() {
+    static const char* kFloat[] = {"add.rn", "sub.rn", "mul.rn", "min", "max", "div.rn"};
+    static const char* kFloatOne[] = {"neg", "abs", "sqrt.rn", "rcp.rn", "rsqrt.approx"};
+    static const char* kInteger[] = {"add.s32", "sub.u32", "mul.lo.s32", "and.b32", "or.b32",
+                                     "xor.b32", "min.s32", "max.u32",    "min.u32", "max.s32"};
+    static const char* kWide[] = {"add.s64", "sub.u64", "and.b64", "or.b64", "xor.b64"};
+    switch (pick(20)) {
+      case 0:
+      case 1:
+      case 2:
+        return line("{}.f32 {}, {}, {}", kFloat[pick(6)], f(), f(), f_or_number());
+      case 3:
+      case 4:
+        return line("fma.rn.f32 {}, {}, {}, {}", f(), f(), f_or_number(), f());
+      case 5:
+        return line("{}.f32 {}, {}", kFloatOne[pick(5)], f(), f());
+      case 6:
+      case 7:
+        return line("{} {}, {}, {}", kInteger[pick(10)], r(), r(), r_or_number());
+      case 8:
+        return line("mad.lo.{} {}, {}, {}, {}", pick(2) ? "s32" : "u32", r(), r(), r_or_number(),
+                    r());
+      case 9:
+        return line("{} {}, {}, {}",
+                    pick(2)   ? "shl.b32"
+                    : pick(2) ? "shr.u32"
+                              : "shr.s32",
+                    r(), r(), pick(2) ? std::to_string(pick(40)) : r());
+      case 10:
+        return line("{} {}, {}, {}", kWide[pick(5)], rd(), rd(), rd());
+      case 11:
+        return line("mul.wide.{} {}, {}, {}", pick(2) ? "s32" : "u32", rd(), r(), r_or_number());
+      case 12:
+        return line("mad.wide.{} {}, {}, {}, {}", pick(2) ? "s32" : "u32", rd(), r(), r(), rd());
+      case 13:
+        return line("setp.{}.f32 {}, {}, {}", comparison(true), p(), f(), f_or_number());
+      case 14:
+        return line("setp.{}.{} {}, {}, {}", comparison(false), pick(2) ? "s32" : "u32", p(), r(),
+                    r_or_number());
+      case 15:
+        return pick(2) ? line("selp.f32 {}, {}, {}, {}", f(), f(), f_or_number(), p())
+                       : line("selp.b64 {}, {}, {}, {}", rd(), rd(), rd(), p());
+      case 16:
+        return pick(2) ? line("cvt.rn.f32.{} {}, {}", pick(2) ? "s32" : "u32", f(), r())
+                       : line("cvt.rzi.s32.f32 {}, {}", r(), f());
+      case 17:
+        return pick(2)
+                   ? line("mov.b32 {}, {}", r(), f())
+                   : line("{} {}, {}, {}", pick(2) ? "shl.b64" : "shr.s64", rd(), rd(), pick(63));
+      case 18:
+        return pick(2) ? line("cvt.u32.u64 {}, {}", r(), rd())
+                       : line("cvt.{} {}, {}", pick(2) ? "s64.s32" : "u64.u32", rd(), r());
+      default:
+        return pick(2) ? line("setp.{}.{} {}, {}, {}", comparison(false), pick(2) ? "s64" : "u64",
+                              p(), rd(), rd())
+                       : line("xor.pred {}, {}, {}", p(), p(), p());
+    }
+  }
+
+  void load() {
+    switch (pick(6)) {
+      case 0:
+        return line("ld.global.f32 {}, [%rd4+{}]", f(), pick(4096) * 4);
+      case 1:
+        return line("ld.shared.f32 {}, [%r23+{}]", f(), pick(64) * 4);
+      case 2:
+        return line("ld.global.f32 {}, [%rd22+{}]", f(), pick(100) * 4);  // one for all lanes
+      case 3:
+        return line("ld.global.u32 {}, [%rd23+{}]", r(), pick(100) * 4);
+      case 4:  // anywhere
+        return line(
+            "and.b32 %r32, {}, 4095; mul.wide.u32 %rd26, %r32, 4; add.s64 %rd27, %rd1, %rd26; "
+            "ld.global.f32 {}, [%rd27+{}]",
+            r(), f(), pick(1000) * 4);
+      default:
+        return line("and.b32 %r32, {}, 1020; add.u32 %r38, %r25, %r32; ld.shared.u32 {}, [%r38+4]",
+                    r(), r());
+    }
+  }
+
+  // To shared memory, where other lanes see it: the order of loads and stores shows.
+  void store() {
+    switch (pick(4)) {
+      case 0:
+        return line("st.shared.f32 [%r23+{}], {}", pick(64) * 4, f());
+      case 1:
+        return line("st.shared.u32 [%r25+{}], {}", pick(64) * 4, r());  // one place
+      case 2:
+        return line("shl.b32 %r32, %r30, 3; add.u32 %r38, %r25, %r32; st.shared.u32 [%r38], {}",
+                    r());
+      default:
+        return line("and.b32 %r32, {}, 1020; add.u32 %r38, %r25, %r32; st.shared.f32 [%r38], {}",
+                    r(), f());
+    }
+  }
+
+  void straight(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t kind = pick(12);
+      kind < 9 ? operation() : kind < 11 ? load() : store();
+    }
+  }
+
+  void loop(uint32_t number) {
+    line("mov.u32 %r22, 0");
+    text_ += fmt::format("L{}: ", number);
+    straight(3 + pick(8));
+    if (pick(2)) {  // some rounds leave out a part
+      line("and.b32 %r39, %r22, {}; setp.ne.u32 %p3, %r39, 0; @%p3 bra M{}", 1 + pick(3), number);
+      straight(2 + pick(4));
+      text_ += fmt::format("M{}: ", number);
+      straight(1 + pick(3));
+    }
+    line("add.s64 %rd22, %rd22, 4; add.s64 %rd23, %rd23, {}", 4 * pick(3));
+    if (pick(2)) {
+      line("mul.wide.u32 %rd28, %r21, 4; add.s64 %rd29, %rd1, %rd28; ld.global.f32 {}, [%rd29]",
+           f());
+      line("add.u32 %r21, %r21, 8");
+    }
+    line("add.u32 %r22, %r22, 1; setp.lt.u32 %p4, %r22, {}; @%p4 bra L{}", pick(2) ? "%r31" : "5",
+         number);
+  }
+
+  std::mt19937 random_;
+  std::string text_;
+};
+
+class RandomPrograms : public testing::TestWithParam<int> {};
+
+TEST_P(RandomPrograms, HaveTheSameBits) {
+  uint64_t entered = 0, missed = 0;
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    const auto number = static_cast<uint32_t>(GetParam()) * 1000 + seed;
+    const std::string text = Writer(number).program();
+    for (KilnDim3 block : {KilnDim3{64, 1, 1}, KilnDim3{16, 16, 1}, KilnDim3{8, 8, 1},
+                           KilnDim3{40, 1, 1}, KilnDim3{32, 2, 1}}) {
+      const Ran compiled = run(text, block, 7, "always", number);
+      const Ran interpreted = run(text, block, 7, "0", number);
+      EXPECT_EQ(interpreted.facts.stretches, 0u);
+      ASSERT_EQ(compiled.text, interpreted.text) << text;
+      ASSERT_EQ(compiled.out, interpreted.out) << "seed " << number << " in " << block.x << "\n"
+                                               << text;
+      entered += compiled.facts.entered;
+      missed += compiled.facts.missed;
+    }
+  }
+#if defined(__aarch64__)
+  EXPECT_GT(entered - missed, 300u);  // else the test compares the interpreter with itself
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(0, 8));
+
+// Faults inside of compiled loops are the interpreter's.
+TEST(Compiled, FindsTheSameFaults) {
+  const char* bodies[] = {// Beyond the end in some round; at an address that is not aligned.
+                          "add.s64 %rd3, %rd3, 4096;", "add.s64 %rd3, %rd3, 2;"};
+  for (const char* body : bodies) {
+    const std::string text = kernel_text(
+        "u64 p, u64 q, u32 n",
+        std::string("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; "
+                    "add.s64 %rd3, %rd1, %rd2; mov.f32 %f1, 0f00000000; mov.u32 %r2, 0;\n"
+                    "L: ld.global.f32 %f2, [%rd3]; fma.rn.f32 %f1, %f2, %f2, %f1; ") +
+            body + " add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100; @%p1 bra L;");
+    const Ran compiled = run(text, {64, 1, 1}, 0, "always", 1);
+    EXPECT_EQ(compiled.text, run(text, {64, 1, 1}, 0, "0", 1).text);
+    EXPECT_FALSE(compiled.text.empty());
+  }
+}
+
+TEST(Compiled, EndlessLoopsReachTheStepLimit) {
+  setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
+  const std::string text =
+      kernel_text("u64 p, u64 q, u32 n",
+                  "mov.u32 %r1, 1; mov.f32 %f1, 0f3F800000;\n"
+                  "L: fma.rn.f32 %f1, %f1, %f1, %f1; add.f32 %f2, %f1, %f1; mul.f32 %f3, %f2, %f1; "
+                  "add.u32 %r1, %r1, 2; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;");
+  const Ran ran = run(text, {32, 1, 1}, 0, "always", 1);
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+  EXPECT_NE(ran.text.find("Step limit reached"), std::string::npos) << ran.text;
+#if defined(__aarch64__)
+  EXPECT_GT(ran.facts.entered, 0u);
+#endif
+}
+
+}  // namespace
+}  // namespace kiln::engine
