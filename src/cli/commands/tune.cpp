@@ -85,7 +85,7 @@ Result<size_t> builders(const Context& context) {
 std::string arch_for(const Json& device, const std::string& manifest_arch) {
   const auto list = manifest_arch.empty() ? Result<project::ArchList>(Error{})
                                           : project::parse_arch_list(manifest_arch);
-  const std::string compute = device.value("compute", "");
+  std::string compute = device.value("compute", "");
   if (compute.empty()) return list && !list->sass.empty() ? list->sass.front().text() : "";
   if (list)
     for (const project::Arch& arch : list->sass)
