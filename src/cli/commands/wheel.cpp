@@ -44,7 +44,7 @@ build::World world_of(Context& context) {
           {}};
 }
 
-int told(const Findings& findings, const fs::path& file, Json more, Context& context) {
+int told(const Findings& findings, const fs::path& file, const Json& more, Context& context) {
   bool failed = ship::has_fault(findings);
   if (context.json) {
     Json json = {{"wheel", file.string()}, {"passed", !failed}};
