@@ -122,7 +122,7 @@ std::string machine_lines(const BenchResult& result) {
                      time_text(result.empty_pair_ns));
 }
 
-std::string finding_line(const results::Finding& finding, bool color) {
+std::string finding_line(const results::BenchFinding& finding, bool color) {
   std::string weight = finding.weight;
   if (color && weight != "note") weight = "\x1b[33m" + weight + "\x1b[0m";
   return fmt::format("  {} ({}{}): {}\n", weight, finding.trap,
@@ -143,7 +143,7 @@ std::string bench_text(const BenchResult& result, bool color) {
     for (const Contender& one : result.contenders) out += engine_counts(one);
   for (const results::Comparison& c : result.comparisons) out += comparison_line(c, color);
   out += machine_lines(result);
-  for (const results::Finding& finding : result.findings) out += finding_line(finding, color);
+  for (const results::BenchFinding& finding : result.findings) out += finding_line(finding, color);
   return out;
 }
 

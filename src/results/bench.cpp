@@ -100,7 +100,7 @@ static void describe(Fields& field, Comparison& c) {
 }
 
 template <class Fields>
-static void describe(Fields& field, Finding& finding) {
+static void describe(Fields& field, BenchFinding& finding) {
   field("trap", finding.trap);
   field("weight", finding.weight);
   field("contender", finding.contender);

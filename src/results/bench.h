@@ -72,7 +72,7 @@ struct Comparison {
   RatioInterval a_against_a;
 };
 
-struct Finding {
+struct BenchFinding {
   std::string trap, weight, contender, text;
 };
 
@@ -103,7 +103,7 @@ struct BenchResult {
   Device device;
   std::vector<Contender> contenders;  // the first is what the benchmark is about
   std::vector<Comparison> comparisons;
-  std::vector<Finding> findings;
+  std::vector<BenchFinding> findings;
   bool refused = false;
   std::optional<Clocks> clocks;
   Roof roof;

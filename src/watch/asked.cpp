@@ -83,6 +83,7 @@ engine::Sink* make_watchers(const Asked& asked) {
   if (!asked.lines.empty()) {
     if (auto lines = lines_to(asked.lines)) all->add(std::move(lines));
   }
+  add_sanitizer(asked.sanitize, *all);
   return all->empty() ? nullptr : all.release();
 }
 

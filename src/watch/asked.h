@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/machine/events.h"
+#include "watch/sanitize/sanitizer.h"
 
 namespace kiln::watch {
 
@@ -12,6 +13,7 @@ struct Asked {
   std::string accesses;         // a file for the access trace; empty: none
   uint64_t accesses_limit = 0;  // accesses that it has at most
   std::string lines;            // a file for the counts of source lines; empty: none
+  SanitizeRequest sanitize;
 };
 
 // Lives as long as the process; null: nothing is asked for. A file that cannot be written is an

@@ -2,6 +2,7 @@
 // How do several watchers see one run? Each event goes to those that want it, in their order.
 #pragma once
 
+#include <bit>
 #include <memory>
 #include <vector>
 
@@ -11,20 +12,18 @@ namespace kiln::watch {
 
 class Fanout : public engine::Sink {
  public:
-  void add(std::unique_ptr<engine::Sink> watcher) { watchers_.push_back(std::move(watcher)); }
+  void add(std::unique_ptr<engine::Sink> watcher) {
+    wanted_ |= watcher->wanted();
+    merges_ &= watcher->can_merge();
+    for (uint32_t bit = 0; bit < kBits; ++bit) {
+      if (watcher->wanted() >> bit & 1) listeners_[bit].push_back(watcher.get());
+    }
+    watchers_.push_back(std::move(watcher));
+  }
   bool empty() const { return watchers_.empty(); }
 
-  uint32_t wanted() const override {
-    uint32_t all = 0;
-    for (const auto& each : watchers_) all |= each->wanted();
-    return all;
-  }
-  bool can_merge() const override {
-    for (const auto& each : watchers_) {
-      if (!each->can_merge()) return false;
-    }
-    return true;
-  }
+  uint32_t wanted() const override { return wanted_; }
+  bool can_merge() const override { return merges_; }
   void on(const engine::AccessEvent& e) override { pass(e, engine::kAccessEvents); }
   void on(const engine::InstructionEvent& e) override { pass(e, engine::kInstructionEvents); }
   void on(const engine::ValueEvent& e) override { pass(e, engine::kValueEvents); }
@@ -37,17 +36,29 @@ class Fanout : public engine::Sink {
   void on(const engine::MbarrierEvent& e) override { pass(e, engine::kMbarrierEvents); }
   void on(const engine::BlockEvent& e) override { pass(e, engine::kBlockEvents); }
   void on(const engine::HostEvent& e) override { pass(e, engine::kHostEvents); }
-  void on(const engine::LaunchEvent& e) override { pass(e, ~0u); }
+  void on(const engine::LaunchEvent& e) override {
+    for (const auto& each : watchers_) each->on(e);
+  }
+  // All are asked: each may want to note it.
+  bool recovers(const engine::FaultEvent& e) override {
+    bool goes_on = false;
+    for (const auto& each : watchers_) goes_on |= each->recovers(e);
+    return goes_on;
+  }
 
  private:
+  static constexpr uint32_t kBits = 32;
+
   template <class Event>
   void pass(const Event& event, uint32_t bit) {
-    for (const auto& each : watchers_) {
-      if (bit == ~0u || (each->wanted() & bit)) each->on(event);
-    }
+    for (engine::Sink* each : listeners_[std::countr_zero(bit)]) each->on(event);
   }
 
   std::vector<std::unique_ptr<engine::Sink>> watchers_;
+  // By bit: asking each watcher for each event took longer than some of them take for it.
+  std::vector<engine::Sink*> listeners_[kBits];
+  uint32_t wanted_ = 0;
+  bool merges_ = true;
 };
 
 }  // namespace kiln::watch

@@ -46,7 +46,8 @@ int make_array(Array** out, const ChannelDesc* desc, Extent extent, unsigned fla
   array->bytes.resize(array->row_bytes() * array->rows() * array->slices());
   std::lock_guard lock(table().mutex);
   table().arrays.insert(array.get());
-  watch_allocation(array->bytes.data(), array->bytes.size(), AllocationKind::Device, nullptr, true);
+  watch_allocation("cudaMallocArray", array->bytes.data(), array->bytes.size(),
+                   AllocationKind::Device, nullptr, true);
   *out = array.release();
   return kSuccess;
 }
@@ -64,7 +65,7 @@ int free_array(Array* array) {
     if (!table().arrays.erase(array))
       return fail(kInvalidValue, "cudaFreeArray: this is not a live array");
   }
-  watch_free(array->bytes.data(), array->bytes.size(), nullptr, true, kSuccess);
+  watch_free("cudaFreeArray", array->bytes.data(), array->bytes.size(), nullptr, true, kSuccess);
   delete array;
   return kSuccess;
 }

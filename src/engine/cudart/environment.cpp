@@ -28,15 +28,22 @@ uint64_t compile_after(std::string_view asked) {
 Environment environment() {
   Environment out;
   for (char** at = environ; at && *at; ++at) {
-    constexpr std::string_view kPrefix = "KILN_ENGINE_";
-    if ((*at)[0] != 'K' || std::strncmp(*at, kPrefix.data(), kPrefix.size()) != 0) continue;
-    const char* const name = *at + kPrefix.size();
+    constexpr std::string_view kPrefix = "KILN_ENGINE_", kSanitize = "KILN_SANITIZE";
+    if ((*at)[0] != 'K') continue;
+    const bool sanitize = std::strncmp(*at, kSanitize.data(), kSanitize.size()) == 0;
+    if (!sanitize && std::strncmp(*at, kPrefix.data(), kPrefix.size()) != 0) continue;
+    const char* const name = *at + (sanitize ? kSanitize : kPrefix).size();
     const char* value = nullptr;
     auto is = [&](std::string_view name_and_equals) {
       if (std::strncmp(name, name_and_equals.data(), name_and_equals.size()) != 0) return false;
       value = name + name_and_equals.size();
       return true;
     };
+    if (sanitize) {
+      if (is("=")) out.sanitize = value;
+      if (is("_FOLDER=")) out.sanitize_folder = value;
+      continue;
+    }
     if (is("THREADS=")) out.threads = static_cast<uint32_t>(number_in(value));
     if (is("STEP_LIMIT=")) out.step_limit = number_in(value);
     if (is("MEMORY_MB=")) out.memory_mb = number_in(value);

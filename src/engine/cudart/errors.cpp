@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/cudart/fork.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/runtime.h"
 #include "engine/cudart/state.h"
 #include "engine/machine/fault.h"
@@ -134,9 +135,13 @@ namespace {
 int get_last_error() {
   int code = thread_errors().last;
   thread_errors().last = thread_errors().refused = kSuccess;
+  watch_host(HostKind::ErrorRead, nullptr);
   return code;
 }
-int peek_last_error() { return thread_errors().last; }
+int peek_last_error() {
+  watch_host(HostKind::ErrorRead, nullptr);
+  return thread_errors().last;
+}
 
 const char* error_name(int code) {
   switch (code) {

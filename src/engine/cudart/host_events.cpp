@@ -89,25 +89,27 @@ uint32_t host_thread() {
   return number;
 }
 
-void watch_allocation(const void* at, uint64_t bytes, AllocationKind memory, const void* stream,
-                      bool waits, bool registered) {
+void watch_allocation(const char* call, const void* at, uint64_t bytes, AllocationKind memory,
+                      const void* stream, bool waits, bool registered) {
   watch_host(HostKind::Allocate, stream, [&](HostEvent& event) {
     event.to.at = reinterpret_cast<uint64_t>(at);
     event.width = bytes;
     event.memory = memory;
     event.waits = waits;
     event.registered = registered;
+    event.call = call;
   });
 }
 
-void watch_free(const void* at, uint64_t bytes, const void* stream, bool waits, int code,
-                bool registered) {
+void watch_free(const char* call, const void* at, uint64_t bytes, const void* stream, bool waits,
+                int code, bool registered) {
   watch_host(HostKind::Free, stream, [&](HostEvent& event) {
     event.to.at = reinterpret_cast<uint64_t>(at);
     event.width = bytes;
     event.waits = waits;
     event.code = code;
     event.registered = registered;
+    event.call = call;
   });
 }
 

@@ -48,9 +48,9 @@ inline void watch_host(HostKind kind, const void* stream) {
   watch_host(kind, stream, [](HostEvent&) {});
 }
 
-void watch_allocation(const void* at, uint64_t bytes, AllocationKind memory, const void* stream,
-                      bool waits, bool registered = false);
+void watch_allocation(const char* call, const void* at, uint64_t bytes, AllocationKind memory,
+                      const void* stream, bool waits, bool registered = false);
 // Before the memory goes. `code`: the call is refused.
-void watch_free(const void* at, uint64_t bytes, const void* stream, bool waits, int code,
-                bool registered = false);
+void watch_free(const char* call, const void* at, uint64_t bytes, const void* stream, bool waits,
+                int code, bool registered = false);
 }  // namespace kiln::engine

@@ -117,9 +117,18 @@ uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
 namespace {
 
 [[gnu::cold]] void watch_launch(Sink& sink, const Grid& grid, const void* stream, bool ended) {
-  LaunchEvent event{grid.program,     grid.epoch,        grid.grid_dim, grid.block_dim,
-                    grid.cluster_dim, grid.shared_bytes, &grid.memory,  ended,
-                    grid.fault_code,  grid.cooperative};
+  LaunchEvent event;
+  event.program = grid.program;
+  event.number = grid.epoch;
+  event.grid = grid.grid_dim;
+  event.block = grid.block_dim;
+  event.cluster = grid.cluster_dim;
+  event.shared_bytes = grid.shared_bytes;
+  event.dynamic_shared_bytes = grid.dynamic_shared_bytes;
+  event.memory = &grid.memory;
+  event.ended = ended;
+  event.code = grid.fault_code;
+  event.cooperative = grid.cooperative;
   event.stream = stream_number(stream);
   event.thread = host_thread();
   sink.on(event);

@@ -27,7 +27,7 @@ int allocate(const char* what, void** out, size_t bytes, AllocationKind kind,
   *out = state().device.heap.allocate(bytes, kind);
   if (!*out)
     return fail(kMemoryAllocation, fmt::format("{}: out of memory for {} bytes", what, bytes));
-  watch_allocation(*out, bytes, kind, stream, waits);
+  watch_allocation(what, *out, bytes, kind, stream, waits);
   return kSuccess;
 }
 
@@ -35,11 +35,11 @@ int release(const char* what, void* at, const void* stream = nullptr, bool waits
   if (!at) return kSuccess;
   auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
   if (known && known->begin == reinterpret_cast<uint64_t>(at)) {
-    watch_free(at, known->bytes, stream, waits, kSuccess);
+    watch_free(what, at, known->bytes, stream, waits, kSuccess);
     if (known->name == kGraphMemory) return kSuccess;  // it goes with its graph
     if (state().device.heap.release(at)) return kSuccess;
   }
-  watch_free(at, 0, stream, waits, kInvalidValue);
+  watch_free(what, at, 0, stream, waits, kInvalidValue);
   return fail(kInvalidValue, fmt::format("{}: 0x{:x} is not an allocation of the engine", what,
                                          reinterpret_cast<uint64_t>(at)));
 }
@@ -197,12 +197,12 @@ int host_register(void* at, size_t bytes, unsigned) {
     return fail(kHostMemoryAlreadyRegistered,
                 "cudaHostRegister: part or all of it is already registered");
   state().device.heap.adopt(at, bytes, AllocationKind::Host, "registered");
-  watch_allocation(at, bytes, AllocationKind::Host, nullptr, true, true);
+  watch_allocation("cudaHostRegister", at, bytes, AllocationKind::Host, nullptr, true, true);
   return kSuccess;
 }
 int host_unregister(void* at) {
   const auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
-  watch_free(at, known ? known->bytes : 0, nullptr, true,
+  watch_free("cudaHostUnregister", at, known ? known->bytes : 0, nullptr, true,
              known ? kSuccess : kHostMemoryNotRegistered, true);
   return state().device.heap.forget(at)
              ? kSuccess

@@ -9,6 +9,7 @@
 
 #include "binary/fatbin.h"
 #include "engine/cudart/fork.h"
+#include "engine/cudart/host_events.h"
 #include "engine/cudart/threads.h"
 #include "engine/machine/fault.h"
 
@@ -28,11 +29,28 @@ ThreadErrors& thread_errors() {
   return errors;
 }
 
+namespace {
+
+// What there is no memory for is lost, and not the program.
+void watch_failure(int code, const std::string& message) noexcept {
+  if (code == kNotReady) return;
+  try {
+    watch_host(HostKind::Failed, nullptr, [&](HostEvent& event) {
+      event.code = code;
+      event.text = message;
+    });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
 int fail(int code, std::string message) noexcept {
   ThreadErrors& errors = thread_errors();
   errors.last = code;
   errors.message = std::move(message);
   errors.words = nullptr;
+  watch_failure(code, errors.message);
   return code;
 }
 

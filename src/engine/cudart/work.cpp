@@ -132,12 +132,13 @@ struct Perform {
     return kSuccess;
   }
   int operator()(const AllocateWork& work) const {
-    watch_allocation(work.node.at, work.node.bytes, AllocationKind::Device, stream, false);
+    watch_allocation("cudaMallocAsync", work.node.at, work.node.bytes, AllocationKind::Device,
+                     stream, false);
     return kSuccess;
   }
   int operator()(const FreeWork& work) const {
     const auto known = state().device.heap.find(reinterpret_cast<uint64_t>(work.at));
-    watch_free(work.at, known ? known->bytes : 0, stream, false, kSuccess);
+    watch_free("cudaFreeAsync", work.at, known ? known->bytes : 0, stream, false, kSuccess);
     return kSuccess;
   }
   int operator()(const ChildWork& work) const {

@@ -165,6 +165,7 @@ Status Lowering::declare() {
         shared_end =
             (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) / v.align * v.align;
         shared_[v.name] = shared_end;
+        program_.shared_variables.push_back({v.name, shared_end, v.bytes()});
         shared_end += v.bytes();
         program_.shared_bytes = shared_end;
         if (shared_end > kMaxSharedBytes)

@@ -3,6 +3,7 @@
 // constant?
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -132,8 +133,12 @@ bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
     return true;
   }
   if (const ptx::Variable* shared = image_.shared_variable(operand.name)) {
-    if (shared->unsized || shared->is_extern) return based(Special::SharedDynamicBase, extra);
-    uint64_t at = image_.shared_variable_offset(operand.name);
+    const bool dynamic = shared->unsized || shared->is_extern;
+    const uint64_t at = dynamic ? 0 : image_.shared_variable_offset(operand.name);
+    auto& known = program_.shared_variables;
+    if (std::ranges::find(known, shared->name, &SharedVariable::name) == known.end())
+      known.push_back({shared->name, at, dynamic ? 0 : shared->bytes()});
+    if (dynamic) return based(Special::SharedDynamicBase, extra);
     program_.shared_bytes = std::max(program_.shared_bytes, at + shared->bytes());
     out->offset = constant(at + extra);
     return true;

@@ -140,14 +140,20 @@ constexpr KilnEngine kEngine = {
     &function_handle,
 };
 
+constexpr uint64_t kQuarantineBytes = uint64_t{32} << 20;
+
 // What is made when it is first used is made now: a fork in the midst of that would leave the child
 // waiting for a thread that it does not have. Without memory it stays for later.
 [[gnu::constructor]] void make_all_that_lasts() {
   guarded([] {
     state().device.make_sink = [] {
       const Environment asked = environment();
+      if (!asked.sanitize.empty()) state().device.heap.set_quarantine(kQuarantineBytes);
       return watch::make_watchers(
-          {std::string(asked.accesses), asked.accesses_limit, std::string(asked.lines)});
+          {std::string(asked.accesses),
+           asked.accesses_limit,
+           std::string(asked.lines),
+           {std::string(asked.sanitize), std::string(asked.sanitize_folder)}});
     };
     stream_of(nullptr);
     default_memory_limit();

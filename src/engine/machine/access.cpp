@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "engine/machine/affine.h"
+#include "engine/memory/fill.h"
 
 namespace kiln::engine {
 namespace {
@@ -33,6 +34,15 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
   return cluster ? *cluster->blocks[peer - 1] : *warp.block;
 }
 
+// Where a kernel that goes on behind a bad address reads and writes instead: memory that nobody
+// else has, and junk each time. Null: it does not go on.
+[[gnu::cold]] std::byte* junk_for(Warp& warp, const Op* goes_on, uint32_t bytes) {
+  if (!goes_on) return nullptr;
+  std::byte* junk = warp.worker->junk(bytes);
+  fill_memory(junk, bytes, kJunk);
+  return junk;
+}
+
 }  // namespace
 
 // The one place where an address of PTX becomes one of this process. Everything that can be wrong
@@ -56,29 +66,25 @@ std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, 
     case ptx::Space::Shared: {
       const Block& block = shared_owner(warp, &address);
       if (address > block.shared_bytes || block.shared_bytes - address < bytes) {
-        out_of_bounds(warp, op, lane, space, access, address, bytes);
-        return nullptr;
+        return junk_for(warp, out_of_bounds(warp, op, lane, space, access, address, bytes), bytes);
       }
       if (!is_aligned) break;
       return block.shared + address;
     }
     case ptx::Space::Local:
       if (address > warp.local_limit || warp.local_limit - address < bytes) {
-        out_of_bounds(warp, op, lane, space, access, address, bytes);
-        return nullptr;
+        return junk_for(warp, out_of_bounds(warp, op, lane, space, access, address, bytes), bytes);
       }
       if (!is_aligned) break;
       return warp.local.data() + size_t{lane} * warp.local_stride + address;
     default:
       if (!allowed(warp, op, address, bytes, access != Access::Read)) {
-        out_of_bounds(warp, op, lane, space, access, address, bytes);
-        return nullptr;
+        return junk_for(warp, out_of_bounds(warp, op, lane, space, access, address, bytes), bytes);
       }
       if (!is_aligned) break;
       return reinterpret_cast<std::byte*>(address);
   }
-  misaligned(warp, op, lane, space, access, address, bytes);
-  return nullptr;
+  return junk_for(warp, misaligned(warp, op, lane, space, access, address, bytes), bytes);
 }
 
 namespace {

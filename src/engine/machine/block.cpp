@@ -351,7 +351,7 @@ Outcome Block::run() {
     for (const Split& split : warps[i]->splits) runnable |= split.wait == Wait::None;
   }
   if (!runnable && !progress) {
-    grid->report(kLaunchFailure, describe_deadlock());
+    report_deadlock();
     abandon();
     return Outcome::Faulted;
   }

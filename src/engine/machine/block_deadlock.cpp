@@ -5,45 +5,59 @@
 #include <bit>
 #include <map>
 
+#include "engine/machine/events.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/warp.h"
 
 namespace kiln::engine {
 
-std::string Block::describe_deadlock() const {
-  struct Group {
-    uint32_t threads = 0;
-    ThreadId first{};
-    const Block* block = nullptr;
-  };
-  std::map<std::string, Group> waiting;  // by place
-  const bool together = cluster && cluster->blocks.size() > 1;
-  std::vector<const Block*> blocks{this};
-  if (together) blocks.assign(cluster->blocks.begin(), cluster->blocks.end());
-  std::vector<std::pair<const Block*, const Warp*>> unfinished;
-  for (const Block* block : blocks) {
-    for (uint32_t i = 0; i < block->started; ++i)
-      unfinished.emplace_back(block, block->warps[i].get());
-  }
-  for (const auto& [block, warp] : unfinished) {
-    for (const Split& split : warp->splits) {
-      // A cluster's wait is looked at anew, an mbarrier's is a loop of the program's.
-      const bool of_cluster = split.looks == Look::Cluster;
-      const bool of_grid = split.looks == Look::Grid;
+namespace {
+
+std::string what_it_waits_for(const Split& split) {
+  if (split.wait == Wait::Barrier) return fmt::format("barrier {}", split.barrier);
+  // A cluster's wait is looked at anew, an mbarrier's is a loop of the program's.
+  if (split.looks == Look::Cluster) return "the barrier of the cluster";
+  if (split.looks == Look::Grid) return "the barrier of the grid";
+  if (split.looks != Look::None) return "an mbarrier whose phase does not end";
+  return "a warp-wide *.sync";
+}
+
+struct Group {
+  Waiter waiter;
+  ThreadId first{};
+  const Block* block = nullptr;
+};
+
+void add_waiters(const Block& block, std::map<std::string, Group>* by_place) {
+  for (uint32_t i = 0; i < block.started; ++i) {
+    const Warp& warp = *block.warps[i];
+    for (const Split& split : warp.splits) {
       const bool behind = split.wait == Wait::Barrier || split.looks == Look::Mbarrier;
       const Op* at = behind ? split.at - 1 : split.at;
-      std::string what = split.wait == Wait::Barrier ? fmt::format("barrier {}", split.barrier)
-                         : of_cluster                ? "the barrier of the cluster"
-                         : of_grid                   ? "the barrier of the grid"
-                         : split.looks != Look::None ? "an mbarrier whose phase does not end"
-                                                     : "a warp-wide *.sync";
-      Group& group = waiting[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))];
-      if (group.threads == 0) {
-        group.first = thread_of(*warp, static_cast<uint32_t>(std::countr_zero(split.mask)));
-        group.block = block;
+      const std::string what = what_it_waits_for(split);
+      Group& group =
+          (*by_place)[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))];
+      if (group.waiter.threads == 0) {
+        const auto lane = static_cast<uint32_t>(std::countr_zero(split.mask));
+        group.first = thread_of(warp, lane);
+        group.block = &block;
+        group.waiter.by = {split.frame->program, at->site, block.number, warp.index, 1u << lane};
+        group.waiter.waits_at = what;
       }
-      group.threads += static_cast<uint32_t>(std::popcount(split.mask));
+      group.waiter.threads += static_cast<uint32_t>(std::popcount(split.mask));
     }
+  }
+}
+
+}  // namespace
+
+void Block::report_deadlock() const {
+  std::map<std::string, Group> waiting;  // by place
+  const bool together = cluster && cluster->blocks.size() > 1;
+  if (together) {
+    for (const Block* block : cluster->blocks) add_waiters(*block, &waiting);
+  } else {
+    add_waiters(*this, &waiting);
   }
   std::string text = fmt::format(
       "Barrier deadlock: no thread of the {} can continue\n  at {}\n  in block ({},{},{}), {} of "
@@ -52,13 +66,24 @@ std::string Block::describe_deadlock() const {
       "ended",
       together ? "cluster" : "block", demangled(grid->program->name), x, y, z, live_threads,
       grid->threads_per_block);
+  std::vector<Waiter> waiters;
   for (const auto& [place, group] : waiting) {
-    text += fmt::format("\n  {} threads wait at {}, the first is thread ({},{},{})", group.threads,
-                        place, group.first.x, group.first.y, group.first.z);
+    text += fmt::format("\n  {} threads wait at {}, the first is thread ({},{},{})",
+                        group.waiter.threads, place, group.first.x, group.first.y, group.first.z);
     if (together)
       text += fmt::format(" of block ({},{},{})", group.block->x, group.block->y, group.block->z);
+    waiters.push_back(group.waiter);
   }
-  return text;
+  if (grid->sink) {
+    FaultEvent event;
+    event.by.block = number;
+    event.kind = FaultKind::Deadlock;
+    event.code = kLaunchFailure;
+    event.text = &text;
+    event.waiters = &waiters;
+    grid->sink->recovers(event);
+  }
+  grid->report(kLaunchFailure, std::move(text));
 }
 
 }  // namespace kiln::engine

@@ -97,7 +97,20 @@ void watch_heap(const BuiltinCall& call, uint32_t lane, HostKind kind, uint64_t 
   event.width = bytes;
   event.waits = true;
   event.code = code;
+  event.call = kind == HostKind::Free ? "free()" : "malloc()";
   sink->on(event);
+}
+
+bool free_recovered(const BuiltinCall& call, uint32_t lane, uint64_t at) {
+  Sink* sink = call.warp.block->grid->sink;
+  if (!sink) return false;
+  FaultEvent event;
+  event.by = actor(call.warp, call.op);
+  event.by.mask = 1u << lane;
+  event.kind = FaultKind::Free;
+  event.code = kLaunchFailure;
+  event.address = at;
+  return sink->recovers(event);
 }
 
 const Op* run_malloc(const BuiltinCall& call) {
@@ -125,7 +138,7 @@ const Op* run_free(const BuiltinCall& call) {
     const auto known = heap.find(at);
     const bool good = known && known->begin == at;
     watch_heap(call, lane, HostKind::Free, at, good ? known->bytes : 0, good ? 0 : kInvalidValue);
-    if (!heap.release(reinterpret_cast<void*>(at))) {
+    if (!heap.release(reinterpret_cast<void*>(at)) && !free_recovered(call, lane, at)) {
       return call.warp.fault(
           call.op, kLaunchFailure, lane,
           fmt::format("Invalid free of 0x{:x}\n{}", at, where(call.warp, *call.op, lane)));

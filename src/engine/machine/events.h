@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/cuda/limits.h"
@@ -208,7 +209,8 @@ struct LaunchEvent {
   const Program* program = nullptr;
   uint64_t number = 0;  // of the process
   KilnDim3 grid{}, block{}, cluster{};
-  uint64_t shared_bytes = 0;
+  uint64_t shared_bytes = 0;          // static and dynamic
+  uint64_t dynamic_shared_bytes = 0;  // the last of them
   const MemoryMap* memory = nullptr;  // what it may touch, until it has ended
   bool ended = false;
   int code = 0;  // cudaError_t, when it has ended
@@ -233,6 +235,8 @@ enum class HostKind : uint8_t {
   GraphBegin,
   GraphNode,  // before the node's own event or launch
   GraphEnd,
+  Failed,     // a call of the runtime: `code` and `text`
+  ErrorRead,  // cudaGetLastError and cudaPeekAtLastError
 };
 // Row y of slice z begins at `at + z * slice + y * pitch`.
 struct Rows {
@@ -258,6 +262,40 @@ struct HostEvent {
   uint64_t graph = 0;            // the number of the graph's launch
   uint32_t node = 0;             // of it, from 0 in the order in which they run
   std::vector<uint32_t> before;  // nodes that it waits for
+  const char* call = "";         // "cudaFree": of Allocate and Free
+  std::string text;              // of Failed: what the program is told
+};
+
+enum class FaultKind : uint8_t {
+  Bounds,     // no memory of the launch has these bytes
+  ReadOnly,   // a write to memory that the op may only read
+  Alignment,  // the address is no multiple of the access's size
+  Index,      // of a View
+  Free,       // of an address that malloc() on the device did not give, or gave back already
+  Deadlock,
+  Other
+};
+// Threads of one block that wait at one place of a deadlock.
+struct Waiter {
+  Actor by;              // the first of them; its mask has one lane
+  std::string waits_at;  // "barrier 1", "an mbarrier whose phase does not end"
+  uint32_t threads = 0;
+};
+// Before a kernel stops. Of the first five kinds the sink may say that it goes on: then a read
+// gives junk, a write is dropped, and nothing is freed.
+struct FaultEvent {
+  Actor by;  // one lane; without a program where no instruction is at fault
+  FaultKind kind = FaultKind::Other;
+  int code = 0;  // cudaError_t
+  // Of the first three: inside of `space`, which is not generic.
+  ptx::Space space = ptx::Space::Global;
+  AccessKind access = AccessKind::Load;
+  uint64_t address = 0;  // of Index: of the View's data, a generic one
+  uint32_t bytes = 0;
+  uint64_t limit = 0;  // bytes of the block's shared memory, or of the thread's local memory
+  int64_t index = 0, size = 0, dimension = 0;  // of Index
+  const std::string* text = nullptr;           // of the last two: as the program reads it
+  const std::vector<Waiter>* waiters = nullptr;
 };
 
 // Called from the threads that run blocks; from one alone unless can_merge().
@@ -279,6 +317,8 @@ class Sink {
   virtual void on(const BlockEvent&) {}
   virtual void on(const LaunchEvent&) {}
   virtual void on(const HostEvent&) {}
+  // True: the kernel goes on.
+  virtual bool recovers(const FaultEvent&) { return false; }
 };
 
 }  // namespace kiln::engine

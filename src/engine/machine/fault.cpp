@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 
+#include "engine/machine/watching.h"
+
 namespace kiln::engine {
 namespace {
 
@@ -113,8 +115,40 @@ std::string where(const Warp& warp, const Op& op, uint32_t lane) {
                      thread.z, block.x, block.y, block.z);
 }
 
+namespace {
+
+AccessKind kind_of(Access access) {
+  return access == Access::Read    ? AccessKind::Load
+         : access == Access::Write ? AccessKind::Store
+                                   : AccessKind::Atomic;
+}
+
+// Does the sink say that the kernel goes on? Fills in who it was.
+bool recovered(const Warp& warp, const Op* op, uint32_t lane, FaultEvent event) {
+  Sink* sink = warp.block->grid->sink;
+  if (!sink) return false;
+  event.by = actor(warp, op);
+  event.by.mask = 1u << lane;
+  return sink->recovers(event);
+}
+
+}  // namespace
+
 const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
                         uint64_t address, uint32_t bytes) {
+  FaultEvent event;
+  event.kind = FaultKind::Bounds;
+  event.code = kIllegalAddress;
+  event.space = space;
+  event.access = kind_of(access);
+  event.address = address;
+  event.bytes = bytes;
+  if (space == ptx::Space::Shared) event.limit = warp.block->shared_bytes;
+  if (space == ptx::Space::Local) event.limit = warp.local_limit;
+  if (space != ptx::Space::Shared && space != ptx::Space::Local && access != Access::Read &&
+      warp.block->grid->memory.find(address, bytes, false))
+    event.kind = FaultKind::ReadOnly;
+  if (recovered(warp, op, lane, event)) return op;
   std::string text =
       fmt::format("Invalid {} {} of size {} bytes\n{}\n  Address 0x{:x} is out of bounds\n  ",
                   space_name(space), access_name(access), bytes, where(warp, *op, lane), address);
@@ -134,6 +168,14 @@ const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space spac
 
 const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size,
                               int64_t dimension, uint64_t data) {
+  FaultEvent event;
+  event.kind = FaultKind::Index;
+  event.code = kIllegalAddress;
+  event.address = data;
+  event.index = index;
+  event.size = size;
+  event.dimension = dimension;
+  if (recovered(warp, op, lane, event)) return op;
   return warp.fault(
       op, kIllegalAddress, lane,
       fmt::format("Index out of bounds: index {} of {} in dimension {} of {}\n{}", index, size,
@@ -142,6 +184,14 @@ const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t i
 
 const Op* misaligned(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
                      uint64_t address, uint32_t bytes) {
+  FaultEvent event;
+  event.kind = FaultKind::Alignment;
+  event.code = kMisalignedAddress;
+  event.space = space;
+  event.access = kind_of(access);
+  event.address = address;
+  event.bytes = bytes;
+  if (recovered(warp, op, lane, event)) return op;
   return warp.fault(
       op, kMisalignedAddress, lane,
       fmt::format("Invalid {} {} of size {} bytes\n{}\n  Address 0x{:x} is misaligned",

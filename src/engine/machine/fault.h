@@ -19,6 +19,7 @@ std::string where(const Warp& warp, const Op& op, uint32_t lane);
 
 enum class Access : uint8_t { Read, Write, Atomic };
 
+// Null: the kernel stops. Else somebody watches who wants it to go on (Sink::recovers).
 const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, Access access,
                         uint64_t address, uint32_t bytes);
 // The index of a View whose elements begin at `data`.

@@ -37,6 +37,12 @@ void Worker::destroy(Frame* frame) noexcept {
 
 Worker::~Worker() { drop_all(); }
 
+std::byte* Worker::junk(uint32_t bytes) {
+  std::vector<JunkLine>& lines = junk_[bytes];
+  if (lines.empty()) lines.resize(bytes / sizeof(JunkLine) + 1);
+  return lines[0].bytes;
+}
+
 void Worker::drop_all() noexcept {
   for (auto& block : active_) {
     if (block && block->cluster) block->cluster->ended.clear();  // else each would keep the other
@@ -326,7 +332,7 @@ void Worker::run_to_the_end(Grid& grid) {
         !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
       standstill.moved();
     } else if (standstill.lasts()) {
-      grid.report(kLaunchFailure, active_[0]->describe_deadlock());
+      active_[0]->report_deadlock();
     }
     if (!active_.empty()) std::this_thread::yield();
   }

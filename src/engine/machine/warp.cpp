@@ -300,7 +300,9 @@ const Op* Warp::exit_lanes() {
   return nullptr;
 }
 
-const Op* Warp::fault(const Op* op, int code, uint32_t, const std::string& what) {
+const Op* Warp::fault(const Op* op, int code, uint32_t lane, const std::string& what) {
+  if (block->grid->sink) [[unlikely]]
+    deliver_fault(*this, op, code, lane, what);
   event = Event::Fault;
   splits.push_back({op, mask, frame, Wait::None, 0, 0, 0,
                     false});  // so that its frames are found and given back

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -216,7 +217,7 @@ struct Block {
   void threads_exited(uint32_t count);
   // Gives back the frames of warps that will not run on.
   void abandon();
-  std::string describe_deadlock() const;
+  void report_deadlock() const;
 
  private:
   const Op* begin_warp(uint32_t i);  // null: there is no memory for its registers
@@ -280,6 +281,9 @@ class Worker {
   // Until no block is left or the grid stops. What is thrown on the way becomes the grid's fault.
   void run_blocks(Grid& grid) noexcept;
   Budget& budget() { return *budget_; }
+  // Memory of no thread's, aligned to 128 bytes; one piece for each size, for the pointers of
+  // several lanes stay in use.
+  std::byte* junk(uint32_t bytes);
 
   struct CachedRegion {
     uint64_t begin = 1, end = 0;
@@ -311,6 +315,10 @@ class Worker {
   std::vector<Pool> pools_;
   size_t last_pool_ = 0;   // the one that was used last
   Frame* made_ = nullptr;  // the newest frame
+  struct alignas(128) JunkLine {
+    std::byte bytes[128];
+  };
+  std::map<uint32_t, std::vector<JunkLine>> junk_;  // by size
   std::vector<std::unique_ptr<Block>> active_, spare_blocks_;
 };
 

@@ -162,6 +162,16 @@ void deliver_groups(const Warp& warp, const Op* op, SyncKind kind, const uint32_
   }
 }
 
+void deliver_fault(const Warp& warp, const Op* op, int code, uint32_t lane,
+                   const std::string& text) {
+  FaultEvent event;
+  event.by = actor(warp, op);
+  event.by.mask = 1u << lane;
+  event.code = code;
+  event.text = &text;
+  warp.block->grid->sink->recovers(event);
+}
+
 bool bytes_came(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
                 int64_t bytes) {
   std::byte* object = locate_at(warp, op, lane, space, address, 8, 8, Access::Atomic);

@@ -72,6 +72,10 @@ inline void watch_call(const Warp& warp, const Op* op, const Program& callee, bo
 [[gnu::cold]] void deliver_groups(const Warp& warp, const Op* op, SyncKind kind,
                                   const uint32_t* members, const int8_t* sources = nullptr);
 
+// A fault that nobody can go on behind.
+[[gnu::cold]] void deliver_fault(const Warp& warp, const Op* op, int code, uint32_t lane,
+                                 const std::string& text);
+
 // A copy of `lane` has brought bytes to the mbarrier at that address. False: a fault was reported.
 bool bytes_came(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
                 int64_t bytes);

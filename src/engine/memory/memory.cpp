@@ -68,12 +68,31 @@ bool Heap::release(const void* at) {
   if (found == allocations_.end() || !found->second.owned) return false;
   make_room_locked();
   void* memory = found->second.owned;
-  bytes_in_use_ -= found->second.bytes;
+  const uint64_t bytes = found->second.bytes;
+  bytes_in_use_ -= bytes;
   allocations_.erase(found);
   changed_locked();
-  retired_.push_back({memory, nullptr, time_.load()});
+  if (quarantine_limit_)
+    quarantine_locked(memory, bytes);
+  else
+    retired_.push_back({memory, nullptr, time_.load()});
   free_retired_locked();
   return true;
+}
+
+void Heap::set_quarantine(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  quarantine_limit_ = bytes;
+}
+
+void Heap::quarantine_locked(void* memory, uint64_t bytes) {
+  quarantine_.push_back({memory, bytes});
+  quarantine_bytes_ += bytes;
+  while (quarantine_bytes_ > quarantine_limit_) {
+    quarantine_bytes_ -= quarantine_.front().bytes;
+    retired_.push_back({quarantine_.front().memory, nullptr, time_.load()});
+    quarantine_.pop_front();
+  }
 }
 
 void Heap::adopt(const void* at, uint64_t bytes, AllocationKind kind, std::string name) {

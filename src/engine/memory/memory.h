@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,6 +64,9 @@ class Heap {
   std::optional<Allocation> find(uint64_t address) const;
   // Sorted by address; replaced and not changed when memory comes or goes.
   std::shared_ptr<const std::vector<Region>> regions();
+  // Keeps up to so many bytes of what was released: a use of freed memory is then not hidden by an
+  // allocation that got the same address.
+  void set_quarantine(uint64_t bytes);
   uint64_t bytes_in_use() const;
   uint64_t bytes_in_use(const std::string& name) const;
   size_t retired_count() const;
@@ -78,6 +82,7 @@ class Heap {
   };
   std::shared_ptr<const Regions> regions_locked();
   void make_room_locked();
+  void quarantine_locked(void* memory, uint64_t bytes);
   void changed_locked() noexcept;
   void free_retired_locked() noexcept;
   uint64_t oldest_running_locked() const;
@@ -85,6 +90,12 @@ class Heap {
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> allocations_;
   std::vector<Retired> retired_;
+  struct Quarantined {
+    void* memory;
+    uint64_t bytes;
+  };
+  std::deque<Quarantined> quarantine_;  // oldest first
+  uint64_t quarantine_limit_ = 0, quarantine_bytes_ = 0;
   uint64_t bytes_in_use_ = 0;
   std::shared_ptr<const Regions> snapshot_;
   // A launch takes no lock. It writes the time at which it began into a slot, and only then takes

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/cuda/limits.h"
@@ -80,6 +81,13 @@ struct Advance {
   uint8_t check;    // whether other values widen it
 };
 
+// A variable of shared memory that a function names. For messages.
+struct SharedVariable {
+  std::string_view name;  // mangled
+  uint64_t offset = 0;
+  uint64_t bytes = 0;  // 0: `extern`, it begins where the launch's dynamic memory does
+};
+
 // Where a declared parameter of a kernel lies in its parameter block.
 struct ParameterPlace {
   uint32_t offset;
@@ -138,6 +146,7 @@ struct Program {
   std::vector<ParameterPlace> parameter_places;
   uint32_t local_bytes = 0;   // of one lane, in this function alone
   uint64_t shared_bytes = 0;  // static; the end of the last variable that this function names
+  std::vector<SharedVariable> shared_variables;
   bool has_barrier = false;
   bool has_calls = false;
   bool may_wait = false;                     // for what another block writes

@@ -70,8 +70,7 @@ const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address, bool watch
   if (watched) [[unlikely]]
     watch_lane(warp, op, 0, ptx::Space::Shared, address, 16, Access::Read, true);
   if (address + 16 <= warp.block->shared_bytes) return warp.block->shared + address;
-  out_of_bounds(warp, op, 0, ptx::Space::Shared, Access::Read, address, 16);
-  return nullptr;
+  return locate_at(warp, op, 0, ptx::Space::Shared, address, 16, 1, Access::Read);
 }
 
 // The elements of `count` rows from `first` on; put(mn - first, k, value). False: a fault was

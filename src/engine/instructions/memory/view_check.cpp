@@ -35,8 +35,9 @@ bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size;
     const auto index = value_at<int64_t>(warp, op->a, op->x, lane),
                size = value_at<int64_t>(warp, op->b, op->y, lane);
     if (is_inside(index, size)) continue;
-    return index_out_of_bounds(warp, op, lane, index, size, op->imm,
-                               value_at<uint64_t>(warp, op->c, op->z, lane));
+    if (!index_out_of_bounds(warp, op, lane, index, size, op->imm,
+                             value_at<uint64_t>(warp, op->c, op->z, lane)))
+      return nullptr;
   }
   return op + 1;
 }

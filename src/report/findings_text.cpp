@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a person read findings on a terminal?
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/findings.h"
+
+namespace kiln::report {
+namespace {
+
+using results::CodeLine;
+using results::Finding;
+using results::FindingPlace;
+
+std::string dims(const std::vector<int64_t>& at) {
+  return at.size() == 3 ? fmt::format("({},{},{})", at[0], at[1], at[2]) : "";
+}
+
+size_t number_width(const Finding& finding) {
+  size_t width = 1;
+  for (const FindingPlace& place : finding.places) {
+    if (!place.stack.empty())
+      width = std::max(width, std::to_string(place.stack[0].line).size());
+  }
+  return width;
+}
+
+std::string who_text(const FindingPlace& place) {
+  std::string text = place.action;
+  if (!place.thread.empty())
+    text += fmt::format(" by thread {} of block {}", dims(place.thread), dims(place.block));
+  return text;
+}
+
+std::string place_text(const FindingPlace& place, size_t width, bool first) {
+  std::string out;
+  const std::string margin(width, ' ');
+  if (!place.stack.empty()) {
+    const CodeLine& line = place.stack[0];
+    out += fmt::format("{}{} {}:{}\n", margin, first ? "-->" : ":::", line.file, line.line);
+    out += fmt::format("{} |\n", margin);
+    if (!line.text.empty()) out += fmt::format("{:>{}} | {}\n", line.line, width, line.text);
+    out += fmt::format("{} | {} {}\n", margin,
+                       std::string(std::max<size_t>(line.text.size(), 3), '^'), who_text(place));
+  } else if (place.ptx_line) {
+    out += fmt::format("{}{} PTX line {}, {} (compile with -lineinfo for the source line)\n", margin,
+                       first ? "-->" : ":::", place.ptx_line, place.opcode);
+    out += fmt::format("{} | {}\n", margin, who_text(place));
+  } else {
+    out += fmt::format("{}{} {}\n", margin, first ? "-->" : ":::", who_text(place));
+  }
+  for (size_t i = 1; i < place.stack.size(); ++i)
+    out += fmt::format("{} = inlined: {}:{}\n", margin, place.stack[i].file, place.stack[i].line);
+  if (!place.function.empty()) out += fmt::format("{} = in {}\n", margin, place.function);
+  return out;
+}
+
+// "k(float*), launch 3, stream 1": of both places where they differ.
+std::string kernels_text(const Finding& finding, const std::string& margin) {
+  std::string out, last;
+  for (const FindingPlace& place : finding.places) {
+    if (place.kernel.empty()) continue;
+    std::string text = fmt::format("{} = kernel: {}, launch {}", margin, place.kernel, place.launch);
+    if (place.stream) text += fmt::format(", stream {}", place.stream);
+    if (text != last) out += text + "\n";
+    last = text;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string finding_text(const Finding& finding) {
+  const size_t width = number_width(finding);
+  const std::string margin(width, ' ');
+  std::string out =
+      fmt::format("{}[{}]: {}\n", finding.severity, finding.rule, finding.message);
+  for (size_t i = 0; i < finding.places.size(); ++i)
+    out += place_text(finding.places[i], width, i == 0);
+  out += kernels_text(finding, margin);
+  for (const std::string& note : finding.notes) out += fmt::format("{} = note: {}\n", margin, note);
+  if (!finding.advice.empty()) out += fmt::format("{} = help: {}\n", margin, finding.advice);
+  if (finding.suppressed) out += fmt::format("{} = suppressed: {}\n", margin, *finding.suppressed);
+  return out;
+}
+
+std::string findings_summary(const results::Findings& findings) {
+  int64_t errors = 0, notes = 0, suppressed = 0;
+  for (const Finding& finding : findings.findings) {
+    if (finding.suppressed)
+      ++suppressed;
+    else
+      ++(finding.severity == "error" ? errors : notes);
+  }
+  auto counted = [](int64_t count, std::string_view word) {
+    return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+  };
+  std::string out = "kiln sanitize: " + (errors ? counted(errors, "error") : "no errors");
+  if (notes) out += ", " + counted(notes, "note");
+  if (suppressed) out += fmt::format(", {} suppressed", suppressed);
+  if (findings.left_out)
+    out += fmt::format(" and {} more occurrences beyond the limit", findings.left_out);
+  out += fmt::format(" in {} launch{}; checks: ", findings.launches,
+                     findings.launches == 1 ? "" : "es");
+  for (size_t i = 0; i < findings.checks.size(); ++i)
+    out += (i ? ", " : "") + findings.checks[i];
+  return out + "\n";
+}
+
+}  // namespace kiln::report

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/sanitize/collector.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/machine/fault.h"
+
+namespace kiln::watch {
+
+using namespace engine;
+using results::Finding;
+using results::FindingPlace;
+using results::Rule;
+
+namespace {
+
+std::vector<int64_t> of_dim(uint64_t number, const KilnDim3& dim) {
+  const uint64_t x = std::max(dim.x, 1u), y = std::max(dim.y, 1u);
+  return {static_cast<int64_t>(number % x), static_cast<int64_t>(number / x % y),
+          static_cast<int64_t>(number / x / y)};
+}
+
+}  // namespace
+
+void Collector::on(const LaunchEvent& event) {
+  if (event.ended) {
+    running_.reset();
+    return;
+  }
+  running_ = event;
+  ++findings_.launches;
+  // Names of launches long ago are lost before the memory of the process is.
+  if (launches_.size() >= kMostLaunches) {
+    const uint64_t oldest = event.number - std::min<uint64_t>(event.number, kMostLaunches / 2);
+    std::erase_if(launches_, [&](const auto& entry) { return entry.first < oldest; });
+  }
+  launches_[event.number] = {event.number, event.stream, demangled(event.program->name),
+                             event.grid, event.block};
+}
+
+const KnownLaunch* Collector::launch_named(uint64_t number) const {
+  const auto found = launches_.find(number);
+  return found == launches_.end() ? nullptr : &found->second;
+}
+
+Finding* Collector::found(Rule rule, SiteId first, SiteId second, std::string_view text) {
+  const auto number = static_cast<uint32_t>(rule);
+  counts_.resize(results::rules().size());
+  ++counts_[number];
+  uint64_t low = sites_[first].line_id, high = sites_[second].line_id;
+  if (low > high) std::swap(low, high);
+  const Key key{low << 32 | high, number, text.empty() ? 0 : std::hash<std::string_view>()(text)};
+  const auto known = known_.find(key);
+  if (known != known_.end()) {
+    ++findings_.findings[known->second].count;
+    return nullptr;
+  }
+  if (findings_.findings.size() >= kMostFindings) {
+    ++findings_.left_out;
+    return nullptr;
+  }
+  known_.emplace(key, findings_.findings.size());
+  news_ = true;
+  const results::RuleRow& row = results::row_of(rule);
+  Finding& finding = findings_.findings.emplace_back();
+  finding.rule = row.name;
+  finding.check = name_of(row.check);
+  finding.severity = name_of(row.severity);
+  finding.message = row.title;
+  return &finding;
+}
+
+Finding* Collector::newest(Rule rule) {
+  if (findings_.findings.empty()) return nullptr;
+  Finding& last = findings_.findings.back();
+  return last.rule == results::row_of(rule).name && last.count == 1 ? &last : nullptr;
+}
+
+FindingPlace Collector::place(SiteId site, const Who& who, std::string action) const {
+  const KnownSite& known = sites_[site];
+  FindingPlace place;
+  place.action = std::move(action);
+  place.stack = known.stack;
+  place.ptx_line = known.ptx_line;
+  place.opcode = known.opcode;
+  place.launch = static_cast<int64_t>(who.launch);
+  if (const KnownLaunch* launch = launch_named(who.launch)) {
+    place.kernel = launch->kernel;
+    place.stream = static_cast<int64_t>(launch->stream);
+    place.thread = of_dim(who.thread, launch->block);
+    place.block = of_dim(who.block, launch->grid);
+  }
+  if (known.function != place.kernel) place.function = known.function;
+  return place;
+}
+
+FindingPlace Collector::host_place(std::string action, uint64_t stream) const {
+  FindingPlace place;
+  place.action = std::move(action);
+  place.stream = static_cast<int64_t>(stream);
+  return place;
+}
+
+const results::Findings& Collector::findings() {
+  findings_.by_rule.clear();
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i]) findings_.by_rule.emplace_back(results::rules()[i].name, counts_[i]);
+  }
+  return findings_;
+}
+
+void Collector::forget() {
+  const std::vector<std::string> checks = std::move(findings_.checks);
+  findings_ = {};
+  findings_.checks = checks;
+  known_.clear();
+  counts_.clear();
+  news_ = false;
+}
+
+namespace {
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+bool Collector::recovers(const FaultEvent& fault) {
+  if (fault.kind != FaultKind::Deadlock && fault.kind != FaultKind::Other) return true;
+  const bool deadlock = fault.kind == FaultKind::Deadlock;
+  const bool somewhere = fault.by.program != nullptr;
+  const SiteId site = somewhere ? sites_.id_of(fault.by) : kNoSite;
+  if (!running_) return false;
+  const std::string text = fault.text ? *fault.text : "";
+  Finding* finding = found(deadlock ? Rule::Deadlock : Rule::KernelFault, site, kNoSite,
+                           somewhere ? std::string_view() : running_->program->name);
+  if (!finding) return false;
+  if (!text.empty()) finding->message = first_line(text);
+  if (somewhere) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(fault.by.mask));
+    finding->places.push_back(place(site, who(running_->number, fault.by, lane), "stops here"));
+  }
+  if (!fault.waiters) return false;
+  for (const Waiter& waiter : *fault.waiters) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(waiter.by.mask));
+    finding->places.push_back(place(sites_.id_of(waiter.by), who(running_->number, waiter.by, lane),
+                                    std::to_string(waiter.threads) + " threads wait at " +
+                                        waiter.waits_at));
+  }
+  finding->advice = "let every thread that the barrier counts reach it, the same number of times";
+  return false;
+}
+
+}  // namespace kiln::watch

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// When are findings written? After each launch that had new ones, for a process may end without a
+// word, and once more when it ends.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "watch/sanitize/collector.h"
+
+namespace kiln::watch {
+
+// `folder`: gets PID.json. Empty: new findings are printed to stderr.
+std::unique_ptr<engine::Sink> make_output(Collector& collector, const std::string& folder);
+
+// Fills in CodeLine::text from the files, as far as they can be read.
+void read_source_lines(results::Findings& findings);
+
+}  // namespace kiln::watch

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/sanitize/sanitizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "watch/sanitize/memory_checker.h"
+#include "watch/sanitize/output.h"
+#include "watch/sanitize/sync_checker.h"
+
+namespace kiln::watch {
+namespace {
+
+template <class Checker>
+std::unique_ptr<engine::Sink> make(Collector& collector) {
+  return std::make_unique<Checker>(collector);
+}
+
+std::vector<std::string> names_of(const std::vector<const CheckerRow*>& rows) {
+  std::vector<std::string> names;
+  for (const CheckerRow* row : rows) names.emplace_back(row->name);
+  return names;
+}
+
+}  // namespace
+
+const std::vector<CheckerRow>& checker_rows() {
+  static const std::vector<CheckerRow> kRows = {
+      {"memory", true, &make<MemoryChecker>},
+      {"sync", true, &make<SyncChecker>},
+  };
+  return kRows;
+}
+
+std::vector<const CheckerRow*> checkers_named(std::string_view checks, std::string* problem) {
+  std::vector<const CheckerRow*> rows;
+  auto take = [&](auto wanted) {
+    for (const CheckerRow& row : checker_rows()) {
+      if (wanted(row) && std::ranges::find(rows, &row) == rows.end()) rows.push_back(&row);
+    }
+  };
+  for (size_t at = 0; at <= checks.size();) {
+    const size_t end = std::min(checks.find(',', at), checks.size());
+    const std::string_view name = checks.substr(at, end - at);
+    at = end + 1;
+    if (name.empty()) continue;
+    const size_t before = rows.size();
+    const bool group = name == "default" || name == "1" || name == "all";
+    if (group)
+      take([&](const CheckerRow& row) { return row.by_default || name == "all"; });
+    else
+      take([&](const CheckerRow& row) { return row.name == name; });
+    const bool known = group || rows.size() > before ||
+                       std::ranges::any_of(rows, [&](const auto* row) { return row->name == name; });
+    if (!known) {
+      std::string all;
+      for (const CheckerRow& row : checker_rows()) all += fmt::format("{}, ", row.name);
+      *problem = fmt::format("there is no check '{}'; there are {}default and all", name, all);
+    }
+  }
+  return rows;
+}
+
+void add_sanitizer(const SanitizeRequest& request, Fanout& to) {
+  if (request.checks.empty() || request.checks == "0") return;
+  std::string problem;
+  const auto rows = checkers_named(request.checks, &problem);
+  if (!problem.empty()) {
+    std::fprintf(stderr,
+                 "error: cannot sanitize with KILN_SANITIZE=%s\n  why: %s\n  fix: name checks of "
+                 "that list, separated by commas\n",
+                 request.checks.c_str(), problem.c_str());
+  }
+  if (rows.empty()) return;
+  auto made = std::make_unique<Collector>();
+  Collector& collector = *made;
+  collector.set_checks(names_of(rows));
+  to.add(std::move(made));
+  for (const CheckerRow* row : rows) to.add(row->make(collector));
+  to.add(make_output(collector, request.folder));
+}
+
+}  // namespace kiln::watch

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/sanitize/sync_checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace kiln::watch {
+
+using namespace engine;
+using results::Finding;
+using results::Rule;
+
+namespace {
+
+uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
+
+std::string threads_text(uint32_t mask) {
+  const int count = std::popcount(mask);
+  return fmt::format("{} thread{}", count, count == 1 ? "" : "s");
+}
+
+std::string barrier_name(const KnownSite& site, uint32_t id, uint32_t expected) {
+  if (id == 0 && expected == 0) return "__syncthreads()";
+  return fmt::format("barrier {} ({})", id, site.opcode);
+}
+
+}  // namespace
+
+void SyncChecker::on(const LaunchEvent&) {
+  blocks_.clear();
+  last_ = nullptr;
+  last_number_ = ~uint64_t{0};
+  peers_arrive_ = false;
+}
+
+SyncChecker::BlockState& SyncChecker::block(uint64_t number) {
+  if (number == last_number_ && last_) return *last_;
+  BlockState& state = blocks_[number];
+  if (state.alive.empty() && collector_.launch()) {
+    const KilnDim3& dim = collector_.launch()->block;
+    const uint32_t warps = (dim.x * dim.y * dim.z + kWarpSize - 1) / kWarpSize;
+    for (uint32_t warp = 0; warp < warps; ++warp) state.alive.push_back(full_mask(warp));
+  }
+  last_number_ = number;
+  last_ = &state;
+  return state;
+}
+
+uint32_t SyncChecker::full_mask(uint32_t warp) const {
+  const KilnDim3& dim = collector_.launch()->block;
+  const uint32_t rest = dim.x * dim.y * dim.z - warp * kWarpSize;
+  return rest >= kWarpSize ? kFullMask : (1u << rest) - 1;
+}
+
+Who SyncChecker::first_of(uint64_t number, uint32_t warp, uint32_t mask) const {
+  return {collector_.launch()->number, number, warp * kWarpSize + first_lane(mask)};
+}
+
+void SyncChecker::on(const BlockEvent& event) {
+  if (!event.ended || !collector_.launch()) return;
+  const auto found = blocks_.find(event.block);
+  if (found == blocks_.end()) return;
+  for (uint32_t id = 0; id < found->second.barriers.size(); ++id) {
+    const std::vector<Arrival>& left = found->second.barriers[id];
+    if (left.empty()) continue;
+    const Arrival& arrival = left.front();
+    if (Finding* finding = collector_.found(Rule::BarrierCount, arrival.site)) {
+      uint32_t threads = 0;
+      for (const Arrival& each : left) threads += static_cast<uint32_t>(std::popcount(each.mask));
+      finding->message = fmt::format(
+          "{} threads arrived at barrier {}, which counts {}, and the block ended before it was "
+          "complete",
+          threads, id, arrival.expected);
+      finding->places.push_back(collector_.place(
+          arrival.site, first_of(event.block, arrival.warp, arrival.mask), "arrives here"));
+      finding->advice = "let as many threads arrive and wait, together, as the barrier counts";
+    }
+  }
+  blocks_.erase(found);
+  last_ = nullptr;
+}
+
+void SyncChecker::on(const ExitEvent& event) {
+  if (!collector_.launch()) return;
+  BlockState& state = block(event.by.block);
+  if (event.by.warp >= state.alive.size()) return;
+  uint32_t& alive = state.alive[event.by.warp];
+  // All lanes of a block that end together need no note: nobody is left who could wait for them.
+  const bool waited = std::ranges::any_of(state.barriers, [&](const auto& arrivals) {
+    return std::ranges::any_of(
+        arrivals, [&](const Arrival& each) { return each.warp == event.by.warp; });
+  });
+  state.ended.push_back(
+      {collector_.sites().id_of(event.by), event.by.warp, event.by.mask, waited});
+  alive &= ~event.by.mask;
+}
+
+void SyncChecker::on(const SyncEvent& event) {
+  if (!collector_.launch()) return;
+  if (event.kind == SyncKind::Warp || event.kind == SyncKind::Exchange) {
+    exchanges(event);
+  } else if (event.kind == SyncKind::Block) {
+    if (event.completed && !event.by.program)
+      completes(event);
+    else
+      arrives(event);
+  }
+}
+
+void SyncChecker::arrives(const SyncEvent& event) {
+  const SiteId site = collector_.sites().id_of(event.by);
+  block(event.by.block)
+      .barriers[event.id % 16]
+      .push_back({site, event.by.warp, event.by.mask, event.expected, event.aligned});
+  if (event.expected % kWarpSize == 0) return;
+  if (Finding* finding = collector_.found(Rule::BarrierCount, site)) {
+    finding->message = fmt::format("barrier {} counts {} threads, which is not a multiple of {}",
+                                   event.id, event.expected, kWarpSize);
+    finding->places.push_back(collector_.place(
+        site, first_of(event.by.block, event.by.warp, event.by.mask), "arrives here"));
+    finding->advice = "count whole warps: a barrier's count is a multiple of 32";
+  }
+}
+
+void SyncChecker::completes(const SyncEvent& event) {
+  BlockState& state = block(event.by.block);
+  std::vector<Arrival> arrivals;
+  arrivals.swap(state.barriers[event.id % 16]);
+  if (arrivals.empty()) return;
+  check_counts(event.by.block, event.id, arrivals);
+  std::set<uint32_t> warps;
+  for (const Arrival& arrival : arrivals) {
+    if (!arrival.aligned || !warps.insert(arrival.warp).second) continue;
+    std::vector<Arrival> of_warp;
+    std::ranges::copy_if(arrivals, std::back_inserter(of_warp),
+                         [&](const Arrival& each) { return each.warp == arrival.warp; });
+    check_warp(event.by.block, state, arrival.warp, of_warp);
+  }
+  // Warps that ended as a whole.
+  if (arrivals.front().expected != 0 || !arrivals.front().aligned) return;
+  for (uint32_t warp = 0; warp < state.alive.size(); ++warp) {
+    if (!warps.contains(warp) && state.alive[warp] == 0)
+      missing_lanes(event.by.block, state, arrivals.front(), 0);
+  }
+}
+
+void SyncChecker::check_warp(uint64_t number, const BlockState& state, uint32_t warp,
+                             const std::vector<Arrival>& arrivals) {
+  const Arrival& first = arrivals.front();
+  uint32_t here = 0;
+  for (const Arrival& arrival : arrivals) {
+    here |= arrival.mask;
+    if (arrival.site == first.site) continue;
+    if (Finding* finding = collector_.found(Rule::DivergentBarrier, first.site, arrival.site)) {
+      const std::string name =
+          barrier_name(collector_.sites()[first.site], 0, first.expected);
+      finding->message = fmt::format(
+          "{} in divergent code: threads of one warp wait at two different places", name);
+      for (const Arrival* each : {&first, &arrival})
+        finding->places.push_back(collector_.place(each->site,
+                                                   first_of(number, warp, each->mask),
+                                                   threads_text(each->mask) + " wait here"));
+      finding->advice = "move the barrier out of the branches, so that all threads reach the same one";
+    }
+  }
+  const uint32_t missing = full_mask(warp) & ~here;
+  // With a count, lanes that live and are not here are elsewhere.
+  const uint32_t counted = first.expected ? missing & state.alive[warp] : missing;
+  if (counted) missing_lanes(number, state, first, counted);
+}
+
+// `missing`: lanes of the arrival's warp that have ended, or are elsewhere; 0: whole warps ended.
+void SyncChecker::missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
+                                uint32_t missing) {
+  const Ended* ended = nullptr;
+  for (const Ended& each : state.ended) {
+    const bool fits = missing ? each.warp == arrival.warp && (each.mask & missing)
+                              : state.alive[each.warp] == 0 && each.warp != arrival.warp;
+    if (fits) {
+      ended = &each;
+      break;
+    }
+  }
+  const bool divergent = missing && (!ended || ended->waited_for);
+  Finding* finding =
+      collector_.found(divergent ? Rule::DivergentBarrier : Rule::BarrierAfterExit, arrival.site);
+  if (!finding) return;
+  const std::string name = barrier_name(collector_.sites()[arrival.site], 0, arrival.expected);
+  const uint32_t here = full_mask(arrival.warp) & ~missing;
+  finding->message =
+      divergent ? fmt::format("{} in divergent code: {} of a warp reach it, {} do not", name,
+                              threads_text(here), std::popcount(missing))
+                : fmt::format("{} after threads of the block have ended", name);
+  finding->places.push_back(collector_.place(
+      arrival.site, first_of(number, arrival.warp, arrival.mask), "waits here"));
+  if (ended) {
+    finding->places.push_back(collector_.place(ended->site,
+                                               first_of(number, ended->warp, ended->mask),
+                                               divergent ? "ends without it" : "ended before"));
+  }
+  finding->advice =
+      divergent ? "move the barrier out of the branch, so that all threads of the block reach it"
+                : "keep all threads until the last barrier: guard the work with `if`, do not return";
+}
+
+void SyncChecker::check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals) {
+  const Arrival& first = arrivals.front();
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.expected == first.expected) continue;
+    Finding* finding = collector_.found(Rule::BarrierCount, first.site, arrival.site);
+    if (!finding) return;
+    auto counted = [](const Arrival& each) {
+      return each.expected ? fmt::format("counts {} threads", each.expected)
+                           : std::string("counts all threads of the block");
+    };
+    finding->message = fmt::format("threads that meet at barrier {} disagree on its count", id);
+    for (const Arrival* each : {&first, &arrival})
+      finding->places.push_back(collector_.place(
+          each->site, first_of(number, each->warp, each->mask), counted(*each)));
+    finding->advice = "give all that arrive and wait at one barrier the same count";
+    return;
+  }
+}
+
+void SyncChecker::exchanges(const SyncEvent& event) {
+  const uint32_t here = event.by.mask, named = event.expected;
+  const bool exchange = event.kind == SyncKind::Exchange;
+  const BlockState& state = block(event.by.block);
+  if (event.by.warp >= state.alive.size()) return;
+  const uint32_t absent = exchange ? named & state.alive[event.by.warp] & ~here : 0;
+  if ((here & ~named) == 0 && absent == 0 && !event.sources) return;
+  const SiteId site = collector_.sites().id_of(event.by);
+  if (const uint32_t outside = here & ~named) {
+    if (Finding* finding = collector_.found(Rule::MaskWithoutCaller, site)) {
+      finding->message = fmt::format("mask 0x{:08x} does not name the thread that calls it", named);
+      finding->places.push_back(
+          collector_.place(site, first_of(event.by.block, event.by.warp, outside),
+                           fmt::format("lane {} calls it", first_lane(outside))));
+      finding->advice = "give a mask that has the bit of each thread that makes the call";
+    }
+    return;
+  }
+  if (absent) {
+    if (Finding* finding = collector_.found(Rule::MissingMember, site)) {
+      finding->message = fmt::format(
+          "mask 0x{:08x} names {} that do not take part: they are at another instruction", named,
+          threads_text(absent));
+      finding->places.push_back(
+          collector_.place(site, first_of(event.by.block, event.by.warp, here),
+                           fmt::format("{} take part, lanes 0x{:08x}", threads_text(here), here)));
+      finding->advice = "call it where all threads of the mask run it, or name only those that do";
+    }
+    return;
+  }
+  if (event.sources) check_sources(event, site);
+}
+
+// A value from a thread that does not take part is undefined. The last rounds of a reduction over
+// part of a warp read beyond it in lanes whose result nobody uses: where the mask itself leaves the
+// source out, only a shuffle by index counts, or one in which no lane reads a good value.
+void SyncChecker::check_sources(const SyncEvent& event, SiteId site) {
+  uint32_t bad = 0, named_bad = 0, good = 0;
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
+    const uint32_t lane = first_lane(rest);
+    const int source = event.sources[lane];
+    if (source < 0 || static_cast<uint32_t>(source) == lane) continue;
+    const bool takes_part = event.by.mask >> source & 1;
+    good |= takes_part ? 1u << lane : 0;
+    bad |= takes_part ? 0 : 1u << lane;
+    named_bad |= !takes_part && (event.expected >> source & 1) ? 1u << lane : 0;
+  }
+  const bool by_index = collector_.sites()[site].opcode.find(".idx") != std::string::npos;
+  const uint32_t counted = named_bad ? named_bad : by_index || good == 0 ? bad : 0;
+  if (!counted) return;
+  Finding* finding = collector_.found(Rule::InactiveSource, site);
+  if (!finding) return;
+  const uint32_t lane = first_lane(counted);
+  finding->message = fmt::format(
+      "shuffle reads lane {}, which {}", event.sources[lane],
+      named_bad ? "is in the mask but has ended or does not exist" : "is not in the mask");
+  finding->places.push_back(
+      collector_.place(site, first_of(event.by.block, event.by.warp, counted),
+                       fmt::format("lane {} reads lane {}", lane, event.sources[lane])));
+  finding->notes.push_back(fmt::format("lanes 0x{:08x} take part, the mask is 0x{:08x}",
+                                       event.by.mask, event.expected));
+  finding->advice = "keep all threads of the warp until the shuffle, or read only lanes that run it";
+}
+
+void SyncChecker::misused(const MbarrierEvent& event, const Mbarrier* known, std::string message,
+                          std::string advice) {
+  const SiteId site = collector_.sites().id_of(event.by);
+  Finding* finding = collector_.found(Rule::MbarrierMisuse, site, known ? known->init : kNoSite);
+  if (!finding) return;
+  finding->message = std::move(message);
+  finding->places.push_back(collector_.place(
+      site, first_of(event.by.block, event.by.warp, event.by.mask), "happens here"));
+  if (known)
+    finding->places.push_back(collector_.place(
+        known->init, first_of(event.by.block, 0, 1), fmt::format("set up for {} arrivals",
+                                                                 known->wanted)));
+  finding->advice = std::move(advice);
+}
+
+void SyncChecker::on(const MbarrierEvent& event) {
+  if (!collector_.launch()) return;
+  BlockState& state = block(event.by.block);
+  if (event.address & kPeerBits) peers_arrive_ = true;
+  if (peers_arrive_) return;
+  const auto found = state.mbarriers.find(event.address);
+  Mbarrier* known = found == state.mbarriers.end() ? nullptr : &found->second;
+  switch (event.step) {
+    case MbarrierStep::Init:
+      if (known)
+        misused(event, known, "mbarrier is set up again while it is in use",
+                "invalidate it first (mbarrier.inval), or set it up once");
+      if (event.count == 0)
+        misused(event, nullptr, "mbarrier is set up for 0 arrivals", "count at least one arrival");
+      state.mbarriers[event.address] = {collector_.sites().id_of(event.by), event.count,
+                                        event.count, 0};
+      return;
+    case MbarrierStep::Invalidate:
+      state.mbarriers.erase(event.address);
+      return;
+    default:
+      break;
+  }
+  if (!known) {
+    misused(event, nullptr, "mbarrier is used before it is set up",
+            "set it up in one thread (mbarrier.init, init()), then let all pass a barrier");
+    return;
+  }
+  if (event.step != MbarrierStep::Arrive) {
+    if (event.completed) ++known->phase, known->pending = known->wanted;
+    return;
+  }
+  if (event.count > known->pending)
+    misused(event, known,
+            fmt::format("more arrivals than the mbarrier counts: {} more in a phase of {}",
+                        event.count - known->pending, known->wanted),
+            "set it up for as many arrivals as threads arrive in each phase");
+  known->pending -= std::min(known->pending, event.count);
+  if (event.drops) known->wanted -= std::min(known->wanted, event.count);
+  if (event.completed) ++known->phase, known->pending = known->wanted;
+}
+
+bool SyncChecker::recovers(const FaultEvent& fault) {
+  if (fault.kind != FaultKind::Deadlock || !collector_.launch()) return false;
+  Finding* finding = collector_.newest(Rule::Deadlock);
+  if (!finding) return false;
+  const auto found = blocks_.find(fault.by.block);
+  if (found == blocks_.end()) return false;
+  for (const auto& [address, object] : found->second.mbarriers) {
+    if (object.pending == 0) continue;
+    const KnownSite& init = collector_.sites()[object.init];
+    finding->notes.push_back(fmt::format(
+        "the mbarrier at shared address {} has {} of {} arrivals in phase {}{}",
+        address & 0xffffff, object.wanted - object.pending, object.wanted, object.phase,
+        init.stack.empty() ? ""
+                           : fmt::format(" (set up in {}:{})", init.stack[0].file,
+                                         init.stack[0].line)));
+  }
+  for (uint32_t id = 0; id < found->second.barriers.size(); ++id) {
+    uint32_t threads = 0, expected = 0;
+    for (const Arrival& each : found->second.barriers[id]) {
+      threads += static_cast<uint32_t>(std::popcount(each.mask));
+      expected = each.expected;
+    }
+    if (threads && expected)
+      finding->notes.push_back(
+          fmt::format("barrier {} counts {} threads, and {} have arrived", id, expected, threads));
+  }
+  return false;
+}
+
+}  // namespace kiln::watch

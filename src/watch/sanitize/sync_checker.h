@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which barriers and exchanges of lanes are used in a way that CUDA does not define? The engine
+// runs most of them as a GPU happens to do; another GPU, or another compiler, may hang.
+//
+// A barrier is judged when it completes, by who arrived where: so lanes that reach one barrier
+// together in the program, but were run one after the other, are not taken for divergent ones.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "watch/sanitize/collector.h"
+
+namespace kiln::watch {
+
+class SyncChecker : public engine::Sink {
+ public:
+  explicit SyncChecker(Collector& collector) : collector_(collector) {}
+
+  uint32_t wanted() const override {
+    return engine::kSyncEvents | engine::kMbarrierEvents | engine::kBlockEvents;
+  }
+  void on(const engine::LaunchEvent& event) override;
+  void on(const engine::BlockEvent& event) override;
+  void on(const engine::SyncEvent& event) override;
+  void on(const engine::ExitEvent& event) override;
+  void on(const engine::MbarrierEvent& event) override;
+  // Adds to a deadlock what is known of its barriers.
+  bool recovers(const engine::FaultEvent& fault) override;
+
+ private:
+  // Lanes of one warp that have arrived at a barrier of the block, in the phase under way.
+  struct Arrival {
+    SiteId site;
+    uint32_t warp, mask, expected;
+    bool aligned;
+  };
+  // Lanes of one warp that have ended.
+  struct Ended {
+    SiteId site;
+    uint32_t warp, mask;
+    bool waited_for;  // others of the warp were at a barrier already
+  };
+  struct Mbarrier {
+    SiteId init = kNoSite;
+    uint32_t wanted = 0, pending = 0;
+    uint64_t phase = 0;
+  };
+  struct BlockState {
+    std::array<std::vector<Arrival>, 16> barriers;
+    std::vector<Ended> ended;
+    std::vector<uint32_t> alive;  // by warp
+    std::map<uint64_t, Mbarrier> mbarriers;
+  };
+
+  BlockState& block(uint64_t number);
+  uint32_t full_mask(uint32_t warp) const;
+  Who first_of(uint64_t block, uint32_t warp, uint32_t mask) const;
+
+  void arrives(const engine::SyncEvent& event);
+  void completes(const engine::SyncEvent& event);
+  void check_warp(uint64_t number, const BlockState& state, uint32_t warp,
+                  const std::vector<Arrival>& arrivals);
+  void missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
+                     uint32_t missing);
+  void check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals);
+  void exchanges(const engine::SyncEvent& event);
+  void check_sources(const engine::SyncEvent& event, SiteId site);
+  void misused(const engine::MbarrierEvent& event, const Mbarrier* known, std::string message,
+               std::string advice);
+
+  Collector& collector_;
+  std::unordered_map<uint64_t, BlockState> blocks_;
+  uint64_t last_number_ = ~uint64_t{0};
+  BlockState* last_ = nullptr;
+  bool peers_arrive_ = false;  // at mbarriers of other blocks: arrivals are not counted then
+};
+
+}  // namespace kiln::watch
