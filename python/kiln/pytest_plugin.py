@@ -14,9 +14,21 @@ from typing import Any, Callable
 import pytest
 
 import kiln
+from kiln import testing
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("kiln").addoption(
+        "--kiln-sanitize",
+        metavar="CHECKS",
+        default="default",
+        help="checks that kiln.test runs: memory,race,sync, default, all, or off",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    checks = config.getoption("--kiln-sanitize", default="default")
+    testing.SANITIZE_CHECKS = "" if checks == "off" else checks
     config.addinivalue_line(
         "markers", "kiln_gpu: the test needs a GPU; it is skipped if there is none"
     )

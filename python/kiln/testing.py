@@ -29,11 +29,14 @@ from ._checks.gradients import (
 )
 from ._checks.poison import poisoned
 from ._checks.reference import Reference, first_line, results_of, seeded
+from ._checks.sanitize import errors_in, sanitized
 from ._fakes.syntax import DTYPES
 from ._torch import torch_module
 from .errors import KilnError, Mismatch
 
 PASSED, FAILED, REFUSED, SKIPPED = "passed", "FAILED", "refused", "skipped"
+# What kiln.test runs where its caller does not say: "" is nothing. pytest's --kiln-sanitize.
+SANITIZE_CHECKS = "default"
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ def test(
     gradients: bool = True,
     opcheck: bool = True,
     refusals: bool = True,
+    sanitize: Optional[bool] = None,
     **kwargs: Any,
 ) -> Report:
     """Compares op(*args, **kwargs) with its reference over layouts, alignments and sizes, and their
@@ -96,7 +100,8 @@ def test(
     gradients: False leaves them out. Inputs are all floating tensors, or those that require a
     gradient, if any does. refusals: an op may refuse a form with a message of its own (it is then
     named in the report); False: that fails. opcheck: also torch.library.opcheck, which holds
-    schema, fake and autograd against what the op does.
+    schema, fake and autograd against what the op does. sanitize: False leaves out the run under
+    the engine's checkers for memory, races and barriers (without a GPU: `kiln sanitize`).
     """
     call = Call.of(op, args, kwargs)
     reference = against or reference or getattr(op, "reference_function", None)
@@ -114,7 +119,8 @@ def test(
     report = Report(str(op))
     for dtype in [None] if dtypes is None else [_dtype_named(one) for one in dtypes]:
         given = call if dtype is None else call.map(_converted(dtype))
-        runner = _Runner(op, reference, tolerance, seed, refusals)
+        checks = SANITIZE_CHECKS if sanitize is None else "default" if sanitize else ""
+        runner = _Runner(op, reference, tolerance, seed, refusals, checks)
         rows = _shown(op, runner.rows(given, gradients, differentiable, opcheck))
         name = "" if dtype is None else str(dtype).replace("torch.", "") + ": "
         report.rows += [replace(row, variant=name + row.variant) for row in rows]
@@ -148,8 +154,10 @@ class _Runner:
         tolerance: Tolerance,
         seed: int,
         refusals: bool,
+        checks: str = "",
     ) -> None:
         self.op, self.tolerance, self.seed, self.refusals = op, tolerance, seed, refusals
+        self.checks = checks
         self.reference = None if reference is None else Reference(reference, seed)
 
     def rows(
@@ -161,14 +169,17 @@ class _Runner:
             yield self.numeric_row(call)
         else:
             first = self.row(Variant("as given", call))
-            yield first
             if first.outcome == FAILED:
+                # A race or a bad address explains wrong values better than they do.
+                yield self.explained(first, call)
                 return
+            yield first
             for variant in variants_of(call):
                 row = self.row(variant)
                 yield row
                 if row.outcome == PASSED:
                     variants.append(variant)
+            yield self.sanitized_row(call, variants)
             yield from self.whole_call_rows(call)
             if gradients:
                 yield from self.gradient_rows(call, variants, differentiable)
@@ -232,6 +243,36 @@ class _Runner:
     def run(self, call: Call) -> list[Any]:
         with seeded(self.seed):
             return results_of(self.op(*call.args, **call.kwargs), call)
+
+    def sanitized_row(self, call: Call, variants: Sequence[Variant]) -> Row:
+        """Of the arguments as given, and of the smallest sizes that the op takes."""
+        name = "sanitize"
+        if not self.checks:
+            return Row(name, SKIPPED, "sanitize=False")
+        if call.device is not None and call.device.type == "cuda":
+            return Row(name, SKIPPED, "the checkers watch the engine, not a GPU")
+        small = [one for one in variants if re.fullmatch(r"size \d+ -> [01]", one.name)]
+        launches = 0
+        for variant in [Variant("as given", call), *small]:
+            assert variant.call is not None
+            again = variant.call.copy()
+            found, why_not = sanitized(self.checks, functools.partial(self.run, again))
+            if why_not:
+                return Row(name, SKIPPED, why_not)
+            if errors_in(found):
+                return Row(name, FAILED, f"{variant.name}: {found['report']}")
+            launches += found["launches"]
+        checks = ", ".join(found["checks"])
+        return Row(name, PASSED, f"{checks}: nothing found in {launches} launches")
+
+    def explained(self, row: Row, call: Call) -> Row:
+        try:
+            sanitized_row = self.sanitized_row(call, [])
+        except Exception:
+            return row
+        if sanitized_row.outcome != FAILED:
+            return row
+        return replace(row, detail=f"{row.detail}\n\n{sanitized_row.detail}")
 
     def gradient_rows(
         self, call: Call, variants: Sequence[Variant], differentiable: bool

@@ -70,7 +70,7 @@ std::string verdicts(const BenchResult& result) {
         "A against A {6:.3f}</p>\n",
         escape(c.verdict), escape(c.a), escape(c.b), c.ratio.value, c.ratio.low, c.ratio.high,
         c.a_against_a.value);
-  for (const results::Finding& finding : result.findings)
+  for (const results::BenchFinding& finding : result.findings)
     out += fmt::format("<p><span class=\"tag {0}\">{0}</span> <b>{1}</b>{2}: {3}</p>\n",
                        escape(finding.weight), escape(finding.trap),
                        finding.contender.empty() ? "" : " (" + escape(finding.contender) + ")",

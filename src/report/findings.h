@@ -10,7 +10,13 @@ namespace kiln::report {
 
 // As rustc writes: the rule, both places with their source lines, then notes and advice.
 std::string finding_text(const results::Finding& finding);
-// "kiln sanitize: 2 errors, 1 note; 12 launches, checks: memory, race, sync"
+// "kiln sanitize: 2 errors, 1 note in 12 launches; checks: memory, race, sync"
 std::string findings_summary(const results::Findings& findings);
+// All of them, worst first, and the summary. Suppressed ones are counted and not shown.
+std::string findings_text(const results::Findings& findings);
+// One self-contained page. `title`: what was run.
+std::string findings_page(const results::Findings& findings, const std::string& title);
+// SARIF 2.1.0, which code hosts show on the diff. Paths inside of `folder` become relative to it.
+std::string findings_sarif(const results::Findings& findings, const std::string& folder);
 
 }  // namespace kiln::report

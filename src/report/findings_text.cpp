@@ -9,46 +9,56 @@
 namespace kiln::report {
 namespace {
 
-using results::CodeLine;
 using results::Finding;
+using results::FindingLine;
 using results::FindingPlace;
 
-std::string dims(const std::vector<int64_t>& at) {
+std::string index_text(const std::vector<int64_t>& at) {
   return at.size() == 3 ? fmt::format("({},{},{})", at[0], at[1], at[2]) : "";
 }
 
-size_t number_width(const Finding& finding) {
+size_t line_width(const Finding& finding) {
   size_t width = 1;
   for (const FindingPlace& place : finding.places) {
-    if (!place.stack.empty())
-      width = std::max(width, std::to_string(place.stack[0].line).size());
+    if (!place.stack.empty()) width = std::max(width, std::to_string(place.stack[0].line).size());
   }
   return width;
 }
 
-std::string who_text(const FindingPlace& place) {
+std::string who_did(const FindingPlace& place) {
   std::string text = place.action;
   if (!place.thread.empty())
-    text += fmt::format(" by thread {} of block {}", dims(place.thread), dims(place.block));
+    text +=
+        fmt::format(" by thread {} of block {}", index_text(place.thread), index_text(place.block));
   return text;
 }
 
-std::string place_text(const FindingPlace& place, size_t width, bool first) {
+// The code without its comment is underlined, as far as the words behind it leave room.
+std::string marked_line(const std::string& margin, const std::string& code,
+                        const std::string& words) {
+  const size_t end = code.find("//");
+  size_t width = std::max<size_t>(code.substr(0, end).find_last_not_of(" \t") + 1, 1);
+  constexpr size_t kColumns = 100;
+  const size_t taken = margin.size() + 4 + words.size();
+  width = std::min(width, taken < kColumns ? kColumns - taken : 3);
+  return fmt::format("{} | {} {}\n", margin, std::string(std::max<size_t>(width, 3), '^'), words);
+}
+
+std::string place_lines(const FindingPlace& place, size_t width, bool first) {
   std::string out;
   const std::string margin(width, ' ');
   if (!place.stack.empty()) {
-    const CodeLine& line = place.stack[0];
+    const FindingLine& line = place.stack[0];
     out += fmt::format("{}{} {}:{}\n", margin, first ? "-->" : ":::", line.file, line.line);
     out += fmt::format("{} |\n", margin);
     if (!line.text.empty()) out += fmt::format("{:>{}} | {}\n", line.line, width, line.text);
-    out += fmt::format("{} | {} {}\n", margin,
-                       std::string(std::max<size_t>(line.text.size(), 3), '^'), who_text(place));
+    out += marked_line(margin, line.text, who_did(place));
   } else if (place.ptx_line) {
-    out += fmt::format("{}{} PTX line {}, {} (compile with -lineinfo for the source line)\n", margin,
-                       first ? "-->" : ":::", place.ptx_line, place.opcode);
-    out += fmt::format("{} | {}\n", margin, who_text(place));
+    out += fmt::format("{}{} PTX line {}, {} (compile with -lineinfo for the source line)\n",
+                       margin, first ? "-->" : ":::", place.ptx_line, place.opcode);
+    out += fmt::format("{} | {}\n", margin, who_did(place));
   } else {
-    out += fmt::format("{}{} {}\n", margin, first ? "-->" : ":::", who_text(place));
+    out += fmt::format("{}{} {}\n", margin, first ? "-->" : ":::", who_did(place));
   }
   for (size_t i = 1; i < place.stack.size(); ++i)
     out += fmt::format("{} = inlined: {}:{}\n", margin, place.stack[i].file, place.stack[i].line);
@@ -57,11 +67,12 @@ std::string place_text(const FindingPlace& place, size_t width, bool first) {
 }
 
 // "k(float*), launch 3, stream 1": of both places where they differ.
-std::string kernels_text(const Finding& finding, const std::string& margin) {
+std::string kernel_lines(const Finding& finding, const std::string& margin) {
   std::string out, last;
   for (const FindingPlace& place : finding.places) {
     if (place.kernel.empty()) continue;
-    std::string text = fmt::format("{} = kernel: {}, launch {}", margin, place.kernel, place.launch);
+    std::string text =
+        fmt::format("{} = kernel: {}, launch {}", margin, place.kernel, place.launch);
     if (place.stream) text += fmt::format(", stream {}", place.stream);
     if (text != last) out += text + "\n";
     last = text;
@@ -72,17 +83,29 @@ std::string kernels_text(const Finding& finding, const std::string& margin) {
 }  // namespace
 
 std::string finding_text(const Finding& finding) {
-  const size_t width = number_width(finding);
+  const size_t width = line_width(finding);
   const std::string margin(width, ' ');
-  std::string out =
-      fmt::format("{}[{}]: {}\n", finding.severity, finding.rule, finding.message);
+  std::string out = fmt::format("{}[{}]: {}\n", finding.severity, finding.rule, finding.message);
   for (size_t i = 0; i < finding.places.size(); ++i)
-    out += place_text(finding.places[i], width, i == 0);
-  out += kernels_text(finding, margin);
+    out += place_lines(finding.places[i], width, i == 0);
+  out += kernel_lines(finding, margin);
   for (const std::string& note : finding.notes) out += fmt::format("{} = note: {}\n", margin, note);
   if (!finding.advice.empty()) out += fmt::format("{} = help: {}\n", margin, finding.advice);
+  if (finding.count > 1) out += fmt::format("{} = times: {}\n", margin, finding.count);
   if (finding.suppressed) out += fmt::format("{} = suppressed: {}\n", margin, *finding.suppressed);
   return out;
+}
+
+std::string findings_text(const results::Findings& findings) {
+  std::vector<const Finding*> shown;
+  for (const Finding& finding : findings.findings) {
+    if (!finding.suppressed) shown.push_back(&finding);
+  }
+  std::ranges::stable_sort(shown, {},
+                           [](const Finding* each) { return each->severity != "error"; });
+  std::string out;
+  for (const Finding* finding : shown) out += finding_text(*finding) + "\n";
+  return out + findings_summary(findings);
 }
 
 std::string findings_summary(const results::Findings& findings) {
@@ -103,8 +126,7 @@ std::string findings_summary(const results::Findings& findings) {
     out += fmt::format(" and {} more occurrences beyond the limit", findings.left_out);
   out += fmt::format(" in {} launch{}; checks: ", findings.launches,
                      findings.launches == 1 ? "" : "es");
-  for (size_t i = 0; i < findings.checks.size(); ++i)
-    out += (i ? ", " : "") + findings.checks[i];
+  for (size_t i = 0; i < findings.checks.size(); ++i) out += (i ? ", " : "") + findings.checks[i];
   return out + "\n";
 }
 

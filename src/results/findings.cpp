@@ -37,7 +37,7 @@ std::string_view name_of(Severity severity) {
 }
 
 template <class Fields>
-static void describe(Fields& field, CodeLine& line) {
+static void describe(Fields& field, FindingLine& line) {
   field("file", line.file);
   field("line", line.line);
   field("text", line.text);
@@ -99,7 +99,7 @@ std::string key_of(const Finding& finding) {
   std::string key = finding.rule;
   for (const FindingPlace& place : finding.places) {
     key += '\n';
-    for (const CodeLine& line : place.stack) key += fmt::format("{}:{};", line.file, line.line);
+    for (const FindingLine& line : place.stack) key += fmt::format("{}:{};", line.file, line.line);
     if (place.stack.empty())
       key += fmt::format("{} {} {}", place.kernel, place.ptx_line, place.action);
   }

@@ -37,7 +37,7 @@ const RuleRow* rule_named(std::string_view name);
 std::string_view name_of(Check check);
 std::string_view name_of(Severity severity);
 
-struct CodeLine {
+struct FindingLine {
   std::string file;
   int64_t line = 0;
   std::string text;  // of the line, without the spaces before it; empty: the file could not be read
@@ -45,12 +45,12 @@ struct CodeLine {
 
 // Where one of the two accesses was made, or what a thread stood at.
 struct FindingPlace {
-  std::string action;           // "write of 4 bytes", "__syncthreads()", "cudaMemcpyAsync"
-  std::string kernel;           // empty: the host did it
-  std::string function;         // a device function that was called; empty: the kernel itself
-  std::vector<CodeLine> stack;  // the line to look at first, then those that it was inlined into
-  int64_t ptx_line = 0;         // for libraries without line information; 0: none
-  std::string opcode;           // of PTX: "st.shared.f32"
+  std::string action;              // "write of 4 bytes", "__syncthreads()", "cudaMemcpyAsync"
+  std::string kernel;              // empty: the host did it
+  std::string function;            // a device function that was called; empty: the kernel itself
+  std::vector<FindingLine> stack;  // the line to look at first, then those that it was inlined into
+  int64_t ptx_line = 0;            // for libraries without line information; 0: none
+  std::string opcode;              // of PTX: "st.shared.f32"
   std::vector<int64_t> thread, block;  // x, y, z; empty: none
   int64_t launch = 0, stream = 0;      // numbers of the process
 };
@@ -68,9 +68,9 @@ struct Finding {
   std::string message;                // one sentence: what is wrong
   std::vector<FindingPlace> places;   // one or two
   std::optional<FindingObject> object;
-  std::string advice;              // what would have ordered them, or how to fix it
-  std::vector<std::string> notes;  // more facts, a line each
-  int64_t count = 1;               // how often it happened
+  std::string advice;                     // what would have ordered them, or how to fix it
+  std::vector<std::string> notes;         // more facts, a line each
+  int64_t count = 1;                      // how often it happened
   std::optional<std::string> suppressed;  // the reason that a suppression file gives
 };
 

@@ -13,11 +13,13 @@ namespace kiln::engine {
 
 namespace {
 
-std::string what_it_waits_for(const Split& split) {
+std::string what_it_waits_for(const Block& block, const Split& split) {
   if (split.wait == Wait::Barrier) return fmt::format("barrier {}", split.barrier);
   // A cluster's wait is looked at anew, an mbarrier's is a loop of the program's.
   if (split.looks == Look::Cluster) return "the barrier of the cluster";
-  if (split.looks == Look::Grid) return "the barrier of the grid";
+  if (split.looks == Look::Grid)
+    return block.grid->cooperative ? "the barrier of the grid"
+                                   : "a value in memory that nobody writes";
   if (split.looks != Look::None) return "an mbarrier whose phase does not end";
   return "a warp-wide *.sync";
 }
@@ -34,7 +36,7 @@ void add_waiters(const Block& block, std::map<std::string, Group>* by_place) {
     for (const Split& split : warp.splits) {
       const bool behind = split.wait == Wait::Barrier || split.looks == Look::Mbarrier;
       const Op* at = behind ? split.at - 1 : split.at;
-      const std::string what = what_it_waits_for(split);
+      const std::string what = what_it_waits_for(block, split);
       Group& group =
           (*by_place)[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))];
       if (group.waiter.threads == 0) {

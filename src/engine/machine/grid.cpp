@@ -14,6 +14,7 @@
 #include "engine/machine/events.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/schedule.h"
+#include "engine/machine/spins.h"
 
 namespace kiln::engine {
 
@@ -263,11 +264,11 @@ class Standstill {
     rounds_ = 0;
   }
   // After each round in which nothing moved. True: a deadlock.
-  bool lasts() {
+  bool lasts(bool patient) {
     if (++rounds_ % kRoundsBetweenPolls != 0) return false;
     const auto now = std::chrono::steady_clock::now();
     if (rounds_ == kRoundsBetweenPolls) since_ = now;
-    if (now - since_ < (grid_.cooperative ? kStuckGrid : kStuck)) return false;
+    if (now - since_ < (patient ? kStuckGrid : kStuck)) return false;
     if (!counted_) grid_.stuck_workers.fetch_add(1);
     counted_ = true;
     // Twice, with rounds between: the last move of a worker that has just ended may set these free.
@@ -331,7 +332,7 @@ void Worker::run_to_the_end(Grid& grid) {
     if (opened || active_.empty() ||
         !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
       standstill.moved();
-    } else if (standstill.lasts()) {
+    } else if (standstill.lasts(grid.cooperative || (grid.sink && spins_on_memory(*active_[0])))) {
       active_[0]->report_deadlock();
     }
     if (!active_.empty()) std::this_thread::yield();

@@ -10,6 +10,7 @@
 
 #include "engine/machine/advance.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/spins.h"
 #include "engine/machine/watching.h"
 #include "engine/memory/fill.h"
 
@@ -20,8 +21,6 @@ namespace {
 // spins.
 constexpr int32_t kTurn = 2048;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
-// A loop around a wait that is longer does some other work.
-constexpr uint64_t kPollSteps = 64;
 
 template <class T>
 void blend(std::byte* registers, uint32_t to, uint32_t mask) {
@@ -217,7 +216,10 @@ const Op* Warp::jump_back(const Op* from, const Op* to) {
   if (turn > 0) return to;
   const bool moved_before = moved;
   const Op* end = yield(to);
-  if (from->y && event == Event::Yield && grid_is_partly_here(*block->grid)) {
+  if (!from->y || event != Event::Yield) return end;
+  // Where somebody watches, also of a kernel that waits for what nobody writes.
+  const bool only_waits = (from->y & kOnlyWaits) && block->grid->sink;
+  if (only_waits || grid_is_partly_here(*block->grid)) {
     moved = moved_before;
     splits.back().looks = Look::Grid;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/sanitize/collector.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -35,8 +37,8 @@ void Collector::on(const LaunchEvent& event) {
     const uint64_t oldest = event.number - std::min<uint64_t>(event.number, kMostLaunches / 2);
     std::erase_if(launches_, [&](const auto& entry) { return entry.first < oldest; });
   }
-  launches_[event.number] = {event.number, event.stream, demangled(event.program->name),
-                             event.grid, event.block};
+  launches_[event.number] = {event.number, event.stream, demangled(event.program->name), event.grid,
+                             event.block};
 }
 
 const KnownLaunch* Collector::launch_named(uint64_t number) const {
@@ -110,7 +112,12 @@ const results::Findings& Collector::findings() {
   return findings_;
 }
 
+void Collector::end() {
+  for (const auto& decide : at_end_) decide();
+}
+
 void Collector::forget() {
+  for (const auto& forget_own : at_fork_) forget_own();
   const std::vector<std::string> checks = std::move(findings_.checks);
   findings_ = {};
   findings_.checks = checks;
@@ -143,9 +150,10 @@ bool Collector::recovers(const FaultEvent& fault) {
   if (!fault.waiters) return false;
   for (const Waiter& waiter : *fault.waiters) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(waiter.by.mask));
-    finding->places.push_back(place(sites_.id_of(waiter.by), who(running_->number, waiter.by, lane),
-                                    std::to_string(waiter.threads) + " threads wait at " +
-                                        waiter.waits_at));
+    finding->places.push_back(place(
+        sites_.id_of(waiter.by), who(running_->number, waiter.by, lane),
+        fmt::format("{} thread{} wait{} at {}", waiter.threads, waiter.threads == 1 ? "" : "s",
+                    waiter.threads == 1 ? "s" : "", waiter.waits_at)));
   }
   finding->advice = "let every thread that the barrier counts reach it, the same number of times";
   return false;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -71,6 +72,12 @@ class Collector : public engine::Sink {
   void set_checks(std::vector<std::string> names) { findings_.checks = std::move(names); }
   // New ones since the last call of this.
   bool take_news() { return std::exchange(news_, false); }
+  // For a checker that decides when the process ends, and for what it knows of the parent of a
+  // fork.
+  void at_end(std::function<void()> decide) { at_end_.push_back(std::move(decide)); }
+  void at_fork(std::function<void()> forget_own) { at_fork_.push_back(std::move(forget_own)); }
+  // The process ends.
+  void end();
   // In the child of a fork: what the parent found is the parent's.
   void forget();
 
@@ -94,6 +101,7 @@ class Collector : public engine::Sink {
   std::unordered_map<Key, size_t, KeyHash> known_;  // to the index in findings_
   std::vector<int64_t> counts_;                     // by rule
   bool news_ = false;
+  std::vector<std::function<void()>> at_end_, at_fork_;
 };
 
 }  // namespace kiln::watch

@@ -70,22 +70,20 @@ std::string bytes_text(uint64_t bytes) {
   return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s");
 }
 
-// "[100], 4 bytes behind its end", of the nearest region.
+// Where an address is, seen from the nearest region.
 std::string distance_text(const FindingObject& object, const Region& region, uint64_t address,
                           uint32_t bytes) {
+  const std::string what = text_of(object);
   if (address < region.begin)
-    return fmt::format("{} before the begin of {}", bytes_text(region.begin - address),
-                       text_of(object));
-  const uint64_t over = address - region.begin;
-  if (address >= region.end && bytes && over % bytes == 0 && !object.name.empty()) {
-    return fmt::format("element {} of {}, which has {}", over / bytes, text_of(object),
-                       (region.end - region.begin) / bytes);
-  }
-  if (address >= region.end)
-    return fmt::format("{} behind the end of {}", bytes_text(address - region.end),
-                       text_of(object));
-  return fmt::format("{} over the end of {}", bytes_text(address + bytes - region.end),
-                     text_of(object));
+    return fmt::format("it is {} before the begin of {}", bytes_text(region.begin - address), what);
+  const uint64_t over = address - region.begin, size = region.end - region.begin;
+  if (address < region.end)
+    return fmt::format("it runs {} over the end of {}", bytes_text(address + bytes - region.end),
+                       what);
+  if (bytes && over % bytes == 0 && over < 2 * size)
+    return fmt::format("it is element {} of {}, which has {} of this size", over / bytes, what,
+                       size / bytes);
+  return fmt::format("it is {} behind the end of {}", bytes_text(address - region.end), what);
 }
 
 }  // namespace
@@ -130,10 +128,10 @@ void MemoryChecker::bad_index(const FaultEvent& fault) {
   finding->places.push_back(
       collector_.place(site, who(launch.number, fault.by, lane_of(fault)),
                        fmt::format("index {} of {}", fault.index, fault.size)));
-  finding->advice = fault.index < 0
-                        ? "guard the access with `if (index >= 0)`, or begin one element later"
-                        : fmt::format("guard the access with `if (index < x.size({}))`",
-                                      fault.dimension);
+  finding->advice =
+      fault.index < 0
+          ? "guard the access with `if (index >= 0)`, or begin one element later"
+          : fmt::format("guard the access with `if (index < x.size({}))`", fault.dimension);
 }
 
 void MemoryChecker::bad_alignment(const FaultEvent& fault) {
@@ -144,9 +142,8 @@ void MemoryChecker::bad_alignment(const FaultEvent& fault) {
   finding->object = fault.space == ptx::Space::Shared
                         ? shared_object(launch, fault.address, fault.bytes)
                         : global_object(*launch.memory, fault.address, fault.bytes);
-  finding->message =
-      fmt::format("address of {} in {} memory is not a multiple of {}", action_of(fault),
-                  space_text(fault.space), fault.bytes);
+  finding->message = fmt::format("address of {} in {} memory is not a multiple of {}",
+                                 action_of(fault), space_text(fault.space), fault.bytes);
   if (!finding->object->kind.empty())
     finding->notes.push_back(fmt::format("the address is {} + {} bytes", text_of(*finding->object),
                                          finding->object->offset_bytes));
@@ -178,13 +175,13 @@ void MemoryChecker::bad_address(const FaultEvent& fault) {
   Finding* finding = collector_.found(freed ? Rule::UseAfterFree : Rule::OutOfBounds, site);
   if (!finding) return;
   const LaunchEvent& launch = *collector_.launch();
-  finding->message = fmt::format("{} in {} memory is out of bounds", action_of(fault),
-                                 space_text(fault.space));
+  finding->message =
+      fmt::format("{} in {} memory is out of bounds", action_of(fault), space_text(fault.space));
   if (freed) {
     finding->message = fmt::format("{} in memory that was freed", action_of(fault));
-    finding->notes.push_back(
-        fmt::format("byte {} of an allocation of {}, which {} gave back",
-                    fault.address - freed->begin, bytes_text(freed->bytes), freed->by));
+    finding->notes.push_back(fmt::format("byte {} of an allocation of {}, which {} gave back",
+                                         fault.address - freed->begin, bytes_text(freed->bytes),
+                                         freed->by));
     finding->advice = "free the memory after the last kernel that uses it";
   } else if (!global) {
     finding->object = shared_object(launch, fault.address, fault.bytes);
@@ -198,8 +195,8 @@ void MemoryChecker::bad_address(const FaultEvent& fault) {
   } else if (const auto region = launch.memory->nearest(fault.address)) {
     finding->object = global_object(*launch.memory, region->begin, fault.bytes);
     finding->object->index.clear();
-    finding->notes.push_back(
-        "it is " + distance_text(*finding->object, *region, fault.address, fault.bytes));
+    finding->notes.push_back("it is " +
+                             distance_text(*finding->object, *region, fault.address, fault.bytes));
     finding->advice = "compare the index with the size before the access";
   }
   if (global && fault.address < 4096) {
@@ -253,8 +250,8 @@ void MemoryChecker::bad_free(const HostEvent& event) {
     finding->places.push_back(collector_.host_place(event.call, event.stream));
   }
   if (twice)
-    finding->notes.push_back(fmt::format("{} gave it back first; it had {}", freed->by,
-                                         bytes_text(freed->bytes)));
+    finding->notes.push_back(
+        fmt::format("{} gave it back first; it had {}", freed->by, bytes_text(freed->bytes)));
   else
     finding->notes.push_back(fmt::format("the pointer is 0x{:x}", event.to.at));
   finding->advice = twice ? "free it once; set the pointer to null behind the free"
@@ -270,12 +267,11 @@ void MemoryChecker::bad_copy(const HostEvent& event) {
   const FreedMemory::Freed* freed = freed_.find(event.to.at);
   if (!freed && !fill) freed = freed_.find(event.from.at);
   finding->message = last_failure_.empty() ? "a copy or fill was refused" : last_failure_;
-  if (freed)
-    finding->notes.push_back(fmt::format("the memory was freed by {}", freed->by));
-  finding->places.push_back(collector_.host_place(
-      fmt::format("{} of {}", fill ? "fill" : "copy",
-                  bytes_text(event.width * event.height * event.depth)),
-      event.stream));
+  if (freed) finding->notes.push_back(fmt::format("the memory was freed by {}", freed->by));
+  finding->places.push_back(
+      collector_.host_place(fmt::format("{} of {}", fill ? "fill" : "copy",
+                                        bytes_text(event.width * event.height * event.depth)),
+                            event.stream));
   finding->advice = "give the copy as many bytes as both sides have, counted in bytes";
 }
 

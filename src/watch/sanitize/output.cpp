@@ -17,10 +17,10 @@
 namespace kiln::watch {
 
 void read_source_lines(results::Findings& findings) {
-  std::map<std::string, std::map<int64_t, std::vector<results::CodeLine*>>> wanted;
+  std::map<std::string, std::map<int64_t, std::vector<results::FindingLine*>>> wanted;
   for (results::Finding& finding : findings.findings) {
     for (results::FindingPlace& place : finding.places) {
-      for (results::CodeLine& line : place.stack) {
+      for (results::FindingLine& line : place.stack) {
         if (line.text.empty()) wanted[line.file][line.line].push_back(&line);
       }
     }
@@ -34,7 +34,7 @@ void read_source_lines(results::Findings& findings) {
       const size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
       const size_t end = text.find_last_not_of(" \t\r");
       const std::string bare = begin < text.size() ? text.substr(begin, end + 1 - begin) : "";
-      for (results::CodeLine* line : found->second) line->text = bare;
+      for (results::FindingLine* line : found->second) line->text = bare;
       lines.erase(found);
     }
   }
@@ -64,6 +64,7 @@ class Output : public engine::Sink {
   // The process ends.
   void end() {
     if (getpid() != process_) return;  // a child that launched nothing: the parent writes
+    collector_.end();
     write_news(true);
     if (folder_.empty()) {
       const std::string text = report::findings_summary(collector_.findings());

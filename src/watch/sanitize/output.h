@@ -13,7 +13,7 @@ namespace kiln::watch {
 // `folder`: gets PID.json. Empty: new findings are printed to stderr.
 std::unique_ptr<engine::Sink> make_output(Collector& collector, const std::string& folder);
 
-// Fills in CodeLine::text from the files, as far as they can be read.
+// Fills in FindingLine::text from the files, as far as they can be read.
 void read_source_lines(results::Findings& findings);
 
 }  // namespace kiln::watch

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "report/findings.h"
+#include "watch/sanitize/host_checkers.h"
 #include "watch/sanitize/memory_checker.h"
 #include "watch/sanitize/output.h"
 #include "watch/sanitize/sync_checker.h"
@@ -31,6 +33,8 @@ const std::vector<CheckerRow>& checker_rows() {
   static const std::vector<CheckerRow> kRows = {
       {"memory", true, &make<MemoryChecker>},
       {"sync", true, &make<SyncChecker>},
+      {"api", false, &make<ApiChecker>},
+      {"leaks", false, &make<LeakChecker>},
   };
   return kRows;
 }
@@ -53,8 +57,9 @@ std::vector<const CheckerRow*> checkers_named(std::string_view checks, std::stri
       take([&](const CheckerRow& row) { return row.by_default || name == "all"; });
     else
       take([&](const CheckerRow& row) { return row.name == name; });
-    const bool known = group || rows.size() > before ||
-                       std::ranges::any_of(rows, [&](const auto* row) { return row->name == name; });
+    const bool known =
+        group || rows.size() > before ||
+        std::ranges::any_of(rows, [&](const auto* row) { return row->name == name; });
     if (!known) {
       std::string all;
       for (const CheckerRow& row : checker_rows()) all += fmt::format("{}, ", row.name);
@@ -62,6 +67,36 @@ std::vector<const CheckerRow*> checkers_named(std::string_view checks, std::stri
     }
   }
   return rows;
+}
+
+namespace {
+
+Collector& add_checkers(const std::vector<const CheckerRow*>& rows, Fanout& to) {
+  auto made = std::make_unique<Collector>();
+  Collector& collector = *made;
+  collector.set_checks(names_of(rows));
+  to.add(std::move(made));
+  for (const CheckerRow* row : rows) to.add(row->make(collector));
+  return collector;
+}
+
+}  // namespace
+
+std::unique_ptr<SanitizedPart> SanitizedPart::begin(std::string_view checks, std::string* problem) {
+  const auto rows = checkers_named(checks, problem);
+  if (rows.empty() || !problem->empty()) return nullptr;
+  auto part = std::make_unique<SanitizedPart>();
+  part->collector_ = &add_checkers(rows, part->all_);
+  return part;
+}
+
+std::string SanitizedPart::end() {
+  collector_->end();
+  results::Findings findings = collector_->findings();
+  read_source_lines(findings);
+  Json json = to_json(findings);
+  json["report"] = report::findings_text(findings);
+  return dump(json);
 }
 
 void add_sanitizer(const SanitizeRequest& request, Fanout& to) {
@@ -75,11 +110,7 @@ void add_sanitizer(const SanitizeRequest& request, Fanout& to) {
                  request.checks.c_str(), problem.c_str());
   }
   if (rows.empty()) return;
-  auto made = std::make_unique<Collector>();
-  Collector& collector = *made;
-  collector.set_checks(names_of(rows));
-  to.add(std::move(made));
-  for (const CheckerRow* row : rows) to.add(row->make(collector));
+  Collector& collector = add_checkers(rows, to);
   to.add(make_output(collector, request.folder));
 }
 

@@ -33,4 +33,18 @@ std::vector<const CheckerRow*> checkers_named(std::string_view checks, std::stri
 // Adds the Collector, the checkers, and what writes the findings.
 void add_sanitizer(const SanitizeRequest& request, Fanout& to);
 
+// Checks a part of a process: what is launched while it is the device's sink.
+class SanitizedPart {
+ public:
+  // Null: `problem` says which check does not exist.
+  static std::unique_ptr<SanitizedPart> begin(std::string_view checks, std::string* problem);
+  engine::Sink& sink() { return all_; }
+  // Findings as JSON, with the key "report": the text for people.
+  std::string end();
+
+ private:
+  Fanout all_;
+  Collector* collector_ = nullptr;
+};
+
 }  // namespace kiln::watch

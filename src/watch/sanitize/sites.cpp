@@ -12,12 +12,12 @@ namespace kiln::watch {
 using namespace engine;
 
 bool is_system_header(std::string_view path) {
-  constexpr std::string_view kParts[] = {"/targets/", "/usr/include/", "/usr/local/cuda",
-                                         "/include/cub/", "/include/thrust/", "/include/cuda/",
-                                         "/include/kiln/", "/include/cooperative_groups",
-                                         "/include/crt/", "/nvidia/", "/include/cccl/"};
-  return std::ranges::any_of(
-      kParts, [&](std::string_view part) { return path.find(part) != path.npos; });
+  constexpr std::string_view kParts[] = {
+      "/targets/",        "/usr/include/",  "/usr/local/cuda", "/include/cub/",
+      "/include/thrust/", "/include/cuda/", "/include/kiln/",  "/include/cooperative_groups",
+      "/include/crt/",    "/nvidia/",       "/include/cccl/"};
+  return std::ranges::any_of(kParts,
+                             [&](std::string_view part) { return path.find(part) != path.npos; });
 }
 
 void SiteTable::turn_to(const Program& program) {
@@ -29,8 +29,8 @@ void SiteTable::turn_to(const Program& program) {
 
 // A report shows the innermost line that the user wrote: inside of atomicAdd() or of a View there
 // is nothing to repair. PTX names the innermost line and the one in the kernel.
-static std::vector<results::CodeLine> stack_of(const Program& program, const Site& site) {
-  std::vector<results::CodeLine> stack;
+static std::vector<results::FindingLine> stack_of(const Program& program, const Site& site) {
+  std::vector<results::FindingLine> stack;
   const auto& source = site.source;
   if (source.file == 0) return stack;
   auto add = [&](uint32_t file, uint32_t line) {
@@ -48,6 +48,9 @@ SiteId SiteTable::add(const Program& program, uint32_t index) {
   const Site& site = program.sites[index];
   KnownSite known;
   known.function = demangled(program.name);
+  // nvcc tells functions of one name in two files apart.
+  if (known.function.starts_with("_INTERNAL_"))
+    known.function.erase(0, std::min(known.function.find("::") + 2, known.function.size()));
   known.stack = stack_of(program, site);
   known.ptx_line = site.ptx_line;
   known.opcode = std::string(site.opcode);

@@ -18,8 +18,8 @@ using SiteId = uint32_t;
 constexpr SiteId kNoSite = 0;
 
 struct KnownSite {
-  std::string function;                   // demangled: the kernel, or a device function
-  std::vector<results::CodeLine> stack;   // as FindingPlace has it, without the text
+  std::string function;                     // demangled: the kernel, or a device function
+  std::vector<results::FindingLine> stack;  // as FindingPlace has it, without the text
   uint32_t ptx_line = 0;
   std::string opcode;
   uint32_t line_id = 0;  // equal for sites of the same stack
@@ -40,7 +40,7 @@ class SiteTable {
   void turn_to(const engine::Program& program);
   SiteId add(const engine::Program& program, uint32_t site);
 
-  std::vector<KnownSite> sites_;  // by SiteId
+  std::vector<KnownSite> sites_;                                  // by SiteId
   std::unordered_map<uint64_t, std::vector<SiteId>> by_program_;  // by serial, then by site
   std::unordered_map<std::string, uint32_t> lines_;
   const engine::Program* last_program_ = nullptr;

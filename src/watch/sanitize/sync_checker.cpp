@@ -88,13 +88,7 @@ void SyncChecker::on(const ExitEvent& event) {
   BlockState& state = block(event.by.block);
   if (event.by.warp >= state.alive.size()) return;
   uint32_t& alive = state.alive[event.by.warp];
-  // All lanes of a block that end together need no note: nobody is left who could wait for them.
-  const bool waited = std::ranges::any_of(state.barriers, [&](const auto& arrivals) {
-    return std::ranges::any_of(
-        arrivals, [&](const Arrival& each) { return each.warp == event.by.warp; });
-  });
-  state.ended.push_back(
-      {collector_.sites().id_of(event.by), event.by.warp, event.by.mask, waited});
+  state.ended.push_back({collector_.sites().id_of(event.by), event.by.warp, event.by.mask});
   alive &= ~event.by.mask;
 }
 
@@ -132,78 +126,74 @@ void SyncChecker::completes(const SyncEvent& event) {
   if (arrivals.empty()) return;
   check_counts(event.by.block, event.id, arrivals);
   std::set<uint32_t> warps;
+  bool divergent = false;
   for (const Arrival& arrival : arrivals) {
     if (!arrival.aligned || !warps.insert(arrival.warp).second) continue;
     std::vector<Arrival> of_warp;
     std::ranges::copy_if(arrivals, std::back_inserter(of_warp),
                          [&](const Arrival& each) { return each.warp == arrival.warp; });
-    check_warp(event.by.block, state, arrival.warp, of_warp);
+    divergent |= check_warp(event.by.block, state, arrival.warp, of_warp);
   }
   // Warps that ended as a whole.
-  if (arrivals.front().expected != 0 || !arrivals.front().aligned) return;
+  if (divergent || arrivals.front().expected != 0 || !arrivals.front().aligned) return;
   for (uint32_t warp = 0; warp < state.alive.size(); ++warp) {
     if (!warps.contains(warp) && state.alive[warp] == 0)
       missing_lanes(event.by.block, state, arrivals.front(), 0);
   }
 }
 
-void SyncChecker::check_warp(uint64_t number, const BlockState& state, uint32_t warp,
+// True: its lanes do not meet at one place.
+bool SyncChecker::check_warp(uint64_t number, const BlockState& state, uint32_t warp,
                              const std::vector<Arrival>& arrivals) {
   const Arrival& first = arrivals.front();
   uint32_t here = 0;
+  bool divergent = false;
   for (const Arrival& arrival : arrivals) {
     here |= arrival.mask;
     if (arrival.site == first.site) continue;
+    divergent = true;
     if (Finding* finding = collector_.found(Rule::DivergentBarrier, first.site, arrival.site)) {
-      const std::string name =
-          barrier_name(collector_.sites()[first.site], 0, first.expected);
+      const std::string name = barrier_name(collector_.sites()[first.site], 0, first.expected);
       finding->message = fmt::format(
           "{} in divergent code: threads of one warp wait at two different places", name);
       for (const Arrival* each : {&first, &arrival})
-        finding->places.push_back(collector_.place(each->site,
-                                                   first_of(number, warp, each->mask),
+        finding->places.push_back(collector_.place(each->site, first_of(number, warp, each->mask),
                                                    threads_text(each->mask) + " wait here"));
-      finding->advice = "move the barrier out of the branches, so that all threads reach the same one";
+      finding->advice =
+          "move the barrier out of the branches, so that all threads reach the same one";
     }
   }
   const uint32_t missing = full_mask(warp) & ~here;
   // With a count, lanes that live and are not here are elsewhere.
   const uint32_t counted = first.expected ? missing & state.alive[warp] : missing;
   if (counted) missing_lanes(number, state, first, counted);
+  return divergent || counted;
 }
 
 // `missing`: lanes of the arrival's warp that have ended, or are elsewhere; 0: whole warps ended.
 void SyncChecker::missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
                                 uint32_t missing) {
-  const Ended* ended = nullptr;
-  for (const Ended& each : state.ended) {
-    const bool fits = missing ? each.warp == arrival.warp && (each.mask & missing)
-                              : state.alive[each.warp] == 0 && each.warp != arrival.warp;
-    if (fits) {
-      ended = &each;
-      break;
-    }
-  }
-  const bool divergent = missing && (!ended || ended->waited_for);
+  const auto ended = std::ranges::find_if(state.ended, [&](const Ended& each) {
+    return missing ? each.warp == arrival.warp && (each.mask & missing)
+                   : state.alive[each.warp] == 0 && each.warp != arrival.warp;
+  });
   Finding* finding =
-      collector_.found(divergent ? Rule::DivergentBarrier : Rule::BarrierAfterExit, arrival.site);
+      collector_.found(missing ? Rule::DivergentBarrier : Rule::BarrierAfterExit, arrival.site);
   if (!finding) return;
   const std::string name = barrier_name(collector_.sites()[arrival.site], 0, arrival.expected);
   const uint32_t here = full_mask(arrival.warp) & ~missing;
-  finding->message =
-      divergent ? fmt::format("{} in divergent code: {} of a warp reach it, {} do not", name,
-                              threads_text(here), std::popcount(missing))
-                : fmt::format("{} after threads of the block have ended", name);
-  finding->places.push_back(collector_.place(
-      arrival.site, first_of(number, arrival.warp, arrival.mask), "waits here"));
-  if (ended) {
-    finding->places.push_back(collector_.place(ended->site,
-                                               first_of(number, ended->warp, ended->mask),
-                                               divergent ? "ends without it" : "ended before"));
+  finding->message = missing ? fmt::format("{} in divergent code: {} of a warp reach it, {} do not",
+                                           name, threads_text(here), std::popcount(missing))
+                             : fmt::format("{} after whole warps of the block have ended", name);
+  finding->places.push_back(
+      collector_.place(arrival.site, first_of(number, arrival.warp, arrival.mask), "waits here"));
+  if (ended != state.ended.end()) {
+    finding->places.push_back(collector_.place(
+        ended->site, first_of(number, ended->warp, ended->mask), "ends without it"));
   }
   finding->advice =
-      divergent ? "move the barrier out of the branch, so that all threads of the block reach it"
-                : "keep all threads until the last barrier: guard the work with `if`, do not return";
+      "let all threads of the block reach it: guard the work with `if`, not the barrier, and do "
+      "not return before it";
 }
 
 void SyncChecker::check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals) {
@@ -218,8 +208,8 @@ void SyncChecker::check_counts(uint64_t number, uint32_t id, const std::vector<A
     };
     finding->message = fmt::format("threads that meet at barrier {} disagree on its count", id);
     for (const Arrival* each : {&first, &arrival})
-      finding->places.push_back(collector_.place(
-          each->site, first_of(number, each->warp, each->mask), counted(*each)));
+      finding->places.push_back(
+          collector_.place(each->site, first_of(number, each->warp, each->mask), counted(*each)));
     finding->advice = "give all that arrive and wait at one barrier the same count";
     return;
   }
@@ -284,9 +274,10 @@ void SyncChecker::check_sources(const SyncEvent& event, SiteId site) {
   finding->places.push_back(
       collector_.place(site, first_of(event.by.block, event.by.warp, counted),
                        fmt::format("lane {} reads lane {}", lane, event.sources[lane])));
-  finding->notes.push_back(fmt::format("lanes 0x{:08x} take part, the mask is 0x{:08x}",
-                                       event.by.mask, event.expected));
-  finding->advice = "keep all threads of the warp until the shuffle, or read only lanes that run it";
+  finding->notes.push_back(
+      fmt::format("lanes 0x{:08x} take part, the mask is 0x{:08x}", event.by.mask, event.expected));
+  finding->advice =
+      "keep all threads of the warp until the shuffle, or read only lanes that run it";
 }
 
 void SyncChecker::misused(const MbarrierEvent& event, const Mbarrier* known, std::string message,
@@ -298,9 +289,9 @@ void SyncChecker::misused(const MbarrierEvent& event, const Mbarrier* known, std
   finding->places.push_back(collector_.place(
       site, first_of(event.by.block, event.by.warp, event.by.mask), "happens here"));
   if (known)
-    finding->places.push_back(collector_.place(
-        known->init, first_of(event.by.block, 0, 1), fmt::format("set up for {} arrivals",
-                                                                 known->wanted)));
+    finding->places.push_back(
+        collector_.place(known->init, first_of(event.by.block, 0, 1),
+                         fmt::format("set up for {} arrivals", known->wanted)));
   finding->advice = std::move(advice);
 }
 
@@ -356,11 +347,11 @@ bool SyncChecker::recovers(const FaultEvent& fault) {
     if (object.pending == 0) continue;
     const KnownSite& init = collector_.sites()[object.init];
     finding->notes.push_back(fmt::format(
-        "the mbarrier at shared address {} has {} of {} arrivals in phase {}{}",
-        address & 0xffffff, object.wanted - object.pending, object.wanted, object.phase,
-        init.stack.empty() ? ""
-                           : fmt::format(" (set up in {}:{})", init.stack[0].file,
-                                         init.stack[0].line)));
+        "the mbarrier at shared address {} has {} of {} arrivals in phase {}{}", address & 0xffffff,
+        object.wanted - object.pending, object.wanted, object.phase,
+        init.stack.empty()
+            ? ""
+            : fmt::format(" (set up in {}:{})", init.stack[0].file, init.stack[0].line)));
   }
   for (uint32_t id = 0; id < found->second.barriers.size(); ++id) {
     uint32_t threads = 0, expected = 0;

@@ -42,7 +42,6 @@ class SyncChecker : public engine::Sink {
   struct Ended {
     SiteId site;
     uint32_t warp, mask;
-    bool waited_for;  // others of the warp were at a barrier already
   };
   struct Mbarrier {
     SiteId init = kNoSite;
@@ -62,7 +61,7 @@ class SyncChecker : public engine::Sink {
 
   void arrives(const engine::SyncEvent& event);
   void completes(const engine::SyncEvent& event);
-  void check_warp(uint64_t number, const BlockState& state, uint32_t warp,
+  bool check_warp(uint64_t number, const BlockState& state, uint32_t warp,
                   const std::vector<Arrival>& arrivals);
   void missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
                      uint32_t missing);

@@ -13,6 +13,7 @@
 #include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/spins.h"
 #include "engine/machine/watching.h"
 
 namespace kiln::engine {
@@ -71,26 +72,37 @@ const Op* run_exit(Warp& warp, const Op*) { return warp.exit_lanes(); }
 
 namespace {
 
+// Does it change no memory, but for a compare-and-swap or an exchange, which loops around a lock
+// try in vain?
+bool only_looks(const ptx::Form& form, const ptx::Instruction& ins) {
+  if (form.has(ptx::kPolls))
+    return form.operands.find('m') == form.operands.npos || ins.has("cas") || ins.has("exch");
+  return !form.operands.starts_with('m') && !form.has(ptx::kParks) && !form.has(ptx::kWaits);
+}
+
 // Does the loop that this branch closes wait for a write of somebody else? A short one that reads
-// memory in a way that asks for the newest value.
-bool closes_a_spin(Lowering& l) {
+// memory in a way that asks for the newest value. Op::y.
+uint8_t closes_a_spin(Lowering& l) {
   constexpr uint32_t kLongest = 64;
   const ptx::Instruction& ins = l.ins();
   auto label = l.body().labels.find(ins.operands[0].name);
   const auto index = static_cast<uint32_t>(&ins - l.body().instructions.data());
   if (label == l.body().labels.end() || label->second > index || index - label->second > kLongest)
-    return false;
+    return 0;
+  bool polls = false, only = true;
   for (uint32_t i = label->second; i < index; ++i) {
-    if (ptx::polls(l.form(i), l.body().instructions[i])) return true;
+    const ptx::Instruction& inside = l.body().instructions[i];
+    polls |= ptx::polls(l.form(i), inside);
+    only &= only_looks(l.form(i), inside);
   }
-  return false;
+  return polls ? kSpins | (only ? kOnlyWaits : 0) : 0;
 }
 
 }  // namespace
 
 bool branch(Lowering& l) {
   const ptx::Instruction& ins = l.ins();
-  const bool spins = closes_a_spin(l);
+  const uint8_t spins = closes_a_spin(l);
   if (ins.guard == ptx::kNoRegister) {
     announce_branch(l, false, 0, false);
     Op& op = l.emit(&run_branch);
@@ -177,7 +189,8 @@ const Op* run_trap(Warp& warp, const Op* op) {
                     fmt::format("Trap instruction executed\n{}", where(warp, *op, lane)));
 }
 
-const Op* run_yield(Warp& warp, const Op* op) { return warp.yield(op + 1); }
+// Sleeping is no progress of a loop around a wait.
+const Op* run_yield(Warp& warp, const Op* op) { return sleep(warp, op + 1); }
 
 // Bits of Op::y of a barrier.
 constexpr uint8_t kVotes = 1;    // of a reduction, in op->c
