@@ -11,8 +11,8 @@
 namespace kiln::report {
 namespace {
 
-using results::FindingLine;
 using results::Finding;
+using results::FindingLine;
 using results::FindingPlace;
 
 std::string file_name(const std::string& path) {
@@ -42,7 +42,8 @@ std::string place_html(const FindingPlace& place) {
                        escape(place.stack[0].text));
   out += fmt::format("<div>{}", escape(place.action));
   if (!place.thread.empty())
-    out += fmt::format(" by thread {} of block {}", thread_text(place.thread), thread_text(place.block));
+    out += fmt::format(" by thread {} of block {}", thread_text(place.thread),
+                       thread_text(place.block));
   out += "</div>\n";
   for (size_t i = 1; i < place.stack.size(); ++i)
     out += fmt::format("<div class=\"soft\">inlined: {}:{}</div>\n", escape(place.stack[i].file),

@@ -7,8 +7,8 @@
 namespace kiln::report {
 namespace {
 
-using results::FindingLine;
 using results::Finding;
+using results::FindingLine;
 using results::FindingPlace;
 
 // A code host knows files by their path in the repository.
@@ -27,9 +27,9 @@ Json sarif_location(const FindingPlace& place, const FindingLine& line, const st
             {{"artifactLocation", sarif_artifact(line.file, folder)}, {"region", region}}}};
   std::string text = place.action;
   if (place.thread.size() == 3 && place.block.size() == 3)
-    text += fmt::format(" by thread ({},{},{}) of block ({},{},{})", place.thread[0],
-                        place.thread[1], place.thread[2], place.block[0], place.block[1],
-                        place.block[2]);
+    text +=
+        fmt::format(" by thread ({},{},{}) of block ({},{},{})", place.thread[0], place.thread[1],
+                    place.thread[2], place.block[0], place.block[1], place.block[2]);
   if (!text.empty()) out["message"] = {{"text", text}};
   if (!place.kernel.empty())
     out["logicalLocations"] =
@@ -77,17 +77,15 @@ std::string findings_sarif(const results::Findings& findings, const std::string&
   }
   Json results = Json::array();
   for (const Finding& finding : findings.findings) results.push_back(sarif_result(finding, folder));
-  const Json log{
-      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-      {"version", "2.1.0"},
-      {"runs",
-       Json::array({{{"tool",
-                      {{"driver",
-                        {{"name", "kiln sanitize"},
-                         {"version", KILN_VERSION_STRING},
-                         {"rules", std::move(rules)}}}}},
-                     {"columnKind", "utf16CodeUnits"},
-                     {"results", std::move(results)}}})}};
+  const Json log{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                 {"version", "2.1.0"},
+                 {"runs", Json::array({{{"tool",
+                                         {{"driver",
+                                           {{"name", "kiln sanitize"},
+                                            {"version", KILN_VERSION_STRING},
+                                            {"rules", std::move(rules)}}}}},
+                                        {"columnKind", "utf16CodeUnits"},
+                                        {"results", std::move(results)}}})}};
   return dump(log, 1) + "\n";
 }
 

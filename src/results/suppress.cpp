@@ -18,7 +18,8 @@ std::string_view next_word(std::string_view* rest) {
 }
 
 bool is_check(std::string_view name) {
-  return std::ranges::any_of(rules(), [&](const RuleRow& row) { return name_of(row.check) == name; });
+  return std::ranges::any_of(rules(),
+                             [&](const RuleRow& row) { return name_of(row.check) == name; });
 }
 
 std::string any(std::string_view word) { return word == "*" ? "" : std::string(word); }
@@ -33,7 +34,7 @@ bool read_place(std::string_view word, Suppression* out) {
   return read.ec == std::errc() && read.ptr == digits.data() + digits.size() && out->line > 0;
 }
 
-// "src/f.cu" is the file "/home/me/src/f.cu", and "f.cu" is too, but "g.cu" and "ff.cu" are not.
+// "src/f.cu" is the file "/a/src/f.cu", and "f.cu" is too, but "g.cu" and "ff.cu" are not.
 bool names_file(std::string_view path, std::string_view named) {
   if (!path.ends_with(named)) return false;
   return path.size() == named.size() || path[path.size() - named.size() - 1] == '/';

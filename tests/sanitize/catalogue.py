@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does kiln sanitize find every mistake of the catalogue at its line, and nothing in the twins?
 
-    catalogue.py KILN CHAPTER.cu... [--schedules N] [--only RULES]
+    catalogue.py KILN CHAPTER.cu... [--schedules N]
 
-A chapter is a program, or a file of ops with comments `call OP ARGUMENTS`. Comments in the sources say what is expected (rules.md): `expect RULE #NAME` in the line, or in both
-lines, of a finding, `expect-next` in the line before it, `expect-host RULE COUNT` for findings
-without a line.
+A chapter is a program, or a file of ops with comments `call OP ARGUMENTS`. Comments in the sources
+say what is expected (rules.md): `expect RULE #NAME` in the line, or in both lines, of a finding,
+`expect-next` in the line before it, `expect-host RULE COUNT` for findings without a line.
 """
 
 from __future__ import annotations

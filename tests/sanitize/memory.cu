@@ -110,9 +110,7 @@ __global__ void use_after_free(const float* x, float* y) {
 __global__ void use_after_free_async(const float* x, float* y) {
   y[threadIdx.x] = x[0];  // expect use-after-free #use-after-free-async
 }
-__global__ void before_the_free(const float* x, float* y) {
-  y[threadIdx.x] = x[0];
-}
+__global__ void before_the_free(const float* x, float* y) { y[threadIdx.x] = x[0]; }
 
 __global__ void device_heap_past_end(float* y) {
   float* own = static_cast<float*>(malloc(4 * sizeof(float)));
@@ -169,13 +167,11 @@ __device__ float inlined_element(const float* x, int i) {
 __global__ void in_inlined_function(const float* x, float* y, int i) {
   y[0] = inlined_element(x, i);
 }
-__global__ void in_function_good(const float* x, float* y, int i) {
-  y[0] = x[i] + 1;
-}
+__global__ void in_function_good(const float* x, float* y, int i) { y[0] = x[i] + 1; }
 
 __global__ void goes_on(const int* index, float* y) {
   const int i = index[threadIdx.x + kCount];  // expect out-of-bounds #first-of-two
-  y[kCount + (i & 1)] = 1;  // expect out-of-bounds #second-of-two
+  y[kCount + (i & 1)] = 1;                    // expect out-of-bounds #second-of-two
 }
 
 __global__ void host_memory(const float* x, float* y) {

@@ -153,7 +153,7 @@ __global__ void reuse_k(const float* x, float* y) {
 }
 __global__ void shift_k(const float* x, float* y) {
   __shared__ float tile[128];
-  tile[threadIdx.x] = x[threadIdx.x];  // expect shared-race #shift
+  tile[threadIdx.x] = x[threadIdx.x];                        // expect shared-race #shift
   y[threadIdx.x] = threadIdx.x ? tile[threadIdx.x - 1] : 0;  // expect shared-race #shift
 }
 __global__ void chain_k(float* y) {
@@ -183,12 +183,12 @@ __global__ void last_block_k(const float* x, float* parts, unsigned* done, float
 
 }  // namespace
 
-#define ELEMENTWISE(name)                                          \
-  Tensor name(const Tensor& x) {                                   \
-    Tensor y = like(x);                                            \
+#define ELEMENTWISE(name)                                                \
+  Tensor name(const Tensor& x) {                                         \
+    Tensor y = like(x);                                                  \
     name##_k EACH(x)(x.data<const float>(), y.data<float>(), x.numel()); \
-    return y;                                                      \
-  }                                                                \
+    return y;                                                            \
+  }                                                                      \
   KILN_OP(name, "x")
 
 Tensor no_guard(const Tensor& x) {  // call no_guard randn:f32:100

@@ -30,9 +30,8 @@ __global__ void missing_barrier_good(int* y) {
 // Each thread reads what the one before it wrote: right by value where threads run in order.
 __global__ void neighbour(int* y) {
   __shared__ int tile[kThreads];
-  tile[threadIdx.x] = static_cast<int>(threadIdx.x);  // expect shared-race #neighbour
-  if (threadIdx.x > 0)
-    y[threadIdx.x] = tile[threadIdx.x - 1];  // expect shared-race #neighbour
+  tile[threadIdx.x] = static_cast<int>(threadIdx.x);            // expect shared-race #neighbour
+  if (threadIdx.x > 0) y[threadIdx.x] = tile[threadIdx.x - 1];  // expect shared-race #neighbour
 }
 __global__ void neighbour_good(int* y) {
   __shared__ int tile[kThreads];
@@ -102,7 +101,7 @@ __global__ void one_value(int* y) {
 __global__ void within_a_warp(int* y) {
   __shared__ int tile[32];
   tile[threadIdx.x] = static_cast<int>(threadIdx.x);  // expect shared-race #within-a-warp
-  y[threadIdx.x] = tile[31 - threadIdx.x];  // expect shared-race #within-a-warp
+  y[threadIdx.x] = tile[31 - threadIdx.x];            // expect shared-race #within-a-warp
 }
 __global__ void within_a_warp_good(int* y) {
   __shared__ int tile[32];
@@ -156,7 +155,7 @@ __global__ void plain_beside_atomic(int* y) {
   __shared__ int count;
   if (threadIdx.x == 0) count = 0;
   __syncthreads();
-  atomicAdd(&count, 1);  // expect shared-race #plain-beside-atomic
+  atomicAdd(&count, 1);    // expect shared-race #plain-beside-atomic
   y[threadIdx.x] = count;  // expect shared-race #plain-beside-atomic
 }
 __global__ void atomics_good(int* y) {
@@ -171,7 +170,7 @@ __global__ void atomics_good(int* y) {
 __global__ void unset_counter(int* y) {
   __shared__ int count;
   if (threadIdx.x == 0) count = 0;  // expect shared-race #unset-counter
-  atomicAdd(&count, 1);  // expect shared-race #unset-counter
+  atomicAdd(&count, 1);             // expect shared-race #unset-counter
   __syncthreads();
   if (threadIdx.x == 0) y[0] = count;
 }
@@ -186,8 +185,8 @@ __global__ void word_over_bytes(char* y) {
   __shared__ __align__(4) char bytes[kThreads];
   bytes[threadIdx.x] = 1;  // expect shared-race #word-over-bytes
   if (threadIdx.x < 4)
-    y[threadIdx.x] = static_cast<char>(
-        reinterpret_cast<volatile int*>(bytes)[threadIdx.x]);  // expect shared-race #word-over-bytes
+    y[threadIdx.x] = static_cast<char>(reinterpret_cast<volatile int*>(
+        bytes)[threadIdx.x]);  // expect shared-race #word-over-bytes
 }
 
 __global__ void two_buffers(const int* x, int* y, int rounds) {
@@ -234,7 +233,7 @@ __global__ void sum_good(const int* x, int* sum) {
 __global__ void chain_of_blocks(int* y) {
   if (threadIdx.x) return;
   const int before = blockIdx.x ? y[blockIdx.x - 1] : 0;  // expect global-race #chain
-  y[blockIdx.x] = before + 1;  // expect global-race #chain
+  y[blockIdx.x] = before + 1;                             // expect global-race #chain
 }
 __global__ void chain_good(const int* x, int* y) {
   if (threadIdx.x) return;
@@ -270,7 +269,7 @@ __global__ void scope_too_small(int* data, int* flag, int* y) {
   if (threadIdx.x) return;
   cuda::atomic_ref<int, cuda::thread_scope_block> ready(*flag);
   if (blockIdx.x == 0) {
-    data[0] = 1;  // expect global-race #scope-data
+    data[0] = 1;                                 // expect global-race #scope-data
     ready.store(1, cuda::memory_order_release);  // expect global-race #scope-flag
   } else if (blockIdx.x == 1) {
     while (ready.load(cuda::memory_order_acquire) == 0) {  // expect global-race #scope-flag
@@ -323,7 +322,7 @@ __global__ void strides_good(int* y) {
 
 __global__ void peek_before_max(const int* x, int* most) {
   const int own = x[blockIdx.x * blockDim.x + threadIdx.x];
-  if (own > *most)  // expect global-race #peek
+  if (own > *most)         // expect global-race #peek
     atomicMax(most, own);  // expect global-race #peek
 }
 __global__ void max_good(const int* x, int* most) {
@@ -358,7 +357,7 @@ __global__ void ticket_lock_good(unsigned* next, unsigned* serving, int* count) 
 }
 
 __global__ void grid_without_sync(int* x, int* y) {
-  x[blockIdx.x] = 1;  // expect global-race #grid
+  x[blockIdx.x] = 1;                                // expect global-race #grid
   y[blockIdx.x] = x[(blockIdx.x + 1) % gridDim.x];  // expect global-race #grid
 }
 __global__ void grid_sync_good(int* x, int* y) {

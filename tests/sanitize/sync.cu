@@ -252,7 +252,8 @@ __global__ void arrives_too_often() {
   __syncthreads();
   if (threadIdx.x == 0)
     // expect-next mbarrier-misuse #too-often
-    asm volatile("{.reg .b64 t; mbarrier.arrive.noComplete.shared.b64 t, [%0], 3;}" ::"r"(at) : "memory");
+    asm volatile("{.reg .b64 t; mbarrier.arrive.noComplete.shared.b64 t, [%0], 3;}" ::"r"(at)
+                 : "memory");
 }
 
 __global__ void made_twice() {

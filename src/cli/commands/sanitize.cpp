@@ -215,8 +215,8 @@ Result<int> run(const Options& options, Context& context) {
     context.print(report::findings_text(findings));
   if (const std::string text = ending(done, options); !text.empty()) context.note(text);
   if (findings.checks.empty())
-    context.note(fmt::format("note: {} ran nothing on the engine: nothing was checked",
-                             options.target));
+    context.note(
+        fmt::format("note: {} ran nothing on the engine: nothing was checked", options.target));
   const std::vector<std::string> on = split(options.fail_on);
   if (std::ranges::any_of(findings.findings, [&](const auto& each) { return fails(each, on); }))
     return static_cast<int>(Fault::Work);
@@ -268,8 +268,8 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace sanitize_cli
 
-const Command sanitize_command = {
-    "sanitize", "Find memory errors, races and barrier mistakes, without a GPU",
-    sanitize_cli::setup};
+const Command sanitize_command = {"sanitize",
+                                  "Find memory errors, races and barrier mistakes, without a GPU",
+                                  sanitize_cli::setup};
 
 }  // namespace kiln::cli

@@ -65,11 +65,9 @@ void LeakChecker::report() {
         Rule::Leak, memory.site, kNoSite,
         on_device ? std::string() : fmt::format("{} {}", memory.call, memory.bytes));
     if (!finding) continue;
-    finding->message =
-        fmt::format("{} of {} bytes is never freed", memory.call, memory.bytes);
-    finding->places.push_back(on_device
-                                  ? collector_.place(memory.site, memory.who, memory.call)
-                                  : collector_.host_place(memory.call, 0));
+    finding->message = fmt::format("{} of {} bytes is never freed", memory.call, memory.bytes);
+    finding->places.push_back(on_device ? collector_.place(memory.site, memory.who, memory.call)
+                                        : collector_.host_place(memory.call, 0));
     finding->advice = "free it when the last kernel that uses it has ended";
   }
   alive_.clear();
