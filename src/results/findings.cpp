@@ -8,8 +8,9 @@
 
 namespace kiln::results {
 
-const std::vector<RuleRow>& rules() {
-  static const std::vector<RuleRow> kRows = {
+// Constant, for findings are written when the process ends and its variables are gone.
+std::span<const RuleRow> rules() {
+  static constexpr RuleRow kRows[] = {
 #define RULE(id, name, check, severity, title) \
   {Rule::id, name, Check::check, Severity::severity, title},
 #include "results/rules.def"

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,7 @@ struct RuleRow {
   Severity severity;
   std::string_view title;
 };
-const std::vector<RuleRow>& rules();
+std::span<const RuleRow> rules();
 const RuleRow& row_of(Rule rule);
 // Null: no such rule.
 const RuleRow* rule_named(std::string_view name);

@@ -123,13 +123,16 @@ __global__ void shuffle_after_return_k(const float* x, float* y, int64_t n) {
 }
 __global__ void shuffle_in_branch_k(const float* x, float* y, int64_t n) {
   const int64_t i = kiln::global_thread();
-  float v = i < n ? x[i] : 0;
+  const float v = i < n ? x[i] : 0;
+  float sum = v;
   if (threadIdx.x % 32 < 16) {
-    v += __shfl_xor_sync(0xffffffffu, v, 1);  // expect missing-member #shuffle-in-branch
+    sum += 1;
+    sum *= __shfl_xor_sync(0xffffffffu, v, 1);  // expect missing-member #shuffle-in-branch
   } else {
-    v += __shfl_xor_sync(0xffffffffu, v, 2);  // expect missing-member #shuffle-other-branch
+    sum += 2;
+    sum -= __shfl_xor_sync(0xffffffffu, v, 2);  // expect missing-member #shuffle-other-branch
   }
-  if (i < n) y[i] = v;
+  if (i < n) y[i] = sum;
 }
 
 // ---- Races

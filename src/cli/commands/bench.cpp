@@ -156,7 +156,7 @@ Result<results::BenchResult> run_case(const Options& options, const BenchCase& o
 // The first result of a case that was refused, as an error.
 Status check_refused(const results::BenchResult& result) {
   if (!result.refused) return {};
-  for (const results::Finding& finding : result.findings)
+  for (const results::BenchFinding& finding : result.findings)
     if (finding.weight == "refusal")
       return Error{Fault::Work, fmt::format("{} cannot be timed", finding.contender),
                    fmt::format("{}: {}", finding.trap, finding.text),

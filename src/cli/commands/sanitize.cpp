@@ -252,7 +252,7 @@ Run setup(CLI::App& app) {
                  "Exit 1 only for these: error (default), note, none, checks or rules")
       ->type_name("KINDS");
   add_file(app, "--suppress", options->suppress,
-           "Accepted findings, one a line: RULE KERNEL FILE:LINE REASON");
+           "Accepted findings, one per line: RULE KERNEL FILE:LINE REASON");
   add_file(app, "--sarif", options->sarif, "Write SARIF 2.1.0 there, for code hosts");
   add_file(app, "--html", options->html, "Write one self-contained page there");
   app.add_option("--schedule", options->schedule,

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
 #include "engine/cudart/environment.h"
 #include "engine/cudart/fork.h"
 #include "engine/cudart/listener.h"
@@ -119,7 +118,7 @@ const char* sanitize(const char* checks) {
       std::string problem;
       if (device.watched()) problem = "the process is watched already";
       auto begun = problem.empty() ? watch::SanitizedPart::begin(checks, &problem) : nullptr;
-      answer = problem.empty() ? "{}" : Json{{"error", problem}}.dump();
+      answer = problem.empty() ? "{}" : watch::SanitizedPart::refusal(problem);
       if (!begun) return int{kSuccess};
       part = std::move(begun);
       device.sink = &part->sink();
@@ -128,7 +127,7 @@ const char* sanitize(const char* checks) {
       answer = part->end();
       part.reset();
     } else {
-      answer = R"({"error": "nothing was begun"})";
+      answer = watch::SanitizedPart::refusal("nothing was begun");
     }
     return int{kSuccess};
   });

@@ -75,7 +75,7 @@ std::string distance_text(const FindingObject& object, const Region& region, uin
                           uint32_t bytes) {
   const std::string what = text_of(object);
   if (address < region.begin)
-    return fmt::format("it is {} before the begin of {}", bytes_text(region.begin - address), what);
+    return fmt::format("it is {} before the start of {}", bytes_text(region.begin - address), what);
   const uint64_t over = address - region.begin, size = region.end - region.begin;
   if (address < region.end)
     return fmt::format("it runs {} over the end of {}", bytes_text(address + bytes - region.end),
@@ -255,7 +255,7 @@ void MemoryChecker::bad_free(const HostEvent& event) {
   else
     finding->notes.push_back(fmt::format("the pointer is 0x{:x}", event.to.at));
   finding->advice = twice ? "free it once; set the pointer to null behind the free"
-                          : "free the pointer that the allocation gave, not one inside of it";
+                          : "free the pointer that the allocation gave, not one inside it";
 }
 
 void MemoryChecker::bad_copy(const HostEvent& event) {

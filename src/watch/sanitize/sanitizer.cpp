@@ -90,6 +90,8 @@ std::unique_ptr<SanitizedPart> SanitizedPart::begin(std::string_view checks, std
   return part;
 }
 
+std::string SanitizedPart::refusal(std::string_view text) { return dump(Json{{"error", text}}); }
+
 std::string SanitizedPart::end() {
   collector_->end();
   results::Findings findings = collector_->findings();

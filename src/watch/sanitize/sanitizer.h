@@ -41,6 +41,8 @@ class SanitizedPart {
   engine::Sink& sink() { return all_; }
   // Findings as JSON, with the key "report": the text for people.
   std::string end();
+  // {"error": TEXT}
+  static std::string refusal(std::string_view text);
 
  private:
   Fanout all_;

@@ -33,7 +33,7 @@ void SyncChecker::on(const LaunchEvent&) {
   blocks_.clear();
   last_ = nullptr;
   last_number_ = ~uint64_t{0};
-  peers_arrive_ = false;
+  peers_arrive_ = stopped_ = false;
 }
 
 SyncChecker::BlockState& SyncChecker::block(uint64_t number) {
@@ -60,7 +60,7 @@ Who SyncChecker::first_of(uint64_t number, uint32_t warp, uint32_t mask) const {
 }
 
 void SyncChecker::on(const BlockEvent& event) {
-  if (!event.ended || !collector_.launch()) return;
+  if (!event.ended || stopped_ || !collector_.launch()) return;
   const auto found = blocks_.find(event.block);
   if (found == blocks_.end()) return;
   for (uint32_t id = 0; id < found->second.barriers.size(); ++id) {
@@ -255,8 +255,8 @@ void SyncChecker::check_sources(const SyncEvent& event, SiteId site) {
   uint32_t bad = 0, named_bad = 0, good = 0;
   for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
     const uint32_t lane = first_lane(rest);
-    const int source = event.sources[lane];
-    if (source < 0 || static_cast<uint32_t>(source) == lane) continue;
+    const int8_t source = event.sources[lane];
+    if (source < 0 || static_cast<uint8_t>(source) == lane) continue;
     const bool takes_part = event.by.mask >> source & 1;
     good |= takes_part ? 1u << lane : 0;
     bad |= takes_part ? 0 : 1u << lane;
@@ -338,6 +338,7 @@ void SyncChecker::on(const MbarrierEvent& event) {
 }
 
 bool SyncChecker::recovers(const FaultEvent& fault) {
+  stopped_ |= fault.kind == FaultKind::Deadlock || fault.kind == FaultKind::Other;
   if (fault.kind != FaultKind::Deadlock || !collector_.launch()) return false;
   Finding* finding = collector_.newest(Rule::Deadlock);
   if (!finding) return false;

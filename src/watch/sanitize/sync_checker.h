@@ -75,6 +75,7 @@ class SyncChecker : public engine::Sink {
   std::unordered_map<uint64_t, BlockState> blocks_;
   uint64_t last_number_ = ~uint64_t{0};
   BlockState* last_ = nullptr;
+  bool stopped_ = false;       // by a fault: barriers are left as they were
   bool peers_arrive_ = false;  // at mbarriers of other blocks: arrivals are not counted then
 };
 

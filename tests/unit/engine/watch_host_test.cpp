@@ -66,8 +66,18 @@ class WatchHost : public testing::Test {
     return call("cudaLaunchKernel", static_cast<const void*>(&key), KilnDim3{1, 1, 1},
                 KilnDim3{1, 1, 1}, static_cast<void**>(arguments), size_t{0}, stream);
   }
-  // The events since the last time.
-  std::vector<HostEvent> seen() { return std::exchange(recorder.host, {}); }
+  // The events since the last time. A call that fails has one more, with the words.
+  std::vector<HostEvent> seen() {
+    auto events = std::exchange(recorder.host, {});
+    failures = 0;
+    std::erase_if(events, [&](const HostEvent& event) {
+      if (event.kind != HostKind::Failed) return false;
+      EXPECT_NE(event.code, 0);
+      EXPECT_FALSE(event.text.empty());
+      return ++failures > 0;
+    });
+    return events;
+  }
   HostEvent one() {
     auto events = seen();
     EXPECT_EQ(events.size(), 1u);
@@ -85,6 +95,7 @@ class WatchHost : public testing::Test {
   void* image;
   int key = 0, variable = 0;
   HostRecorder recorder;
+  int failures = 0;  // in what seen() gave
   Sink* before = nullptr;
 };
 
