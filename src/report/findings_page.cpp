@@ -12,7 +12,6 @@ namespace kiln::report {
 namespace {
 
 using results::Finding;
-using results::FindingLine;
 using results::FindingPlace;
 
 std::string file_name(const std::string& path) {

@@ -29,7 +29,7 @@ std::string who_did(const FindingPlace& place) {
   std::string text = place.action;
   if (!place.thread.empty())
     text +=
-        fmt::format(" by thread {} of block {}", index_text(place.thread), index_text(place.block));
+        fmt::format(", thread {} of block {}", index_text(place.thread), index_text(place.block));
   return text;
 }
 

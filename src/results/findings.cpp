@@ -102,7 +102,8 @@ std::string key_of(const Finding& finding) {
     key += '\n';
     for (const FindingLine& line : place.stack) key += fmt::format("{}:{};", line.file, line.line);
     if (place.stack.empty())
-      key += fmt::format("{} {} {}", place.kernel, place.ptx_line, place.action);
+      key += fmt::format("{} {} {} {}", place.kernel, place.ptx_line, place.action,
+                         place.ptx_line ? "" : finding.message);
   }
   return key;
 }

@@ -123,7 +123,7 @@ void MemoryChecker::bad_index(const FaultEvent& fault) {
     finding->object = global_object(*launch.memory, fault.address, 0);
     if (!finding->object->name.empty()) what = text_of(*finding->object);
   }
-  finding->message = fmt::format("index {} is outside of dimension {} of {}, which has {} elements",
+  finding->message = fmt::format("index {} is outside dimension {} of {}, which has {} elements",
                                  fault.index, fault.dimension, what, fault.size);
   finding->places.push_back(
       collector_.place(site, who(launch.number, fault.by, lane_of(fault)),
@@ -195,8 +195,7 @@ void MemoryChecker::bad_address(const FaultEvent& fault) {
   } else if (const auto region = launch.memory->nearest(fault.address)) {
     finding->object = global_object(*launch.memory, region->begin, fault.bytes);
     finding->object->index.clear();
-    finding->notes.push_back("it is " +
-                             distance_text(*finding->object, *region, fault.address, fault.bytes));
+    finding->notes.push_back(distance_text(*finding->object, *region, fault.address, fault.bytes));
     finding->advice = "compare the index with the size before the access";
   }
   if (global && fault.address < 4096) {
