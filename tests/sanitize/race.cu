@@ -93,7 +93,7 @@ __global__ void two_writers_good(int* y) {
 
 __global__ void one_value(int* y) {
   __shared__ int found;
-  if (threadIdx.x % 2 == 0) found = 1;  // expect same-value-race #one-value
+  if (threadIdx.x % 2 == 0) found = y[1];  // expect same-value-race #one-value
   __syncthreads();
   if (threadIdx.x == 0) y[0] = found;
 }

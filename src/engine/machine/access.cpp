@@ -34,12 +34,16 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
   return cluster ? *cluster->blocks[peer - 1] : *warp.block;
 }
 
+// NaN as kJunk is, and negative: as the bound of a loop it ends it at once, where two billion steps
+// would never come to what stands behind.
+constexpr uint64_t kBadRead = 0xfffdfffdfffdfffd;
+
 // Where a kernel that goes on behind a bad address reads and writes instead: memory that nobody
 // else has, and junk each time. Null: it does not go on.
 [[gnu::cold]] std::byte* junk_for(Warp& warp, const Op* goes_on, uint32_t bytes) {
   if (!goes_on) return nullptr;
   std::byte* junk = warp.worker->junk(bytes);
-  fill_memory(junk, bytes, kJunk);
+  fill_memory(junk, bytes, kBadRead);
   return junk;
 }
 

@@ -105,7 +105,7 @@ struct InstructionEvent {
   uint32_t issued = 0;
 };
 
-// After a strong load or an atomic: what each lane of `by.mask` got. `bytes` of a lane are 1 to 8.
+// What each lane got, after a strong load or an atomic, or writes, before a store. `bytes`: 1 to 8.
 struct ValueEvent {
   Actor by;
   uint32_t bytes = 0;

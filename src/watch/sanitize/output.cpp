@@ -149,6 +149,7 @@ std::unique_ptr<engine::Sink> make_output(Collector& collector, const std::strin
   auto output = std::make_unique<Output>(collector, folder);
   // Watchers live as long as the process, and there is one set of them.
   at_end = output.get();
+  results::rules();  // made before the handler: it is destroyed after it has run
   std::atexit([] { at_end->end(); });
   return output;
 }

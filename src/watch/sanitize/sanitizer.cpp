@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "report/findings.h"
+#include "watch/race/race.h"
 #include "watch/sanitize/host_checkers.h"
 #include "watch/sanitize/memory_checker.h"
 #include "watch/sanitize/output.h"
@@ -31,9 +32,8 @@ std::vector<std::string> names_of(const std::vector<const CheckerRow*>& rows) {
 
 const std::vector<CheckerRow>& checker_rows() {
   static const std::vector<CheckerRow> kRows = {
-      {"memory", true, &make<MemoryChecker>},
-      {"sync", true, &make<SyncChecker>},
-      {"api", false, &make<ApiChecker>},
+      {"memory", true, &make<MemoryChecker>}, {"race", true, &make<RaceChecker>},
+      {"sync", true, &make<SyncChecker>},     {"api", false, &make<ApiChecker>},
       {"leaks", false, &make<LeakChecker>},
   };
   return kRows;

@@ -334,6 +334,8 @@ bool store(Lowering& l) {
   }
   Op prepared;
   if (!set_address(l, &prepared, address, space)) return false;
+  // Before the access: who watches can then tell writes of one value from others.
+  if (elements.count == 1) l.announce_value(elements.slots[0], register_bytes, elements.uniform[0]);
   l.announce(prepared, AccessKind::Store, bytes * elements.count);
   if (l.has("release")) l.emit(&run_fence_memory);
   return with_memory_types(l, register_bytes, [&](auto m, auto r) {

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of an access, and for how long? Whether two of them race: compare.cpp.
+#include "watch/race/check.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kiln::watch::race {
+
+void Checker::access(Line& line, const Entry& mine, const Accessor& me, bool scattered) {
+  if (line.touched < me.drop_before && (line.head | line.split) != 0) clear_line(pool_, line);
+  line.touched = std::max(line.touched, mine.time);
+  if (!mine.key.dense() && mine.key.writes() && !mine.key.strong() &&
+      (mine.lanes & (mine.lanes - 1)))
+    report_together(mine, me);
+  if (!line.split) {
+    if (line.head) {
+      const Entry& first = pool_[line.head];
+      if (stands_for(first, mine)) return;
+    }
+    const bool whole = !scattered || line.head;
+    if (whole && visit(&line.head, mine, me, kMostInLine)) return;
+    split(line);
+    if (!line.split) return;  // no memory
+  }
+  visit_words(line, mine, me);
+}
+
+// Several lanes of one instruction write one place.
+void Checker::report_together(const Entry& mine, const Accessor& me) {
+  const auto first = static_cast<uint32_t>(std::countr_zero(mine.lanes));
+  const auto second = static_cast<uint32_t>(std::countr_zero(mine.lanes & (mine.lanes - 1)));
+  report(mine, me.warp_index, first, mine, me, second,
+         static_cast<uint32_t>(std::countr_zero(mine.words)));
+}
+
+// Lists of words have one form: lanes that accessed the word.
+void Checker::visit_words(Line& line, const Entry& mine, const Accessor& me) {
+  uint32_t* heads = pool_.words(line.split);
+  if (!mine.key.dense() && std::has_single_bit(mine.words)) {
+    visit(heads + std::countr_zero(mine.words), mine, me, kMostInWord);
+    return;
+  }
+  for (uint32_t rest = mine.words; rest; rest &= rest - 1) {
+    const auto word = static_cast<uint32_t>(std::countr_zero(rest));
+    Entry one = mine;
+    one.words = 1u << word;
+    if (!mine.key.dense()) {
+      visit(heads + word, one, me, kMostInWord);
+      continue;
+    }
+    one.key.bits &= ~Key::kDense;
+    const uint32_t size = 1u << mine.key.size_log2();
+    for (uint32_t byte = 0; byte < kWordBytes; byte += size) {
+      one.lanes = mine.lanes_at(word, byte);
+      if (size < kWordBytes) one.key.bits = (one.key.bits & ~15u) | ((1u << size) - 1) << byte;
+      visit(heads + word, one, me, kMostInWord);
+    }
+  }
+}
+
+void Checker::split(Line& line) {
+  line.split = pool_.take_words();
+  if (!line.split) return;
+  uint32_t* heads = pool_.words(line.split);
+  for (uint32_t at = line.head; at;) {
+    const Entry whole = pool_[at];
+    const uint32_t size = 1u << whole.key.size_log2();
+    for (uint32_t rest = whole.words; rest; rest &= rest - 1) {
+      const auto word = static_cast<uint32_t>(std::countr_zero(rest));
+      for (uint32_t byte = 0; byte < kWordBytes; byte += size) {
+        const uint32_t index = pool_.take();
+        if (!index) break;
+        Entry& one = pool_[index] = whole;
+        one.words = 1u << word;
+        one.next = heads[word];
+        heads[word] = index;
+        if (!whole.key.dense()) break;
+        one.key.bits &= ~Key::kDense;
+        one.lanes = whole.lanes_at(word, byte);
+        if (size < kWordBytes) one.key.bits = (one.key.bits & ~15u) | ((1u << size) - 1) << byte;
+      }
+    }
+    pool_.give(at);
+    at = whole.next;
+  }
+  line.head = 0;
+}
+
+bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most) {
+  uint32_t* link = head;
+  uint32_t length = 0, own = 0, foreign = 0;
+  const uint32_t floor = host_.floor();
+  bool kept = false;
+  while (const uint32_t at = *link) {
+    Entry& e = pool_[at];
+    ++length;
+    const bool same_block = e.block == me.uid;
+    const bool dead = same_block ? e.time < me.drop_before : e.block < floor;
+    if (dead && !kept) {
+      const uint32_t next = e.next;
+      e = mine;
+      e.next = next;
+      kept = true;
+      link = &e.next;
+      continue;
+    }
+    if (!dead && (e.words & mine.words) == 0) {
+      if (!kept) kept = extends(e, mine);
+      link = &e.next;
+      continue;
+    }
+    if (!dead && !kept && stands_for(e, mine)) return true;
+    if (!dead && ((e.key.bits | mine.key.bits) & Key::kWrites)) compare(e, mine, me);
+    bool goes = dead;
+    if (!dead && same_block) {
+      if (e.key == mine.key && !kept) kept = merge(e, mine, me);
+      own += e.key == mine.key && (mine.words & ~e.words) == 0;
+      goes = e.words == 0;
+    } else if (!dead) {
+      // Of an earlier launch: a later write stands for it, also at another line.
+      const bool earlier = e.block < me.launch_uid;
+      const bool replaces = e.key == mine.key || (earlier && mine.key.writes() &&
+                                                  (e.key.bytes() & ~mine.key.bytes()) == 0);
+      if (replaces && known_whole(e, mine, me)) {
+        e.words &= ~mine.words;
+        goes = e.words == 0;
+      } else if (e.key == mine.key && !earlier && (mine.words & ~e.words) == 0) {
+        ++foreign;
+      }
+    }
+    if (goes) {
+      *link = e.next;
+      pool_.give(at);
+      --length;
+    } else {
+      link = &e.next;
+    }
+  }
+  if (kept) return true;
+  // Whoever comes differs from one of two blocks, or of three groups of the same block. Where more
+  // than barriers orders them, some of those could be known and others not: more are kept.
+  const bool more = me.block && me.block->knows_more;
+  if (foreign >= (more ? 8u : 2u) || own >= (more ? 32u : 3u)) return true;
+  if (length >= most) return most != kMostInLine;
+  const uint32_t index = pool_.take();
+  if (!index) return true;
+  Entry& added = pool_[index] = mine;
+  added.next = *head;
+  *head = index;
+  return true;
+}
+
+// Of the own block, of the same place and form.
+bool Checker::merge(Entry& e, const Entry& mine, const Accessor& me) const {
+  if (!me.block) {
+    e.words |= mine.words;
+    return true;
+  }
+  const bool same_lanes = mine.key.dense() ? e.lanes == mine.lanes : (e.lanes & ~mine.lanes) == 0;
+  const bool before =
+      e.time < me.block->barrier || (e.warps == mine.warps && e.time < me.warp->sync);
+  if (e.words == mine.words && e.lanes == mine.lanes) {
+    if (!before) return merge_warps(e, mine, me);
+    e.warps = mine.warps;
+    e.time = mine.time;
+    e.value = mine.value;
+    return true;
+  }
+  // Each thread's later access stands for its own earlier one.
+  if (before || (e.warps == mine.warps && same_lanes && mine.time > e.time)) {
+    e.words &= ~mine.words;
+    return false;
+  }
+  if (mine.key.dense() || e.warps != mine.warps || e.time != mine.time || e.value != mine.value)
+    return false;
+  if (e.words == mine.words) {
+    e.lanes |= mine.lanes;
+    return true;
+  }
+  if (e.lanes != mine.lanes) return false;
+  e.words |= mine.words;
+  return true;
+}
+
+// An entry has one time for all its warps. It may be raised for those that have synchronised with
+// nobody since their access: whoever will know of them then, knows the access too.
+bool Checker::merge_warps(Entry& e, const Entry& mine, const Accessor& me) const {
+  const uint32_t others = e.warps & ~mine.warps;
+  const uint32_t value = others == 0 || e.value == mine.value ? mine.value : 0;
+  if (mine.time <= e.time) {
+    e.warps |= mine.warps;
+    e.value = value;
+    return true;
+  }
+  bool raises = true;
+  for (uint32_t rest = others; rest && raises; rest &= rest - 1)
+    raises = me.block->warps[static_cast<size_t>(std::countr_zero(rest))].epoch <= e.time;
+  if (!raises && !known_whole(e, mine, me)) {
+    e.warps = others;
+    if (others == 0) e.words = 0;
+    return false;
+  }
+  e.warps = raises ? e.warps | mine.warps : mine.warps;
+  e.time = mine.time;
+  e.value = raises ? value : mine.value;
+  return true;
+}
+
+}  // namespace kiln::watch::race

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does an access race with an earlier one? It is compared with all that is kept of its line
+// (shadow.h), and then takes its place among them.
+//
+// A race: two accesses to a common byte, at least one of them writes, neither happened before the
+// other, and they are not both strong towards each other. Each pair is looked at when its second
+// access runs, whichever that is, and "before" does not ask who ran first: so the verdict is the
+// same for each order of execution.
+#pragma once
+
+#include <cstdint>
+
+#include "watch/race/host_order.h"
+#include "watch/race/order.h"
+#include "watch/race/places.h"
+#include "watch/race/shadow.h"
+
+namespace kiln::watch::race {
+
+// Who accesses, as far as it is the same for the whole event.
+struct Accessor {
+  BlockOrder* block = nullptr;  // null: the host
+  WarpOrder* warp = nullptr;
+  uint32_t warp_index = 0;
+  uint32_t uid = 0;           // of the block, or of the host's operation
+  uint32_t launch_uid = 0;    // of the launch's first block
+  Time drop_before = 0;       // entries of the own block from before can race with nothing to come
+  uint64_t line_address = 0;  // of the line at hand; of shared memory: a location (Order)
+};
+
+// One lane, or the host.
+struct Party {
+  Key key;
+  uint32_t block = 0;  // uid
+  uint32_t warp = 0, lane = 0;
+};
+
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  // `address`: of the first common byte. `same_value`: both write what is there then anyway.
+  virtual void race(const Party& earlier, const Party& later, uint64_t address,
+                    bool same_value) = 0;
+};
+
+class Checker {
+ public:
+  Checker(Pool& pool, Order& order, HostOrder& host, Places& places, Reporter& reporter)
+      : pool_(pool), order_(order), host_(host), places_(places), reporter_(reporter) {}
+
+  // `mine`: all but `next`. `scattered`: the line is accessed lane by lane.
+  void access(Line& line, const Entry& mine, const Accessor& me, bool scattered = false);
+
+ private:
+  static constexpr uint32_t kMostInLine = 8, kMostInWord = 48;
+
+  // False: the list of the line is too long, and `mine` is not in it.
+  bool visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
+  void visit_words(Line& line, const Entry& mine, const Accessor& me);
+  void split(Line& line);
+  // True: `mine` is in `e` now. Else `e` may have lost what `mine` stands for.
+  bool merge(Entry& e, const Entry& mine, const Accessor& me) const;
+  bool merge_warps(Entry& e, const Entry& mine, const Accessor& me) const;
+  // True: the entry says all that `mine` would.
+  bool stands_for(const Entry& e, const Entry& mine) const {
+    return e.key == mine.key && e.block == mine.block && (mine.words & ~e.words) == 0 &&
+           (mine.warps & ~e.warps) == 0 && e.lanes == mine.lanes && e.time >= mine.time &&
+           e.value == mine.value;
+  }
+  // Other words, accessed by the same lanes at the same time: one entry for all of them.
+  static bool extends(Entry& e, const Entry& mine) {
+    if (e.key != mine.key || mine.key.dense() || e.block != mine.block || e.warps != mine.warps ||
+        e.lanes != mine.lanes || e.time != mine.time || e.value != mine.value)
+      return false;
+    e.words |= mine.words;
+    return true;
+  }
+  bool both_strong(const Entry& e, const Entry& mine, const Accessor& me) const;
+  // Looks for a pair of lanes without an order and reports it.
+  void compare(const Entry& e, const Entry& mine, const Accessor& me);
+  bool compare_lanes(const Entry& e, const Entry& mine, const Accessor& me, uint32_t warp,
+                     bool same_warp);
+  bool is_before(const Entry& e, uint32_t warp, uint32_t lane, uint32_t word, const Accessor& me,
+                 uint32_t my_lane, bool same_warp) const;
+  bool known_whole(const Entry& e, const Entry& mine, const Accessor& me) const;
+  void report_together(const Entry& mine, const Accessor& me);
+  void report(const Entry& e, uint32_t warp, uint32_t lane, const Entry& mine, const Accessor& me,
+              uint32_t my_lane, uint32_t word);
+
+  Pool& pool_;
+  Order& order_;
+  HostOrder& host_;
+  Places& places_;
+  Reporter& reporter_;
+};
+
+}  // namespace kiln::watch::race

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does an event become entries of lines? Runs of neighbours at once, all others lane by lane.
+#include "watch/race/race.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/memory/memory.h"
+
+namespace kiln::watch {
+
+using namespace engine;
+using namespace race;
+
+namespace {
+
+constexpr uint64_t kOffsetBits = (uint64_t{1} << kPeerShift) - 1;
+
+// Words of a line from a byte on, rounded to whole ones.
+uint32_t words_of(uint64_t first_byte, uint64_t bytes) {
+  const uint64_t first = first_byte / kWordBytes, last = (first_byte + bytes - 1) / kWordBytes;
+  const uint64_t count = last - first + 1;
+  return static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
+}
+
+bool is_tracked(ptx::Space space) {
+  return space == ptx::Space::Generic || space == ptx::Space::Global || space == ptx::Space::Shared;
+}
+
+}  // namespace
+
+RaceChecker::RaceChecker(Collector& collector)
+    : collector_(collector),
+      places_(collector.sites()),
+      checker_(pool_, order_, host_, places_, *this) {}
+
+void RaceChecker::on(const LaunchEvent& event) {
+  if (event.ended) {
+    report_notes();
+    order_.end_launch();
+    running_ = false;
+    return;
+  }
+  const uint64_t blocks = uint64_t{event.grid.x} * event.grid.y * event.grid.z;
+  if (!host_.uids_left(blocks) || order_.now() > 0xf0000000u) forget_all();
+  const HostOrder::Operation& operation =
+      host_.begin(event.stream, static_cast<uint32_t>(blocks), event.number, false);
+  launch_uid_ = operation.first_uid;
+  order_.begin_launch(event, launch_uid_);
+  running_ = true;
+}
+
+void RaceChecker::forget_all() {
+  global_.clear();
+  host_.restart();
+  order_.restart();
+}
+
+RaceChecker::Target RaceChecker::target(const BlockOrder& block, ptx::Space space,
+                                        uint64_t address) {
+  const uint64_t tag = address >> 56;
+  if (space == ptx::Space::Shared || (space == ptx::Space::Generic && tag == kSharedTag)) {
+    const uint64_t rank = (address & kPeerBits) >> kPeerShift, offset = address & kOffsetBits;
+    BlockOrder* owner = rank ? order_.peer(block, static_cast<uint32_t>(rank - 1))
+                             : const_cast<BlockOrder*>(&block);
+    const uint64_t line = offset / kLineBytes;
+    if (!owner || line >= owner->shared.size()) return {};
+    return {&owner->shared[line],
+            kSharedWindow | uint64_t{owner->uid} << kPeerShift | line * kLineBytes};
+  }
+  if (tag != 0) return {};  // local
+  return {global_.line(address), address & ~uint64_t{kLineBytes - 1}};
+}
+
+void RaceChecker::add(const AccessEvent& event, uint64_t address, Entry& mine, Accessor& me,
+                      bool scattered) {
+  const Target at = target(*me.block, event.space, address);
+  if (!at.line) return;
+  me.line_address = at.line_address;
+  const bool shared = at.line_address >> 56 == kSharedTag;
+  me.drop_before = shared && !order_.clustered() ? me.block->barrier : 0;
+  checker_.access(*at.line, mine, me, scattered);
+}
+
+void RaceChecker::add_lane(const AccessEvent& event, uint64_t address, uint32_t lanes, Entry mine,
+                           Accessor& me, bool scattered) {
+  mine.lanes = lanes;
+  if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
+    mine.value = stored_value(event, lanes);
+  if (event.bytes == kWordBytes && address % kWordBytes == 0) {
+    mine.key.bits |= 15u;
+    mine.words = 1u << (address % kLineBytes / kWordBytes);
+    add(event, address, mine, me, scattered);
+    return;
+  }
+  for (uint64_t rest = event.bytes; rest;) {
+    const uint64_t in_line = address % kLineBytes;
+    uint64_t bytes = std::min<uint64_t>(rest, kLineBytes - in_line);
+    const uint64_t in_word = address % kWordBytes;
+    if (in_word || bytes < kWordBytes) {
+      bytes = std::min(bytes, kWordBytes - in_word);
+      mine.key.bits =
+          (mine.key.bits & ~15u) | static_cast<uint32_t>(((1u << bytes) - 1) << in_word);
+    } else {
+      bytes &= ~uint64_t{kWordBytes - 1};
+      mine.key.bits |= 15u;
+    }
+    mine.words = words_of(in_line, bytes);
+    add(event, address, mine, me, scattered);
+    address += bytes;
+    rest -= bytes;
+  }
+}
+
+bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t lane, uint32_t mask,
+                            Entry mine, Accessor& me) {
+  const uint32_t size = event.bytes;
+  const auto skip = static_cast<uint32_t>(std::countr_zero(mask));
+  mask >>= skip;
+  lane += skip;
+  base += uint64_t{skip} * size;
+  const auto count = static_cast<uint32_t>(32 - std::countl_zero(mask));
+  const bool whole = mask == (count == 32 ? ~0u : (1u << count) - 1);
+  if (!std::has_single_bit(size) || base % size || size > 16) return false;
+  if (size < kWordBytes && (base % kWordBytes || count * size % kWordBytes)) return false;
+  if (!whole && size != kWordBytes) return false;
+  mine.key.bits |= Key::kDense | 15u;
+  const uint64_t end = base + uint64_t{count} * size;
+  for (uint64_t line = base & ~uint64_t{kLineBytes - 1}; line < end; line += kLineBytes) {
+    const uint64_t first = std::max(line, base), last = std::min(line + kLineBytes, end);
+    mine.words = words_of(first - line, last - first);
+    const auto elements = static_cast<int64_t>(line - base) >> mine.key.size_log2();
+    mine.lanes = lane + static_cast<uint32_t>(elements);
+    if (!whole) {
+      const int64_t shift = static_cast<int64_t>(line - base) / int64_t{kWordBytes};
+      mine.words &= shift >= 0 ? mask >> shift : mask << -shift;
+    }
+    if (mine.words) add(event, first, mine, me, false);
+  }
+  return true;
+}
+
+void RaceChecker::add_lanes(const AccessEvent& event, const Entry& mine, Accessor& me) {
+  const bool scattered = std::popcount(event.by.mask) >= 8;
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    add_lane(event, event.address(lane), 1u << lane, mine, me, scattered);
+  }
+}
+
+void RaceChecker::add_rows(const AccessEvent& event, const Entry& mine, Accessor& me) {
+  for (uint32_t first = 0; first < kLanes; first += event.row_lanes) {
+    const uint32_t row = event.row_lanes >= kLanes ? ~0u : (1u << event.row_lanes) - 1;
+    const uint32_t mask = event.by.mask & row << first;
+    if (!mask) continue;
+    const uint64_t base = event.address(first);
+    if (event.step == 0) {
+      add_lane(event, base, mask, mine, me, false);
+    } else if (event.step != event.bytes ||
+               !add_dense(event, base, first, mask >> first, mine, me)) {
+      for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+        add_lane(event, event.address(lane), 1u << lane, mine, me, false);
+      }
+    }
+  }
+}
+
+void RaceChecker::on(const ValueEvent& event) {
+  stored_ = event;
+  std::memcpy(stored_lanes_, event.lanes, size_t{event.bytes} * kLanes);
+}
+
+// A value of its own for each lane of a run is not kept: such runs are written by one warp.
+uint32_t RaceChecker::stored_value(const AccessEvent& event, uint32_t lanes) const {
+  const Actor& by = stored_.by;
+  if (by.program != event.by.program || by.site != event.by.site || by.warp != event.by.warp ||
+      by.block != event.by.block || event.bytes > stored_.bytes)
+    return 0;
+  uint64_t first = 0;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    uint64_t value = 0;
+    const auto lane = static_cast<size_t>(std::countr_zero(rest));
+    std::memcpy(&value, stored_lanes_ + lane * stored_.bytes, event.bytes);
+    if (rest == lanes) first = value;
+    if (value != first) return 0;
+  }
+  return static_cast<uint32_t>((first * 0x9e3779b97f4a7c15u) >> 32) | 1;
+}
+
+// What an asynchronous copy touches is left out: it counts as ordered where it was issued.
+void RaceChecker::on(const AccessEvent& event) {
+  if (event.async || event.by.mask == 0 || !running_ || !is_tracked(event.space)) return;
+  BlockOrder& block = order_.block(event.by.block);
+  Accessor me;
+  me.block = &block;
+  me.warp_index = event.by.warp;
+  me.warp = &block.warps[event.by.warp];
+  me.uid = block.uid;
+  me.launch_uid = launch_uid_;
+  Entry mine;
+  mine.key = places_.key_of(event);
+  const auto size = static_cast<uint32_t>(std::bit_width(event.bytes | 1) - 1);
+  mine.key.bits |= std::min(size, 7u) << Key::kSizeShift;
+  mine.block = block.uid;
+  mine.warps = 1u << event.by.warp;
+  mine.time = block.time_of(*me.warp);
+  switch (event.shape) {
+    case AddressShape::Uniform:
+      add_lane(event, event.base, event.by.mask, mine, me, false);
+      break;
+    case AddressShape::Run:
+      if (event.step == 0)
+        add_lane(event, event.base, event.by.mask, mine, me, false);
+      else if (event.step != event.bytes ||
+               !add_dense(event, event.base, 0, event.by.mask, mine, me))
+        add_lanes(event, mine, me);
+      break;
+    case AddressShape::Rows:
+      add_rows(event, mine, me);
+      break;
+    case AddressShape::Lanes:
+      add_lanes(event, mine, me);
+      break;
+  }
+  const bool relaxed = event.strength == Strength::Relaxed || event.strength == Strength::Volatile;
+  if (event.strength != Strength::Weak && !(relaxed && order_.strong_is_plain(*me.warp)))
+    synchronize(event, block);
+}
+
+void RaceChecker::synchronize(const AccessEvent& event, BlockOrder& block) {
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    uint64_t address = event.address(lane);
+    if (event.space == ptx::Space::Shared) address |= kSharedWindow;
+    order_.strong_access(block, event.by.warp, lane, order_.location_of(block, address), event);
+  }
+}
+
+}  // namespace kiln::watch

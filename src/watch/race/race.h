@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which accesses to shared, cluster and global memory race? (docs/design/race.md) A watcher that
+// needs events alone: it is tested with recorded ones.
+#pragma once
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "engine/machine/events.h"
+#include "watch/race/check.h"
+#include "watch/sanitize/collector.h"
+
+namespace kiln::watch {
+
+class RaceChecker : public engine::Sink, private race::Reporter {
+ public:
+  explicit RaceChecker(Collector& collector);
+
+  uint32_t wanted() const override {
+    return engine::kAccessEvents | engine::kSyncEvents | engine::kFenceEvents |
+           engine::kMbarrierEvents | engine::kBlockEvents | engine::kHostEvents |
+           engine::kValueEvents;
+  }
+  void on(const engine::ValueEvent& event) override;
+  void on(const engine::AccessEvent& event) override;
+  void on(const engine::SyncEvent& event) override { order_.on(event); }
+  void on(const engine::ExitEvent& event) override { order_.on(event); }
+  void on(const engine::FenceEvent& event) override { order_.on(event); }
+  void on(const engine::MbarrierEvent& event) override { order_.on(event); }
+  void on(const engine::BlockEvent& event) override { order_.on(event); }
+  void on(const engine::HostEvent& event) override;
+  void on(const engine::LaunchEvent& event) override;
+
+  const race::Pool& pool() const { return pool_; }
+
+ private:
+  // Where the bytes of an access are kept track of.
+  struct Target {
+    race::Line* line = nullptr;  // null: nowhere
+    uint64_t line_address = 0;
+  };
+  Target target(const race::BlockOrder& block, ptx::Space space, uint64_t address);
+  void add(const engine::AccessEvent& event, uint64_t address, race::Entry& mine,
+           race::Accessor& me, bool scattered);
+  // Neighbouring lanes from `lane` on, at neighbouring elements. False: not in this form.
+  bool add_dense(const engine::AccessEvent& event, uint64_t base, uint32_t lane, uint32_t mask,
+                 race::Entry mine, race::Accessor& me);
+  void add_lane(const engine::AccessEvent& event, uint64_t address, uint32_t lanes,
+                race::Entry mine, race::Accessor& me, bool scattered);
+  void add_rows(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);
+  void add_lanes(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);
+  void synchronize(const engine::AccessEvent& event, race::BlockOrder& block);
+
+  void host_access(const engine::HostEvent& event, const race::HostOrder::Operation& by,
+                   const engine::Rows& rows, bool writes);
+  void host_range(uint64_t address, uint64_t bytes, race::Entry mine, race::Accessor& me);
+  void check_free(const engine::HostEvent& event);
+  void forget_all();
+
+  void race(const race::Party& earlier, const race::Party& later, uint64_t address,
+            bool same_value) override;
+  // A hash of what the lanes of a store write; 0: not known, or not the same.
+  uint32_t stored_value(const engine::AccessEvent& event, uint32_t lanes) const;
+  void fill(results::Finding& finding, results::Rule rule, const race::Party& first,
+            const race::Party& second, uint64_t address);
+  results::FindingPlace place_of(const race::Party& party) const;
+  bool is_memory(uint64_t address) const;
+  // Notes, where no other pair of the same lines is an error.
+  void report_notes();
+
+  Collector& collector_;
+  race::Pool pool_;
+  race::GlobalShadow global_{pool_};
+  race::Order order_{pool_};
+  race::HostOrder host_;
+  race::Places places_;
+  race::Checker checker_;
+  uint32_t launch_uid_ = 0;
+  struct Note {
+    SiteId first = kNoSite, second = kNoSite;
+    results::Finding finding;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, Note> notes_;  // of the launch, by lines
+  std::set<std::pair<uint32_t, uint32_t>> errors_;       // lines of races
+  engine::ValueEvent stored_;                            // of the store that follows
+  std::byte stored_lanes_[race::kLanes * sizeof(uint64_t)] = {};
+  bool running_ = false;
+};
+
+}  // namespace kiln::watch

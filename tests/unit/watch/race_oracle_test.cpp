@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the checker find exactly the races that there are, in whatever order a kernel runs? Random
+// kernels in random orders, against an oracle that keeps a full vector clock for each thread and
+// all accesses, and compares each with each.
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "race_run.h"
+
+namespace kiln::watch {
+namespace {
+
+constexpr uint32_t kBlocks = 3, kWarps = 3, kThreads = kBlocks * kWarps * 32;
+
+constexpr uint32_t kSizes[] = {4, 4, 4, 2, 8, 16, 1};
+constexpr uint32_t kMasks[] = {kAll, 0xffffu, 0xffff0000u, 0xff00ffu};
+
+enum class Step { Access, Barrier, WarpSync, Arrive, Wait };
+struct Action {
+  Step step = Step::Access;
+  AccessKind kind = AccessKind::Load;
+  uint32_t line = 0, mask = kAll, bytes = 4, id = 0;
+  uint64_t base = 0, step_bytes = 0;
+};
+struct Kernel {
+  std::vector<Action> warps[kBlocks][kWarps];
+};
+
+// `careful`: elements of its own alone.
+Action random_access(std::mt19937& random, uint32_t line, uint32_t block, uint32_t warp,
+                     bool careful) {
+  auto pick = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
+  Action out;
+  if (careful) {
+    out.line = line;
+    out.kind = pick(2) ? AccessKind::Load : AccessKind::Store;
+    out.base = pick(2) ? warp * 256 : kGlobal + (block * kWarps + warp) * 256;
+    out.step_bytes = 4;
+    out.mask = pick(2) ? kAll >> 16 : kAll << 16;
+    return out;
+  }
+  out.line = line;
+  out.kind = pick(8) == 0 ? AccessKind::Atomic : pick(3) ? AccessKind::Load : AccessKind::Store;
+  out.bytes = out.kind == AccessKind::Atomic ? 4 : kSizes[pick(7)];
+  const bool shared = pick(2);
+  // Mostly elements of its own, else nothing would be free of races.
+  const uint32_t own = shared ? warp : block * kWarps + warp;
+  const uint32_t place = pick(6) ? own : pick(kBlocks * kWarps);
+  out.base = (shared ? 0 : kGlobal) + place * 512 % (shared ? 2048 : 1 << 16);
+  out.step_bytes = pick(5) == 0 ? 0 : pick(6) == 0 ? 2 * out.bytes : out.bytes;
+  if (pick(4) == 0) out.base += uint64_t{out.bytes} * pick(4);
+  out.mask = pick(3) ? kAll : out.step_bytes ? static_cast<uint32_t>(random()) | 1 : 1u << pick(32);
+  return out;
+}
+
+Kernel random_kernel(std::mt19937& random) {
+  auto pick = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
+  Kernel kernel;
+  const bool careful = pick(4) == 0;
+  const uint32_t rounds = 1 + pick(3);
+  uint32_t next_line = 1;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    // The same lines in all blocks, as of one source.
+    const uint32_t first_line = next_line;
+    next_line += 4;
+    for (uint32_t block = 0; block < kBlocks; ++block) {
+      for (uint32_t warp = 0; warp < kWarps; ++warp) {
+        auto& out = kernel.warps[block][warp];
+        for (uint32_t i = 0; i < 4; ++i) {
+          if (pick(4) == 0) continue;
+          out.push_back(random_access(random, first_line + i, block, warp, careful));
+          if (pick(4)) continue;
+          Action sync;
+          sync.step = Step::WarpSync;
+          sync.mask = kMasks[pick(4)];
+          out.push_back(sync);
+        }
+      }
+      // One warp arrives, another waits for it: each barrier once.
+      if (!careful && pick(2)) {
+        Action meet;
+        meet.id = 1 + round;
+        const uint32_t from = pick(kWarps);
+        meet.step = Step::Arrive;
+        auto& arrives = kernel.warps[block][from];
+        arrives.insert(arrives.begin() + pick(static_cast<uint32_t>(arrives.size() + 1)), meet);
+        meet.step = Step::Wait;
+        auto& waits = kernel.warps[block][(from + 1) % kWarps];
+        // Behind the barriers of the block that the other has too.
+        waits.push_back(meet);
+        waits.push_back(random_access(random, first_line + pick(4), block, from, false));
+      }
+      for (auto& out : kernel.warps[block]) out.push_back({Step::Barrier});
+    }
+  }
+  return kernel;
+}
+
+using VectorClock = std::vector<uint32_t>;
+struct Seen {
+  uint32_t thread, when, line, bytes;
+  uint64_t address;
+  AccessKind kind;
+};
+
+// Runs the kernel in a random order, with the checker and the oracle side by side.
+class Execution {
+ public:
+  Execution(const Kernel& kernel, uint64_t seed) : kernel_(kernel), random_(seed) {
+    for (uint32_t i = 0; i < kThreads; ++i) clocks_[i].assign(kThreads, 0);
+    for (uint32_t i = 0; i < kThreads; ++i) clocks_[i][i] = 1;
+  }
+
+  void run() {
+    checked_.launch(kBlocks, kWarps * 32);
+    for (;;) {
+      std::vector<std::pair<uint32_t, uint32_t>> ready;
+      for (uint32_t block = 0; block < kBlocks; ++block) {
+        for (uint32_t warp = 0; warp < kWarps; ++warp) {
+          if (at_[block][warp] < kernel_.warps[block][warp].size() && !waits_[block][warp])
+            ready.emplace_back(block, warp);
+        }
+      }
+      if (ready.empty()) break;
+      const auto [block, warp] = ready[random_() % ready.size()];
+      // A warp often runs on for a while.
+      const uint32_t turns = 1 + static_cast<uint32_t>(random_() % 4);
+      for (uint32_t i = 0; i < turns && !waits_[block][warp]; ++i) {
+        if (at_[block][warp] < kernel_.warps[block][warp].size()) step(block, warp);
+      }
+    }
+    checked_.end();
+  }
+  Pairs found() { return checked_.pairs(); }
+  const Pairs& expected() const { return races_; }
+
+ private:
+  static uint32_t thread(uint32_t block, uint32_t warp, uint32_t lane) {
+    return (block * kWarps + warp) * 32 + lane;
+  }
+  static void join(VectorClock& to, const VectorClock& from) {
+    for (uint32_t i = 0; i < kThreads; ++i) to[i] = std::max(to[i], from[i]);
+  }
+  void meet(const std::vector<uint32_t>& threads) {
+    VectorClock all(kThreads, 0);
+    for (uint32_t each : threads) join(all, clocks_[each]);
+    for (uint32_t each : threads) {
+      clocks_[each] = all;
+      ++clocks_[each][each];
+    }
+  }
+  std::vector<uint32_t> lanes(uint32_t block, uint32_t warp, uint32_t mask) const {
+    std::vector<uint32_t> out;
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      if (mask >> lane & 1) out.push_back(thread(block, warp, lane));
+    }
+    return out;
+  }
+
+  void step(uint32_t block, uint32_t warp) {
+    const Action& action = kernel_.warps[block][warp][at_[block][warp]++];
+    switch (action.step) {
+      case Step::Access:
+        access(action, block, warp);
+        break;
+      case Step::WarpSync:
+        checked_.sync_warp(block, warp, action.mask);
+        meet(lanes(block, warp, action.mask));
+        break;
+      case Step::Barrier:
+        checked_.arrive(0, block, warp, kAll, true);
+        waits_[block][warp] = true;
+        if (++arrived_[block] < kWarps) break;
+        arrived_[block] = 0;
+        checked_.complete(0, block);
+        meet(all_of(block));
+        for (bool& each : waits_[block]) each = false;
+        break;
+      case Step::Arrive:
+        checked_.arrive(action.id, block, warp, kAll, false);
+        for (uint32_t each : lanes(block, warp, kAll)) {
+          auto& passed = passed_[{block, action.id}];
+          passed.resize(kThreads, 0);
+          join(passed, clocks_[each]);
+          ++clocks_[each][each];
+        }
+        arrived_named_[{block, action.id}] |= 1;
+        complete_named(block, action.id);
+        break;
+      case Step::Wait:
+        checked_.arrive(action.id, block, warp, kAll, true);
+        waits_[block][warp] = true;
+        waiter_[{block, action.id}] = warp;
+        arrived_named_[{block, action.id}] |= 2;
+        complete_named(block, action.id);
+        break;
+    }
+  }
+  std::vector<uint32_t> all_of(uint32_t block) const {
+    std::vector<uint32_t> out;
+    for (uint32_t warp = 0; warp < kWarps; ++warp) {
+      for (uint32_t each : lanes(block, warp, kAll)) out.push_back(each);
+    }
+    return out;
+  }
+  void complete_named(uint32_t block, uint32_t id) {
+    if (arrived_named_[{block, id}] != 3) return;
+    checked_.complete(id, block);
+    const uint32_t warp = waiter_[{block, id}];
+    meet(lanes(block, warp, kAll));
+    for (uint32_t each : lanes(block, warp, kAll)) join(clocks_[each], passed_[{block, id}]);
+    waits_[block][warp] = false;
+  }
+
+  void access(const Action& action, uint32_t block, uint32_t warp) {
+    checked_.checker.on(checked_.access(action.kind, action.line, block, warp, action.mask,
+                                        action.base, action.step_bytes, action.bytes));
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      if (!(action.mask >> lane & 1)) continue;
+      const uint32_t by = thread(block, warp, lane);
+      uint64_t address = action.base + action.step_bytes * lane;
+      if (address < 4096) address |= uint64_t{block + 1} << 40;  // each has its own
+      const Seen mine{by, clocks_[by][by], action.line, action.bytes, address, action.kind};
+      for (const Seen& other : seen_) compare(other, mine);
+      seen_.push_back(mine);
+    }
+  }
+  void compare(const Seen& a, const Seen& b) {
+    if (a.thread == b.thread || a.address + a.bytes <= b.address ||
+        b.address + b.bytes <= a.address)
+      return;
+    if (a.kind == AccessKind::Load && b.kind == AccessKind::Load) return;
+    if (a.kind == AccessKind::Atomic && b.kind == AccessKind::Atomic && a.address == b.address)
+      return;
+    if (clocks_[b.thread][a.thread] >= a.when) return;
+    races_.insert(std::minmax<int64_t>(a.line, b.line));
+  }
+
+  const Kernel& kernel_;
+  std::mt19937_64 random_;
+  RaceRun checked_;
+  VectorClock clocks_[kThreads];
+  std::vector<Seen> seen_;
+  Pairs races_;
+  size_t at_[kBlocks][kWarps] = {};
+  bool waits_[kBlocks][kWarps] = {};
+  uint32_t arrived_[kBlocks] = {};
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> arrived_named_, waiter_;
+  std::map<std::pair<uint32_t, uint32_t>, VectorClock> passed_;
+};
+
+TEST(RaceOracle, RandomKernelsInRandomOrders) {
+  size_t with_races = 0, without = 0;
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    const Kernel kernel = random_kernel(random);
+    Pairs first;
+    for (uint64_t order = 0; order < 3; ++order) {
+      Execution execution(kernel, order);
+      execution.run();
+      ASSERT_EQ(execution.found(), execution.expected()) << "kernel " << seed << " order " << order;
+      if (order == 0) first = execution.found();
+      ASSERT_EQ(execution.found(), first) << "kernel " << seed << " order " << order;
+    }
+    (first.empty() ? without : with_races) += 1;
+  }
+  EXPECT_GT(with_races, 20u);
+  EXPECT_GT(without, 5u);
+}
+
+}  // namespace
+}  // namespace kiln::watch
