@@ -580,9 +580,9 @@ int main() {
   run(m, last_block, last_block_all_fence, message_volatile, message_atomic_ref, message_fences,
       chain, block_scope_message, ticket_lock, ticket_lock_volatile, spin_lock,
       spin_lock_atomic_ref, seqlock, look_back, own_grid_barrier, tree, double_buffer, transpose,
-      histogram, votes, named_barriers, barrier_of_two_warps, cuda_barrier,
-      cuda_barrier_split, warp_exchange, warp_tree, tiles, nested_tiles, coalesced,
-      aggregated_atomics, work_list, block_scope_atomics, small_elements, vectors, on_the_heap);
+      histogram, votes, named_barriers, barrier_of_two_warps, cuda_barrier, cuda_barrier_split,
+      warp_exchange, warp_tree, tiles, nested_tiles, coalesced, aggregated_atomics, work_list,
+      block_scope_atomics, small_elements, vectors, on_the_heap);
   for (Kernel kernel : {Kernel{grid_sync}, Kernel{grid_sync_ping_pong}}) {
     cudaMemset(m, 0, sizeof(Memory));
     void* arguments[] = {&m};
