@@ -269,7 +269,7 @@ Run setup(CLI::App& app) {
 }  // namespace sanitize_cli
 
 const Command sanitize_command = {"sanitize",
-                                  "Find memory errors, races and barrier mistakes, without a GPU",
+                                  "Find memory errors, races and barrier mistakes without a GPU",
                                   sanitize_cli::setup};
 
 }  // namespace kiln::cli

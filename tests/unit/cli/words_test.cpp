@@ -116,7 +116,7 @@ TEST(Words, WrongOnesAreUsageErrorsThatSuggest) {
   EXPECT_EQ(why("build", {"--archs", "9.0"}),
             "kiln build has no option --archs: did you mean --arch?");
   EXPECT_THAT(why("wheel", {"--watch"}),
-              HasSubstr("only build, call, run, test and bench have it"));
+              HasSubstr("only build, call, run, test, sanitize and bench have it"));
   EXPECT_THAT(why("build", {"--arch"}), HasSubstr("--arch needs a value"));
   EXPECT_THAT(why("build", {"--arch", "--fast-math"}), HasSubstr("--arch needs a value"));
   EXPECT_THAT(why("build", {"--fast-math=1"}), HasSubstr("--fast-math takes no value"));
