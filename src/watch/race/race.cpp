@@ -15,8 +15,6 @@ using namespace race;
 
 namespace {
 
-constexpr uint64_t kOffsetBits = (uint64_t{1} << kPeerShift) - 1;
-
 // Words of a line from a byte on, rounded to whole ones.
 uint32_t words_of(uint64_t first_byte, uint64_t bytes) {
   const uint64_t first = first_byte / kWordBytes, last = (first_byte + bytes - 1) / kWordBytes;

@@ -8,10 +8,16 @@
 #include <utility>
 
 #include "engine/machine/events.h"
+#include "engine/memory/memory.h"
 #include "watch/race/check.h"
 #include "watch/sanitize/collector.h"
 
 namespace kiln::watch {
+
+namespace race {
+// Of a shared address: the offset in its block's memory, without the block's rank in the cluster.
+constexpr uint64_t kOffsetBits = (uint64_t{1} << engine::kPeerShift) - 1;
+}  // namespace race
 
 class RaceChecker : public engine::Sink, private race::Reporter {
  public:

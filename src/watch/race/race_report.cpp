@@ -18,8 +18,6 @@ using results::Rule;
 
 namespace {
 
-constexpr uint64_t kOffsetBits = (uint64_t{1} << kPeerShift) - 1;
-
 bool is_shared(uint64_t address) { return address >> 56 == kSharedTag; }
 
 std::string verb_of(const Place& place) {

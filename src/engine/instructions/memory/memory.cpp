@@ -33,6 +33,7 @@ const Op* run_load(Warp& warp, const Op* op) {
       } else {
         const M* from = reinterpret_cast<const M*>(pointer[0]);
 #pragma GCC ivdep
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): a load of s8 extends its sign
         for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = static_cast<R>(from[i]);
       }
       break;
@@ -103,6 +104,7 @@ const Op* run_load_vector(Warp& warp, const Op* op) {
     const M* from = reinterpret_cast<const M*>(pointer[0]);
     R *d0 = warp.lanes<R>(elements.slots[0]), *d1 = warp.lanes<R>(elements.slots[1]),
       *d2 = warp.lanes<R>(elements.slots[2]), *d3 = warp.lanes<R>(elements.slots[3]);
+    // NOLINTBEGIN(bugprone-signed-char-misuse): a load of s8 extends its sign
 #pragma GCC ivdep
     for (uint32_t i = 0; i < kWarpSize; ++i) {
       d0[i] = static_cast<R>(from[4 * i]);
@@ -110,6 +112,7 @@ const Op* run_load_vector(Warp& warp, const Op* op) {
       d2[i] = static_cast<R>(from[4 * i + 2]);
       d3[i] = static_cast<R>(from[4 * i + 3]);
     }
+    // NOLINTEND(bugprone-signed-char-misuse)
     return op + 1;
   }
   for (uint32_t e = 0; e < elements.count; ++e) {
