@@ -28,7 +28,7 @@ PAGES = [
     *sorted(ROOT.glob("docs/guide/*.md")),
     *sorted(ROOT.glob("docs/reference/*.md")),
 ]
-LANGUAGES = {"sh", "usage", "output", "text", "cpp", "python", "toml", "json", "cmake"}
+LANGUAGES = {"sh", "usage", "output", "text", "cpp", "python", "toml", "json", "cmake", "yaml"}
 EXCUSE = "Not run by the tests: "
 
 

@@ -24,7 +24,7 @@ pytestmark = [
 
 # Right by value on the engine: the threads that return early take nothing with them.
 SOURCE = """#include <kiln/op.h>
-__global__ void doubled_kernel(const float* x, float* y, int64_t n) {
+__global__ void doubling_kernel(const float* x, float* y, int64_t n) {
   __shared__ float tile[128];
   const int64_t i = kiln::global_thread();
   if (i >= n) return;
@@ -32,28 +32,28 @@ __global__ void doubled_kernel(const float* x, float* y, int64_t n) {
   __syncthreads();
   y[i] = 2 * tile[threadIdx.x];
 }
-kiln::Tensor doubled(const kiln::Tensor& x) {
+kiln::Tensor doubling(const kiln::Tensor& x) {
   kiln::Tensor y = kiln::empty(x.sizes(), x.dtype(), x.device());
   if (x.numel() == 0) return y;
   KILN_CHECK(x.is_contiguous(), "x must be contiguous");
-  doubled_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
+  doubling_kernel<<<kiln::blocks_for(x.numel(), 128), 128, 0, kiln::stream(x)>>>(
       x.data<const float>(), y.data<float>(), x.numel());
   return y;
 }
-KILN_OP(doubled, "x").fake("like(x)");
+KILN_OP(doubling, "x").fake("like(x)");
 """
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sanitize") / "doubled.cu"
+    path = tmp_path_factory.mktemp("sanitize") / "doubling.cu"
     path.write_text(SOURCE)
     return path
 
 
 @pytest.fixture(scope="module")
 def op(source: Path) -> Any:
-    return kiln.load(source).doubled
+    return kiln.load(source).doubling
 
 
 def twice(x: torch.Tensor) -> torch.Tensor:
@@ -66,7 +66,7 @@ def test_kiln_test_reports_a_barrier_that_threads_skip(op: Any) -> None:
     assert failed.value.report.outcome("as given") == "passed"
     assert failed.value.report.outcome("sanitize") == "FAILED"
     assert "divergent-barrier" in str(failed.value)
-    assert "doubled.cu:7" in str(failed.value)
+    assert "doubling.cu:7" in str(failed.value)
 
 
 def test_whole_blocks_are_clean(op: Any) -> None:
@@ -86,7 +86,7 @@ def test_a_script_and_its_children(command: Path, source: Path, tmp_path: Path) 
     script = tmp_path / "script.py"
     script.write_text(
         "import os, sys, torch, kiln\n"
-        f"op = kiln.load({str(source)!r}).doubled\n"
+        f"op = kiln.load({str(source)!r}).doubling\n"
         "op(torch.ones(100))\n"
         "child = os.fork()\n"
         "op(torch.ones(100))\n"
@@ -107,7 +107,7 @@ def test_a_script_and_its_children(command: Path, source: Path, tmp_path: Path) 
 def test_an_op_its_page_and_sarif(command: Path, source: Path, tmp_path: Path) -> None:
     page, sarif = tmp_path / "page.html", tmp_path / "found.sarif"
     found = findings(
-        command, tmp_path, str(source), "doubled", "randn:f32:100", "--html", str(page), "--sarif",
+        command, tmp_path, str(source), "doubling", "randn:f32:100", "--html", str(page), "--sarif",
         str(sarif),
     )  # fmt: skip
     assert [one["rule"] for one in found] == ["divergent-barrier"]
@@ -115,15 +115,15 @@ def test_an_op_its_page_and_sarif(command: Path, source: Path, tmp_path: Path) -
     assert "divergent-barrier" in page.read_text()
     result = json.loads(sarif.read_text())["runs"][0]["results"][0]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
-    assert findings(command, tmp_path, str(source), "doubled", "randn:f32:128", code=0) == []
+    assert findings(command, tmp_path, str(source), "doubling", "randn:f32:128", code=0) == []
 
 
 def test_filters_and_exit_codes(command: Path, source: Path, tmp_path: Path) -> None:
-    words = (str(source), "doubled", "randn:f32:100")
+    words = (str(source), "doubling", "randn:f32:100")
     assert findings(command, tmp_path, *words, "--only", "memory", code=0) == []
     assert findings(command, tmp_path, *words, "--kernel", "other", code=0) == []
     assert len(findings(command, tmp_path, *words, "--fail-on", "memory", code=0)) == 1
     accepted = tmp_path / "accepted.txt"
-    accepted.write_text("sync doubled doubled.cu:7 an example\n")
+    accepted.write_text("sync doubling doubling.cu:7 an example\n")
     kept = findings(command, tmp_path, *words, "--suppress", str(accepted), code=0)
     assert kept[0]["suppressed"] == "an example"
