@@ -107,7 +107,7 @@ def main() -> int:
         measure = programs.counted if options.instructions else programs.timed
         for name in options.kernels or programs.names():
             before, expected = measure(name, base, KILN_ENGINE_COMPILE="0")
-            now, seen = measure(name, stage)
+            now, seen = measure(name, stage, KILN_ENGINE_COMPILE="1")
             loop = None if options.instructions else programs.loop(name)
             ratios.append(before / now)
             wrong += seen != expected
