@@ -15,6 +15,7 @@ PAGES = {
     ("inspect", "--html"): ["inspect"],
     ("inspect", "--svg"): ["inspect-svg"],
     ("profile", "--html"): ["profile"],
+    ("sanitize", "--html"): ["sanitize"],
     ("tune", "--html"): ["tune", "tune-untimed"],
 }
 
