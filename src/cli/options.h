@@ -37,7 +37,7 @@ CLI::Validator positive_number();
 // nothing else is printed there.
 struct OutputFile {
   const char* option;
-  std::string& to;
+  const std::string& to;
 };
 // Before any work: at most one of them is stdout, none with --json, and the folder of each is
 // there. Whether stdout is taken.

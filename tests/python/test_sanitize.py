@@ -127,3 +127,29 @@ def test_filters_and_exit_codes(command: Path, source: Path, tmp_path: Path) -> 
     accepted.write_text("sync doubling doubling.cu:7 an example\n")
     kept = findings(command, tmp_path, *words, "--suppress", str(accepted), code=0)
     assert kept[0]["suppressed"] == "an example"
+
+
+def test_a_program_that_fails_by_itself_fails(command: Path, tmp_path: Path) -> None:
+    """Writes of one value are a note, which does not explain an exit code."""
+    (tmp_path / "three.cu").write_text(
+        "__global__ void same(int* y, int v) { y[0] = v; }\n"
+        "int main() {\n"
+        "  int* y;\n"
+        "  cudaMalloc(&y, 4);\n"
+        "  same<<<2, 64>>>(y, 7);\n"
+        "  cudaDeviceSynchronize();\n"
+        "  return 3;\n"
+        "}\n"
+    )
+    found = findings(command, tmp_path, "three.cu", code=3)
+    assert [one["severity"] for one in found] == ["note"]
+
+
+def test_files_are_checked_before_anything_runs(
+    command: Path, source: Path, tmp_path: Path
+) -> None:
+    for option, file in (("--html", "gone/page.html"), ("--suppress", "gone.txt")):
+        words = [str(command), "sanitize", str(source), "doubling", "randn:f32:128", option, file]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and "result:" not in done.stdout, done.stderr
+    assert not (tmp_path / "gone").exists()

@@ -13,6 +13,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"
+#include "cli/options.h"
 #include "cli/programs.h"
 #include "report/findings.h"
 #include "results/suppress.h"
@@ -155,16 +156,22 @@ bool fails(const Finding& finding, const std::vector<std::string>& on) {
   });
 }
 
-Status apply_suppressions(const Options& options, Findings& findings, Context& context) {
-  if (options.suppress.empty()) return {};
+using Suppressions = std::vector<results::Suppression>;
+
+// Before anything runs: a mistake in the file must not cost a run.
+Result<Suppressions> read_suppressions(const Options& options, const Context& context) {
+  if (options.suppress.empty()) return Suppressions();
   TRY(const std::string text, sys::real_files().read(context.directory / options.suppress));
-  TRY(auto suppressions, results::parse_suppressions(text, options.suppress));
+  return results::parse_suppressions(text, options.suppress);
+}
+
+void apply_suppressions(const Options& options, Suppressions suppressions, Findings& findings,
+                        Context& context) {
   results::suppress(findings, suppressions);
   for (const auto& one : suppressions) {
     if (one.used == 0)
       context.note(fmt::format("note: {}:{} suppressed nothing", options.suppress, one.at));
   }
-  return {};
 }
 
 Status write_files(const Options& options, const Findings& findings, Context& context) {
@@ -193,6 +200,9 @@ std::string ending(const sys::ProcessResult& done, const Options& options) {
 
 Result<int> run(const Options& options, Context& context) {
   CHECK_OK(check_words(options));
+  TRY(const bool quiet_for_file,
+      check_outputs({{"--html", options.html}, {"--sarif", options.sarif}}, context));
+  TRY(const Suppressions suppressions, read_suppressions(options, context));
   TRY(sys::ProcessSpec spec, process_for(options, context));
   TRY(fs::path made, sys::make_temporary_folder("kiln-sanitize"));
   const Folder folder(std::move(made));
@@ -201,17 +211,17 @@ Result<int> run(const Options& options, Context& context) {
   spec.env->set("KILN_SANITIZE_FOLDER", folder.path.string());
   if (options.schedule) spec.env->set("KILN_ENGINE_SCHEDULE", std::to_string(options.schedule));
   spec.limit_s = options.limit_s;
-  const bool quiet = context.json || options.sarif == "-" || options.html == "-";
+  const bool quiet = context.json || quiet_for_file;
   spec.capture = quiet;
   TRY(const sys::ProcessResult done, sys::real_processes().run(spec));
   if (quiet && !done.out.empty()) context.note(text::trim(done.out));
   TRY(Findings findings, read_folder(folder.path));
   keep_kernel(findings, options.kernel);
-  CHECK_OK(apply_suppressions(options, findings, context));
+  apply_suppressions(options, suppressions, findings, context);
   CHECK_OK(write_files(options, findings, context));
   if (context.json)
     context.print_json(to_json(findings));
-  else if (options.sarif != "-" && options.html != "-")
+  else if (!quiet_for_file && !findings.checks.empty())
     context.print(report::findings_text(findings));
   if (const std::string text = ending(done, options); !text.empty()) context.note(text);
   if (findings.checks.empty())
@@ -220,9 +230,11 @@ Result<int> run(const Options& options, Context& context) {
   const std::vector<std::string> on = split(options.fail_on);
   if (std::ranges::any_of(findings.findings, [&](const auto& each) { return fails(each, on); }))
     return static_cast<int>(Fault::Work);
-  // Without a finding that explains it, the failure of the process is the command's own.
+  // Without an error that explains it, the failure of the process is the command's own.
   const bool failed = done.exit_code || done.signal || done.timed_out;
-  return failed && findings.findings.empty() ? std::max(done.exit_code, 1) : 0;
+  const bool explained = std::ranges::any_of(
+      findings.findings, [](const auto& one) { return one.severity == "error"; });
+  return failed && !explained ? std::max(done.exit_code, 1) : 0;
 }
 
 void add_file(CLI::App& app, const char* name, std::string& to, const char* text) {

@@ -73,7 +73,7 @@ const Op* run_exit(Warp& warp, const Op*) { return warp.exit_lanes(); }
 namespace {
 
 // Does it change no memory, but for a compare-and-swap or an exchange, which loops around a lock
-// try in vain?
+// try without success?
 bool only_looks(const ptx::Form& form, const ptx::Instruction& ins) {
   if (form.has(ptx::kPolls))
     return form.operands.find('m') == form.operands.npos || ins.has("cas") || ins.has("exch");
@@ -189,7 +189,7 @@ const Op* run_trap(Warp& warp, const Op* op) {
                     fmt::format("Trap instruction executed\n{}", where(warp, *op, lane)));
 }
 
-// Sleeping is no progress of a loop around a wait.
+// A loop around a wait makes no progress by sleeping.
 const Op* run_yield(Warp& warp, const Op* op) { return sleep(warp, op + 1); }
 
 // Bits of Op::y of a barrier.
