@@ -55,8 +55,10 @@ bool Flow::is_constant(uint32_t slot, uint64_t* bits) const {
   for (const ParameterSlot& parameter : program_.parameters) {
     if (parameter.offset == slot) return false;
   }
+  // The image is zero where no constant is. So a zero says nothing: an Op with several results
+  // (ld.v2) may write a slot that it names in its data alone.
   std::memcpy(bits, program_.image.data() + slot, 8);
-  return true;
+  return *bits != 0;
 }
 
 std::vector<uint32_t> Flow::followers(uint32_t op) const {
