@@ -102,7 +102,10 @@ void fuse_loads(Program& program) {
     moved.run = both;
     program.owned.push_back(std::move(plain));
   }
-  for (Op& op : ops) {
+}
+
+void choose_accesses(Program& program) {
+  for (Op& op : program.ops) {
     if (op.effect == Effect::MaskAware && (op.x & kAddressRows)) {
       if (Handler own = rows_access(op)) op.run = own;
     }

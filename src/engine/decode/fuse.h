@@ -53,5 +53,7 @@ void fuse_checks(Program& program, const std::unordered_set<const Op*>& entries)
 
 // Moves such loads to where they are read, and fuses them.
 void fuse_loads(Program& program);
+// Gives accesses handlers of their own, see global_access().
+void choose_accesses(Program& program);
 
 }  // namespace kiln::engine

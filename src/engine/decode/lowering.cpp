@@ -463,8 +463,9 @@ void Lowering::finish() {
   if (variant_.events == 0) {
     fuse_checks(program_, entries);
     fuse_loads(program_);
-    fuse_branches(program_);
   }
+  choose_accesses(program_);
+  if (!(variant_.events & (kInstructionEvents | kControlEvents))) fuse_branches(program_);
   program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;
   program_.image.resize(std::min<size_t>(program_.image.size(), program_.frame_bytes));
 }

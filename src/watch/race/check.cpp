@@ -7,23 +7,128 @@
 
 namespace kiln::watch::race {
 
+// A line that nobody has touched since a barrier of its block, or in this launch, starts anew.
 void Checker::access(Line& line, const Entry& mine, const Accessor& me, bool scattered) {
-  if (line.touched < me.drop_before && (line.head | line.split) != 0) clear_line(pool_, line);
-  line.touched = std::max(line.touched, mine.time);
-  if (!mine.key.dense() && mine.key.writes() && !mine.key.strong() &&
-      (mine.lanes & (mine.lanes - 1)))
+  constexpr uint32_t kForm = Key::kDense | Key::kWrites | Key::kStrong;
+  if ((mine.key.bits & kForm) == Key::kWrites && (mine.lanes & (mine.lanes - 1)))
     report_together(mine, me);
+  const bool anew = line.touched < me.line_before;
+  if (anew && line.split && !scattered) clear_line(pool_, line);
+  line.touched = std::max(line.touched, mine.time);
   if (!line.split) {
-    if (line.head) {
-      const Entry& first = pool_[line.head];
-      if (stands_for(first, mine)) return;
+    if (anew && line.head && !scattered) {
+      restart(&line.head, mine);
+      return;
+    }
+    if (anew && line.head) {
+      pool_.give_list(line.head);
+      line.head = 0;
     }
     const bool whole = !scattered || line.head;
+    if (whole && me.block && settle(&line.head, mine, me, kMostInLine)) return;
     if (whole && visit(&line.head, mine, me, kMostInLine)) return;
     split(line);
     if (!line.split) return;  // no memory
   }
   visit_words(line, mine, me);
+}
+
+void Checker::restart(uint32_t* head, const Entry& mine) {
+  Entry& first = pool_[*head];
+  if (first.next) pool_.give_list(first.next);
+  first = mine;
+  first.next = 0;
+}
+
+// An earlier access stays known to whoever comes if a later one of the same threads, or of threads
+// behind a barrier, takes its place. Times of other warps may be raised only to a time at which
+// they have not synchronised yet, see merge_warps().
+Checker::Fit Checker::fit(const Entry& e, const Entry& mine, const Accessor& me) {
+  const bool words = e.words == mine.words, lanes = e.lanes == mine.lanes,
+             warps = e.warps == mine.warps;
+  if (e.time < mine.time) {
+    const bool replaces = words && lanes && (warps || e.time < me.block->barrier);
+    return replaces ? Fit::Replace : Fit::Not;
+  }
+  const bool subset = (mine.words & ~e.words) == 0;
+  if (e.value != mine.value) return words && lanes && warps ? Fit::Replace : Fit::Not;
+  if (subset && lanes && (mine.warps & ~e.warps) == 0) return Fit::Done;
+  if (words && lanes) return Fit::Warps;
+  if (e.time != mine.time || !warps) return Fit::Not;
+  if (lanes) return Fit::Words;
+  return words && !mine.key.dense() ? Fit::Lanes : Fit::Not;
+}
+
+bool Checker::settle(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most) {
+  Entry* into = nullptr;
+  Fit how = Fit::Not;
+  uint32_t length = 0, dead = 0, own = 0, foreign = 0;
+  for (uint32_t at = *head; at;) {
+    Entry& e = pool_[at];
+    at = e.next;
+    ++length;
+    if (is_dead(e, me)) {
+      ++dead;
+      continue;
+    }
+    if (e.key != mine.key) {
+      if (((e.key.bits | mine.key.bits) & Key::kWrites) && (e.words & mine.words)) return false;
+      continue;
+    }
+    if (e.block == me.uid) {
+      const bool same_threads = e.warps == mine.warps && e.lanes == mine.lanes &&
+                                (mine.key.dense() || std::has_single_bit(mine.lanes));
+      const bool apart = (e.words & mine.words) == 0;
+      const bool safe = me.agreement != Agreement::None || same_threads ||
+                        e.time < me.block->barrier || apart;
+      if (!safe) return false;
+      if (into) continue;
+      how = fit(e, mine, me);
+      if (how == Fit::Done) return true;
+      if (how != Fit::Not)
+        into = &e;
+      else if (!apart && e.time < mine.time)
+        return false;
+      own += (mine.words & ~e.words) == 0;
+    } else if (e.words & mine.words) {
+      if (me.agreement != Agreement::Grid || e.block < me.launch_uid) return false;
+      foreign += (mine.words & ~e.words) == 0;
+    }
+  }
+  if (dead) {
+    if (dead != length) return false;
+    restart(head, mine);
+    return true;
+  }
+  switch (how) {
+    case Fit::Not:
+    case Fit::Done:
+      break;
+    case Fit::Words:
+      into->words |= mine.words;
+      return true;
+    case Fit::Warps:
+      into->warps |= mine.warps;
+      return true;
+    case Fit::Lanes:
+      into->lanes |= mine.lanes;
+      return true;
+    case Fit::Replace: {
+      const uint32_t next = into->next;
+      *into = mine;
+      into->next = next;
+      return true;
+    }
+  }
+  if (me.block->knows_more && length) return false;
+  if (foreign >= kMostForeign || own >= kMostOwn) return true;
+  if (length >= most) return false;
+  const uint32_t index = pool_.take();
+  if (!index) return true;
+  Entry& added = pool_[index] = mine;
+  added.next = *head;
+  *head = index;
+  return true;
 }
 
 // Several lanes of one instruction write one place.
@@ -38,7 +143,7 @@ void Checker::report_together(const Entry& mine, const Accessor& me) {
 void Checker::visit_words(Line& line, const Entry& mine, const Accessor& me) {
   uint32_t* heads = pool_.words(line.split);
   if (!mine.key.dense() && std::has_single_bit(mine.words)) {
-    visit(heads + std::countr_zero(mine.words), mine, me, kMostInWord);
+    visit_word(heads + std::countr_zero(mine.words), mine, me);
     return;
   }
   for (uint32_t rest = mine.words; rest; rest &= rest - 1) {
@@ -46,7 +151,7 @@ void Checker::visit_words(Line& line, const Entry& mine, const Accessor& me) {
     Entry one = mine;
     one.words = 1u << word;
     if (!mine.key.dense()) {
-      visit(heads + word, one, me, kMostInWord);
+      visit_word(heads + word, one, me);
       continue;
     }
     one.key.bits &= ~Key::kDense;
@@ -54,7 +159,7 @@ void Checker::visit_words(Line& line, const Entry& mine, const Accessor& me) {
     for (uint32_t byte = 0; byte < kWordBytes; byte += size) {
       one.lanes = mine.lanes_at(word, byte);
       if (size < kWordBytes) one.key.bits = (one.key.bits & ~15u) | ((1u << size) - 1) << byte;
-      visit(heads + word, one, me, kMostInWord);
+      visit_word(heads + word, one, me);
     }
   }
 }
@@ -90,13 +195,12 @@ void Checker::split(Line& line) {
 bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most) {
   uint32_t* link = head;
   uint32_t length = 0, own = 0, foreign = 0;
-  const uint32_t floor = host_.floor();
   bool kept = false;
   while (const uint32_t at = *link) {
     Entry& e = pool_[at];
     ++length;
     const bool same_block = e.block == me.uid;
-    const bool dead = same_block ? e.time < me.drop_before : e.block < floor;
+    const bool dead = is_dead(e, me);
     if (dead && !kept) {
       const uint32_t next = e.next;
       e = mine;
@@ -141,7 +245,7 @@ bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint3
   // Whoever comes differs from one of two blocks, or of three groups of the same block. Where more
   // than barriers orders them, some of those could be known and others not: more are kept.
   const bool more = me.block && me.block->knows_more;
-  if (foreign >= (more ? 8u : 2u) || own >= (more ? 32u : 3u)) return true;
+  if (foreign >= (more ? 8u : kMostForeign) || own >= (more ? 32u : kMostOwn)) return true;
   if (length >= most) return most != kMostInLine;
   const uint32_t index = pool_.take();
   if (!index) return true;

@@ -17,6 +17,9 @@
 
 namespace kiln::watch::race {
 
+// Which accesses of one key cannot race with each other: reads, and atomics in their scope.
+enum class Agreement : uint8_t { None, Block, Grid };
+
 // Who accesses, as far as it is the same for the whole event.
 struct Accessor {
   BlockOrder* block = nullptr;  // null: the host
@@ -24,7 +27,10 @@ struct Accessor {
   uint32_t warp_index = 0;
   uint32_t uid = 0;           // of the block, or of the host's operation
   uint32_t launch_uid = 0;    // of the launch's first block
-  Time drop_before = 0;       // entries of the own block from before can race with nothing to come
+  uint32_t floor = 0;         // entries of blocks below can race with nothing to come
+  Time drop_before = 0;       // nor can those of the own block from before
+  Time line_before = 0;       // nor anything of a line that nobody has touched since
+  Agreement agreement = Agreement::None;
   uint64_t line_address = 0;  // of the line at hand; of shared memory: a location (Order)
 };
 
@@ -53,16 +59,30 @@ class Checker {
 
  private:
   static constexpr uint32_t kMostInLine = 8, kMostInWord = 48;
+  static constexpr uint32_t kMostForeign = 2, kMostOwn = 3;
 
+  // The common cases: nothing in the list can race with `mine`, and it is in the list already, fits
+  // into an entry, or needs none. False: nothing was done, visit() has to look.
+  bool settle(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
+  // How `mine` goes into an entry of its key and block, with which it cannot race.
+  enum class Fit { Not, Done, Words, Warps, Lanes, Replace };
+  static Fit fit(const Entry& e, const Entry& mine, const Accessor& me);
+  static bool is_dead(const Entry& e, const Accessor& me) {
+    return e.block == me.uid ? e.time < me.drop_before : e.block < me.floor;
+  }
+  void restart(uint32_t* head, const Entry& mine);
   // False: the list of the line is too long, and `mine` is not in it.
   bool visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
+  void visit_word(uint32_t* head, const Entry& mine, const Accessor& me) {
+    if (!me.block || !settle(head, mine, me, kMostInWord)) visit(head, mine, me, kMostInWord);
+  }
   void visit_words(Line& line, const Entry& mine, const Accessor& me);
   void split(Line& line);
   // True: `mine` is in `e` now. Else `e` may have lost what `mine` stands for.
   bool merge(Entry& e, const Entry& mine, const Accessor& me) const;
   bool merge_warps(Entry& e, const Entry& mine, const Accessor& me) const;
   // True: the entry says all that `mine` would.
-  bool stands_for(const Entry& e, const Entry& mine) const {
+  static bool stands_for(const Entry& e, const Entry& mine) {
     return e.key == mine.key && e.block == mine.block && (mine.words & ~e.words) == 0 &&
            (mine.warps & ~e.warps) == 0 && e.lanes == mine.lanes && e.time >= mine.time &&
            e.value == mine.value;

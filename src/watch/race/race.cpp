@@ -22,6 +22,13 @@ uint32_t words_of(uint64_t first_byte, uint64_t bytes) {
   return static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
 }
 
+Agreement agreement_of(const AccessEvent& event) {
+  if (event.kind == AccessKind::Load) return Agreement::Grid;
+  if (event.strength == Strength::Weak) return Agreement::None;
+  const bool wide = event.scope == Scope::Gpu || event.scope == Scope::System;
+  return wide ? Agreement::Grid : Agreement::Block;
+}
+
 bool is_tracked(ptx::Space space) {
   return space == ptx::Space::Generic || space == ptx::Space::Global || space == ptx::Space::Shared;
 }
@@ -46,6 +53,8 @@ void RaceChecker::on(const LaunchEvent& event) {
       host_.begin(event.stream, static_cast<uint32_t>(blocks), event.number, false);
   launch_uid_ = operation.first_uid;
   order_.begin_launch(event, launch_uid_);
+  launch_floor_ = host_.floor();
+  launch_line_before_ = launch_floor_ == launch_uid_ ? order_.now() : 0;
   running_ = true;
 }
 
@@ -55,13 +64,11 @@ void RaceChecker::forget_all() {
   order_.restart();
 }
 
-RaceChecker::Target RaceChecker::target(const BlockOrder& block, ptx::Space space,
-                                        uint64_t address) {
+RaceChecker::Target RaceChecker::target(BlockOrder& block, ptx::Space space, uint64_t address) {
   const uint64_t tag = address >> 56;
   if (space == ptx::Space::Shared || (space == ptx::Space::Generic && tag == kSharedTag)) {
     const uint64_t rank = (address & kPeerBits) >> kPeerShift, offset = address & kOffsetBits;
-    BlockOrder* owner = rank ? order_.peer(block, static_cast<uint32_t>(rank - 1))
-                             : const_cast<BlockOrder*>(&block);
+    BlockOrder* owner = rank ? order_.peer(block, static_cast<uint32_t>(rank - 1)) : &block;
     const uint64_t line = offset / kLineBytes;
     if (!owner || line >= owner->shared.size()) return {};
     return {&owner->shared[line],
@@ -71,13 +78,14 @@ RaceChecker::Target RaceChecker::target(const BlockOrder& block, ptx::Space spac
   return {global_.line(address), address & ~uint64_t{kLineBytes - 1}};
 }
 
-void RaceChecker::add(const AccessEvent& event, uint64_t address, Entry& mine, Accessor& me,
+void RaceChecker::add(const AccessEvent& event, uint64_t address, const Entry& mine, Accessor& me,
                       bool scattered) {
   const Target at = target(*me.block, event.space, address);
   if (!at.line) return;
   me.line_address = at.line_address;
   const bool shared = at.line_address >> 56 == kSharedTag;
   me.drop_before = shared && !order_.clustered() ? me.block->barrier : 0;
+  me.line_before = shared ? me.drop_before : launch_line_before_;
   checker_.access(*at.line, mine, me, scattered);
 }
 
@@ -86,12 +94,7 @@ void RaceChecker::add_lane(const AccessEvent& event, uint64_t address, uint32_t 
   mine.lanes = lanes;
   if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
     mine.value = stored_value(event, lanes);
-  if (event.bytes == kWordBytes && address % kWordBytes == 0) {
-    mine.key.bits |= 15u;
-    mine.words = 1u << (address % kLineBytes / kWordBytes);
-    add(event, address, mine, me, scattered);
-    return;
-  }
+  if (add_place(event, address, mine, me, scattered)) return;
   for (uint64_t rest = event.bytes; rest;) {
     const uint64_t in_line = address % kLineBytes;
     uint64_t bytes = std::min<uint64_t>(rest, kLineBytes - in_line);
@@ -139,12 +142,68 @@ bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t la
   return true;
 }
 
-void RaceChecker::add_lanes(const AccessEvent& event, const Entry& mine, Accessor& me) {
-  const bool scattered = std::popcount(event.by.mask) >= 8;
-  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
-    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
-    add_lane(event, event.address(lane), 1u << lane, mine, me, scattered);
+// Each lane at one place: whole words that lie in one line, or a part of a word. False: not so.
+bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& mine, Accessor& me,
+                            bool scattered) {
+  const uint32_t bytes = event.bytes;
+  if (!std::has_single_bit(bytes) || bytes > 16 || address % bytes) return false;
+  const auto word = static_cast<uint32_t>(address % kLineBytes / kWordBytes);
+  if (bytes >= kWordBytes) {
+    mine.key.bits |= 15u;
+    mine.words = ((1u << bytes / kWordBytes) - 1) << word;
+  } else {
+    const uint32_t part = ((1u << bytes) - 1) << address % kWordBytes;
+    mine.key.bits = (mine.key.bits & ~15u) | part;
+    mine.words = 1u << word;
   }
+  add(event, address, mine, me, scattered);
+  return true;
+}
+
+void RaceChecker::add_lanes(const AccessEvent& event, const uint64_t* addresses, const Entry& mine,
+                            Accessor& me) {
+  const uint32_t mask = event.by.mask;
+  const bool scattered = std::popcount(mask) >= 8;
+  const bool has_value = event.kind == AccessKind::Store && event.strength == Strength::Weak;
+  Entry one = mine;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    one.lanes = rest & -rest;
+    if (has_value) one.value = stored_value(event, one.lanes);
+    if (!add_place(event, addresses[lane], one, me, scattered))
+      add_lane(event, addresses[lane], one.lanes, mine, me, scattered);
+  }
+}
+
+void RaceChecker::add_run(const AccessEvent& event, const Entry& mine, Accessor& me) {
+  uint64_t addresses[kLanes];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) addresses[lane] = event.base + event.step * lane;
+  add_lanes(event, addresses, mine, me);
+}
+
+// Lanes are often neighbours, or at one place, without the engine knowing.
+void RaceChecker::add_unknown(const AccessEvent& event, const Entry& mine, Accessor& me) {
+  const uint32_t mask = event.by.mask;
+  const auto first = static_cast<uint32_t>(std::countr_zero(mask)),
+             last = 31 - static_cast<uint32_t>(std::countl_zero(mask));
+  const uint64_t* at = event.addresses;
+  const uint64_t base = at[first], reach = at[last] - base;
+  const uint64_t step = reach == 0 ? 0 : event.bytes;
+  bool regular = first != last && reach == step * (last - first);
+  if (regular && mask == ~0u) {
+    uint64_t differs = 0;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) differs |= at[lane] ^ (base + step * lane);
+    regular = differs == 0;
+  } else if (regular) {
+    for (uint32_t rest = mask; rest && regular; rest &= rest - 1) {
+      const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+      regular = at[lane] == base + step * (lane - first);
+    }
+  }
+  if (regular && step == 0)
+    add_lane(event, base, mask, mine, me, false);
+  else if (!regular || !add_dense(event, base - step * first, 0, mask, mine, me))
+    add_lanes(event, at, mine, me);
 }
 
 void RaceChecker::add_rows(const AccessEvent& event, const Entry& mine, Accessor& me) {
@@ -197,6 +256,8 @@ void RaceChecker::on(const AccessEvent& event) {
   me.warp = &block.warps[event.by.warp];
   me.uid = block.uid;
   me.launch_uid = launch_uid_;
+  me.floor = launch_floor_;
+  me.agreement = agreement_of(event);
   Entry mine;
   mine.key = places_.key_of(event);
   const auto size = static_cast<uint32_t>(std::bit_width(event.bytes | 1) - 1);
@@ -213,13 +274,13 @@ void RaceChecker::on(const AccessEvent& event) {
         add_lane(event, event.base, event.by.mask, mine, me, false);
       else if (event.step != event.bytes ||
                !add_dense(event, event.base, 0, event.by.mask, mine, me))
-        add_lanes(event, mine, me);
+        add_run(event, mine, me);
       break;
     case AddressShape::Rows:
       add_rows(event, mine, me);
       break;
     case AddressShape::Lanes:
-      add_lanes(event, mine, me);
+      add_unknown(event, mine, me);
       break;
   }
   const bool relaxed = event.strength == Strength::Relaxed || event.strength == Strength::Volatile;

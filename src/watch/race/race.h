@@ -46,8 +46,8 @@ class RaceChecker : public engine::Sink, private race::Reporter {
     race::Line* line = nullptr;  // null: nowhere
     uint64_t line_address = 0;
   };
-  Target target(const race::BlockOrder& block, ptx::Space space, uint64_t address);
-  void add(const engine::AccessEvent& event, uint64_t address, race::Entry& mine,
+  Target target(race::BlockOrder& block, ptx::Space space, uint64_t address);
+  void add(const engine::AccessEvent& event, uint64_t address, const race::Entry& mine,
            race::Accessor& me, bool scattered);
   // Neighbouring lanes from `lane` on, at neighbouring elements. False: not in this form.
   bool add_dense(const engine::AccessEvent& event, uint64_t base, uint32_t lane, uint32_t mask,
@@ -55,7 +55,12 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   void add_lane(const engine::AccessEvent& event, uint64_t address, uint32_t lanes,
                 race::Entry mine, race::Accessor& me, bool scattered);
   void add_rows(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);
-  void add_lanes(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);
+  bool add_place(const engine::AccessEvent& event, uint64_t address, race::Entry& mine,
+                 race::Accessor& me, bool scattered);
+  void add_lanes(const engine::AccessEvent& event, const uint64_t* addresses,
+                 const race::Entry& mine, race::Accessor& me);
+  void add_run(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);
+  void add_unknown(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);
   void synchronize(const engine::AccessEvent& event, race::BlockOrder& block);
 
   void host_access(const engine::HostEvent& event, const race::HostOrder::Operation& by,
@@ -82,7 +87,8 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   race::HostOrder host_;
   race::Places places_;
   race::Checker checker_;
-  uint32_t launch_uid_ = 0;
+  uint32_t launch_uid_ = 0, launch_floor_ = 0;
+  race::Time launch_line_before_ = 0;  // Accessor::line_before, of global memory
   struct Note {
     SiteId first = kNoSite, second = kNoSite;
     results::Finding finding;

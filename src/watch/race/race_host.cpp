@@ -42,6 +42,7 @@ void RaceChecker::host_access(const HostEvent& event, const HostOrder::Operation
   mine.warps = mine.lanes = 1;
   Accessor me;
   me.uid = me.launch_uid = by.first_uid;
+  me.floor = host_.floor();
   // Whole slices and rows that follow each other are one range.
   const bool one = (event.height == 1 || rows.pitch == event.width) &&
                    (event.depth == 1 || rows.slice == rows.pitch * event.height);
@@ -89,6 +90,7 @@ void RaceChecker::check_free(const HostEvent& event) {
   mine.warps = mine.lanes = 1;
   Accessor me;
   me.uid = me.launch_uid = by.first_uid;
+  me.floor = host_.floor();
   const uint64_t end = event.to.at + event.width;
   for (uint64_t line = event.to.at & ~uint64_t{kLineBytes - 1}; line < end; line += kLineBytes) {
     Line* kept = global_.find(line);
