@@ -8,7 +8,7 @@
 namespace kiln::watch::race {
 
 // A line that nobody has touched since a barrier of its block, or in this launch, starts anew.
-void Checker::access(Line& line, const Entry& mine, const Accessor& me, bool scattered) {
+void Checker::access_slowly(Line& line, const Entry& mine, const Accessor& me, bool scattered) {
   constexpr uint32_t kForm = Key::kDense | Key::kWrites | Key::kStrong;
   if ((mine.key.bits & kForm) == Key::kWrites && (mine.lanes & (mine.lanes - 1)))
     report_together(mine, me);

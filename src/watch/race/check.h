@@ -8,6 +8,7 @@
 // same for each order of execution.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "watch/race/host_order.h"
@@ -30,6 +31,7 @@ struct Accessor {
   uint32_t floor = 0;         // entries of blocks below can race with nothing to come
   Time drop_before = 0;       // nor can those of the own block from before
   Time line_before = 0;       // nor anything of a line that nobody has touched since
+  Time shared_before = 0;     // both, of shared memory
   Agreement agreement = Agreement::None;
   uint64_t line_address = 0;  // of the line at hand; of shared memory: a location (Order)
 };
@@ -55,12 +57,31 @@ class Checker {
       : pool_(pool), order_(order), host_(host), places_(places), reporter_(reporter) {}
 
   // `mine`: all but `next`. `scattered`: the line is accessed lane by lane.
-  void access(Line& line, const Entry& mine, const Accessor& me, bool scattered = false);
+  void access(Line& line, const Entry& mine, const Accessor& me, bool scattered = false) {
+    if (!line.split && line.head && !scattered && touch(line.head, mine, me)) {
+      if (line.touched < mine.time) line.touched = mine.time;
+      return;
+    }
+    access_slowly(line, mine, me, scattered);
+  }
+  // One lane at one word, of a line that is accessed lane by lane.
+  void access_word(Line& line, const Entry& mine, const Accessor& me) {
+    if (line.split && touch_word(line, mine, me)) {
+      if (line.touched < mine.time) line.touched = mine.time;
+      return;
+    }
+    access_slowly(line, mine, me, true);
+  }
 
  private:
   static constexpr uint32_t kMostInLine = 8, kMostInWord = 48;
   static constexpr uint32_t kMostForeign = 2, kMostOwn = 3;
 
+  void access_slowly(Line& line, const Entry& mine, const Accessor& me, bool scattered);
+  // The commonest case, without a call: the list has one entry, which can race with nothing any
+  // more, or is of the same warp and line. False: nothing was done.
+  bool touch(uint32_t head, const Entry& mine, const Accessor& me);
+  bool touch_word(Line& line, const Entry& mine, const Accessor& me);
   // The common cases: nothing in the list can race with `mine`, and it is in the list already, fits
   // into an entry, or needs none. False: nothing was done, visit() has to look.
   bool settle(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
@@ -113,5 +134,43 @@ class Checker {
   Places& places_;
   Reporter& reporter_;
 };
+
+inline bool Checker::touch(uint32_t head, const Entry& mine, const Accessor& me) {
+  Entry& e = pool_[head];
+  if (e.next) return false;
+  const bool one_thread = mine.key.dense() || (mine.lanes & (mine.lanes - 1)) == 0;
+  const bool agrees = me.agreement != Agreement::None;
+  if (!one_thread && !agrees) return false;
+  if (is_dead(e, me)) {
+    e = mine;
+    return true;
+  }
+  if (e.key != mine.key || e.block != mine.block || e.time != mine.time || e.value != mine.value)
+    return false;
+  // Two of the three are equal: then the entry is still the product of its parts.
+  const bool words = e.words == mine.words, lanes = e.lanes == mine.lanes,
+             warps = e.warps == mine.warps;
+  if (mine.key.dense() || !agrees ? !lanes : !(words && warps) && !lanes) return false;
+  if (lanes && !warps && !(agrees && words)) return false;
+  e.words |= mine.words;
+  e.warps |= mine.warps;
+  if (!lanes) e.lanes |= mine.lanes;
+  return true;
+}
+
+inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& me) {
+  const uint32_t head = pool_.words(line.split)[std::countr_zero(mine.words)];
+  if (!head) return false;
+  if (touch(head, mine, me)) return true;
+  if (me.agreement != Agreement::Grid || me.block->knows_more) return false;
+  // Two other blocks did the same: whoever comes races with one of them.
+  uint32_t foreign = 0;
+  for (uint32_t at = head; at; ++foreign) {
+    const Entry& e = pool_[at];
+    if (e.key != mine.key || e.block == me.uid || e.block < me.launch_uid) return false;
+    at = e.next;
+  }
+  return foreign >= kMostForeign;
+}
 
 }  // namespace kiln::watch::race

@@ -15,6 +15,8 @@ using namespace race;
 
 namespace {
 
+constexpr int kScattered = 8;  // as many lanes at places of their own split a line
+
 // Words of a line from a byte on, rounded to whole ones.
 uint32_t words_of(uint64_t first_byte, uint64_t bytes) {
   const uint64_t first = first_byte / kWordBytes, last = (first_byte + bytes - 1) / kWordBytes;
@@ -53,8 +55,9 @@ void RaceChecker::on(const LaunchEvent& event) {
       host_.begin(event.stream, static_cast<uint32_t>(blocks), event.number, false);
   launch_uid_ = operation.first_uid;
   order_.begin_launch(event, launch_uid_);
-  launch_floor_ = host_.floor();
-  launch_line_before_ = launch_floor_ == launch_uid_ ? order_.now() : 0;
+  accessor_.launch_uid = launch_uid_;
+  accessor_.floor = host_.floor();
+  launch_line_before_ = accessor_.floor == launch_uid_ ? order_.now() : 0;
   running_ = true;
 }
 
@@ -64,29 +67,33 @@ void RaceChecker::forget_all() {
   order_.restart();
 }
 
-RaceChecker::Target RaceChecker::target(BlockOrder& block, ptx::Space space, uint64_t address) {
-  const uint64_t tag = address >> 56;
-  if (space == ptx::Space::Shared || (space == ptx::Space::Generic && tag == kSharedTag)) {
-    const uint64_t rank = (address & kPeerBits) >> kPeerShift, offset = address & kOffsetBits;
-    BlockOrder* owner = rank ? order_.peer(block, static_cast<uint32_t>(rank - 1)) : &block;
-    const uint64_t line = offset / kLineBytes;
-    if (!owner || line >= owner->shared.size()) return {};
-    return {&owner->shared[line],
-            kSharedWindow | uint64_t{owner->uid} << kPeerShift | line * kLineBytes};
-  }
-  if (tag != 0) return {};  // local
-  return {global_.line(address), address & ~uint64_t{kLineBytes - 1}};
+// Of the block itself, or of a peer of its cluster.
+Line* RaceChecker::shared_line(uint64_t address, Accessor& me) {
+  const uint64_t rank = (address & kPeerBits) >> kPeerShift, offset = address & kOffsetBits;
+  BlockOrder* owner = rank ? order_.peer(*me.block, static_cast<uint32_t>(rank - 1)) : me.block;
+  const uint64_t line = offset / kLineBytes;
+  if (!owner || line >= owner->shared.size()) return nullptr;
+  me.line_address = kSharedWindow | uint64_t{owner->uid} << kPeerShift | line * kLineBytes;
+  me.drop_before = me.line_before = me.shared_before;
+  return &owner->shared[line];
 }
 
-void RaceChecker::add(const AccessEvent& event, uint64_t address, const Entry& mine, Accessor& me,
-                      bool scattered) {
-  const Target at = target(*me.block, event.space, address);
-  if (!at.line) return;
-  me.line_address = at.line_address;
-  const bool shared = at.line_address >> 56 == kSharedTag;
-  me.drop_before = shared && !order_.clustered() ? me.block->barrier : 0;
-  me.line_before = shared ? me.drop_before : launch_line_before_;
-  checker_.access(*at.line, mine, me, scattered);
+// Null: nothing is kept of it.
+inline Line* RaceChecker::line_of(const AccessEvent& event, uint64_t address, Accessor& me) {
+  const uint64_t tag = address >> 56;
+  if (event.space == ptx::Space::Shared ||
+      (event.space == ptx::Space::Generic && tag == kSharedTag))
+    return shared_line(address, me);
+  if (tag != 0) return nullptr;  // local
+  me.line_address = address & ~uint64_t{kLineBytes - 1};
+  me.drop_before = 0;
+  me.line_before = launch_line_before_;
+  return global_.line(address);
+}
+
+inline void RaceChecker::add(const AccessEvent& event, uint64_t address, const Entry& mine,
+                             Accessor& me, bool scattered) {
+  if (Line* line = line_of(event, address, me)) checker_.access(*line, mine, me, scattered);
 }
 
 void RaceChecker::add_lane(const AccessEvent& event, uint64_t address, uint32_t lanes, Entry mine,
@@ -162,16 +169,21 @@ bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& m
 
 void RaceChecker::add_lanes(const AccessEvent& event, const uint64_t* addresses, const Entry& mine,
                             Accessor& me) {
-  const uint32_t mask = event.by.mask;
-  const bool scattered = std::popcount(mask) >= 8;
   const bool has_value = event.kind == AccessKind::Store && event.strength == Strength::Weak;
+  const bool words = event.bytes == kWordBytes && std::popcount(event.by.mask) >= kScattered;
   Entry one = mine;
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint64_t address = addresses[lane];
     one.lanes = rest & -rest;
     if (has_value) one.value = stored_value(event, one.lanes);
-    if (!add_place(event, addresses[lane], one, me, scattered))
-      add_lane(event, addresses[lane], one.lanes, mine, me, scattered);
+    if (words && address % kWordBytes == 0) {
+      one.key.bits |= 15u;
+      one.words = 1u << (address % kLineBytes / kWordBytes);
+      if (Line* line = line_of(event, address, me)) checker_.access_word(*line, one, me);
+    } else if (!add_place(event, address, one, me, std::popcount(event.by.mask) >= kScattered)) {
+      add_lane(event, address, one.lanes, mine, me, false);
+    }
   }
 }
 
@@ -184,26 +196,34 @@ void RaceChecker::add_run(const AccessEvent& event, const Entry& mine, Accessor&
 // Lanes are often neighbours, or at one place, without the engine knowing.
 void RaceChecker::add_unknown(const AccessEvent& event, const Entry& mine, Accessor& me) {
   const uint32_t mask = event.by.mask;
-  const auto first = static_cast<uint32_t>(std::countr_zero(mask)),
-             last = 31 - static_cast<uint32_t>(std::countl_zero(mask));
   const uint64_t* at = event.addresses;
-  const uint64_t base = at[first], reach = at[last] - base;
-  const uint64_t step = reach == 0 ? 0 : event.bytes;
-  bool regular = first != last && reach == step * (last - first);
-  if (regular && mask == ~0u) {
-    uint64_t differs = 0;
-    for (uint32_t lane = 0; lane < kLanes; ++lane) differs |= at[lane] ^ (base + step * lane);
-    regular = differs == 0;
-  } else if (regular) {
-    for (uint32_t rest = mask; rest && regular; rest &= rest - 1) {
-      const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
-      regular = at[lane] == base + step * (lane - first);
+  uint32_t same = 0, next = 0;  // lane l + 1 is at the place of lane l, or follows it
+  for (uint32_t lane = 0; lane + 1 < kLanes; ++lane) {
+    const uint64_t step = at[lane + 1] - at[lane];
+    same |= uint32_t{step == 0} << lane;
+    next |= uint32_t{step == event.bytes} << lane;
+  }
+  same &= mask & mask >> 1;
+  next &= mask & mask >> 1;
+  const int most = std::popcount(mask) / 2;
+  if (std::popcount(next) < most && std::popcount(same) < most) {
+    add_lanes(event, at, mine, me);
+    return;
+  }
+  for (uint32_t rest = mask; rest;) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const auto equal = static_cast<uint32_t>(std::countr_one(same >> lane)),
+               follow = static_cast<uint32_t>(std::countr_one(next >> lane));
+    const uint32_t count = 1 + std::max(equal, follow);
+    const uint32_t lanes = (count >= kLanes ? ~0u : (1u << count) - 1) << lane;
+    rest &= ~lanes;
+    if (follow <= equal) {
+      add_lane(event, at[lane], lanes, mine, me, false);
+    } else if (!add_dense(event, at[lane], lane, lanes >> lane, mine, me)) {
+      for (uint32_t i = 0; i < count; ++i)
+        add_lane(event, at[lane + i], 1u << (lane + i), mine, me, false);
     }
   }
-  if (regular && step == 0)
-    add_lane(event, base, mask, mine, me, false);
-  else if (!regular || !add_dense(event, base - step * first, 0, mask, mine, me))
-    add_lanes(event, at, mine, me);
 }
 
 void RaceChecker::add_rows(const AccessEvent& event, const Entry& mine, Accessor& me) {
@@ -250,13 +270,12 @@ uint32_t RaceChecker::stored_value(const AccessEvent& event, uint32_t lanes) con
 void RaceChecker::on(const AccessEvent& event) {
   if (event.async || event.by.mask == 0 || !running_ || !is_tracked(event.space)) return;
   BlockOrder& block = order_.block(event.by.block);
-  Accessor me;
+  Accessor& me = accessor_;
   me.block = &block;
   me.warp_index = event.by.warp;
   me.warp = &block.warps[event.by.warp];
   me.uid = block.uid;
-  me.launch_uid = launch_uid_;
-  me.floor = launch_floor_;
+  me.shared_before = order_.clustered() ? 0 : block.barrier;
   me.agreement = agreement_of(event);
   Entry mine;
   mine.key = places_.key_of(event);

@@ -41,12 +41,8 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   const race::Pool& pool() const { return pool_; }
 
  private:
-  // Where the bytes of an access are kept track of.
-  struct Target {
-    race::Line* line = nullptr;  // null: nowhere
-    uint64_t line_address = 0;
-  };
-  Target target(race::BlockOrder& block, ptx::Space space, uint64_t address);
+  race::Line* shared_line(uint64_t address, race::Accessor& me);
+  race::Line* line_of(const engine::AccessEvent& event, uint64_t address, race::Accessor& me);
   void add(const engine::AccessEvent& event, uint64_t address, const race::Entry& mine,
            race::Accessor& me, bool scattered);
   // Neighbouring lanes from `lane` on, at neighbouring elements. False: not in this form.
@@ -87,7 +83,8 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   race::HostOrder host_;
   race::Places places_;
   race::Checker checker_;
-  uint32_t launch_uid_ = 0, launch_floor_ = 0;
+  uint32_t launch_uid_ = 0;
+  race::Accessor accessor_;            // of the event at hand
   race::Time launch_line_before_ = 0;  // Accessor::line_before, of global memory
   struct Note {
     SiteId first = kNoSite, second = kNoSite;
