@@ -79,8 +79,8 @@ bool Checker::settle(uint32_t* head, const Entry& mine, const Accessor& me, uint
       const bool same_threads = e.warps == mine.warps && e.lanes == mine.lanes &&
                                 (mine.key.dense() || std::has_single_bit(mine.lanes));
       const bool apart = (e.words & mine.words) == 0;
-      const bool safe = me.agreement != Agreement::None || same_threads ||
-                        e.time < me.block->barrier || apart;
+      const bool safe =
+          me.agreement != Agreement::None || same_threads || e.time < me.block->barrier || apart;
       if (!safe) return false;
       if (into) continue;
       how = fit(e, mine, me);

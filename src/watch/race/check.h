@@ -26,12 +26,12 @@ struct Accessor {
   BlockOrder* block = nullptr;  // null: the host
   WarpOrder* warp = nullptr;
   uint32_t warp_index = 0;
-  uint32_t uid = 0;           // of the block, or of the host's operation
-  uint32_t launch_uid = 0;    // of the launch's first block
-  uint32_t floor = 0;         // entries of blocks below can race with nothing to come
-  Time drop_before = 0;       // nor can those of the own block from before
-  Time line_before = 0;       // nor anything of a line that nobody has touched since
-  Time shared_before = 0;     // both, of shared memory
+  uint32_t uid = 0;         // of the block, or of the host's operation
+  uint32_t launch_uid = 0;  // of the launch's first block
+  uint32_t floor = 0;       // entries of blocks below can race with nothing to come
+  Time drop_before = 0;     // nor can those of the own block from before
+  Time line_before = 0;     // nor anything of a line that nobody has touched since
+  Time shared_before = 0;   // both, of shared memory
   Agreement agreement = Agreement::None;
   uint64_t line_address = 0;  // of the line at hand; of shared memory: a location (Order)
 };
