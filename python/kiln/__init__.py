@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .patching import patch_torch
     from .place import device
     from .profiling import Profile, profile
+    from .ptx_module import PtxKernel, PtxModule, ptx
     from .setup_py import BuildExtension, CppExtension, CUDAExtension
     from .stub_files import stubs
     from .testing import Report, test
@@ -45,6 +46,9 @@ _LAZY = {
     "Report": "testing",
     "patch_torch": "patching",
     "profile": "profiling",
+    "ptx": "ptx_module",
+    "PtxKernel": "ptx_module",
+    "PtxModule": "ptx_module",
     "stubs": "stub_files",
     "Profile": "profiling",
     "BuildExtension": "setup_py",
@@ -63,6 +67,8 @@ __all__ = [
     "Mismatch",
     "Op",
     "Profile",
+    "PtxKernel",
+    "PtxModule",
     "Report",
     "RuleError",
     "SetupError",
@@ -75,6 +81,7 @@ __all__ = [
     "load_inline",
     "patch_torch",
     "profile",
+    "ptx",
     "stubs",
     "test",
 ]

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import LoadError
+from .errors import LoadError, split_error
 
 ABI_VERSION = 1
 
@@ -153,17 +153,7 @@ def _told(path: Path, text: str) -> LoadError:
     """An error of the library itself: kept in its own form when it has one, else given ours."""
     if not text.startswith("error: "):
         return LoadError(f"cannot register the ops of {path} with torch", text)
-    parts = {"error": "", "why": "", "fix": ""}
-    label = "error"
-    for line in text.splitlines():
-        for candidate, prefix in (("error", "error: "), ("why", "  why: "), ("fix", "  fix: ")):
-            if line.startswith(prefix):
-                label, line = candidate, line[len(prefix) :]
-                break
-        else:
-            line = line[7:] if line.startswith("       ") else line
-        parts[label] += ("\n" if parts[label] else "") + line
-    return LoadError(parts["error"], parts["why"], parts["fix"])
+    return LoadError(*split_error(text))
 
 
 def _text(value: bytes | None) -> str:

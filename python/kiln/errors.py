@@ -27,6 +27,21 @@ def format_error(what: str, why: str = "", fix: str = "") -> str:
     return printable("\n".join(lines))
 
 
+def split_error(text: str) -> tuple[str, str, str]:
+    """What, why and fix of a text in that form: the reverse of format_error."""
+    parts = {"error": "", "why": "", "fix": ""}
+    label = "error"
+    for line in text.splitlines():
+        for candidate, prefix in (("error", "error: "), ("why", "  why: "), ("fix", "  fix: ")):
+            if line.startswith(prefix):
+                label, line = candidate, line[len(prefix) :]
+                break
+        else:
+            line = line[7:] if line.startswith("       ") else line
+        parts[label] += ("\n" if parts[label] else "") + line
+    return parts["error"], parts["why"], parts["fix"]
+
+
 class KilnError(RuntimeError):
     """Base of every error that kiln raises by itself; `what`, `why` and `fix` are kept apart for
     programs."""

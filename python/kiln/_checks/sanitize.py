@@ -6,22 +6,9 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
-from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..command import PACKAGE
-
-
-class _Engine(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("struct_bytes", ctypes.c_uint32),
-        ("version", ctypes.c_char_p),
-        ("functions", ctypes.c_void_p * 5),
-        ("runtime_function", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)),
-    ]
-
+from .._launch.engine import find_engine
 
 _SANITIZE = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_char_p)
 
@@ -53,14 +40,8 @@ def errors_in(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _function() -> Optional[Callable[[Optional[bytes]], bytes]]:
-    path = os.environ.get("KILN_ENGINE") or str(PACKAGE / "lib" / "libkiln_engine.so")
-    if not Path(path).is_file():
+    engine = find_engine()
+    if engine is None:
         return None
-    library = ctypes.CDLL(path)
-    library.kiln_engine.restype = ctypes.POINTER(_Engine)
-    library.kiln_engine.argtypes = [ctypes.c_uint32]
-    table = library.kiln_engine(1)
-    if not table:
-        return None
-    address = table.contents.runtime_function(b"kiln_sanitize")
+    address = engine.runtime_function(b"kiln_sanitize")
     return _SANITIZE(address) if address else None

@@ -4,50 +4,17 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from ..command import PACKAGE
-
-
-class _Dim3(ctypes.Structure):
-    _fields_ = [("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32)]
-
-
-class _Record(ctypes.Structure):
-    _fields_ = [
-        ("struct_bytes", ctypes.c_uint32),
-        ("code", ctypes.c_int32),
-        ("kernel", ctypes.c_char_p),
-        ("grid", _Dim3),
-        ("block", _Dim3),
-        ("shared_bytes", ctypes.c_uint64),
-        ("begin_ns", ctypes.c_int64),
-        ("ns", ctypes.c_int64),
-    ]
-
-
-_LISTENER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Record), ctypes.c_void_p)
-
-
-class _Engine(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("struct_bytes", ctypes.c_uint32),
-        ("version", ctypes.c_char_p),
-        ("functions", ctypes.c_void_p * 7),
-        ("listen", ctypes.CFUNCTYPE(None, _LISTENER, ctypes.c_void_p)),
-    ]
+from .._launch.engine import LISTENER, find_engine
 
 
 @contextlib.contextmanager
 def engine_launches() -> Iterator[list[dict[str, Any]]]:
     """The launches inside, as they end; none where no engine is loaded."""
     launches: list[dict[str, Any]] = []
-    engine = _engine()
+    engine = find_engine()
     if engine is None:
         yield launches
         return
@@ -65,23 +32,9 @@ def engine_launches() -> Iterator[list[dict[str, Any]]]:
             }
         )
 
-    listener = _LISTENER(heard)
+    listener = LISTENER(heard)
     engine.listen(listener, None)
     try:
         yield launches
     finally:
-        engine.listen(_LISTENER(0), None)
-
-
-def _engine() -> Any:
-    path = os.environ.get("KILN_ENGINE") or str(PACKAGE / "lib" / "libkiln_engine.so")
-    if not Path(path).is_file():
-        return None
-    library = ctypes.CDLL(path)
-    library.kiln_engine.restype = ctypes.POINTER(_Engine)
-    library.kiln_engine.argtypes = [ctypes.c_uint32]
-    table = library.kiln_engine(1)
-    # A table that ends before `listen` is of an engine that tells nothing.
-    if not table or table.contents.struct_bytes < ctypes.sizeof(_Engine):
-        return None
-    return table.contents
+        engine.listen(LISTENER(0), None)
