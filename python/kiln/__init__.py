@@ -95,5 +95,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """%load_ext kiln: the magics %kiln and %%kiln of notebooks."""
+    importlib.import_module("._notebook.magics", __name__).register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

@@ -105,7 +105,7 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
             assert process.stdout is not None
             printed = process.stdout.read()
             listener.join()
-    return _answer(line, process.returncode, printed, "".join(told), "library")
+    return answer_of(line, process.returncode, printed, "".join(told), "library")
 
 
 def _listen(stderr: Optional[IO[str]], told: list[str]) -> None:
@@ -127,10 +127,10 @@ def run_json(arguments: Sequence[str], key: str) -> dict[str, Any]:
         )
     except OSError as error:
         raise BuildError(f"cannot run {line[0]}", str(error), fault=3) from None
-    return _answer(line, done.returncode, done.stdout, "", key)
+    return answer_of(line, done.returncode, done.stdout, "", key)
 
 
-def _answer(line: Sequence[str], code: int, stdout: str, stderr: str, key: str) -> dict[str, Any]:
+def answer_of(line: Sequence[str], code: int, stdout: str, stderr: str, key: str) -> dict[str, Any]:
     try:
         answer = json.loads(stdout)
     except ValueError:

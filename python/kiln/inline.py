@@ -20,7 +20,7 @@ from .modules import attach
 
 Text = Union[str, Sequence[str]]
 
-_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]kiln/op\.h[>"]', re.MULTILINE)
+HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]kiln/op\.h[>"]', re.MULTILINE)
 _LITERAL = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -76,9 +76,10 @@ def load_inline(
         texts = compose_for_torch(
             cpp_sources, cuda_sources, functions, bool(no_implicit_headers), wrap
         )
-        paths = [_write(text, name, build_directory, ending) for ending, text in texts.items()]
+        paths = [write_source(text, name, _inline_folder(build_directory), ending) for ending, text in texts.items()]
     else:
-        paths = [_write(compose(cpp_sources, cuda_sources, functions, name), name, build_directory)]
+        source = compose(cpp_sources, cuda_sources, functions, name)
+        paths = [write_source(source, name, _inline_folder(build_directory))]
     flags = build_flags(
         extra_cflags, extra_cuda_cflags, extra_ldflags, extra_include_paths, None, arch, defines
     )
@@ -107,7 +108,7 @@ _TORCH = re.compile(
 
 def is_for_torch(cpp_sources: Text, cuda_sources: Optional[Text]) -> bool:
     text = "\n".join([*_pieces(cpp_sources), *_pieces(cuda_sources)])
-    return not _HEADER.search(text) and _TORCH.search(text) is not None
+    return not HEADER.search(text) and _TORCH.search(text) is not None
 
 
 def compose_for_torch(
@@ -154,7 +155,7 @@ def compose(
     pieces += [(f"{name}.cuda_sources", piece) for piece in _pieces(cuda_sources)]
     # The compiler's line numbers are those of the caller's strings.
     source = "\n".join(f'#line 1 "{origin}"\n{piece}' for origin, piece in pieces)
-    if not _HEADER.search(source):
+    if not HEADER.search(source):
         source = f"#include <kiln/op.h>\n{source}"
     registrations = []
     for function, doc in _functions(functions).items():
@@ -269,19 +270,28 @@ def _pieces(sources: Optional[Text]) -> list[str]:
     ]
 
 
-def _write(source: str, name: str, build_directory: Optional[StrPath], ending: str = "cu") -> Path:
+def _inline_folder(build_directory: Optional[StrPath]) -> Path:
+    return Path(build_directory) if build_directory is not None else cache_folder("inline")
+
+
+def cache_folder(kind: str) -> Path:
+    """Where sources that were never files are kept: ~/.cache/kiln/KIND."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kiln" / kind
+    # Whoever else could write there would choose what is built.
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise _cannot_write(base, error) from None
+    return base
+
+
+def write_source(source: str, name: str, base: Path, ending: str = "cu") -> Path:
     """The folder is named after the contents: two processes with one name and two sources do not
     meet."""
-    if build_directory is not None:
-        base = Path(build_directory)
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kiln" / "inline"
     path = base / f"{name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}" / f"{name}.{ending}"
     try:
         if path.is_file() and path.read_text(encoding="utf-8") == source:
             return path
-        if build_directory is None:  # whoever else could write there would choose what is built
-            base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, delete=False, encoding="utf-8"
@@ -289,7 +299,11 @@ def _write(source: str, name: str, build_directory: Optional[StrPath], ending: s
             file.write(source)
         Path(file.name).replace(path)
     except OSError as error:
-        raise BuildError(
-            f"cannot write {path}", str(error), "set XDG_CACHE_HOME or build_directory", fault=3
-        ) from None
+        raise _cannot_write(path, error) from None
     return path
+
+
+def _cannot_write(path: Path, error: OSError) -> BuildError:
+    return BuildError(
+        f"cannot write {path}", str(error), "set XDG_CACHE_HOME or build_directory", fault=3
+    )
