@@ -3,7 +3,7 @@
 # safe to repeat. tests/hygiene/check_lists.py compares the lists here with one another.
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: help build clean demo distclean format test tidy wheel \
+.PHONY: help build clean demo distclean docs format test tidy wheel \
   fuzz test-asan test-limits test-long test-programs-asan test-python-long test-staleness test-storm test-tsan \
   test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
@@ -14,6 +14,7 @@ help:
 	@echo "make clean                remove build/"
 	@echo "make demo                 from an empty folder to a kernel called from PyTorch, each step timed"
 	@echo "make distclean            remove build/ and .venv/"
+	@echo "make docs                 the documentation as a site with search, without a server: build/site"
 	@echo "make format               clang-format over the C++ sources, ruff over the Python ones"
 	@echo "make test                 all tests; ends with one line of counts"
 	@echo "make tidy                 clang-tidy over the C++ sources; takes seconds if nothing changed"
@@ -55,6 +56,10 @@ wheel:
 
 demo:
 	@tools/first-run
+
+docs:
+	@[ -f build/environment ] || tools/bootstrap all
+	@tools/docs
 
 # The compiler works while pip downloads; a build that fails here is reported by the step of the same name.
 test:

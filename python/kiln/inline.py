@@ -76,7 +76,10 @@ def load_inline(
         texts = compose_for_torch(
             cpp_sources, cuda_sources, functions, bool(no_implicit_headers), wrap
         )
-        paths = [write_source(text, name, _inline_folder(build_directory), ending) for ending, text in texts.items()]
+        paths = [
+            write_source(text, name, _inline_folder(build_directory), ending)
+            for ending, text in texts.items()
+        ]
     else:
         source = compose(cpp_sources, cuda_sources, functions, name)
         paths = [write_source(source, name, _inline_folder(build_directory))]

@@ -41,7 +41,8 @@ int main(int, char** words) { std::printf("%d %s\\n", kBeside, words[1]); }
 CELLS = {
     "setup": "%load_ext kiln\nimport torch, kiln",
     "ops": OPS,
-    "call": "x = torch.arange(5.0)\nprint(twice(x).tolist(), torch.ops.cell_twice.twice(x).tolist())",
+    "call": "x = torch.arange(5.0)\nprint([op(x).tolist() for op in (twice, "
+            "torch.ops.cell_twice.twice)])",
     "again": OPS,
     "syntax": OPS.replace("2 * x(i)", "2 * z(i)"),
     "still": "print(twice(x).tolist())",
@@ -111,9 +112,7 @@ def failed(shown: list) -> bool:
 
 def test_ops_of_a_cell_are_there(outputs):
     assert text_of(outputs["ops"]).startswith("twice: built in ")
-    assert text_of(outputs["call"]).strip() == "[0.0, 2.0, 4.0, 6.0, 8.0] " * 2 or (
-        text_of(outputs["call"]).count("[0.0, 2.0, 4.0, 6.0, 8.0]") == 2
-    )
+    assert text_of(outputs["call"]).count("[0.0, 2.0, 4.0, 6.0, 8.0]") == 2
 
 
 def test_an_unchanged_cell_is_up_to_date(outputs):

@@ -54,7 +54,7 @@ def with_cell(words: Sequence[str], cells: Mapping[str, Cell], now: Cell) -> lis
 
 
 def build_words(cell: Cell, takes: str) -> list[str]:
-    """Headers beside the notebook are found."""
+    """Headers next to the notebook are found."""
     name = ["--name", cell.name] if "--name NAME" in takes else []
     return [*name, "-I", str(Path.cwd()), *cell.flags]
 
