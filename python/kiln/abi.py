@@ -92,9 +92,21 @@ class Library:
                 f"{ABI_VERSION}",
                 "build it again with the kiln that belongs to this package",
             )
+        if self._table.op_count == 0:
+            raise self._no_ops()
         self.namespace = _text(self._table.name)
         self.kiln_version = _text(self._table.kiln_version)
         self.ops = tuple(_record(self._table.ops[index]) for index in range(self._table.op_count))
+
+    def _no_ops(self) -> LoadError:
+        """What is wrong with its ops (one name in two files), or that there are none."""
+        if fault := _text(self._table.last_error()):
+            return _told(self.path, fault)
+        return LoadError(
+            f"cannot load {self.path}",
+            "it has no ops",
+            'make a function an op: KILN_OP(function, "a, b")',
+        )
 
     def op_table(self) -> tuple[int, int]:
         """Where the library's table of ops lies, and how many it has: for C code that reads it."""

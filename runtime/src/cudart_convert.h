@@ -68,7 +68,7 @@ constexpr unsigned kCompiledForVersion = 13000;
 
 }  // namespace kiln::front
 
-// Stand between code with the ABI of 13 and libcudart 12: one for each CUDART_CONVERT row, named
+// Are between code with the ABI of 13 and libcudart 12: one for each CUDART_CONVERT row, named
 // kiln_convert_<name>.
 #define KILN_CONVERT extern "C" __attribute__((visibility("hidden"))) int
 KILN_CONVERT kiln_convert_cudaGetDeviceProperties(kiln::front::DeviceProp13* prop, int device);

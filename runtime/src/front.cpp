@@ -122,7 +122,7 @@ int launch_engine(KilnEngineLaunch& launch) {
   Call* call = current_call();
   if (call) tell_of_ops();
   if (call && call->failed)
-    return kSuccess;  // as after a fault on a GPU: nothing more runs, the first fault is told
+    return kSuccess;  // as after a fault on a GPU: nothing more runs, the first fault is reported
   uint32_t count = 0;
   for (const Rep* rep = call ? call->first : nullptr; rep; rep = rep->next) count++;
   KilnRegion few[16];
@@ -328,7 +328,7 @@ void launch(const void* kernel, const Launch& how, void** arguments) {
                               : kErrorNotSupported;
     if (code) {
       if (backend == Backend::real)
-        reinterpret_cast<int (*)()>(real_function("cudaGetLastError"))();  // it is told here
+        reinterpret_cast<int (*)()>(real_function("cudaGetLastError"))();  // it is reported here
       Text text;
       text.add("error: cannot launch ").add(kernel_name(kernel));
       text.addf(

@@ -290,7 +290,11 @@ __attribute__((constructor)) void on_load() {
 }  // namespace kiln::detail
 
 extern "C" __attribute__((visibility("default"))) const KilnLibrary* kiln_library(void) {
-  return kiln::detail::describe_library();
+  const KilnLibrary* library = kiln::detail::describe_library();
+  // No ops, and here is why: the caller has nothing else to ask.
+  if (const auto& fault = kiln::detail::registry().fault; fault.size())
+    kiln::detail::set_error(fault.c_str());
+  return library;
 }
 
 // For a newer build of the same library in the same process.

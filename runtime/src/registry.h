@@ -17,7 +17,7 @@ struct OpState {
 };
 
 // The ops in the order of their definition; described on the first call. A text that cannot be read
-// (a bad default) is told in `registry().fault` and leaves no ops.
+// (a bad default) is reported in `registry().fault` and leaves no ops.
 struct Registry {
   OpRecord* first = nullptr;
   uint32_t count = 0;

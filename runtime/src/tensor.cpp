@@ -17,7 +17,7 @@ namespace {
 
 // A call makes a few of these and lets them go again; malloc and free would be a third of what the
 // runtime adds to a call. So a thread keeps some. The sizes and strides of memory that is ours
-// stand behind the struct; torch's are torch's.
+// are behind the struct; torch's are torch's.
 constexpr int kKeptDims = 6;
 constexpr size_t kKeptBytes = sizeof(Rep) + sizeof(int64_t) * 2 * kKeptDims;
 

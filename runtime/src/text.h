@@ -37,7 +37,7 @@ class Text {
 double read_real(const char* text, char** end);
 
 // What runs in this thread while it lives sees the "C" locale: torch reads the defaults of a schema
-// by std::stod, and takes 1.5 for 1 where a comma is wanted.
+// by std::stod, and takes 1.5 for 1 where a comma is expected.
 class CLocale {
  public:
   CLocale();

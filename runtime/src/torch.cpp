@@ -192,7 +192,7 @@ class Arguments {
         memcpy(&slot.f, &raw, sizeof raw);
         break;
       case kDevice: {
-        // Before 2.10 a c10::Device as it lies in memory, {int8 type, int8 index}, and garbage
+        // Before 2.10 a c10::Device as it is in memory, {int8 type, int8 index}, and garbage
         // above it.
         const bool packed = bridge().shim.implement_2_10 != nullptr;
         const int32_t index = packed ? static_cast<int32_t>(raw) : static_cast<int8_t>(raw >> 8);

@@ -29,14 +29,24 @@ const KilnParameter* find_parameter(const KilnOpInfo& op, std::string_view name)
 }
 
 // "valu=3" was likely meant as a keyword.
-std::string keyword_hint(const KilnOpInfo& op, std::string_view text) {
-  const size_t end = keyword_end(text);
-  if (end == std::string_view::npos || looks_like_tensor(text)) return {};
+bool is_unknown_keyword(std::string_view text) {
+  return keyword_end(text) != std::string_view::npos && !looks_like_tensor(text);
+}
+
+// One letter is near to any other: then all names are better than a guess.
+std::string keyword_fix(const KilnOpInfo& op, std::string_view text) {
+  const std::string_view word = text.substr(0, keyword_end(text));
   std::vector<std::string> names;
   for (const KilnParameter& parameter : parameters_of(op)) names.emplace_back(parameter.name);
-  const auto near = text::closest(text.substr(0, end), names);
-  return fmt::format("unknown parameter '{}'{}", text.substr(0, end),
-                     near ? "; did you mean '" + *near + "'?" : "");
+  if (const auto near = word.size() > 1 ? text::closest(word, names) : std::nullopt)
+    return fmt::format("did you mean '{}'?", *near);
+  return names.empty() ? "it takes no arguments" : "its parameters: " + text::join(names, ", ");
+}
+
+std::string keyword_hint(const KilnOpInfo& op, std::string_view text) {
+  if (!is_unknown_keyword(text)) return {};
+  return fmt::format("unknown parameter '{}'; {}", text.substr(0, keyword_end(text)),
+                     keyword_fix(op, text));
 }
 
 // Which text goes to which parameter: an index into texts and where its value begins, by parameter.
@@ -64,6 +74,9 @@ Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op,
       keyword_seen = true;
       continue;
     }
+    if (keyword_seen && is_unknown_keyword(texts[i]))
+      return unfit(fmt::format("unknown parameter '{}'", texts[i].substr(0, end)),
+                   keyword_fix(op, texts[i]));
     if (keyword_seen)
       return unfit(fmt::format("positional argument '{}' follows a named one", texts[i]),
                    keyword_hint(op, texts[i]));

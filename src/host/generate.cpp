@@ -42,7 +42,7 @@ void store_value(const TensorSpec& spec, const DType& type, uint64_t seed, uint6
     case Fill::Ones:
       return store_integer(type, bytes, 1);
     case Fill::Empty:
-      return;  // poison is there already
+      return;  // the poison is in place
     case Fill::Full:
       if (is_integral(type.kind)) return store_integer(type, bytes, spec.first.integer);
       return store_number(type, bytes, {spec.first.real, spec.second.real});

@@ -85,7 +85,7 @@ Status check_elf(const std::filesystem::path& path) {
     return cannot_load(path, Fault::Work,
                        fmt::format("it ends after {} bytes, inside its ELF header", got),
                        "build it again");
-  // e_machine stands at the same place in 32-bit files.
+  // e_machine is at the same place in 32-bit files.
   const bool big_endian = header.e_ident[EI_DATA] == ELFDATA2MSB;
   const uint16_t machine = big_endian ? __builtin_bswap16(header.e_machine) : header.e_machine;
   if (machine == EM_CUDA)
@@ -138,7 +138,11 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
                        fmt::format("its table has {} bytes; version {} has at least {}",
                                    table->struct_bytes, KILN_ABI_VERSION, kTableBytesWanted),
                        "build it again with this kiln");
-  return OpLibrary(path, table);
+  OpLibrary opened(path, table);
+  // The same op in two files: no compiler sees both.
+  if (const char* fault = table->op_count ? "" : table->last_error(); fault && *fault)
+    return opened.last_error(fmt::format("cannot load {}", path.string()));
+  return opened;
 }
 
 Error OpLibrary::last_error(std::string what) const {

@@ -52,7 +52,7 @@ Error parse_error(std::string_view text, std::string what);
 std::string architecture_name(uint16_t machine);
 
 // The runtime looks for the engine where KILN_ENGINE says; unless it is set, points it at the one
-// that came with this command (../lib/libkiln_engine.so beside its bin). Sets the variable in this
+// that came with this command (../lib/libkiln_engine.so next to its bin). Sets the variable in this
 // process. False: there is none.
 bool point_to_own_engine(const sys::Environment& env);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a tensor read from, and written to, a .npy file of numpy (format versions 1, 2 and 3)?
 //
-// A file is untrusted bytes: whatever is wrong with it is told with the offset where it stands.
+// A file is untrusted bytes: whatever is wrong with it is reported with the offset where it stands.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ Result<Array> read_npy(const std::filesystem::path& path, std::optional<int32_t>
 Result<Array> parse_npy(std::span<const uint8_t> file, const std::string& name,
                         std::optional<int32_t> as);
 
-// Version 1, C order, whole or not at all (a file beside it is renamed).
+// Version 1, C order, whole or not at all (a file next to it is renamed).
 Status write_npy(const std::filesystem::path& path, const Array& array);
 std::string npy_header(const Array& array);
 

@@ -19,7 +19,7 @@ struct NpyHeader {
   size_t descr_offset = 0, shape_offset = 0;  // in the file, for messages
 };
 
-// `offset` is where the text stands in the file.
+// `offset` is where the text is in the file.
 Result<NpyHeader> parse_npy_header(std::string_view text, const std::string& name, size_t offset);
 
 }  // namespace kiln::host

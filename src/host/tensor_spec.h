@@ -14,13 +14,13 @@
 //   size   = integer | integer "^" integer                 2^20
 //   option = ":seed=" integer
 //          | ":strides=" integer ("," integer)*            in elements; 0 repeats a dimension
-//          | ":offset=" integer                            the first element lies so many elements
+//          | ":offset=" integer                            the first element is that many elements
 //          into its memory | ":t"                                          the last two dimensions
 //          are swapped in memory | ":as=" dtype                                  (a file) its bytes
 //          are of this dtype
 //   device = "@" ("cpu" | "engine" | "cuda" [":" integer])
 //
-// The shape is always the one that the op sees. What lies between the elements of a strided view is
+// The shape is always the one that the op sees. What is between the elements of a strided view is
 // poison.
 #pragma once
 

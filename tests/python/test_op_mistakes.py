@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import kiln
 from kiln._fakes.syntax import CALLS_OF_INTS, DTYPES
 
 HEAD = "#include <kiln/op.h>\nusing namespace kiln;\n"
@@ -102,6 +103,66 @@ MISTAKES = {
         ADD + 'KILN_OP(add, "add(Tensor a) -> (Tensor, Tensor)")' + LIKE,
         4, "different numbers of results", "change one of them",
     ),
+    "default of an int": (
+        "Tensor add(const Tensor& a, int64_t n) " + BODY + 'KILN_OP(add, "a, n=1.5")' + LIKE,
+        4, "the default of an int is not an integer (parameter 2)", "write n=1; a parameter",
+    ),
+    "default of an int, in a schema": (
+        "Tensor add(const Tensor& a, int64_t n) "
+        + BODY
+        + 'KILN_OP(add, "add(Tensor a, int n=two) -> Tensor")'
+        + LIKE,
+        4, "the default of an int is not an integer (parameter 2)", "write n=1",
+    ),
+    "default of a float": (
+        PAIR + 'KILN_OP(add, "a, *, s=x1")' + LIKE,
+        4, "the default of a float is not a number (parameter 2)", "write s=1.0",
+    ),
+    "default of a bool": (
+        "Tensor add(const Tensor& a, bool f) " + BODY + 'KILN_OP(add, "a, f=1")' + LIKE,
+        4, "the default of a bool is neither True nor False", "write flag=True",
+    ),
+    "default of a Str": (
+        "Tensor add(const Tensor& a, Str m) " + BODY + 'KILN_OP(add, "a, m=fast")' + LIKE,
+        4, "the default of a Str is not in quotes", "write mode='fast'",
+    ),
+    "default of a list": (
+        "Tensor add(const Tensor& a, Span<const int64_t> n) "
+        + BODY
+        + 'KILN_OP(add, "a, n=[1, 2.5]")'
+        + LIKE,
+        4, "the default of a list of ints is not one", "write sizes=[1, 2]",
+    ),
+    "None for what is not optional": (
+        PAIR + 'KILN_OP(add, "a, s=None")' + LIKE,
+        4, "the default of a float is not a number", "write s=1.0",
+    ),
+    "default of a Tensor": (
+        ADD + 'KILN_OP(add, "a=1")' + LIKE,
+        4, "a parameter of this type takes no default (parameter 1)", "take Optional<...>",
+    ),
+    "one op twice": (
+        ADD + 'KILN_OP(add, "a")' + LIKE + 'KILN_OP(add, "a")' + LIKE,
+        5, "two ops are named 'add' in this file", "remove one, or give it its own name",
+    ),
+    "one op twice, in two namespaces": (
+        "namespace one { " + ADD.strip() + " }\nnamespace two { " + ADD.strip() + " }\n"
+        + 'KILN_OP(one::add, "a")' + LIKE + 'KILN_OP(two::add, "a")' + LIKE,
+        6, "two ops are named 'add' in this file", "remove one",
+    ),
+    "one overload twice": (
+        ADD + 'KILN_OP(add, "add.One(Tensor a) -> Tensor")' + LIKE
+        + 'KILN_OP(add, "add.One(Tensor a) -> Tensor")' + LIKE,
+        5, "two ops are named 'add.One' in this file", "add.Other(Tensor a)",
+    ),
+    "a name that Python keeps": (
+        ADD + 'KILN_OP(add, "__init__(Tensor a) -> Tensor")' + LIKE,
+        4, "KILN_OP(add): Python keeps this name of an op for itself", "choose another",
+    ),
+    "one parameter twice": (
+        PAIR + 'KILN_OP(add, "a, a")' + LIKE,
+        4, "the text gives two parameters the same name", "give each its own",
+    ),
     "misspelt member": (
         ADD + 'KILN_OP(add, "a").fakes("like(a)");\n',
         4, "KILN_OP has no member 'fakes'", '.fake("rule")',
@@ -143,6 +204,60 @@ def test_a_mistake_is_three_lines_at_the_line_that_has_it(command, tmp_path, nam
     assert lines[1].startswith(f"  why: op.cu({line}): error: "), done.stderr
     assert why in lines[1] and fix in lines[2], done.stderr
     assert "kiln::detail" not in done.stderr and "/include/kiln/" not in done.stderr
+
+
+RIGHT_DEFAULTS = """
+Tensor add(const Tensor& a, int64_t n, double s, double t, bool f, Str m, Span<const int64_t> i,
+           Span<const double> d, Optional<Tensor> o, Optional<int64_t> k, Dtype y) {
+  return empty_like(a);
+}
+KILN_OP(add, "a, n=-3, s=1e-5, t=-inf, f=true, m='a, b=2', i=[1, -2], d=[0.5, 1], o=None, k=4, y=6")
+    .fake("like(a)");
+KILN_OP(add, "add.Typed(Tensor a, int n = 3, float s=1, float t=.5, bool f=False, str m=\\"x\\","
+             "int[] i=[], float[] d=[1., 2e3], Tensor? o=None, int? k=None, ScalarType y=6)"
+             " -> Tensor")
+    .fake("like(a)");
+"""
+
+
+def test_right_defaults_are_right(command, tmp_path):
+    done = build(command, tmp_path, HEAD + RIGHT_DEFAULTS)
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(
+        [command, "call", "op.cu"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert listed.stdout.startswith("op: 2 ops in "), listed.stdout + listed.stderr
+    assert "SymInt n=-3, float s=1e-5, float t=-inf, bool f=True" in listed.stdout
+
+
+def test_one_op_in_two_files_is_an_error_where_the_library_is_loaded(command, tmp_path):
+    for name in ("a.cu", "b.cu"):
+        (tmp_path / name).write_text(HEAD + "static " + ADD + 'KILN_OP(add, "a")' + LIKE)
+    done = subprocess.run(
+        [command, "build", "a.cu", "b.cu", "-o", "lib.so"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run(
+        [command, "call", "lib.so"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert listed.returncode == 1 and listed.stdout == ""
+    lines = listed.stderr.splitlines()
+    assert lines[0] == "error: two ops are named add", listed.stderr
+    assert "a.cu:4" in lines[1] and "b.cu:4" in lines[1], listed.stderr
+    with pytest.raises(kiln.LoadError, match="two ops are named add"):
+        kiln.load(tmp_path / "lib.so")
+
+
+def test_a_source_without_ops_says_so(command, tmp_path):
+    (tmp_path / "none.cu").write_text(HEAD + "int f() { return 1; }\n")
+    done = subprocess.run(
+        [command, "call", "none.cu"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0 and done.stdout.startswith("no ops in "), done.stderr
+    assert "KILN_OP(function" in done.stdout
+    with pytest.raises(kiln.LoadError, match="it has no ops"):
+        kiln.load(tmp_path / "none.cu")
 
 
 def test_an_error_of_the_users_own_hides_what_follows_from_it(command, tmp_path):

@@ -55,7 +55,7 @@ struct alignas(2 * sizeof(T)) complex {
   friend KILN_BOTH constexpr bool operator!=(complex a, complex b) { return !(a == b); }
 };
 
-// Two halves as they lie in memory; kernels compute with complex<float> (kiln/element.h).
+// Two halves as they are in memory; kernels compute with complex<float> (kiln/element.h).
 template <>
 struct alignas(4) complex<half> {
   uint16_t re_bits, im_bits;

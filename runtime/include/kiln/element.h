@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is one element of a dtype in memory, and what does a functor compute with? Element<T>::Bits
-// lies in memory, Element<T>::Value is the operand: half and bf16 (alone or inside complex) are
+// is in memory, Element<T>::Value is the operand: half and bf16 (alone or inside complex) are
 // computed in float, as torch does.
 //
 // The two 16-bit formats are converted by PTX on their bits, so that no CUDA half header is

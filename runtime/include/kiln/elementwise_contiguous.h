@@ -17,7 +17,7 @@ struct Window {
   uint32_t words[8];
   Chunk<T, N> chunk;
 
-  // Bytes that load() may touch below and above those asked for lie inside the vectors they belong
+  // Bytes that load() may touch below and above those asked for are inside the vectors they belong
   // to.
   __device__ __forceinline__ void load(const char* from, uint32_t shift) {
     if constexpr (kBytes == 16) {

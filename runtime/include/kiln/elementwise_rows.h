@@ -29,7 +29,7 @@ struct RowChunk {
   Reading reading;
   uint32_t shift;
 
-  // Elements low to high - 1 of the chunk at `from` exist; a window must lie inside the operand's
+  // Elements low to high - 1 of the chunk at `from` exist; a window must be inside the operand's
   // memory.
   __device__ __forceinline__ void load(const char* from, int low, int high, const char* begin,
                                        const char* end) {

@@ -24,7 +24,7 @@ template <>
 struct TileMemory<> {};
 template <class Head, class... Tail>
 struct TileMemory<Head, Tail...> {
-  // One more than the side, so that a column lies in 32 banks.
+  // One more than the side, so that a column is in 32 banks.
   BitsOf<Head> head[kTileSide][kTileSide + 1];
   TileMemory<Tail...> tail;
 };

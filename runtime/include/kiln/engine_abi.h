@@ -42,7 +42,7 @@ typedef struct KilnEngineLaunch {
   void** arguments; /* one pointer a kernel parameter, as cudaLaunchKernel takes them */
   uint64_t dynamic_shared_bytes;
   void* stream;
-  /* Where kernels may read and write, beside the engine's own allocations. check_memory 0: an op
+  /* Where kernels may read and write, besides the engine's own allocations. check_memory 0: an op
    * gave no list, every address that is mapped is allowed. */
   const KilnRegion* regions;
   uint32_t region_count;
@@ -52,7 +52,7 @@ typedef struct KilnEngineLaunch {
   void* function;
 } KilnEngineLaunch;
 
-/* A launch that has ended, as a listener is told of it. */
+/* A launch that has ended, as a listener sees it. */
 typedef struct KilnLaunchRecord {
   uint32_t struct_bytes;
   int32_t code;       /* cudaError_t */
@@ -71,7 +71,7 @@ typedef struct KilnEngine {
   const char* version; /* kiln's */
 
   /* `wrapper` is what __cudaRegisterFatBinary gets: {u32 0x466243B1, u32 version, const void*
-   * container, void*}. Never fails: parsing waits for the first launch, and a fault is told
+   * container, void*}. Never fails: parsing waits for the first launch, and a fault is reported
    * there. */
   void* (*register_image)(const void* wrapper);
   void (*register_function)(void* image, const void* host_function, const char* device_name);

@@ -89,8 +89,8 @@ inline int order_of(int d0, int d1, const Sizes& shape, const int64_t (*strides)
   return 0;
 }
 
-// The dimensions from the innermost to the outermost; an insertion sort, since order_of is no total
-// order.
+// The dimensions from the innermost to the outermost; an insertion sort, since order_of is not a
+// total order.
 inline void sort_dimensions(int* order, const Sizes& shape, const int64_t (*strides)[Sizes::kMost],
                             int operands) {
   const int ndim = shape.size();

@@ -71,7 +71,7 @@ inline Dtype promote_types(Dtype a, Dtype b) {
   if (of_a == of_b) {
     if (of_a == Category::real) return promote_reals(a, b);
     if (of_a == Category::complex_number) return wider(a, b);
-    // Integers: u8 beside i8 needs a bit more than either has.
+    // Integers: u8 with i8 needs a bit more than either has.
     if (element_bytes(a) == 1 && element_bytes(b) == 1) return Dtype::i16;
     return wider(a, b);
   }

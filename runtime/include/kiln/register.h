@@ -5,6 +5,7 @@
 #pragma once
 
 #include <kiln/fake_rule.h>
+#include <kiln/op_name.h>
 #include <kiln/spec.h>
 #include <kiln/tensor.h>
 #include <kiln/types.h>
@@ -408,7 +409,16 @@ struct DeviceOp {
 #define KILN_OP_HERE(function, spec, id)                                                           \
   struct KILN_JOIN(kiln_names_, id) {                                                              \
     static constexpr const char* text = spec;                                                      \
+    static constexpr ::kiln::detail::NameInText name{spec, #function};                             \
   };                                                                                               \
+  static_assert(!KILN_JOIN(kiln_names_, id)::name.is_kept(),                                       \
+                "KILN_OP(" #function                                                               \
+                "): Python keeps this name of an op for itself. Choose another: "                  \
+                "KILN_OP(" #function ", \"other_name(Tensor a) -> Tensor\")");                     \
+  static_assert(::kiln::detail::OpNameIsTaken<                                                     \
+                decltype(::kiln::detail::op_name<KILN_JOIN(kiln_names_, id)>(                      \
+                    ::kiln::detail::IndexUpTo<KILN_JOIN(kiln_names_, id)::name.size>{})),          \
+                id>::value);                                                                       \
   KILN_SPEC_FITS(function, spec, KILN_JOIN(kiln_spec_, id))                                        \
   static ::kiln::detail::OpRecord KILN_JOIN(kiln_record_, id) = {                                  \
       #function,                                                                                   \

@@ -10,27 +10,11 @@
 //   results := type | '(' [type {',' type}] ')'
 #pragma once
 
+#include <kiln/default_text.h>
 #include <kiln/types.h>
 
 namespace kiln {
 namespace detail {
-
-// The numbers are KilnType's in kiln/abi.h; a parameter may add the two bits.
-enum Kind : uint8_t {
-  kTensor = 1,
-  kInt = 2,
-  kFloat = 3,
-  kBool = 4,
-  kStr = 5,
-  kDtype = 6,
-  kDevice = 7,
-  kTensorList = 8,
-  kIntList = 9,
-  kFloatList = 10,
-  kBaseMask = 0x3f,
-  kOptional = 0x40,
-  kMutable = 0x80
-};
 
 template <int... I>
 struct Index {};
@@ -44,17 +28,6 @@ template <int N>
 using IndexUpTo = Index<__integer_pack(N)...>;
 #endif
 
-enum class Fit : int {
-  fits = 0,
-  too_few_names,
-  too_many_names,
-  syntax,
-  unknown_type,
-  result_count,
-  result_type,
-  type_of_parameter = 100
-};
-
 class SpecReader {
  public:
   constexpr explicit SpecReader(const char* text) : p_(text) {}
@@ -66,28 +39,15 @@ class SpecReader {
       while (*p_ != '(') p_++;
       p_++;
     }
+    params_ = p_;
     int seen = 0;
     skip();
     while (*p_ && *p_ != ')') {
       if (*p_ == '*') {
         p_++;
       } else {
-        if (!is_letter(*p_)) return Fit::syntax;
-        const char* first = p_;
-        word();
-        int type = 0;
-        skip_type_marks(first, type);
-        skip();
-        if (is_letter(*p_)) {
-          if (type <= 0) return Fit::unknown_type;
-          word();
-          if (seen < count && !same(type, kinds[seen]))
-            return static_cast<Fit>(static_cast<int>(Fit::type_of_parameter) + seen);
-        } else if (marked_) {
-          return Fit::syntax;
-        }
-        skip();
-        if (*p_ == '=') skip_default();
+        const Fit fit = check_parameter(seen, seen < count ? kinds[seen] : -1);
+        if (fit != Fit::fits) return fit;
         seen++;
       }
       skip();
@@ -112,31 +72,24 @@ class SpecReader {
   static constexpr bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   }
-  static constexpr bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
-  static constexpr bool equal(const char* begin, const char* end, const char* text) {
-    for (; begin != end && *text; begin++, text++)
-      if (*begin != *text) return false;
-    return begin == end && !*text;
-  }
-
   // "name(" or "name.overload(" begins a whole schema; "Tensor(a!) x" does not.
   constexpr bool is_whole() const {
     const char* q = p_;
     while (*q == ' ') q++;
     const char* begin = q;
-    while (is_word(*q)) q++;
-    if (q == begin || equal(begin, q, "Tensor")) return false;
+    while (is_word_char(*q)) q++;
+    if (q == begin || text_equal(begin, q, "Tensor")) return false;
     return *q == '(' || *q == '.';
   }
   constexpr void skip() {
     while (*p_ == ' ' || *p_ == '\n' || *p_ == '\t') p_++;
   }
   constexpr void word() {
-    while (is_word(*p_)) p_++;
+    while (is_word_char(*p_)) p_++;
   }
 
   // After a word that may be a type: its marks (a!), [], ?. `type` becomes the kind, or -1 when the
-  // word is no type.
+  // word is not a type.
   constexpr void skip_type_marks(const char* first, int& type) {
     const char* last = p_;
     marked_ = false;
@@ -159,28 +112,81 @@ class SpecReader {
       optional = marked_ = true;
     }
     int base = -1;
-    if (equal(first, last, "Tensor"))
+    if (text_equal(first, last, "Tensor"))
       base = list ? kTensorList : kTensor;
-    else if (equal(first, last, "int") || equal(first, last, "SymInt"))
+    else if (text_equal(first, last, "int") || text_equal(first, last, "SymInt"))
       base = list ? kIntList : kInt;
-    else if (equal(first, last, "float"))
+    else if (text_equal(first, last, "float"))
       base = list ? kFloatList : kFloat;
-    else if (equal(first, last, "bool"))
+    else if (text_equal(first, last, "bool"))
       base = kBool;
-    else if (equal(first, last, "str"))
+    else if (text_equal(first, last, "str"))
       base = kStr;
-    else if (equal(first, last, "ScalarType"))
+    else if (text_equal(first, last, "ScalarType"))
       base = kDtype;
-    else if (equal(first, last, "Device"))
+    else if (text_equal(first, last, "Device"))
       base = kDevice;
     type = base < 0 ? -1 : base | (written ? kMutable : 0) | (optional ? kOptional : 0);
   }
   static constexpr bool same(int type, uint8_t kind) { return type == kind; }
 
+  // `kind`: of the function's parameter; -1 where it has none so far.
+  constexpr Fit check_parameter(int number, int kind) {
+    if (!is_letter(*p_)) return Fit::syntax;
+    const char* first = p_;
+    word();
+    const char* last = p_;
+    int type = 0;
+    skip_type_marks(first, type);
+    skip();
+    if (is_letter(*p_)) {
+      if (type <= 0) return Fit::unknown_type;
+      first = p_;
+      word();
+      last = p_;
+      if (kind >= 0 && !same(type, static_cast<uint8_t>(kind)))
+        return static_cast<Fit>(static_cast<int>(Fit::type_of_parameter) + number);
+    } else if (marked_) {
+      return Fit::syntax;
+    }
+    if (stands_before(first, last)) return Fit::repeated_name;
+    skip();
+    if (*p_ != '=') return Fit::fits;
+    p_++;
+    skip();
+    const char* value = p_;
+    skip_default();
+    const char* end = p_;
+    while (end > value && (end[-1] == ' ' || end[-1] == '\n' || end[-1] == '\t')) end--;
+    if (kind < 0 || is_default(value, end, kind)) return Fit::fits;
+    return static_cast<Fit>(static_cast<int>(Fit::default_of_parameter) + 256 * number + kind);
+  }
+
+  // Is the word the name of an earlier parameter? Names are what a ',', '=', ')' or blank follows
+  // and no other word does.
+  constexpr bool stands_before(const char* first, const char* last) const {
+    int depth = 0;
+    for (const char* q = params_; q < first; q++) {
+      depth += *q == '[' || *q == '(' ? 1 : *q == ']' || *q == ')' ? -1 : 0;
+      if (depth || !is_letter(*q) || (q > params_ && is_word_char(q[-1]))) continue;
+      const char* end = q;
+      while (is_word_char(*end)) end++;
+      const char* next = end;
+      while (*next == ' ') next++;
+      const bool value = q > params_ && (q[-1] == '=' || q[-1] == '\'' || q[-1] == '"');
+      if (!value && (*next == ',' || *next == '=') && end - q == last - first) {
+        bool equal_so_far = true;
+        for (int i = 0; i < last - first; i++) equal_so_far &= q[i] == first[i];
+        if (equal_so_far) return true;
+      }
+    }
+    return false;
+  }
+
   constexpr void skip_default() {
     int depth = 0;
     char quote = 0;
-    for (p_++; *p_; p_++) {
+    for (; *p_; p_++) {
       if (quote) {
         if (*p_ == quote) quote = 0;
       } else if (*p_ == '\'' || *p_ == '"') {
@@ -225,6 +231,7 @@ class SpecReader {
   }
 
   const char* p_;
+  const char* params_ = nullptr;
   bool marked_ = false;
 };
 
@@ -275,7 +282,15 @@ struct TypeOfParameterFits {
       name != ::kiln::detail::Fit::result_type,                                                    \
       "KILN_OP(" #function                                                                         \
       "): a result in the schema has a different type from the function's. Change one of them");   \
+  static_assert(name != ::kiln::detail::Fit::repeated_name,                                        \
+                "KILN_OP(" #function                                                               \
+                "): the text gives two parameters the same name. Give each its own");              \
+  static_assert(::kiln::detail::DefaultFits<::kiln::detail::default_parameter(name),               \
+                                            ::kiln::detail::default_kind(name)>::value,            \
+                "KILN_OP(" #function "): a default does not fit its parameter");                   \
   static_assert(                                                                                   \
       ::kiln::detail::TypeOfParameterFits<static_cast<int>(name) - 99,                             \
-                                          (name < ::kiln::detail::Fit::type_of_parameter)>::value, \
+                                          (name < ::kiln::detail::Fit::type_of_parameter ||        \
+                                           name >=                                                 \
+                                               ::kiln::detail::Fit::default_of_parameter)>::value, \
       "KILN_OP(" #function "): a type in the schema differs from the C++ parameter's");

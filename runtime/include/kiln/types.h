@@ -151,7 +151,7 @@ struct DtypeOf<const T> : DtypeOf<T> {};
 template <class T>
 constexpr Dtype dtype_of = DtypeOf<T>::value;
 
-// Bytes of one element; 0 for a number that is no dtype.
+// Bytes of one element; 0 for a number that is not a dtype.
 KILN_BOTH constexpr int64_t element_bytes(Dtype dtype) {
   switch (dtype) {
     case Dtype::u8:

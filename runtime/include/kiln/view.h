@@ -9,7 +9,7 @@ namespace kiln {
 
 // An index check is code that nothing reads: ptxas drops it, kiln's engine runs it
 // (src/ptx/view_check.h). A comment would be cheaper to write, but fatbinary strips comments. It
-// stands in operator() itself, one level of inlining away from the author's line, because PTX names
+// is in operator() itself, one level of inlining away from the author's line, because PTX names
 // the lines of no other caller for certain.
 #if defined(__CUDA_ARCH__) && !defined(KILN_NO_CHECKS)
 #define KILN_CHECK_INDEX(d)                                                                    \

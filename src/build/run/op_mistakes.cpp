@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 
@@ -83,17 +84,46 @@ std::string subject(std::span<const std::string_view> trail) {
       if (type.starts_with("lambda")) return "a lambda";
       return line.find("Argument<T *>") == std::string_view::npos ? type : type + " *";
     }
-    for (std::string_view name : {"Argument<", "Returned<", "Signature<", "TypeOfParameterFits<"}) {
+    for (std::string_view name :
+         {"Argument<", "Returned<", "Signature<", "TypeOfParameterFits<", "DefaultFits<"}) {
       const size_t at = line.find(name);
       const size_t end = line.find(">’", at == std::string_view::npos ? 0 : at);
       if (at == std::string_view::npos || end == std::string_view::npos) continue;
       std::string_view value = line.substr(at + name.size(), end - at - name.size());
-      if (name.starts_with("Type"))
+      if (name.ends_with("Fits<"))
         return fmt::format("parameter {}", value.substr(0, value.find(',')));
       return std::string(value);
     }
   }
   return "";
+}
+
+// kiln::detail::OpName<'a', 'd', 'd'>, or <(char)97, (char)100, ...>: "add".
+std::string name_in_type(std::string_view line) {
+  const size_t at = line.find("OpName<");
+  if (at == std::string_view::npos) return "";
+  const std::string_view list = line.substr(at + 7, line.find('>', at) - at - 7);
+  std::string name;
+  for (std::string_view item : text::split(list, ',')) {
+    item = text::trim(item);
+    if (item.size() == 3 && item.front() == '\'') name += item[1];
+    if (const auto code = text::to_int(item.starts_with("(char)") ? item.substr(6) : ""))
+      name += static_cast<char>(*code);
+  }
+  return name;
+}
+
+// Two ops of one name define this function twice: kiln/op_name.h.
+std::optional<OpMistake> name_taken(std::string_view message,
+                                    std::span<const std::string_view> trail) {
+  if (message.find("an_op_of_this_name_exists_already") == std::string_view::npos)
+    return std::nullopt;
+  std::string name = name_in_type(message);
+  for (size_t i = 0; name.empty() && i < trail.size(); ++i) name = name_in_type(trail[i]);
+  return OpMistake{fmt::format("KILN_OP: two ops are named '{}' in this file", name),
+                   fmt::format("remove one, or give it its own name: KILN_OP(function, "
+                               "\"{}.Other(Tensor a) -> Tensor\")",
+                               name.substr(0, name.find('.')))};
 }
 
 // KILN_OP(add, "a"): "add".
@@ -134,6 +164,7 @@ OpMistake op_mistake(std::string_view message, std::span<const std::string_view>
     return {"KILN_OP: " + text,
             "docs/reference/fake-rules.md has the grammar; the names in a rule "
             "are those of the text given to KILN_OP"};
+  if (const auto mistake = name_taken(message, trail)) return *mistake;
   if (message.ends_with("is undefined") || message.find("was not declared") != message.npos)
     return undeclared(last_quoted(message), written);
   for (const Row& row : kRows)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a build's outcome told to a program?
+// How is a build's outcome reported to a program?
 #include "build/run/outcome.h"
 
 namespace kiln::build {

@@ -14,7 +14,7 @@ namespace kiln::build {
 
 namespace fs = std::filesystem;
 
-// What a person who asks --explain is told.
+// What a person who asks --explain sees.
 struct Explanation {
   std::string trigger;  // what was not as it was: "inc/a.h changed"
   std::string lane;     // "full", "device", "slice", "none"

@@ -19,7 +19,7 @@ namespace {
 class Shaper {
  public:
   explicit Shaper(const SourcePlace& place) : place_(place) {
-    // What is written as src/add.cu stands below a folder that the user need not see again.
+    // What is written as src/add.cu is below a folder that the user need not see again.
     if (place.source.ends_with("/" + place.shown))
       folder_ = place.source.substr(0, place.source.size() - place.shown.size());
     if (folder_ == "/") folder_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Under which path does a finished build appear? A library under one of its own for each content: a
-// process that has the former one loaded can load the new one beside it.
+// process that has the former one loaded can load the new one next to it.
 #pragma once
 
 #include "build/plan/plan.h"

@@ -75,7 +75,7 @@ class Runner {
       if (code != 0) return code;
       first = 1;
       if (uses_cache() && from_content()) return with_findings();
-      // 17 of 35 ms that a step costs beside its compilers: what was read is known, and they need
+      // 17 of 35 ms that a step costs besides its compilers: what was read is known, and they need
       // it no more.
       reading_ = std::async(std::launch::async, [this] { return collect(); });
     }
@@ -133,8 +133,8 @@ class Runner {
     return parts;
   }
 
-  // What this step was made of when it was last made here, or, with other flags, in a folder beside
-  // this one.
+  // What this step was made of when it was last made here, or, with other flags, in a folder next
+  // to this one.
   std::string what_changed() {
     const std::string name = step_.key + ".basis";
     path newest = in_obj(name);
@@ -300,7 +300,7 @@ class Runner {
                      "the disk may be full",
                      "free some space, or choose another folder: --build-dir, XDG_CACHE_HOME"};
     }
-    // Compilers were told canonical names; people are shown the real ones.
+    // Compilers were given canonical names; people are shown the real ones.
     if (!leave(collected, with_real_paths(step_.roots, log)))
       return Error{Fault::Environment, fmt::format("cannot {}", step_.what),
                    "its log cannot be written",
@@ -357,8 +357,8 @@ class Runner {
     if (step_.writes_depfile) read.compiled = named_in(step_.key + ".d", read.unknown);
     if (step_.writes_assembler_depfile)
       read.assembled = named_in(step_.key + ".as.d", read.unknown);
-    // Beside what it read the assembler names its input, which is gone, and the names of sources in
-    // it.
+    // Besides what it read the assembler names its input, which is gone, and the names of sources
+    // in it.
     std::erase_if(read.assembled,
                   [&](const std::string& file) { return !world_.files.state(file).is_file(); });
     return collect_reads(world_.files, hashes_, step_, read, world_.build_dir, begun_ns_);
@@ -404,7 +404,7 @@ class Runner {
   bool publish(const std::string& name, const std::string& content, const path& made = {}) {
     auto former = world_.files.read(in_obj(name));
     if (former && *former == content) return true;
-    // The record of what was read goes first: beside what a run that is killed here has published,
+    // The record of what was read goes first: next to what a run that is killed here has published,
     // the old one might hold again, once a header that appeared has gone.
     if (report_.changed.empty() && !world_.files.remove(in_obj(step_.reads_file()))) return false;
     report_.changed.push_back(name);

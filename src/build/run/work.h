@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known about one build while it goes on?
+// What is known about one build while it runs?
 #pragma once
 
 #include <optional>

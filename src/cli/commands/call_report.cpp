@@ -92,6 +92,9 @@ Json parameter_json(const KilnParameter& parameter) {
 
 std::string ops_text(const host::OpLibrary& library) {
   const KilnLibrary& table = library.table();
+  if (!table.op_count)
+    return fmt::format("no ops in {} (kiln {}): KILN_OP(function, \"a, b\") makes one\n",
+                       library.path().string(), table.kiln_version);
   std::string out =
       fmt::format("{}: {} op{} in {} (kiln {})\n", table.name, table.op_count,
                   table.op_count == 1 ? "" : "s", library.path().string(), table.kiln_version);

@@ -119,6 +119,9 @@ TEST(OpCall, WrongArgumentsSayWhy) {
   EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "alpa=2"}),
               HasSubstr("did you mean 'alpha'?"));
   EXPECT_THAT(refusal("add", {"ones:f32:4", "a=ones:f32:4"}), HasSubstr("'a' is given twice"));
+  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "c=ones:f32:4"}),
+              AllOf(HasSubstr("why: unknown parameter 'c'"),
+                    HasSubstr("fix: its parameters: a, b, alpha")));
   EXPECT_THAT(refusal("add", {"a=ones:f32:4", "ones:f32:4"}), HasSubstr("follows a named one"));
   EXPECT_THAT(refusal("add", {"none", "ones:f32:4"}), HasSubstr("'a' is not optional"));
   EXPECT_THAT(refusal("add", {"ones:f32:4@cuda", "ones:f32:4"}), HasSubstr("no GPU"));
