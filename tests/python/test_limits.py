@@ -84,6 +84,13 @@ def test_call(kiln, sources):
     kiln("call", sources / "endless.cu", "wait_for_", "ones:f32:1", "--limit", 200)
 
 
+def test_the_processes_of_bench_cold(kiln, sources):
+    words = [sources / "endless.cu", *ENDLESS, "--cold", "--cold-runs", 1, "--limit", 1]
+    done = kiln("bench", *words, code=1)
+    assert "error: wait_for_ cannot be started cold" in done.stderr
+    assert "it did not finish in 1 s (--limit)" in done.stderr
+
+
 def test_run(kiln, tmp_path):
     (tmp_path / "main.cu").write_text(PROGRAM)
     assert kiln("run", "main.cu", "--limit", 200, "--", 7, code=7).stderr == ""

@@ -303,10 +303,10 @@ Result<int> run(Options& options, Context& context) {
   }
   if (options.cold) {
     TRY(const Built built, build_case(options, cases.front(), context));
-    return bench_cold(
-        {built.library, cases.front().op, cases.front().arguments, options.device,
-         options.cold_runs, options.html, context.directory / options.target, options.request},
-        context);
+    return bench_cold({built.library, cases.front().op, cases.front().arguments, options.device,
+                       options.cold_runs, options.limit_s, options.html,
+                       context.directory / options.target, options.request},
+                      context);
   }
   std::vector<results::BenchResult> results;
   fs::path folder;

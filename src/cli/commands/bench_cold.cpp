@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "binary/symbols.h"
 #include "cli/build_options.h"
+#include "cli/call_limit.h"
 #include "cli/commands/bench_process.h"
 #include "cli/programs.h"
 #include "measure/cold.h"
@@ -21,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kPythonRuns = 3;  // import torch takes seconds
-constexpr double kLimit_s = 120;
 
 Result<std::vector<std::string>> dependents_of(const fs::path& library) {
   TRY(const std::string bytes, sys::real_files().read(library));
@@ -42,7 +42,7 @@ struct Folder {
 
 // Each process gets an empty cache of compiled PTX, so that none finds what another left.
 Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Environment env,
-                                     const fs::path& scratch, const Json& request,
+                                     const fs::path& scratch, const Json& request, double limit_s,
                                      const std::string& what) {
   const fs::path asked = scratch / "request.json", answered = scratch / "answer.json",
                  cache = scratch / "ptx-cache";
@@ -56,15 +56,17 @@ Result<measure::ColdRun> one_process(std::vector<std::string> words, sys::Enviro
   sys::ProcessSpec spec;
   spec.arguments = std::move(words);
   spec.env = std::move(env);
-  spec.limit_s = kLimit_s;
+  spec.limit_s = limit_s;
   TRY(const sys::ProcessResult done, sys::real_processes().run(spec));
   const auto text = sys::real_files().read(answered);
+  if (!text && done.timed_out)
+    return Error{Fault::Work, what, past_limit(limit_s),
+                 "look for an endless loop; --limit SECONDS gives it more time"};
   if (!text)
-    return Error{Fault::Work, what,
-                 done.timed_out ? "it did not finish in 120 s"
-                                : fmt::format("the process ended with code {}: {}", done.exit_code,
-                                              text::trim(done.out)),
-                 "check that it runs on its own: kiln call FILE.cu OP ARGS"};
+    return Error{
+        Fault::Work, what,
+        fmt::format("the process ended with code {}: {}", done.exit_code, text::trim(done.out)),
+        "check that it runs on its own: kiln call FILE.cu OP ARGS"};
   TRY(const Json answer, parse_json(*text, "the answer of a cold start"));
   if (answer.contains("error"))
     return Error{Fault::Work, answer["error"].value("what", what), answer["error"].value("why", ""),
@@ -113,9 +115,9 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
     for (const auto& [name, value] : kind.env) with.set(name, value);
     const measure::ColdRequest request{kind.name, kind.library, dependents, options.op,
                                        options.arguments};
-    TRY(measure::ColdRun run,
-        one_process({own.string(), "bench", "--cold-process"}, with, scratch.path,
-                    measure::to_json(request), options.op + " cannot be started cold"));
+    TRY(measure::ColdRun run, one_process({own.string(), "bench", "--cold-process"}, with,
+                                          scratch.path, measure::to_json(request), options.limit_s,
+                                          options.op + " cannot be started cold"));
     runs.push_back(std::move(run));
     return {};
   };
@@ -144,7 +146,7 @@ Result<int> bench_cold(const ColdOptions& options, Context& context) {
         "python", options.library, {}, options.op, options.arguments};
     for (int i = 0; i < std::min(options.runs, kPythonRuns); ++i) {
       auto run = one_process({python->program, "-m", "kiln._processes.cold"}, with, scratch.path,
-                             measure::to_json(request), "no stages of Python");
+                             measure::to_json(request), options.limit_s, "no stages of Python");
       if (!run) {
         context.note(fmt::format("no stages of Python: {}", run.error().why));
         break;

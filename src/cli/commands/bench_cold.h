@@ -13,6 +13,7 @@ struct ColdOptions {
   std::vector<std::string> arguments;
   std::string device;
   int runs = 10;
+  double limit_s = 120;  // for each process
   std::string html;
   std::filesystem::path
       target;  // what the library was built from; a library itself cannot be built another way

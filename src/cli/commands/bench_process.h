@@ -16,7 +16,7 @@ Result<results::BenchResult> run_bench_process(const measure::OpRequest& request
 // What that process does, when it is this command.
 Result<int> be_bench_process(const std::string& request_path, const std::string& answer_path);
 
-// python3 on PATH that has torch, and an environment in which it finds the package beside this
+// python3 on PATH that has torch, and an environment in which it finds the package next to this
 // command.
 struct Python {
   std::string program;

@@ -39,7 +39,7 @@ struct Sides {
   inspect::Analysis before, after;
 };
 
-// A source beside a binary is compiled for the architectures that the binary has code for: else
+// A source given with a binary is compiled for the architectures that the binary has code for: else
 // there may be nothing that both have.
 Result<Sides> open_both(Options& options, Context& context, const inspect::AnalyseOptions& read) {
   const bool before_is_source = options.before.ends_with(".cu");

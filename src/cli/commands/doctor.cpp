@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln doctor`: what on this machine, in this library or in this project keeps kernels from being
-// built or run, and what mends it?
+// built or run, and what fixes it?
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -104,7 +104,7 @@ Result<int> run(Options& options, Context& context) {
   std::vector<doctor::CheckResult> results = asked_for(options, doctor::run_checks(facts));
   std::set<doctor::Cure> cures = cures_of(results);
   bool fix = options.fix && !cures.empty();
-  // One JSON value: that of the fix, where there is something to mend.
+  // One JSON value: that of the fix, where there is something to fix.
   if (!context.json)
     context.print(
         doctor::report_text(facts, results, {context.terminal.color_out, context.verbose}));

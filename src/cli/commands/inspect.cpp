@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kiln inspect`: what is inside of a kernel's binary?
+// `kiln inspect`: what is inside a kernel's binary?
 #include "report/inspect.h"
 
 #include <fmt/format.h>

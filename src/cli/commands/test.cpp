@@ -107,7 +107,7 @@ std::string run_pytest(Session& session) {
                    "pytest ended with ");
 }
 
-// The scaffold's own bench.py, which prints its times beside torch's; without torch what kiln.toml
+// The scaffold's own bench.py, which prints its times next to torch's; without torch what kiln.toml
 // declares.
 std::string run_bench(Session& session, const sys::Environment& env) {
   auto python = find_python(session.context, "cannot run bench.py");

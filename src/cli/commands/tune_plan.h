@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be tuned? The table [tune.NAME] of kiln.toml, and what the command line says beside or
-// instead of it.
+// What is to be tuned? The table [tune.NAME] of kiln.toml, and what the command line says besides
+// or instead of it.
 //
 //   [tune.forward]
 //   op = "forward"                                   # else NAME

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which earlier results still hold? Those of the same sources, op, arguments, flags, compiler and
-// GPU: their journal lies in a folder of its own for all that.
+// GPU: their journal is in a folder of its own for all that.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct TunePlace {
   std::filesystem::path target;  // absolute: a project's folder or a file
   bool is_project = false;
   std::filesystem::path folder;  // of everything that tuning keeps for this target
-  std::filesystem::path tuned;   // the file of chosen configurations, beside the source
+  std::filesystem::path tuned;   // the file of chosen configurations, next to the source
 };
 Result<TunePlace> tune_place(const std::string& target, const Context& context);
 
