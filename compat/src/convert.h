@@ -33,6 +33,6 @@ void set_python_error();
 
 at::Tensor adopt_handle(void* handle);
 void* new_handle(const at::Tensor& tensor);
-bool engine_stands_in();  // CPU tensors are told to be CUDA's: KILN_DEVICE=engine
+bool engine_stands_in();  // CPU tensors are reported as CUDA's: KILN_DEVICE=engine
 
 }  // namespace kiln::compat

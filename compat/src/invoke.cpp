@@ -22,7 +22,8 @@ void join(const Value& value, const at::Tensor*& on_gpu) {
 }  // namespace
 
 // A tensor on a GPU sends launches to it. Without one they go where the process would put them: a
-// function over CPU tensors may have no kernels at all, so those are no error beside a GPU.
+// function over CPU tensors may have no kernels at all, so those are not an error where there is a
+// GPU.
 void invoke(const Function& function, const char* named, Value* arguments, Value& result) {
   kiln::detail::OpRecord record = {};
   record.function = named;

@@ -14,8 +14,8 @@ F shim(const char* name, const char* since = "2.7") {
 }
 
 // Why the ops of this library could not be registered; null: they were. A failure must not be
-// thrown while the library is loaded: it would end the process. It is told on stderr, by PyInit_
-// and by kiln_compat_load_failure().
+// thrown while the library is loaded: it would end the process. It is reported on stderr, by
+// PyInit_ and by kiln_compat_load_failure().
 const char* load_failure();
 void keep_load_failure();  // in a catch block: of what was thrown
 

@@ -69,7 +69,7 @@ Tensor of_rep(kiln::detail::TensorRep* rep) {
   return Tensor::adopt(reinterpret_cast<detail::Rep*>(rep));
 }
 
-// The device as the allocator must be told.
+// The device as the allocator must get it.
 kiln::Device place(const TensorOptions& options) {
   Device device = options.device();
   if (device.is_cuda() && engine_stands_in()) device = Device(kCPU);

@@ -22,7 +22,7 @@ _TYPES = {"int": int, "float": float, "str": str}
 def callable_of(
     overloads: Sequence[Any], packet_function: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """What stands behind op(...): torch's own function of the packet wherever nothing has to be
+    """What is behind op(...): torch's own function of the packet wherever nothing has to be
     added."""
     if version_of(torch_module().__version__) < OLDEST_WITH_LISTS:
         for overload in overloads:
@@ -94,7 +94,7 @@ def _needs_lists(value: Any) -> bool:
 
 
 def counting(call: Callable[..., Any], written: tuple[tuple[int, str], ...]) -> Callable[..., Any]:
-    """`call`, and autograd is told what was written: without that, a backward that saved the tensor
+    """`call`, and autograd learns what was written: without that, a backward that saved the tensor
     would use the new values in silence. (A kernel at ADInplaceOrView would tell it too, and cost 12
     us a call instead of 0.7.)"""
     from torch.autograd.graph import increment_version

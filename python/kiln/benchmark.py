@@ -76,7 +76,7 @@ class Bench:
 
     @property
     def kernel_ns(self) -> Optional[float]:
-        """Of the first contender: from the begin of its first kernel to the end of its last, by
+        """Of the first contender: from the start of its first kernel to the end of its last, by
         CUPTI; None without."""
         kernel = self.json["contenders"][0].get("kernel")
         return kernel["median_ns"] if kernel else None
@@ -421,7 +421,7 @@ def _contender(
 
 
 def _end_broken_capture() -> None:
-    """A capture that failed leaves torch's random generator inside of it; one that succeeds takes
+    """A capture that failed leaves torch's random generator inside it; one that succeeds takes
     it out again."""
     torch = torch_module()
     with contextlib.suppress(Exception), torch.cuda.graph(torch.cuda.CUDAGraph()):

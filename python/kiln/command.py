@@ -109,7 +109,7 @@ def build(arguments: Sequence[str], *, verbose: bool = False) -> dict[str, Any]:
 
 
 def _listen(stderr: Optional[IO[str]], told: list[str]) -> None:
-    """Keeps what the command says; that it goes on with torch's own headers is passed on at once:
+    """Keeps what the command says; that it continues with torch's own headers is passed on at once:
     it takes a minute."""
     for text in stderr or ():
         told.append(text)

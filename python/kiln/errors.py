@@ -16,7 +16,7 @@ def printable(text: str) -> str:
 
 
 def format_error(what: str, why: str = "", fix: str = "") -> str:
-    """The house's form: three lines, without those that are empty; a text of several lines stays
+    """Every error in three lines, without those that are empty; a text of several lines stays
     under its label."""
     lines = [f"error: {what}"]
     lines += [

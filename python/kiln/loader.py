@@ -46,7 +46,7 @@ def load(
     arch: "9.0", "8.0;9.0a" or a list; else kiln.toml, TORCH_CUDA_ARCH_LIST, the GPU present, or the
     portable default. defines: {"BLOCK": 128} becomes -DBLOCK=128.
     tuned: each call takes the configuration that `kiln tune` found best for its shapes and its GPU:
-    tuned.json beside the source, or the file named here. With is_python_module=False the ops are
+    tuned.json next to the source, or the file named here. With is_python_module=False the ops are
     only registered, as torch.ops.
 
     Loading again after an edit puts the new code in the place of the old, for every holder of the

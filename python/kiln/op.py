@@ -3,7 +3,7 @@
 reference, fake, backward.
 
 `module.my_add is torch.ops.<name>.my_add`: the class is a subclass of torch's OpOverloadPacket
-whose instances stand in torch.ops. So torch.compile, torch.export and opcheck see nothing special.
+whose instances are in torch.ops. So torch.compile, torch.export and opcheck see nothing special.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def kiln_device() -> str:
 
 @pytest.fixture(scope="session")
 def kiln_load(pytestconfig: pytest.Config) -> Callable[..., Any]:
-    """kiln.load with paths relative to the root of the tests; the same arguments are loaded once a
+    """kiln.load with paths relative to the tests; each set of arguments is loaded once per
     session."""
     loaded: dict[Any, Any] = {}
 

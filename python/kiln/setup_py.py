@@ -87,7 +87,7 @@ class BuildExtension(build_ext):
         )
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside it, then in its place: a process that has the old module open keeps what it mapped.
+        # Next to it, then in its place: a process with the old module open keeps what it mapped.
         fresh = target.with_name(target.name + ".new")
         shutil.copyfile(built["library"], fresh)
         shutil.copymode(built["library"], fresh)

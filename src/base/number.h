@@ -17,7 +17,7 @@ double leading_number(std::string_view text, size_t* used);
 // The whole text as a number, or nothing.
 std::optional<double> to_number(std::string_view text);
 
-// printf and its kin write in the "C" locale while this lives, in this thread alone.
+// printf and similar functions write in the "C" locale while this lives, in this thread alone.
 class CLocale {
  public:
   CLocale();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files are inside of an ar archive (.a) or a zip archive (.whl)?
+// Which files are inside an ar archive (.a) or a zip archive (.whl)?
 #pragma once
 
 #include <string>

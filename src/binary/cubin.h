@@ -18,7 +18,7 @@ struct Kernel {
   std::string_view name;
   uint32_t symbol = 0;                       // its index, as nvdisasm -fun takes it
   uint32_t section = 0;                      // index of its .text
-  uint64_t code_offset = 0, code_bytes = 0;  // inside of that section
+  uint64_t code_offset = 0, code_bytes = 0;  // inside that section
   uint32_t registers = 0;
   uint64_t shared_bytes = 0;  // static, the reserved part with it (as cuobjdump -res-usage counts)
   uint64_t shared_reserved_bytes = 0;  // the driver's part of it

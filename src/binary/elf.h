@@ -46,7 +46,7 @@ struct Elf {
 
   const ElfSection* find(std::string_view name) const;
   const ElfSection* find_type(uint32_t type) const;
-  // Empty for .bss and its like: read_elf has checked that all others lie inside of the file.
+  // Empty for .bss and its like: read_elf has checked that all others are inside the file.
   Bytes content(const ElfSection& section) const;
   // Where a virtual address is in the file, with all bytes to the end of its segment; empty when no
   // segment holds it.
@@ -56,7 +56,7 @@ struct Elf {
 bool is_elf(Bytes bytes);
 Result<Elf> read_elf(Bytes bytes);
 
-// The text from `offset` to the next NUL; empty when it does not end inside of the table.
+// The text from `offset` to the next NUL; empty when it does not end inside the table.
 std::string_view text_at(Bytes table, uint64_t offset);
 
 // "x86_64", "aarch64", "CUDA", or "machine 123".

@@ -17,7 +17,7 @@ Error damaged_fatbin(std::string why) {
 }
 
 // The format has no public description: what the fields mean was found by comparing with cuobjdump
-// on many binaries. Whatever lies outside of what was seen is refused, with its offset.
+// on many binaries. Whatever is outside of what was seen is refused, with its offset.
 Result<FatbinEntry> read_entry(Bytes container, uint64_t at, uint64_t* next) {
   auto header_bytes = read_at<uint32_t>(container, at + 4);
   auto payload_bytes = read_at<uint64_t>(container, at + 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is inside of a fat binary? Containers with an entry for each image: PTX, cubin or LTO-IR.
+// What is inside a fat binary? Containers with an entry for each image: PTX, cubin or LTO-IR.
 // The format is not published; these are measured facts of CUDA 12 and 13.
 #pragma once
 
@@ -29,10 +29,10 @@ struct FatbinEntry {
   uint64_t packed_bytes = 0;
   uint64_t unpacked_bytes = 0;
   uint16_t version_major = 0, version_minor = 0;  // of PTX the ISA's: 9, 0
-  std::string identifier;                         // the source file, where it is told
+  std::string identifier;                         // the source file, where it is known
 };
 
-// The whole size that the container's header claims; an error when this is no container.
+// The whole size that the container's header claims; an error when this is not a container.
 Result<uint64_t> container_bytes(Bytes head);
 Result<std::vector<FatbinEntry>> read_container(Bytes container);
 // The entry's image, unpacked. PTX comes without the NUL at its end.

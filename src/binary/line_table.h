@@ -17,7 +17,7 @@ struct LineRow {
   uint32_t file = 0;     // index into LineTable::files
   uint32_t line = 0;
   int32_t inlined_at = -1;    // the row of the call that this code was inlined for
-  std::string_view function;  // the inlined function's mangled name, where it is told
+  std::string_view function;  // the inlined function's mangled name, where it is known
 };
 
 struct LineSequence {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are symbol tables and the tables of versions beside them walked, when their links may form a
+// How are symbol tables and the tables of versions next to them walked, when their links may form a
 // circle?
 #include "binary/symbols.h"
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kHeading = "Build options";
 
-// What the compilers and the linker are told.
+// What the compilers and the linker are given.
 void add_compiler_options(CLI::App& app, build::Request& request) {
   add_list(app, "-D,--define", request.defines, "NAME=VALUE",
            "Define a macro, commas and all (repeatable)");

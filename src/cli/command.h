@@ -44,7 +44,7 @@ struct Context {
   void note(std::string_view text) const;
   // The same for what -q must not hide.
   void warn(std::string_view text) const;
-  // Says what takes so long, once that is more than a second: "timing my_add".
+  // Says what takes long, once that is more than a second: "timing my_add".
   void doing(std::string what) const;
   // No line from here on: something else writes to the terminal.
   void end_progress() const;

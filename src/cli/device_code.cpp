@@ -24,7 +24,7 @@ bool includes_torch(const std::string& text) {
   return false;
 }
 
-// Python.h is wanted by torch/extension.h.
+// Python.h is needed by torch/extension.h.
 Status add_torch_folders(const Context& context, std::vector<std::string>& words) {
   TRY(path torch,
       inspect::find_package(sys::real_files(), sys::real_processes(), context.env, "torch"));

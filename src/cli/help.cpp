@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kNames = 28;  // what stands before a description
 constexpr size_t kNarrowest = 60, kWidest = 110;
 
-// `names` in its column, the description beside it and kept in its own.
+// `names` in its column, the description next to it and kept in its own.
 std::string row(const std::string& names, std::string_view description, size_t columns) {
   std::string line = "  " + names, out;
   const auto end_line = [&] {

@@ -21,7 +21,7 @@ CLI::Option* add_list(CLI::App& app, const char* names, std::vector<std::string>
 void add_op_arguments(CLI::App& app, std::vector<std::string>& to, const char* text);
 
 // --limit SECONDS: whatever runs longer is killed, and the command ends with 1. `what` says what is
-// meant: "the call", "a variant". A `seconds` of 0 is no limit.
+// meant: "the call", "a variant". A `seconds` of 0 means no limit.
 void add_limit(CLI::App& app, double& seconds, const char* what);
 
 // --device WHERE.

@@ -22,7 +22,7 @@ constexpr std::string_view kErase = "\r\x1b[K";
 void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
-    if (count <= 0) return;  // a line that is lost is no harm
+    if (count <= 0) return;  // a line that is lost does no harm
     text.remove_prefix(static_cast<size_t>(count));
   }
 }

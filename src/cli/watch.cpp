@@ -25,11 +25,11 @@ using sys::fs::path;
 
 // Short enough that nobody waits, long enough that it costs nothing.
 constexpr auto kPause = std::chrono::milliseconds(50);
-// Some editors empty a file before they write it: what is being saved is left alone for so long.
+// Some editors empty a file before they write it: what is being saved is left alone for that time.
 constexpr auto kSaved = std::chrono::milliseconds(10);
 
 // Compilers' own headers change when somebody installs something; the next build sees that too.
-// Beside a target everything is the user's, wherever that is.
+// Next to a target everything is the user's, wherever that is.
 bool is_edited_by_people(const std::string& file, const std::set<std::string>& targets) {
   for (const std::string& target : targets)
     if (file.starts_with(target + "/") || path(file).parent_path() == path(target).parent_path())

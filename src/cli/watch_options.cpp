@@ -27,7 +27,7 @@ void add_watch_options(CLI::App& app, WatchOptions& options) {
 
 namespace {
 
-// Before anything is built: the engine could only say it beside the result.
+// Before anything is built: the engine could only say it with the result.
 Status check_writable(const std::string& path) {
   if (path.empty() || std::ofstream(path, std::ios::app)) return {};
   return Error{Fault::Usage, "cannot write to " + path, std::strerror(errno),

@@ -20,7 +20,7 @@ bool is_classic(const Project& project) {
   return !project.kiln && (project.setup_py || project.jit);
 }
 
-// Architectures that code is generated for, as far as can be told.
+// Architectures that code is generated for, as far as is known.
 std::vector<std::string> compiled_archs(const Facts& facts) {
   std::vector<std::string> names = facts.project->gencodes;
   if (!names.empty()) return names;

@@ -122,7 +122,7 @@ struct MissingSymbol {
 struct MissingLibrary {
   std::string name;
   std::string needed_by;
-  std::string beside;  // torch/lib has it, and the loader is not told
+  std::string beside;  // torch/lib has it, and the loader does not look there
 };
 
 // A library as this machine would load it.
@@ -187,7 +187,7 @@ struct Project {
   bool has_build = false;             // it was built here before
   std::vector<PastStep> steps;        // of the last build, the slowest first
   double wall_s = 0, work_s = 0;      // of that build
-  std::string log;                    // the file that told
+  std::string log;                    // the file that says so
 };
 
 struct TimedCompile {

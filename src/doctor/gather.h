@@ -52,7 +52,7 @@ std::string version_in(std::string_view text);
 std::string search_path(const sys::Environment& env);
 // The file system that holds a path, of /proc/self/mounts.
 std::string file_system_of(std::string_view mounts, std::string_view path);
-// The last gcc and clang in the #error lines of nvcc's host_config.h; 0: not told.
+// The last gcc and clang in the #error lines of nvcc's host_config.h; 0: unknown.
 int newest_compiler(std::string_view host_config, std::string_view name);
 // __version__ and cuda of torch/version.py.
 void read_torch_version(std::string_view text, Torch& torch);

@@ -83,7 +83,7 @@ void read_needs(const inspect::SymbolView& view, Library& library) {
   library.glibc = view.floor.glibc;
   library.glibcxx = view.floor.glibcxx;
   std::vector<std::string> names;
-  // What a library that is not there would have provided is told by its name alone.
+  // What a library that is not there would have provided is known by its name alone.
   bool incomplete = std::any_of(library.missing.begin(), library.missing.end(),
                                 [](const MissingLibrary& one) { return one.beside.empty(); });
   for (const inspect::NeededSymbol& needed : view.needed) {

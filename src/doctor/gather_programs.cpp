@@ -95,7 +95,7 @@ std::vector<path> nvcc_places(const Outside& outside, const Facts& facts) {
   return out;
 }
 
-// Beside the compiler; of a wrapper script where the real one says that it lives.
+// Next to the compiler; of a wrapper script where the real one says that it lives.
 std::string toolkit_home(const Outside& outside, const path& nvcc) {
   auto real = outside.files.real_path(nvcc);
   path home = (real ? *real : nvcc).parent_path().parent_path();
@@ -123,7 +123,7 @@ void gather_toolkit(const Outside& outside, Facts& facts) {
   auto of_kiln = project::find_nvcc(outside.files, outside.env);
   if (of_kiln) {
     place.file = of_kiln->command.size() > 1 ? of_kiln->path : path(of_kiln->command[0]);
-    // cpp_extension looks at the same places but for the packages beside kiln and of setup.
+    // cpp_extension looks at the same places but for the packages next to kiln and of setup.
     place.on_path = outside.env.get("NVCC") || toolkit.cuda_home_has_nvcc ||
                     place.file == "/usr/local/cuda/bin/nvcc" ||
                     !sys::find_program(outside.files, "nvcc", search_path(outside.env)).empty();

@@ -197,7 +197,7 @@ Status gather_project(const Outside& outside, const path& folder, const std::str
     if (!text || text->find("cpp_extension") == text->npos || text->find("load") == text->npos)
       continue;
     project.jit = true;
-    // The same words as in setup.py: flags and architectures. That it imports torch is no trouble
+    // The same words as in setup.py: flags and architectures. That it imports torch does no harm
     // where nothing is packed.
     bool imports_torch = project.imports_torch;
     if (!project.kiln) scan_setup_py(*text, project);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are findings shown? One line an area; below it what is not right, why, and the command that
-// mends it.
+// fixes it.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ struct SetupOptions {
   std::string arch;                    // empty: what is set, the GPU here, or 8.0
   int jobs = 0;                        // 0: what fits
   std::string cache;                   // a folder for kiln's cache; empty: where it is
-  std::string torch;                   // "cpu", "cuda" or a version; empty: none is wanted
+  std::string torch;                   // "cpu", "cuda" or a version; empty: none is needed
   std::string find_links;              // a folder with wheels, for a machine without network
   bool conda = false;                  // snippets for the active conda environment
   bool shells = false;                 // a line in ~/.bashrc and ~/.zshrc

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has to be done to make this machine ready? Nothing for what is there already, wherever it
+// What has to be done to make this machine ready? Nothing for what already exists, wherever it
 // is.
 #include <fmt/format.h>
 

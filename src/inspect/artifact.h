@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which binary files stand behind a target: a file itself, the members of an archive or a wheel,
+// Which binary files are behind a target: a file itself, the members of an archive or a wheel,
 // the libraries of an installed package?
 #pragma once
 
@@ -34,7 +34,7 @@ FileKind kind_of(binary::Bytes bytes);
 struct Artifact {
   std::string name;    // as shown: "libadd.so", "pkg/lib/x.so"
   sys::fs::path path;  // on the disk; of a member the file that holds it
-  std::string member;  // inside of it; empty for the file itself
+  std::string member;  // inside it; empty for the file itself
   FileKind kind = FileKind::Unknown;
   binary::Bytes bytes;
   std::shared_ptr<const sys::MappedFile> mapping;          // when the bytes are the file's own

@@ -14,7 +14,7 @@ struct Image {
   binary::Bytes container_bytes;  // all of it; empty for a bare cubin or PTX file
   uint64_t container_offset = 0;  // in the file
   binary::FatbinEntry entry;      // offset is relative to the container
-  uint64_t header_bytes = 0;      // of its entry, with what stands between header and payload
+  uint64_t header_bytes = 0;      // of its entry, with what is between header and payload
 
   bool is(binary::ImageKind kind) const { return entry.kind == static_cast<uint16_t>(kind); }
   // "sm_90a", "compute_80", "LTO sm_90"

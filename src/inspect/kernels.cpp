@@ -32,7 +32,7 @@ std::string_view text_of(binary::Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Of the PTX that the cubin keeps (-lineinfo), or that stands beside it for the same architecture.
+// Of the PTX that the cubin keeps (-lineinfo), or that stands next to it for the same architecture.
 // PTX for another one says nothing: authors choose bounds by __CUDA_ARCH__.
 void add_min_blocks(Part& part, const binary::Elf& cubin, const Image* ptx, binary::Bytes file) {
   std::map<std::string, uint32_t, std::less<>> known;

@@ -19,7 +19,7 @@ struct LoadedLibrary {
   std::string name;           // as NEEDED says
   sys::fs::path path;         // empty: not found
   std::string how;            // "RUNPATH $ORIGIN/../lib", "ld.so.cache", ...
-  bool by_loader = true;      // false: only the folders that were given beside find it
+  bool by_loader = true;      // false: only the folders that were given besides find it
   int parent = -1;            // who asked for it first
   std::vector<int> children;  // whom it asks for, by index
   std::string member;   // of the wheel that is looked at, which brings it; empty: it is on the disk

@@ -78,7 +78,7 @@ void add_elf(const binary::Elf& elf, const ImageList& images, std::vector<Piece>
   }
 }
 
-// The name of the gap: padding inside of the fat binary's section is the fat binary's.
+// The name of the gap: padding inside the fat binary's section is the fat binary's.
 Piece gap(const binary::Elf* elf, uint64_t offset, uint64_t bytes) {
   if (elf)
     for (const ElfSection& section : elf->sections)

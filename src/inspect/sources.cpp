@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which source files may be shown beside the code?
+// Which source files may be shown next to the code?
 #include "inspect/sources.h"
 
 #include <fmt/format.h>

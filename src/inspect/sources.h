@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which source files may be shown beside the code? A binary names them, and it may be anybody's: it
-// could name a key or a password, and a page is made to be sent to others.
+// Which source files may be shown next to the code? A binary names them, and it may be anybody's:
+// it could name a key or a password, and a page is made to be sent to others.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct SourceScope {
   std::vector<sys::fs::path> named;     // of these, everything: the user named them
 };
 
-// Files are read once, when they are first asked for: regular ones of a bounded size, which lie in
+// Files are read once, when they are first asked for: regular ones of a bounded size, which are in
 // the scope when every link is resolved. Nothing under /dev, /proc or /sys is looked at.
 class Sources {
  public:

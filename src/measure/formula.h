@@ -24,7 +24,7 @@ using Values =
 
 Result<double> evaluate(std::string_view formula, const Values& values);
 
-// "{n}" in `text` becomes the value of axis n. Fails for a name that is no axis.
+// "{n}" in `text` becomes the value of axis n. Fails for a name that is not an axis.
 Result<std::string> substitute(std::string_view text, const Values& values);
 
 struct Axis {

@@ -14,7 +14,7 @@
 
 namespace kiln::measure {
 
-// Lines that are no result of this format are skipped, and counted in `skipped`: a killed run may
+// Lines that are not results of this format are skipped, and counted in `skipped`: a killed run may
 // leave half a line.
 std::vector<results::BenchResult> read_results(std::string_view text, int* skipped = nullptr);
 Status append_result(sys::Files& files, const sys::fs::path& path,
@@ -24,7 +24,7 @@ Status append_result(sys::Files& files, const sys::fs::path& path,
 std::string key_of(const results::BenchResult& result, const results::Contender& contender);
 
 // Why two results should not be compared: "another GPU (NVIDIA L4, then NVIDIA H200)"; "" when they
-// can be. Another driver or torch is no reason: that is what one may want to see. It is a note.
+// can be. Another driver or torch is not a reason: that is what one may want to see. It is a note.
 std::string incomparable(const results::BenchResult& now, const results::BenchResult& then);
 std::string differences(const results::BenchResult& now, const results::BenchResult& then);
 

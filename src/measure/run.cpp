@@ -13,8 +13,8 @@ namespace {
 constexpr int kSpins = 40;
 constexpr int kLookedAt = 12;  // calls for each of the checks that need a few
 constexpr double kTrace_ns =
-    120e6;  // about so long kernels are traced: their times have several modes
-constexpr double kTraceEach_ns = 1e5;  // beside the call: the flush, and CUPTI's own work
+    120e6;  // about how long kernels are traced: their times have several modes
+constexpr double kTraceEach_ns = 1e5;  // next to the call: the flush, and CUPTI's own work
 
 // Another process on the GPU takes time slices out of kernels whose length is known.
 Status look_around(Device& device, Surroundings& around) {

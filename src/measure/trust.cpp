@@ -166,7 +166,7 @@ class Finder {
   void neighbours() {
     const Surroundings& around = report_.surroundings;
     const double usual = median(around.spin_ns);
-    // A throttled clock changes the length of many of them, and is told elsewhere.
+    // A throttled clock changes the length of many of them, and is reported elsewhere.
     const auto slow = std::count_if(around.spin_ns.begin(), around.spin_ns.end(), [&](double ns) {
       return ns > kPreempted * usual + kSwitch_ns;
     });

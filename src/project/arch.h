@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For which GPU architectures is code made? The ways to write a list of them, and what nvcc is
-// told.
+// given.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ inline constexpr Arch kPortableArch{8, 0, 0};
 
 // "9.0", "9.0a", "8.0;9.0+PTX", "80 90", "sm_90", "compute_90" (PTX alone), "Hopper". "native" is
 // the caller's to replace. PTX is always there: where +PTX names it; else for the newest plain
-// architecture, and for the variants (whose code no other PTX can stand in for).
+// architecture, and for the variants (whose code no other PTX can be in for).
 Result<ArchList> parse_arch_list(std::string_view text);
 
 ArchList only(Arch arch);

@@ -22,7 +22,7 @@ Result<std::vector<ScaffoldFile>> read_scaffold(const sys::Files& files,
                                                 const sys::fs::path& templates,
                                                 std::string_view name);
 
-// All or nothing where it can be told before: an existing file is an error unless `force`.
+// All or nothing where that is known before: an existing file is an error unless `force`.
 Status write_scaffold(sys::Files& files, const sys::fs::path& folder,
                       const std::vector<ScaffoldFile>& scaffold, bool force);
 

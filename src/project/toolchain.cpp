@@ -111,7 +111,7 @@ std::vector<path> python_packages(const sys::Files& files, const sys::Environmen
        {env.get("KILN_PYTHON").value_or("python3"), std::string("python3"), std::string("python")})
     if (python.empty()) python = sys::find_program(files, name, search_path(env));
   if (python.empty()) return folders;
-  // Not the link's target: the packages of an environment lie beside its own name for Python.
+  // Not the link's target: the packages of an environment lie next to its own name for Python.
   std::vector<path> prefixes = {python.parent_path().parent_path()};
   if (auto real = files.real_path(python)) prefixes.push_back(real->parent_path().parent_path());
   if (auto home = env.get("HOME")) prefixes.push_back(path(*home) / ".local");
@@ -132,7 +132,7 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
     return from_path(files, found);
   if (files.state("/usr/local/cuda/bin/nvcc").is_executable)
     return from_path(files, "/usr/local/cuda/bin/nvcc");
-  // Of PyPI's packages, beside this kiln in site-packages.
+  // Of PyPI's packages, next to this kiln in site-packages.
   if (auto home = find_home(env))
     if (path packaged = packaged_nvcc(files, home->root.parent_path()); !packaged.empty())
       return from_path(files, packaged);

@@ -20,13 +20,13 @@ struct Compiler {
   std::vector<sys::fs::path> parts;  // those programs
 };
 
-// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's beside this
+// NVCC (also "ccache nvcc"), CUDA_HOME or CUDA_PATH, PATH, /usr/local/cuda, PyPI's next to this
 // kiln, setup's, /usr/local/cuda-*, PyPI's in the packages of the Python on PATH (KILN_PYTHON,
 // python3, python).
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env);
 
 struct HostCompiler : Compiler {
-  bool chosen = false;  // by CXX: nvcc must be told; else nvcc finds its own (NVCC_CCBIN, PATH)
+  bool chosen = false;  // by CXX: nvcc must be given it; else nvcc finds its own (NVCC_CCBIN, PATH)
 };
 
 // CXX, NVCC_CCBIN, then g++ and c++ of PATH.

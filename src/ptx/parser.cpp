@@ -207,7 +207,7 @@ class ModuleReader {
     return true;
   }
 
-  // Skips a text in braces; `inside` becomes what stands between them.
+  // Skips a text in braces; `inside` becomes what is between them.
   bool braces(std::string_view* inside, uint32_t* line) {
     if (!cursor_.peek().is('{')) return cursor_.fail("expected '{'");
     const char* begin = cursor_.peek().text.data() + 1;

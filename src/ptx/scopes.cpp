@@ -95,7 +95,7 @@ void Scopes::resolve(const LabelUse& use, std::string_view name) {
   if (!use.list.empty()) {
     body_.branch_targets[use.list][use.operand] = name;
   } else if (use.wanted == NameKind::Prototype) {
-    // A .calltargets list is no prototype: it says nothing that is kept.
+    // A .calltargets list is not a prototype: it says nothing that is kept.
     body_.instructions[use.instruction].prototype =
         body_.prototypes.count(name) ? name : std::string_view();
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a name mean inside of braces? Registers, variables and labels share one set of names
+// What does a name mean inside braces? Registers, variables and labels share one set of names
 // per scope; an inner scope hides the names of the outer ones, and its own end with it.
 #pragma once
 

@@ -59,7 +59,7 @@ inline bool is_signed(Type type) { return class_of(type) == 's'; }
 
 using TypeSet = uint64_t;
 inline TypeSet set_of(Type type) { return TypeSet{1} << static_cast<unsigned>(type); }
-// "u32 s32 f32": the set of the types named; a name that is no type is ignored.
+// "u32 s32 f32": the set of the types named; a name that is not a type is ignored.
 TypeSet parse_type_set(std::string_view names);
 
 }  // namespace kiln::ptx

@@ -16,7 +16,7 @@ std::string findings_summary(const results::Findings& findings);
 std::string findings_text(const results::Findings& findings);
 // One self-contained page. `title`: what was run.
 std::string findings_page(const results::Findings& findings, const std::string& title);
-// SARIF 2.1.0, which code hosts show on the diff. Paths inside of `folder` become relative to it.
+// SARIF 2.1.0, which code hosts show on the diff. Paths inside `folder` become relative to it.
 std::string findings_sarif(const results::Findings& findings, const std::string& folder);
 
 }  // namespace kiln::report

@@ -24,7 +24,7 @@ std::string shortened(std::string_view text, size_t characters);
 struct PageParts {
   std::string title;
   std::string body;  // HTML
-  // What this page has beside the common look; may be empty.
+  // What this page has besides the common look; may be empty.
   std::string_view style = {}, script = {};
   std::string header = {};  // HTML above the body, across the whole window; may be empty
   Json data = nullptr;      // for the script, in the element "data"; null: none

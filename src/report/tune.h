@@ -16,7 +16,7 @@ std::string tune_markdown(const results::TuneResult& result);
 // A heat map over any two of its axes, all configurations as a table.
 std::string tune_page(const results::TuneResult& result);
 
-// Finalists lie within a percent of each other, and their intervals within a tenth of one: four or
+// Finalists are within a percent of each other, and their intervals within a tenth of one: four or
 // five digits.
 std::string fine_time(double us);
 // "33 timed, 3 pruned"

@@ -24,7 +24,7 @@ bool is_check(std::string_view name) {
 
 std::string any(std::string_view word) { return word == "*" ? "" : std::string(word); }
 
-// "f.cu:41" or "f.cu". False: what stands behind the colon is no line.
+// "f.cu:41" or "f.cu". False: what is behind the colon is not a line.
 bool read_place(std::string_view word, Suppression* out) {
   const size_t colon = word.rfind(':');
   out->file = any(word.substr(0, colon));

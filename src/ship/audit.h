@@ -24,7 +24,7 @@ struct Finding {
 std::vector<Finding> audit(const WheelView& wheel);
 
 bool has_fault(const std::vector<Finding>& findings);
-// "[ok] platform   ..." a line; a fix stands below its finding.
+// "[ok] platform   ..." a line; a fix is below its finding.
 std::string text_of(const std::vector<Finding>& findings);
 Json to_json(const std::vector<Finding>& findings);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a C or C++ program call the ops of a library? By a header with one inline function an
+// How does a C or C++ program call the ops of a library? By a header with one inline function per
 // op, over kiln/abi.h.
 #pragma once
 

@@ -44,7 +44,7 @@ std::string list_of(const std::vector<std::string>& names) {
   return out;
 }
 
-// Inside of """: no end of the string, no escape.
+// Inside """: no end of the string, no escape.
 std::string in_docstring(std::string_view words) {
   return text::replace_all(text::replace_all(words, "\\", "\\\\"), "\"\"\"", "'''");
 }

@@ -33,7 +33,7 @@ std::string network_trouble(std::string_view pip_output);
 // KILN_PYTHON, else python3 of PATH; empty: none.
 fs::path system_python(const build::World& world);
 
-// Makes an environment with what `requirements` name, unless it stands there whole already; it
+// Makes an environment with what `requirements` name, unless it is there whole already; it
 // appears whole or not at all.
 Result<fs::path> environment_with(const std::string& name, const fs::path& python,
                                   const std::vector<std::string>& requirements, bool may_install,

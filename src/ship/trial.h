@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a wheel work where nothing of kiln is? It is installed beside one torch, imported, and its
+// Does a wheel work where nothing of kiln is? It is installed with one torch, imported, and its
 // smoke test is run.
 #pragma once
 

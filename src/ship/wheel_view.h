@@ -45,7 +45,7 @@ struct WheelView {
   std::string dist_info;                     // its folder
 };
 
-// Fails for what is no zip, and for names that lead out of the folder a wheel is unpacked to.
+// Fails for what is not a zip, and for names that lead out of the folder a wheel is unpacked to.
 Result<WheelView> read_wheel(const fs::path& file);
 
 // The values of a field of METADATA or WHEEL, in order.

@@ -25,7 +25,7 @@ struct Exposure {
 // Whether a folder above that others cannot enter makes up for one that they may write to.
 enum class Above { Ignored, Counts };
 
-// Nothing when only this user and root can change what lies in `folder`, which need not be there.
+// Nothing when only this user and root can change what is in `folder`, which need not be there.
 // Looked at from `own`, the folder itself or one above it, on down: whoever swaps a folder above
 // that one for another cannot make it this user's. Below a folder that others cannot enter only the
 // owner counts.

@@ -46,8 +46,8 @@ class Children {
   // False: it does not listen any more; its end is an event.
   bool say(int child, std::string_view line);
   void kill(int child, int signal);
-  // What happened, or nothing after so long; a signal that was remembered (InterruptScope) ends the
-  // wait.
+  // What happened, or nothing after that time; a signal that was remembered (InterruptScope) ends
+  // the wait.
   std::vector<ChildEvent> wait(double seconds);
   size_t running() const { return children_.size(); }
 

@@ -44,7 +44,7 @@ class Descriptor {
 
 constexpr unsigned kRenameExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
 
-// Beside its goal, so that rename() stays within one file system. The process's number alone would
+// Next to its goal, so that rename() stays within one file system. The process's number alone would
 // not do: in a container every run may have the same one, and what a killed run left behind would
 // be in the way of all later ones.
 fs::path temporary_name(const fs::path& goal) {

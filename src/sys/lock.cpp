@@ -15,7 +15,7 @@ namespace kiln::sys {
 
 Result<FileLock> FileLock::acquire(const fs::path& path, const std::function<void()>& on_busy,
                                    Users users) {
-  // Children must not inherit it: a compiler's server process would hold it for ever.
+  // Children must not inherit it: a compiler's server process would hold it forever.
   const mode_t mode = users == Users::Owner ? 0600 : 0666;
   int fd =
       ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);

@@ -13,7 +13,7 @@ namespace kiln::sys {
 
 class FileLock {
  public:
-  // Whoever may open the file can hold it for ever.
+  // Whoever may open the file can hold it forever.
   enum class Users { Umask, Owner };
   // Makes the file if it is not there. `on_busy` is called once if another process holds it. An
   // interrupt ends the wait.

@@ -48,7 +48,7 @@ std::vector<fs::path> group_folders(const Files& files, std::string_view control
 uint64_t group_memory_left(const Files& files) {
   uint64_t left = kUnlimited;
   auto apply = [&](const fs::path& limit_file, const fs::path& usage_file) {
-    auto limit = number_in(files, limit_file);  // "max" is no number
+    auto limit = number_in(files, limit_file);  // "max" is not a number
     auto used = number_in(files, usage_file);
     if (limit && used) left = std::min(left, *limit > *used ? *limit - *used : 0);
   };

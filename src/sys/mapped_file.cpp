@@ -25,8 +25,8 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   // A path may come out of a binary: to open a device can have effects.
   if (::stat(path.c_str(), &state) != 0) return disk_error("cannot read", path, errno);
   if (!S_ISREG(state.st_mode) && !S_ISDIR(state.st_mode)) return wrong("it is not a regular file");
-  // O_NONBLOCK: a pipe without a writer, which it may have become meanwhile, would wait here for
-  // ever.
+  // O_NONBLOCK: a pipe without a writer, which it may have become meanwhile, would wait here
+  // forever.
   file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return disk_error("cannot read", path, errno);
   if (::fstat(file, &state) != 0) return wrong("its state cannot be read");

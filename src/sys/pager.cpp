@@ -34,7 +34,7 @@ void write_paged(std::string text, const Terminal& terminal, const Environment& 
     write_out(text);
     return;
   }
-  // A reader that quits early is no fault.
+  // A reader that quits early is not a fault.
   auto before = std::signal(SIGPIPE, SIG_IGN);
   FILE* pipe = popen(pager.c_str(), "w");
   if (pipe) {

@@ -9,7 +9,7 @@
 
 namespace kiln::sys {
 
-// To stdout when that is no terminal, or the text fits on the screen, or there is no pager.
+// To stdout when that is not a terminal, or the text fits on the screen, or there is no pager.
 // Control characters are escaped first (printable): the text quotes files that nobody vouches for.
 void write_paged(std::string text, const Terminal& terminal, const Environment& env);
 

@@ -139,7 +139,7 @@ void collect(const ProcessSpec& spec, int fd, TimeLimit& limit, std::string& out
   for (;;) {
     pollfd waiting{fd, POLLIN, 0};
     int ready = ::poll(&waiting, 1, spec.on_wait || spec.limit_s > 0 ? kTickMs : -1);
-    // Whoever got away from the child may hold its end for ever.
+    // Whoever got away from the child may hold its end forever.
     if (limit.passed() && ready <= 0) return;
     if (ready <= 0) {
       if (spec.on_wait) spec.on_wait();

@@ -21,7 +21,7 @@ struct Terminal {
 // NO_COLOR (no-color.org), CLICOLOR_FORCE and TERM=dumb are honoured for Auto.
 Terminal look_at_terminal(const Environment& env, ColorChoice choice);
 
-// Everything goes out, or the process is told to end: a reader that went away (SIGPIPE) or a full
+// Everything goes out, or the process ends: a reader that went away (SIGPIPE) or a full
 // disk. False on the latter.
 bool write_out(std::string_view text);
 void write_err(std::string_view text);

@@ -13,20 +13,20 @@
 namespace kiln::tune {
 
 namespace {
-// A random point of a large space is allowed with some luck; so many draws without luck end the
+// A random point of a large space is allowed with some luck; this many draws without luck end the
 // search.
 constexpr int kDraws = 10000;
-// Of so many points the most hopeful is looked for; in a larger space among so many drawn, and the
-// neighbours of the fastest.
+// Of this many points the most hopeful is looked for; in a larger space among this many drawn, and
+// the neighbours of the fastest.
 constexpr size_t kWeighed = 256;
 constexpr size_t kFastest = 5;
-// A surrogate of so many points takes milliseconds to ask; the fastest half of them, and some of
+// A surrogate of this many points takes milliseconds to ask; the fastest half of them, and some of
 // the others.
 constexpr size_t kKnown = 200;
-// After the sample one of so many trials is under way at a time, whatever the number of builders:
+// After the sample one of this many trials is under way at a time, whatever the number of builders:
 // with as many under way as there are trials, a search would be a throw of dice.
 constexpr uint64_t kAtATime = 8;
-// The sample comes less often to values that were refused: a refusal counts as so many meetings.
+// The sample comes less often to values that were refused: a refusal counts as this many meetings.
 constexpr uint64_t kRefusedCounts = 3;
 
 size_t count_of_values(const Space& space, size_t axis) { return space.axes()[axis].values.size(); }
@@ -47,7 +47,7 @@ Result<Search> Search::make(const Space& space, Budget budget) {
     search.exhaustive_ = budget.trials == 0 || budget.trials >= search.allowed_.size();
     search.trials_ = search.exhaustive_ ? search.allowed_.size() : budget.trials;
     search.most_given_ = std::min<uint64_t>(search.allowed_.size(), 2 * search.trials_);
-    // Without a shuffle the first trials would all lie in one corner.
+    // Without a shuffle the first trials would all be in one corner.
     for (size_t i = search.allowed_.size(); i > 1 && !search.exhaustive_; i--)
       std::swap(search.allowed_[i - 1], search.allowed_[search.random_bits() % i]);
   } else {
@@ -185,8 +185,8 @@ std::optional<Point> Search::most_hopeful() {
   std::optional<Point> best;
   double most = -1;
   for (Point& point : candidates()) {
-    // The root: a refusal costs a build and no trial, and the fastest often lie beside those that
-    // spill.
+    // The root: a refusal costs a build and no trial, and the fastest are often close to those
+    // that spill.
     const double hope = surrogate.hope(point, best_log_us) * std::sqrt(chance_to_run(point));
     if (hope > most) most = hope, best = std::move(point);
   }

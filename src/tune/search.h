@@ -22,8 +22,8 @@ struct Budget {
 };
 
 // A trial is a configuration that gets to the GPU. One that the compiler or pruning refuses costs
-// the builders, which run side by side, and is no trial; but a search builds at most twice as many
-// as its trials.
+// the builders, which run side by side, and is not a trial; but a search builds at most twice as
+// many as its trials.
 class Search {
  public:
   // Spaces with more points are sampled, not listed.

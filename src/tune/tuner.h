@@ -27,7 +27,7 @@ struct Task {
   std::optional<double> rtol, atol;
   uint64_t seed = 0;
   Json timing = Json::object(), racing = Json::object();  // options of the timing core
-  std::vector<std::string> defines;  // of every variant, beside those of its point
+  std::vector<std::string> defines;  // of every variant, besides those of its point
   Rules rules;
   double lane_limit_s = 60, build_limit_s = 600;
   double seconds = 0;  // of the whole; 0: as long as it takes
@@ -107,7 +107,7 @@ class Tuner {
   Result<std::map<std::string, std::string>> libraries_of(const std::vector<Outcome>& outcomes);
   Progress progress(std::string doing) const;
 
-  static constexpr double kWait_s = 0.2;  // so long nothing need happen before times are looked at
+  static constexpr double kWait_s = 0.2;  // how long nothing need happen before times are looked at
 
   const Space& space_;
   Search search_;

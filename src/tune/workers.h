@@ -31,7 +31,7 @@ class Workers {
   virtual const std::vector<Json>& lanes() const = 0;
   virtual Status build(uint64_t id, const std::vector<std::string>& defines) = 0;
   virtual Status measure(size_t lane, uint64_t id, const Json& request) = 0;
-  // What happened, or nothing after so long.
+  // What happened, or nothing after that time.
   virtual Result<std::vector<WorkEvent>> wait(double seconds) = 0;
   // Ends what the lane does; a new one takes its place and shows that the device can be used.
   virtual Status restart_lane(size_t lane) = 0;

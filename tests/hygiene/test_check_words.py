@@ -57,6 +57,17 @@ class Words(unittest.TestCase):
         for pattern, _ in PATTERNS:
             self.assertTrue(any(pattern.search(line) for line in BAD), pattern.pattern)
 
+    def test_the_worst_ones_are_seen_in_comments(self):
+        for source, line in (
+            ("a.cpp", "int a;\n// It waits\n// in\n// vain.\n"),
+            ("a.h", "/* The fault is\n * told. */\n"),
+            ("a.py", "# What mends it?\n"),
+        ):
+            self.assertEqual(1, len(faults_of(source, line)), line)
+        self.assertEqual([], faults_of("a.h", "// Two are told apart beside this.\nint told;\n"))
+        (fault,) = faults_of("b.cpp", "int a;\n\n// it is told\n")
+        self.assertTrue(fault.startswith("b.cpp:3: 'told'"), fault)
+
     def test_plain_sentences_pass(self):
         for line in GOOD:
             self.assertEqual(faults_of("a.md", line), [], line)
@@ -69,7 +80,7 @@ class Words(unittest.TestCase):
         self.assertEqual(faults_of("a.md", "```output\nit is told\n```\nplain\n"), [])
 
     def test_of_a_source_only_texts_count(self):
-        code = '// is told beside\nfail("it is there already");\n'
+        code = '// is, beside\nfail("it is there already");\n'
         (fault,) = faults_of("src/a.cpp", code)
         self.assertTrue(fault.startswith("src/a.cpp:2: 'there already'"), fault)
 

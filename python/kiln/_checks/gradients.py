@@ -174,7 +174,7 @@ class Gradients:
 
 
 def check_numerically(op: Any, call: Call) -> str:
-    """The backward beside finite differences in f64; raises AssertionError. Returns what was done,
+    """The backward against finite differences in f64; raises AssertionError. Returns what was done,
     or raises NotDifferentiable where the op takes no f64."""
     torch = torch_module()
     from torch.autograd.gradcheck import GradcheckError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must stand beside a figure so that a later one can be compared with it? Machine, versions,
+"""What must accompany a figure so that a later one can be compared with it? Machine, versions,
 date."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does an op return, told by its fake rule, on tensors that have no data?
+"""What does an op return, by its fake rule, on tensors that have no data?
 
 A rule is parsed and checked against the schema once, at load; evaluated, it makes empty tensors.
 Sizes stay what torch gives them (int or SymInt): a conversion to int would tie a compiled graph to

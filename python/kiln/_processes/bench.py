@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does `kiln bench --against torch.add` run? This: the op of a built library beside Python's
-functions.
+"""What does `kiln bench --against torch.add` run? This: the op of a built library compared with
+Python's functions.
 
 python -m kiln._processes.bench REQUEST.json ANSWER.json
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does `kiln tune --ray ADDRESS` use several machines? Actors that build, one a core, and lanes
-that measure, one a GPU (where there is none, one a machine, on the engine). Each takes the next
+"""How does `kiln tune --ray ADDRESS` use several machines? Actors that build, one per core, and
+lanes that measure, one per GPU (or one per machine, on the engine). Each takes the next
 variant as soon as it is free.
 
 The command speaks with this process line by line; src/tune/ray_workers.h has the messages.

@@ -147,7 +147,7 @@ void Cache::remote_failed(const Error& error) {
   notes_.push_back(fmt::format("the shared cache is not used: {}: {}", error.what, error.why));
 }
 
-// Entries of this user may lie in a folder that was made when others could write to it.
+// Entries of this user may be in a folder that was made when others could write to it.
 bool Cache::is_own(const path& file) {
   if (folder_.empty()) return false;
   auto exposed = sys::exposure_of(file.parent_path(), folder_);

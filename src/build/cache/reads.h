@@ -36,7 +36,7 @@ struct ReadFile {
 
 struct Reads {
   std::vector<ReadFile> files;  // each once
-  // Paths that a header or library found later on would have had to lie at: one that appears there
+  // Paths that a header or library found later on would have had to be at: one that appears there
   // shadows it. Also what __has_include asked for.
   std::vector<std::string> absent;
 

@@ -28,7 +28,7 @@ struct RedisReply {
 // Takes one reply as its bytes come. Nothing is looked at twice, and no more is kept than has come.
 class RedisReplyReader {
  public:
-  // True when the reply is whole. An error when this is no RESP, when a line or a value is too
+  // True when the reply is whole. An error when this is not RESP, when a line or a value is too
   // long, or when something follows the reply, which nobody has asked for.
   Result<bool> add(std::string_view bytes);
   RedisReply take() { return std::move(reply_); }

@@ -57,7 +57,7 @@ class Items {
                        [&](const Token& token) { return token.text == word; });
   }
 
-  // Behind the bracket that closes the one here; no directive may stand between.
+  // Behind the bracket that closes the one here; no directive may be between.
   bool skip_matching() {
     int depth = 0;
     for (; at_ < tokens_.size(); ++at_) {
@@ -96,7 +96,7 @@ class Items {
     }
     bool is_type = has("class") || has("struct") || has("union") || has("enum");
     bool is_value = has("=") && !has("operator");
-    // `template <class T> void f()`: the word stands in the list of the template.
+    // `template <class T> void f()`: the word is in the list of the template.
     bool is_function =
         has("(") && tokens_[at_ - 1].text != "=" && !is_value && (!is_type || has("template"));
     size_t open = at_;

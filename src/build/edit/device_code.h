@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a source are device code alone? What changed inside of them cannot change the
+// Which parts of a source are device code alone? What changed inside them cannot change the
 // host's object file.
 #pragma once
 

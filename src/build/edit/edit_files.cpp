@@ -44,7 +44,7 @@ Folders known_folders(const Work& work) {
   return folders;
 }
 
-// Where the user's are: a project may lie in one of those, as a toolkit may in the project's .venv.
+// Where the user's are: a project may be in one of those, as a toolkit may in the project's .venv.
 Folders own_folders(const Work& work, const Source& source) {
   Folders folders;
   add(folders, work.world.files, source.file.parent_path());

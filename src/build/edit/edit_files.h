@@ -9,7 +9,7 @@
 //   edit/<key>.slice  "right" when NVRTC made of that source's slice what nvcc made of it, else why
 //   not edit/linked       the hash of the library that was linked
 //
-// Whether a record belongs to what is on the disk is told by contents: a build that was killed may
+// What is on the disk belongs to a record by contents: a build that was killed may
 // have left either.
 #pragma once
 

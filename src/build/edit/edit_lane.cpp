@@ -76,7 +76,7 @@ Result<std::string> pack(const Work& work, const Step& fat) {
   sys::ProcessSpec spec;
   for (const std::string& word : texts(fat.commands[0])) {
     std::string whole = text::replace_all(word, kStaging, work.staging.string() + "/");
-    // Machine code of the slice lies beside its PTX, and not in obj/.
+    // Machine code of the slice lies next to its PTX, and not in obj/.
     spec.arguments.push_back(
         text::replace_all(whole, "file=obj/", "file=" + work.staging.string() + "/"));
   }

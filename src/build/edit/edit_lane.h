@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a build be done by compiling device code alone? When one source changed, and inside of its
+// Can a build be done by compiling device code alone? When one source changed, and inside its
 // kernels' bodies and its comments only: the host's object stays, and the new device code is put
 // into the library that is there.
 #pragma once
@@ -20,7 +20,7 @@ struct Edit {
   BuildState state;  // the former one, with the source as it was when its text was read
 };
 
-// The source that alone changed since `former`, inside of kernels' bodies and comments; else
+// The source that alone changed since `former`, inside kernels' bodies and comments; else
 // nothing, and why.
 std::optional<Edit> find_edit(const Work& work, BuildState former, std::string& why);
 

@@ -15,13 +15,13 @@ struct NvrtcProgram {
   std::string log;  // what ptxas warned of
 };
 
-// Which libnvrtc is beside `nvcc`: a hash of the names, sizes and times of its files; empty: none.
+// Which libnvrtc is next to `nvcc`: a hash of the names, sizes and times of its files; empty: none.
 // Another one may compile otherwise. Takes microseconds, opening the library milliseconds.
 std::string nvrtc_identity(const sys::Files& files, const sys::fs::path& nvcc);
 
 class Nvrtc {
  public:
-  // The library beside `nvcc`, of the version it tells; an error where there is none.
+  // The library next to `nvcc`, of the version it tells; an error where there is none.
   static Result<Nvrtc> open(const sys::Files& files, const sys::fs::path& nvcc);
   // `name` is the source's path for line tables. `expressions` name the kernels wanted:
   // "add_kernel<float>".

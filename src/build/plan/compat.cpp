@@ -99,8 +99,8 @@ Result<Python> ask_python(const World& world, bool needs_torch) {
                "no python3 here has torch installed", "set KILN_PYTHON to the Python that has it"};
 }
 
-// Whose fault is it? A slip of the pen is the author's, and another minute with torch's headers
-// would not mend it.
+// Whose fault is it? A syntax error is the author's, and another minute with torch's headers
+// would not fix it.
 constexpr std::string_view kOwnSigns[] = {
     "expected a ",  "expected an ", "expected ';'",
     "expected '}'", "expected ‘",   "unrecognized token",
@@ -355,7 +355,7 @@ std::vector<std::string> torch_link_words(const Plan& plan) {
   std::string folder = (plan.torch_package / "lib").string();
   std::vector<std::string> words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch",
                                     "-ltorch_python"};
-  // A torch for CPUs has no libtorch_cuda.so, and a source with kernels may still be built beside
+  // A torch for CPUs has no libtorch_cuda.so, and a source with kernels may still be built next to
   // it.
   if (!plan.cuda_include.empty() && plan.torch_has_cuda) {
     words.emplace_back("-lc10_cuda");

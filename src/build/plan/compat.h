@@ -20,7 +20,7 @@ struct Lack {
 };
 
 // A folder of torch's own headers, as include_paths() of torch.utils.cpp_extension names them.
-// Beside the compat headers they would give one source both kinds of tensors.
+// Together with the compat headers they would give one source both kinds of tensors.
 bool holds_torchs_headers(const sys::Files& files, const fs::path& folder);
 
 // Sets plan.torch and what follows from it. The compat headers, unless the request says never, or

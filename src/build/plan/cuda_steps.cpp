@@ -61,7 +61,7 @@ class CudaSteps {
   std::string file_of(std::string_view role, const Words& made_here) const {
     std::string name = source_.key + "." + std::string(role);
     if (role == "stub.c" || role == "fatbin.c")
-      return name;  // names in an #include beside the including file
+      return name;  // names in an #include next to the including file
     if (role == recipe_.stub_compute + ".stub.c") name = source_.key + ".stub.c";
     if (role == "fatbin") return staged(name);
     bool is_made = std::find(made_here.begin(), made_here.end(), role) != made_here.end();

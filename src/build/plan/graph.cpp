@@ -191,7 +191,7 @@ Step link_step(const Plan& plan, const Facts& facts, const std::vector<Step>& st
                 own(fmt::format("-Wl,--defsym=kiln_library_{}=kiln_library", plan.name))});
   for (const std::string& flag : plan.ldflags) words.push_back(users(flag));
   have_linker_tell(plan, facts, step, words);
-  // A machine may have libstdc++.a alone beside g++; copied in, it would bring 100 KB and a newer
+  // A machine may have libstdc++.a alone next to g++; copied in, it would bring 100 KB and a newer
   // glibc.
   if (!is_clang(plan.host.path)) words.push_back(own("-l:libstdc++.so.6"));
   add(words, {own("-ldl"), own("-lpthread")});

@@ -24,7 +24,7 @@ Graph make_graph(const Plan& plan, const Facts& facts);
 
 // nvcc's words for a source, without the files. Threads are for an nvcc that does it all by itself.
 Command nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads);
-// Everything that a person chose, one line a step: differs when the result may.
+// Everything that a person chose, one line per step: differs when the result may.
 std::string shown_intent(const Plan& plan);
 
 }  // namespace kiln::build

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kNowhere = std::string_view::npos;
 
-// What may stand between a lambda's brackets and the mark.
+// What may be between a lambda's brackets and the mark.
 constexpr std::array<std::string_view, 9> kMarks = {"mutable",    "constexpr", "consteval",
                                                     "noexcept",   "static",    "__host__",
                                                     "__device__", "inline",    "__forceinline__"};
@@ -94,7 +94,7 @@ size_t before_marks(std::string_view code, size_t at) {
   }
 }
 
-// `[[nodiscard]]`, from the outer bracket: a lambda's brackets cannot begin so.
+// `[[nodiscard]]`, from the outer bracket: a lambda's brackets cannot start this way.
 bool is_attribute(std::string_view code, size_t open) {
   size_t inner = open + 1;
   while (inner < code.size() && is_space(code[inner])) ++inner;

@@ -37,7 +37,7 @@ struct Wanted {
   std::vector<std::string> sources;
 };
 
-// In a name that stands in shell commands, in C++ and in a Makefile's rule.
+// In a name that is in shell commands, in C++ and in a Makefile's rule.
 bool is_plain(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
          c == '_' || c == '-';
@@ -110,7 +110,7 @@ Result<Wanted> resolve_targets(const Request& request, const World& world) {
           fmt::format("there is no {} in {}", project::kManifestName, wanted.project_dir.string()),
           "name a .cu file, or make a project with kiln new NAME"};
   }
-  // A debug program belongs to the project it lies in: the same defines, folders and flags.
+  // A debug program belongs to the project it is in: the same defines, folders and flags.
   fs::path beside = wanted.sources.empty()
                         ? fs::path()
                         : absolute(wanted.sources[0], request.directory).parent_path();
@@ -260,7 +260,7 @@ Result<fs::path> choose_build_dir(const Plan& plan, const Wanted& wanted, const 
   if (!wanted.project_dir.empty()) {
     fs::path folder = wanted.project_dir / "build" / "kiln";
     if (plan.release)
-      folder /= "release";  // beside the build of every day, which it must not push out
+      folder /= "release";  // next to the everyday build, which it must not push out
     return plan.program ? folder / ("program-" + stem) : folder;
   }
   TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
@@ -360,7 +360,7 @@ std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys
       roots.push_back({path.string(), "/proc/self/cwd"});
   roots.push_back({plan.home.include().string(), "/kiln/include"});
   roots.push_back({plan.home.compat().string(), "/kiln/compat"});
-  // The longer one first: either may lie in the other.
+  // The longer one first: either may be in the other.
   std::stable_sort(roots.begin(), roots.end(),
                    [](const Root& a, const Root& b) { return a.real.size() > b.real.size(); });
   return roots;

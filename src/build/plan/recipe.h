@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which programs does nvcc start for given flags? Told by `nvcc --dryrun`, so that kiln can start
+// Which programs does nvcc start for given flags? From `nvcc --dryrun`, so that kiln can start
 // them itself: the host chain and each architecture's device chain side by side.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be told from a source's text before it is compiled?
+// What is known from a source's text before it is compiled?
 #include "build/plan/source_scan.h"
 
 #include <array>

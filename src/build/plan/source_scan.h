@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be told from a source's text before it is compiled?
+// What is known from a source's text before it is compiled?
 #pragma once
 
 #include <set>
@@ -37,7 +37,7 @@ struct SourceFacts {
 
 SourceFacts scan_text(std::string_view text);
 
-// The source and what it includes by "name", found beside the file or in `include_folders`; <name>
+// The source and what it includes by "name", found next to the file or in `include_folders`; <name>
 // too where those have it. `own` is the project's folder; empty: the source's.
 SourceFacts scan_source(const sys::Files& files, const sys::fs::path& source,
                         const std::vector<sys::fs::path>& include_folders,

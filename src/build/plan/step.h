@@ -38,13 +38,13 @@ using Command = std::vector<Word>;  // the first word is a program
 Word own(std::string text);
 Word path_word(std::string text);  // one path, perhaps behind an option: "-I/srv/project/include"
 Word users(std::string text);
-// A compiler's word by what it and the one before it are: -I and its kin are paths, -D is the
-// user's.
+// A compiler's word by what it and the one before it are: -I and similar options are paths, -D is
+// the user's.
 Word compiler_word(const std::string& before, std::string text);
 Command compiler_command(const Words& words);
 Words texts(const Command& command);
 
-// A folder under the name that compilers are told: names in anonymous namespaces, line tables and
+// A folder under the name that compilers are given: names in anonymous namespaces, line tables and
 // __FILE__ hold it, and a checkout that was moved must still give the same bytes.
 struct Root {
   std::string real;       // "/srv/project"
@@ -65,9 +65,9 @@ struct Step {
   std::string
       preprocessed;  // the file in staging that the first command makes, where it preprocesses only
   std::string fat_symbol;  // of a fat step: the name under which the host code finds the fat binary
-  std::vector<std::string> outputs;       // names in obj/; the first stands for all in the graph
-  std::vector<std::string> inputs;        // files whose content counts, beside those of the depfile
-  bool writes_depfile = false;            // <key>.d in staging
+  std::vector<std::string> outputs;  // names in obj/; the first stands for all in the graph
+  std::vector<std::string> inputs;   // files whose content counts, besides those of the depfile
+  bool writes_depfile = false;       // <key>.d in staging
   bool writes_assembler_depfile = false;  // <key>.as.d: what .incbin and .include in asm() read
   std::vector<std::pair<std::string, std::string>> env;
   std::vector<std::string> search;     // where the preprocessor looks for headers, in order

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast is the engine, beside the bars that it must hold? Prints a table, a row a bar, with PASS
-// or MISS.
+// How fast is the engine, compared with the bars that it must hold? Prints a table, a row a bar,
+// with PASS or MISS.
 //
 // One core is measured in CPU time of this thread, so that a busy machine changes the figures less;
 // two cores by the clock on the wall, which asks for two cores that are free (cores.h).
@@ -311,7 +311,7 @@ void bench_decode(Bars& bars) {
            fmt::format("{} Ops", ops));
 }
 
-// The library that programs open, and beside it those for levels of CPU, of which it opens one.
+// The library that programs open, and next to it those for levels of CPU, of which it opens one.
 void bench_library(Bars& bars, const std::string& library) {
   std::vector<std::filesystem::path> files = {library};
   for (const auto& entry : std::filesystem::directory_iterator(files[0].parent_path())) {
@@ -354,7 +354,7 @@ std::string level_text() {
 #endif
 }
 
-// There is a program for each level beside this one, with the same arguments.
+// There is a program for each level next to this one, with the same arguments.
 void become(std::string_view level, char** argv) {
   if (level == kLevel) return;
   std::string path = std::filesystem::read_symlink("/proc/self/exe");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the engine make of PTX text? Reads jobs from standard input, one a line, and answers
+// What does the engine make of PTX text? Reads jobs from standard input, one per line, and answers
 // each with a line: "ok", or "error" and the text of it on the same line.
 //   PTX-FILE MEMORY-FILE BLOCK GRID CLUSTER SHARED [MAP-FILE]
 // The kernel is `k(.param .u64 memory)`, or `k(.param .u64 memory, .param .align 64 .b8 map[128])`;

@@ -22,7 +22,7 @@ Copy3D rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size
   copy.kind = kind;
   return copy;
 }
-// A wrong pointer is told by the call itself, also when the copy is for later.
+// A wrong pointer is reported by the call itself, also when the copy is for later.
 int copy_in(const void* stream, const Copy3D& copy) {
   if (int code = check_copy(copy)) {
     watch_copy(copy, stream, false, code);

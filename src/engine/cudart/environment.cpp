@@ -14,7 +14,7 @@ namespace {
 
 uint64_t number_in(const char* text) { return std::strtoull(text, nullptr, 0); }
 
-// Compiling a kernel takes about as long as interpreting so many of its Ops.
+// Compiling a kernel takes about as long as interpreting this many of its Ops.
 constexpr uint64_t kCompileAfter = 100'000;
 
 // Only on request: the results of attention with several heads differed from the interpreter's.

@@ -10,7 +10,7 @@
 namespace kiln::engine {
 
 struct Environment {
-  uint32_t threads = 0;  // KILN_ENGINE_THREADS: how many threads run blocks; 0: one a core
+  uint32_t threads = 0;  // KILN_ENGINE_THREADS: how many threads run blocks; 0: one per core
   uint64_t step_limit =
       0;  // KILN_ENGINE_STEP_LIMIT: instructions a warp may run in loops; 0: no limit
   uint64_t memory_mb =

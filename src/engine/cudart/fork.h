@@ -11,7 +11,7 @@ void watch_forks();
 // Takes all locks and gives them back, so that all that they belong to is made.
 void rehearse_fork();
 
-// Each beside the lock that it takes. fork.cpp has their order.
+// Each next to the lock that it takes. fork.cpp has their order.
 void fork_handles(ForkPhase phase);
 void fork_state(ForkPhase phase);
 void fork_arrays(ForkPhase phase);

@@ -29,7 +29,7 @@ int64_t monotonic_ns() {
 }  // namespace
 
 void listen_to_launches(KilnLaunchListener function, void* user) {
-  // Kept for ever: another thread may be about to call the one before. A process has a handful.
+  // Kept forever: another thread may be about to call the one before. A process has a handful.
   static std::vector<std::unique_ptr<Listener>>* all = new std::vector<std::unique_ptr<Listener>>;
   const std::lock_guard lock(listener_mutex);
   if (!function) {

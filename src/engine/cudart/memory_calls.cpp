@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do cudaMalloc and its kin run on the engine? Device memory is host memory that the engine
-// knows.
+// How do cudaMalloc and similar calls run on the engine? Device memory is host memory that the
+// engine knows.
 #include <fmt/format.h>
 
 #include <cstring>

@@ -28,7 +28,7 @@ std::span<const RuntimeFunction> runtime_launch();
 std::span<const RuntimeFunction> runtime_driver();
 std::span<const RuntimeFunction> runtime_errors();
 
-// What a call does when a kernel of the program has faulted and nobody was told yet.
+// What a call does when a kernel of the program has faulted and it has not been reported yet.
 enum class After {
   Told,   // as a call that waits for the device: it reports the fault
   Waits,  // the same, and it reports a launch that could not begin and that nobody has asked about

@@ -52,8 +52,8 @@ struct Handles {
 };
 Handles& handles();
 
-// Null, cudaStreamLegacy and cudaStreamPerThread have a record of their own. Null: this is no
-// stream.
+// Null, cudaStreamLegacy and cudaStreamPerThread have a record of their own. Null: this is not
+// a stream.
 Stream* stream_of(const void* handle);
 bool is_event(const void* handle);
 int bad_stream();

@@ -148,8 +148,8 @@ struct Perform {
 
 std::atomic<bool> g_serves_ops{false};
 
-// A device pointer must lie inside of one allocation of the engine, to its last byte; where ops are
-// served, inside of what the process has mapped.
+// A device pointer must be inside one allocation of the engine, to its last byte; where ops are
+// served, inside what the process has mapped.
 int check_device(const char* what, const void* at, size_t bytes, bool write) {
   uint64_t address = reinterpret_cast<uint64_t>(at);
   auto allocation = state().device.heap.find(address);

@@ -47,7 +47,7 @@ bool is_branch_if(const Op& op, bool* negated);
 void fuse_branches(Program& program);
 
 // a(i) + b(i): checks of one index are brought together, and the first does for all while the index
-// is inside of the smallest size. `entries`: Ops that others may go on with; what lies between two
+// is inside the smallest size. `entries`: Ops that others may go on with; what is between two
 // checks must have none.
 void fuse_checks(Program& program, const std::unordered_set<const Op*>& entries);
 

@@ -16,7 +16,7 @@ namespace kiln::engine {
 
 namespace {
 
-// A function is decoded inside of the first call to it. No compiler writes chains this long, and
+// A function is decoded inside the first call to it. No compiler writes chains this long, and
 // the stack ends.
 constexpr uint32_t kMaxDecodingDepth = 256;
 
@@ -180,7 +180,7 @@ Result<const Program*> Image::program(const ptx::Function& function, Variant var
   Status status = Lowering(*this, module_, function, variant, program).run();
   --decoding_depth_;
   if (status) {
-    // Events stand between the Ops that machine code would run as one.
+    // Events are between the Ops that machine code would run as one.
     if (function.is_entry && variant.events == 0) program.tiering = make_tiering(program);
     return static_cast<const Program*>(&program);
   }

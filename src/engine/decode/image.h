@@ -41,7 +41,7 @@ class Image {
   // Null: no such variable.
   const VariableMemory* variable(std::string_view name) const;
 
-  // Whether a `.const` variable lies there.
+  // Whether a `.const` variable is there.
   bool is_constant(uint64_t address) const;
 
   // For the decoder.

@@ -29,7 +29,7 @@ constexpr uint64_t kMaxSharedBytes = 1u << 20;
 
 std::atomic<uint64_t> next_serial{1};
 
-// "add.rn.f32", as it stands in the text.
+// "add.rn.f32", as it is in the text.
 std::string_view opcode_of(const ptx::Instruction& ins) {
   // What stands for the index check of a View is not in the text.
   const char* const end = ins.mnemonic.data() + ins.mnemonic.size();
@@ -459,7 +459,7 @@ void Lowering::finish() {
   std::unordered_set<const Op*> entries;
   for (const auto& [name, at] : body_.labels) entries.insert(op_of(at));
   for (const Op& op : program_.ops) entries.insert(op.target);
-  // An event stands between the Ops that would become one.
+  // An event is between the Ops that would become one.
   if (variant_.events == 0) {
     fuse_checks(program_, entries);
     fuse_loads(program_);

@@ -191,7 +191,7 @@ class Lowering {
   std::vector<uint32_t> uses_;    // by register: how often it is read
   std::vector<bool> in_stretch_;  // by register: written once and read in the same stretch alone
   bool reads_stretch_value_ = false;  // the instruction at hand
-  uint32_t events_ = 0;               // event Ops inside of its guard
+  uint32_t events_ = 0;               // event Ops inside its guard
   std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
   std::map<uint32_t, std::vector<uint32_t>>
       free_slots_;  // by bytes of a lane: those of values that are gone

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which registers live inside of one stretch of a basic block, and which are read but once?
+// Which registers live inside one stretch of a basic block, and which are read but once?
 //
 // Between two places where a split of the warp may stop, no other split runs. So a value that the
 // active lanes share there (a load from one address) needs one scalar, as long as all that read it
-// stand in the same stretch.
+// are in the same stretch.
 #include <algorithm>
 
 #include "engine/decode/lowering.h"
@@ -65,7 +65,7 @@ void Lowering::free_slots_after(uint32_t index) {
       const Place& p = places_[reg];
       if (!in_stretch_[reg] || last_read_[reg] != index || !p.known || p.uniform || p.affine)
         return;
-      last_read_[reg] = ~0u;  // it may stand there twice
+      last_read_[reg] = ~0u;  // it may be there twice
       free_slots_[ptx::bytes_of(body_.registers[reg].type)].push_back(p.offset);
     });
   }

@@ -135,7 +135,7 @@ const char* sanitize(const char* checks) {
 }
 
 void* find_runtime_function(const char* name) {
-  // For kiln.test: asked for by name, so that an engine that does not have it is no error.
+  // For kiln.test: asked for by name, so that an engine that does not have it is not an error.
   if (std::string_view(name) == "kiln_sanitize") return reinterpret_cast<void*>(&sanitize);
   void* out = nullptr;
   guarded([&] {

@@ -35,7 +35,7 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
 }
 
 // NaN as kJunk is, and negative: as the bound of a loop it ends it at once, where two billion steps
-// would never come to what stands behind.
+// would never come to what is behind.
 constexpr uint64_t kBadRead = 0xfffdfffdfffdfffd;
 
 // Where a kernel that goes on behind a bad address reads and writes instead: memory that nobody
@@ -143,7 +143,7 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
   const uint64_t all = pattern.contiguous ? uint64_t{bytes} * kWarpSize
                                           : uint64_t{pattern.most} - pattern.least + bytes;
   const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;
-  // The whole range at once: inside of shared memory, or inside of one region.
+  // The whole range at once: inside shared memory, or inside one region.
   std::byte* base = nullptr;
   if (is_aligned && first + (all - 1) <= wrap && first + (all - 1) >= first) {
     if (space == ptx::Space::Shared) {

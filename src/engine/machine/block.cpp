@@ -138,7 +138,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
 
 namespace {
 
-// Has it registers that another warp of the row has other values in, beside those that advance?
+// Has it registers that another warp of the row has other values in, besides those that advance?
 bool needs_specials(const Program& program) {
   return !program.specials.empty() && program.specials[0].tier == Tier::Warp;
 }

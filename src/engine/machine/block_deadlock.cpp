@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a block, or a cluster, in which nobody can go on?
+// What is reported of a block, or a cluster, in which nobody can go on?
 #include <fmt/format.h>
 
 #include <bit>

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostText = 65536;
 
-// Arguments lie in a buffer that the caller filled, each at a multiple of its size.
+// Arguments are in a buffer that the caller filled, each at a multiple of its size.
 class BufferArguments : public PrintArguments {
  public:
   BufferArguments(const BuiltinCall& call, uint32_t lane) : call_(call), lane_(lane) {

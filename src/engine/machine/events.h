@@ -68,7 +68,7 @@ enum class AddressShape : uint8_t {
 };
 
 // Before it happens, so also where the address turns out to be invalid. Shared memory is addressed
-// from the begin of the block's, local memory from the begin of each lane's; a generic address has
+// from the start of the block's, local memory from the start of each lane's; a generic address has
 // its space in the top byte (memory.h).
 struct AccessEvent {
   Actor by;
@@ -76,7 +76,7 @@ struct AccessEvent {
   AccessKind kind = AccessKind::Load;
   Strength strength = Strength::Weak;
   Scope scope = Scope::None;
-  bool async = false;  // by a copy that runs beside the threads
+  bool async = false;  // by a copy that runs alongside the threads
   uint32_t bytes = 0;  // of each lane
   AddressShape shape = AddressShape::Lanes;
   uint64_t base = 0, step = 0, row_step = 0;
@@ -263,13 +263,13 @@ struct HostEvent {
   uint32_t node = 0;             // of it, from 0 in the order in which they run
   std::vector<uint32_t> before;  // nodes that it waits for
   const char* call = "";         // "cudaFree": of Allocate and Free
-  std::string text;              // of Failed: what the program is told
+  std::string text;              // of Failed: what the program is reported
 };
 
 enum class FaultKind : uint8_t {
   Bounds,     // no memory of the launch has these bytes
   ReadOnly,   // a write to memory that the op may only read
-  Alignment,  // the address is no multiple of the access's size
+  Alignment,  // the address is not a multiple of the access's size
   Index,      // of a View
   Free,       // of an address that malloc() on the device did not give, or gave back already
   Deadlock,
@@ -281,13 +281,13 @@ struct Waiter {
   std::string waits_at;  // "barrier 1", "an mbarrier whose phase does not end"
   uint32_t threads = 0;
 };
-// Before a kernel stops. Of the first five kinds the sink may say that it goes on: then a read
-// gives junk, a write is dropped, and nothing is freed.
+// Before a kernel stops. Of the first five kinds the sink may say that the run continues: then a
+// read gives junk, a write is dropped, and nothing is freed.
 struct FaultEvent {
   Actor by;  // one lane; without a program where no instruction is at fault
   FaultKind kind = FaultKind::Other;
   int code = 0;  // cudaError_t
-  // Of the first three: inside of `space`, which is not generic.
+  // Of the first three: inside `space`, which is not generic.
   ptx::Space space = ptx::Space::Global;
   AccessKind access = AccessKind::Load;
   uint64_t address = 0;  // of Index: of the View's data, a generic one

@@ -241,14 +241,14 @@ void Worker::close(std::unique_ptr<Block> block) {
 
 // A block, or a turn of each of its warps: some milliseconds in all.
 constexpr uint32_t kRoundsBetweenPolls = 64;
-// So long must all blocks of all workers wait in vain before it is called a deadlock: a loop around
-// an mbarrier may also watch a word that another block writes, and a block that has not come to
-// grid.sync() one that the host writes.
+// This long must all blocks of all workers wait without progress before it is called a deadlock: a
+// loop around an mbarrier may also watch a word that another block writes, and a block that has not
+// come to grid.sync() one that the host writes.
 constexpr std::chrono::milliseconds kStuck{500}, kStuckGrid{3000};
 
 namespace {
 
-// How long has a worker's every block waited in vain, and have those of all others?
+// How long has a worker's every block waited without progress, and have those of all others?
 class Standstill {
  public:
   explicit Standstill(Grid& grid) : grid_(grid) { grid_.workers.fetch_add(1); }

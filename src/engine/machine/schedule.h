@@ -33,7 +33,7 @@ inline uint64_t scheduled(uint64_t index, uint64_t count, uint64_t schedule) {
 // the next.
 constexpr uint64_t kResidentBlocks = 64;
 
-// The same inside of windows, which keep their order. A kernel may wait for what an earlier block
+// The same inside windows, which keep their order. A kernel may wait for what an earlier block
 // does (a scan by decoupled look-back): the earliest block that has not ended is then in the first
 // window that has not, and is opened as long as the others of that window leave room for it.
 inline uint64_t scheduled_in(uint64_t window, uint64_t index, uint64_t count, uint64_t schedule) {

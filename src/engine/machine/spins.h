@@ -12,7 +12,7 @@ constexpr uint8_t kSpins = 1, kOnlyWaits = 2;
 constexpr uint64_t kPollSteps = 64;
 
 // As Warp::yield, of a thread that only wants to give others time: where it has just looked at
-// something in vain, or somebody watches, that is no progress.
+// something that had not changed, or somebody watches, that is not progress.
 inline const Op* sleep(Warp& warp, const Op* next) {
   const bool watched = warp.block->grid->sink != nullptr;
   const bool looks = warp.steps - warp.looked_at <= kPollSteps * (warp.splits.size() + 1);

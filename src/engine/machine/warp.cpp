@@ -77,7 +77,7 @@ bool Warp::pick() {
     splits.clear();
     return true;
   }
-  // Splits that stand at the same place become one.
+  // Splits that are at the same place become one.
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t j = i + 1; j < splits.size();) {
       Split &a = splits[i], &b = splits[j];
@@ -343,7 +343,7 @@ bool Warp::grow_local(uint32_t bytes_per_lane) {
 
 void Warp::fill_local(uint32_t lanes, uint32_t from, uint32_t bytes) {
   const uint64_t word = block->grid->settings.fill_word;
-  // What lies between the lanes is nobody's: a function that comes to need it fills it first.
+  // What is between the lanes is nobody's: a function that comes to need it fills it first.
   if (lanes == kFullMask && from == 0 && local_stride <= 2 * bytes) {
     fill_memory(local.data(), size_t{local_stride} * kWarpSize, word);
     return;

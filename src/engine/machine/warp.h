@@ -87,8 +87,8 @@ struct Warp {
   uint32_t index = 0;
   uint64_t current_penalty = 0;
   bool pass_sync = false;  // the split has waited for its members and may go through
-  bool moved = false;  // since run() was called, something has happened but waits that look in vain
-  uint64_t looked_at = 0;      // `steps` when a wait last looked in vain
+  bool moved = false;  // since run() was called, more happened than waits that found nothing new
+  uint64_t looked_at = 0;      // `steps` when a wait last found nothing new
   const Op* resume = nullptr;  // where the picked split stands
   const Op* ops = nullptr;     // the first of those that it runs (tiering.h)
   std::vector<Split> splits;   // all but the current one
@@ -206,7 +206,7 @@ struct Block {
   uint64_t round = 0;
   Tiering* tiering = nullptr;  // of the kernel; null: it is not to get faster
   uint64_t ran = 0;            // Ops that its warps ran in loops, of those that have ended
-  bool stuck = false;          // in the last run() all that its warps did was to look in vain
+  bool stuck = false;          // in the last run() its warps only looked and found nothing new
 
   void start(Grid& grid, Worker& worker, KilnDim3 at);
   // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something
@@ -256,7 +256,7 @@ struct Grid {
   alignas(128) std::atomic<uint64_t> next_block{0};  // or cluster
   alignas(128) std::atomic<bool> stop{false};
   alignas(128) std::atomic<uint32_t> workers{0};  // that run blocks of it
-  std::atomic<uint32_t> stuck_workers{0};         // of those, all of whose blocks wait in vain
+  std::atomic<uint32_t> stuck_workers{0};         // of those, all of whose blocks only wait
   StopSignal* outside = nullptr;                  // null: nothing stops it
   std::atomic<bool> interrupted{false};
   std::mutex fault_mutex;

@@ -167,7 +167,7 @@ RunningLaunch::RunningLaunch(Heap& heap) : heap_(heap) {
     std::lock_guard lock(heap.mutex_);
     regions_ = heap.regions_locked().get();
     if (!slot_) heap.running_beyond_.push_back(began_ = heap.time_.load());
-  } catch (...) {  // no destructor runs: a slot that stayed taken would keep all memory for ever
+  } catch (...) {  // no destructor runs: a slot that stayed taken would keep all memory forever
     if (slot_) slot_->store(0);
     throw;
   }

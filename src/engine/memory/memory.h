@@ -22,7 +22,7 @@ namespace kiln::engine {
 // A generic address outside of global memory carries its space in the top byte.
 constexpr uint64_t kSharedTag = 0x01;
 constexpr uint64_t kLocalTag = 0x02;
-// Inside of the shared window: bits 24-31 are 0 for the block's own memory, else the rank in the
+// Inside the shared window: bits 24-31 are 0 for the block's own memory, else the rank in the
 // cluster plus one.
 constexpr uint32_t kPeerShift = 24;
 constexpr uint64_t kPeerBits = uint64_t{0xff} << kPeerShift;
@@ -64,8 +64,8 @@ class Heap {
   std::optional<Allocation> find(uint64_t address) const;
   // Sorted by address; replaced and not changed when memory comes or goes.
   std::shared_ptr<const std::vector<Region>> regions();
-  // Keeps up to so many bytes of what was released: a use of freed memory is then not hidden by an
-  // allocation that got the same address.
+  // Keeps up to that many bytes of what was released: a use of freed memory is then not hidden by
+  // an allocation that got the same address.
   void set_quarantine(uint64_t bytes);
   uint64_t bytes_in_use() const;
   uint64_t bytes_in_use(const std::string& name) const;

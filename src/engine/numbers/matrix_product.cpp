@@ -79,7 +79,7 @@ template <bool kExact>
 
 struct WidenF16 {
   static constexpr bool kExactProduct =
-      true;  // 11 bits by 11 bits, and exponents far inside of those of f32
+      true;  // 11 bits by 11 bits, and exponents far inside those of f32
   static Row f(Words row) {
 #if defined(__aarch64__)
     const float16x8_t half = std::bit_cast<float16x8_t>(row);

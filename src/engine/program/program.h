@@ -88,7 +88,7 @@ struct SharedVariable {
   uint64_t bytes = 0;  // 0: `extern`, it begins where the launch's dynamic memory does
 };
 
-// Where a declared parameter of a kernel lies in its parameter block.
+// Where a declared parameter of a kernel is in its parameter block.
 struct ParameterPlace {
   uint32_t offset;
   uint32_t bytes;
@@ -108,7 +108,7 @@ struct Variant {
   // only with blocks for which that holds.
   bool rows_fill_warps = false;
   uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
-  // The lanes of a warp lie in whole rows of 1, 2, 4, 8 or 16 threads and have one %tid.z.
+  // The lanes of a warp are in whole rows of 1, 2, 4, 8 or 16 threads and have one %tid.z.
   bool narrow_rows = false;
 
   static constexpr size_t kCount = 128;
@@ -135,7 +135,7 @@ struct Program {
   std::vector<std::byte> image;
   std::vector<SpecialSlot> specials;
   std::vector<ParameterSlot> parameters;
-  // Device functions: where arguments and results lie in the frame, one lane after the other.
+  // Device functions: where arguments and results are in the frame, one lane after the other.
   struct Passed {
     uint32_t offset;
     uint32_t bytes;  // of one lane

@@ -22,7 +22,7 @@ class Tiering {
 
   // What a warp that starts now runs.
   const Op* ops() const { return ops_.load(std::memory_order_acquire); }
-  // So many Ops have run since the last call; from `limit` on they are worth compiling.
+  // That many Ops have run since the last call; from `limit` on they are worth compiling.
   void warm(uint64_t count, uint64_t limit) noexcept {
     if (risen_.load(std::memory_order_relaxed)) return;
     if (heat_.fetch_add(count, std::memory_order_relaxed) + count < limit) return;

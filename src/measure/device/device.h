@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must a device be able to do to be measured on? Three have it: the GPU (cuda_device.h), the
-// engine (engine_device.h) and one for tests whose clock, cache, noise and neighbours are told
-// (fake_device.h).
+// engine (engine_device.h) and one for tests whose clock, cache, noise and neighbours are set by
+// the test (fake_device.h).
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ class Device {
   virtual Status record(int event) = 0;
   virtual Status flush_l2() = 0;
   virtual Status copy(int64_t bytes) = 0;  // of device memory: half read, half written
-  // Keeps the stream busy for about so long, by a kernel that touches no memory: kiln_spin to
+  // Keeps the stream busy for about that time, by a kernel that touches no memory: kiln_spin to
   // CUPTI.
   virtual Status delay(double ns) = 0;
   // What comes after waits in the stream until release(), so that the host's time to enqueue it is

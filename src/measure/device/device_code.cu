@@ -19,7 +19,7 @@ extern "C" __global__ void kiln_spin(unsigned iterations, unsigned long long* ou
   out[2] = __float_as_uint(x);
 }
 
-// The roof of memory-bound calls: 16 bytes a thread, four times.
+// The roof of memory-bound calls: 16 bytes per thread, four times.
 extern "C" __global__ void kiln_copy(const uint4* from, uint4* to, unsigned long long count) {
   unsigned long long i = (unsigned long long)blockIdx.x * 1024 + threadIdx.x;
   if (i + 768 < count) {

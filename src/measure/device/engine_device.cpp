@@ -18,7 +18,7 @@ namespace kiln::measure {
 namespace {
 
 // The engine that an op library has brought into this process; null: none has. One that ends before
-// `listen` is of a kiln that told nobody.
+// `listen` is of a kiln that reported to nobody.
 const KilnEngine* loaded_engine() {
   std::string path;
   dl_iterate_phdr(
@@ -60,7 +60,7 @@ class EngineDevice final : public Device {
   }
   Status flush_l2() override { return {}; }
   Status copy(int64_t) override { return {}; }
-  // Nothing waits for the host here; in a trace it stands between two calls.
+  // Nothing waits for the host here; in a trace it is between two calls.
   Status delay(double) override {
     const std::lock_guard guard(lock_);
     if (tracing_) records_.push_back({kDelayKernel, now_ns(), now_ns()});

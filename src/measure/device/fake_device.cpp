@@ -115,7 +115,7 @@ Status FakeDevice::record(int event) {
 }
 
 Status FakeDevice::flush_l2() {
-  std::vector<KernelRecord>* traced = std::exchange(traced_, nullptr);  // a memset is no kernel
+  std::vector<KernelRecord>* traced = std::exchange(traced_, nullptr);  // a memset is not a kernel
   launch(
       {.fixed_ns = 1500, .bytes = 2.0 * static_cast<double>(model_.l2_bytes), .buffer = 1 << 20});
   traced_ = traced;

@@ -25,7 +25,7 @@ struct FakeModel {
   double mhz = 1980;
   double throttle_after_ns = 0;  // from then on the clock is `throttled_mhz`; 0: never
   double throttled_mhz = 1200;
-  double competitor_slice_ns = 0;  // another process takes the GPU for so long ...
+  double competitor_slice_ns = 0;  // another process takes the GPU for that time ...
   double competitor_every_ns = 0;  // ... so often
   bool competitor_listed = false;  // and NVML shows it
   int64_t memory_bytes = 1ll << 37;

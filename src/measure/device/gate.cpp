@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a stream held until everything is enqueued, and never for ever?
+// How is a stream held until everything is enqueued, and never forever?
 #include "measure/device/gate.h"
 
 #include <chrono>
@@ -40,7 +40,7 @@ void Gate::open() {
   std::atomic_ref(*word_).store(holds_, std::memory_order_release);
 }
 
-// A call that waits for the device while its stream is held would wait for ever.
+// A call that waits for the device while its stream is held would wait forever.
 void Gate::watch() {
   while (!closing_) {
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a stream held until everything is enqueued, and never for ever? It waits until a word of
+// How is a stream held until everything is enqueued, and never forever? It waits until a word of
 // host memory reaches the number of the hold; a watchdog lets it go when nobody else does.
 #pragma once
 

@@ -33,8 +33,8 @@ uint64_t Sampler::next_random() {
   return z ^ (z >> 31);
 }
 
-// How long the host takes to enqueue a call and two events; so long the stream must have something
-// else to do, or the host's time is between the events.
+// How long the host takes to enqueue a call and two events; for that time the stream must have
+// something else to do, or the host's time is between the events.
 Result<double> Sampler::lead_ns(const Contender& contender) {
   if (const auto found = lead_ns_.find(&contender); found != lead_ns_.end()) return found->second;
   CHECK_OK(sync());
@@ -66,7 +66,7 @@ Result<bool> Sampler::isolated(const Contender& contender, int pair, bool flush,
   TRY(const double lead, lead_ns(contender));
   // Twice as long as it takes: a host that is interrupted for a moment stays in time. Where that is
   // very long the stream is held instead, which costs a microsecond between the events (H200: 17.7
-  // for 17.1 us of a plain program). A call that waits for the device would wait for ever in a held
+  // for 17.1 us of a plain program). A call that waits for the device would wait forever in a held
   // stream, and is late in any.
   const double busy_ns = 2 * lead * (warm_first ? 2 : 1) + 5e3;
   const bool waits = waiting_.contains(&contender), held = busy_ns > kMostDelay_ns && !waits;
@@ -74,7 +74,7 @@ Result<bool> Sampler::isolated(const Contender& contender, int pair, bool flush,
     CHECK_OK(device_.hold());
   else if (const double missing = busy_ns - (flush ? flush_ns_ : 0); missing > 0 && !waits)
     CHECK_OK(device_.delay(missing));
-  // Else an error would leave the stream closed for ever.
+  // Else an error would leave the stream closed forever.
   const auto enqueue = [&]() -> Status {
     if (flush) CHECK_OK(device_.flush_l2());
     if (warm_first) CHECK_OK(contender.call(0));
@@ -340,7 +340,7 @@ Result<std::vector<double>> Sampler::empty_pairs(int count) {
 Result<Sampler::Traced> Sampler::traced(const Contender& contender, int count) {
   CHECK_OK(device_.make_events(2 * (kPairs + 1)));
   // The flush is a memset, which CUPTI does not list among the kernels. The kernel that keeps the
-  // stream busy stands between the calls. No events around a call, which would be 0.1 us of an add
+  // stream busy is between the calls. No events around a call, which would be 0.1 us of an add
   // of 2^22; two span it all.
   const auto body = [&]() -> Status {
     CHECK_OK(device_.record(2));

@@ -41,7 +41,7 @@ struct Watch {
 };
 
 struct Limits {
-  double call_s = 60;  // one call may take so long
+  double call_s = 60;  // the longest that one call may take
   // Samples enqueued before the host waits. One: a call with nothing behind it in the stream, as a
   // plain program times it; with more, the next sample's work is already waiting when the call
   // ends.
@@ -83,7 +83,7 @@ class Sampler {
   Result<std::vector<double>> empty_pairs(int count);
   // GPU time of the kernels of one call, from CUPTI, with a cold L2.
   struct Traced {
-    std::vector<double> ns;  // a call: from the begin of its first kernel to the end of its last
+    std::vector<double> ns;  // a call: from the start of its first kernel to the end of its last
     std::vector<double> busy_ns;        // the sum of its kernels
     std::vector<KernelRecord> kernels;  // of one call
     double clock = 1;                   // a nanosecond of the events in units of CUPTI's clock
@@ -91,7 +91,7 @@ class Sampler {
   Result<Traced> traced(const Contender& contender, int count);
   // A copy of as many bytes as a call moves, cold, as GB/s.
   Result<std::vector<double>> copies(int64_t bytes, double seconds);
-  // The host's time that a sample takes beside the call: with an empty call.
+  // The host's time that a sample takes besides the call: with an empty call.
   Result<double> own_host_ns(int count);
 
   // In how many of `count` calls it waited for the device inside: the stream is held, and the call

@@ -43,8 +43,8 @@ Outliers tukey(Samples ordered);
 // them, and this does not.
 double trimmed_mean(Samples ordered);
 
-// Two heaps of about equal size, and the median in the valley between: more samples do not settle
-// it. Seen on an H200: adds of 2^24 take 51.3 or 52.8 us, and change over every millisecond.
+// Two clusters of about equal size, and the median in the valley between: more samples do not
+// settle it. Seen on an H200: adds of 2^24 take 51.3 or 52.8 us, and change over every millisecond.
 bool has_two_modes(Samples ordered);
 
 struct Summary {
@@ -66,8 +66,8 @@ struct Ratio {
 Ratio paired_ratio(Samples a, Samples b, uint64_t seed = 0, int resamples = 1000,
                    double confidence = 0.95, size_t block = 1);
 
-// So many neighbours together: samples that follow each other are alike, and drawn one by one they
-// would promise more than they know. The cube root of their number is the usual choice.
+// That many neighbours together: samples that follow each other are alike, and drawn one by one
+// they would promise more than they know. The cube root of their number is the usual choice.
 size_t neighbours(size_t count);
 
 // The ratio of two medians of samples that were not taken together.

@@ -41,7 +41,7 @@ Judgement judge(Samples a, Samples b, Samples same, Samples same_again, uint64_t
   judgement.ratio = paired_ratio(a, b, seed, kResamples, kConfidence, block);
   judgement.same_with_self =
       paired_ratio(same_again, same, seed + 1, kResamples, kConfidence, block);
-  // What equals seem to differ by, with its own uncertainty, is no difference.
+  // What equals seem to differ by, with its own uncertainty, is not a difference.
   const Interval& self = judgement.same_with_self.interval;
   const double self_band = std::max(std::abs(std::log(self.low)), std::abs(std::log(self.high)));
   judgement.threshold = std::max(kLeastDifference, std::expm1(self_band));

@@ -14,8 +14,8 @@ std::string_view name_of(Verdict verdict);  // "SAME", "FASTER", "SLOWER", "AMBI
 // Below this nobody should act on a difference: event times of one kernel in two places of a
 // program differ by as much.
 inline constexpr double kLeastDifference = 0.005;
-// Two windows of one run differ by 1 to 3 % for the same kernel: what was not interleaved is told
-// from 3 % on.
+// Two windows of one run differ by 1 to 3 % for the same kernel: what was not interleaved is
+// reported from 3 % on.
 inline constexpr double kLeastDifferenceAcrossRuns = 0.03;
 
 struct Judgement {

@@ -67,7 +67,7 @@ using IfOptional =
     std::enable_if_t<std::is_same_v<T, std::optional<Of>> || std::is_same_v<T, std::nullopt_t>>;
 
 // Fields that may be unset are numbers of their own: five std::optional here cost every source a
-// tenth of a second. What takes or gives one stands in the archive.
+// tenth of a second. What takes or gives one is in the archive.
 class TensorOptions {
  public:
   TensorOptions() = default;

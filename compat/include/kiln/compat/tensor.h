@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is at::Tensor here? A counted reference to kiln's record of a tensor (kiln/tensor.h), which
-// holds torch's handle and what the C shim told about it. Ops are declared below from
+// holds torch's handle and what the C shim says about it. Ops are declared below from
 // compat/ops.txt and reach torch through its dispatcher.
 #pragma once
 

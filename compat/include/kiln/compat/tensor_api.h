@@ -7,7 +7,7 @@
 
 namespace at {
 inline namespace kc {
-// In the calling thread: sources that need more speed on the host are rare beside kernels.
+// In the calling thread: sources that need more speed on the host are rare compared with kernels.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t /* grain */, const F& f) {
   if (begin < end) f(begin, end);

@@ -18,7 +18,7 @@ typedef _object PyObject;
 namespace kiln {
 namespace compat {
 
-// Its special members stand in the archive: every source would compile them else.
+// Its special members are in the archive: every source would compile them else.
 struct Value {
   Value();
   Value(const Value&);
