@@ -13,6 +13,8 @@ using results::Finding;
 using results::FindingLine;
 using results::FindingPlace;
 
+constexpr size_t kColumns = 100;
+
 std::string index_text(const std::vector<int64_t>& at) {
   return at.size() == 3 ? fmt::format("({},{},{})", at[0], at[1], at[2]) : "";
 }
@@ -38,7 +40,6 @@ std::string marked_line(const std::string& margin, const std::string& code,
                         const std::string& words) {
   const size_t end = code.find("//");
   size_t width = std::max<size_t>(code.substr(0, end).find_last_not_of(" \t") + 1, 1);
-  constexpr size_t kColumns = 100;
   const size_t taken = margin.size() + 4 + words.size();
   width = std::min(width, taken < kColumns ? kColumns - taken : 3);
   return fmt::format("{} | {} {}\n", margin, std::string(std::max<size_t>(width, 3), '^'), words);
@@ -80,6 +81,23 @@ std::string kernel_lines(const Finding& finding, const std::string& margin) {
   return out;
 }
 
+// "  = help: ...", in lines of at most kColumns.
+std::string labelled_lines(const std::string& margin, std::string_view label,
+                           std::string_view words) {
+  std::string out, line = fmt::format("{} = {}:", margin, label);
+  const std::string indent(line.size(), ' ');
+  for (size_t at = 0; at < words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    if (line.size() + 1 + (end - at) > kColumns && line.size() > indent.size()) {
+      out += line + "\n";
+      line = indent;
+    }
+    line += fmt::format(" {}", words.substr(at, end - at));
+    at = end + 1;
+  }
+  return out + line + "\n";
+}
+
 }  // namespace
 
 std::string finding_text(const Finding& finding) {
@@ -89,8 +107,8 @@ std::string finding_text(const Finding& finding) {
   for (size_t i = 0; i < finding.places.size(); ++i)
     out += place_lines(finding.places[i], width, i == 0);
   out += kernel_lines(finding, margin);
-  for (const std::string& note : finding.notes) out += fmt::format("{} = note: {}\n", margin, note);
-  if (!finding.advice.empty()) out += fmt::format("{} = help: {}\n", margin, finding.advice);
+  for (const std::string& note : finding.notes) out += labelled_lines(margin, "note", note);
+  if (!finding.advice.empty()) out += labelled_lines(margin, "help", finding.advice);
   if (finding.count > 1) out += fmt::format("{} = times: {}\n", margin, finding.count);
   if (finding.suppressed) out += fmt::format("{} = suppressed: {}\n", margin, *finding.suppressed);
   return out;

@@ -108,6 +108,31 @@ std::string key_of(const Finding& finding) {
   return key;
 }
 
+// Only where a path begins: /a/b is no part of /x/a/b.
+static void shorten(std::string& text, const std::string& prefix, const std::string& shown) {
+  constexpr std::string_view kBefore = " ('\"`";
+  for (size_t at = text.find(prefix); at != text.npos; at = text.find(prefix, at)) {
+    const bool begins = at == 0 || kBefore.find(text[at - 1]) != kBefore.npos;
+    if (begins) text.replace(at, prefix.size(), shown);
+    at += begins ? shown.size() : prefix.size();
+  }
+}
+
+void shorten_paths(Findings& findings, const std::string& folder, const std::string& shown) {
+  if (folder.empty() || folder == "/") return;
+  const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+  const std::string to = shown.empty() || shown.ends_with('/') ? shown : shown + "/";
+  for (Finding& finding : findings.findings) {
+    shorten(finding.message, prefix, to);
+    shorten(finding.advice, prefix, to);
+    for (std::string& note : finding.notes) shorten(note, prefix, to);
+    for (FindingPlace& place : finding.places) {
+      shorten(place.action, prefix, to);
+      for (FindingLine& line : place.stack) shorten(line.file, prefix, to);
+    }
+  }
+}
+
 void merge(Findings& into, const Findings& from) {
   std::map<std::string, size_t> known;
   for (size_t i = 0; i < into.findings.size(); ++i) known.emplace(key_of(into.findings[i]), i);

@@ -88,6 +88,8 @@ Result<Findings> read_findings(const Json& json, std::string_view source);
 
 // Adds those of another process: a finding of the same rule and lines counts once more.
 void merge(Findings& into, const Findings& from);
+// Shows files of `folder` as the user wrote them: `shown` in place of `folder`, "" for none.
+void shorten_paths(Findings& findings, const std::string& folder, const std::string& shown);
 // The same for two findings: rule and stacks of all places, or their lines of PTX, or, of what the
 // host did, the message.
 std::string key_of(const Finding& finding);

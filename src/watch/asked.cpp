@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "watch/fanout.h"
+#include "watch/fidelity.h"
 #include "watch/line_counts.h"
 #include "watch/trace.h"
 
@@ -75,7 +76,7 @@ std::unique_ptr<engine::Sink> lines_to(const std::string& path) {
 
 }  // namespace
 
-engine::Sink* make_watchers(const Asked& asked) {
+engine::Sink* make_watchers(const Asked& asked, std::string* problem) {
   auto all = std::make_unique<Fanout>();
   if (!asked.accesses.empty()) {
     if (auto trace = trace_to(asked.accesses, asked.accesses_limit)) all->add(std::move(trace));
@@ -83,7 +84,8 @@ engine::Sink* make_watchers(const Asked& asked) {
   if (!asked.lines.empty()) {
     if (auto lines = lines_to(asked.lines)) all->add(std::move(lines));
   }
-  add_sanitizer(asked.sanitize, *all);
+  if (asked.fidelity) all->add(make_fidelity());
+  add_sanitizer(asked.sanitize, *all, problem);
   return all->empty() ? nullptr : all.release();
 }
 

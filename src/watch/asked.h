@@ -13,11 +13,13 @@ struct Asked {
   std::string accesses;         // a file for the access trace; empty: none
   uint64_t accesses_limit = 0;  // accesses that it has at most
   std::string lines;            // a file for the counts of source lines; empty: none
+  bool fidelity = false;        // a line about exact and approximate instructions
   SanitizeRequest sanitize;
 };
 
 // Lives as long as the process; null: nothing is asked for. A file that cannot be written is an
-// error on stderr, and that watcher does not watch.
-engine::Sink* make_watchers(const Asked& asked);
+// error on stderr, and that watcher does not watch. `problem`: a check that does not exist, for
+// which nothing may run: a run without it would look clean.
+engine::Sink* make_watchers(const Asked& asked, std::string* problem);
 
 }  // namespace kiln::watch

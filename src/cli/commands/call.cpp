@@ -73,6 +73,7 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   }
   // Both are read by the runtime inside the library.
   host::point_to_own_engine(context.env);
+  if (context.verbose) setenv("KILN_ENGINE_FIDELITY", "1", 0);
   if (!options.device.empty()) setenv("KILN_DEVICE", options.device.c_str(), 1);
   return host::OpLibrary::open(target);
 }

@@ -79,6 +79,7 @@ Result<int> run(Options& options, Context& context) {
   options.request.program = true;
   TRY(build::Outcome outcome, build_for(context, options.request));
   TRY(sys::Environment env, program_environment(context.env));
+  if (context.verbose && !env.get("KILN_ENGINE_FIDELITY")) env.set("KILN_ENGINE_FIDELITY", "1");
   std::vector<std::string> words = {outcome.file.string()};
   words.insert(words.end(), context.rest.begin(), context.rest.end());
   context.end_progress();

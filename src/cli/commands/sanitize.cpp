@@ -174,16 +174,22 @@ void apply_suppressions(const Options& options, Suppressions suppressions, Findi
   }
 }
 
-Status write_files(const Options& options, const Findings& findings, Context& context) {
-  const auto write = [&](const std::string& to, const std::string& text) -> Status {
-    if (to.empty()) return {};
-    if (to == "-") return context.print(text), Status();
-    CHECK_OK(sys::real_files().write(context.directory / to, text));
-    context.note("wrote " + to);
-    return {};
-  };
-  CHECK_OK(write(options.html, report::findings_page(findings, "kiln sanitize " + options.target)));
-  return write(options.sarif, report::findings_sarif(findings, context.directory.string()));
+// As people wrote them: compilers write full paths. Code hosts want those of the repository, so
+// SARIF is written before.
+void show_paths_as_written(const Options& options, const Context& context, Findings& findings) {
+  const fs::path written = fs::path(options.target).parent_path();
+  if (!written.is_absolute() && !written.empty())
+    results::shorten_paths(findings, (context.directory / written).lexically_normal().string(),
+                           written.string());
+  results::shorten_paths(findings, context.directory.string(), "");
+}
+
+Status write_files(const Options& options, Findings& findings, Context& context) {
+  CHECK_OK(write_output(options.sarif, report::findings_sarif(findings, context.directory.string()),
+                        context));
+  show_paths_as_written(options, context, findings);
+  return write_output(options.html,
+                      report::findings_page(findings, "kiln sanitize " + options.target), context);
 }
 
 // How the process ended, where that is worth a word.
@@ -207,6 +213,8 @@ Result<int> run(const Options& options, Context& context) {
   TRY(fs::path made, sys::make_temporary_folder("kiln-sanitize"));
   const Folder folder(std::move(made));
   spec.env->set("KILN_DEVICE", "engine");
+  if (context.verbose && !spec.env->get("KILN_ENGINE_FIDELITY"))
+    spec.env->set("KILN_ENGINE_FIDELITY", "1");
   spec.env->set("KILN_SANITIZE", options.only.empty() ? "default" : options.only);
   spec.env->set("KILN_SANITIZE_FOLDER", folder.path.string());
   if (options.schedule) spec.env->set("KILN_ENGINE_SCHEDULE", std::to_string(options.schedule));
@@ -224,7 +232,7 @@ Result<int> run(const Options& options, Context& context) {
   else if (!quiet_for_file && !findings.checks.empty())
     context.print(report::findings_text(findings));
   if (const std::string text = ending(done, options); !text.empty()) context.note(text);
-  if (findings.checks.empty())
+  if (findings.checks.empty() && !done.timed_out)
     context.note(
         fmt::format("note: {} ran nothing on the engine: nothing was checked", options.target));
   const std::vector<std::string> on = split(options.fail_on);
@@ -234,7 +242,8 @@ Result<int> run(const Options& options, Context& context) {
   const bool failed = done.exit_code || done.signal || done.timed_out;
   const bool explained = std::ranges::any_of(
       findings.findings, [](const auto& one) { return one.severity == "error"; });
-  return failed && !explained ? std::max(done.exit_code, 1) : 0;
+  if (!failed || explained) return 0;
+  return done.timed_out ? static_cast<int>(Fault::Work) : std::max(done.exit_code, 1);
 }
 
 void add_file(CLI::App& app, const char* name, std::string& to, const char* text) {

@@ -165,6 +165,7 @@ void lay_out_shared(const Program& program, uint64_t static_bytes, uint64_t dyna
 LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_limit,
                               const KilnEngineLaunch& launch, bool for_rows) {
   Sink* const sink = device.watched();
+  if (device.refusal) return {kInvalidConfiguration, device.refusal, false};
   const uint32_t wanted = sink ? sink->wanted() : 0;
   const WatchedTurn turn(device, sink);
   const KilnDim3& dim = launch.block;

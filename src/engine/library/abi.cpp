@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does libkiln_engine.so export? kiln_engine(), the table of engine_abi.h.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -175,6 +179,21 @@ constexpr KilnEngine kEngine = {
 
 constexpr uint64_t kQuarantineBytes = uint64_t{32} << 20;
 
+// The wrong value of KILN_SANITIZE. Each launch fails with it, but a program may not look at
+// errors: it must not end as if its kernels had been checked.
+void refuse_launches(const std::string& problem) {
+  static const std::string kept = problem;
+  state().device.refusal = kept.c_str();
+  std::fprintf(stderr, "error: %s\n", kept.c_str());
+  ::on_exit(
+      [](int code, void*) {
+        if (code != 0) return;
+        std::fflush(nullptr);
+        ::_exit(2);
+      },
+      nullptr);
+}
+
 // What is made when it is first used is made now: a fork in the midst of that would leave the child
 // waiting for a thread that it does not have. Without memory it stays for later.
 [[gnu::constructor]] void make_all_that_lasts() {
@@ -182,11 +201,16 @@ constexpr uint64_t kQuarantineBytes = uint64_t{32} << 20;
     state().device.make_sink = [] {
       const Environment asked = environment();
       if (!asked.sanitize.empty()) state().device.heap.set_quarantine(kQuarantineBytes);
-      return watch::make_watchers(
-          {std::string(asked.accesses),
-           asked.accesses_limit,
-           std::string(asked.lines),
-           {std::string(asked.sanitize), std::string(asked.sanitize_folder)}});
+      std::string problem;
+      Sink* const sink =
+          watch::make_watchers({std::string(asked.accesses),
+                                asked.accesses_limit,
+                                std::string(asked.lines),
+                                asked.fidelity,
+                                {std::string(asked.sanitize), std::string(asked.sanitize_folder)}},
+                               &problem);
+      if (!problem.empty()) refuse_launches(problem);
+      return sink;
     };
     stream_of(nullptr);
     default_memory_limit();

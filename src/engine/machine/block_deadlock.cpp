@@ -2,6 +2,7 @@
 // What is reported of a block, or a cluster, in which nobody can go on?
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 
@@ -13,15 +14,30 @@ namespace kiln::engine {
 
 namespace {
 
-std::string what_it_waits_for(const Block& block, const Split& split) {
-  if (split.wait == Wait::Barrier) return fmt::format("barrier {}", split.barrier);
+WaitsFor what_it_waits_for(const Block& block, const Split& split) {
+  if (split.wait == Wait::Barrier) return WaitsFor::Barrier;
   // A cluster's wait is looked at anew, an mbarrier's is a loop of the program's.
-  if (split.looks == Look::Cluster) return "the barrier of the cluster";
-  if (split.looks == Look::Grid)
-    return block.grid->cooperative ? "the barrier of the grid"
-                                   : "a value in memory that nobody writes";
-  if (split.looks != Look::None) return "an mbarrier whose phase does not end";
-  return "a warp-wide *.sync";
+  if (split.looks == Look::Cluster) return WaitsFor::Cluster;
+  if (split.looks == Look::Grid) return block.grid->cooperative ? WaitsFor::Grid : WaitsFor::Memory;
+  return split.looks == Look::None ? WaitsFor::Warp : WaitsFor::Mbarrier;
+}
+
+std::string waits_text(WaitsFor what, const Split& split) {
+  switch (what) {
+    case WaitsFor::Barrier:
+      return fmt::format("barrier {}", split.barrier);
+    case WaitsFor::Cluster:
+      return "the barrier of the cluster";
+    case WaitsFor::Grid:
+      return "the barrier of the grid";
+    case WaitsFor::Memory:
+      return "a value in memory that nobody writes";
+    case WaitsFor::Mbarrier:
+      return "an mbarrier whose phase does not end";
+    case WaitsFor::Warp:
+      return "a warp-wide *.sync";
+  }
+  return "";
 }
 
 struct Group {
@@ -36,7 +52,8 @@ void add_waiters(const Block& block, std::map<std::string, Group>* by_place) {
     for (const Split& split : warp.splits) {
       const bool behind = split.wait == Wait::Barrier || split.looks == Look::Mbarrier;
       const Op* at = behind ? split.at - 1 : split.at;
-      const std::string what = what_it_waits_for(block, split);
+      const WaitsFor waits_for = what_it_waits_for(block, split);
+      const std::string what = waits_text(waits_for, split);
       Group& group =
           (*by_place)[fmt::format("{} in {}", what, place_of(*split.frame->program, *at))];
       if (group.waiter.threads == 0) {
@@ -44,6 +61,7 @@ void add_waiters(const Block& block, std::map<std::string, Group>* by_place) {
         group.first = thread_of(warp, lane);
         group.block = &block;
         group.waiter.by = {split.frame->program, at->site, block.number, warp.index, 1u << lane};
+        group.waiter.waits_for = waits_for;
         group.waiter.waits_at = what;
       }
       group.waiter.threads += static_cast<uint32_t>(std::popcount(split.mask));
@@ -61,13 +79,14 @@ void Block::report_deadlock() const {
   } else {
     add_waiters(*this, &waiting);
   }
+  // Threads at a barrier may wait for one that spins: such a deadlock is not the barrier's.
+  const bool spins = std::ranges::any_of(
+      waiting, [](const auto& each) { return each.second.waiter.waits_for == WaitsFor::Memory; });
   std::string text = fmt::format(
-      "Barrier deadlock: no thread of the {} can continue\n  at {}\n  in block ({},{},{}), {} of "
-      "{} "
-      "threads have not "
-      "ended",
-      together ? "cluster" : "block", demangled(grid->program->name), x, y, z, live_threads,
-      grid->threads_per_block);
+      "{}: no thread of the {} can continue\n  at {}\n  in block ({},{},{}), {} of {} threads have "
+      "not ended",
+      spins ? "Deadlock" : "Barrier deadlock", together ? "cluster" : "block",
+      demangled(grid->program->name), x, y, z, live_threads, grid->threads_per_block);
   std::vector<Waiter> waiters;
   for (const auto& [place, group] : waiting) {
     text += fmt::format("\n  {} threads wait at {}, the first is thread ({},{},{})",

@@ -31,6 +31,8 @@ struct Device {
   // Asked for the sink at the first launch; null: `sink` is what it is.
   Sink* (*make_sink)() = nullptr;
   std::once_flag sink_made;
+  // Why nothing may be launched; null: it may. Set by make_sink, if it cannot do what was asked.
+  const char* refusal = nullptr;
 
   // Held by a launch whose sink cannot merge: another thread may launch at the same time.
   std::mutex watching;

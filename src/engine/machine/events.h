@@ -275,9 +275,11 @@ enum class FaultKind : uint8_t {
   Deadlock,
   Other
 };
+enum class WaitsFor : uint8_t { Barrier, Cluster, Grid, Mbarrier, Memory, Warp };
 // Threads of one block that wait at one place of a deadlock.
 struct Waiter {
-  Actor by;              // the first of them; its mask has one lane
+  Actor by;  // the first of them; its mask has one lane
+  WaitsFor waits_for = WaitsFor::Barrier;
   std::string waits_at;  // "barrier 1", "an mbarrier whose phase does not end"
   uint32_t threads = 0;
 };

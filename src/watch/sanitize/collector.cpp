@@ -130,6 +130,22 @@ namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// A thread that spins holds up those that wait at a barrier: its value comes first.
+std::string deadlock_advice(const std::vector<Waiter>& waiters) {
+  const auto any = [&](WaitsFor what) {
+    return std::ranges::any_of(waiters, [&](const auto& one) { return one.waits_for == what; });
+  };
+  if (any(WaitsFor::Memory))
+    return "write the value before the launch, or in a thread that runs at the same time and does "
+           "not wait itself: neither the host nor a later kernel can write it in time";
+  if (any(WaitsFor::Mbarrier))
+    return "let as many threads arrive as the mbarrier was set up for, and all bytes that it "
+           "expects";
+  if (any(WaitsFor::Grid)) return "let every thread of the grid reach its barrier";
+  if (any(WaitsFor::Cluster)) return "let every thread of the cluster arrive at its barrier";
+  return "let every thread that the barrier counts reach it, the same number of times";
+}
+
 }  // namespace
 
 bool Collector::recovers(const FaultEvent& fault) {
@@ -155,7 +171,7 @@ bool Collector::recovers(const FaultEvent& fault) {
         fmt::format("{} thread{} wait{} at {}", waiter.threads, waiter.threads == 1 ? "" : "s",
                     waiter.threads == 1 ? "s" : "", waiter.waits_at)));
   }
-  finding->advice = "let every thread that the barrier counts reach it, the same number of times";
+  finding->advice = deadlock_advice(*fault.waiters);
   return false;
 }
 

@@ -155,15 +155,25 @@ void MemoryChecker::bad_alignment(const FaultEvent& fault) {
 
 void MemoryChecker::bad_write(const FaultEvent& fault) {
   const SiteId site = collector_.sites().id_of(fault.by);
-  Finding* finding = collector_.found(Rule::WriteToInput, site);
-  if (!finding) return;
   const LaunchEvent& launch = *collector_.launch();
-  finding->object = global_object(*launch.memory, fault.address, fault.bytes);
-  finding->message =
-      fmt::format("write to {}, which the op may only read", text_of(*finding->object));
+  const FindingObject object = global_object(*launch.memory, fault.address, fault.bytes);
+  // Memory without a name that is not to be written has the kernel's own parameters: a pointer that
+  // leads there was not meant to.
+  const bool astray = object.name.empty();
+  Finding* finding = collector_.found(astray ? Rule::OutOfBounds : Rule::WriteToInput, site);
+  if (!finding) return;
+  if (astray) {
+    finding->message = fmt::format("{} in global memory is out of bounds", action_of(fault));
+    finding->notes.push_back("the address is inside the kernel's parameters");
+  } else {
+    finding->object = object;
+    finding->message = fmt::format("write to {}, which the op may only read", text_of(object));
+  }
   finding->places.push_back(
       collector_.place(site, who(launch.number, fault.by, lane_of(fault)), action_of(fault)));
-  finding->advice = "write to a tensor that the op makes, or declare the parameter as `Tensor&`";
+  finding->advice =
+      astray ? "compare the index with the size before the access"
+             : "write to a tensor that the op makes, or declare the parameter as `Tensor&`";
 }
 
 void MemoryChecker::bad_address(const FaultEvent& fault) {

@@ -40,6 +40,11 @@ void read_source_lines(results::Findings& findings) {
   }
 }
 
+void show_paths_of_here(results::Findings& findings) {
+  std::error_code gone;
+  results::shorten_paths(findings, std::filesystem::current_path(gone).string(), "");
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -103,6 +108,7 @@ class Output : public engine::Sink {
       fresh.findings.push_back(std::move(all.findings[i]));
     printed_ = all.findings.size();
     read_source_lines(fresh);
+    show_paths_of_here(fresh);
     for (const results::Finding& finding : fresh.findings) {
       std::fflush(stdout);
       std::fprintf(stderr, "%s\n", report::finding_text(finding).c_str());

@@ -15,5 +15,7 @@ std::unique_ptr<engine::Sink> make_output(Collector& collector, const std::strin
 
 // Fills in FindingLine::text from the files, as far as they can be read.
 void read_source_lines(results::Findings& findings);
+// Paths inside of the process's folder, relative to it.
+void show_paths_of_here(results::Findings& findings);
 
 }  // namespace kiln::watch

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "report/findings.h"
 #include "watch/race/race.h"
@@ -96,22 +94,24 @@ std::string SanitizedPart::end() {
   collector_->end();
   results::Findings findings = collector_->findings();
   read_source_lines(findings);
+  show_paths_of_here(findings);
   Json json = to_json(findings);
   json["report"] = report::findings_text(findings);
   return dump(json);
 }
 
-void add_sanitizer(const SanitizeRequest& request, Fanout& to) {
+void add_sanitizer(const SanitizeRequest& request, Fanout& to, std::string* problem) {
   if (request.checks.empty() || request.checks == "0") return;
-  std::string problem;
-  const auto rows = checkers_named(request.checks, &problem);
-  if (!problem.empty()) {
-    std::fprintf(stderr,
-                 "error: cannot sanitize with KILN_SANITIZE=%s\n  why: %s\n  fix: name checks of "
-                 "that list, separated by commas\n",
-                 request.checks.c_str(), problem.c_str());
+  std::string why;
+  const auto rows = checkers_named(request.checks, &why);
+  if (rows.empty() && why.empty()) why = "it names no check";
+  if (!why.empty()) {
+    *problem = fmt::format(
+        "cannot sanitize with KILN_SANITIZE={}\n  why: {}\n  fix: name checks of that list, "
+        "separated by commas",
+        request.checks, why);
+    return;
   }
-  if (rows.empty()) return;
   Collector& collector = add_checkers(rows, to);
   to.add(make_output(collector, request.folder));
 }

@@ -30,8 +30,9 @@ struct SanitizeRequest {
 // The rows that `checks` names. `problem`: a name that does not exist, with the names that do.
 std::vector<const CheckerRow*> checkers_named(std::string_view checks, std::string* problem);
 
-// Adds the Collector, the checkers, and what writes the findings.
-void add_sanitizer(const SanitizeRequest& request, Fanout& to);
+// Adds the Collector, the checkers, and what writes the findings. `problem`: the message about a
+// check that does not exist; then nothing is added.
+void add_sanitizer(const SanitizeRequest& request, Fanout& to, std::string* problem);
 
 // Checks a part of a process: what is launched while it is the device's sink.
 class SanitizedPart {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is the fidelity of a run shown? One line, and one for each kind of approximation.
+#pragma once
+
+#include <string>
+
+#include "results/fidelity.h"
+
+namespace kiln::report {
+
+// "fidelity: 1,200 warp instructions: 1,188 exact, 12 approximate; no approximate value decides a
+// branch", then "  12 x ex2.approx.ftz.f32: a GPU's result may be off by 2 ulp"
+std::string fidelity_text(const results::Fidelity& fidelity);
+
+}  // namespace kiln::report
