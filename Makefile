@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
-  fuzz test-asan test-limits test-long test-programs-asan test-python-long test-staleness test-storm test-tsan \
-  test-ray test-torch-versions test-wheel-versions \
+  fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-staleness test-storm \
+  test-tsan test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make test-long            all of this group, one after the other, even if one fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-python-long     the Python tests that take too long for make test"
+	@echo "make test-sanitize        kiln sanitize on all of tests/sanitize, in five orders of blocks and warps"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
@@ -69,7 +70,7 @@ test:
 	@tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-staleness test-storm test-tsan
+LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-sanitize test-staleness test-storm test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -152,6 +153,12 @@ test-python-long:
 	@tools/build release
 	@source build/environment && PYTHONPATH=build/release/stage "$$KILN_PYTHON" -m pytest -q -m long \
 	  -p no:cacheprovider tests/python
+
+test-sanitize:
+	@tools/bootstrap build
+	@tools/build release
+	@source build/environment && python3 tests/sanitize/catalogue.py build/release/stage/kiln/bin/kiln \
+	  $(filter-out %/seeded.cu,$(wildcard tests/sanitize/*.cu)) --schedules 5
 
 test-tsan:
 	@tools/bootstrap build
