@@ -22,6 +22,8 @@ import catalogue
 
 HERE = Path(__file__).resolve().parent
 CHAPTERS = ("memory", "sync", "race", "streams")
+# memcheck and synccheck end a process at its first error: the others say nothing of later cases.
+COMPARED = ("race", "streams")
 TOOLS = ("memcheck", "racecheck", "synccheck")
 
 
@@ -52,7 +54,7 @@ def compare(kiln: str, folder: Path) -> str:
     found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     cases: collections.Counter[str] = collections.Counter()
     missed: dict[str, list[str]] = collections.defaultdict(list)
-    for chapter in CHAPTERS:
+    for chapter in COMPARED:
         source = HERE / f"{chapter}.cu"
         wanted, _ = catalogue.expected(source)
         seen, _ = catalogue.seen(kiln, source, 0)
@@ -78,9 +80,13 @@ def page(
     rows = [
         "# Who finds which mistakes",
         "",
-        "Written by `python3 tests/sanitize/vendor.py compare`, from logs that its `run` made on an",
-        "H200 (compute-sanitizer 2025.3, `nvcc -O2 -lineinfo -arch=sm_90`). The cases are those of",
-        "`tests/sanitize`; a case is found if a tool names one of its lines. kiln runs without a GPU.",
+        "Written by `python3 tests/sanitize/vendor.py compare`, from logs that its `run` made",
+        "on an H200 (compute-sanitizer 2025.3, `nvcc -O2 -lineinfo -arch=sm_90`). The cases are",
+        "those of `tests/sanitize`; a case is found if a tool names one of its lines. kiln runs",
+        "without a GPU.",
+        "",
+        "Only chapters that run to their end under the vendor's tools are compared: memcheck and",
+        "synccheck end a process at the first error of a kernel.",
         "",
         "| rule | cases | memcheck | racecheck | synccheck | `kiln sanitize` |",
         "|---|---|---|---|---|---|",
