@@ -15,7 +15,8 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target)
   const uint32_t kept = most_kept();
   strips_ = 4;
   while (strips_ > 1 && kept * strips_ > t_.vector_count() - 4) strips_ /= 2;
-  if (plan.memory_decides || plan.phase.stores) strips_ = kWarpSize;
+  if (plan.memory_decides || plan.lanes_decide || plan.phase.stores || plan.calls)
+    strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
   values_.resize(plan.variables.size());
@@ -86,11 +87,11 @@ Reg Emitter::vector_of(uint32_t index, uint32_t strip, uint32_t half) {
     }
     default: {  // steps
       const uint32_t lane = strip * t_.vector_lanes() + half * t_.vector_lanes() / 2;
-      Reg base = t_.word(), lanes = t_.vector(), all = t_.vector();
+      Reg base = t_.word(), all = t_.vector();
       t_.word_add(base, value.word, rise(v.steps, lane));
       t_.splat(all, base, v.bytes);
-      t_.steps(lanes, static_cast<uint64_t>(v.steps.step), v.bytes);
-      t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, all, all, lanes);
+      t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, all, all,
+                rises_.at({v.steps.step, v.bytes}));
       return all;
     }
   }
@@ -268,6 +269,19 @@ void Emitter::branch(const Step& step) {
     return;
   }
   Label around = t_.label();
+  if (plan_.variables[*step.a].kept == Kept::Vector) {
+    Reg any = t_.word(), differ = t_.word();
+    t_.any_and_differ(any, differ, values_[*step.a].regs);
+    Label agreed = t_.label();
+    t_.jump_if(differ, false, agreed);
+    write_predicate(*step.a);
+    leave_at(step.index, false);
+    t_.bind(agreed);
+    t_.jump_if(any, step.meaning.does == Does::BranchUnless, around);
+    jump_to(step.index, target);
+    t_.bind(around);
+    return;
+  }
   t_.jump_if(word_of(*step.a), step.meaning.does == Does::BranchUnless, around);
   jump_to(step.index, target);
   t_.bind(around);
@@ -290,9 +304,19 @@ std::unique_ptr<Emitted> Emitter::run() {
   t_.load_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
   t_.load_word(first_lane_, t_.pass(), offsetof(Pass, first_lane), 4);
   t_.constant_word(ran_, 0);
+  if (plan_.calls) {
+    warp_ = t_.word();
+    t_.load_word(warp_, t_.pass(), offsetof(Pass, warp), 8);
+  }
   nan_ = t_.vector();
   t_.constant(nan_, 0x7fffffffu, 4);
   prepare_places();
+  for (const Variable& v : plan_.variables) {
+    if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
+    Reg rises = t_.vector();
+    t_.steps(rises, static_cast<uint64_t>(v.steps.step), v.bytes);
+    rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
+  }
   if (plan_.phase.loops) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) need(i);
   }
@@ -303,7 +327,8 @@ std::unique_ptr<Emitted> Emitter::run() {
   for (const Step& step : plan_.steps) {
     if (step.meaning.does == Does::Store) continue;
     auto label = labels_.find(step.index);
-    if (label != labels_.end()) t_.bind(label->second);
+    const bool is_first = &step == plan_.steps.data() || (&step)[-1].index != step.index;
+    if (label != labels_.end() && is_first) t_.bind(label->second);
     need_all(step);
     if (!one(step)) return nullptr;
   }
@@ -339,10 +364,15 @@ bool Emitter::is_read(uint32_t index) const {
 
 void Emitter::list_guards() {
   for (const Variable& v : plan_.variables) {
-    if (!v.home || !v.input || v.in == Slot::Scalar) continue;
+    if (!v.home || !v.input) continue;
+    if (v.in == Slot::Scalar) {
+      if (bails_ && staged_.count(v.slot)) out_->saved.push_back({v.slot, 8});
+      continue;
+    }
     if (v.kept == Kept::Word || v.kept == Kept::Steps)
       out_->guards.push_back({v.slot, v.in, v.bytes, v.steps});
-    const bool saves = v.written && out_->lanes < kWarpSize && bails_;
+    const bool overwritten = out_->lanes < kWarpSize ? v.written : staged_.count(v.slot) != 0;
+    const bool saves = bails_ && overwritten;
     if (saves) out_->saved.push_back({v.slot, v.in == Slot::Predicate ? 4 : v.bytes * kWarpSize});
   }
 }

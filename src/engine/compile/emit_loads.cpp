@@ -29,7 +29,7 @@ void Emitter::prepare_places() {
                 step.place.steps,
                 step.op.imm,
                 step.op.imm + int64_t{bytes},
-                bytes,
+                step.align,
                 step.index,
                 step.meaning.does == Does::Store};
     if (!of_header) {
@@ -58,6 +58,13 @@ void Emitter::prepare_places() {
   }
 }
 
+// Does one check do for all lanes? They are aligned if the first is, and lie between two ends.
+bool Emitter::is_checked_at_once(const Step& step) const {
+  const Variable& v = plan_.variables[*step.a];
+  const auto rises = static_cast<uint64_t>(v.steps.step | v.steps.row_step);
+  return v.kept != Kept::Vector && (rises & (step.align - 1)) == 0;
+}
+
 bool Emitter::load(const Step& step) {
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) {
@@ -66,11 +73,7 @@ bool Emitter::load(const Step& step) {
     return true;
   }
   if (step.place.of == Place::Of::Header) return false;
-  const Variable& v = plan_.variables[*step.a];
-  const bool by_steps =
-      v.kept == Kept::Word || v.kept == Kept::Splat ||
-      (v.kept == Kept::Steps && (v.steps.step == 0 || v.steps.step == bytes_of(step.meaning.type)));
-  return by_steps ? load_changing(step) : gather(step);
+  return is_checked_at_once(step) ? load_changing(step) : gather(step);
 }
 
 void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps) {
@@ -128,6 +131,11 @@ void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, R
   reach.span = std::max(reach.span, span);
   const uint32_t bytes = bytes_of(step.meaning.type);
   t_.jump_if_bits(address, bytes - 1, bail_);
+  if (step.align > bytes) {  // of all elements: this one may begin behind the first
+    Reg first = t_.word();
+    t_.word_add(first, address, -(step.op.imm & (step.align - 1)));
+    t_.jump_if_bits(first, step.align - 1, bail_);
+  }
   *where = t_.word();
   t_.word_binary(Does::Add, Number::U64, *where, address, reach_word(step, 2));
 }
@@ -184,7 +192,7 @@ bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
   if (step.place.of == Place::Of::Header) return false;
   const Variable& v = plan_.variables[*step.a];
   const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
-  if (v.kept == Kept::Vector || (v.steps.step != 0 && v.steps.step != int64_t{bytes})) {
+  if (!is_checked_at_once(step)) {
     const uint32_t in_address = v.bytes == 8 ? lanes / 2 : lanes;
     for (uint32_t lane = 0; lane < out_->lanes; ++lane) {
       Reg address = t_.word(), at;

@@ -14,6 +14,8 @@ bool Emitter::one(const Step& step) {
     case Does::Load:
     case Does::LoadScalar:
       return load(step);
+    case Does::Lanewise:
+      return call_handler(step);
     default:
       break;
   }
@@ -74,6 +76,9 @@ bool Emitter::on_words(const Step& step) {
         t_.word_binary(Does::Add, Number::U64, d, x, word_of(*step.c));
       return true;
     }
+    case Does::FunnelLeft:
+    case Does::FunnelRight:
+      return false;
     case Does::Mad: {
       Reg product = t_.word();
       t_.word_binary(Does::Mul, m.type, product, a, b);
@@ -121,6 +126,39 @@ Reg Emitter::quiet_of(uint32_t index, uint32_t strip) {
   return clean;
 }
 
+// An Op that has no instructions here: its operands go to where its handler reads them.
+bool Emitter::call_handler(const Step& step) {
+  for (const auto& from : {step.a, step.b, step.c}) {
+    if (from) put_in_frame(*from);
+  }
+  const Variable& d = plan_.variables[*step.d];
+  const Op& op = flow_.program().ops[step.index];
+  staged_.insert(d.slot);
+  t_.call(reinterpret_cast<const void*>(op.run), warp_, &op);
+  if (d.in == Slot::Scalar) {
+    if (d.kept == Kept::Splat)
+      t_.load_splat(result(*step.d, 0, 0), registers_, d.slot, 4);
+    else
+      t_.load_word(result(*step.d, 0, 0), registers_, d.slot, d.bytes);
+    return true;
+  }
+  if (d.kept != Kept::Vector) return false;
+  const uint32_t halves = d.bytes / 4;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < halves; ++h)
+      t_.load(result(*step.d, s, h), registers_,
+              int64_t{d.slot} + (s * halves + h) * vector_bytes());
+  }
+  return true;
+}
+
+void Emitter::put_in_frame(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  if (v.home && v.input && !v.written && !staged_.count(v.slot)) return;  // it is there
+  staged_.insert(v.slot);
+  write_back(index);
+}
+
 bool Emitter::on_vectors(const Step& step) {
   const bool wide = bytes_of(step.meaning.type) == 8 || bytes_of(step.meaning.from) == 8;
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
@@ -139,6 +177,10 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
     t_.copy(to, bits_of(*step.a, s, 0));
   } else if (m.does == Does::Select) {
     t_.select(to, vector_of(*step.c, s, 0), bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+  } else if (m.does == Does::CopySign) {
+    Reg sign = t_.vector();
+    t_.constant(sign, 0x80000000u, 4);
+    t_.select(to, sign, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
   } else if (m.does == Does::Convert) {
     const bool from_bits = m.from != Number::F32;
     done = t_.convert(m.type, m.from, to,
@@ -156,7 +198,12 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
   } else {
     const Reg a = bits_of(*step.a, s, 0);
     const bool shifts = m.does == Does::ShiftLeft || m.does == Does::ShiftRight;
-    if (shifts && plan_.variables[*step.b].is_constant) {
+    const bool funnels = m.does == Does::FunnelLeft || m.does == Does::FunnelRight;
+    if (funnels && plan_.variables[*step.c].is_constant &&
+        (plan_.variables[*step.c].constant & 31) != 0) {
+      t_.funnel(m.does, to, a, bits_of(*step.b, s, 0),
+                static_cast<uint32_t>(plan_.variables[*step.c].constant & 31));
+    } else if (shifts && plan_.variables[*step.b].is_constant) {
       const uint64_t by = plan_.variables[*step.b].constant & 0xffffffffu;
       if (by < 32)
         done = t_.shift(m.does, m.type, to, a, static_cast<uint32_t>(by));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "engine/compile/emit.h"
@@ -48,6 +49,8 @@ class Emitter {
   bool on_steps(const Step& step);
   bool on_vectors(const Step& step);
   bool on_predicates(const Step& step);
+  bool call_handler(const Step& step);
+  void put_in_frame(uint32_t variable);
   bool vector_step(const Step& step, uint32_t strip);
   bool wide_step(const Step& step, uint32_t strip);
   bool compare(const Step& step, uint32_t strip);
@@ -59,6 +62,7 @@ class Emitter {
   void prepare_places();
   bool load(const Step& step);
   void load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
+  bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
   bool gather(const Step& step);
   bool store_all();
@@ -82,7 +86,9 @@ class Emitter {
   uint32_t strips_ = 1;
   std::vector<Value> values_;
   std::map<uint32_t, Label> labels_;  // by Op
-  Reg registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
+  std::set<uint32_t> staged_;         // slots that hold something else while the code runs
+  std::map<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
+  Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
   Label bail_;
   bool bails_ = false;
   std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared

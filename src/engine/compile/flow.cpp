@@ -16,17 +16,28 @@ bool is_branch(const Meaning* meaning) {
                      meaning->does == Does::BranchUnless);
 }
 
+bool is_store(const Meaning* meaning) {
+  return meaning && (meaning->does == Does::Store || meaning->does == Does::StoreVector);
+}
+
 // What a phase may hold besides branches.
 bool fits(const Meaning* meaning) {
-  return meaning && !is_branch(meaning) && meaning->does != Does::Store &&
-         meaning->does != Does::Lanewise && meaning->does != Does::BranchIndexed &&
-         meaning->type != Number::F64;
+  return meaning && !is_branch(meaning) && !is_store(meaning) &&
+         meaning->does != Does::BranchIndexed && meaning->type != Number::F64;
 }
 
 bool writes_d(const Op& op, const Meaning* meaning) {
   if (meaning && meaning->does == Does::BranchIndexed) return false;
-  if (meaning) return !is_branch(meaning) && meaning->does != Does::Store;
+  if (meaning) return !is_branch(meaning) && !is_store(meaning);
   return op.effect != Effect::MaskAware;
+}
+
+// The registers of a load or a store of several; null: it has one.
+const Elements* elements_of(const Op& op, const Meaning* meaning) {
+  const bool many =
+      meaning && (meaning->does == Does::LoadVector || meaning->does == Does::StoreVector ||
+                  meaning->does == Does::LoadScalarVector);
+  return many ? static_cast<const Elements*>(op.data) : nullptr;
 }
 
 // The fewest Ops for which it pays to leave the interpreter and come back.
@@ -96,6 +107,11 @@ void Flow::step_back(uint32_t index, std::vector<uint64_t>& live) const {
     uint64_t& word = live[found->second / 64];
     word = value ? word | bit : word & ~bit;
   };
+  if (const Elements* elements = elements_of(op, meaning)) {
+    for (uint32_t e = 0; e < elements->count; ++e) set(elements->slots[e], is_store(meaning));
+    set(op.a, true);
+    return;
+  }
   if (writes_d(op, meaning)) set(op.d, false);
   if (!meaning && op.data) {
     if (op.effect == Effect::Scalar) {
@@ -116,8 +132,12 @@ void Flow::step_back(uint32_t index, std::vector<uint64_t>& live) const {
 void Flow::find_live() {
   const auto count = static_cast<uint32_t>(program_.ops.size());
   for (uint32_t i = 0; i < count; ++i) {
-    if (writes_d(plain(i), meanings_[i]) || (!meanings_[i] && plain(i).d))
-      slots_.try_emplace(plain(i).d, static_cast<uint32_t>(slots_.size()));
+    const auto add = [&](uint32_t slot) {
+      slots_.try_emplace(slot, static_cast<uint32_t>(slots_.size()));
+    };
+    const Elements* elements = elements_of(plain(i), meanings_[i]);
+    for (uint32_t e = 0; elements && e < elements->count; ++e) add(elements->slots[e]);
+    if (writes_d(plain(i), meanings_[i]) || (!meanings_[i] && plain(i).d)) add(plain(i).d);
   }
   const size_t words = (slots_.size() + 63) / 64;
   run_of_.resize(count);
@@ -142,6 +162,15 @@ void Flow::find_live() {
       run.live_in = std::move(live);
     }
   }
+}
+
+bool Flow::writes(uint32_t op, uint32_t slot) const {
+  const Op& at = plain(op);
+  if (!writes_d(at, meanings_[op])) return false;
+  const Elements* elements = elements_of(at, meanings_[op]);
+  if (!elements) return at.d == slot;
+  return std::find(elements->slots, elements->slots + elements->count, slot) !=
+         elements->slots + elements->count;
 }
 
 // A load or a store whose 32 addresses the interpreter looks at one by one.
@@ -206,8 +235,7 @@ std::vector<Phase> Flow::phases() const {
     for (; goes_on() && fits(meanings_[end]); ++end) scattered += is_scattered(end);
     const uint32_t first_store = end;
     if (end > i) {
-      for (; goes_on() && meanings_[end] && meanings_[end]->does == Does::Store; ++end)
-        scattered += is_scattered(end);
+      for (; goes_on() && is_store(meanings_[end]); ++end) scattered += is_scattered(end);
     }
     if (end - i >= (scattered ? kFewestWithLanes : kFewestOps))
       all.push_back({i, end, false, end != first_store});

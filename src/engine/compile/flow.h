@@ -33,6 +33,8 @@ class Flow {
   // May what the slot holds be read by `op` or by what follows?
   bool is_live(uint32_t slot, uint32_t op) const;
   bool is_leader(uint32_t op) const { return leader_[op]; }
+  // Does the Op write this slot?
+  bool writes(uint32_t op, uint32_t slot) const;
   std::vector<Phase> phases() const;
 
  private:

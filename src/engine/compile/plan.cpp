@@ -22,6 +22,10 @@ bool is_float_arithmetic(const Meaning& m) {
     case Does::Root:
     case Does::Reciprocal:
     case Does::ReciprocalRoot:
+    case Does::Nearest:
+    case Does::Truncate:
+    case Does::Floor:
+    case Does::Ceiling:
       return true;
     default:
       return false;
@@ -92,6 +96,7 @@ class Planner {
   bool is_last_write(uint32_t slot, uint32_t index, uint32_t end) const;
   bool read_steps();
   bool read_step(Step& step);
+  bool read_elements(Step step);
   bool read_operands(Step& step);
   void find_wanted();
   void look_at_inputs();
@@ -121,10 +126,7 @@ uint32_t end_of_block(const Flow& flow, const Phase& phase, uint32_t from) {
 
 bool Planner::is_last_write(uint32_t slot, uint32_t index, uint32_t end) const {
   for (uint32_t i = index + 1; i < end; ++i) {
-    const Meaning* m = flow_.meaning(i);
-    if (m->does != Does::Branch && m->does != Does::BranchIf && m->does != Does::BranchUnless &&
-        m->does != Does::Store && flow_.plain(i).d == slot)
-      return false;
+    if (flow_.writes(i, slot)) return false;
   }
   return true;
 }
@@ -171,6 +173,12 @@ bool Planner::read_steps() {
       if (!load) return false;
       step.meaning = *load;
     }
+    step.align = bytes_of(step.meaning.type);
+    const Does does = step.meaning.does;
+    if (does == Does::LoadVector || does == Does::LoadScalarVector || does == Does::StoreVector) {
+      if (!read_elements(step)) return false;
+      continue;
+    }
     if (!read_step(step)) return false;
     plan_.steps.push_back(step);
   }
@@ -179,6 +187,33 @@ bool Planner::read_steps() {
     return v.written && v.in == Slot::Scalar &&
            (scalars_.count({v.slot, 4}) || scalars_.count({v.slot, 8}));
   });
+}
+
+// A load or a store of several registers is one step for each.
+bool Planner::read_elements(Step step) {
+  const Elements& elements = *static_cast<const Elements*>(step.op.data);
+  const Does does = step.meaning.does;
+  const uint32_t bytes = bytes_of(step.meaning.type);
+  step.meaning.does = does == Does::StoreVector  ? Does::Store
+                      : does == Does::LoadVector ? Does::Load
+                                                 : Does::LoadScalar;
+  step.align = bytes * elements.count;
+  if (step.op.imm & (step.align - 1)) return false;
+  for (uint32_t e = 0; e < elements.count; ++e) {
+    Step one = step;
+    one.op.imm += int64_t{e} * bytes;
+    if (does == Does::StoreVector) {
+      one.op.b = elements.slots[e];
+      one.op.y = elements.uniform[e];
+    } else {
+      if (elements.slots[e] == step.op.a) return false;  // the others would read what it loaded
+      if (elements.slots[e] == kScratch) continue;       // nobody wants it
+      one.op.d = elements.slots[e];
+    }
+    if (!read_step(one)) return false;
+    plan_.steps.push_back(one);
+  }
+  return true;
 }
 
 bool Planner::read_operands(Step& step) {
@@ -257,6 +292,7 @@ bool Planner::read_step(Step& step) {
     default:
       if (!read_operands(step)) return false;
   }
+  plan_.calls |= m.does == Does::Lanewise;
   step.d = write(op.d, to, to == Slot::Predicate ? 4 : bytes_of(m.type), step.index);
   if (!step.d) return false;
   Variable& d = plan_.variables[*step.d];
@@ -374,6 +410,9 @@ Variable Planner::result_of(const Step& step) const {
     case Does::Compare:
       if (one && !real) out.kept = Kept::Word;
       return out;
+    case Does::Lanewise:
+      if (step.op.effect == Effect::Scalar) out.kept = real ? Kept::Splat : Kept::Word;
+      return out;
     case Does::Copy:
     case Does::Spread:
       out.kept = a->kept;
@@ -480,7 +519,10 @@ bool Planner::infer() {
     if (!known(step)) return false;
     const bool branches =
         step.meaning.does == Does::BranchIf || step.meaning.does == Does::BranchUnless;
-    if (branches && plan_.variables[*step.a].kept != Kept::Word) return false;
+    if (branches && plan_.variables[*step.a].kept != Kept::Word) {
+      if (plan_.variables[*step.a].kept != Kept::Vector) return false;
+      plan_.lanes_decide = true;
+    }
     // The interpreter is as good at addresses that have nothing in common.
     const bool reaches_memory = step.meaning.does == Does::Load ||
                                 step.meaning.does == Does::LoadScalar ||

@@ -64,6 +64,7 @@ struct Step {
   Meaning meaning;
   std::optional<uint32_t> d, a, b, c;  // variables
   Place place;
+  uint32_t align = 0;  // of an address: that of all elements together
 };
 
 // Where the interpreter goes on.
@@ -81,6 +82,10 @@ struct Plan {
   // A branch depends on what a load gets: all lanes have to go through it together, for memory may
   // have changed until others come.
   bool memory_decides = false;
+  bool calls = false;  // some handler: all lanes at once
+  // Lanes may disagree at a branch: all go up to it together, and if they do, the interpreter goes
+  // on there.
+  bool lanes_decide = false;
 };
 
 // Nothing: the phase cannot be compiled.

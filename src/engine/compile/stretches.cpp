@@ -34,8 +34,14 @@ class Entry {
 
  private:
   bool guards_hold() const;
+  // The region that the interpreter found for an Op: its copy runs, but for the one replaced.
+  Worker::CachedRegion& touched_by(uint32_t op) {
+    const bool is_replaced = op == stretch_.phase.begin;
+    return warp_.worker->cached(is_replaced ? stretch_.tiers->original(op)
+                                            : &stretch_.tiers->all()[op]);
+  }
   bool place(const Prepared& at, uint64_t* pointer);
-  bool reach(const Reach& at, uint64_t* words);
+  bool reach(size_t index, uint64_t* words);
   bool is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes);
   void put_back() const;
 
@@ -62,7 +68,7 @@ bool Entry::guards_hold() const {
 }
 
 bool Entry::is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes) {
-  Worker::CachedRegion& cached = warp_.worker->cached(stretch_.tiers->original(op));
+  Worker::CachedRegion& cached = touched_by(op);
   if (first >= cached.begin && first < cached.end && cached.end - first >= bytes &&
       (cached.writable || !writes))
     return true;
@@ -110,16 +116,25 @@ bool Entry::place(const Prepared& at, uint64_t* pointer) {
   return is_inside(at.op, begin, bytes, at.writes);
 }
 
-// Of memory that an address comes to only in the phase: the region that its load touched last.
-bool Entry::reach(const Reach& at, uint64_t* words) {
+// Of memory that an address comes to only in the phase: the region that its load touched last. The
+// interpreter's note of it may have been overwritten by that of another Op.
+bool Entry::reach(size_t index, uint64_t* words) {
+  const Reach& at = made_.reaches[index];
   uint64_t begin = 0, size = 0, move = 0;
   if (at.space == ptx::Space::Shared) {
     size = warp_.block->shared_bytes;
     move = reinterpret_cast<uint64_t>(warp_.block->shared);
   } else {
-    const Worker::CachedRegion& cached = warp_.worker->cached(stretch_.tiers->original(at.op));
+    Worker::CachedRegion& cached = touched_by(at.op);
+    std::atomic<uint64_t>& seen = stretch_.seen[index];
+    const uint64_t last = seen.load(std::memory_order_relaxed);
+    if (last && (last < cached.begin || last >= cached.end)) {
+      if (auto region = warp_.block->grid->memory.find(last, 1, at.writes))
+        cached = {region->begin, region->end, region->writable};
+    }
     // Else the interpreter has not been there yet, or it is about to find a fault.
     if (cached.begin > cached.end || (at.writes && !cached.writable)) return false;
+    if (last != cached.begin) seen.store(cached.begin, std::memory_order_relaxed);
     begin = cached.begin;
     size = cached.end - cached.begin;
   }
@@ -136,7 +151,7 @@ bool Entry::prepare() {
     if (!place(made_.prepared[i], &table_[i])) return false;
   }
   for (size_t i = 0; i < made_.reaches.size(); ++i) {
-    if (!reach(made_.reaches[i], &table_[made_.prepared.size() + i * 3])) return false;
+    if (!reach(i, &table_[made_.prepared.size() + i * 3])) return false;
   }
   std::byte* to = saved_;
   for (const Emitted::Saved& each : made_.saved) {
@@ -171,9 +186,12 @@ uint32_t Entry::run() {
               table_,
               static_cast<uint64_t>(warp_.turn),
               0,
-              lane};
+              lane,
+              &warp_};
     exit = code(&pass);
     if (exit == 0) {
+      for (size_t i = 0; i < made_.reaches.size(); ++i)
+        stretch_.seen[i].store(0, std::memory_order_relaxed);
       put_back();
       return 0;
     }
@@ -199,6 +217,7 @@ bool compile(Stretch& stretch, Warp& warp) noexcept {
       return false;
     if (!stretch.memory.fill(made->bytes)) return false;
     stretch.code_bytes = made->bytes.size();
+    stretch.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};
     stretch.made = std::move(made);
   } catch (...) {
@@ -219,7 +238,9 @@ Stretch::State compile_timed(Stretch& stretch, Warp& warp) noexcept {
 // Null: the interpreter has to go on.
 const Op* enter(Stretch& stretch, Warp& warp, bool* done) {
   Entry entry(stretch, warp);
-  const uint32_t count = stretch.entered.fetch_add(1, std::memory_order_relaxed);
+  // Counts of several threads may get lost: they are for people, and an atomic addition is slow.
+  const uint32_t count = stretch.entered.load(std::memory_order_relaxed);
+  stretch.entered.store(count + 1, std::memory_order_relaxed);
   const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
   if (exit == 0) {
     const uint32_t missed = stretch.missed.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -25,6 +25,8 @@ struct Stretch {
   std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
   std::unique_ptr<Emitted> made;
+  // By index of Emitted::reaches: an address of the region that served last; 0: none yet.
+  std::unique_ptr<std::atomic<uint64_t>[]> seen;
   CodeMemory memory;
 };
 

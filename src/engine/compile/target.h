@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/program/meaning.h"
 
@@ -27,6 +28,7 @@ struct Pass {
   uint64_t budget;  // backward branches that may be taken; what is left of them
   uint64_t ran;     // Ops of the loops that were taken
   uint32_t first_lane;
+  void* warp;  // for handlers
 };
 // Returns the number of the exit taken.
 using Code = uint32_t (*)(Pass*);
@@ -49,6 +51,8 @@ class Target {
   virtual void bind(Label at) = 0;
   virtual void jump(Label to) = 0;
   virtual void leave(uint32_t exit) = 0;
+  // Runs an Op by its handler.
+  virtual void call(const void* handler, Reg warp, const void* op) = 0;
 
   // Memory at base + offset.
   virtual void load(Reg to, Reg base, int64_t offset) = 0;
@@ -71,7 +75,9 @@ class Target {
   virtual bool binary(Does does, Number type, Reg to, Reg a, Reg b) = 0;
   virtual bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) = 0;
   virtual bool shift(Does does, Number type, Reg to, Reg a,
-                     uint32_t by) = 0;                                   // less than the width
+                     uint32_t by) = 0;  // less than the width
+  // Of two words, by 1 to 31 bits.
+  virtual void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) = 0;
   virtual bool convert(Number to_type, Number from, Reg to, Reg a) = 0;  // of the same width
   // Of the low or the high half of the lanes of 32 bits.
   virtual void widen(bool is_signed, bool high, Reg to, Reg a) = 0;
@@ -83,6 +89,9 @@ class Target {
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
   // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.
   virtual void mask_to_bits(Reg word, Reg mask, uint32_t first) = 0;
+
+  // Of masks: not zero if any lane is set; not zero if not all lanes are alike.
+  virtual void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) = 0;
 
   // Words, of 32 or 64 bits by the type.
   virtual bool word_unary(Does does, Number type, Reg to, Reg a) = 0;

@@ -23,7 +23,7 @@ struct Environment {
   std::string_view lines;               // KILN_ENGINE_LINES: a file for the counts of source lines
   bool fidelity = false;                // KILN_ENGINE_FIDELITY=1: exact, approximate instructions
   std::string_view level;    // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
-  std::string_view compile;  // KILN_ENGINE_COMPILE: "" or 0 never, 1, "always"
+  std::string_view compile;  // KILN_ENGINE_COMPILE: "0" never, "always", "" and others: if hot
   std::string_view sanitize;         // KILN_SANITIZE: checks, separated by commas
   std::string_view sanitize_folder;  // KILN_SANITIZE_FOLDER: gets a file of each process
 };

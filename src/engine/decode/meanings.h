@@ -57,7 +57,9 @@ class Meanings {
 
 // By chapter.
 void describe_float(Meanings& to);
+void describe_rounded(Meanings& to);
 void describe_integer(Meanings& to);
+void describe_bits(Meanings& to);
 void describe_compare(Meanings& to);
 void describe_select(Meanings& to);
 void describe_convert(Meanings& to);

@@ -8,7 +8,9 @@ const Meaning* meaning_of(Handler handler) {
   static const Meanings kAll = [] {
     Meanings all;
     describe_float(all);
+    describe_rounded(all);
     describe_integer(all);
+    describe_bits(all);
     describe_compare(all);
     describe_select(all);
     describe_convert(all);

@@ -24,12 +24,20 @@ enum class Does : uint8_t {
   Root,
   Reciprocal,
   ReciprocalRoot,  // computed in f64
+  CopySign,        // the sign of a, the rest of b
+  Saturate,        // to 0 and 1; a NaN is 0
+  Nearest,         // integers of f32
+  Truncate,
+  Floor,
+  Ceiling,
   And,
   Or,
   Xor,
   Not,
   ShiftLeft,  // by b, which has 32 bits
   ShiftRight,
+  FunnelLeft,  // of b and a, which is the low half; by c, modulo 32
+  FunnelRight,
   MulWide,  // `from` is what is multiplied
   MadWide,
   Convert,
@@ -42,6 +50,9 @@ enum class Does : uint8_t {
   LoadScalar,  // one value for all lanes
   LoadFused,   // Op::data is the load; the Op behind it reads the value
   Store,       // Op::y: the value is a scalar
+  LoadVector,  // Op::data: Elements
+  LoadScalarVector,
+  StoreVector,
   Branch,
   BranchIf,  // Op::a is a predicate
   BranchUnless,
@@ -67,6 +78,14 @@ struct Meaning {
   uint8_t operands = 0;
   uint8_t lanes = 0;  // bit k: operand k is 32 lanes, else a scalar
   Comparison comparison = Comparison::Eq;
+};
+
+// The registers of ld.v4 or st.v4.
+constexpr uint32_t kMostElements = 8;
+struct Elements {
+  uint32_t count = 1;
+  uint32_t slots[kMostElements] = {};
+  bool uniform[kMostElements] = {};
 };
 
 // Null: not known.

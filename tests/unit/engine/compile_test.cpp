@@ -67,7 +67,10 @@ class Writer {
         "mul.wide.u32 %rd3, %r27, 4; add.s64 %rd4, %rd1, %rd3;\n"
         "shl.b32 %r24, %r27, 2; add.u32 %r23, %r25, %r24;\n"
         "mul.wide.u32 %rd20, %r26, 64; add.s64 %rd21, %rd1, %rd20; mov.u64 %rd22, %rd21;\n"
-        "mov.u64 %rd23, %rd4; mov.u32 %r22, 0; mov.u32 %r21, %r27;\n";
+        "mov.u64 %rd23, %rd4; mov.u32 %r22, 0; mov.u32 %r21, %r27;\n"
+        "and.b32 %r20, %r27, 63; shl.b32 %r20, %r20, 4; add.u32 %r20, %r20, %r25;\n"
+        "mul.wide.u32 %rd30, %r27, 16; add.s64 %rd31, %rd1, %rd30; and.b64 %rd32, %rd21, -16;\n"
+        "and.b32 %r19, %r27, 3; add.u32 %r19, %r19, 2; add.u32 %r18, %r27, 5;\n";
     for (int i = 1; i <= 8; ++i) {
       line("ld.global.f32 %f{}, [%rd4+{}]", i, i * 1024);
       line("ld.global.u32 %r{}, [%rd4+{}]", i, i * 2048);
@@ -114,6 +117,7 @@ class Writer {
     static const char* kInteger[] = {"add.s32", "sub.u32", "mul.lo.s32", "and.b32", "or.b32",
                                      "xor.b32", "min.s32", "max.u32",    "min.u32", "max.s32"};
     static const char* kWide[] = {"add.s64", "sub.u64", "and.b64", "or.b64", "xor.b64"};
+    if (pick(5) == 0) return special_operation();
     switch (pick(20)) {
       case 0:
       case 1:
@@ -167,6 +171,28 @@ class Writer {
     }
   }
 
+  // What needs several instructions, or a call of the handler.
+  void special_operation() {
+    static const char* kOne[] = {"cvt.sat.f32.f32",     "cvt.rni.f32.f32", "cvt.rzi.f32.f32",
+                                 "cvt.rmi.f32.f32",     "cvt.rpi.f32.f32", "ex2.approx.ftz.f32",
+                                 "rcp.approx.ftz.f32",  "lg2.approx.f32",  "cvt.rzi.ftz.f32.f32",
+                                 "cvt.ftz.sat.f32.f32", "sqrt.approx.f32", "sin.approx.f32"};
+    static const char* kFunnel[] = {"shf.l.wrap", "shf.r.wrap", "shf.l.clamp", "shf.r.clamp"};
+    switch (pick(5)) {
+      case 0:
+        return line("{} {}, {}", kOne[pick(12)], f(), f());
+      case 1:
+        return line("{}.b32 {}, {}, {}, {}", kFunnel[pick(4)], r(), r(), r(),
+                    pick(2) ? std::to_string(pick(40)) : r());
+      case 2:
+        return line("copysign.f32 {}, {}, {}", f(), f(), f_or_number());
+      case 3:
+        return line("fma.{}.f32 {}, {}, {}, {}", pick(2) ? "rm" : "rz", f(), f(), f(), f());
+      default:
+        return line("{}.f32 {}, {}, {}", pick(2) ? "add.ftz" : "mul.rn.sat", f(), f(), f());
+    }
+  }
+
   // Scalars that one Op loads several of: what they hold is known only when it runs.
   void load_scalars() {
     const uint32_t first = next_scalar_;
@@ -180,9 +206,20 @@ class Writer {
   }
 
   void load() {
-    switch (pick(7)) {
+    switch (pick(10)) {
       case 6:
         return load_scalars();
+      case 7: {  // the registers differ
+        const uint32_t at = 1 + pick(5);
+        return line("ld.global.v4.f32 {{%f{}, %f{}, %f{}, %f{}}}, [%rd31+{}]", at, at + 2, at + 1,
+                    at + 3, pick(200) * 16);
+      }
+      case 8:
+        return line("ld.shared.v2.u32 {{%r{}, %r{}}}, [%r25+{}]", 1 + pick(4), 5 + pick(4),
+                    pick(100) * 8);
+      case 9:
+        return line("ld.global.v2.u64 {{%rd{}, %rd{}}}, [%rd32+{}]", 5 + pick(4), 9 + pick(4),
+                    pick(100) * 16);
       case 0:
         return line("ld.global.f32 {}, [%rd4+{}]", f(), pick(4096) * 4);
       case 1:
@@ -204,7 +241,12 @@ class Writer {
 
   // To shared memory, where other lanes see it: the order of loads and stores shows.
   void store() {
-    switch (pick(4)) {
+    switch (pick(6)) {
+      case 4:
+        return line("st.shared.v4.f32 [%r20+{}], {{{}, {}, {}, {}}}", pick(16) * 16, f(), f(), f(),
+                    f_or_number());
+      case 5:
+        return line("st.shared.v2.u32 [%r25+{}], {{{}, {}}}", pick(64) * 8, r(), r());
       case 0:
         return line("st.shared.f32 [%r23+{}], {}", pick(64) * 4, f());
       case 1:
@@ -241,8 +283,20 @@ class Writer {
            f());
       line("add.u32 %r21, %r21, 8");
     }
-    line("add.u32 %r22, %r22, 1; setp.lt.u32 %p4, %r22, {}; @%p4 bra L{}", pick(2) ? "%r31" : "5",
-         number);
+    if (pick(3) == 0) {  // lanes go different ways for a while
+      line("setp.gt.f32 %p3, {}, {}; @%p3 bra N{}", f(), f(), number);
+      straight(1 + pick(4));
+      text_ += fmt::format("N{}: ", number);
+    }
+    static const char* kRounds[] = {"%r31", "5", "%r19"};  // of the last, lanes have their own
+    if (pick(4) == 0) {  // a step of the block: the last round is for some lanes alone
+      line(
+          "add.u32 %r22, %r22, 1; add.u32 %r18, %r18, 37; setp.lt.s32 %p4, %r18, 300; @%p4 bra L{}",
+          number);
+    } else {
+      line("add.u32 %r22, %r22, 1; setp.lt.u32 %p4, %r22, {}; @%p4 bra L{}", kRounds[pick(3)],
+           number);
+    }
   }
 
   std::mt19937 random_;

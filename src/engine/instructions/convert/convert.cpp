@@ -241,6 +241,44 @@ struct Truncate {
   }
 };
 
+// f32 to f32. Without a rounding to integers the value stays as it is.
+enum class Integral : uint8_t { No, Near, Zero, Down, Up };
+template <Integral kIntegral, bool kFlush, bool kSaturate>
+struct WithinF32 {
+  static float f(float a) {
+    float value = kFlush ? flush(a) : a;
+    if constexpr (kIntegral == Integral::Near) value = std::nearbyint(value);
+    if constexpr (kIntegral == Integral::Zero) value = std::trunc(value);
+    if constexpr (kIntegral == Integral::Down) value = std::floor(value);
+    if constexpr (kIntegral == Integral::Up) value = std::ceil(value);
+    if constexpr (kSaturate) return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f;
+    return canonical(value);
+  }
+};
+
+template <Integral kIntegral>
+Handler within_f32(bool flushes, bool saturates, Source a) {
+  if (flushes) {
+    return saturates ? unary_handler<WithinF32<kIntegral, true, true>, float, float>(a)
+                     : unary_handler<WithinF32<kIntegral, true, false>, float, float>(a);
+  }
+  return saturates ? unary_handler<WithinF32<kIntegral, false, true>, float, float>(a)
+                   : unary_handler<WithinF32<kIntegral, false, false>, float, float>(a);
+}
+
+bool convert_within_f32(Lowering& l) {
+  Source a;
+  if (!l.source(l.operand(1), ptx::Type::f32, &a)) return false;
+  const bool flushes = l.has("ftz"), saturates = l.has("sat");
+  Handler handler = l.has("rni")   ? within_f32<Integral::Near>(flushes, saturates, a)
+                    : l.has("rzi") ? within_f32<Integral::Zero>(flushes, saturates, a)
+                    : l.has("rmi") ? within_f32<Integral::Down>(flushes, saturates, a)
+                    : l.has("rpi") ? within_f32<Integral::Up>(flushes, saturates, a)
+                                   : within_f32<Integral::No>(flushes, saturates, a);
+  l.emit_value(l.operand(0), 4, a.uniform, handler, a);
+  return true;
+}
+
 }  // namespace
 
 bool convert(Lowering& l) {
@@ -292,6 +330,9 @@ bool convert(Lowering& l) {
     });
     if (done) return known;
   }
+  if (from == ptx::Type::f32 && to == ptx::Type::f32 && to_register == 4 &&
+      (from_register == 0 || from_register == 4))
+    return convert_within_f32(l);
   if (from == ptx::Type::f32 && to == ptx::Type::s32 && l.has("rzi") && !l.has("ftz") &&
       to_register == 4) {
     Source a;
@@ -333,6 +374,11 @@ void describe_convert(Meanings& to) {
   to.unary<To<float>, float, int32_t>(Does::Convert);
   to.unary<To<float>, float, uint32_t>(Does::Convert);
   to.unary<Truncate, int32_t, float>(Does::Convert);
+  to.unary<WithinF32<Integral::No, false, true>, float>(Does::Saturate);
+  to.unary<WithinF32<Integral::Near, false, false>, float>(Does::Nearest);
+  to.unary<WithinF32<Integral::Zero, false, false>, float>(Does::Truncate);
+  to.unary<WithinF32<Integral::Down, false, false>, float>(Does::Floor);
+  to.unary<WithinF32<Integral::Up, false, false>, float>(Does::Ceiling);
 }
 
 }  // namespace kiln::engine

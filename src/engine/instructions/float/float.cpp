@@ -429,6 +429,15 @@ void describe_float(Meanings& to) {
   to.unary<With<Log2, true, false>, float>(Does::Lanewise);
   to.unary<With<Sine, false, false>, float>(Does::Lanewise);
   to.unary<With<Cosine, false, false>, float>(Does::Lanewise);
+  to.unary<With<Reciprocal, true, false>, float>(Does::Lanewise);
+  to.unary<With<SquareRoot, true, false>, float>(Does::Lanewise);
+  to.unary<With<ReciprocalRoot, true, false>, float>(Does::Lanewise);
+  to.binary<With<FloatAdd, true, false>, float>(Does::Lanewise);
+  to.binary<With<FloatSub, true, false>, float>(Does::Lanewise);
+  to.binary<With<FloatMul, true, false>, float>(Does::Lanewise);
+  to.ternary<With<Fma, true, false>, float>(Does::Lanewise);
+  to.binary<With<DivApproximate, true, false>, float>(Does::Lanewise);
+  to.binary<CopySign, float>(Does::CopySign);
   to.binary<With<FloatMul, false, true>, float>(Does::Lanewise);
   to.ternary<With<Fma, false, true>, float>(Does::Lanewise);
   to.binary<With<DivApproximate, false, false>, float>(Does::Lanewise);

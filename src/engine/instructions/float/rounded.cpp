@@ -6,24 +6,33 @@
 #include <cmath>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 
 namespace kiln::engine {
 
 namespace {
 
-// The rare directed roundings: the FPU does them. `volatile` keeps the compiler from computing on
-// another side of fesetround.
-template <class T, class Operation>
-const Op* run_rounded(Warp& warp, const Op* op, Operation operation) {
+// Nothing is read, computed or written on another side of it. The result is named, for the compiler
+// to know that somebody may look at it.
+template <class T>
+void stay_on_this_side(T* result) {
+  asm volatile("" : : "r"(result) : "memory");
+}
+
+// The rare directed roundings: the FPU does them.
+template <class T, T (*operation)(T, T, T)>
+const Op* run_rounded(Warp& warp, const Op* op) {
   T result[kWarpSize];
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b), *c = warp.lanes<T>(op->c);
+  const bool flushes = op->x;
   std::fesetround(static_cast<int>(op->imm));
+  stay_on_this_side(result);
   for (uint32_t i = 0; i < kWarpSize; ++i) {
-    volatile T x = op->x ? flush(a[i]) : a[i], y = op->x ? flush(b[i]) : b[i],
-               z = op->x ? flush(c[i]) : c[i];
-    volatile T r = operation(x, y, z);
-    result[i] = r;
+    const T x = flushes ? flush(a[i]) : a[i], y = flushes ? flush(b[i]) : b[i],
+            z = flushes ? flush(c[i]) : c[i];
+    result[i] = operation(x, y, z);
   }
+  stay_on_this_side(result);
   std::fesetround(FE_TONEAREST);
   for (T& r : result) {
     if (op->x) r = flush(r);
@@ -67,7 +76,7 @@ struct Rounded<Fma, T> {
 
 template <class F, class T>
 Handler rounded_handler() {
-  return [](Warp& w, const Op* o) { return run_rounded<T>(w, o, Rounded<F, T>::f); };
+  return &run_rounded<T, Rounded<F, T>::f>;
 }
 
 }  // namespace
@@ -103,6 +112,13 @@ bool lower_rounded(Lowering& l, int rounding) {
   op.x = l.has("ftz");
   op.y = l.has("sat");
   return true;
+}
+
+void describe_rounded(Meanings& to) {
+  const Meaning lanes{Does::Lanewise, Number::F32, Number::F32, 3, 7};
+  to.add(rounded_handler<FloatAdd, float>(), lanes);
+  to.add(rounded_handler<FloatMul, float>(), lanes);
+  to.add(rounded_handler<Fma, float>(), lanes);
 }
 
 template bool lower_rounded<FloatAdd>(Lowering&, int);

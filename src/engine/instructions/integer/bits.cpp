@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
 
 namespace kiln::engine {
@@ -172,12 +173,42 @@ uint32_t lookup3(const uint32_t* v, uint8_t table) {
   return result;
 }
 
-// variant: bit 0: wrap, else clamp; bit 1: right.
-uint32_t funnel(const uint32_t* v, uint8_t variant) {
-  uint32_t by = variant & 1 ? v[2] & 31 : std::min(v[2], 32u);
-  uint64_t both = uint64_t{v[1]} << 32 | v[0];
-  if (variant & 2) return static_cast<uint32_t>(both >> by);
-  return static_cast<uint32_t>((both << by) >> 32);
+// By 31 at most and once more by 1: no shift is as wide as its value, and lanes stay 32 bits wide.
+struct FunnelLeft {  // `wrap`
+  static uint32_t f(uint32_t low, uint32_t high, uint32_t count) {
+    const uint32_t by = count & 31;
+    return high << by | low >> 1 >> (31 - by);
+  }
+};
+struct FunnelRight {
+  static uint32_t f(uint32_t low, uint32_t high, uint32_t count) {
+    const uint32_t by = count & 31;
+    return low >> by | high << 1 << (31 - by);
+  }
+};
+struct FunnelLeftClamped {
+  static uint32_t f(uint32_t low, uint32_t high, uint32_t count) {
+    return count > 31 ? low : FunnelLeft::f(low, high, count);
+  }
+};
+struct FunnelRightClamped {
+  static uint32_t f(uint32_t low, uint32_t high, uint32_t count) {
+    return count > 31 ? high : FunnelRight::f(low, high, count);
+  }
+};
+
+template <class F>
+bool lower_funnel(Lowering& l) {
+  Source low, high, count;
+  if (!l.source(l.operand(1), ptx::Type::b32, &low) ||
+      !l.source(l.operand(2), ptx::Type::b32, &high) ||
+      !l.source(l.operand(3), ptx::Type::b32, &count)) {
+    return false;
+  }
+  l.emit_value(l.operand(0), 4, low.uniform && high.uniform && count.uniform,
+               ternary_handler<F, uint32_t, uint32_t, uint32_t>(low, high, count), low, high,
+               count);
+  return true;
 }
 
 uint32_t permute_bytes(const uint32_t* v, uint8_t mode) {
@@ -280,8 +311,8 @@ bool lop3(Lowering& l) {
 }
 
 bool funnel_shift(Lowering& l) {
-  uint8_t variant = static_cast<uint8_t>((l.has("wrap") ? 1 : 0) | (l.has("r") ? 2 : 0));
-  return lower_bits<uint32_t>(l, &run_bits<uint32_t, funnel>, variant);
+  if (l.has("wrap")) return l.has("r") ? lower_funnel<FunnelRight>(l) : lower_funnel<FunnelLeft>(l);
+  return l.has("r") ? lower_funnel<FunnelRightClamped>(l) : lower_funnel<FunnelLeftClamped>(l);
 }
 
 bool permute(Lowering& l) {
@@ -291,6 +322,11 @@ bool permute(Lowering& l) {
     if (l.has(kModes[i])) mode = i + 1;
   }
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, permute_bytes>, mode);
+}
+
+void describe_bits(Meanings& to) {
+  to.ternary<FunnelLeft, uint32_t>(Does::FunnelLeft);
+  to.ternary<FunnelRight, uint32_t>(Does::FunnelRight);
 }
 
 }  // namespace kiln::engine

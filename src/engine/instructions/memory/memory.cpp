@@ -474,6 +474,9 @@ void describe_memory(Meanings& to) {
       to.add(each, store);
     for (Handler each : {&run_load_scalar<T, T>, &run_load_scalar_shared<T, T>})
       to.add(each, scalar);
+    to.add(&run_load_vector<T, T>, {Does::LoadVector, number_of<T>()});
+    to.add(&run_load_scalar_vector<T, T>, {Does::LoadScalarVector, number_of<T>()});
+    to.add(&run_store_vector<T, T>, {Does::StoreVector, number_of<T>()});
   };
   describe(uint32_t{});
   describe(uint64_t{});

@@ -7,17 +7,9 @@
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/lowering.h"
+#include "engine/program/meaning.h"
 
 namespace kiln::engine {
-
-constexpr uint32_t kMostElements = 8;
-
-// The registers of ld.v4 or st.v4.
-struct Elements {
-  uint32_t count = 1;
-  uint32_t slots[kMostElements] = {};
-  bool uniform[kMostElements] = {};
-};
 
 template <class M, class R>
 R widen(const std::byte* from) {

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the code generator of aarch64 keep? (target_a64.cpp, target_a64_words.cpp)
+#pragma once
+
+#include <asmjit/arm.h>
+#include <asmjit/arm/a64compiler.h>
+
+#include <vector>
+
+#include "engine/compile/target.h"
+
+namespace kiln::engine {
+
+using asmjit::a64::Compiler;
+using asmjit::a64::Gp;
+using asmjit::a64::Mem;
+using asmjit::a64::Vec;
+namespace a64 = asmjit::a64;
+using Cond = asmjit::a64::CondCode;
+
+inline Vec v(const Reg& reg) { return reg.as<Vec>(); }
+inline Gp x(const Reg& reg) { return reg.as<Gp>().x(); }
+inline Gp w(const Reg& reg) { return reg.as<Gp>().w(); }
+inline Gp sized(const Reg& reg, Number type) { return bytes_of(type) == 8 ? x(reg) : w(reg); }
+
+inline bool is_signed(Number type) { return type == Number::S32 || type == Number::S64; }
+
+class A64 final : public Target {
+ public:
+  A64() {
+    code_.init(asmjit::Environment::host());
+    code_.attach(&cc_);
+  }
+  uint32_t vector_lanes() const override { return 4; }
+  uint32_t vector_count() const override { return 32; }
+
+  void call(const void* handler, Reg warp, const void* op) override {
+    Gp function = cc_.newGpx(), data = cc_.newGpx();
+    cc_.mov(function, reinterpret_cast<uint64_t>(handler));
+    cc_.mov(data, reinterpret_cast<uint64_t>(op));
+    asmjit::InvokeNode* node = nullptr;
+    cc_.invoke(&node, function, asmjit::FuncSignatureT<void*, void*, void*>());
+    node->setArg(0, x(warp));
+    node->setArg(1, data);
+    Gp next = cc_.newGpx();
+    node->setRet(0, next);
+  }
+  void begin() override {
+    asmjit::FuncNode* function = cc_.addFunc(asmjit::FuncSignatureT<uint32_t, Pass*>());
+    pass_ = cc_.newGpx();
+    function->setArg(0, pass_);
+    result_ = cc_.newGpw();
+    end_ = cc_.newLabel();
+  }
+  Reg pass() override { return pass_; }
+  bool finish() override {
+    cc_.bind(end_);
+    cc_.ret(result_);
+    cc_.endFunc();
+    return cc_.finalize() == asmjit::kErrorOk;
+  }
+  asmjit::CodeHolder& code() override { return code_; }
+
+  Reg vector() override { return cc_.newVecQ(); }
+  Reg word() override { return cc_.newGpx(); }
+  Label label() override { return cc_.newLabel(); }
+  void bind(Label at) override { cc_.bind(at); }
+  void jump(Label to) override { cc_.b(to); }
+  void leave(uint32_t exit) override {
+    cc_.mov(result_, exit);
+    cc_.b(end_);
+  }
+
+  // What an address can hold depends on the size of the access; the rest is added first.
+  Mem at(const Reg& base, int64_t offset, uint32_t bytes) {
+    const bool fits = (offset >= 0 && offset < int64_t{4096} * bytes && offset % bytes == 0) ||
+                      (offset >= -256 && offset < 256);
+    if (fits) return a64::ptr(x(base), static_cast<int32_t>(offset));
+    Gp sum = cc_.newGpx();
+    if (offset > 0 && offset < (int64_t{1} << 24)) {
+      cc_.add(sum, x(base), static_cast<uint64_t>(offset & ~int64_t{4095}));
+      const int64_t rest = offset & 4095;
+      if (rest % bytes == 0 || rest < 256) return a64::ptr(sum, static_cast<int32_t>(rest));
+      cc_.add(sum, sum, static_cast<uint64_t>(rest));
+      return a64::ptr(sum);
+    }
+    cc_.mov(sum, static_cast<uint64_t>(offset));
+    cc_.add(sum, sum, x(base));
+    return a64::ptr(sum);
+  }
+  void load(Reg to, Reg base, int64_t offset) override { cc_.ldr(v(to), at(base, offset, 16)); }
+  void store(Reg from, Reg base, int64_t offset) override {
+    cc_.str(v(from), at(base, offset, 16));
+  }
+  void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    Gp where = cc_.newGpx();
+    word_add(where, base, offset);
+    if (bytes == 8)
+      cc_.ld1r(v(to).d2(), a64::ptr(where));
+    else
+      cc_.ld1r(v(to).s4(), a64::ptr(where));
+  }
+  void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    cc_.ldr(bytes == 8 ? x(to) : w(to), at(base, offset, bytes));
+  }
+  void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) override {
+    cc_.str(bytes == 8 ? x(from) : w(from), at(base, offset, bytes));
+  }
+
+  void copy(Reg to, Reg from) override {
+    if (to.id() == from.id()) return;
+    if (to.isVec())
+      cc_.mov(v(to).b16(), v(from).b16());
+    else
+      cc_.mov(x(to), x(from));
+  }
+  void splat(Reg to, Reg word, uint32_t bytes) override {
+    if (bytes == 8)
+      cc_.dup(v(to).d2(), x(word));
+    else
+      cc_.dup(v(to).s4(), w(word));
+  }
+  void constant(Reg to, uint64_t bits, uint32_t bytes) override {
+    if (bits == 0) {
+      cc_.movi(v(to).b16(), 0);
+      return;
+    }
+    Gp word = cc_.newGpx();
+    cc_.mov(word, bytes == 8 ? bits : bits & 0xffffffffu);
+    splat(to, word, bytes);
+  }
+  void steps(Reg to, uint64_t step, uint32_t bytes) override {
+    Gp word = cc_.newGpx();
+    cc_.movi(v(to).b16(), 0);
+    for (uint32_t lane = 1; lane < 16 / bytes; ++lane) {
+      const uint64_t value = lane * step;
+      cc_.mov(word, bytes == 8 ? value : value & 0xffffffffu);
+      set_lane(to, word, lane, bytes);
+    }
+  }
+  void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
+  void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override {
+    if (bytes == 8)
+      cc_.umov(x(to), v(vector).d(lane));
+    else
+      cc_.umov(w(to), v(vector).s(lane));
+  }
+  void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) override {
+    if (bytes == 8)
+      cc_.ins(v(to).d(lane), x(word));
+    else
+      cc_.ins(v(to).s(lane), w(word));
+  }
+
+  void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
+  bool unary(Does does, Number type, Reg to, Reg a) override;
+  bool binary(Does does, Number type, Reg to, Reg a, Reg b) override;
+  bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) override;
+  bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
+  void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
+    // Not SLI or SRI: asmjit 1.9 does not know that they read what they insert into.
+    Vec upper = cc_.newVecQ(), lower = cc_.newVecQ();
+    cc_.shl(upper.s4(), v(high).s4(), does == Does::FunnelRight ? 32 - by : by);
+    cc_.ushr(lower.s4(), v(low).s4(), does == Does::FunnelRight ? by : 32 - by);
+    cc_.orr(v(to).b16(), upper.b16(), lower.b16());
+  }
+  bool convert(Number to_type, Number from, Reg to, Reg a) override;
+  void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
+
+  void widen(bool is_signed_value, bool high, Reg to, Reg a) override {
+    if (is_signed_value)
+      high ? cc_.sxtl2(v(to).d2(), v(a).s4()) : cc_.sxtl(v(to).d2(), v(a).s2());
+    else
+      high ? cc_.uxtl2(v(to).d2(), v(a).s4()) : cc_.uxtl(v(to).d2(), v(a).s2());
+  }
+  void mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) override {
+    if (is_signed_value)
+      high ? cc_.smull2(v(to).d2(), v(a).s4(), v(b).s4())
+           : cc_.smull(v(to).d2(), v(a).s2(), v(b).s2());
+    else
+      high ? cc_.umull2(v(to).d2(), v(a).s4(), v(b).s4())
+           : cc_.umull(v(to).d2(), v(a).s2(), v(b).s2());
+  }
+  void narrow(Reg to, Reg low, Reg high) override {
+    cc_.uzp1(v(to).s4(), v(low).s4(), v(high).s4());
+  }
+  void select(Reg to, Reg mask, Reg a, Reg b) override {
+    Vec chosen = cc_.newVecQ();
+    cc_.mov(chosen.b16(), v(mask).b16());
+    cc_.bsl(chosen.b16(), v(a).b16(), v(b).b16());
+    cc_.mov(v(to).b16(), chosen.b16());
+  }
+  void canonicalize(Reg value, Reg nan) override {
+    Vec is_number = cc_.newVecQ();
+    cc_.fcmeq(is_number.s4(), v(value).s4(), v(value).s4());
+    cc_.bif(v(value).b16(), v(nan).b16(), is_number.b16());
+  }
+  void bits_to_mask(Reg to, Reg word, uint32_t first) override {
+    Gp moved = cc_.newGpx();
+    cc_.lsr(moved, x(word), first);
+    Vec lanes = cc_.newVecQ(), bits = cc_.newVecQ();
+    lane_bits(bits);
+    cc_.dup(lanes.s4(), moved.w());
+    cc_.cmtst(v(to).s4(), lanes.s4(), bits.s4());
+  }
+  void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
+    Vec bits = cc_.newVecQ();
+    lane_bits(bits);
+    cc_.and_(bits.b16(), bits.b16(), v(mask).b16());
+    cc_.addv(bits.s(), bits.s4());
+    Gp lanes = cc_.newGpx();
+    cc_.umov(lanes.w(), bits.s(0));
+    cc_.orr(x(word), x(word), lanes, a64::lsl(first));
+  }
+
+  bool word_unary(Does does, Number type, Reg to, Reg a) override;
+  bool word_binary(Does does, Number type, Reg to, Reg a, Reg b) override;
+  void word_extend(bool is_signed_value, Reg to, Reg a) override {
+    is_signed_value ? cc_.sxtw(x(to), w(a)) : cc_.mov(w(to), w(a));
+  }
+  void word_add(Reg to, Reg a, int64_t number) override {
+    if (number >= 0 && number < 4096) {
+      cc_.add(x(to), x(a), static_cast<uint64_t>(number));
+    } else if (number < 0 && number > -4096) {
+      cc_.sub(x(to), x(a), static_cast<uint64_t>(-number));
+    } else {
+      Gp word = cc_.newGpx();
+      cc_.mov(word, static_cast<uint64_t>(number));
+      cc_.add(x(to), x(a), word);
+    }
+  }
+  void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
+  void word_select(Reg to, Reg condition, Reg a, Reg b) override {
+    cc_.cmp(x(condition), 0);
+    cc_.csel(x(to), x(a), x(b), Cond::kNE);
+  }
+  void jump_if(Reg word, bool is_set, Label to) override {
+    is_set ? cc_.cbnz(x(word), to) : cc_.cbz(x(word), to);
+  }
+  void jump_if_above(Reg a, Reg b, Label to) override {
+    cc_.cmp(x(a), x(b));
+    cc_.b_hi(to);
+  }
+  void jump_if_bits(Reg word, uint64_t bits, Label to) override {
+    cc_.tst(x(word), bits);
+    cc_.b_ne(to);
+  }
+
+ private:
+  void lane_bits(const Vec& to) {  // 1, 2, 4, 8
+    Gp word = cc_.newGpx();
+    cc_.mov(word, uint64_t{2} << 32 | 1);
+    cc_.ins(to.d(0), word);
+    cc_.mov(word, uint64_t{8} << 32 | 4);
+    cc_.ins(to.d(1), word);
+  }
+
+  asmjit::CodeHolder code_;
+  Compiler cc_;
+  Gp pass_, result_;
+  Label end_;
+};
+
+}  // namespace kiln::engine

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does aarch64 compute with general registers what all lanes share?
+#if defined(__aarch64__)
+#include "engine/compile/target_a64.h"
+
+namespace kiln::engine {
+
+bool A64::word_unary(Does does, Number type, Reg to, Reg a) {
+  if (does == Does::Not)
+    cc_.mvn(sized(to, type), sized(a, type));
+  else if (does == Does::Negate)
+    cc_.neg(sized(to, type), sized(a, type));
+  else
+    return false;
+  return true;
+}
+
+bool A64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
+  const Gp d = sized(to, type), l = sized(a, type), r = sized(b, type);
+  const uint32_t bits = bytes_of(type) * 8;
+  switch (does) {
+    case Does::Add:
+      cc_.add(d, l, r);
+      return true;
+    case Does::Sub:
+      cc_.sub(d, l, r);
+      return true;
+    case Does::Mul:
+      cc_.mul(d, l, r);
+      return true;
+    case Does::And:
+      cc_.and_(d, l, r);
+      return true;
+    case Does::Or:
+      cc_.orr(d, l, r);
+      return true;
+    case Does::Xor:
+      cc_.eor(d, l, r);
+      return true;
+    case Does::Min:
+    case Does::Max: {
+      const bool least = does == Does::Min;
+      cc_.cmp(l, r);
+      cc_.csel(d, l, r,
+               is_signed(type) ? (least ? Cond::kLT : Cond::kGT) : (least ? Cond::kLO : Cond::kHI));
+      return true;
+    }
+    case Does::ShiftLeft:
+    case Does::ShiftRight: {
+      // The hardware takes the count modulo the width.
+      const bool sign = does == Does::ShiftRight && is_signed(type);
+      Gp count = cc_.newGpx(), most = cc_.newGpx(), shifted = cc_.newGpx();
+      cc_.mov(most.w(), bits - 1);
+      cc_.cmp(w(b), most.w());
+      if (sign) cc_.csel(count.w(), w(b), most.w(), Cond::kLS);
+      const Gp by = bits == 64 ? (sign ? count : x(b)) : (sign ? count.w() : w(b));
+      const Gp out = bits == 64 ? shifted : shifted.w();
+      does == Does::ShiftLeft ? cc_.lsl(out, l, by)
+      : sign                  ? cc_.asr(out, l, by)
+                              : cc_.lsr(out, l, by);
+      if (!sign) {
+        const Gp none = bits == 64 ? most : most.w();
+        cc_.cmp(w(b), bits - 1);
+        cc_.mov(none, 0);
+        cc_.csel(d, out, none, Cond::kLS);
+      } else {
+        cc_.mov(d, out);
+      }
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+void A64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
+  const bool sign = is_signed(type);
+  Cond when = Cond::kEQ;
+  switch (comparison) {
+    case Comparison::Ne:
+    case Comparison::Neu:
+      when = Cond::kNE;
+      break;
+    case Comparison::Lt:
+    case Comparison::Ltu:
+      when = sign ? Cond::kLT : Cond::kLO;
+      break;
+    case Comparison::Le:
+    case Comparison::Leu:
+      when = sign ? Cond::kLE : Cond::kLS;
+      break;
+    case Comparison::Gt:
+    case Comparison::Gtu:
+      when = sign ? Cond::kGT : Cond::kHI;
+      break;
+    case Comparison::Ge:
+    case Comparison::Geu:
+      when = sign ? Cond::kGE : Cond::kHS;
+      break;
+    default:
+      break;
+  }
+  cc_.cmp(sized(a, type), sized(b, type));
+  cc_.csetm(x(to), when);  // all ones: a predicate of all lanes
+}
+
+}  // namespace kiln::engine
+#endif
