@@ -318,8 +318,8 @@ bool funnel_shift(Lowering& l) {
 bool permute(Lowering& l) {
   constexpr std::string_view kModes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
   uint8_t mode = 0;
-  for (uint8_t i = 0; i < std::size(kModes); ++i) {
-    if (l.has(kModes[i])) mode = i + 1;
+  for (size_t i = 0; i < std::size(kModes); ++i) {
+    if (l.has(kModes[i])) mode = static_cast<uint8_t>(i + 1);
   }
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, permute_bytes>, mode);
 }
