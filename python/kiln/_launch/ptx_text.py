@@ -18,7 +18,8 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY = re.compile(r"\.entry\s+([\w$%.]+)\s*(\(([^)]*)\))?")
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _PARAMETER = re.compile(
-    r"\.param\s+(?P<words>(?:\.\w+\s+|\d+\s+)*)(?P<name>[\w$%]+)\s*(?P<array>(?:\[\s*\d*\s*\]\s*)*)$"
+    r"\.param\s+(?P<words>(?:\.\w+\s+|\d+\s+)*)(?P<name>[\w$%]+)\s*"
+    r"(?P<array>(?:\[\s*\d*\s*\]\s*)*)$"
 )
 _KINDS = {"u": "integer", "s": "integer", "b": "bits", "f": "float"}
 

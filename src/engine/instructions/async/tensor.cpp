@@ -256,8 +256,16 @@ constexpr std::string_view kFields[] = {
     "global_address", "rank",     "box_dim",      "global_dim", "global_stride",
     "element_stride", "elemtype", "swizzle_mode", "fill_mode",  "interleave_layout"};
 
+// PTX numbers the element types otherwise than the host's enum: f32.ftz, f64 and bf16 are 8, 9 and
+// 10 here, and 10, 8 and 9 there.
+uint8_t host_type(uint64_t type) {
+  constexpr uint8_t kHostTypes[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
+  return type < std::size(kHostTypes) ? kHostTypes[type] : 0xff;
+}
+
 // A tensor map is opaque: its fields are changed in a copy of the engine's own layout, as
-// cuTensorMapEncode* of the engine wrote it.
+// cuTensorMapEncode* of the engine wrote it. Kernels also make a map from nothing: 128 bytes of
+// zeros, of which they replace all fields.
 const Op* run_replace(Warp& warp, const Op* op) {
   const Replace& how = *static_cast<const Replace*>(op->data);
   return for_each_lane(warp, op, [&](uint32_t lane) {
@@ -266,6 +274,9 @@ const Op* run_replace(Warp& warp, const Op* op) {
     if (!bytes) return false;
     TensorMap map;
     std::memcpy(&map, bytes, sizeof map);
+    const bool is_zero =
+        std::all_of(bytes, bytes + sizeof map, [](std::byte each) { return each == std::byte{0}; });
+    if (is_zero) map.magic = kTensorMapMagic;
     const uint64_t value = how.value.of(warp, lane);
     switch (how.field) {
       case 0:
@@ -287,7 +298,7 @@ const Op* run_replace(Warp& warp, const Op* op) {
         map.element_strides[how.ordinal] = static_cast<uint8_t>(value);
         break;
       case 6:
-        map.data_type = static_cast<uint8_t>(value);
+        map.data_type = host_type(value);
         break;
       case 7:
         map.swizzle = static_cast<uint8_t>(value);

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Do Triton kernels run on the engine, unchanged, with the results of their references, and do
+findings name the line of the Python file?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+
+import kiln
+
+triton = pytest.importorskip("triton", reason="triton is not installed (it comes with torch)")
+import triton.language as tl  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGE = Path(kiln.__file__).parents[1]
+TARGETS = ("sm_80", "sm_90")
+CACHE = ROOT / "build" / "triton-cache"  # by content: what a run compiled serves the next
+os.environ.setdefault("TRITON_CACHE_DIR", str(CACHE))
+
+import kiln.triton  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "tests" / "triton"))
+import kernels  # noqa: E402
+
+
+@pytest.fixture(params=TARGETS)
+def target(request):
+    kiln.triton.enable(request.param)
+    yield request.param
+    kiln.triton.enable("sm_90")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def triton_as_it_was():
+    torch.manual_seed(0)
+    yield
+    kiln.triton.disable()
+
+
+def test_the_device_is_the_cpu(target):
+    driver = triton.runtime.driver.active
+    assert driver.get_active_torch_device() == torch.device("cpu")
+    assert driver.get_current_target().backend == "cuda"
+    assert f"sm_{driver.get_current_target().arch}" == target == kiln.triton.target()
+
+
+def test_add(target):
+    x, y = torch.randn(5000), torch.randn(5000)
+    assert torch.equal(kernels.add(x, y), x + y)
+
+
+def test_softmax(target):
+    x = torch.randn(37, 1000)
+    torch.testing.assert_close(kernels.softmax(x), torch.softmax(x, 1), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("activation", ["", "leaky_relu"])
+def test_matmul(target, activation):
+    a, b = torch.randn(130, 96).half(), torch.randn(96, 72).half()
+    want = a.double() @ b.double()
+    if activation:
+        want = torch.nn.functional.leaky_relu(want)
+    got = kernels.matmul(a, b, activation)
+    torch.testing.assert_close(got.double(), want, rtol=2e-3, atol=2e-3)
+    got = kernels.matmul(a, b.T.contiguous().T, activation)  # another layout
+    torch.testing.assert_close(got.double(), want, rtol=2e-3, atol=2e-3)
+
+
+def philox(seed: int, offset: int) -> float:
+    """tl.rand by hand: ten rounds of Philox 4x32, the first word as a float below 1."""
+    c0, c1, c2, c3 = offset, 0, 0, 0
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(10):
+        a, b = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+        c0, c2 = (b >> 32) ^ c1 ^ k0, (a >> 32) ^ c3 ^ k1
+        c1, c3 = b & 0xFFFFFFFF, a & 0xFFFFFFFF
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    signed = c0 - (1 << 32) if c0 >> 31 else c0
+    return (-signed - 1 if signed < 0 else signed) * 4.6566127342e-10
+
+
+def test_dropout(target):
+    x = torch.rand(700) + 0.5
+    got = kernels.dropout(x, 0.3, 7)
+    keep = torch.tensor([philox(7, offset) > 0.3 for offset in range(700)])
+    torch.testing.assert_close(got, torch.where(keep, x / 0.7, 0.0))
+    assert 0.2 < (~keep).float().mean() < 0.4
+
+
+def test_layer_norm_and_its_gradient(target):
+    x, dy = torch.randn(9, 1151), torch.randn(9, 1151)
+    weight, bias = torch.randn(1151), torch.randn(1151)
+    y, mean, rstd = kernels.layer_norm(x, weight, bias)
+    parts = [one.clone().requires_grad_() for one in (x, weight, bias)]
+    want = torch.nn.functional.layer_norm(parts[0], (1151,), *parts[1:])
+    torch.testing.assert_close(y, want.detach(), rtol=1e-5, atol=1e-5)
+    want.backward(dy)
+    got = kernels.layer_norm_backward(dy, x, weight, mean, rstd)
+    for one, part in zip(got, parts):
+        torch.testing.assert_close(one, part.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention(target, causal):
+    q, k, v = (torch.randn(2, 100, 64).half() for _ in range(3))
+    want = torch.nn.functional.scaled_dot_product_attention(
+        q.double(), k.double(), v.double(), is_causal=causal
+    )
+    got = kernels.attention(q, k, v, causal).double()
+    torch.testing.assert_close(got, want, rtol=4e-3, atol=4e-3)
+
+
+@triton.jit
+def all_kinds(out_ptr, a, b, c, d, flag, none_ptr, pair, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = a + b.to(tl.float32) + c + d + pair[0] + tl.load(pair[1])
+    if flag:
+        total = -total
+    if none_ptr is None:
+        total += 0.25
+    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty))
+
+
+def test_arguments_of_all_kinds(target):
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        out = torch.zeros(32, dtype=dtype)
+        pair = (100, torch.tensor([2.0]))
+        all_kinds[(1,)](out, 3, 1 << 33, 0.5, True, True, None, pair, BLOCK=32)
+        want = -(3 + 2.0**33 + 0.5 + 1 + 100 + 2) + 0.25
+        assert out[0] == torch.tensor(want, dtype=torch.float32).to(dtype), dtype
+
+
+@triton.jit
+def of_a_table(table_ptr, out_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x_ptr = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + at, tl.load(x_ptr + at))
+
+
+def test_a_table_of_pointers(target):
+    parts = [torch.randn(64) for _ in range(3)]
+    table = torch.tensor([part.data_ptr() for part in parts])
+    out = torch.zeros(3, 64)
+    of_a_table[(3,)](table, out, BLOCK=64)
+    assert torch.equal(out, torch.stack(parts))
+
+
+@triton.jit
+def copy_described(source, target, rows, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK
+    target.store([at, 0], source.load([at, 0]) + 1)
+
+
+@triton.jit
+def copy_describing(x_ptr, out_ptr, rows, columns, BR: tl.constexpr, BC: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [rows, columns], [columns, 1], [BR, BC])
+    target = tl.make_tensor_descriptor(out_ptr, [rows, columns], [columns, 1], [BR, BC])
+    at = tl.program_id(0) * BR
+    target.store([at, 0], source.load([at, 0]) * 2)
+
+
+def test_tensor_descriptors(target):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    x, out = torch.randn(60, 32), torch.zeros(60, 32)
+    described = [TensorDescriptor.from_tensor(one, [16, 32]) for one in (x, out)]
+    copy_described[(4,)](*described, 60, BLOCK=16)
+    assert torch.equal(out, x + 1)
+    copy_describing[(4,)](x, out, 60, 32, BR=16, BC=32)
+    assert torch.equal(out, 2 * x)
+
+
+def test_the_autotuner_takes_the_first_valid_configuration(target, capfd):
+    kernels.matmul_kernel.cache.clear()
+    a, b = torch.randn(64, 128).half(), torch.randn(128, 64).half()
+    kernels.matmul(a, b)
+    said = capfd.readouterr().err
+    assert "matmul_kernel runs with the first valid of its 3 configurations: BM: 64" in said
+    assert kernels.matmul_kernel.best_config.kwargs["BM"] == 64  # the first needs too much memory
+    kernels.matmul(a, b)
+    assert capfd.readouterr().err == ""
+
+
+@triton.jit
+def unmasked(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at), mask=at < n)  # the bad line
+
+
+def test_a_fault_names_the_line_and_the_tensor(target):
+    line = 1 + Path(__file__).read_text()[: Path(__file__).read_text().index("# the bad")].count(
+        "\n"
+    )
+    with pytest.raises(kiln.KilnError, match=rf"(?s)test_triton\.py:{line}.*tensor 'x_ptr'"):
+        unmasked[(1,)](torch.zeros(100), torch.zeros(100), 100, BLOCK=128)
+
+
+def test_refuses_targets_that_the_engine_lacks():
+    with pytest.raises(kiln.KilnError, match=r"(?s)tcgen05.*fix: use sm_90"):
+        kiln.triton.enable("sm_100")
+    with pytest.raises(kiln.KilnError, match="cannot run Triton kernels for 'hopper'"):
+        kiln.triton.enable("hopper")
+    assert kiln.triton.target() == "sm_90"
+
+
+def test_what_was_compiled_for_the_engine_is_not_found_for_a_gpu():
+    """The same key of Triton's cache would hand PTX to a GPU's loader."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    of_engine = make_backend(GPUTarget("cuda", 90, 32))
+    key = of_engine.hash()
+    assert of_engine.binary_ext == "ptx" and "kiln" in key
+    kiln.triton.disable()
+    try:
+        of_gpu = make_backend(GPUTarget("cuda", 90, 32))
+        stages: dict = {}
+        of_gpu.add_stages(
+            stages, of_gpu.parse_options({}), triton.backends.compiler.Language.TRITON
+        )
+        assert of_gpu.binary_ext == "cubin" and "cubin" in stages
+        assert of_gpu.hash() != key and "kiln" not in of_gpu.hash()
+    finally:
+        kiln.triton.enable()
+
+
+def test_the_example_of_the_guide_runs(tmp_path):
+    page = (ROOT / "docs" / "guide" / "triton.md").read_text()
+    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert example
+    script = tmp_path / "add.py"
+    script.write_text(example[1] + "assert torch.equal(out, x + y)\n")
+    environment = {**os.environ, "PYTHONPATH": str(STAGE)}
+    subprocess.run([sys.executable, script], env=environment, check=True, timeout=300)
+
+
+def test_do_bench_works(target):
+    x = torch.randn(64)
+    assert triton.testing.do_bench(lambda: kernels.add(x, x), warmup=1, rep=1) > 0
+
+
+def expected_findings(source: Path) -> set[tuple[str, tuple[int, ...]]]:
+    lines = defaultdict(list)
+    for number, text in enumerate(source.read_text().splitlines(), 1):
+        if found := re.search(r"# expect ([\w-]+)((?: #[\w-]+)+)", text):
+            for name in found[2].split():
+                lines[found[1], name].append(number)
+    return {(rule, tuple(at)) for (rule, _), at in lines.items()}
+
+
+def sanitized(command, script: Path, target: str) -> tuple[dict, str]:
+    done = subprocess.run(
+        [command, "sanitize", "--json", script],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(STAGE),
+            "KILN_PYTHON": sys.executable,
+            "KILN_TRITON_TARGET": target,
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize(
+    "target", ["sm_90", pytest.param("sm_80", marks=pytest.mark.long)], indirect=False
+)
+def test_sanitize_finds_mistakes_at_their_lines(command, target):
+    source = ROOT / "tests" / "triton" / "bugs.py"
+    found, said = sanitized(command, source, target)
+    seen = set()
+    for finding in found["findings"]:
+        at = {place["stack"][0]["line"] for place in finding["places"] if place["stack"]}
+        assert Path(finding["places"][0]["stack"][0]["file"]).name == "bugs.py"
+        seen.add((finding["rule"], tuple(sorted(at))))
+    assert seen == expected_findings(source), said
+    assert len({place["kernel"] for one in found["findings"] for place in one["places"]}) == 12
+
+
+def test_sanitize_finds_nothing_in_correct_kernels(command, tmp_path):
+    script = tmp_path / "correct.py"
+    script.write_text(
+        f"""import sys
+sys.path.insert(0, {str(ROOT / "tests" / "triton")!r})
+import torch, kiln.triton, kernels
+x = torch.randn(9, 151)
+kernels.add(x, x)
+kernels.softmax(x)
+kernels.dropout(x, 0.5, 1)
+kernels.matmul(torch.randn(70, 64).half(), torch.randn(64, 80).half())
+y, mean, rstd = kernels.layer_norm(x, x[0], x[1])
+kernels.layer_norm_backward(x, x, x[0], mean, rstd)
+kernels.attention(*(torch.randn(2, 70, 32).half() for _ in range(3)))
+"""
+    )
+    found, said = sanitized(command, script, "sm_90")
+    assert found["findings"] == [] and found["launches"] >= 7, said
