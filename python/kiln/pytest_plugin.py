@@ -63,7 +63,7 @@ def kiln_load(pytestconfig: pytest.Config) -> Callable[..., Any]:
 
 @pytest.fixture
 def kiln_seed(request: pytest.FixtureRequest) -> int:
-    """torch.manual_seed with a number of the test's own name: values differ between tests and not
+    """torch.manual_seed with a number from the test's name: values differ between tests and not
     between runs."""
     import zlib
 

@@ -358,7 +358,7 @@ def test_diff_says_what_an_edit_did(command, tmp_path):
         run(command, "diff", "before.cubin", "after.cubin", "--sass", "--json", cwd=tmp_path)
     )
     kernel = diff["kernels"][0]
-    assert kernel["change"] == "fatter"
+    assert kernel["change"] == "more_resources"
     for figure in ("registers", "instructions"):
         assert kernel["figures"][figure]["after"] > kernel["figures"][figure]["before"]
     assert any(line.startswith("+") for block in kernel["blocks"] for line in block["lines"])

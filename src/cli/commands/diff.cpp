@@ -12,6 +12,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
+#include "report/diff.h"
 #include "sys/machine.h"
 #include "sys/pager.h"
 
@@ -67,7 +68,7 @@ Result<int> run(Options& options, Context& context) {
       read.archs.emplace_back(word);
   TRY(const Sides sides, open_both(options, context, read));
   const auto& [before, after] = sides;
-  inspect::FileDiff diff = inspect::compare_files(before, after, options.kernel);
+  results::FileDiff diff = inspect::compare_files(before, after, options.kernel);
   if (options.sass) {
     inspect::CodeOptions code{read.archs, options.kernel, 0};
     TRY(auto old_code,
@@ -78,14 +79,14 @@ Result<int> run(Options& options, Context& context) {
     if (!new_code.note.empty()) context.note("note: " + new_code.note);
   }
   if (context.json) {
-    context.print_json(inspect::diff_json(diff));
+    context.print_json(results::to_json(diff));
     return 0;
   }
   context.end_progress();
-  inspect::TextStyle style;
+  report::DiffStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
-  sys::write_paged(inspect::diff_text(diff, style),
+  sys::write_paged(report::diff_text(diff, style),
                    options.no_pager ? sys::Terminal{} : context.terminal, context.env);
   return 0;
 }

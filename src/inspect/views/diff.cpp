@@ -10,11 +10,15 @@
 #include <set>
 
 #include "base/text.h"
-#include "base/units.h"
 
 namespace kiln::inspect {
 namespace {
 
+using results::BlockDiff;
+using results::Change;
+using results::Figure;
+using results::FileDiff;
+using results::KernelDiff;
 using Key = std::pair<std::string, std::string>;  // architecture, symbol
 
 std::set<std::string> archs_of(const Analysis& analysis) {
@@ -104,18 +108,18 @@ std::vector<Figure> mix_of(const KernelRow* before, const KernelRow* after) {
   return out;
 }
 
-// Fewer registers, bytes and instructions are slimmer; more blocks are too.
+// Fewer registers, bytes and instructions are fewer resources; so are more blocks at once.
 Change verdict(const std::vector<Figure>& figures) {
-  bool slimmer = false, fatter = false;
+  bool fewer = false, more = false;
   for (const Figure& figure : figures) {
     int64_t delta = figure.name == "blocks per SM" ? -figure.delta() : figure.delta();
-    slimmer |= delta < 0;
-    fatter |= delta > 0;
+    fewer |= delta < 0;
+    more |= delta > 0;
   }
-  return slimmer && fatter ? Change::Mixed
-         : slimmer         ? Change::Slimmer
-         : fatter          ? Change::Fatter
-                           : Change::Same;
+  return fewer && more ? Change::Mixed
+         : fewer       ? Change::FewerResources
+         : more        ? Change::MoreResources
+                       : Change::Same;
 }
 
 KernelDiff compare_kernels(const KernelRow* before, const KernelRow* after) {
@@ -220,47 +224,10 @@ const Listing* find_listing(const CodeList& code, const std::string& arch,
   return nullptr;
 }
 
-std::string figure_text(const Figure& figure) {
-  return fmt::format("{} {} -> {} ({:+})", figure.name,
-                     grouped(static_cast<uint64_t>(std::max<int64_t>(figure.before, 0))),
-                     grouped(static_cast<uint64_t>(std::max<int64_t>(figure.after, 0))),
-                     figure.delta());
-}
-
-Json figures_json(const std::vector<Figure>& figures) {
-  Json out = Json::object();
-  for (const Figure& figure : figures)
-    out[figure.name] = {{"before", figure.before}, {"after", figure.after}};
-  return out;
-}
-
-// For readers; JSON has the shorter names.
-std::string_view verdict_of(Change change) {
-  if (change == Change::Slimmer) return "fewer resources";
-  if (change == Change::Fatter) return "more resources";
-  return name_of(change);
-}
-
 }  // namespace
 
-std::string_view name_of(Change change) {
-  switch (change) {
-    case Change::Same:
-      return "same";
-    case Change::Slimmer:
-      return "slimmer";
-    case Change::Fatter:
-      return "fatter";
-    case Change::Mixed:
-      return "mixed";
-    case Change::Added:
-      return "added";
-    default:
-      return "removed";
-  }
-}
-
-FileDiff compare_files(const Analysis& before, const Analysis& after, const std::string& filter) {
+results::FileDiff compare_files(const Analysis& before, const Analysis& after,
+                                const std::string& filter) {
   FileDiff out;
   out.before = before.file.name;
   out.after = after.file.name;
@@ -311,7 +278,7 @@ FileDiff compare_files(const Analysis& before, const Analysis& after, const std:
   return out;
 }
 
-void add_blocks(FileDiff& diff, const CodeList& before, const CodeList& after) {
+void add_blocks(results::FileDiff& diff, const CodeList& before, const CodeList& after) {
   for (KernelDiff& kernel : diff.kernels) {
     if (kernel.change == Change::Added || kernel.change == Change::Removed) continue;
     const Listing* a = find_listing(
@@ -322,85 +289,6 @@ void add_blocks(FileDiff& diff, const CodeList& before, const CodeList& after) {
     kernel.code_differs = std::any_of(kernel.blocks.begin(), kernel.blocks.end(),
                                       [](const BlockDiff& block) { return block.changed; });
   }
-}
-
-std::string diff_text(const FileDiff& diff, const TextStyle& style) {
-  std::string out = fmt::format("{} -> {}\n", diff.before, diff.after);
-  for (const Figure& group : diff.groups)
-    if (group.delta()) out += fmt::format("  {}\n", figure_text(group));
-  for (const std::string& image : diff.images_added) out += fmt::format("  + {}\n", image);
-  for (const std::string& image : diff.images_removed) out += fmt::format("  - {}\n", image);
-  if (!diff.before_arch.empty())
-    out += fmt::format("  no common architecture: {} of the first compared with {} of the second\n",
-                       diff.before_arch, diff.after_arch);
-  for (const auto& [archs, which] :
-       {std::pair(&diff.only_before, "first"), std::pair(&diff.only_after, "second")})
-    if (!archs->empty())
-      out += fmt::format("  {} only in the {}: not compared\n", text::join(*archs, ", "), which);
-  size_t same = 0;
-  for (const KernelDiff& kernel : diff.kernels) {
-    if (kernel.change == Change::Same && !kernel.code_differs) {
-      ++same;
-      continue;
-    }
-    out +=
-        style.bold(fmt::format("{}  {}: {}", kernel.arch, fitted(kernel.name, style.columns - 20),
-                               kernel.change == Change::Same ? "different code, same figures"
-                                                             : verdict_of(kernel.change))) +
-        "\n";
-    for (const Figure& figure : kernel.figures)
-      if (figure.delta()) out += fmt::format("  {}\n", figure_text(figure));
-    std::string mix;
-    for (const Figure& figure : kernel.mix)
-      if (figure.delta())
-        mix += fmt::format("{}{:+} {}", mix.empty() ? "" : ", ", figure.delta(), figure.name);
-    if (!mix.empty()) out += fmt::format("  mix: {}\n", mix);
-    for (const BlockDiff& block : kernel.blocks) {
-      if (!block.changed) continue;
-      out += style.dim(fmt::format("  @@ {}\n", block.label));
-      for (const auto& [mark, line] : block.lines) {
-        std::string text = fmt::format("  {} {}\n", mark, line);
-        out += !style.color || mark == ' '
-                   ? text
-                   : fmt::format("\x1b[{}m{}\x1b[0m", mark == '+' ? 32 : 31, text);
-      }
-    }
-  }
-  if (diff.kernels.empty()) out += "neither contains kernels in SASS\n";
-  if (same) out += fmt::format("{} kernel{} unchanged\n", grouped(same), same == 1 ? "" : "s");
-  return out;
-}
-
-Json diff_json(const FileDiff& diff) {
-  Json kernels = Json::array();
-  for (const KernelDiff& kernel : diff.kernels) {
-    Json blocks = Json::array();
-    for (const BlockDiff& block : kernel.blocks) {
-      if (!block.changed) continue;
-      Json lines = Json::array();
-      for (const auto& [mark, line] : block.lines)
-        lines.push_back(std::string(1, mark) + " " + line);
-      blocks.push_back({{"block", block.label}, {"lines", std::move(lines)}});
-    }
-    kernels.push_back({{"name", kernel.name},
-                       {"symbol", kernel.symbol},
-                       {"arch", kernel.arch},
-                       {"change", name_of(kernel.change)},
-                       {"code_differs", kernel.code_differs},
-                       {"figures", figures_json(kernel.figures)},
-                       {"mix", figures_json(kernel.mix)},
-                       {"blocks", std::move(blocks)}});
-  }
-  return {{"schema", "kiln.diff/1"},
-          {"before", diff.before},
-          {"after", diff.after},
-          {"groups", figures_json(diff.groups)},
-          {"images_added", diff.images_added},
-          {"images_removed", diff.images_removed},
-          {"archs", {{"before", diff.before_arch}, {"after", diff.after_arch}}},
-          {"only_before", diff.only_before},
-          {"only_after", diff.only_after},
-          {"kernels", std::move(kernels)}};
 }
 
 }  // namespace kiln::inspect

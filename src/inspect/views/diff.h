@@ -1,61 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did an edit do to the kernels of a binary? Resources, instruction mix and SASS of two files,
-// kernel by kernel.
+// How are the kernels of two files matched and compared? Resources, instruction mix and SASS.
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "base/json.h"
 #include "inspect/analysis.h"
 #include "inspect/views/code_views.h"
+#include "results/diff.h"
 
 namespace kiln::inspect {
-
-enum class Change { Same, Slimmer, Fatter, Mixed, Added, Removed };
-std::string_view name_of(Change change);
-
-struct Figure {
-  std::string name;  // "registers", "spill loads", "integer"
-  int64_t before = 0, after = 0;
-  int64_t delta() const { return after - before; }
-};
-
-struct BlockDiff {
-  std::string label;  // of the block in the newer file, or the older one's when it is gone
-  std::vector<std::pair<char, std::string>> lines;  // ' ', '-' or '+' and the instruction
-  bool changed = false;
-};
-
-struct KernelDiff {
-  std::string symbol, name, arch;
-  Change change = Change::Same;
-  bool code_differs = false;
-  std::vector<Figure> figures;    // resources; all of them, changed or not
-  std::vector<Figure> mix;        // classes that either has
-  std::vector<BlockDiff> blocks;  // changed ones, where the listings were given
-};
-
-struct FileDiff {
-  std::string before, after;
-  std::vector<KernelDiff> kernels;
-  std::vector<Figure> groups;  // bytes of code, data, SASS, ...
-  std::vector<std::string> images_added, images_removed;
-  // Kernels are compared for the architectures that both have code for. Where they share none,
-  // these say which one of each is.
-  std::string before_arch, after_arch;
-  std::vector<std::string> only_before, only_after;  // architectures whose kernels are left out
-};
 
 // Kernels of the architectures that both files have are matched by architecture and name; one that
 // only one file has under that name is matched with the only other one whose name differs in
 // parameters or anonymous namespace alone.
-FileDiff compare_files(const Analysis& before, const Analysis& after, const std::string& filter);
+results::FileDiff compare_files(const Analysis& before, const Analysis& after,
+                                const std::string& filter);
 
 // Adds the blocks: instructions compared by text without addresses, labels and register reuse.
-void add_blocks(FileDiff& diff, const CodeList& before, const CodeList& after);
-
-std::string diff_text(const FileDiff& diff, const TextStyle& style);
-Json diff_json(const FileDiff& diff);
+void add_blocks(results::FileDiff& diff, const CodeList& before, const CodeList& after);
 
 }  // namespace kiln::inspect

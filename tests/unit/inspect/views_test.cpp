@@ -17,6 +17,9 @@ namespace kiln::inspect {
 namespace {
 
 using binary::ImageKind;
+using results::Change;
+using results::FileDiff;
+using results::KernelDiff;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -187,11 +190,18 @@ TEST(Diff, SlimmerFatterAddedRemoved) {
   std::map<std::string, std::string_view> seen;
   for (const KernelDiff& one : diff.kernels) seen[one.symbol] = name_of(one.change);
   EXPECT_EQ(seen["same"], "same");
-  EXPECT_EQ(seen["fat"], "fatter");
+  EXPECT_EQ(seen["fat"], "more_resources");
   EXPECT_EQ(seen["gone"], "removed");
   EXPECT_EQ(seen["_Z4freshPf"], "added");
-  EXPECT_THAT(diff_text(diff, {}), HasSubstr("registers 32 -> 40 (+8)"));
-  EXPECT_THAT(diff_text(diff, {}), HasSubstr("mix: +4 integer"));
+  const KernelDiff* fat = nullptr;
+  for (const KernelDiff& one : diff.kernels)
+    if (one.symbol == "fat") fat = &one;
+  ASSERT_TRUE(fat);
+  EXPECT_EQ(fat->figures[0].name, "registers");
+  EXPECT_EQ(fat->figures[0].delta(), 8);
+  ASSERT_EQ(fat->mix.size(), 1u);
+  EXPECT_EQ(fat->mix[0].name, "integer");
+  EXPECT_EQ(fat->mix[0].delta(), 4);
 }
 
 TEST(Diff, AChangedSignatureIsTheSameKernel) {
@@ -200,7 +210,7 @@ TEST(Diff, AChangedSignatureIsTheSameKernel) {
   after.kernels.rows = {kernel("_Z1kPfi", 30, 10)};
   FileDiff diff = compare_files(before, after, "");
   ASSERT_EQ(diff.kernels.size(), 1u);
-  EXPECT_EQ(diff.kernels[0].change, Change::Slimmer);
+  EXPECT_EQ(diff.kernels[0].change, Change::FewerResources);
 }
 
 KernelRow of_arch(uint32_t arch, KernelRow row) {
@@ -215,10 +225,9 @@ TEST(Diff, OnlyArchitecturesThatBothHaveAreCompared) {
   FileDiff diff = compare_files(before, after, "");
   ASSERT_EQ(diff.kernels.size(), 1u);
   EXPECT_EQ(diff.kernels[0].arch, "sm_90");
-  EXPECT_EQ(diff.kernels[0].change, Change::Slimmer);
-  EXPECT_THAT(diff_text(diff, {}), HasSubstr("sm_80 only in the first: not compared\n"));
-  EXPECT_THAT(diff_text(diff, {}), HasSubstr("sm_100 only in the second: not compared\n"));
-  EXPECT_EQ(diff_json(diff)["only_before"], Json({"sm_80"}));
+  EXPECT_EQ(diff.kernels[0].change, Change::FewerResources);
+  EXPECT_THAT(diff.only_after, ElementsAre("sm_100"));
+  EXPECT_EQ(to_json(diff)["only_before"], Json({"sm_80"}));
 }
 
 TEST(Diff, WithoutACommonArchitectureTheNewestOfEachAreCompared) {
@@ -229,8 +238,8 @@ TEST(Diff, WithoutACommonArchitectureTheNewestOfEachAreCompared) {
   ASSERT_EQ(diff.kernels.size(), 1u);
   EXPECT_EQ(diff.kernels[0].figures[0].before, 31);
   EXPECT_EQ(diff.kernels[0].figures[0].after, 30);
-  EXPECT_THAT(diff_text(diff, {}),
-              HasSubstr("no common architecture: sm_86 of the first compared with sm_90"));
+  EXPECT_EQ(diff.before_arch, "sm_86");
+  EXPECT_EQ(diff.after_arch, "sm_90");
 }
 
 TEST(Diff, AFileWithoutKernelsHasLostAllOfThem) {
@@ -275,7 +284,8 @@ TEST(Diff, BlocksThatChanged) {
   ASSERT_EQ(diff.kernels[0].blocks.size(), 2u);
   EXPECT_FALSE(diff.kernels[0].blocks[0].changed);
   EXPECT_TRUE(diff.kernels[0].blocks[1].changed);
-  EXPECT_THAT(diff_text(diff, {}), HasSubstr("  + FADD R1, R1, R1\n"));
+  EXPECT_THAT(diff.kernels[0].blocks[1].lines,
+              testing::Contains(std::pair('+', std::string("FADD R1, R1, R1"))));
 }
 
 }  // namespace
