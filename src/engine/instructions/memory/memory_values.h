@@ -7,7 +7,7 @@
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/lowering.h"
-#include "engine/program/meaning.h"
+#include "engine/decode/meanings.h"
 
 namespace kiln::engine {
 
