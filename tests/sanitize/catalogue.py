@@ -95,10 +95,11 @@ def main() -> int:
         for schedule in range(options.schedules):
             found, found_host = seen(options.kiln, source, schedule)
             # The verdict on accesses that ran does not depend on their order.
-            first = found if first is None else first
-            for rule, lines in sorted(found ^ first):
+            pairs = {(rule, frozenset(lines)) for rule, lines in found}
+            first = pairs if first is None else first
+            for rule, lines in pairs ^ first:
                 faults += 1
-                print(f"{source.name}:{list(lines)}: {rule} only in one of schedules 0, {schedule}")
+                print(f"{source.name}:{sorted(lines)}: {rule} in one of schedules 0, {schedule}")
             for one, name in wanted.items():
                 if not any(is_met(one, each) for each in found):
                     faults += 1

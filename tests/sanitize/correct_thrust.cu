@@ -108,8 +108,10 @@ void check_choices(const Host& input, const Device& x) {
   Host wanted;
   for (const auto& [value, count] : counts) wanted.push_back(count);
   check("reduce by key", read(sums), wanted);
-  check("unique", {static_cast<int>(thrust::unique(sorted.begin(), sorted.end()) - sorted.begin())},
-        {static_cast<int>(counts.size())});
+  // Not in place: there Thrust 3.0 orders a block's reads before another block's writes with
+  // relaxed stores alone, which is a race.
+  const auto end = thrust::unique_copy(sorted.begin(), sorted.end(), keys.begin());
+  check("unique", {static_cast<int>(end - keys.begin())}, {static_cast<int>(counts.size())});
 }
 
 }  // namespace

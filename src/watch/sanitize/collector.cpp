@@ -79,6 +79,14 @@ Finding* Collector::newest(Rule rule) {
   return last.rule == results::row_of(rule).name && last.count == 1 ? &last : nullptr;
 }
 
+void Collector::withdraw_newest(Rule rule) {
+  if (!newest(rule)) return;
+  findings_.findings.pop_back();
+  std::erase_if(known_,
+                [&](const auto& entry) { return entry.second == findings_.findings.size(); });
+  --counts_[static_cast<uint32_t>(rule)];
+}
+
 FindingPlace Collector::place(SiteId site, const Who& who, std::string action) const {
   const KnownSite& known = sites_[site];
   FindingPlace place;

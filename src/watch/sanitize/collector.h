@@ -58,6 +58,8 @@ class Collector : public engine::Sink {
                           std::string_view text = "");
   // The last one, if it is of that rule and happened once: for a checker that knows more of it.
   results::Finding* newest(results::Rule rule);
+  // Takes it back: the checker has found its cause, and reports that.
+  void withdraw_newest(results::Rule rule);
   results::FindingPlace place(SiteId site, const Who& who, std::string action) const;
   // What the host did: a copy, a fill, a call.
   results::FindingPlace host_place(std::string action, uint64_t stream) const;

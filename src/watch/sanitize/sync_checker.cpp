@@ -121,7 +121,8 @@ void SyncChecker::arrives(const SyncEvent& event) {
 
 void SyncChecker::completes(const SyncEvent& event) {
   BlockState& state = block(event.by.block);
-  std::vector<Arrival> arrivals;
+  std::vector<Arrival>& arrivals = state.completed[event.id % 16];
+  arrivals.clear();
   arrivals.swap(state.barriers[event.id % 16]);
   if (arrivals.empty()) return;
   check_counts(event.by.block, event.id, arrivals);
@@ -213,6 +214,25 @@ void SyncChecker::check_counts(uint64_t number, uint32_t id, const std::vector<A
     finding->advice = "give all that arrive and wait at one barrier the same count";
     return;
   }
+}
+
+// Threads that disagree on a count meet in one phase or in two, by the order in which they come. In
+// two, the second waits for ever; the mistake is the same, and so is the finding. A warp that took
+// part in the phase before counts anew on purpose.
+bool SyncChecker::explain_by_counts(uint64_t number, const BlockState& state) {
+  for (uint32_t id = 0; id < state.barriers.size(); ++id) {
+    const std::vector<Arrival>& before = state.completed[id];
+    for (const Arrival& waits : state.barriers[id]) {
+      if (std::ranges::find(before, waits.warp, &Arrival::warp) != before.end()) continue;
+      const auto other = std::ranges::find_if(
+          before, [&](const Arrival& each) { return each.expected != waits.expected; });
+      if (other == before.end()) continue;
+      collector_.withdraw_newest(Rule::Deadlock);
+      check_counts(number, id, {waits, *other});
+      return true;
+    }
+  }
+  return false;
 }
 
 void SyncChecker::exchanges(const SyncEvent& event) {
@@ -344,6 +364,7 @@ bool SyncChecker::recovers(const FaultEvent& fault) {
   if (!finding) return false;
   const auto found = blocks_.find(fault.by.block);
   if (found == blocks_.end()) return false;
+  if (explain_by_counts(fault.by.block, found->second)) return false;
   for (const auto& [address, object] : found->second.mbarriers) {
     if (object.pending == 0) continue;
     const KnownSite& init = collector_.sites()[object.init];

@@ -50,6 +50,7 @@ class SyncChecker : public engine::Sink {
   };
   struct BlockState {
     std::array<std::vector<Arrival>, 16> barriers;
+    std::array<std::vector<Arrival>, 16> completed;  // those of the phase before
     std::vector<Ended> ended;
     std::vector<uint32_t> alive;  // by warp
     std::map<uint64_t, Mbarrier> mbarriers;
@@ -66,6 +67,8 @@ class SyncChecker : public engine::Sink {
   void missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
                      uint32_t missing);
   void check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals);
+  // Of a deadlock. True: it was reported as the cause.
+  bool explain_by_counts(uint64_t number, const BlockState& state);
   void exchanges(const engine::SyncEvent& event);
   void check_sources(const engine::SyncEvent& event, SiteId site);
   void misused(const engine::MbarrierEvent& event, const Mbarrier* known, std::string message,

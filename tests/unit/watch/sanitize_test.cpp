@@ -209,6 +209,50 @@ TEST(SyncChecker, FindsABarrierBehindAnEarlyReturn) {
   EXPECT_EQ(s.rules().back(), "barrier-after-exit");
 }
 
+FaultEvent deadlock_of(uint64_t block, const std::vector<Waiter>& waiters) {
+  FaultEvent fault;
+  fault.kind = FaultKind::Deadlock;
+  fault.by.block = block;
+  fault.waiters = &waiters;
+  return fault;
+}
+
+// In whichever order the two come: together, or one after the other and then a deadlock.
+TEST(SyncChecker, CountsThatDifferAreOneFindingInEitherOrder) {
+  auto counted = [](const Actor& by, uint32_t count) {
+    SyncEvent event = arrival(by);
+    event.expected = count;
+    return event;
+  };
+  Synced together;
+  together.checker.on(counted(together.actor(0, kFullMask, 0), 64));
+  together.checker.on(counted(together.actor(2, kFullMask, 1), 32));
+  together.checker.on(completion(1));
+  EXPECT_EQ(together.rules(), std::vector<std::string>{"barrier-count"});
+
+  Synced apart;
+  apart.checker.on(counted(apart.actor(2, kFullMask, 1), 32));
+  apart.checker.on(completion(1));
+  apart.checker.on(counted(apart.actor(0, kFullMask, 0), 64));
+  std::vector<Waiter> waiters(1);
+  waiters[0].by = apart.actor(0, kFullMask, 0);
+  const FaultEvent fault = deadlock_of(1, waiters);
+  apart.collector.recovers(fault);
+  apart.checker.recovers(fault);
+  EXPECT_EQ(apart.rules(), std::vector<std::string>{"barrier-count"});
+}
+
+TEST(Collector, AdviceOfADeadlockFitsWhatIsWaitedFor) {
+  Synced s;
+  std::vector<Waiter> waiters(2);
+  waiters[0].by = s.actor(0, 1, 0);
+  waiters[1].by = s.actor(2, 1, 1);
+  waiters[1].waits_for = WaitsFor::Memory;
+  s.collector.recovers(deadlock_of(1, waiters));
+  ASSERT_EQ(s.rules(), std::vector<std::string>{"deadlock"});
+  EXPECT_TRUE(s.collector.findings().findings[0].advice.starts_with("write the value"));
+}
+
 TEST(SyncChecker, ChecksMasksAndSources) {
   Synced s;
   int8_t sources[kWarpSize];
