@@ -17,11 +17,6 @@ from .launcher import EngineLauncher, Loaded
 from .target import Target, default_target
 
 
-def asked_for() -> bool:
-    """Has the environment chosen the engine for this process?"""
-    return os.environ.get("KILN_TRITON") == "1" or os.environ.get("KILN_DEVICE") == "engine"
-
-
 class EngineDriver(DriverBase):
     """Triton's driver for the engine. Compiled kernels are PTX: no ptxas, no libcuda."""
 
@@ -33,7 +28,7 @@ class EngineDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        return asked_for()
+        return os.environ.get("KILN_DEVICE") == "engine"
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cuda", self.target.arch, 32)
