@@ -217,7 +217,7 @@ void SyncChecker::check_counts(uint64_t number, uint32_t id, const std::vector<A
 }
 
 // Threads that disagree on a count meet in one phase or in two, by the order in which they come. In
-// two, the second waits for ever; the mistake is the same, and so is the finding. A warp that took
+// two, the second waits forever; the mistake is the same, and so is the finding. A warp that took
 // part in the phase before counts anew on purpose.
 bool SyncChecker::explain_by_counts(uint64_t number, const BlockState& state) {
   for (uint32_t id = 0; id < state.barriers.size(); ++id) {
