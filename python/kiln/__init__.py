@@ -20,6 +20,7 @@ from .errors import BuildError, KilnError, LoadError, Mismatch, RuleError, Setup
 if TYPE_CHECKING:
     from ._checks.timed import Untrusted
     from .benchmark import Bench, bench
+    from .counting import Counters, counters
     from .inline import load_inline
     from .loader import load
     from .op import Op
@@ -38,6 +39,8 @@ _LAZY = {
     "bench": "benchmark",
     "Bench": "benchmark",
     "Untrusted": "_checks.timed",
+    "counters": "counting",
+    "Counters": "counting",
     "load": "loader",
     "load_inline": "inline",
     "Op": "op",
@@ -61,6 +64,7 @@ __all__ = [
     "BuildError",
     "BuildExtension",
     "CUDAExtension",
+    "Counters",
     "CppExtension",
     "KilnError",
     "LoadError",
@@ -76,6 +80,7 @@ __all__ = [
     "__version__",
     "bench",
     "cmake_prefix_path",
+    "counters",
     "device",
     "load",
     "load_inline",

@@ -15,9 +15,11 @@ namespace {
 // A word that is none ends the compilation.
 consteval uint16_t traits(std::string_view text) {
   constexpr std::pair<std::string_view, Trait> kTraits[] = {
-      {"straight", kStraight}, {"parks", kParks},       {"guarded", kGuarded},
-      {"polls", kPolls},       {"waits", kWaits},       {"polls_if_strong", kPollsIfStrong},
-      {"variant", kVariant},   {"any_order", kAnyOrder}};
+      {"straight", kStraight}, {"parks", kParks},
+      {"guarded", kGuarded},   {"polls", kPolls},
+      {"waits", kWaits},       {"polls_if_strong", kPollsIfStrong},
+      {"variant", kVariant},   {"any_order", kAnyOrder},
+      {"flop", kFlop},         {"fma", kFma}};
   uint16_t out = 0;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));

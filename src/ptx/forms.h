@@ -24,6 +24,8 @@ enum Trait : uint16_t {
   kWaits = 32,
   kVariant = 64,
   kAnyOrder = 128,
+  kFlop = 256,
+  kFma = 512,
 };
 
 struct Form {

@@ -3,9 +3,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "watch/counters/counters.h"
 #include "watch/fanout.h"
 #include "watch/fidelity.h"
 #include "watch/line_counts.h"
@@ -34,6 +36,9 @@ void say_write_failed(const std::string& path) {
 class TraceFile {
  public:
   TraceFile(std::FILE* file, std::string path) : file_(file), path_(std::move(path)) {}
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+  ~TraceFile() { check(std::fclose(file_) == 0); }
   void write(std::string_view text) {
     check(std::fwrite(text.data(), 1, text.size(), file_) == text.size());
   }
@@ -74,7 +79,28 @@ std::unique_ptr<engine::Sink> lines_to(const std::string& path) {
   });
 }
 
+// "132:52428800"; what is missing stays as it is.
+Caches caches_from(const std::string& text) {
+  Caches caches;
+  char* end = nullptr;
+  const uint64_t multiprocessors = std::strtoull(text.c_str(), &end, 10);
+  if (multiprocessors > 0) caches.multiprocessors = static_cast<uint32_t>(multiprocessors);
+  if (*end == ':') caches.l2_bytes = std::strtoull(end + 1, nullptr, 10);
+  return caches;
+}
+
 }  // namespace
+
+std::unique_ptr<engine::Sink> make_counters(const std::string& path, const std::string& caches) {
+  std::FILE* file = open_for(path, "the counters");
+  if (!file) return nullptr;
+  auto lines = std::make_shared<TraceFile>(file, path);
+  const auto write = [lines](const std::string& line) {
+    lines->write(line);
+    lines->flush();
+  };
+  return std::make_unique<Counters>(write, caches_from(caches), KILN_VERSION_STRING);
+}
 
 engine::Sink* make_watchers(const Asked& asked, std::string* problem) {
   auto all = std::make_unique<Fanout>();
@@ -84,9 +110,12 @@ engine::Sink* make_watchers(const Asked& asked, std::string* problem) {
   if (!asked.lines.empty()) {
     if (auto lines = lines_to(asked.lines)) all->add(std::move(lines));
   }
+  if (!asked.counters.empty()) {
+    if (auto counters = make_counters(asked.counters, asked.caches)) all->add(std::move(counters));
+  }
   if (asked.fidelity) all->add(make_fidelity());
   add_sanitizer(asked.sanitize, *all, problem);
-  return all->empty() ? nullptr : all.release();
+  return all->empty() ? nullptr : Fanout::simplest(std::move(all)).release();
 }
 
 }  // namespace kiln::watch

@@ -13,19 +13,31 @@ namespace kiln::watch {
 class Fanout : public engine::Sink {
  public:
   void add(std::unique_ptr<engine::Sink> watcher) {
-    wanted_ |= watcher->wanted();
-    merges_ &= watcher->can_merge();
+    add(*watcher);
+    owned_.push_back(std::move(watcher));
+  }
+  // One that lives elsewhere.
+  void add(engine::Sink& watcher) {
+    wanted_ |= watcher.wanted();
+    merges_ &= watcher.can_merge();
     for (uint32_t bit = 0; bit < kBits; ++bit) {
-      if (watcher->wanted() >> bit & 1) listeners_[bit].push_back(watcher.get());
+      if (watcher.wanted() >> bit & 1) listeners_[bit].push_back(&watcher);
     }
-    watchers_.push_back(std::move(watcher));
+    watchers_.push_back(&watcher);
   }
   bool empty() const { return watchers_.empty(); }
+
+  // The watcher itself where there is but one: events go to it without a detour.
+  static std::unique_ptr<engine::Sink> simplest(std::unique_ptr<Fanout> all) {
+    if (all->owned_.size() == 1 && all->watchers_.size() == 1) return std::move(all->owned_[0]);
+    return all;
+  }
 
   uint32_t wanted() const override { return wanted_; }
   bool can_merge() const override { return merges_; }
   void on(const engine::AccessEvent& e) override { pass(e, engine::kAccessEvents); }
   void on(const engine::InstructionEvent& e) override { pass(e, engine::kInstructionEvents); }
+  void on(const engine::StretchEvent& e) override { pass(e, engine::kStretchEvents); }
   void on(const engine::ValueEvent& e) override { pass(e, engine::kValueEvents); }
   void on(const engine::BranchEvent& e) override { pass(e, engine::kControlEvents); }
   void on(const engine::CallEvent& e) override { pass(e, engine::kControlEvents); }
@@ -54,7 +66,8 @@ class Fanout : public engine::Sink {
     for (engine::Sink* each : listeners_[std::countr_zero(bit)]) each->on(event);
   }
 
-  std::vector<std::unique_ptr<engine::Sink>> watchers_;
+  std::vector<engine::Sink*> watchers_;
+  std::vector<std::unique_ptr<engine::Sink>> owned_;
   // By bit: asking each watcher for each event took longer than some of them take for it.
   std::vector<engine::Sink*> listeners_[kBits];
   uint32_t wanted_ = 0;

@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 PAGES = {
     ("bench", "--html"): ["bench", "cold"],
     ("build", "--html"): ["build-timeline"],
+    ("counters", "--html"): ["counters"],
     ("inspect", "--html"): ["inspect"],
     ("inspect", "--svg"): ["inspect-svg"],
     ("profile", "--html"): ["profile"],

@@ -103,6 +103,11 @@ typedef struct KilnEngine {
   /* What stands for a registered function in KilnEngineLaunch::function, until its image is
    * unregistered; null: it is not known. Check struct_bytes here too. */
   void* (*function_handle)(const void* host_function);
+
+  /* Counts what launches do from now on, and writes it to `path` after each (kiln counters); null:
+   * no longer. Not while a kernel runs. A file that cannot be written is an error. Check
+   * struct_bytes here too. */
+  int (*count_launches)(const char* path);
 } KilnEngine;
 
 #define KILN_ENGINE_SYMBOL "kiln_engine"

@@ -52,6 +52,8 @@ Environment environment() {
     if (is("ACCESSES=")) out.accesses = value;
     if (is("ACCESSES_LIMIT=")) out.accesses_limit = number_in(value);
     if (is("LINES=")) out.lines = value;
+    if (is("COUNTERS=")) out.counters = value;
+    if (is("CACHES=")) out.caches = value;
     if (is("FIDELITY=")) out.fidelity = number_in(value) != 0;
     if (is("LEVEL=")) out.level = value;
     if (is("COMPILE=")) out.compile = value;

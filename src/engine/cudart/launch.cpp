@@ -2,6 +2,7 @@
 // Which launches are refused, and how do arguments reach the kernel?
 #include "engine/cudart/launch.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -116,7 +117,8 @@ uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
 
 namespace {
 
-[[gnu::cold]] void watch_launch(Sink& sink, const Grid& grid, const void* stream, bool ended) {
+[[gnu::cold]] void watch_launch(Sink& sink, const Grid& grid, const KilnEngineLaunch& launch,
+                                bool ended) {
   LaunchEvent event;
   event.program = grid.program;
   event.number = grid.epoch;
@@ -129,8 +131,12 @@ namespace {
   event.ended = ended;
   event.code = grid.fault_code;
   event.cooperative = grid.cooperative;
-  event.stream = stream_number(stream);
+  event.stream = stream_number(launch.stream);
   event.thread = host_thread();
+  // The stub that stands for the kernel lies in the library that has its code.
+  Dl_info found{};
+  if (launch.host_function && dladdr(launch.host_function, &found) && found.dli_fname)
+    event.file = found.dli_fname;
   sink.on(event);
 }
 
@@ -226,9 +232,9 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   grid.sink = sink;
   grid.wanted = wanted;
   const int64_t begin_ns = launch_begins();
-  if (sink) watch_launch(*sink, grid, launch.stream, false);
+  if (sink) watch_launch(*sink, grid, launch, false);
   run_grid(grid);
-  if (sink) watch_launch(*sink, grid, launch.stream, true);
+  if (sink) watch_launch(*sink, grid, launch, true);
   running.end();
   if (begin_ns)
     launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes,

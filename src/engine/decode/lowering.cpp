@@ -328,6 +328,7 @@ Status Lowering::lower_instruction(uint32_t index) {
     return error;
   }
   if (variant_.events & kInstructionEvents) announce_instruction(ins);
+  if (variant_.events & kStretchEvents) announce_stretch(index);
   events_ = 0;
   bool own_guard = form(index).has(ptx::kGuarded) || ins.guard == ptx::kNoRegister;
   size_t guard_op = program_.ops.size();
@@ -368,6 +369,19 @@ void Lowering::announce_instruction(const ptx::Instruction& ins) {
   op.a = guard;
   op.x = ins.guard_negated;
   op.y = guarded;
+}
+
+void Lowering::announce_stretch(uint32_t index) {
+  if (stretch_length_[index] == 0) return;
+  const ptx::Instruction& ins = body_.instructions[index];
+  // What reads its guard itself is a branch, and has an event of its own for that.
+  const bool guarded = ins.guard != ptx::kNoRegister && !form(index).has(ptx::kGuarded);
+  const uint32_t guard = guarded ? place(ins.guard).offset : 0;
+  Op& op = emit(&run_stretch_event);
+  op.a = guard;
+  op.x = ins.guard_negated;
+  op.y = guarded;
+  op.imm = stretch_length_[index];
 }
 
 void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool async) {
@@ -475,6 +489,7 @@ Status Lowering::run() {
   CHECK_OK(match_forms());
   count_definitions();
   find_stretches();
+  if (variant_.events & kStretchEvents) measure_stretches();
   for (uint32_t i = 0; i < body_.instructions.size(); ++i) {
     first_op_.push_back(static_cast<uint32_t>(program_.ops.size()));
     CHECK_OK(lower_instruction(i));

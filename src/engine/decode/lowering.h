@@ -157,10 +157,12 @@ class Lowering {
   Status declare();
   Status lower_instruction(uint32_t index);
   void announce_instruction(const ptx::Instruction& ins);
+  void announce_stretch(uint32_t index);
   void finish_guard(uint32_t index, size_t guard_op);
   Status match_forms();
   void count_definitions();
   void find_stretches();
+  void measure_stretches();
   void free_slots_after(uint32_t index);
   void finish();
   std::unordered_map<uint32_t, Tier> tiers_of_slots();
@@ -190,9 +192,10 @@ class Lowering {
   std::vector<uint32_t> definitions_;
   std::vector<uint32_t> uses_;    // by register: how often it is read
   std::vector<bool> in_stretch_;  // by register: written once and read in the same stretch alone
-  bool reads_stretch_value_ = false;  // the instruction at hand
-  uint32_t events_ = 0;               // event Ops inside its guard
-  std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
+  bool reads_stretch_value_ = false;      // the instruction at hand
+  std::vector<uint32_t> stretch_length_;  // by instruction; 0: it does not begin one
+  uint32_t events_ = 0;                   // event Ops inside its guard
+  std::vector<uint32_t> last_read_;       // by register in a stretch: the instruction
   std::map<uint32_t, std::vector<uint32_t>>
       free_slots_;  // by bytes of a lane: those of values that are gone
   std::map<uint64_t, uint32_t> constants_;

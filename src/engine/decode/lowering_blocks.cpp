@@ -56,6 +56,23 @@ void Lowering::find_stretches() {
   }
 }
 
+// Stretches as events count them: what is not straight may be the last of one, because the lanes
+// that begin it are those that ran up to it.
+void Lowering::measure_stretches() {
+  const auto& code = body_.instructions;
+  std::vector<bool> is_label(code.size() + 1, false);
+  for (const auto& [name, at] : body_.labels) is_label[at] = true;
+  stretch_length_.assign(code.size(), 0);
+  uint32_t first = 0;
+  bool ended = true;
+  for (uint32_t i = 0; i < code.size(); ++i) {
+    const bool alone = code[i].guard != ptx::kNoRegister && !form(i).has(ptx::kGuarded);
+    if (ended || alone || is_label[i]) first = i;
+    ++stretch_length_[first];
+    ended = alone || !form(i).has(ptx::kStraight);
+  }
+}
+
 // A frame that fits the L1 cache: a matmul with its inner loop unrolled has a hundred registers
 // that live for two instructions. A slot is free only when the whole instruction has been lowered,
 // so that no Op writes over what the next one of the same instruction reads.

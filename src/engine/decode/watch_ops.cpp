@@ -24,6 +24,16 @@ const Op* run_instruction_event(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+const Op* run_stretch_event(Warp& warp, const Op* op) {
+  StretchEvent event{actor(warp, op), warp.mask, static_cast<uint32_t>(op->imm)};
+  if (op->y) {
+    const uint32_t holds = warp.predicate(op->a);
+    event.by.mask &= op->x ? ~holds : holds;
+  }
+  warp.block->grid->sink->on(event);
+  return op + 1;
+}
+
 const Op* run_value_event(Warp& warp, const Op* op) {
   uint64_t same[kWarpSize];
   ValueEvent event{actor(warp, op), op->x, warp.lanes<std::byte>(op->a)};

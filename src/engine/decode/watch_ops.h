@@ -18,6 +18,9 @@ const Op* run_access_event(Warp& warp, const Op* op);
 // a: the predicate of the guard, where y is set; x: it is negated.
 const Op* run_instruction_event(Warp& warp, const Op* op);
 
+// The same for the `imm` instructions of a stretch.
+const Op* run_stretch_event(Warp& warp, const Op* op);
+
 // a: the lanes of the result, x: bytes of each; y: it is a scalar.
 const Op* run_value_event(Warp& warp, const Op* op);
 

@@ -22,6 +22,7 @@
 #include "engine/memory/budget.h"
 #include "kiln/engine_abi.h"
 #include "watch/asked.h"
+#include "watch/fanout.h"
 #include "watch/sanitize/sanitizer.h"
 
 namespace kiln::engine {
@@ -161,6 +162,29 @@ void listen(KilnLaunchListener listener, void* user) {
   });
 }
 
+// Who else watches goes on; the counters watch beside them.
+int count_launches(const char* path) {
+  return guarded([&] {
+    Device& device = state().device;
+    static Sink* before = nullptr;
+    static std::unique_ptr<Sink> counting;
+    device.watched();  // so that the watchers of the environment exist
+    std::lock_guard lock(device.watching);
+    if (counting) device.sink = before;
+    counting.reset();
+    if (!path) return int{kSuccess};
+    auto counters = watch::make_counters(path, std::string(environment().caches));
+    if (!counters) return int{kInvalidValue};
+    before = device.sink;
+    auto both = std::make_unique<watch::Fanout>();
+    if (before) both->add(*before);
+    both->add(std::move(counters));
+    counting = watch::Fanout::simplest(std::move(both));
+    device.sink = counting.get();
+    return int{kSuccess};
+  });
+}
+
 constexpr KilnEngine kEngine = {
     KILN_ENGINE_ABI_VERSION,
     sizeof(KilnEngine),
@@ -175,6 +199,7 @@ constexpr KilnEngine kEngine = {
     &listen,
     &serve_ops,
     &function_handle,
+    &count_launches,
 };
 
 constexpr uint64_t kQuarantineBytes = uint64_t{32} << 20;
@@ -206,6 +231,8 @@ void refuse_launches(const std::string& problem) {
           watch::make_watchers({std::string(asked.accesses),
                                 asked.accesses_limit,
                                 std::string(asked.lines),
+                                std::string(asked.counters),
+                                std::string(asked.caches),
                                 asked.fidelity,
                                 {std::string(asked.sanitize), std::string(asked.sanitize_folder)}},
                                &problem);

@@ -25,14 +25,15 @@ enum EventBit : uint32_t {
   kValueEvents = 4,     // what strong loads and atomics read
   kSyncEvents = 8,      // barriers, `*.sync` instructions, lanes that end
   kControlEvents = 16,  // branches, calls, returns
-  kFenceEvents = 32,
-  kAsyncEvents = 64,
-  kMbarrierEvents = 128,
-  kBlockEvents = 256,
-  kHostEvents = 512,
+  kStretchEvents = 32,  // instructions, counted by stretches
+  kFenceEvents = 64,
+  kAsyncEvents = 128,
+  kMbarrierEvents = 256,
+  kBlockEvents = 512,
+  kHostEvents = 1024,
 };
-constexpr uint32_t kDecodedEvents =
-    kAccessEvents | kInstructionEvents | kValueEvents | kSyncEvents | kControlEvents;
+constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents |
+                                    kSyncEvents | kControlEvents | kStretchEvents;
 static_assert(kDecodedEvents < Variant::kCount / 4);
 
 // Who does it: lanes of a warp, at an instruction. `program->sites[site]` is its source line.
@@ -103,6 +104,15 @@ struct AccessEvent {
 struct InstructionEvent {
   Actor by;
   uint32_t issued = 0;
+};
+
+// Before a stretch of code that the same lanes run from its first instruction to its last: no label
+// and no branch is inside, and a guarded instruction is a stretch of its own. One event stands for
+// `count` instructions, which makes counting all of them cost less than running them.
+struct StretchEvent {
+  Actor by;             // the first instruction; the lanes whose guard holds
+  uint32_t issued = 0;  // the lanes that stand at it
+  uint32_t count = 1;   // instructions: the sites from by.site on
 };
 
 // What each lane got, after a strong load or an atomic, or writes, before a store. `bytes`: 1 to 8.
@@ -216,7 +226,8 @@ struct LaunchEvent {
   int code = 0;  // cudaError_t, when it has ended
   bool cooperative = false;
   uint64_t stream = 0;
-  uint32_t thread = 0;  // of the host
+  uint32_t thread = 0;    // of the host
+  const char* file = "";  // the library or program that holds the kernel; "": not known
 };
 
 enum class HostKind : uint8_t {
@@ -308,6 +319,7 @@ class Sink {
   virtual bool can_merge() const { return false; }
   virtual void on(const AccessEvent&) {}
   virtual void on(const InstructionEvent&) {}
+  virtual void on(const StretchEvent&) {}
   virtual void on(const ValueEvent&) {}
   virtual void on(const BranchEvent&) {}
   virtual void on(const CallEvent&) {}

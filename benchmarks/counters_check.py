@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do kiln's counters equal those of Nsight Compute on a GPU?
+
+  benchmarks/counters_check.py ncu OUT       build the programs with nvcc, run them under ncu
+  benchmarks/counters_check.py engine OUT    build them with kiln, count on the engine
+  benchmarks/counters_check.py compare OUT   compare the two; writes OUT/counters.md and .json
+  benchmarks/counters_check.py all OUT       one after the other
+  benchmarks/counters_check.py carry FOLDER  choose the public programs from a checkout of HeCBench
+
+Programs: tests/gpu/counters/*.cu, whose kernels run once each; and public ones, in
+.carry/counters-src. The rule for these: of HeCBench in tools/programs.json, by name, the first 20
+that pass on the engine in at most 5 s of CPU time with arguments alone (no files, flags or changed
+sizes; docs/results/programs.json). Of each the first 12 launches count. The first two parts may run
+on different machines: OUT/ncu.json and OUT/engine.json are all that the third one reads.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ROOT / "tests/gpu/counters"
+PUBLIC = ROOT / ".carry/counters-src"
+OWN = ("global_patterns", "shared_patterns", "large")
+PUBLIC_COUNT, MOST_CPU_SECONDS = 20, 5
+MOST_LAUNCHES = 12  # of a public program: the first ones
+
+L1 = "l1tex__{}_pipe_lsu_mem_{}_op_{}.sum"
+# What must be equal.
+EQUAL = [
+    *(
+        L1.format(what, "global", op)
+        for what in ("t_requests", "t_sectors")
+        for op in ("ld", "st", "atom", "red")
+    ),
+    *(L1.format("data_bank_conflicts", "shared", op) for op in ("ld", "st")),
+    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")),
+    "smsp__sass_branch_targets_threads_divergent.sum",
+    "launch__registers_per_thread",
+    "sm__maximum_warps_per_active_cycle_pct",
+]
+# Modelled, or only to look at.
+BESIDE = [
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "lts__t_sectors_op_read.sum",
+    "lts__t_sectors_op_write.sum",
+    "gpu__time_duration.sum",
+    "smsp__inst_executed.sum",
+    "smsp__sass_branch_targets.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+]
+
+
+def run(command: list[Any], env: dict[str, str] | None = None, **more: Any) -> str:
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, env={**os.environ, **(env or {})}, capture_output=True, text=True, **more
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def programs() -> list[dict[str, Any]]:
+    """Name, sources, arguments."""
+    found = [{"name": name, "sources": [SOURCES / f"{name}.cu"], "arguments": []} for name in OWN]
+    listed = PUBLIC / "list.json"
+    for one in json.loads(listed.read_text()) if listed.exists() else []:
+        folder = PUBLIC / one["name"]
+        found.append(
+            {
+                "name": one["name"],
+                "sources": [folder / each for each in one["sources"]],
+                "arguments": one["arguments"],
+                "include": [str(folder / each) for each in one.get("include", [])],
+                "defines": one.get("defines", []),
+                "folder": folder,
+                "public": True,
+            }
+        )
+    return found
+
+
+def carry(checkout: Path) -> int:
+    """Copies the public programs, chosen by the rule above, to .carry/counters-src."""
+    suite = json.loads((ROOT / "tools/programs.json").read_text())["suites"]["hecbench"]
+    passed = json.loads((ROOT / "docs/results/programs.json").read_text())["programs"]
+    chosen = []
+    for one in sorted(passed, key=lambda each: each["program"]):
+        spec = suite["programs"].get(one["program"]) if one["suite"] == "hecbench" else None
+        if spec is None or set(spec) - {"arguments"}:
+            continue
+        if one["passed"] and one["cpu_seconds"] <= MOST_CPU_SECONDS and len(chosen) < PUBLIC_COUNT:
+            chosen.append((one["program"], spec["arguments"].split()))
+    shutil.rmtree(PUBLIC, ignore_errors=True)
+    for name, _ in chosen:
+        folder = checkout / suite["folder"].format(name=name)
+        shutil.copytree(folder, PUBLIC / name)
+    listed = [
+        {"name": name, "sources": suite["sources"], "arguments": words} for name, words in chosen
+    ]
+    (PUBLIC / "list.json").write_text(json.dumps(listed, indent=1))
+    print("\n".join(name for name, _ in chosen))
+    return 0
+
+
+def ncu_rows(text: str) -> list[dict[str, Any]]:
+    """Launches in order, of `ncu --csv --page raw`: a row each, below a row of units."""
+    begin = next((i for i, line in enumerate(text.splitlines()) if line.startswith('"ID"')), None)
+    if begin is None:
+        return []
+    rows = list(csv.DictReader(io.StringIO("\n".join(text.splitlines()[begin:]))))[1:]
+    launches = []
+    for row in rows:
+        numbers = {}
+        for name in EQUAL + BESIDE:
+            cell = (row.get(name) or "").replace(",", "")
+            try:
+                numbers[name] = float(cell)
+            except ValueError:
+                continue
+        launches.append({"kernel": row.get("Kernel Name", ""), "metrics": numbers})
+    return launches
+
+
+def by_ncu(out: Path) -> int:
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
+    built = out / "built"
+    built.mkdir(parents=True, exist_ok=True)
+    jobs = []
+    for one in programs():
+        words = [nvcc, "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90", "-o", built / one["name"]]
+        words += [f"-I{each}" for each in one.get("include", [])]
+        words += [f"-D{each}" for each in one.get("defines", [])]
+        jobs.append((one, subprocess.Popen([str(w) for w in [*words, *one["sources"]]])))
+    result: dict[str, Any] = {}
+    for one, job in jobs:
+        if job.wait():
+            result[one["name"]] = {"why": "nvcc failed"}
+    for one, job in jobs:
+        if job.returncode:
+            continue
+        begin = time.monotonic()
+        words = [ncu, "--csv", "--page", "raw", "--print-units", "base"]
+        words += ["--metrics", ",".join(EQUAL + BESIDE)]
+        if one.get("public"):
+            words += ["--launch-count", MOST_LAUNCHES]
+        try:
+            text = run(
+                [*words, built / one["name"], *one["arguments"]],
+                cwd=one.get("folder"),
+                timeout=240,
+            )
+            result[one["name"]] = {"launches": ncu_rows(text)}
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            result[one["name"]] = {"why": str(error)[-1500:]}
+        count = len(result[one["name"]].get("launches", []))
+        print(f"{one['name']}: {count} launches, {time.monotonic() - begin:.0f} s", flush=True)
+        (out / "ncu.json").write_text(json.dumps(result, indent=1))
+    return 0
+
+
+def by_engine(out: Path) -> int:
+    kiln = os.environ.get("KILN_BIN") or str(ROOT / "build/release/stage/kiln/bin/kiln")
+    built = out / "engine-built"
+    built.mkdir(parents=True, exist_ok=True)
+    result: dict[str, Any] = {}
+    for one in programs():
+        begin = time.monotonic()
+        program, counts = built / one["name"], built / f"{one['name']}.jsonl"
+        build = [kiln, "build", "--program", *one["sources"], "--arch", "9.0", "-o", program]
+        build += [f"-I{each}" for each in one.get("include", [])]
+        build += [word for each in one.get("defines", []) for word in ("-D", each)]
+        try:
+            run(build)
+            env = {"KILN_DEVICE": "engine", "KILN_ENGINE_COUNTERS": str(counts)}
+            run([program, *one["arguments"]], env, cwd=one.get("folder"), timeout=900)
+            report = json.loads(run([kiln, "counters", counts, "--json"]))
+            result[one["name"]] = {
+                "launches": [
+                    {"kernel": each["kernel"], "metrics": each["metrics"], "bound": each["bound"]}
+                    for each in report["launches"]
+                ]
+            }
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            result[one["name"]] = {"why": str(error)[-1500:]}
+        count = len(result[one["name"]].get("launches", []))
+        print(f"{one['name']}: {count} launches, {time.monotonic() - begin:.0f} s", flush=True)
+        (out / "engine.json").write_text(json.dumps(result, indent=1))
+    return 0
+
+
+def main() -> int:
+    if len(sys.argv) == 3 and sys.argv[1] == "carry":
+        return carry(Path(sys.argv[2]))
+    if len(sys.argv) != 3 or sys.argv[1] not in ("ncu", "engine", "compare", "all"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    what, out = sys.argv[1], Path(sys.argv[2]).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    code = 0
+    if what in ("ncu", "all"):
+        code |= by_ncu(out)
+    if what in ("engine", "all"):
+        code |= by_engine(out)
+    if what in ("compare", "all"):
+        import counters_page
+
+        code |= counters_page.compare(out)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a program's instructions beside how often they ran?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/program/program.h"
+#include "ptx/kinds.h"
+#include "results/counters.h"
+
+namespace kiln::watch {
+
+struct ListedInstruction {
+  ptx::Kind kind = ptx::Kind::Integer;
+  bool conditional = false;    // a branch that may go two ways
+  bool result_unread = false;  // of an atomic: ptxas makes a reduction of it
+  bool may_merge =
+      false;  // a load or store beside others with the same base (results::MergedAccess)
+  // What a lane computes, or of a matrix instruction the warp.
+  results::Metric flops_of = results::Metric::flops_fp32;
+  uint32_t flops = 0;
+};
+
+struct Listing {
+  results::CounterProgram program;
+  std::vector<ListedInstruction> instructions;  // in the order of Program::sites
+};
+Listing list_program(const engine::Program& program);
+
+}  // namespace kiln::watch

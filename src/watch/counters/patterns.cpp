@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/counters/patterns.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+namespace kiln::watch {
+namespace {
+
+uint32_t lane_of(uint32_t rest) { return static_cast<uint32_t>(std::countr_zero(rest)); }
+
+// The lanes that go through the banks together: all, a half of the warp, a quarter.
+uint32_t lanes_together(uint32_t bytes) { return bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8; }
+
+uint32_t words_of_busiest_bank(const WarpAddresses& access, uint32_t mask) {
+  // By bank the words seen so far: a chain through `next`.
+  uint64_t words[kWarpSize * 4];
+  int8_t next[kWarpSize * 4];
+  int8_t head[kBanks];
+  uint8_t count[kBanks] = {};
+  std::fill(head, head + kBanks, int8_t{-1});
+  uint32_t used = 0, most = 0;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const uint64_t at = access.at[lane_of(rest)];
+    const uint64_t last = (at + access.bytes - 1) / kBankBytes;
+    for (uint64_t word = at / kBankBytes; word <= last && used < std::size(words); ++word) {
+      const uint32_t bank = word % kBanks;
+      int8_t seen = head[bank];
+      while (seen >= 0 && words[seen] != word) seen = next[seen];
+      if (seen >= 0) continue;
+      words[used] = word;
+      next[used] = head[bank];
+      head[bank] = static_cast<int8_t>(used++);
+      most = std::max<uint32_t>(most, ++count[bank]);
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+void find_sectors(const WarpAddresses& access, Sectors* out) {
+  // A table by the low bits of a sector; what is in a place may be another one: it goes on then.
+  constexpr uint32_t kPlaces = 512;
+  uint16_t places[kPlaces] = {};  // index into `of`, from 1
+  out->count = 0;
+  uint64_t before = ~uint64_t{0};
+  for (uint32_t rest = access.mask; rest; rest &= rest - 1) {
+    const uint64_t at = access.at[lane_of(rest)];
+    const uint64_t last = (at + access.bytes - 1) / kSectorBytes;
+    for (uint64_t sector = at / kSectorBytes; sector <= last; ++sector) {
+      if (sector == before) continue;
+      before = sector;
+      uint32_t place = sector % kPlaces;
+      while (places[place] && out->of[places[place] - 1] != sector) place = (place + 1) % kPlaces;
+      if (places[place] || out->count == std::size(out->of)) continue;
+      out->of[out->count] = sector;
+      places[place] = static_cast<uint16_t>(++out->count);
+    }
+  }
+}
+
+bool is_one_range(uint32_t mask, uint32_t bytes, uint64_t step) {
+  // Lanes of the mask are neighbours, and no sector lies between two of them.
+  const uint32_t shifted = mask >> std::countr_zero(mask);
+  const auto distance = static_cast<int64_t>(step);
+  const int64_t gap = (distance < 0 ? -distance : distance) - static_cast<int64_t>(bytes);
+  return (shifted & (shifted + 1)) == 0 && gap <= 0;
+}
+
+SectorRange range_of(uint32_t mask, uint32_t bytes, uint64_t base, uint64_t step) {
+  const auto low = static_cast<uint32_t>(std::countr_zero(mask));
+  const auto high = static_cast<uint32_t>(31 - std::countl_zero(mask));
+  uint64_t first = base + step * low, last = base + step * high;
+  if (last < first) std::swap(first, last);
+  return {first / kSectorBytes, (last + bytes - 1) / kSectorBytes};
+}
+
+uint32_t ideal_sectors(uint32_t mask, uint32_t bytes) {
+  const uint32_t all = static_cast<uint32_t>(std::popcount(mask)) * bytes;
+  return (all + kSectorBytes - 1) / kSectorBytes;
+}
+
+uint32_t wavefronts(const WarpAddresses& access) {
+  const uint32_t together = lanes_together(access.bytes);
+  uint32_t total = 0;
+  for (uint32_t begin = 0; begin < kWarpSize; begin += together) {
+    const uint32_t part = together == 32 ? ~0u : ((1u << together) - 1) << begin;
+    if (access.mask & part) total += words_of_busiest_bank(access, access.mask & part);
+  }
+  return total;
+}
+
+uint32_t ideal_wavefronts(uint32_t mask, uint32_t bytes) {
+  const uint32_t together = lanes_together(bytes);
+  uint32_t total = 0;
+  for (uint32_t begin = 0; begin < kWarpSize; begin += together) {
+    const uint32_t part = together == 32 ? ~0u : ((1u << together) - 1) << begin;
+    total += (mask & part) != 0;
+  }
+  return total;
+}
+
+uint32_t busiest_address(const WarpAddresses& access) {
+  uint32_t most = 0;
+  for (uint32_t rest = access.mask; rest;) {
+    const uint64_t address = access.at[lane_of(rest)];
+    uint32_t same = 0;
+    for (uint32_t others = rest; others; others &= others - 1) {
+      if (access.at[lane_of(others)] == address) same |= 1u << lane_of(others);
+    }
+    most = std::max(most, static_cast<uint32_t>(std::popcount(same)));
+    rest &= ~same;
+  }
+  return most;
+}
+
+}  // namespace kiln::watch

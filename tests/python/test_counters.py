@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does `kiln counters` count what kernels do: the same for every schedule and number of threads,
+from the command and from Python?"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+
+# Golden: what a person gets who counts by hand. 4,096 floats are 128 warps; a tile of 32 x 32 is
+# stored row by row and read column by column.
+SCALED = {
+    "global_ld_requests": 128,
+    "global_ld_sectors": 512,
+    "global_st_requests": 128,
+    "global_st_sectors": 512,
+    "global_ld_bytes": 16384,
+    "dram__bytes_read.sum": 16384,
+    "dram__bytes_write.sum": 0,
+    "flops_fp32": 4096,
+    "branches_divergent": 0,
+    "launch__grid_size": 32,
+}
+TURNED = {
+    "global_ld_requests": 128,
+    "global_ld_sectors": 512,
+    "shared_st_wavefronts": 128,
+    "shared_st_conflicts": 0,
+    "shared_ld_requests": 128,
+    "shared_ld_wavefronts": 4096,
+    "shared_ld_conflicts": 3968,
+    "barriers": 32,
+}
+
+
+def run(command: Path, *words: str, threads: int = 1, code: int = 0, cwd: Path) -> str:
+    done = subprocess.run(
+        [str(command), "counters", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KILN_ENGINE_THREADS": str(threads)},
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, sources: Path) -> Path:
+    to = tmp_path_factory.mktemp("counters")
+    shutil.copy(sources / "counted.cu", to)
+    return to
+
+
+def metrics(report: dict[str, Any], expected: dict[str, float]) -> dict[str, float]:
+    return {name: report["launches"][0]["metrics"][name] for name in expected}
+
+
+def test_golden_counts_for_any_schedule_and_threads(command: Path, folder: Path) -> None:
+    for op, words, expected in (
+        ("scaled", ["randn:f32:4096"], SCALED),
+        ("turned", ["randn:f32:64x64"], TURNED),
+    ):
+        reports = []
+        for threads in (1, 3):
+            for schedule in ("0", "1", "7"):
+                text = run(
+                    command, "counted.cu", op, *words, "--json", "--schedule", schedule,
+                    threads=threads, cwd=folder,
+                )  # fmt: skip
+                reports.append(json.loads(text))
+        assert metrics(reports[0], expected) == expected
+        assert all(report == reports[0] for report in reports)
+
+
+def test_lines_strides_and_atomics(command: Path, folder: Path) -> None:
+    report = json.loads(
+        run(command, "counted.cu", "scaled", "randn:f32:8192", "2", "--json", cwd=folder)
+    )
+    lines = {line["at"]: line["metrics"] for line in report["launches"][0]["lines"]}
+    assert lines["counted.cu:7"]["ld_sectors_per_request"] == 8
+    assert lines["counted.cu:7"]["st_sectors_per_request"] == 4
+    assert any("moves" in one["text"] for one in report["launches"][0]["advice"])
+    report = json.loads(
+        run(command, "counted.cu", "counted", "zeros:i32:1024", "--json", cwd=folder)
+    )
+    last = report["launches"][-1]["metrics"]
+    assert last["global_red_requests"] == 32, "its result is not used"
+    assert last["atomic_contention"] == 32, "all lanes count one bin"
+    assert report["launches"][-1]["resources"]["registers"] > 0
+
+
+def test_requirements_and_baselines(command: Path, folder: Path) -> None:
+    words = ["counted.cu", "scaled", "randn:f32:8192"]
+    good = "ld_sectors_per_request[counted.cu:7] <= 4"
+    run(command, *words, "--require", good, "--baseline", "scaled", cwd=folder)
+    assert (folder / "kiln-counters" / "scaled.json").is_file()
+    run(command, *words, "--baseline", "scaled", cwd=folder)
+    missed = run(command, *words, "2", "--require", good, code=1, cwd=folder)
+    assert "does not hold: 8" in missed
+    worse = run(command, *words, "2", "--baseline", "scaled", code=0, cwd=folder)
+    assert worse  # half of the requests with twice the sectors: nothing is above the saved numbers
+    text = (folder / "kiln-counters" / "scaled.json").read_text()
+    (folder / "old.json").write_text(
+        text.replace('"global_ld_sectors": 1024', '"global_ld_sectors": 9')
+    )
+    assert "global_ld_sectors 9 ->" in run(
+        command, *words, "--baseline", "old.json", code=1, cwd=folder
+    )
+    (folder / "old.json").write_text(text.replace('"version": "', '"version": "0.'))
+    assert "it was saved by kiln 0." in run(
+        command, *words, "--baseline", "old.json", code=2, cwd=folder
+    )
+
+
+def test_bad_input(command: Path, folder: Path) -> None:
+    words = ["counted.cu", "scaled", "randn:f32:64"]
+    assert "unknown GPU 'H300'" in run(command, *words, "--gpu", "H300", code=2, cwd=folder)
+    assert "there is no metric 'sector'" in run(
+        command, *words, "--require", "sector == 1", code=2, cwd=folder
+    )
+    assert "no kernel has 'other'" in run(command, *words, "--kernel", "other", code=2, cwd=folder)
+    (folder / "empty.json").write_text("{}\n")
+    assert "is not a header" in run(command, "empty.json", code=2, cwd=folder)
+
+
+def test_saved_runs_pages_and_pictures(command: Path, folder: Path) -> None:
+    words = ["counted.cu", "turned", "randn:f32:64x64"]
+    run(command, *words, "-o", "run.jsonl", "--html", "page.html", cwd=folder)
+    page = (folder / "page.html").read_text()
+    assert len(page) < 500_000 and "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    picture = run(command, "run.jsonl", "--line", "counted.cu:17", cwd=folder)
+    assert "bank  0  32 words" in picture
+    saved = json.loads(run(command, "run.jsonl", "--json", cwd=folder))
+    assert metrics(saved, TURNED) == TURNED
+
+
+def test_a_program(command: Path, tmp_path: Path) -> None:
+    (tmp_path / "main.cu").write_text(
+        "__global__ void fill(float* a, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (i < n) a[i] = i;\n"
+        "}\n"
+        "int main(int count, char**) {\n"
+        "  float* a;\n"
+        "  cudaMalloc(&a, 4096);\n"
+        "  for (int k = 0; k < count; ++k) fill<<<8, 128>>>(a, 1024);\n"
+        "  return cudaDeviceSynchronize();\n"
+        "}\n"
+    )
+    report = json.loads(run(command, "main.cu", "--json", "--", "again", cwd=tmp_path))
+    assert [one["metrics"]["global_st_sectors"] for one in report["launches"]] == [128, 128]
+    lines = {line["at"]: line["metrics"] for line in report["lines"]}
+    assert lines["main.cu:3"]["global_st_requests"] == 64, "of both launches"
+
+
+def test_from_python(command: Path, folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    import kiln
+
+    ops = kiln.load(folder / "counted.cu")
+    seen = kiln.counters(ops.scaled, torch.randn(4096))
+    assert seen.lines["counted.cu:7"].sectors_per_request == 4
+    assert seen.launches[0].kernel.startswith("scale(")
+    assert seen.launches[0]["dram__bytes_read.sum"] == 16384
+    assert seen.lines["counted.cu:7"].bank_conflicts == 0
+    with pytest.raises(AttributeError):
+        _ = seen.launches[0].sectors
+    with pytest.raises(KeyError, match="lines that did"):
+        seen.lines["counted.cu:999"]
+    again = kiln.counters(ops.turned, torch.randn(64, 64))
+    assert again.launches[0].shared_ld_conflicts == 3968
+    assert "counted.cu:17" in str(again)
+    assert len(kiln.counters(ops.scaled, torch.randn(64)).launches) == 1, "counting has ended"
