@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do kiln's counters equal those of Nsight Compute on a GPU?
 
-  benchmarks/counters_check.py ncu OUT       build the programs with nvcc, run them under ncu
+  benchmarks/counters_check.py ncu OUT [SECONDS]
+                                             build the programs with nvcc, run them under ncu for
+                                             at most SECONDS (330)
   benchmarks/counters_check.py engine OUT    build them with kiln, count on the engine
   benchmarks/counters_check.py compare OUT   compare the two; writes OUT/counters.md and .json
   benchmarks/counters_check.py all OUT       one after the other
@@ -17,8 +19,6 @@ on different machines: OUT/ncu.json and OUT/engine.json are all that the third o
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -28,6 +28,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import counters_ncu
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "tests/gpu/counters"
 PUBLIC = ROOT / ".carry/counters-src"
@@ -35,33 +37,8 @@ OWN = ("global_patterns", "shared_patterns", "large")
 PUBLIC_COUNT, MOST_CPU_SECONDS = 20, 5
 MOST_LAUNCHES = 12  # of a public program: the first ones
 
-L1 = "l1tex__{}_pipe_lsu_mem_{}_op_{}.sum"
-# What must be equal.
-EQUAL = [
-    *(
-        L1.format(what, "global", op)
-        for what in ("t_requests", "t_sectors")
-        for op in ("ld", "st", "atom", "red")
-    ),
-    *(L1.format("data_bank_conflicts", "shared", op) for op in ("ld", "st")),
-    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")),
-    "smsp__sass_branch_targets_threads_divergent.sum",
-    "launch__registers_per_thread",
-    "sm__maximum_warps_per_active_cycle_pct",
-]
-# Modelled, or only to look at.
-BESIDE = [
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "lts__t_sectors_op_read.sum",
-    "lts__t_sectors_op_write.sum",
-    "gpu__time_duration.sum",
-    "smsp__inst_executed.sum",
-    "smsp__sass_branch_targets.sum",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-]
+# What must be equal. The rest is modelled, or only to look at.
+EQUAL = counters_ncu.MEMORY + counters_ncu.BRANCHES + counters_ncu.FROM_LAUNCH
 
 
 def run(command: list[Any], env: dict[str, str] | None = None, **more: Any) -> str:
@@ -117,61 +94,22 @@ def carry(checkout: Path) -> int:
     return 0
 
 
-def ncu_rows(text: str) -> list[dict[str, Any]]:
-    """Launches in order, of `ncu --csv --page raw`: a row each, below a row of units."""
-    begin = next((i for i, line in enumerate(text.splitlines()) if line.startswith('"ID"')), None)
-    if begin is None:
-        return []
-    rows = list(csv.DictReader(io.StringIO("\n".join(text.splitlines()[begin:]))))[1:]
-    launches = []
-    for row in rows:
-        numbers = {}
-        for name in EQUAL + BESIDE:
-            cell = (row.get(name) or "").replace(",", "")
-            try:
-                numbers[name] = float(cell)
-            except ValueError:
-                continue
-        launches.append({"kernel": row.get("Kernel Name", ""), "metrics": numbers})
-    return launches
-
-
-def by_ncu(out: Path) -> int:
+def by_ncu(out: Path, seconds: float) -> int:
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
     built = out / "built"
     built.mkdir(parents=True, exist_ok=True)
     jobs = []
     for one in programs():
-        words = [nvcc, "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90", "-o", built / one["name"]]
+        one["built"] = built / one["name"]
+        words = [nvcc, "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90", "-o", one["built"]]
         words += [f"-I{each}" for each in one.get("include", [])]
         words += [f"-D{each}" for each in one.get("defines", [])]
         jobs.append((one, subprocess.Popen([str(w) for w in [*words, *one["sources"]]])))
-    result: dict[str, Any] = {}
-    for one, job in jobs:
-        if job.wait():
-            result[one["name"]] = {"why": "nvcc failed"}
-    for one, job in jobs:
-        if job.returncode:
-            continue
-        begin = time.monotonic()
-        words = [ncu, "--csv", "--page", "raw", "--print-units", "base"]
-        words += ["--metrics", ",".join(EQUAL + BESIDE)]
-        if one.get("public"):
-            words += ["--launch-count", MOST_LAUNCHES]
-        try:
-            text = run(
-                [*words, built / one["name"], *one["arguments"]],
-                cwd=one.get("folder"),
-                timeout=240,
-            )
-            result[one["name"]] = {"launches": ncu_rows(text)}
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            result[one["name"]] = {"why": str(error)[-1500:]}
-        count = len(result[one["name"]].get("launches", []))
-        print(f"{one['name']}: {count} launches, {time.monotonic() - begin:.0f} s", flush=True)
-        (out / "ncu.json").write_text(json.dumps(result, indent=1))
-    return 0
+    failed = {one["name"]: {"why": "nvcc failed"} for one, job in jobs if job.wait()}
+    good = [one for one, job in jobs if not job.returncode]
+    result = {**failed, **counters_ncu.count(good, out, seconds, MOST_LAUNCHES)}
+    (out / "ncu.json").write_text(json.dumps(result, indent=1))
+    return 1 if failed else 0
 
 
 def by_engine(out: Path) -> int:
@@ -207,14 +145,14 @@ def by_engine(out: Path) -> int:
 def main() -> int:
     if len(sys.argv) == 3 and sys.argv[1] == "carry":
         return carry(Path(sys.argv[2]))
-    if len(sys.argv) != 3 or sys.argv[1] not in ("ncu", "engine", "compare", "all"):
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in ("ncu", "engine", "compare", "all"):
         print(__doc__, file=sys.stderr)
         return 2
     what, out = sys.argv[1], Path(sys.argv[2]).resolve()
     out.mkdir(parents=True, exist_ok=True)
     code = 0
     if what in ("ncu", "all"):
-        code |= by_ncu(out)
+        code |= by_ncu(out, float(sys.argv[3]) if len(sys.argv) == 4 else 330.0)
     if what in ("engine", "all"):
         code |= by_engine(out)
     if what in ("compare", "all"):

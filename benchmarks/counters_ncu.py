@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does Nsight Compute count for a program? In several short runs, so that what is slow on a
+machine costs its own numbers alone.
+
+One run with all metrics needs many passes over each kernel and prints nothing before the last one
+has ended. Here each group of metrics is tried on one launch first. Groups that take too long are
+left out, and each run has a few launches, so that a run that is stopped loses only those.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+L1 = "l1tex__{}_pipe_lsu_mem_{}_op_{}.sum"
+FROM_LAUNCH = ["launch__registers_per_thread", "sm__maximum_warps_per_active_cycle_pct"]
+MEMORY = [
+    *(
+        L1.format(what, "global", op)
+        for what in ("t_requests", "t_sectors")
+        for op in ("ld", "st", "atom", "red")
+    ),
+    *(L1.format("data_bank_conflicts", "shared", op) for op in ("ld", "st")),
+    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")),
+]
+BRANCHES = ["smsp__sass_branch_targets_threads_divergent.sum"]
+TIMES = [
+    "gpu__time_duration.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "lts__t_sectors_op_read.sum",
+    "lts__t_sectors_op_write.sum",
+]
+ONLY_SHOWN = [
+    "smsp__inst_executed.sum",
+    "smsp__sass_branch_targets.sum",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+]
+ALL = MEMORY + BRANCHES + TIMES + ONLY_SHOWN + FROM_LAUNCH
+
+
+class Group(NamedTuple):
+    name: str
+    metrics: list[str]
+    options: list[str]
+
+
+# Times and DRAM bytes are those of cold caches; nothing else depends on them. Clocks stay as they
+# are for users: a bound has to hold at the clock that a GPU reaches.
+NO_FLUSH = ["--clock-control", "none", "--cache-control", "none"]
+GROUPS = [
+    Group("memory", MEMORY + FROM_LAUNCH, NO_FLUSH),
+    Group("times", TIMES, ["--clock-control", "none", "--cache-control", "all"]),
+    Group("branches", BRANCHES, NO_FLUSH),
+    Group("shown", ONLY_SHOWN, NO_FLUSH),
+]
+PROBE_S = 45.0  # for one launch with the metrics of a group
+RUN_S = 60.0
+LAUNCHES = 16  # of one run
+TOO_SLOW_S = 8.0  # per launch: such a group is left out
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """Launches in order, of `ncu --csv --page raw`: a row each, below a row of units."""
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if begin is None:
+        return []
+    launches = []
+    for row in list(csv.DictReader(io.StringIO("\n".join(lines[begin:]))))[1:]:
+        numbers = {}
+        for name in ALL:
+            try:
+                numbers[name] = float((row.get(name) or "").replace(",", ""))
+            except ValueError:
+                continue
+        launches.append({"kernel": row.get("Kernel Name", ""), "metrics": numbers})
+    return launches
+
+
+class Ncu:
+    """Runs ncu with a limit; keeps what it printed in OUT/ncu-logs."""
+
+    def __init__(self, out: Path, seconds: float) -> None:
+        self.program = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
+        self.logs = out / "ncu-logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+    def run(
+        self, one: dict[str, Any], group: Group, first: int, count: int, limit: float
+    ) -> tuple[list[dict[str, Any]], float, str]:
+        """Launches, seconds, and why there are none."""
+        log = self.logs / f"{one['name']}-{group.name}-{first}.txt"
+        words = [self.program, "--csv", "--page", "raw", "--print-units", "base"]
+        words += ["--log-file", str(log), "--metrics", ",".join(group.metrics), *group.options]
+        words += ["--launch-skip", str(first), "--launch-count", str(count)]
+        words += [str(one["built"]), *one["arguments"]]
+        begin = time.monotonic()
+        # ncu locks a file in TMPDIR, which a program left over from a stopped run would hold.
+        with tempfile.TemporaryDirectory() as scratch:
+            job = subprocess.Popen(
+                words,
+                cwd=one.get("folder"),
+                env={**os.environ, "TMPDIR": scratch},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+                errors="replace",
+            )
+            why = ""
+            try:
+                text, _ = job.communicate(timeout=max(limit, 1.0))
+                why = text[-800:] if job.returncode else ""
+            except subprocess.TimeoutExpired:
+                why = f"stopped after {limit:.0f} s"
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+        found = rows_of(log.read_text(errors="replace")) if log.exists() else []
+        return found, time.monotonic() - begin, "" if found else why or "no launches"
+
+
+def keep(result: dict[str, Any], first: int, rows: list[dict[str, Any]]) -> None:
+    launches = result.setdefault("launches", [])
+    for i, row in enumerate(rows, first):
+        if i < len(launches):
+            launches[i]["metrics"].update(row["metrics"])
+        elif i == len(launches):
+            launches.append(row)
+
+
+def usable(ncu: Ncu, one: dict[str, Any], group: Group) -> list[Group]:
+    """The group as it works on this machine, by one launch: by replay of kernels, else of the
+    program; none where neither works."""
+    whole = group._replace(options=[*group.options, "--replay-mode", "application"])
+    for way in (group, whole):
+        rows, took, why = ncu.run(one, way, 0, 1, min(PROBE_S, ncu.left()))
+        print(f"probe of {group.name}: {len(rows)} launches, {took:.1f} s {why}", flush=True)
+        if rows:
+            return [way]
+    return []
+
+
+def count(jobs: list[dict[str, Any]], out: Path, seconds: float, most: int) -> dict[str, Any]:
+    """Of each program {launches: [{kernel, metrics}]} or {why}. `most`: of a public program."""
+    ncu = Ncu(out, seconds)
+    result: dict[str, Any] = {}
+    for group in [one for each in GROUPS for one in usable(ncu, jobs[0], each)]:
+        for one in jobs:
+            collect(ncu, one, group, most, result.setdefault(one["name"], {}))
+            (out / "ncu.json").write_text(json.dumps(result, indent=1))
+    return result
+
+
+def collect(ncu: Ncu, one: dict[str, Any], group: Group, most: int, into: dict[str, Any]) -> None:
+    first, begin, why = 0, time.monotonic(), ""
+    while ncu.left() > 5:
+        wanted = min(LAUNCHES, most - first) if one.get("public") else LAUNCHES
+        if wanted <= 0:
+            break
+        rows, took, why = ncu.run(one, group, first, wanted, min(RUN_S, ncu.left()))
+        keep(into, first, rows)
+        first += len(rows)
+        if len(rows) < wanted or took / wanted > TOO_SLOW_S:
+            break
+    seconds = time.monotonic() - begin
+    print(f"{one['name']} {group.name}: {first} launches, {seconds:.0f} s {why}", flush=True)
+    if not first:
+        into.setdefault("missing", {})[group.name] = why or "no time left"
