@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "tests/gpu/counters"
 PUBLIC = ROOT / ".carry/counters-src"
 OWN = ("global_patterns", "shared_patterns", "large")
+# Variants of one kernel each: is the predicted order the measured one?
+SPACES = ("space_transpose", "space_reduction", "space_matmul", "space_softmax")
 PUBLIC_COUNT, MOST_CPU_SECONDS = 20, 5
 MOST_LAUNCHES = 12  # of a public program: the first ones
 
@@ -51,9 +53,13 @@ def run(command: list[Any], env: dict[str, str] | None = None, **more: Any) -> s
     return done.stdout
 
 
+def own(name: str) -> dict[str, Any]:
+    return {"name": name, "sources": [SOURCES / f"{name}.cu"], "arguments": []}
+
+
 def programs() -> list[dict[str, Any]]:
     """Name, sources, arguments."""
-    found = [{"name": name, "sources": [SOURCES / f"{name}.cu"], "arguments": []} for name in OWN]
+    found = [own(name) for name in OWN]
     listed = PUBLIC / "list.json"
     for one in json.loads(listed.read_text()) if listed.exists() else []:
         folder = PUBLIC / one["name"]
@@ -68,7 +74,7 @@ def programs() -> list[dict[str, Any]]:
                 "public": True,
             }
         )
-    return found
+    return found + [own(name) for name in SPACES]
 
 
 def carry(checkout: Path) -> int:

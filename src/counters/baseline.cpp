@@ -42,7 +42,7 @@ constexpr Judged kJudged[] = {
 
 Error refused(const std::string& source, std::string why) {
   return Error{Fault::Usage, "cannot compare with the baseline " + source, std::move(why),
-               "save it again: --fresh-baseline"};
+               "replace it: --save-baseline " + source};
 }
 
 }  // namespace

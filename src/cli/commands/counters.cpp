@@ -32,9 +32,9 @@ struct Options {
   build::Request request;
   std::string target;
   std::vector<std::string> words;  // an op and its arguments, or those of a program or script
-  std::string gpu = "H200", kernel, html, markdown, csv, output, baseline, line;
+  std::string gpu = "H200", kernel, html, markdown, csv, output, baseline, new_baseline, line;
   std::vector<std::string> require;
-  bool fresh = false, list_gpus = false;
+  bool list_gpus = false;
   uint64_t schedule = 0;
   double limit_s = 0;
 };
@@ -208,10 +208,12 @@ Result<size_t> check_requirements(const std::vector<counters::Requirement>& want
 // The number of metrics that got worse; saves where there is nothing to compare with.
 Result<size_t> check_baseline(const Options& options, const results::CounterReport& report,
                               Context& context) {
-  if (options.baseline.empty()) return size_t{0};
-  const fs::path path = counters::baseline_path(context.directory, options.baseline);
+  const bool replaces = !options.new_baseline.empty();
+  const std::string& name = replaces ? options.new_baseline : options.baseline;
+  if (name.empty()) return size_t{0};
+  const fs::path path = counters::baseline_path(context.directory, name);
   const auto text = sys::real_files().read(path);
-  if (!text || options.fresh) {
+  if (!text || replaces) {
     std::error_code ignored;
     fs::create_directories(path.parent_path(), ignored);
     CHECK_OK(sys::real_files().write(path, counters::baseline_text(report)));
@@ -219,7 +221,7 @@ Result<size_t> check_baseline(const Options& options, const results::CounterRepo
     return size_t{0};
   }
   TRY(const std::vector<counters::Change> changes,
-      counters::compare_with_baseline(report, *text, options.baseline));
+      counters::compare_with_baseline(report, *text, name));
   size_t worse = 0;
   for (const counters::Change& change : changes) {
     worse += change.worse;
@@ -230,7 +232,7 @@ Result<size_t> check_baseline(const Options& options, const results::CounterRepo
                              change.metric, number_text(change.before), number_text(change.now),
                              percent, change.worse ? "worse" : "better"));
   }
-  if (changes.empty()) context.note("equal to the baseline " + options.baseline);
+  if (changes.empty()) context.note("equal to the baseline " + name);
   return worse;
 }
 
@@ -336,7 +338,10 @@ Run setup(CLI::App& app) {
   app.add_option("--baseline", options->baseline,
                  "Save the counts under this name, or exit 1 if they are worse than saved ones")
       ->type_name("NAME");
-  app.add_flag("--fresh-baseline", options->fresh, "Save the baseline again");
+  app.add_option("--save-baseline", options->new_baseline,
+                 "Save the counts under this name, also where some are saved already")
+      ->type_name("NAME")
+      ->excludes("--baseline");
   app.add_flag("--gpus", options->list_gpus, "List the GPUs that --gpu knows");
   app.add_option("--schedule", options->schedule,
                  "Run blocks and warps in another order, the same for each N (default: 0)")
