@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from counters_check import EQUAL
+from counters_check import EQUAL, SPACES
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARE = 0.95  # of the pairs that must be equal
@@ -86,6 +86,68 @@ def times(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
     return out
 
 
+def ranks(values: list[float]) -> list[float]:
+    """Equal values share the mean of their ranks."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    out = [0.0] * len(values)
+    at = 0
+    while at < len(order):
+        end = at
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[at]]:
+            end += 1
+        for i in range(at, end + 1):
+            out[order[i]] = (at + end) / 2
+        at = end + 1
+    return out
+
+
+def rank_correlation(a: list[float], b: list[float]) -> float:
+    """Spearman's."""
+    x, y = ranks(a), ranks(b)
+    middle = (len(x) - 1) / 2
+    above = sum((p - middle) * (q - middle) for p, q in zip(x, y))
+    below = sum((p - middle) ** 2 for p in x) * sum((q - middle) ** 2 for q in y)
+    return above / below**0.5 if below else 0.0
+
+
+def spaces(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of each space of variants: measured and predicted times, and their rank correlation."""
+    out = []
+    for program in SPACES:
+        rows = []
+        ours = engine.get(program, {}).get("launches", [])
+        for launch, counted in zip(ncu.get(program, {}).get("launches", []), ours):
+            us = launch["metrics"].get("gpu__time_duration.sum", 0) / 1e3
+            bound = counted["bound"]
+            if us:
+                row = {"kernel": counted["kernel"], "us": us, "predicted_us": bound["predicted_us"]}
+                rows.append({**row, "by": bound["predicted_by"]})
+        if len(rows) > 2:
+            of = rank_correlation([r["us"] for r in rows], [r["predicted_us"] for r in rows])
+            out.append({"space": program, "rank_correlation": of, "variants": rows})
+    return out
+
+
+def short_kernel(name: str) -> str:
+    """Without parameters; template arguments stay."""
+    return name.removeprefix("void ").split(">(")[0].split("(")[0]
+
+
+def space_lines(found: list[dict[str, Any]]) -> list[str]:
+    lines = ["", "## Predicted order of variants", ""]
+    lines += ["| space | variants | rank correlation |", "|---|---:|---:|"]
+    for one in found:
+        lines.append(f"| {one['space']} | {len(one['variants'])} | {one['rank_correlation']:.2f} |")
+    lines += ["", "| space | variant | time | predicted | by |", "|---|---|---:|---:|---|"]
+    for one in found:
+        for row in one["variants"]:
+            lines.append(
+                f"| {one['space']} | {short_kernel(row['kernel'])} | {row['us']:.1f} us |"
+                f" {row['predicted_us']:.1f} us | {row['by']} |"
+            )
+    return lines
+
+
 def cause_of(pair: dict[str, Any], causes: dict[str, str]) -> str:
     key = f"{pair['program']}:{pair['kernel'].split('(')[0]}:{pair['metric']}"
     for pattern, text in causes.items():
@@ -94,7 +156,12 @@ def cause_of(pair: dict[str, Any], causes: dict[str, str]) -> str:
     return "not explained"
 
 
-def page(rows: list[dict[str, Any]], timed: list[dict[str, Any]], machine: str) -> tuple[str, bool]:
+def page(
+    rows: list[dict[str, Any]],
+    timed: list[dict[str, Any]],
+    ordered: list[dict[str, Any]],
+    machine: str,
+) -> tuple[str, bool]:
     causes = json.loads((Path(__file__).parent / "counters_causes.json").read_text())
     kernels = {(row["program"], row["launch"]) for row in rows}
     equal = [row for row in rows if row["equal"]]
@@ -157,6 +224,7 @@ def page(rows: list[dict[str, Any]], timed: list[dict[str, Any]], machine: str) 
             f" {row['bound_us'] / row['us']:.2f} | {row['by']} | {row['dram'] / 1e6:.1f} MB |"
             f" {row['modelled'] / 1e6:.1f} MB |"
         )
+    lines += space_lines(ordered)
     return "\n".join(lines) + "\n", good
 
 
@@ -168,8 +236,11 @@ def compare(out: Path) -> int:
         for program, found in side.items():
             if "why" in found:
                 print(f"{program}: not run by {name}: {found['why'][:300]}")
-    text, good = page(rows, timed, "an H200")
+    ordered = spaces(ncu, engine)
+    text, good = page(rows, timed, ordered, "an H200")
     (out / "counters.md").write_text(text)
-    (out / "counters.json").write_text(json.dumps({"pairs": rows, "times": timed}, indent=1))
+    (out / "counters.json").write_text(
+        json.dumps({"pairs": rows, "times": timed, "spaces": ordered}, indent=1)
+    )
     print(text)
     return 0 if good else 1

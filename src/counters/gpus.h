@@ -32,4 +32,7 @@ std::span<const Gpu> gpus();
 // Upper and lower case are one. An unknown name is an error that lists those there are.
 Result<const Gpu*> find_gpu(std::string_view name);
 
+// By the name that a driver gives it: "NVIDIA A100-SXM4-80GB".
+Result<const Gpu*> gpu_of_device(std::string_view device);
+
 }  // namespace kiln::counters

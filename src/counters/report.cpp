@@ -10,6 +10,7 @@
 #include "counters/advice.h"
 #include "counters/bound.h"
 #include "counters/derived.h"
+#include "counters/predict.h"
 #include "counters/resources.h"
 
 namespace kiln::counters {
@@ -145,6 +146,7 @@ Result<results::CounterReport> make_report(results::CounterRun& run, const Gpu& 
     add_lines(launch, programs, all_lines);
     out.lines = lines_of(own);
     out.bound = bound_of(launch, total, has_eight_bit_products(launch, programs), gpu);
+    predict_time(launch, total, gpu, &out);
     out.advice = advice_for(out);
     report.launches.push_back(std::move(out));
   }

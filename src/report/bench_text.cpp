@@ -122,6 +122,19 @@ std::string machine_lines(const BenchResult& result) {
                      time_text(result.empty_pair_ns));
 }
 
+// Beside the first contender's time, where that is a GPU's.
+std::string bound_line(const BenchResult& result) {
+  if (!result.bound) return "";
+  const results::BenchBound& bound = *result.bound;
+  std::string out = fmt::format("  bound on {}: {} by {} ({})", bound.gpu,
+                                time_text(1e3 * bound.us), bound.by, bound.work);
+  if (bound.by.empty()) out = fmt::format("  bound on {}: none", bound.gpu);
+  if (!result.on_engine() && bound.us > 0)
+    out += fmt::format("; the time is {:.2f}x of it",
+                       result.contenders.front().cold.median_ns / 1e3 / bound.us);
+  return out + "\n";
+}
+
 std::string finding_line(const results::BenchFinding& finding, bool color) {
   std::string weight = finding.weight;
   if (color && weight != "note") weight = "\x1b[33m" + weight + "\x1b[0m";
@@ -139,6 +152,7 @@ std::string bench_text(const BenchResult& result, bool color) {
   if (!result.correct.value_or("").empty()) out += "  correct: " + *result.correct + "\n";
   for (const Contender& one : result.contenders) out += contender_line(one, engine);
   out += times_table(result);
+  out += bound_line(result);
   if (engine)
     for (const Contender& one : result.contenders) out += engine_counts(one);
   for (const results::Comparison& c : result.comparisons) out += comparison_line(c, color);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results/tune.h"
+#include "results/tune_prediction.h"
 
 namespace kiln::report {
 
@@ -15,6 +16,9 @@ std::string tune_text(const results::TuneResult& result);
 std::string tune_markdown(const results::TuneResult& result);
 // A heat map over any two of its axes, all configurations as a table.
 std::string tune_page(const results::TuneResult& result);
+
+// The order of `kiln tune --predict`, one line per variant.
+std::string prediction_text(const results::TunePrediction& prediction);
 
 // Finalists are within a percent of each other, and their intervals within a tenth of one: four or
 // five digits.

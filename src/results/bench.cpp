@@ -142,6 +142,14 @@ static void describe(Fields& field, Device& device) {
 }
 
 template <class Fields>
+static void describe(Fields& field, BenchBound& bound) {
+  field("gpu", bound.gpu);
+  field("us", bound.us);
+  field("by", bound.by);
+  field("work", bound.work);
+}
+
+template <class Fields>
 static void describe(Fields& field, BenchResult& result) {
   field("format", result.format);
   field("time", result.time);
@@ -155,6 +163,7 @@ static void describe(Fields& field, BenchResult& result) {
   field("empty_pair_ns", result.empty_pair_ns);
   field("harness_host_ns", result.harness_host_ns);
   field("seconds", result.seconds);
+  field.maybe("bound", result.bound);
   field.maybe("title", result.title);
   field.maybe("correct", result.correct);
   field.maybe("explain", result.explain);

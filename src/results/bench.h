@@ -97,6 +97,13 @@ struct Device {
   std::string notes;
 };
 
+// The least time that one call can take, by what its kernels do (kiln counters).
+struct BenchBound {
+  std::string gpu;
+  double us = 0;         // the sum over its launches
+  std::string by, work;  // of the longest launch: "DRAM", "50.3 MB at 4800 GB/s"
+};
+
 struct BenchResult {
   int format = kBenchFormat;
   std::string time;  // "GPU time" or "engine time"
@@ -107,6 +114,7 @@ struct BenchResult {
   bool refused = false;
   std::optional<Clocks> clocks;
   Roof roof;
+  std::optional<BenchBound> bound;
   double empty_pair_ns = 0, harness_host_ns = 0, seconds = 0;
   // What the caller of the timing core adds.
   std::optional<std::string> title, correct, date, kiln, source_hash;

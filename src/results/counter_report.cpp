@@ -70,6 +70,8 @@ static void describe(Fields& field, Bound& bound) {
   field("dram_bytes", bound.dram_bytes);
   field("peak_gflops", bound.peak_gflops);
   field("peak_gb_per_s", bound.peak_gb_per_s);
+  field("predicted_us", bound.predicted_us);
+  field("predicted_by", bound.predicted_by);
 }
 
 template <class Fields>

@@ -52,6 +52,8 @@ struct Bound {
   std::vector<Limit> limits;  // the largest first
   double flops = 0, dram_bytes = 0;
   double peak_gflops = 0, peak_gb_per_s = 0;  // of the roofline
+  double predicted_us = 0;   // above the bound; by the model that docs/guide/counters.md states
+  std::string predicted_by;  // what takes longest in it: "DRAM", "latency"
 };
 
 struct Advice {

@@ -132,6 +132,84 @@ def test_bad_input(command: Path, folder: Path) -> None:
     assert "is not a header" in run(command, "empty.json", code=2, cwd=folder)
 
 
+def test_a_library_without_lines(command: Path, folder: Path) -> None:
+    build = [str(command), "build", "counted.cu", "--release", "-o", "bare.so"]
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    words = [str(command), "counters", "bare.so", "scaled", "randn:f32:4096"]
+    done = subprocess.run([*words, "--json"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "why: bare.so has no line information" in done.stderr
+    report = json.loads(done.stdout)
+    assert all(line["at"].startswith("PTX line ") for line in report["launches"][0]["lines"])
+    assert metrics(report, SCALED)["global_ld_sectors"] == 512
+
+
+def test_a_library_without_ptx(command: Path, folder: Path) -> None:
+    build = [str(command), "build", "counted.cu", "--arch", "9.0", "-o", "cubin.so"]
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    error = run(command, "cubin.so", "scaled", "randn:f32:64", code=1, cwd=folder)
+    assert "why: its fat binary contains no PTX" in error
+    assert "fix:" in error
+
+
+FAULTS = """
+#include <cstdio>
+__global__ void good(int* a) { a[threadIdx.x] = 1; }
+__global__ void bad(int* a) { a[threadIdx.x + (1 << 28)] = 1; }
+int main() {
+  int* a;
+  cudaMalloc(&a, 128);
+  good<<<1, 32>>>(a);
+  bad<<<1, 32>>>(a);
+  return cudaDeviceSynchronize() ? 5 : 0;
+}
+"""
+
+
+def test_a_kernel_that_faults(command: Path, tmp_path: Path) -> None:
+    (tmp_path / "faults.cu").write_text(FAULTS)
+    words = [str(command), "counters", "faults.cu", "--json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "why: it ended with code 5" in done.stderr
+    assert "kiln sanitize finds faults" in done.stderr
+    good, bad = json.loads(done.stdout)["launches"]
+    assert good["metrics"]["global_st_sectors"] == 4 and good["code"] == 0
+    assert bad["code"] != 0
+
+
+def test_bound_beside_a_time(command: Path, folder: Path) -> None:
+    words = [str(command), "bench", "counted.cu", "scaled", "randn:f32:4096", "--quick"]
+    words += ["--device", "engine", "--bound", "--gpu", "A100"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "bound on A100: 8 ns by DRAM (16.4 KB at 2039 GB/s)" in done.stdout
+
+
+def test_predicted_order_of_variants(command: Path, tmp_path: Path) -> None:
+    (tmp_path / "stride.cu").write_text(
+        "#include <kiln/op.h>\n"
+        "__global__ void copy(const float* a, float* b, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (i < n) b[i] = a[(i * STRIDE) % n];\n"
+        "}\n"
+        "kiln::Tensor copied(const kiln::Tensor& a) {\n"
+        "  kiln::Tensor out = kiln::empty_like(a);\n"
+        "  const int n = static_cast<int>(a.numel());\n"
+        "  copy<<<n / 256, 256, 0, kiln::stream(a)>>>(a.data<const float>(), out.data<float>(), n);\n"
+        "  return out;\n"
+        "}\n"
+        'KILN_OP(copied, "a").fake("like(a)");\n'
+    )
+    words = [str(command), "tune", "stride.cu", "copied", "randn:f32:2^20", "--json"]
+    words += ["--vary", "STRIDE=33,1,5", "--predict"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    variants = json.loads(done.stdout)["variants"]
+    assert [one["defines"] for one in variants] == [["STRIDE=1"], ["STRIDE=5"], ["STRIDE=33"]]
+    assert all(one["us"] >= one["bound_us"] > 0 for one in variants)
+
+
 def test_saved_runs_pages_and_pictures(command: Path, folder: Path) -> None:
     words = ["counted.cu", "turned", "randn:f32:64x64"]
     run(command, *words, "-o", "run.jsonl", "--html", "page.html", cwd=folder)

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
+#include "cli/commands/bench_bound.h"
 #include "cli/commands/bench_cases.h"
 #include "cli/commands/bench_cold.h"
 #include "cli/commands/bench_process.h"
@@ -31,14 +32,15 @@ namespace fs = std::filesystem;
 
 struct Options {
   build::Request request;
-  std::string target = ".", device, baseline, new_baseline, history, markdown, csv, html, output;
+  std::string target = ".", device, baseline, new_baseline, history, markdown, csv, html, output,
+      gpu;
   BenchPlan plan;
   std::vector<std::string> axes, vary, process, cold_process;
   double limit_s = 120, precision = 0, min_seconds = 0, seconds = 0;
   uint64_t seed = 0;
   bool naive_times = false, across_machines = false, update = false, no_history = false,
        quick = false;
-  bool cold = false;
+  bool cold = false, bound = false;
   int cold_runs = 10;
 };
 
@@ -150,6 +152,9 @@ Result<results::BenchResult> run_case(const Options& options, const BenchCase& o
   request.options = core_options(options);
   TRY(results::BenchResult result, run_bench_process(request, options.limit_s, context));
   add_facts(options, one, built, result);
+  if (options.bound)
+    CHECK_OK(add_bound({built.library, one.op, one.arguments, options.seed, options.limit_s},
+                       options.gpu, context, result));
   return result;
 }
 
@@ -414,6 +419,10 @@ Run setup(CLI::App& app) {
       ->type_name("FORMULA");
   app.add_flag("--naive-times", options->naive_times,
                "Show what naive timers would have reported, and why they differ");
+  app.add_flag("--bound", options->bound,
+               "Count one call on the engine, and show the least time that a GPU needs for it");
+  app.add_option("--gpu", options->gpu, "The GPU of --bound (default: the one measured on)")
+      ->type_name("NAME");
   app.add_flag("--cold", options->cold,
                "Time the first call instead, in fresh processes, stage by stage");
   app.add_option("--cold-runs", options->cold_runs,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "base/text.h"
@@ -14,6 +15,8 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"
+#include "cli/commands/counted_op.h"
+#include "cli/options.h"
 #include "cli/programs.h"
 #include "counters/baseline.h"
 #include "counters/gpus.h"
@@ -37,18 +40,6 @@ struct Options {
   bool list_gpus = false;
   uint64_t schedule = 0;
   double limit_s = 0;
-};
-
-// Gone when it goes.
-struct Folder {
-  explicit Folder(fs::path made) : path(std::move(made)) {}
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
 };
 
 bool is_library(const fs::path& path) {
@@ -117,29 +108,30 @@ Error ended_badly(const Options& options, const sys::ProcessResult& done) {
 }
 
 // The text of the run: of a file, or of the process that makes it.
-Result<std::string> counted(const Options& options, const counters::Gpu& gpu, Context& context) {
+struct Counted {
+  std::string text;
+  bool failed = false;  // the process did, after some launches
+};
+Result<Counted> counted(const Options& options, const counters::Gpu& gpu, Context& context) {
   if (is_saved_run(options.target)) {
     const fs::path path = context.directory / options.target;
-    if (sys::real_files().state(path).is_file()) return sys::real_files().read(path);
+    if (sys::real_files().state(path).is_file()) {
+      TRY(std::string text, sys::real_files().read(path));
+      return Counted{std::move(text)};
+    }
     return Error{Fault::Usage, "cannot read counts from " + options.target,
                  "there is no such file", "make it: kiln counters ... -o " + options.target};
   }
   TRY(sys::ProcessSpec spec, process_for(options, gpu, context));
-  TRY(fs::path made, sys::make_temporary_folder("kiln-counters"));
-  const Folder folder(std::move(made));
-  const fs::path file = folder.path / "run.jsonl";
-  spec.env->set("KILN_DEVICE", "engine");
-  spec.env->set("KILN_ENGINE_COUNTERS", file.string());
-  spec.env->set("KILN_ENGINE_CACHES", fmt::format("{}:{}", gpu.multiprocessors, gpu.l2_bytes()));
-  spec.env->set("KILN_ENGINE_SCHEDULE", std::to_string(options.schedule));
   spec.limit_s = options.limit_s;
   // Words of the program stay apart from the one value on stdout.
   const bool quiet = context.json || !options.target.ends_with(".py");
   spec.capture = quiet;
-  TRY(const sys::ProcessResult done, sys::real_processes().run(spec));
+  TRY(CountedProcess process, run_counted(std::move(spec), gpu, options.schedule));
+  const sys::ProcessResult& done = process.done;
   const bool failed = done.exit_code || done.signal || done.timed_out;
   if (quiet && !done.out.empty() && (failed || context.verbose)) context.note(text::trim(done.out));
-  auto text = sys::real_files().read(file);
+  std::optional<std::string>& text = process.counts;
   if (failed) {
     if (text) context.note("the counts below are those of the launches before");
     context.note(format(ended_badly(options, done)));
@@ -149,7 +141,7 @@ Result<std::string> counted(const Options& options, const counters::Gpu& gpu, Co
     return Error{Fault::Work, "there is nothing to count",
                  options.target + " launched no kernel on the engine",
                  "see that it reaches a kernel: kiln call, kiln run"};
-  return text;
+  return Counted{std::move(*text), failed};
 }
 
 // Files of the source page: by the names that line tables use.
@@ -174,19 +166,13 @@ report::SourceTexts sources_of(const results::CounterRun& run, const Options& op
 
 Status write_files(const Options& options, const std::string& text, const results::CounterRun& run,
                    const results::CounterReport& report, Context& context) {
-  const auto write = [&](const std::string& to, const auto& make) -> Status {
-    if (to.empty()) return {};
-    if (to == "-") return context.print(make()), Status();
-    CHECK_OK(sys::real_files().write(context.directory / to, make()));
-    context.note("wrote " + to);
-    return {};
-  };
-  CHECK_OK(write(options.output, [&] { return text; }));
-  CHECK_OK(write(options.csv, [&] { return report::counters_csv(report); }));
-  CHECK_OK(write(options.markdown, [&] { return report::counters_markdown(report); }));
-  return write(options.html, [&] {
-    return report::counters_page(report, run, sources_of(run, options, context));
-  });
+  CHECK_OK(write_output(options.output, text, context));
+  CHECK_OK(write_output(options.csv, report::counters_csv(report), context));
+  CHECK_OK(write_output(options.markdown, report::counters_markdown(report), context));
+  if (options.html.empty()) return {};
+  return write_output(options.html,
+                      report::counters_page(report, run, sources_of(run, options, context)),
+                      context);
 }
 
 std::string number_text(double value) { return fmt::format("{:g}", value); }
@@ -273,33 +259,53 @@ Result<std::string> line_text(const results::CounterRun& run, const std::string&
                "see the lines that did: kiln counters without --line"};
 }
 
+void note_missing_lines(const Options& options, const results::CounterRun& run, Context& context) {
+  for (const results::CounterProgram& program : run.programs) {
+    if (program.instructions.empty() || !program.instructions.front().at.empty()) continue;
+    const bool none = std::ranges::all_of(
+        program.instructions,
+        [](const results::CounterInstruction& one) { return one.at.empty(); });
+    if (!none) continue;
+    context.note(fmt::format(
+        "note: lines of {} are those of its PTX\n  why: {} has no line information\n"
+        "  fix: build it with kiln build without --release, or with nvcc -lineinfo",
+        program.name, options.target));
+    return;
+  }
+}
+
 Result<int> run(const Options& options, Context& context) {
   if (options.list_gpus) return list_gpus(context);
   if (options.target.empty())
     return Error{Fault::Usage, "nothing to count", "no TARGET was named",
                  "kiln counters FILE.cu OP ARGS"};
+  TRY(const bool out_taken, check_outputs({{"--csv", options.csv},
+                                           {"--markdown", options.markdown},
+                                           {"--html", options.html},
+                                           {"-o", options.output}},
+                                          context));
   std::vector<counters::Requirement> wanted;
   for (const std::string& text : options.require) {
     TRY(counters::Requirement one, counters::parse_requirement(text));
     wanted.push_back(std::move(one));
   }
   TRY(const counters::Gpu* const gpu, counters::find_gpu(options.gpu));
-  TRY(const std::string text, counted(options, *gpu, context));
-  TRY(results::CounterRun counts, results::read_counter_run(text, options.target));
+  TRY(const Counted run, counted(options, *gpu, context));
+  TRY(results::CounterRun counts, results::read_counter_run(run.text, options.target));
   TRY(const results::CounterReport report, counters::make_report(counts, *gpu, options.kernel));
-  CHECK_OK(write_files(options, text, counts, report, context));
-  const bool printed = options.csv == "-" || options.markdown == "-" || options.html == "-";
+  note_missing_lines(options, counts, context);
+  CHECK_OK(write_files(options, run.text, counts, report, context));
   if (!options.line.empty()) {
     TRY(const std::string text_of_line, line_text(counts, options.line));
     context.print(text_of_line);
   } else if (context.json) {
     context.print_json(to_json(report));
-  } else if (!printed) {
+  } else if (!out_taken) {
     context.print(report::counters_text(report));
   }
   TRY(const size_t missed, check_requirements(wanted, report, context));
   TRY(const size_t worse, check_baseline(options, report, context));
-  return missed + worse ? static_cast<int>(Fault::Work) : 0;
+  return run.failed || missed + worse ? static_cast<int>(Fault::Work) : 0;
 }
 
 Run setup(CLI::App& app) {
@@ -325,7 +331,7 @@ Run setup(CLI::App& app) {
   file("--html", options->html, "Write one self-contained page there: source with heat, PTX");
   file("--markdown", options->markdown, "Write tables as Markdown there");
   file("--csv", options->csv, "Write one row per launch there");
-  file("-o", options->output, "Keep the counts there, for another report");
+  file("-o,--output", options->output, "Keep the counts there, for another report");
   app.add_option("--line", options->line,
                  "Show the PTX of FILE:LINE and the addresses of a warp instead of the tables")
       ->type_name("FILE:LINE");
@@ -346,8 +352,7 @@ Run setup(CLI::App& app) {
   app.add_option("--schedule", options->schedule,
                  "Run blocks and warps in another order, the same for each N (default: 0)")
       ->type_name("N");
-  app.add_option("--limit", options->limit_s, "Kill it when it takes longer (default: no limit)")
-      ->type_name("SECONDS");
+  add_limit(app, options->limit_s, "a run");
   add_build_options(app, options->request);
   app.footer("Runs on the CPU engine: no GPU is needed. docs/guide/counters.md has the rules.");
   return [options](Context& context) { return run(*options, context); };

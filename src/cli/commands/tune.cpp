@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/commands/bench_process.h"
 #include "cli/commands/tune_plan.h"
+#include "cli/commands/tune_predict.h"
 #include "cli/commands/tune_subject.h"
 #include "cli/options.h"
 #include "cli/programs.h"
@@ -42,12 +43,12 @@ namespace fs = std::filesystem;
 
 struct Options {
   build::Request request;
-  std::string target, journal, html, markdown, output, save, device, ray, replay;
+  std::string target, journal, html, markdown, output, save, device, ray, replay, gpu = "H200";
   TuneWords words;
   uint64_t trials = 0, seed = 0;
   double seconds = 0, limit_s = 60;
   size_t finalists = 5;
-  bool dry_run = false, no_save = false, lane = false;
+  bool dry_run = false, predict = false, no_save = false, lane = false;
 };
 
 // About a quarter of a second a variant: enough for half a percent where a kernel runs for a tenth
@@ -276,6 +277,28 @@ Result<int> show_plan(const Options& options, Context& context) {
   return 0;
 }
 
+// --predict: the order that the counters of each variant suggest, without a GPU.
+Result<int> show_prediction(const Options& options, bool out_taken, Context& context) {
+  Session session;
+  std::string manifest_arch;
+  CHECK_OK(plan_session(options, context, session, manifest_arch));
+  PredictRequest asked{options.request, options.gpu, options.seed, options.limit_s};
+  asked.request.targets = {session.place.target.string()};
+  asked.request.directory = context.directory;
+  asked.request.defines.insert(asked.request.defines.begin(), session.plan.defines.begin(),
+                               session.plan.defines.end());
+  TRY(const results::TunePrediction prediction,
+      predict_variants(session.plan, asked, context));
+  const Json json = to_json(prediction);
+  CHECK_OK(write_output(options.output, dump(json, 1) + "\n", context));
+  if (context.json)
+    context.print_json(json);
+  else if (!out_taken)
+    context.print(report::prediction_text(prediction));
+  const bool any = !prediction.variants.empty() && prediction.variants.front().why.empty();
+  return any ? 0 : static_cast<int>(Fault::Work);
+}
+
 Result<Session> open_session(const Options& options, Context& context) {
   Session session;
   std::string manifest_arch;
@@ -383,6 +406,7 @@ Result<int> run(Options& options, Context& context) {
                                            {"--save", options.save}},
                                           context));
   if (options.dry_run) return show_plan(options, context);
+  if (options.predict) return show_prediction(options, out_taken, context);
   sys::InterruptScope no_half_lines;
   TRY(Session session, open_session(options, context));
   tell_unused(session, context);
@@ -494,6 +518,9 @@ Run setup(CLI::App& app) {
       ->check(positive_number());
   add_limit(app, options->limit_s, "a variant");
   app.add_flag("--dry-run", options->dry_run, "Print the configurations, and build none of them");
+  app.add_flag("--predict", options->predict,
+               "Order the configurations by their predicted time on --gpu; time none of them");
+  app.add_option("--gpu", options->gpu, "The GPU of --predict (default: H200)")->type_name("NAME");
   app.add_option("--finalists", options->finalists,
                  "How many of the fastest are timed again in alternation (default: 5)")
       ->type_name("N");

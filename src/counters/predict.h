@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long would a launch take? Not a bound: an estimate to order variants by.
+//
+// No resource reaches its highest rate, blocks do not fill a GPU evenly, and a warp waits for what
+// it loads. Each of these adds to the bound by one constant, fitted to times of an H200;
+// docs/results/counters.md has the error.
+#pragma once
+
+#include "counters/gpus.h"
+#include "results/counter_report.h"
+
+namespace kiln::counters {
+
+// Sets predicted_us and predicted_by of the report's bound.
+void predict_time(const results::CounterLaunch& launch, const results::Counts& counts,
+                  const Gpu& gpu, results::LaunchReport* report);
+
+}  // namespace kiln::counters
