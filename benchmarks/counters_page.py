@@ -29,28 +29,45 @@ def is_equal(metric: str, ncu: float, engine: float, requests: float) -> bool:
     return False
 
 
+def base_name(kernel: str) -> str:
+    """ncu and a demangler write types in their own ways; names are the same."""
+    return kernel.removeprefix("void ").split("(")[0].split("<")[0].split("::")[-1]
+
+
+def together(measured: dict[str, Any], counted: dict[str, Any]) -> list[tuple[int, Any, Any]]:
+    """Launches of both sides in order, with their number. A kernel that only the engine ran is
+    left out."""
+    out = []
+    ours = counted.get("launches", [])
+    at = 0
+    for number, launch in enumerate(measured.get("launches", []), 1):
+        while at < len(ours) and base_name(ours[at]["kernel"]) != base_name(launch["kernel"]):
+            at += 1
+        if at == len(ours):
+            break
+        out.append((number, launch, ours[at]))
+        at += 1
+    return out
+
+
 def pairs(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
     """One per launch and metric: program, kernel, both numbers."""
     out = []
     for program, measured in ncu.items():
-        counted = engine.get(program, {})
-        for i, launch in enumerate(measured.get("launches", [])):
-            ours = counted.get("launches", [])
-            if i >= len(ours):
-                break
+        for number, launch, ours in together(measured, engine.get(program, {})):
             for metric in EQUAL:
                 if metric not in launch["metrics"]:
                     continue
-                a, b = launch["metrics"][metric], float(ours[i]["metrics"].get(metric, 0))
+                a, b = launch["metrics"][metric], float(ours["metrics"].get(metric, 0))
                 if a == 0 and b == 0:
                     continue  # no such access on either side: not a comparison
-                shared = ours[i]["metrics"].get("shared_ld_requests", 0)
-                shared += ours[i]["metrics"].get("shared_st_requests", 0)
+                shared = ours["metrics"].get("shared_ld_requests", 0)
+                shared += ours["metrics"].get("shared_st_requests", 0)
                 out.append(
                     {
                         "program": program,
-                        "launch": i + 1,
-                        "kernel": ours[i]["kernel"],
+                        "launch": number,
+                        "kernel": ours["kernel"],
                         "metric": metric,
                         "ncu": a,
                         "engine": b,
@@ -63,8 +80,7 @@ def pairs(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
 def times(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
     out = []
     for program, measured in ncu.items():
-        ours = engine.get(program, {}).get("launches", [])
-        for launch, counted in zip(measured.get("launches", []), ours):
+        for _, launch, counted in together(measured, engine.get(program, {})):
             us = launch["metrics"].get("gpu__time_duration.sum", 0) / 1e3
             limits = counted["bound"]["limits"]
             if us < SHORT_US or not limits:
@@ -115,8 +131,7 @@ def spaces(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
     out = []
     for program in SPACES:
         rows = []
-        ours = engine.get(program, {}).get("launches", [])
-        for launch, counted in zip(ncu.get(program, {}).get("launches", []), ours):
+        for _, launch, counted in together(ncu.get(program, {}), engine.get(program, {})):
             us = launch["metrics"].get("gpu__time_duration.sum", 0) / 1e3
             bound = counted["bound"]
             if us:

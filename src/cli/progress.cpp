@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "sys/printable.h"

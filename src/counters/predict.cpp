@@ -18,12 +18,8 @@ struct Reached {
   bool by_multiprocessor;  // idle ones do not help: the last wave counts as a whole
 };
 constexpr Reached kReached[] = {
-    {"DRAM", 0.90, false},
-    {"L2", 0.60, false},
-    {"L1 and shared memory", 0.90, true},
-    {"f32", 0.85, true},
-    {"f64", 0.85, true},
-    {"tensor cores", 0.65, true},
+    {"DRAM", 0.90, false}, {"L2", 0.60, false}, {"L1 and shared memory", 0.90, true},
+    {"f32", 0.85, true},   {"f64", 0.85, true}, {"tensor cores", 0.65, true},
 };
 constexpr double kIssuedPerClock = 4;       // warp instructions, by a multiprocessor
 constexpr double kClocksOfLoad = 600;       // until data from beyond L1 arrives
@@ -33,7 +29,7 @@ constexpr double kStartUs = 1.5;  // of a launch
 // Resources are used at once, but not perfectly so: the larger of two counts most.
 constexpr double kOverlap = 4;
 
-double number(uint64_t value) { return static_cast<double>(value); }
+double real(uint64_t value) { return static_cast<double>(value); }
 
 struct Term {
   std::string_view name;
@@ -60,7 +56,7 @@ double load_waits(const results::CounterLaunch& launch) {
                            site.counts[Metric::global_atom_requests] +
                            site.counts[Metric::ldgsts_requests];
     if (!loads || waiting) continue;
-    waits += number(loads);
+    waits += real(loads);
     waiting = true;
   }
   return waits;
@@ -70,8 +66,8 @@ double load_waits(const results::CounterLaunch& launch) {
 
 void predict_time(const results::CounterLaunch& launch, const Counts& counts, const Gpu& gpu,
                   results::LaunchReport* report) {
-  const double blocks = number(launch.grid[0]) * launch.grid[1] * launch.grid[2];
-  const double threads = number(launch.block[0]) * launch.block[1] * launch.block[2];
+  const double blocks = real(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  const double threads = real(launch.block[0]) * launch.block[1] * launch.block[2];
   const double warps = std::max(1.0, blocks * std::ceil(threads / 32));
   const double resident = report->resources && report->resources->blocks
                               ? report->resources->blocks
@@ -85,12 +81,12 @@ void predict_time(const results::CounterLaunch& launch, const Counts& counts, co
                          limit.us / reached.share * (reached.by_multiprocessor ? uneven : 1)});
     }
   }
-  const double instructions = number(counts[Metric::inst_executed]);
-  terms.push_back({"instructions", uneven * instructions / kIssuedPerClock / gpu.multiprocessors /
-                                       gpu.clock_mhz});
+  const double instructions = real(counts[Metric::inst_executed]);
+  terms.push_back({"instructions",
+                   uneven * instructions / kIssuedPerClock / gpu.multiprocessors / gpu.clock_mhz});
   const double chain = kClocksOfLoad * load_waits(launch) / warps +
                        kClocksOfInstruction * instructions / warps +
-                       kClocksOfBarrier * number(counts[Metric::barriers]) / warps;
+                       kClocksOfBarrier * real(counts[Metric::barriers]) / warps;
   const double waves = std::ceil(blocks / (resident * gpu.multiprocessors));
   terms.push_back({"latency", waves * chain / gpu.clock_mhz});
   double sum = 0;

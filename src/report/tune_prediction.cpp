@@ -17,8 +17,8 @@ std::string prediction_text(const results::TunePrediction& prediction) {
     if (!one.why.empty())
       out += fmt::format("  {:>12} {:>12}  {}: {}\n", "-", "-", defines, one.why);
     else
-      out += fmt::format("  {:>12} {:>12}  {:<22} {}\n", fine_time(one.us),
-                         fine_time(one.bound_us), one.limited_by, defines);
+      out += fmt::format("  {:>12} {:>12}  {:<22} {}\n", fine_time(one.us), fine_time(one.bound_us),
+                         one.limited_by, defines);
   }
   return out;
 }

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 struct Options {
   build::Request request;
   std::string target = ".", device, baseline, new_baseline, history, markdown, csv, html, output,
-      gpu;
+              gpu;
   BenchPlan plan;
   std::vector<std::string> axes, vary, process, cold_process;
   double limit_s = 120, precision = 0, min_seconds = 0, seconds = 0;

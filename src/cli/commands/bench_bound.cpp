@@ -6,7 +6,7 @@ namespace kiln::cli {
 Status add_bound(const OpToCount& call, const std::string& gpu, Context& context,
                  results::BenchResult& result) {
   const std::string& measured = result.device.name;
-  TRY(const counters::Gpu* const of, !gpu.empty()           ? counters::find_gpu(gpu)
+  TRY(const counters::Gpu* const of, !gpu.empty()         ? counters::find_gpu(gpu)
                                      : result.on_engine() ? counters::find_gpu("H200")
                                                           : counters::gpu_of_device(measured));
   context.doing("counting one call on the engine");

@@ -47,8 +47,8 @@ Result<results::CounterReport> count_op(const OpToCount& call, const counters::G
   sys::ProcessSpec spec;
   TRY(spec.env, program_environment(context.env));
   TRY(const fs::path own, sys::own_executable());
-  spec.arguments = {own.string(), "call", call.library.string(), "--print=0",
-                    "--seed",     std::to_string(call.seed)};
+  spec.arguments = {own.string(), "call",   call.library.string(),
+                    "--print=0",  "--seed", std::to_string(call.seed)};
   spec.arguments.push_back(call.op);
   spec.arguments.insert(spec.arguments.end(), call.arguments.begin(), call.arguments.end());
   spec.limit_s = call.limit_s;

@@ -119,8 +119,8 @@ Result<Counted> counted(const Options& options, const counters::Gpu& gpu, Contex
       TRY(std::string text, sys::real_files().read(path));
       return Counted{std::move(text)};
     }
-    return Error{Fault::Usage, "cannot read counts from " + options.target,
-                 "there is no such file", "make it: kiln counters ... -o " + options.target};
+    return Error{Fault::Usage, "cannot read counts from " + options.target, "there is no such file",
+                 "make it: kiln counters ... -o " + options.target};
   }
   TRY(sys::ProcessSpec spec, process_for(options, gpu, context));
   spec.limit_s = options.limit_s;
@@ -132,11 +132,11 @@ Result<Counted> counted(const Options& options, const counters::Gpu& gpu, Contex
   const bool failed = done.exit_code || done.signal || done.timed_out;
   if (quiet && !done.out.empty() && (failed || context.verbose)) context.note(text::trim(done.out));
   std::optional<std::string>& text = process.counts;
+  if (!text && failed) return ended_badly(options, done);
   if (failed) {
-    if (text) context.note("the counts below are those of the launches before");
+    context.note("the counts below are those of the launches before");
     context.note(format(ended_badly(options, done)));
   }
-  if (!text && failed) return ended_badly(options, done);
   if (!text)
     return Error{Fault::Work, "there is nothing to count",
                  options.target + " launched no kernel on the engine",
@@ -170,9 +170,8 @@ Status write_files(const Options& options, const std::string& text, const result
   CHECK_OK(write_output(options.csv, report::counters_csv(report), context));
   CHECK_OK(write_output(options.markdown, report::counters_markdown(report), context));
   if (options.html.empty()) return {};
-  return write_output(options.html,
-                      report::counters_page(report, run, sources_of(run, options, context)),
-                      context);
+  return write_output(
+      options.html, report::counters_page(report, run, sources_of(run, options, context)), context);
 }
 
 std::string number_text(double value) { return fmt::format("{:g}", value); }
@@ -262,14 +261,14 @@ Result<std::string> line_text(const results::CounterRun& run, const std::string&
 void note_missing_lines(const Options& options, const results::CounterRun& run, Context& context) {
   for (const results::CounterProgram& program : run.programs) {
     if (program.instructions.empty() || !program.instructions.front().at.empty()) continue;
-    const bool none = std::ranges::all_of(
-        program.instructions,
-        [](const results::CounterInstruction& one) { return one.at.empty(); });
+    const bool none =
+        std::ranges::all_of(program.instructions,
+                            [](const results::CounterInstruction& one) { return one.at.empty(); });
     if (!none) continue;
-    context.note(fmt::format(
-        "note: lines of {} are those of its PTX\n  why: {} has no line information\n"
-        "  fix: build it with kiln build without --release, or with nvcc -lineinfo",
-        program.name, options.target));
+    context.note(
+        fmt::format("note: lines of {} are those of its PTX\n  why: {} has no line information\n"
+                    "  fix: build it with kiln build without --release, or with nvcc -lineinfo",
+                    program.name, options.target));
     return;
   }
 }
@@ -353,7 +352,7 @@ Run setup(CLI::App& app) {
                  "Run blocks and warps in another order, the same for each N (default: 0)")
       ->type_name("N");
   add_limit(app, options->limit_s, "a run");
-  add_build_options(app, options->request);
+  add_build_options(app, options->request, {.watch = false});
   app.footer("Runs on the CPU engine: no GPU is needed. docs/guide/counters.md has the rules.");
   return [options](Context& context) { return run(*options, context); };
 }

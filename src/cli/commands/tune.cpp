@@ -287,8 +287,7 @@ Result<int> show_prediction(const Options& options, bool out_taken, Context& con
   asked.request.directory = context.directory;
   asked.request.defines.insert(asked.request.defines.begin(), session.plan.defines.begin(),
                                session.plan.defines.end());
-  TRY(const results::TunePrediction prediction,
-      predict_variants(session.plan, asked, context));
+  TRY(const results::TunePrediction prediction, predict_variants(session.plan, asked, context));
   const Json json = to_json(prediction);
   CHECK_OK(write_output(options.output, dump(json, 1) + "\n", context));
   if (context.json)

@@ -43,15 +43,14 @@ int main(int count, char** words) {
   float *a = device_array<float>(n * n), *b = device_array<float>(n * n);
   float* c = device_array<float>(n * n);
   Launches all;
-#define VARIANT(bm, bn, bk, tm, tn, pad)                                                 \
-  all.add("tile_" #bm "x" #bn "x" #bk "_" #tm "x" #tn "_" #pad, [=] {                    \
-    matmul<bm, bn, bk, tm, tn, pad>                                                      \
-        <<<dim3(n / (bn), n / (bm)), (bm) / (tm) * (bn) / (tn)>>>(a, b, c, n);           \
+#define VARIANT(bm, bn, bk, tm, tn, pad)                                       \
+  all.add("tile_" #bm "x" #bn "x" #bk "_" #tm "x" #tn "_" #pad, [=] {          \
+    matmul<bm, bn, bk, tm, tn, pad>                                            \
+        <<<dim3(n / (bn), n / (bm)), (bm) / (tm) * (bn) / (tn)>>>(a, b, c, n); \
   });
-#define DIRECT(x, y)                                                                     \
-  all.add("direct_" #x "_" #y, [=] {                                                     \
-    matmul_directly<x, y><<<dim3(n / (x), n / (y)), dim3(x, y)>>>(a, b, c, n);           \
-  });
+#define DIRECT(x, y)           \
+  all.add("direct_" #x "_" #y, \
+          [=] { matmul_directly<x, y><<<dim3(n / (x), n / (y)), dim3(x, y)>>>(a, b, c, n); });
   VARIANT(16, 16, 16, 1, 1, 0)
   VARIANT(16, 16, 16, 1, 1, 1)
   VARIANT(32, 32, 32, 1, 1, 0)

@@ -61,12 +61,12 @@ int main(int count, char** words) {
   const int n = 1 << 24;
   float *a = device_array<float>(n), *out = device_array<float>(1);
   Launches all;
-#define VARIANT(block, items, way)                                                    \
-  all.add("sum_" #block "_" #items "_" #way,                                          \
+#define VARIANT(block, items, way)           \
+  all.add("sum_" #block "_" #items "_" #way, \
           [=] { sum<block, items, way><<<n / (block) / (items), block>>>(a, out); });
-#define VARIANT4(block, items, way)                                                   \
-  all.add("sum4_" #block "_" #items "_" #way, [=] {                                   \
-    sum4<block, items, way><<<n / 4 / (block) / (items), block>>>((float4*)a, out);   \
+#define VARIANT4(block, items, way)                                                 \
+  all.add("sum4_" #block "_" #items "_" #way, [=] {                                 \
+    sum4<block, items, way><<<n / 4 / (block) / (items), block>>>((float4*)a, out); \
   });
   VARIANT(64, 1, kShuffles)
   VARIANT(128, 1, kShuffles)

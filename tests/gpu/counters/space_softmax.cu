@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variants of a softmax of rows are ordered by their predicted time? Threads per row, width of
-// loads, and whether a row is read again, kept in registers, or kept in shared memory.
+// Which variants of a softmax of rows are ordered by their predicted time? Threads per row, width
+// of loads, and whether a row is read again, kept in registers, or kept in shared memory.
 #include "patterns.cuh"
 
 enum Keep { kAgain, kRegisters, kTile };
@@ -57,8 +57,8 @@ __global__ void softmax_of_threads(const float* a, float* b) {
 
 int main(int count, char** words) {
   const int rows = 8192;
-  float *a = device_array<float>(size_t{rows} * kWidth);
-  float *b = device_array<float>(size_t{rows} * kWidth);
+  float* a = device_array<float>(size_t{rows} * kWidth);
+  float* b = device_array<float>(size_t{rows} * kWidth);
   Launches all;
 #define VARIANT(threads, keep) \
   all.add("softmax_" #threads "_" #keep, [=] { softmax<threads, keep><<<rows, threads>>>(a, b); });

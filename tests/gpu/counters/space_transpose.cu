@@ -23,17 +23,17 @@ __global__ void transpose_directly(const float* a, float* b, int width) {
 
 int main(int count, char** words) {
   const int width = 4096;
-  float *a = device_array<float>(size_t{width} * width);
-  float *b = device_array<float>(size_t{width} * width);
+  float* a = device_array<float>(size_t{width} * width);
+  float* b = device_array<float>(size_t{width} * width);
   Launches all;
-#define VARIANT(tile, rows, pad)                                                            \
-  all.add("tile_" #tile "_rows_" #rows "_pad_" #pad, [=] {                                  \
-    transpose<tile, rows, pad>                                                              \
-        <<<dim3(width / (tile), width / (tile)), dim3(tile, rows)>>>(a, b, width);          \
+#define VARIANT(tile, rows, pad)                                                   \
+  all.add("tile_" #tile "_rows_" #rows "_pad_" #pad, [=] {                         \
+    transpose<tile, rows, pad>                                                     \
+        <<<dim3(width / (tile), width / (tile)), dim3(tile, rows)>>>(a, b, width); \
   });
-#define DIRECT(x, y)                                                                        \
-  all.add("direct_" #x "_" #y, [=] {                                                        \
-    transpose_directly<x, y><<<dim3(width / (x), width / (y)), dim3(x, y)>>>(a, b, width);  \
+#define DIRECT(x, y)                                                                       \
+  all.add("direct_" #x "_" #y, [=] {                                                       \
+    transpose_directly<x, y><<<dim3(width / (x), width / (y)), dim3(x, y)>>>(a, b, width); \
   });
   VARIANT(8, 8, 0)
   VARIANT(8, 8, 1)
