@@ -85,12 +85,11 @@ constexpr Fact kMoreFacts[] = {
 }  // namespace
 
 GlobalTraffic global_traffic(const Counts& c) {
-  return {c[global_ld_requests] + c[global_st_requests] + c[global_atom_requests] +
-              c[global_red_requests] + c[ldgsts_requests],
-          c[global_ld_sectors] + c[global_st_sectors] + c[global_atom_sectors] +
-              c[global_red_sectors] + c[ldgsts_sectors],
-          c[global_ld_bytes] + c[global_st_bytes] + c[global_atom_bytes] + c[global_red_bytes] +
-              c[ldgsts_bytes]};
+  return {
+      c[global_ld_requests] + c[global_st_requests] + c[global_atom_requests] +
+          c[global_red_requests],
+      c[global_ld_sectors] + c[global_st_sectors] + c[global_atom_sectors] + c[global_red_sectors],
+      c[global_ld_bytes] + c[global_st_bytes] + c[global_atom_bytes] + c[global_red_bytes]};
 }
 
 results::NamedNumbers numbers_of(const Counts& counts, bool with_ncu) {

@@ -52,9 +52,8 @@ double load_waits(const results::CounterLaunch& launch) {
     const bool ends = site.counts[Metric::branches] || site.counts[Metric::barriers];
     if (ends || times != before) waiting = false;
     before = times;
-    const uint64_t loads = site.counts[Metric::global_ld_requests] +
-                           site.counts[Metric::global_atom_requests] +
-                           site.counts[Metric::ldgsts_requests];
+    const uint64_t loads =
+        site.counts[Metric::global_ld_requests] + site.counts[Metric::global_atom_requests];
     if (!loads || waiting) continue;
     waits += real(loads);
     waiting = true;

@@ -93,6 +93,9 @@ bool has_eight_bit_products(const results::CounterLaunch& launch, const Programs
   return false;
 }
 
+// A warp gets registers in units of 8 per thread, at least two of them.
+double allocated_registers(uint32_t used) { return std::max(16u, (used + 7) / 8 * 8); }
+
 void add_launch_metrics(const results::CounterLaunch& launch, const Gpu& gpu,
                         results::LaunchReport* out) {
   const auto add = [&](const char* name, double value) { out->metrics.emplace_back(name, value); };
@@ -109,7 +112,7 @@ void add_launch_metrics(const results::CounterLaunch& launch, const Gpu& gpu,
   if (!out->resources) return;
   const results::KernelResources& resources = *out->resources;
   add("launch__shared_mem_per_block_static", static_cast<double>(resources.static_shared_bytes));
-  add("launch__registers_per_thread", resources.registers);
+  add("launch__registers_per_thread", allocated_registers(resources.registers));
   add("sm__maximum_warps_per_active_cycle_pct", 100 * resources.occupancy);
   if (resources.blocks)
     add("launch__waves_per_multiprocessor", blocks / (resources.blocks * gpu.multiprocessors));

@@ -56,10 +56,11 @@ bool is_same_ptx(const SassOfKernel& sass, const results::CounterProgram& progra
 }
 
 // What one access of `bytes` would have cost instead.
-void take_merged(const results::MergedAccess& merged, uint32_t bytes, bool load, Counts& counts) {
+void take_width(const results::OtherWidths& other, uint32_t bytes, bool load, Counts& counts) {
   using enum Metric;
-  const uint64_t passes = bytes == 16 ? merged.passes16 : merged.passes8;
-  const uint64_t ideal = bytes == 16 ? merged.ideal16 : merged.ideal8;
+  const uint64_t passes = bytes == 16 ? other.passes16 : bytes == 8 ? other.passes8 : other.passes4;
+  const uint64_t ideal = bytes == 16 ? other.ideal16 : bytes == 8 ? other.ideal8 : other.ideal4;
+  if (passes == 0) return;  // not a width that was counted
   counts[load ? shared_ld_wavefronts : shared_st_wavefronts] = passes;
   counts[load ? shared_ld_ideal_wavefronts : shared_st_ideal_wavefronts] = ideal;
   counts[load ? shared_ld_conflicts : shared_st_conflicts] = passes > ideal ? passes - ideal : 0;
@@ -73,15 +74,16 @@ void drop_shared(bool load, Counts& counts) {
   counts[load ? shared_ld_conflicts : shared_st_conflicts] = 0;
 }
 
-// A load without a SASS instruction of its own is part of another one, which is wider.
+// A load without a SASS instruction of its own is part of another one, which is wider; one whose
+// other bytes nothing uses is narrower.
 void follow_shared(const SassOfLine& line, bool load, results::CounterSite& site) {
-  if (!site.merged) return;
+  if (!site.other) return;
   const uint32_t found = load ? line.shared_loads : line.shared_stores;
   const uint32_t bytes = load ? line.shared_load_bytes : line.shared_store_bytes;
   if (found == 0)
     drop_shared(load, site.counts);
-  else if (bytes > site.merged->bytes)
-    take_merged(*site.merged, bytes, load, site.counts);
+  else if (std::max(bytes, 4u) != std::max(site.other->bytes, 4u))
+    take_width(*site.other, std::max(bytes, 4u), load, site.counts);
 }
 
 }  // namespace

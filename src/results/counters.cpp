@@ -47,12 +47,14 @@ static void describe(Fields& field, CounterProgram& program) {
 }
 
 template <class Fields>
-static void describe(Fields& field, MergedAccess& merged) {
-  field("bytes", merged.bytes);
-  field("passes8", merged.passes8);
-  field("ideal8", merged.ideal8);
-  field("passes16", merged.passes16);
-  field("ideal16", merged.ideal16);
+static void describe(Fields& field, OtherWidths& other) {
+  field("bytes", other.bytes);
+  field("passes4", other.passes4);
+  field("ideal4", other.ideal4);
+  field("passes8", other.passes8);
+  field("ideal8", other.ideal8);
+  field("passes16", other.passes16);
+  field("ideal16", other.ideal16);
 }
 
 // Only what is not zero: most instructions have four numbers.
@@ -65,7 +67,7 @@ static void describe(Fields& field, CounterSite& site) {
   field("program", site.program);
   field("instruction", site.instruction);
   field("counts", named);
-  field.maybe("merged", site.merged);
+  field.maybe("other_widths", site.other);
   field.maybe("sample", site.sample);
   for (const auto& [id, value] : named) {
     if (const auto metric = find_metric(id)) site.counts[*metric] = value;

@@ -64,18 +64,18 @@ struct CounterProgram {
   std::vector<CounterInstruction> instructions;
 };
 
-// A small access of shared memory whose neighbours have the same base: ptxas may make one wide
-// access of them. What that would take in place of this one.
-struct MergedAccess {
+// What an access of shared memory would take if ptxas made a narrower or a wider one of it. 0: it
+// cannot have that width.
+struct OtherWidths {
   uint32_t bytes = 0;  // of this one
-  uint64_t passes8 = 0, ideal8 = 0, passes16 = 0, ideal16 = 0;
+  uint64_t passes4 = 0, ideal4 = 0, passes8 = 0, ideal8 = 0, passes16 = 0, ideal16 = 0;
 };
 
 struct CounterSite {
   uint64_t program = 0;
   uint32_t instruction = 0;
   Counts counts;
-  std::optional<MergedAccess> merged;
+  std::optional<OtherWidths> other;
   std::optional<WarpSample> sample;
 };
 

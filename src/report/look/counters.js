@@ -13,7 +13,7 @@
   const ids = data.metrics.map(([id]) => id);
   const of = (counts, name) => counts[ids.indexOf(name)] || 0;
   const sum = (counts, names) => names.reduce((all, name) => all + of(counts, name), 0);
-  const GLOBAL = ["global_ld", "global_st", "global_atom", "global_red", "ldgsts"];
+  const GLOBAL = ["global_ld", "global_st", "global_atom", "global_red"];
   const all = (suffix) => GLOBAL.map((name) => `${name}_${suffix}`);
   const ratio = (above, below) => (below ? above / below : 0);
   // Ratios beside the plain counts.

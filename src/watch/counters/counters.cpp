@@ -23,7 +23,6 @@ struct GlobalSlots {
 };
 GlobalSlots global_slots(const AccessEvent& event) {
   using enum Metric;
-  if (event.async) return {ldgsts_requests, ldgsts_sectors, ldgsts_bytes, ldgsts_sectors, false};
   switch (event.kind) {
     case AccessKind::Load:
       return {global_ld_requests, global_ld_sectors, global_ld_bytes, global_ld_ideal_sectors,
@@ -244,12 +243,14 @@ void Counters::global_access(const AccessEvent& event, Site& site) {
   }
   Counts& counts = site.counts;
   const uint64_t active = lanes_in(mask);
+  if (event.async) counts[Metric::async_copy_bytes] += active * event.bytes;
   ++counts[slots.requests];
   counts[slots.sectors] += cost;
   counts[slots.bytes] += active * event.bytes;
   if (slots.has_ideal) counts[slots.ideal] += ideal_sectors(mask, event.bytes);
   if (event.kind == AccessKind::Atomic || event.kind == AccessKind::Reduction) {
     if (!lanes.at) lanes.at = lanes_of(event, found_lanes);
+    counts[slots.sectors] += atomic_sectors(lanes) - cost;
     counts[Metric::atomic_lanes] += active;
     counts[Metric::atomic_serial] += busiest_address(lanes);
   } else if (event.kind == AccessKind::Load && event.strength != Strength::Weak) {
@@ -269,16 +270,36 @@ uint32_t Counters::passes(const AccessEvent& event, uint32_t bytes, Pattern& kno
   uint64_t found[kWarpSize];
   WarpAddresses lanes{mask, bytes, lanes_of(event, found)};
   uint64_t aligned[kWarpSize];
-  if (bytes != event.bytes) {
+  if (bytes > event.bytes) {
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const uint32_t lane = first_lane(rest);
       aligned[lane] = lanes.at[lane] / bytes * bytes;
     }
     lanes.at = aligned;
   }
-  const uint32_t cost = wavefronts(lanes);
+  const uint32_t cost = wavefronts(lanes, event.kind == AccessKind::Load);
   if (by_step) known = {step, mask, phase, static_cast<uint16_t>(cost)};
   return cost;
+}
+
+// ptxas may make one wide access of several, and narrow one of a load whose other bytes nothing
+// uses: its code says what it did (counters/sass.h), here is what each would take.
+void Counters::add_other_widths(const AccessEvent& event, Site& site) {
+  results::OtherWidths& other = site.other;
+  const uint32_t mask = event.by.mask;
+  other.bytes = event.bytes;
+  if (event.bytes > 4) {
+    other.passes4 += passes(event, 4, site.pattern4);
+    other.ideal4 += ideal_wavefronts(mask, 4);
+  }
+  if (event.bytes == 16 || site.may_merge) {
+    other.passes8 += passes(event, 8, site.pattern8);
+    other.ideal8 += ideal_wavefronts(mask, 8);
+  }
+  if (site.may_merge) {
+    other.passes16 += passes(event, 16, site.pattern16);
+    other.ideal16 += ideal_wavefronts(mask, 16);
+  }
 }
 
 void Counters::shared_access(const AccessEvent& event, Site& site) {
@@ -292,14 +313,9 @@ void Counters::shared_access(const AccessEvent& event, Site& site) {
     counts[atomic_serial] += busiest_address({mask, event.bytes, lanes_of(event, found)});
     return;
   }
+  if (event.async) return;  // the write of a copy: no instruction of its own
   const uint32_t cost = passes(event, event.bytes, site.pattern);
-  if (site.may_merge && event.bytes <= 8) {
-    site.merged.bytes = event.bytes;
-    site.merged.passes8 += passes(event, 8, site.pattern8);
-    site.merged.ideal8 += ideal_wavefronts(mask, 8);
-    site.merged.passes16 += passes(event, 16, site.pattern16);
-    site.merged.ideal16 += ideal_wavefronts(mask, 16);
-  }
+  if (event.bytes > 4 || site.may_merge) add_other_widths(event, site);
   const uint32_t ideal = ideal_wavefronts(mask, event.bytes);
   const bool load = event.kind == AccessKind::Load;
   ++counts[load ? shared_ld_requests : shared_st_requests];

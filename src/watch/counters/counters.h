@@ -51,8 +51,8 @@ class Counters : public engine::Sink {
     uint32_t sample_cost = 0;
     Pattern pattern;
     bool may_merge = false;
-    Pattern pattern8, pattern16;  // as if it were wider
-    results::MergedAccess merged;
+    Pattern pattern4, pattern8, pattern16;  // as if it had another width
+    results::OtherWidths other;
     results::Counts counts;
     std::unique_ptr<results::WarpSample> sample;
   };
@@ -75,6 +75,7 @@ class Counters : public engine::Sink {
   bool join(const engine::AccessEvent& event);
   void flush();
   void global_access(const engine::AccessEvent& event, Site& site);
+  static void add_other_widths(const engine::AccessEvent& event, Site& site);
   void shared_access(const engine::AccessEvent& event, Site& site);
   void bulk_access(const engine::AccessEvent& event, Site& site);
   void split_generic(const engine::AccessEvent& event);

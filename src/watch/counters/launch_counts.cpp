@@ -97,7 +97,7 @@ void Counters::add_sites(const Program& program, std::vector<Site>& sites,
     out.program = program.serial;
     out.instruction = i;
     out.counts = site.counts;
-    if (site.merged.bytes) out.merged = site.merged;
+    if (site.other.bytes) out.other = site.other;
     if (site.sample) out.sample = std::move(*site.sample);
     launch->sites.push_back(std::move(out));
   }

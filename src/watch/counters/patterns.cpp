@@ -13,6 +13,23 @@ uint32_t lane_of(uint32_t rest) { return static_cast<uint32_t>(std::countr_zero(
 // The lanes that go through the banks together: all, a half of the warp, a quarter.
 uint32_t lanes_together(uint32_t bytes) { return bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8; }
 
+uint32_t lanes_from(uint32_t begin, uint32_t count) {
+  return count == kWarpSize ? ~0u : ((1u << count) - 1) << begin;
+}
+
+// Whether every lane of `part` has the address of its neighbour, or of the one after that.
+bool share_addresses(const WarpAddresses& access, uint32_t part) {
+  for (const uint32_t apart : {1u, 2u}) {
+    bool all = true;
+    for (uint32_t rest = part; rest && all; rest &= rest - 1) {
+      const uint32_t lane = lane_of(rest), other = lane ^ apart;
+      all = !(part >> other & 1) || access.at[lane] == access.at[other];
+    }
+    if (all) return true;
+  }
+  return false;
+}
+
 uint32_t words_of_busiest_bank(const WarpAddresses& access, uint32_t mask) {
   // By bank the words seen so far: a chain through `next`.
   uint64_t words[kWarpSize * 4];
@@ -82,12 +99,22 @@ uint32_t ideal_sectors(uint32_t mask, uint32_t bytes) {
   return (all + kSectorBytes - 1) / kSectorBytes;
 }
 
-uint32_t wavefronts(const WarpAddresses& access) {
-  const uint32_t together = lanes_together(access.bytes);
+uint32_t wavefronts(const WarpAddresses& access, bool load) {
+  uint32_t together = lanes_together(access.bytes);
+  const bool joins = load && together < kWarpSize;
+  if (joins) together *= 2;
   uint32_t total = 0;
   for (uint32_t begin = 0; begin < kWarpSize; begin += together) {
-    const uint32_t part = together == 32 ? ~0u : ((1u << together) - 1) << begin;
-    if (access.mask & part) total += words_of_busiest_bank(access, access.mask & part);
+    const uint32_t part = access.mask & lanes_from(begin, together);
+    if (!part) continue;
+    if (!joins || share_addresses(access, part)) {
+      total += words_of_busiest_bank(access, part);
+      continue;
+    }
+    for (const uint32_t at : {begin, begin + together / 2}) {
+      const uint32_t half = part & lanes_from(at, together / 2);
+      if (half) total += words_of_busiest_bank(access, half);
+    }
   }
   return total;
 }
@@ -96,9 +123,35 @@ uint32_t ideal_wavefronts(uint32_t mask, uint32_t bytes) {
   const uint32_t together = lanes_together(bytes);
   uint32_t total = 0;
   for (uint32_t begin = 0; begin < kWarpSize; begin += together) {
-    const uint32_t part = together == 32 ? ~0u : ((1u << together) - 1) << begin;
-    total += (mask & part) != 0;
+    total += (mask & lanes_from(begin, together)) != 0;
   }
+  return total;
+}
+
+uint32_t atomic_sectors(const WarpAddresses& access) {
+  // By sector how many lanes its busiest address has.
+  uint64_t sectors[kWarpSize];
+  uint32_t times[kWarpSize];
+  uint32_t found = 0;
+  for (uint32_t rest = access.mask; rest;) {
+    const uint64_t address = access.at[lane_of(rest)];
+    uint32_t same = 0;
+    for (uint32_t others = rest; others; others &= others - 1) {
+      if (access.at[lane_of(others)] == address) same |= 1u << lane_of(others);
+    }
+    rest &= ~same;
+    const uint64_t sector = address / kSectorBytes;
+    const auto lanes = static_cast<uint32_t>(std::popcount(same));
+    uint32_t at = 0;
+    while (at < found && sectors[at] != sector) ++at;
+    if (at == found) {
+      sectors[found] = sector;
+      times[found++] = 0;
+    }
+    times[at] = std::max(times[at], lanes);
+  }
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < found; ++i) total += times[i];
   return total;
 }
 

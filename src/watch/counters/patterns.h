@@ -41,11 +41,17 @@ SectorRange range_of(uint32_t mask, uint32_t bytes, uint64_t base, uint64_t step
 uint32_t ideal_sectors(uint32_t mask, uint32_t bytes);
 
 // Passes through the banks: lanes go together as long as no bank has to give two words. Accesses of
-// 8 bytes go by halves of the warp, those of 16 by quarters.
-uint32_t wavefronts(const WarpAddresses& access);
+// 8 bytes go by halves of the warp, those of 16 by quarters. Loads of two such parts become one
+// where neighbouring lanes have the same address: a load by all lanes of one double takes one pass,
+// of one float4 two. Stores are never put together.
+uint32_t wavefronts(const WarpAddresses& access, bool load);
 uint32_t ideal_wavefronts(uint32_t mask, uint32_t bytes);
 
 // Lanes at the address that most of them share.
 uint32_t busiest_address(const WarpAddresses& access);
+
+// Sectors of an atomic: lanes with one address go one after the other, and each time the sector
+// counts again. Near to what a GPU counts, not equal to it (docs/results/counters.md).
+uint32_t atomic_sectors(const WarpAddresses& access);
 
 }  // namespace kiln::watch

@@ -30,9 +30,9 @@ uint32_t sectors(uint32_t bytes, const std::function<uint64_t(uint32_t)>& addres
   return found.count;
 }
 uint32_t passes(uint32_t bytes, const std::function<uint64_t(uint32_t)>& address,
-                uint32_t mask = ~0u) {
+                bool load = true) {
   const Lanes lanes(address);
-  return wavefronts({mask, bytes, lanes.at});
+  return wavefronts({~0u, bytes, lanes.at}, load);
 }
 
 TEST(Sectors, OfTheUsualPatterns) {
@@ -89,6 +89,25 @@ TEST(Wavefronts, OfWideAccessesGoByHalvesAndQuarters) {
   EXPECT_EQ(ideal_wavefronts(~0u, 8), 2u);
   EXPECT_EQ(ideal_wavefronts(0xffff, 8), 1u) << "one half alone";
   EXPECT_EQ(ideal_wavefronts(~0u, 16), 4u);
+}
+
+TEST(Wavefronts, OfWideLoadsAreFewerWhereNeighboursShareAddresses) {
+  const auto shared_by = [](uint32_t lanes, uint32_t bytes) {
+    return [=](uint32_t i) -> uint64_t { return i / lanes * bytes; };
+  };
+  EXPECT_EQ(passes(8, shared_by(2, 8)), 1u);
+  EXPECT_EQ(passes(8, shared_by(32, 8)), 1u);
+  EXPECT_EQ(passes(16, shared_by(2, 16)), 2u);
+  EXPECT_EQ(passes(16, shared_by(32, 16)), 2u);
+  EXPECT_EQ(passes(16, shared_by(4, 16), false), 4u) << "stores go one by one";
+}
+
+TEST(Atomics, CountASectorForEachLaneOfItsBusiestAddress) {
+  const Lanes same([](uint32_t) { return 64; }), apart([](uint32_t i) { return 4 * i; });
+  const Lanes eights([](uint32_t i) { return i / 8 * 4; });
+  EXPECT_EQ(atomic_sectors({~0u, 4, same.at}), 32u);
+  EXPECT_EQ(atomic_sectors({~0u, 4, apart.at}), 4u);
+  EXPECT_EQ(atomic_sectors({~0u, 4, eights.at}), 8u) << "four addresses of one sector";
 }
 
 TEST(Atomics, CountTheLanesOfTheBusiestAddress) {
