@@ -132,6 +132,7 @@ def by_engine(out: Path) -> int:
         try:
             run(build)
             env = {"KILN_DEVICE": "engine", "KILN_ENGINE_COUNTERS": str(counts)}
+            env["PATH"] = f"{Path(kiln).parent}:{os.environ['PATH']}"
             run([program, *one["arguments"]], env, cwd=one.get("folder"), timeout=900)
             report = json.loads(run([kiln, "counters", counts, "--json"]))
             result[one["name"]] = {

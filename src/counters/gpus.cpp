@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
+#include "base/text.h"
 
 namespace kiln::counters {
 namespace {
@@ -14,18 +13,14 @@ constexpr Gpu kGpus[] = {
 #include "counters/gpus.def"
 };
 
-bool equal(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
-// Lower case, with one blank between words: "h100 pcie".
+// Lower case, with a blank for each other sign: " h100 pcie ".
 std::string words_of(std::string_view name) {
-  std::string out;
-  for (const unsigned char c : name)
-    out += std::isalnum(c) ? static_cast<char>(std::tolower(c)) : ' ';
-  return " " + out + " ";
+  std::string out = " " + text::lower(name) + " ";
+  for (char& c : out) {
+    const bool part = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (!part) c = ' ';
+  }
+  return out;
 }
 
 }  // namespace
@@ -35,9 +30,10 @@ std::string Gpu::arch_text() const { return fmt::format("{}.{}", arch / 10, arch
 std::span<const Gpu> gpus() { return kGpus; }
 
 Result<const Gpu*> find_gpu(std::string_view name) {
+  const std::string wanted = text::lower(name);
   std::string known;
   for (const Gpu& gpu : kGpus) {
-    if (equal(gpu.name, name)) return &gpu;
+    if (text::lower(gpu.name) == wanted) return &gpu;
     known += (known.empty() ? "" : ", ") + std::string(gpu.name);
   }
   return Error{Fault::Usage, fmt::format("unknown GPU '{}'", name), "known GPUs: " + known,
