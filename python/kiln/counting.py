@@ -11,7 +11,6 @@ The numbers do not depend on the machine or on the time: a test can ask for equa
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Callable
 
-from ._facts.engine_launches import engine_table
+from ._launch.engine import need_engine
 from .command import checked_command
 from .errors import KilnError
 
@@ -132,11 +131,7 @@ def counters(function: Callable[..., Any], *args: Any, gpu: str = "H200", **more
 
 @contextlib.contextmanager
 def _counting(file: Path, gpu: str) -> Iterator[None]:
-    engine = engine_table()
-    if engine is None or engine.struct_bytes < ctypes.sizeof(type(engine)):
-        raise KilnError(
-            "cannot count: the engine is not there or too old; install kiln-cuda of this version"
-        )
+    engine = need_engine()
     described = json.loads(
         subprocess.run(
             [str(checked_command()), "counters", "--gpus", "--json"],

@@ -82,6 +82,7 @@ class Engine(ctypes.Structure):
         ("listen", ctypes.CFUNCTYPE(None, LISTENER, ctypes.c_void_p)),
         ("serve_ops", ctypes.CFUNCTYPE(None)),
         ("function_handle", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)),
+        ("count_launches", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p)),
     ]
 
 
