@@ -93,8 +93,8 @@ bool has_eight_bit_products(const results::CounterLaunch& launch, const Programs
   return false;
 }
 
-// A warp gets registers in units of 8 per thread, at least two of them.
-double allocated_registers(uint32_t used) { return std::max(16u, (used + 7) / 8 * 8); }
+// A thread has at least 16, also where its code uses fewer.
+double allocated_registers(uint32_t used) { return std::max(16u, used); }
 
 void add_launch_metrics(const results::CounterLaunch& launch, const Gpu& gpu,
                         results::LaunchReport* out) {

@@ -2,7 +2,7 @@
 // What did ptxas make of the PTX that ran? A GPU counts SASS: loads of shared memory that ptxas
 // joined are one access there, and a branch that became predicates is none.
 //
-// A cubin with line information maps each SASS instruction to its line of PTX, so both can be told
+// A cubin with line information maps each SASS instruction to its line of PTX, so both can be found
 // without a disassembler.
 #pragma once
 
