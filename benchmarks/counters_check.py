@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do kiln's counters equal those of Nsight Compute on a GPU?
 
-  benchmarks/counters_check.py ncu OUT [SECONDS]
+  benchmarks/counters_check.py ncu OUT [SECONDS [PROGRAM...]]
                                              build the programs with nvcc, run them under ncu for
                                              at most SECONDS (330)
   benchmarks/counters_check.py engine OUT    build them with kiln, count on the engine
@@ -33,7 +33,7 @@ import counters_ncu
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "tests/gpu/counters"
 PUBLIC = ROOT / ".carry/counters-src"
-OWN = ("global_patterns", "shared_patterns", "large")
+OWN = ("global_patterns", "shared_patterns", "shared_wide", "large")
 # Variants of one kernel each: is the predicted order the measured one?
 SPACES = ("space_transpose", "space_reduction", "space_matmul", "space_softmax")
 PUBLIC_COUNT, MOST_CPU_SECONDS = 20, 5
@@ -100,12 +100,14 @@ def carry(checkout: Path) -> int:
     return 0
 
 
-def by_ncu(out: Path, seconds: float) -> int:
+def by_ncu(out: Path, seconds: float, only: list[str]) -> int:
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     built = out / "built"
     built.mkdir(parents=True, exist_ok=True)
     jobs = []
     for one in programs():
+        if only and one["name"] not in only:
+            continue
         one["built"] = built / one["name"]
         words = [nvcc, "-O3", "-std=c++17", "-lineinfo", "-arch=sm_90", "-o", one["built"]]
         words += [f"-I{each}" for each in one.get("include", [])]
@@ -152,14 +154,14 @@ def by_engine(out: Path) -> int:
 def main() -> int:
     if len(sys.argv) == 3 and sys.argv[1] == "carry":
         return carry(Path(sys.argv[2]))
-    if len(sys.argv) not in (3, 4) or sys.argv[1] not in ("ncu", "engine", "compare", "all"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("ncu", "engine", "compare", "all"):
         print(__doc__, file=sys.stderr)
         return 2
     what, out = sys.argv[1], Path(sys.argv[2]).resolve()
     out.mkdir(parents=True, exist_ok=True)
     code = 0
     if what in ("ncu", "all"):
-        code |= by_ncu(out, float(sys.argv[3]) if len(sys.argv) == 4 else 330.0)
+        code |= by_ncu(out, float(sys.argv[3]) if len(sys.argv) > 3 else 330.0, sys.argv[4:])
     if what in ("engine", "all"):
         code |= by_engine(out)
     if what in ("compare", "all"):

@@ -24,11 +24,8 @@ from typing import Any, NamedTuple
 L1 = "l1tex__{}_pipe_lsu_mem_{}_op_{}.sum"
 FROM_LAUNCH = ["launch__registers_per_thread", "sm__maximum_warps_per_active_cycle_pct"]
 MEMORY = [
-    *(
-        L1.format(what, "global", op)
-        for what in ("t_requests", "t_sectors")
-        for op in ("ld", "st", "atom", "red")
-    ),
+    *(L1.format("t_requests", "global", op) for op in ("ld", "st", "atom", "red")),
+    *(L1.format("t_sectors", "global", op) for op in ("ld", "st")),
     *(L1.format("data_bank_conflicts", "shared", op) for op in ("ld", "st")),
     *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")),
 ]
@@ -41,10 +38,9 @@ TIMES = [
     "lts__t_sectors_op_write.sum",
 ]
 ONLY_SHOWN = [
+    *(L1.format("t_sectors", "global", op) for op in ("atom", "red")),
     "smsp__inst_executed.sum",
     "smsp__sass_branch_targets.sum",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
 ]
 ALL = MEMORY + BRANCHES + TIMES + ONLY_SHOWN + FROM_LAUNCH

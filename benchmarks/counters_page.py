@@ -14,18 +14,18 @@ SHARE = 0.95  # of the pairs that must be equal
 DRAM = 0.15
 SHORT_US = 5.0
 
-# ncu's own noise: passes of shared memory that wait for other traffic (notes on the H200: up to
-# 3.4 % and 64 in a small kernel).
+# ncu's own noise: passes of shared memory that wait for other traffic. Up to 439 of 131,072 were
+# seen on an H200 where the count is known.
 NOISY = ("data_bank_conflicts", "wavefronts_mem_shared")
 
 
-def is_equal(metric: str, ncu: float, engine: float, requests: float) -> bool:
+def is_equal(metric: str, ncu: float, engine: float, passes: float) -> bool:
     if ncu == engine:
         return True
     if metric.startswith("sm__maximum_warps"):
         return abs(ncu - engine) < 0.01
     if any(word in metric for word in NOISY):
-        return 0 <= ncu - engine <= max(64.0, 0.05 * max(requests, ncu))
+        return 0 <= ncu - engine <= max(64.0, 0.01 * passes)
     return False
 
 
@@ -61,8 +61,8 @@ def pairs(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
                 a, b = launch["metrics"][metric], float(ours["metrics"].get(metric, 0))
                 if a == 0 and b == 0:
                     continue  # no such access on either side: not a comparison
-                shared = ours["metrics"].get("shared_ld_requests", 0)
-                shared += ours["metrics"].get("shared_st_requests", 0)
+                op = "ld" if "_ld." in metric else "st"
+                passes = ours["metrics"].get(f"shared_{op}_wavefronts", 0)
                 out.append(
                     {
                         "program": program,
@@ -71,7 +71,7 @@ def pairs(ncu: dict[str, Any], engine: dict[str, Any]) -> list[dict[str, Any]]:
                         "metric": metric,
                         "ncu": a,
                         "engine": b,
-                        "equal": is_equal(metric, a, b, shared),
+                        "equal": is_equal(metric, a, b, passes),
                     }
                 )
     return out

@@ -25,10 +25,11 @@ Limit of_dram(const results::ModelledTraffic& traffic, const Gpu& gpu) {
           fmt::format("{} at {:.0f} GB/s", bytes_text(bytes), gpu.dram_gb_per_s)};
 }
 
-// What L1 cannot keep, and all stores and atomics.
+// What L1 cannot keep, all stores, and one sector per atomic: ptxas may add up in the warp first.
 Limit of_l2(const results::ModelledTraffic& traffic, const Counts& counts, const Gpu& gpu) {
   const uint64_t sectors = traffic.least_l2_read_sectors + traffic.l2_write_sectors +
-                           counts[Metric::global_atom_sectors] + counts[Metric::global_red_sectors];
+                           counts[Metric::global_atom_requests] +
+                           counts[Metric::global_red_requests];
   const double bytes = kSector * number(sectors);
   const double gb_per_s = gpu.l2_bytes_per_clock * gpu.clock_mhz / 1e3;
   return {"L2", gb_per_s > 0 ? bytes / gb_per_s / 1e3 : 0,

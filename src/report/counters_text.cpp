@@ -59,11 +59,11 @@ std::string resources_text(const LaunchReport& launch) {
   return out + "\n";
 }
 
-struct Column {
+struct CounterColumn {
   const char *title, *metric;
 };
 // By what a line has: a column without a number in any line is left out.
-constexpr Column kColumns[] = {
+constexpr CounterColumn kCounterColumns[] = {
     {"instr", "inst_executed"},
     {"lanes", "active_lanes"},
     {"ld req", "global_ld_requests"},
@@ -81,9 +81,9 @@ constexpr Column kColumns[] = {
     {"tensor flops", "flops_tensor"},
 };
 
-std::vector<Column> columns_of(const LaunchReport& launch) {
-  std::vector<Column> out;
-  for (const Column& column : kColumns) {
+std::vector<CounterColumn> columns_of(const LaunchReport& launch) {
+  std::vector<CounterColumn> out;
+  for (const CounterColumn& column : kCounterColumns) {
     if (std::any_of(launch.lines.begin(), launch.lines.end(), [&](const CounterLine& line) {
           return number(line.metrics, column.metric) != 0;
         }))
@@ -93,12 +93,12 @@ std::vector<Column> columns_of(const LaunchReport& launch) {
 }
 
 std::vector<std::vector<std::string>> line_rows(const LaunchReport& launch) {
-  const std::vector<Column> columns = columns_of(launch);
+  const std::vector<CounterColumn> columns = columns_of(launch);
   std::vector<std::vector<std::string>> rows(1, {"line"});
-  for (const Column& column : columns) rows[0].emplace_back(column.title);
+  for (const CounterColumn& column : columns) rows[0].emplace_back(column.title);
   const auto add = [&](const std::string& name, const NamedNumbers& numbers) {
     rows.push_back({name});
-    for (const Column& column : columns)
+    for (const CounterColumn& column : columns)
       rows.back().push_back(short_number(number(numbers, column.metric)));
   };
   for (const CounterLine& line : launch.lines) {

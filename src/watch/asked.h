@@ -15,8 +15,8 @@ struct Asked {
   uint64_t accesses_limit = 0;  // accesses that it has at most
   std::string lines;            // a file for the counts of source lines; empty: none
   std::string counters;         // a file for the counters of launches; empty: none
-  std::string caches;  // of the GPU they are for: "132:52428800" (multiprocessors:L2 bytes)
-  bool fidelity = false;        // a line about exact and approximate instructions
+  std::string caches;     // of the GPU they are for: "132:52428800" (multiprocessors:L2 bytes)
+  bool fidelity = false;  // a line about exact and approximate instructions
   SanitizeRequest sanitize;
 };
 

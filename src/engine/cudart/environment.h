@@ -21,9 +21,9 @@ struct Environment {
   std::string_view accesses;            // KILN_ENGINE_ACCESSES: a file for the access trace
   uint64_t accesses_limit = 1'000'000;  // KILN_ENGINE_ACCESSES_LIMIT: lines of it
   std::string_view lines;               // KILN_ENGINE_LINES: a file for the counts of source lines
-  std::string_view counters;  // KILN_ENGINE_COUNTERS: a file for the counters of launches
-  std::string_view caches;    // KILN_ENGINE_CACHES: of the GPU they are for, "132:52428800"
-  bool fidelity = false;                // KILN_ENGINE_FIDELITY=1: exact, approximate instructions
+  std::string_view counters;            // KILN_ENGINE_COUNTERS: a file for the counters of launches
+  std::string_view caches;   // KILN_ENGINE_CACHES: of the GPU they are for, "132:52428800"
+  bool fidelity = false;     // KILN_ENGINE_FIDELITY=1: exact, approximate instructions
   std::string_view level;    // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
   std::string_view compile;  // KILN_ENGINE_COMPILE: "0" never, "always", "" and others: if hot
   std::string_view sanitize;         // KILN_SANITIZE: checks, separated by commas
