@@ -43,7 +43,7 @@ std::string verdict_of(const KernelDiff& kernel) {
 std::string kernel_diff_text(const KernelDiff& kernel, const DiffStyle& style) {
   std::string out =
       bold(style, fmt::format("{}  {}: {}", kernel.arch, cut_name(kernel.name, style.columns - 20),
-                             verdict_of(kernel))) +
+                              verdict_of(kernel))) +
       "\n";
   for (const Figure& figure : kernel.figures)
     if (figure.delta()) out += fmt::format("  {}\n", diff_figure_text(figure));

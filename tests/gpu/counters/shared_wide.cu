@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which loads of 8 and 16 bytes of shared memory are compared with Nsight Compute? Those whose bytes
-// are all used: else ptxas loads only some of them.
+// Which loads of 8 and 16 bytes of shared memory are compared with Nsight Compute? Those that use
+// all bytes: else ptxas loads only some of them.
 #include "patterns.cuh"
 
 constexpr int kWords = 8192;
