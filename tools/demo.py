@@ -109,6 +109,10 @@ def main() -> None:
         command(f"kiln call {NAME}/{NAME}.cu {NAME} randn:f32:1024x64 ones:f32:1024x64 2.5")
     with step("run it as a program, to debug it"):
         command(f"kiln run {NAME}/main.cu -- 1000")
+    with step("look for memory errors and races, and into the kernel, as pages"):
+        arguments = f"{NAME} randn:f32:1000 ones:f32:1000 2.5"
+        command(f"kiln sanitize {NAME}/{NAME}.cu {arguments} --html sanitize.html")
+        command(f"kiln inspect {NAME}/{NAME}.cu --overview --html inspect.html")
 
     print(f"\nall on {where}\n")
     for what, seconds in timings:

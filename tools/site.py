@@ -17,6 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
+from lessons import write_notebooks
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 _FOREIGN_WORKER = "https://unpkg.com/iframe-worker/shim"
@@ -85,6 +88,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """A hook of mkdocs. Sources are in the repository and not on the site: their names stay,
     without a link. The README there is the first page here."""
     markdown = _OUTSIDE.sub(r"\1", markdown)
+    if re.fullmatch(r"learn/\d\d-.*\.md", page.file.src_uri):
+        name = f"{Path(page.file.src_uri).stem}.ipynb"
+        # As HTML: the notebook is written after mkdocs has looked for its links' targets.
+        link = f'<a href="{name}" download>This lesson as a notebook</a>'
+        markdown = re.sub(r"^(# .*\n)", rf"\1\n{link}\n", markdown, count=1)
     return re.sub(r"\]\((?:\.\./)+README\.md(#[^)]*)?\)", "](../index.md)", markdown)
 
 
@@ -96,6 +104,8 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
 
 def on_post_build(config: Any) -> None:
     """A hook of mkdocs."""
+    notebooks = Path(config["site_dir"]) / "learn"
+    write_notebooks(notebooks)
     shutil.copyfile(ROOT / "tools" / "site_worker.js", Path(config["site_dir"]) / _WORKER)
     index = Path(config["site_dir"]) / "404.html"  # for servers; it would load the script too
     index.unlink(missing_ok=True)

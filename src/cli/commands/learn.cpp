@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kiln learn`: which exercises are there, and is one solved? Python runs them: their checks are
+// commands of kiln.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/commands/bench_process.h"
+#include "cli/options.h"
+#include "sys/process.h"
+
+namespace kiln::cli {
+namespace learn_cli {
+namespace {
+
+struct Options {
+  std::string action = "list", exercise, folder = "kiln-exercises";
+};
+
+Result<int> run(const Options& options, Context& context) {
+  TRY(Python python, find_python(context, "cannot run the exercises"));
+  TRY(const std::filesystem::path own, sys::own_executable());
+  sys::ProcessSpec spec;
+  spec.arguments = {python.program, "-m", "kiln._learn.main", options.action};
+  if (!options.exercise.empty()) spec.arguments.push_back(options.exercise);
+  spec.arguments.insert(spec.arguments.end(), {"--folder", options.folder});
+  if (context.json) spec.arguments.emplace_back("--json");
+  python.env.set("KILN_BIN", own.string());
+  spec.env = python.env;
+  spec.directory = context.directory;
+  spec.capture = false;  // it talks to the learner as it goes
+  context.end_progress();
+  TRY(const sys::ProcessResult done, sys::real_processes().run(spec));
+  return done.exit_code;
+}
+
+Run setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("ACTION", options->action, "list, start, check, hint or watch (default: list)")
+      ->check(one_of({"list", "start", "check", "hint", "watch"}))
+      ->type_name("");
+  app.add_option("EXERCISE", options->exercise,
+                 "One exercise (default: all in order, up to the first that is not done)")
+      ->type_name("");
+  app.add_option("--folder", options->folder, "Where the exercises are (default: kiln-exercises)")
+      ->type_name("DIR");
+  app.footer(
+      "kiln learn start, then edit a file with kiln learn watch in another terminal.\n"
+      "The lessons: kiln docs learn.");
+  return [options](Context& context) { return run(*options, context); };
+}
+
+}  // namespace
+}  // namespace learn_cli
+
+const Command learn_command = {"learn", "Learn by exercises that check themselves",
+                               learn_cli::setup};
+
+}  // namespace kiln::cli

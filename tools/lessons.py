@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How does a lesson of docs/learn become a notebook, and do its outputs hold?
+
+tools/lessons.py --check [LESSON...]     runs the cells and compares what they show with the page
+tools/lessons.py --update [LESSON...]    writes what they show into the page, and pictures beside it
+tools/lessons.py --notebooks FOLDER      writes a notebook of each lesson, without running it
+
+A lesson is a page. Its ```python blocks and the ```cpp blocks that start with %%kiln are the cells;
+an ```output block or a picture right below a cell is what it shows. Times are compared as times
+only: any number with a unit of time equals any other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LESSONS = ROOT / "docs" / "learn"
+PICTURES = ROOT / "docs" / "images" / "learn"
+_BLOCK = re.compile(
+    r"^```(?:python|cpp(?=\n%%kiln))\n(?P<code>(?:.*\n)*?)```\n"
+    r"(?:```output\n(?P<output>(?:.*\n)*?)```\n|!\[(?P<alt>[^]]*)\]\((?P<picture>[^)]*)\)\n)?",
+    re.MULTILINE,
+)
+_TIME = re.compile(r"\d+(?:\.\d+)? ?(?:ns|us|ms|s|%)(?![\w])|\d+(?:\.\d+)?x\b")
+
+
+@dataclass
+class Cell:
+    code: str
+    output: str | None = None  # what the page shows below it
+    picture: str | None = None
+    alt: str = ""
+
+
+@dataclass
+class Lesson:
+    path: Path
+    parts: list[str | Cell] = field(default_factory=list)  # text and cells, in order
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [part for part in self.parts if isinstance(part, Cell)]
+
+
+def read_lesson(path: Path) -> Lesson:
+    text, lesson, at = path.read_text(encoding="utf-8"), Lesson(path), 0
+    for block in _BLOCK.finditer(text):
+        lesson.parts.append(text[at : block.start()])
+        lesson.parts.append(
+            Cell(block["code"], block["output"], block["picture"], block["alt"] or "")
+        )
+        at = block.end()
+    lesson.parts.append(text[at:])
+    return lesson
+
+
+def page_of(lesson: Lesson) -> str:
+    written = []
+    for part in lesson.parts:
+        if isinstance(part, str):
+            written.append(part)
+            continue
+        language = "cpp" if part.code.startswith("%%kiln") else "python"
+        written.append(f"```{language}\n{part.code}```\n")
+        if part.output is not None:
+            written.append(f"```output\n{part.output}```\n")
+        elif part.picture is not None:
+            written.append(f"![{part.alt}]({part.picture})\n")
+    return "".join(written)
+
+
+def notebook_of(lesson: Lesson) -> dict[str, Any]:
+    """nbformat 4.5, without outputs: they come when somebody runs it."""
+    cells: list[dict[str, Any]] = []
+    for number, part in enumerate(lesson.parts):
+        shared = {"id": f"part-{number}", "metadata": {}}
+        if isinstance(part, Cell):
+            code = {"cell_type": "code", "execution_count": None, "outputs": []}
+            cells.append({**shared, **code, "source": part.code.rstrip("\n")})
+        elif part.strip():
+            # Pages link each other as .md; next to a notebook lie notebooks.
+            text = re.sub(r"\]\((\d\d-[\w-]+)\.md\)", r"](\1.ipynb)", part.strip())
+            cells.append({**shared, "cell_type": "markdown", "source": text})
+    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def shown_by(outputs: list[dict[str, Any]]) -> tuple[str, str]:
+    """The text and the last SVG of a cell's outputs."""
+    text, svg = "", ""
+    for one in outputs:
+        data = one.get("data", {})
+        if one["output_type"] == "error":
+            text += "\n".join(one["traceback"]) + "\n"
+        elif "image/svg+xml" in data:
+            svg = "".join(data["image/svg+xml"])
+        elif one["output_type"] == "stream":
+            if one["name"] == "stderr":  # warnings of libraries differ from machine to machine
+                continue
+            text += "".join(one["text"])
+        elif "text/plain" in data and "<em>" not in "".join(data.get("text/html", "")):
+            text += "".join(data["text/plain"]) + "\n"
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return "".join(line.rstrip() + "\n" for line in plain.splitlines()).lstrip("\n"), svg
+
+
+def execute(lesson: Lesson) -> list[list[dict[str, Any]]]:
+    """The outputs of its cells; a cell that fails is an output as well."""
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.from_dict(notebook_of(lesson))
+    with tempfile.TemporaryDirectory(prefix="kiln-lesson-") as folder:
+        nbclient.NotebookClient(
+            notebook, timeout=600, allow_errors=True, kernel_name="python3",
+            resources={"metadata": {"path": folder}},
+        ).execute()  # fmt: skip
+    return [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def without_times(text: str) -> str:
+    return re.sub(r" {2,}", " ", _TIME.sub("TIME", text)).strip()
+
+
+def update(lesson: Lesson) -> None:
+    for cell, outputs in zip(lesson.cells, execute(lesson)):
+        text, svg = shown_by(outputs)
+        if svg:
+            assert cell.picture, f"{lesson.path.name}: a picture has no place: {cell.code}"
+            PICTURES.mkdir(parents=True, exist_ok=True)
+            (PICTURES / Path(cell.picture).name).write_text(svg, encoding="utf-8")
+        # A cell whose output is of no interest has no block, as long as it says nothing bad.
+        elif cell.output is not None:
+            cell.output = text
+        elif "error:" in text:
+            cell.output = text
+    lesson.path.write_text(page_of(lesson), encoding="utf-8")
+
+
+def differences(lesson: Lesson) -> list[str]:
+    found = []
+    for cell, outputs in zip(lesson.cells, execute(lesson)):
+        text, svg = shown_by(outputs)
+        where = f"{lesson.path.name}: {cell.code.strip().splitlines()[-1]}"
+        if cell.picture is not None:
+            stored = PICTURES / Path(cell.picture).name
+            if not stored.is_file() or stored.read_text(encoding="utf-8") != svg:
+                found.append(f"{where}\n  the picture {stored.name} is another\n{text}")
+        elif cell.output is not None and without_times(text) != without_times(cell.output):
+            found.append(f"{where}\n--- the page\n{cell.output}--- the cell\n{text}")
+        elif cell.output is None and any(one["output_type"] == "error" for one in outputs):
+            found.append(f"{where}\n{text}")
+    return found
+
+
+def write_notebooks(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(LESSONS.glob("[0-9][0-9]-*.md")):
+        notebook = json.dumps(notebook_of(read_lesson(path)), indent=1)
+        (folder / f"{path.stem}.ipynb").write_text(notebook + "\n", encoding="utf-8")
+
+
+def environment(stage: Path) -> None:
+    """For this process and the kernels that it starts."""
+    tools = ROOT / "build" / "notebook-tools"
+    sys.path.insert(0, str(tools))
+    os.environ["PYTHONPATH"] = f"{stage}:{tools}"
+    os.environ["PATH"] = f"{stage / 'kiln' / 'bin'}:{os.environ['PATH']}"
+    os.environ["JUPYTER_PATH"] = str(tools / "share" / "jupyter")
+    os.environ.pop("KILN_BIN", None)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--notebooks", type=Path)
+    parser.add_argument("lessons", nargs="*")
+    words = parser.parse_args()
+    paths = sorted(LESSONS.glob("[0-9][0-9]-*.md"))
+    if words.lessons:
+        paths = [path for path in paths if any(one in path.name for one in words.lessons)]
+    if words.notebooks:
+        write_notebooks(words.notebooks)
+        return 0
+    stage = os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage"
+    environment(Path(stage).resolve())
+    found = []
+    for path in paths:
+        lesson = read_lesson(path)
+        if words.update:
+            update(lesson)
+        else:
+            found += differences(lesson)
+    print("\n\n".join(found) if found else f"{len(paths)} lessons hold")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
