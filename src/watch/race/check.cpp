@@ -18,12 +18,17 @@ void Checker::access_slowly(Line& line, const Entry& mine, const Accessor& me, b
   if (!line.split) {
     if (anew && line.head && !scattered) {
       restart(&line.head, mine);
+      line.key = mine.key;
       return;
     }
     if (anew && line.head) {
       pool_.give_list(line.head);
       line.head = 0;
     }
+    if (!line.head)
+      line.key = mine.key;
+    else if (line.key != mine.key)
+      line.key = {};
     const bool whole = !scattered || line.head;
     if (whole && me.block && settle(&line.head, mine, me, kMostInLine)) return;
     if (whole && visit(&line.head, mine, me, kMostInLine)) return;

@@ -58,7 +58,7 @@ class Checker {
 
   // `mine`: all but `next`. `scattered`: the line is accessed lane by lane.
   void access(Line& line, const Entry& mine, const Accessor& me, bool scattered = false) {
-    if (!line.split && line.head && !scattered && touch(line.head, mine, me)) {
+    if (!line.split && line.head && !scattered && touch_line(line, mine, me)) {
       if (line.touched < mine.time) line.touched = mine.time;
       return;
     }
@@ -80,7 +80,8 @@ class Checker {
   void access_slowly(Line& line, const Entry& mine, const Accessor& me, bool scattered);
   // The commonest case, without a call: the list has one entry, which can race with nothing any
   // more, or is of the same warp and line. False: nothing was done.
-  bool touch(uint32_t head, const Entry& mine, const Accessor& me);
+  static bool touch(Entry& e, const Entry& mine, const Accessor& me);
+  bool touch_line(Line& line, const Entry& mine, const Accessor& me);
   bool touch_word(Line& line, const Entry& mine, const Accessor& me);
   // The common cases: nothing in the list can race with `mine`, and it is in the list already, fits
   // into an entry, or needs none. False: nothing was done, visit() has to look.
@@ -135,42 +136,71 @@ class Checker {
   Reporter& reporter_;
 };
 
-inline bool Checker::touch(uint32_t head, const Entry& mine, const Accessor& me) {
-  Entry& e = pool_[head];
-  if (e.next) return false;
-  const bool one_thread = mine.key.dense() || (mine.lanes & (mine.lanes - 1)) == 0;
-  const bool agrees = me.agreement != Agreement::None;
-  if (!one_thread && !agrees) return false;
-  if (is_dead(e, me)) {
-    e = mine;
-    return true;
-  }
+inline bool Checker::touch(Entry& e, const Entry& mine, const Accessor& me) {
   if (e.key != mine.key || e.block != mine.block || e.time != mine.time || e.value != mine.value)
     return false;
   // Two of the three are equal: then the entry is still the product of its parts.
   const bool words = e.words == mine.words, lanes = e.lanes == mine.lanes,
              warps = e.warps == mine.warps;
-  if (mine.key.dense() || !agrees ? !lanes : !(words && warps) && !lanes) return false;
-  if (lanes && !warps && !(agrees && words)) return false;
+  const bool agrees = me.agreement != Agreement::None;
+  if (lanes) {
+    if (!warps && !(agrees && words)) return false;
+  } else {
+    if (!agrees || mine.key.dense() || !words || !warps) return false;
+    e.lanes |= mine.lanes;
+  }
   e.words |= mine.words;
   e.warps |= mine.warps;
-  if (!lanes) e.lanes |= mine.lanes;
   return true;
+}
+
+inline bool Checker::touch_line(Line& line, const Entry& mine, const Accessor& me) {
+  Entry* e = &pool_[line.head];
+  const bool agrees = me.agreement != Agreement::None;
+  if (!agrees && !mine.key.dense() && (mine.lanes & (mine.lanes - 1))) return false;
+  if (!e->next) {
+    if (is_dead(*e, me))
+      *e = mine;
+    else if (!touch(*e, mine, me))
+      return false;
+    line.key = mine.key;
+    return true;
+  }
+  // Of one line of source that agrees with itself there is nothing to compare.
+  if (!agrees || line.key != mine.key) return false;
+  uint32_t foreign = 0, own = 0;
+  for (;; e = &pool_[e->next]) {
+    if (e->block == me.uid) {
+      if (touch(*e, mine, me)) return true;
+      ++own;
+    } else {
+      if (me.agreement != Agreement::Grid) return false;
+      foreign += e->block >= me.launch_uid && (mine.words & ~e->words) == 0;
+    }
+    if (!e->next) break;
+  }
+  return foreign >= kMostForeign && own == 0 && !me.block->knows_more;
 }
 
 inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& me) {
   const uint32_t head = pool_.words(line.split)[std::countr_zero(mine.words)];
   if (!head) return false;
-  if (touch(head, mine, me)) return true;
+  Entry* e = &pool_[head];
+  if (!e->next) {
+    if (is_dead(*e, me)) {
+      *e = mine;
+      return true;
+    }
+    return touch(*e, mine, me);
+  }
   if (me.agreement != Agreement::Grid || me.block->knows_more) return false;
   // Two other blocks did the same: whoever comes races with one of them.
   uint32_t foreign = 0;
-  for (uint32_t at = head; at; ++foreign) {
-    const Entry& e = pool_[at];
-    if (e.key != mine.key || e.block == me.uid || e.block < me.launch_uid) return false;
-    at = e.next;
+  for (;; e = &pool_[e->next]) {
+    if (e->key != mine.key || e->block == me.uid || e->block < me.launch_uid) return false;
+    ++foreign;
+    if (!e->next) return foreign >= kMostForeign;
   }
-  return foreign >= kMostForeign;
 }
 
 }  // namespace kiln::watch::race

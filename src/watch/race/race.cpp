@@ -96,31 +96,6 @@ inline void RaceChecker::add(const AccessEvent& event, uint64_t address, const E
   if (Line* line = line_of(event, address, me)) checker_.access(*line, mine, me, scattered);
 }
 
-void RaceChecker::add_lane(const AccessEvent& event, uint64_t address, uint32_t lanes, Entry mine,
-                           Accessor& me, bool scattered) {
-  mine.lanes = lanes;
-  if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
-    mine.value = stored_value(event, lanes);
-  if (add_place(event, address, mine, me, scattered)) return;
-  for (uint64_t rest = event.bytes; rest;) {
-    const uint64_t in_line = address % kLineBytes;
-    uint64_t bytes = std::min<uint64_t>(rest, kLineBytes - in_line);
-    const uint64_t in_word = address % kWordBytes;
-    if (in_word || bytes < kWordBytes) {
-      bytes = std::min(bytes, kWordBytes - in_word);
-      mine.key.bits =
-          (mine.key.bits & ~15u) | static_cast<uint32_t>(((1u << bytes) - 1) << in_word);
-    } else {
-      bytes &= ~uint64_t{kWordBytes - 1};
-      mine.key.bits |= 15u;
-    }
-    mine.words = words_of(in_line, bytes);
-    add(event, address, mine, me, scattered);
-    address += bytes;
-    rest -= bytes;
-  }
-}
-
 bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t lane, uint32_t mask,
                             Entry mine, Accessor& me) {
   const uint32_t size = event.bytes;
@@ -150,7 +125,7 @@ bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t la
 }
 
 // Each lane at one place: whole words that lie in one line, or a part of a word. False: not so.
-bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& mine, Accessor& me,
+inline bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& mine, Accessor& me,
                             bool scattered) {
   const uint32_t bytes = event.bytes;
   if (!std::has_single_bit(bytes) || bytes > 16 || address % bytes) return false;
@@ -163,27 +138,77 @@ bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& m
     mine.key.bits = (mine.key.bits & ~15u) | part;
     mine.words = 1u << word;
   }
-  add(event, address, mine, me, scattered);
+  Line* line = line_of(event, address, me);
+  if (!line) return true;
+  if (scattered && bytes <= kWordBytes)
+    checker_.access_word(*line, mine, me);
+  else
+    checker_.access(*line, mine, me, scattered);
   return true;
+}
+
+void RaceChecker::add_lane(const AccessEvent& event, uint64_t address, uint32_t lanes, Entry mine,
+                           Accessor& me, bool scattered) {
+  mine.lanes = lanes;
+  if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
+    mine.value = stored_value(event, lanes);
+  if (add_place(event, address, mine, me, scattered)) return;
+  for (uint64_t rest = event.bytes; rest;) {
+    const uint64_t in_line = address % kLineBytes;
+    uint64_t bytes = std::min<uint64_t>(rest, kLineBytes - in_line);
+    const uint64_t in_word = address % kWordBytes;
+    if (in_word || bytes < kWordBytes) {
+      bytes = std::min(bytes, kWordBytes - in_word);
+      mine.key.bits =
+          (mine.key.bits & ~15u) | static_cast<uint32_t>(((1u << bytes) - 1) << in_word);
+    } else {
+      bytes &= ~uint64_t{kWordBytes - 1};
+      mine.key.bits |= 15u;
+    }
+    mine.words = words_of(in_line, bytes);
+    add(event, address, mine, me, scattered);
+    address += bytes;
+    rest -= bytes;
+  }
+}
+
+// The scattered access that most kernels have: words of global memory.
+void RaceChecker::add_words(const AccessEvent& event, const uint64_t* addresses, Entry one,
+                            Accessor& me) {
+  const bool has_value = event.kind == AccessKind::Store && event.strength == Strength::Weak;
+  one.key.bits |= 15u;
+  me.drop_before = 0;
+  me.line_before = launch_line_before_;
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
+    const uint64_t address = addresses[std::countr_zero(rest)];
+    one.lanes = rest & -rest;
+    one.words = 1u << (address % kLineBytes / kWordBytes);
+    if (has_value) one.value = stored_value(event, one.lanes);
+    me.line_address = address & ~uint64_t{kLineBytes - 1};
+    if (Line* line = global_.line(address)) checker_.access_word(*line, one, me);
+  }
 }
 
 void RaceChecker::add_lanes(const AccessEvent& event, const uint64_t* addresses, const Entry& mine,
                             Accessor& me) {
+  const uint32_t mask = event.by.mask;
+  const bool scattered = std::popcount(mask) >= kScattered;
+  if (scattered && event.bytes == kWordBytes && event.space != ptx::Space::Shared) {
+    uint64_t all = 0;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) all |= addresses[std::countr_zero(rest)];
+    if (all >> 56 == 0 && all % kWordBytes == 0) {
+      add_words(event, addresses, mine, me);
+      return;
+    }
+  }
   const bool has_value = event.kind == AccessKind::Store && event.strength == Strength::Weak;
-  const bool words = event.bytes == kWordBytes && std::popcount(event.by.mask) >= kScattered;
   Entry one = mine;
-  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
-    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
-    const uint64_t address = addresses[lane];
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const uint64_t address = addresses[std::countr_zero(rest)];
     one.lanes = rest & -rest;
     if (has_value) one.value = stored_value(event, one.lanes);
-    if (words && address % kWordBytes == 0) {
-      one.key.bits |= 15u;
-      one.words = 1u << (address % kLineBytes / kWordBytes);
-      if (Line* line = line_of(event, address, me)) checker_.access_word(*line, one, me);
-    } else if (!add_place(event, address, one, me, std::popcount(event.by.mask) >= kScattered)) {
+    if (!add_place(event, address, one, me, scattered))
       add_lane(event, address, one.lanes, mine, me, false);
-    }
   }
 }
 

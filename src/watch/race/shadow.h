@@ -103,7 +103,8 @@ class Pool {
 struct Line {
   uint32_t head = 0;   // of the list
   uint32_t split = 0;  // lists of words in its place; 0: none
-  Time touched = 0;    // of shared memory: the time of the latest access
+  Time touched = 0;    // the time of the latest access
+  Key key;             // of all entries of the list; 0: they may have several
 };
 using Lines = std::vector<Line>;
 
