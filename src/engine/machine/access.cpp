@@ -34,9 +34,9 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
   return cluster ? *cluster->blocks[peer - 1] : *warp.block;
 }
 
-// NaN as kJunk is, and negative: as the bound of a loop it ends it at once, where two billion steps
-// would never come to what is behind.
-constexpr uint64_t kBadRead = 0xfffdfffdfffdfffd;
+// NaN as kJunk is, and -3 as an int: a loop that ends there ends at once, and one that begins there
+// soon, where two billion steps would never come to what stands behind.
+constexpr uint64_t kBadRead = 0xfffffffdfffffffd;
 
 // Where a kernel that goes on behind a bad address reads and writes instead: memory that nobody
 // else has, and junk each time. Null: it does not go on.

@@ -72,6 +72,18 @@ class Checker {
     }
     access_slowly(line, mine, me, true);
   }
+  // The same at several words.
+  void access_words(Line& line, const Entry& mine, const Accessor& me) {
+    if (!line.split) {
+      access_slowly(line, mine, me, true);
+      return;
+    }
+    Entry one = mine;
+    for (uint32_t rest = mine.words; rest; rest &= rest - 1) {
+      one.words = rest & -rest;
+      access_word(line, one, me);
+    }
+  }
 
  private:
   static constexpr uint32_t kMostInLine = 8, kMostInWord = 48;
@@ -184,7 +196,8 @@ inline bool Checker::touch_line(Line& line, const Entry& mine, const Accessor& m
 
 inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& me) {
   const uint32_t head = pool_.words(line.split)[std::countr_zero(mine.words)];
-  if (!head) return false;
+  const bool together = mine.lanes & (mine.lanes - 1);
+  if (!head || (together && me.agreement == Agreement::None)) return false;
   Entry* e = &pool_[head];
   if (!e->next) {
     if (is_dead(*e, me)) {
@@ -192,6 +205,12 @@ inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& m
       return true;
     }
     return touch(*e, mine, me);
+  }
+  // Whoever came in this launch has dropped what was dead: either all of it is, or nothing.
+  if (e->block < me.floor && me.floor == me.launch_uid) {
+    pool_.give_list(e->next);
+    *e = mine;
+    return true;
   }
   if (me.agreement != Agreement::Grid || me.block->knows_more) return false;
   // Two other blocks did the same: whoever comes races with one of them.

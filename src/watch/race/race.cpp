@@ -15,7 +15,7 @@ using namespace race;
 
 namespace {
 
-constexpr int kScattered = 8;  // as many lanes at places of their own split a line
+constexpr uint32_t kScattered = 8;  // as many lanes at places of their own split a line
 
 // Words of a line from a byte on, rounded to whole ones.
 uint32_t words_of(uint64_t first_byte, uint64_t bytes) {
@@ -125,8 +125,8 @@ bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t la
 }
 
 // Each lane at one place: whole words that lie in one line, or a part of a word. False: not so.
-inline bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& mine, Accessor& me,
-                            bool scattered) {
+inline bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& mine,
+                                   Accessor& me, bool scattered) {
   const uint32_t bytes = event.bytes;
   if (!std::has_single_bit(bytes) || bytes > 16 || address % bytes) return false;
   const auto word = static_cast<uint32_t>(address % kLineBytes / kWordBytes);
@@ -140,10 +140,12 @@ inline bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, E
   }
   Line* line = line_of(event, address, me);
   if (!line) return true;
-  if (scattered && bytes <= kWordBytes)
+  if (!scattered)
+    checker_.access(*line, mine, me);
+  else if (bytes <= kWordBytes)
     checker_.access_word(*line, mine, me);
   else
-    checker_.access(*line, mine, me, scattered);
+    checker_.access_words(*line, mine, me);
   return true;
 }
 
@@ -192,7 +194,7 @@ void RaceChecker::add_words(const AccessEvent& event, const uint64_t* addresses,
 void RaceChecker::add_lanes(const AccessEvent& event, const uint64_t* addresses, const Entry& mine,
                             Accessor& me) {
   const uint32_t mask = event.by.mask;
-  const bool scattered = std::popcount(mask) >= kScattered;
+  const bool scattered = static_cast<uint32_t>(std::popcount(mask)) >= kScattered;
   if (scattered && event.bytes == kWordBytes && event.space != ptx::Space::Shared) {
     uint64_t all = 0;
     for (uint32_t rest = mask; rest; rest &= rest - 1) all |= addresses[std::countr_zero(rest)];
@@ -230,8 +232,9 @@ void RaceChecker::add_unknown(const AccessEvent& event, const Entry& mine, Acces
   }
   same &= mask & mask >> 1;
   next &= mask & mask >> 1;
-  const int most = std::popcount(mask) / 2;
-  if (std::popcount(next) < most && std::popcount(same) < most) {
+  // Shorter runs would fill the list of a line, and split it in the end.
+  const int lanes_at_all = std::popcount(mask);
+  if (8 * std::popcount(next) < 7 * lanes_at_all - 8 && 2 * std::popcount(same) < lanes_at_all) {
     add_lanes(event, at, mine, me);
     return;
   }
@@ -243,7 +246,7 @@ void RaceChecker::add_unknown(const AccessEvent& event, const Entry& mine, Acces
     const uint32_t lanes = (count >= kLanes ? ~0u : (1u << count) - 1) << lane;
     rest &= ~lanes;
     if (follow <= equal) {
-      add_lane(event, at[lane], lanes, mine, me, false);
+      add_lane(event, at[lane], lanes, mine, me, count < kScattered);
     } else if (!add_dense(event, at[lane], lane, lanes >> lane, mine, me)) {
       for (uint32_t i = 0; i < count; ++i)
         add_lane(event, at[lane + i], 1u << (lane + i), mine, me, false);

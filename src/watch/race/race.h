@@ -94,6 +94,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   };
   std::map<std::pair<uint32_t, uint32_t>, Note> notes_;  // of the launch, by lines
   std::set<std::pair<uint32_t, uint32_t>> errors_;       // lines of races
+  uint64_t known_pairs_[64] = {};                        // of places and rule, the latest
   engine::ValueEvent stored_;                            // of the store that follows
   std::byte stored_lanes_[race::kLanes * sizeof(uint64_t)] = {};
   bool running_ = false;

@@ -124,6 +124,15 @@ void RaceChecker::race(const Party& earlier, const Party& later, uint64_t addres
                     : same_value         ? Rule::SameValueRace
                     : is_shared(address) ? Rule::SharedRace
                                          : Rule::GlobalRace;
+  const bool host = a.site == kNoSite || b.site == kNoSite;
+  // A race in a loop is found a million times, and is one finding.
+  const uint64_t pair = uint64_t{earlier.key.place()} << 34 | uint64_t{later.key.place()} << 8 |
+                        static_cast<uint64_t>(rule);
+  uint64_t& known = known_pairs_[(pair ^ pair >> 34) % std::size(known_pairs_)];
+  if (known == pair && !host && rule != Rule::SameValueRace) {
+    collector_.found(rule, a.site, b.site);
+    return;
+  }
   // Out of bounds: that is the finding.
   if (!is_memory(address)) return;
   const uint32_t line_a = collector_.sites()[a.site].line_id;
@@ -150,7 +159,7 @@ void RaceChecker::race(const Party& earlier, const Party& later, uint64_t addres
     return;
   }
   if (rule != Rule::StreamRace) errors_.insert(lines);
-  const bool host = a.site == kNoSite || b.site == kNoSite;
+  known = pair;
   results::Finding* finding =
       collector_.found(rule, a.site, b.site, host ? verb_of(a) + verb_of(b) : std::string());
   if (finding) fill(*finding, rule, first, second, address);
