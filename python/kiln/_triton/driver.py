@@ -17,6 +17,9 @@ from .launcher import EngineLauncher, Loaded
 from .target import Target, default_target
 
 
+_REGISTERS = 32
+
+
 class EngineDriver(DriverBase):
     """Triton's driver for the engine. Compiled kernels are PTX: no ptxas, no libcuda."""
 
@@ -89,10 +92,11 @@ class Utils:
         self, name: str, binary: bytes, _shared: int, _device: Any
     ) -> tuple[EngineModule, Loaded, int, int, int]:
         """Module, function, registers, spills and threads per block. The engine has no register
-        file: 0 registers are reported."""
+        file: it reports 32 per thread, as its cudaFuncGetAttributes does, for scripts compute
+        occupancy from them."""
         text = binary.decode() if isinstance(binary, bytes) else binary
         module = EngineModule(text, read_ptx(text, name).arch)
-        return module, Loaded(module, name), 0, 0, 1024
+        return module, Loaded(module, name), _REGISTERS, 0, 1024
 
     def unload_module(self, _module: Any) -> None:
         """The engine forgets it with the last reference."""
