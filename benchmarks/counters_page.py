@@ -190,8 +190,9 @@ def page(
     lines = [
         "# Counters compared with Nsight Compute",
         "",
-        f"Written by `tools/gpu-check --only counters` on {machine}. The engine counts what PTX",
-        "does; ncu counts what the GPU does with the SASS of the same sources.",
+        f"Written by `benchmarks/counters_check.py compare`. ncu's counts are those of {machine}.",
+        "The engine counts what PTX does, and follows the cubin where ptxas joined, narrowed or",
+        "removed an instruction; ncu counts what the GPU does.",
         "",
         "| bar | found | |",
         "|---|---|---|",
