@@ -98,3 +98,5 @@ def test_the_table_is_whole() -> None:
     """At least 32 different mistakes, and two more in Python above."""
     named = {row[0] for row in TESTS} | {row[1] for row in CALLS}
     assert len(named) >= 32
+    # A line that a formatter broke in two would be left out.
+    assert len(TESTS) + len(CALLS) == len(re.findall(r"^// (?:test|call) ", TEXT, re.MULTILINE))
