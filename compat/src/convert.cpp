@@ -343,7 +343,12 @@ bool load(const Type& type, PyObject* object, bool convert, Value& value) {
         return true;
       }
       return load_integer({Type::Kind::integer, false, 8, 0, nullptr}, object, convert, value);
-    case Type::Kind::object:
+    case Type::Kind::object:  // of torch's classes sources take the generator
+      if (PyObject_IsInstance(object, torch_attribute("torch", "Generator").get()) != 1)
+        return false;
+      value.kind = Value::Kind::object;
+      value.object = object;
+      return true;
     case Type::Kind::none:
       break;
   }

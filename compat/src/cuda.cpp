@@ -18,6 +18,7 @@ Code cudaGetDeviceCount(int*);
 Code cudaDeviceSynchronize(void);
 Code cudaStreamSynchronize(cudaStream_t);
 Code cudaStreamQuery(cudaStream_t);
+Code cudaStreamGetPriority(cudaStream_t, int*);
 Code cudaGetLastError(void);
 const char* cudaGetErrorString(Code);
 const char* cudaGetErrorName(Code);
@@ -52,6 +53,72 @@ CUDAStream getDefaultCUDAStream(DeviceIndex device) {
 CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device) {
   return {stream, device};
 }
+// torch.cuda.Stream takes it from the pool. The Python object goes, the stream is the pool's.
+CUDAStream getStreamFromPool(int priority, DeviceIndex device) {
+  if (!on_gpu()) return {nullptr, 0};
+  if (device < 0) device = current_device();
+  using namespace kiln::compat;
+  WithGil gil;
+  Ref arguments = checked(PyTuple_New(2));
+  PyTuple_SetItem(arguments.get(), 0, checked(PyLong_FromLongLong(device)).take());
+  PyTuple_SetItem(arguments.get(), 1, checked(PyLong_FromLongLong(priority)).take());
+  Ref stream =
+      checked(PyObject_CallObject(torch_attribute("torch.cuda", "Stream").get(), arguments.get()));
+  Ref handle = checked(PyObject_GetAttrString(stream.get(), "cuda_stream"));
+  return {reinterpret_cast<cudaStream_t>(PyLong_AsUnsignedLongLong(handle.get())), device, true};
+}
+CUDAStream getStreamFromPool(bool high_priority, DeviceIndex device) {
+  return getStreamFromPool(high_priority ? -1 : 0, device);
+}
+
+void setCurrentCUDAStream(CUDAStream stream) {
+  if (!on_gpu()) return;
+  using namespace kiln::compat;
+  WithGil gil;
+  Ref arguments = checked(PyTuple_New(2));
+  PyTuple_SetItem(
+      arguments.get(), 0,
+      checked(PyLong_FromUnsignedLongLong(reinterpret_cast<uint64_t>(stream.stream()))).take());
+  PyTuple_SetItem(arguments.get(), 1, checked(PyLong_FromLongLong(stream.device_index())).take());
+  const bool is_default = stream.stream() == nullptr;
+  Ref made;
+  if (is_default) {
+    Ref device = checked(PyTuple_New(1));
+    PyTuple_SetItem(device.get(), 0, checked(PyLong_FromLongLong(stream.device_index())).take());
+    made = checked(PyObject_CallObject(torch_attribute("torch.cuda", "default_stream").get(),
+                                       device.get()));
+  } else {
+    made = checked(PyObject_CallObject(torch_attribute("torch.cuda", "ExternalStream").get(),
+                                       arguments.get()));
+  }
+  Ref one = checked(PyTuple_New(1));
+  PyTuple_SetItem(one.get(), 0, made.take());
+  checked(PyObject_CallObject(torch_attribute("torch.cuda", "set_stream").get(), one.get()));
+}
+
+OptionalCUDAStreamGuard::OptionalCUDAStreamGuard(const std::optional<CUDAStream>& stream) {
+  if (stream) reset_stream(*stream);
+}
+void OptionalCUDAStreamGuard::reset_stream(CUDAStream stream) {
+  if (!on_gpu()) return;
+  reset();
+  guard_.set_index(stream.device_index());
+  before_ = getCurrentCUDAStream(stream.device_index()).stream();
+  device_ = stream.device_index();
+  setCurrentCUDAStream(stream);
+}
+void OptionalCUDAStreamGuard::reset() {
+  if (device_ < 0) return;
+  setCurrentCUDAStream(CUDAStream(before_, device_));
+  device_ = -1;
+  guard_.reset();
+}
+
+int CUDAStream::priority() const {
+  int priority = 0;
+  require(cudaStreamGetPriority(stream_, &priority));
+  return priority;
+}
 void CUDAStream::synchronize() const { require(cudaStreamSynchronize(stream_)); }
 bool CUDAStream::query() const {
   constexpr Code kNotReady = 600;
@@ -82,13 +149,24 @@ OptionalCUDAGuard::OptionalCUDAGuard(const std::optional<DeviceIndex>& index) {
 
 void OptionalCUDAGuard::set_index(DeviceIndex index) {
   if (!on_gpu()) return;
-  const int now = current_device();
+  const int now = kc::current_device();
   if (before_ < 0) before_ = now;
   if (now != index) kc::set_device(index);
 }
 void OptionalCUDAGuard::reset() {
   if (before_ >= 0 && on_gpu()) cudaSetDevice(before_);
   before_ = -1;
+}
+std::optional<Device> OptionalCUDAGuard::original_device() const {
+  if (before_ < 0) return std::nullopt;
+  return Device(kCUDA, static_cast<DeviceIndex>(before_));
+}
+std::optional<Device> OptionalCUDAGuard::current_device() const {
+  if (before_ < 0) return std::nullopt;
+  return Device(kCUDA, kc::current_device());
+}
+Device CUDAGuard::original_device() const {
+  return guard_.original_device().value_or(current_device());
 }
 CUDAGuard::CUDAGuard(const std::optional<Device>& device) : guard_(device) {}
 CUDAGuard::CUDAGuard(Device device) {

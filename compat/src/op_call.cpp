@@ -120,3 +120,22 @@ void refresh(const Tensor& tensor) {
 }  // namespace detail
 }  // namespace kc
 }  // namespace at
+
+namespace c10 {
+inline namespace kc {
+ScalarType promoteTypes(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  using namespace kiln::compat;
+  WithGil gil;
+  Ref arguments = checked(PyTuple_New(2));
+  PyTuple_SetItem(arguments.get(), 0, dtype_object(a).take());
+  PyTuple_SetItem(arguments.get(), 1, dtype_object(b).take());
+  Ref made = checked(
+      PyObject_CallObject(torch_attribute("torch", "promote_types").get(), arguments.get()));
+  Value value;
+  if (!load(Caster<ScalarType>::type, made.get(), true, value))
+    throw Error("torch.promote_types returned no dtype");
+  return Caster<ScalarType>::take(value);
+}
+}  // namespace kc
+}  // namespace c10

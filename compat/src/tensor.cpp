@@ -183,6 +183,19 @@ bool Tensor::is_same(const Tensor& o) const {
   return rep_ == o.rep_ || (rep_ && o.rep_ && data_ptr() == o.data_ptr() && sizes() == o.sizes());
 }
 
+bool Tensor::is_alias_of(const Tensor& o) const {
+  auto storage = [](const Tensor& t) {
+    auto* rep = static_cast<kiln::detail::Rep*>(
+        reinterpret_cast<kiln::detail::TensorRep*>(t.unsafe_rep()));
+    return rep->region ? rep->region : rep->data;
+  };
+  return rep_ && o.rep_ && storage(*this) == storage(o);
+}
+
+Tensor Tensor::to(const DeprecatedTypeProperties& type, bool non_blocking, bool copy) const {
+  return to(type.options(), non_blocking, copy);
+}
+
 int64_t Tensor::storage_offset() const {
   static const auto get = shim<int (*)(void*, int64_t*)>("aoti_torch_get_storage_offset");
   int64_t offset = 0;

@@ -190,6 +190,28 @@ Message& Message::put(const Scalar& scalar) {
   if (scalar.isBoolean()) return put(scalar.toBool() ? "True" : "False");
   return put(static_cast<long long>(scalar.toLong()));
 }
+// As torch prints them: what is not set is marked as its default.
+Message& Message::put(const TensorOptions& o) {
+  auto mark = [&](bool given) { put(given ? "" : " (default)"); };
+  auto word = [](bool value) { return value ? "true" : "false"; };
+  put("TensorOptions(dtype=").put(o.dtype());
+  mark(o.has_dtype());
+  put(", device=").put(o.device());
+  mark(o.has_device());
+  put(", layout=").put(o.layout());
+  mark(o.has_layout());
+  put(", requires_grad=").put(word(o.requires_grad()));
+  mark(o.has_requires_grad());
+  put(", pinned_memory=").put(word(o.pinned_memory()));
+  mark(o.has_pinned_memory());
+  put(", memory_format=");
+  if (const auto format = o.memory_format_opt())
+    put(*format);
+  else
+    put("(nullopt)");
+  return put(')');
+}
+Message& Message::put(const at::DeprecatedTypeProperties& type) { return put(type.toString()); }
 Message& Message::put(const at::Tensor& tensor) {
   if (!tensor.defined()) return put("[ Tensor (undefined) ]");
   if (!kiln::compat::has_python()) return put("[ Tensor ").put(tensor.sizes()).put(" ]");

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -24,13 +25,14 @@ def build_flags(
     arch: Union[str, Sequence[str], None],
     defines: Optional[Mapping[str, Any]],
 ) -> list[str]:
-    """The arguments of torch's load as flags of `kiln build`. A flag is one word with '=', so that
-    its value may begin with a dash."""
+    """The arguments of torch's load as flags of `kiln build`. torch writes its flags into one line
+    for a shell, so "-Xptxas -v" is two words, and quotes are the shell's. Here a word is one
+    argument with '=', so that it may begin with a dash."""
     found = []
     for flag, values in (("--cflag", cflags), ("--cuda-flag", cuda_cflags), ("--ldflag", ldflags)):
         if isinstance(values, str):
             raise TypeError(f"flags are a list of strings, not one string: {values!r}")
-        found += [f"{flag}={value}" for value in values or ()]
+        found += [f"{flag}={word}" for value in values or () for word in shlex.split(str(value))]
     for path in paths(include_paths or ()):
         found += ["-I", str(path)]
     for key, value in (defines or {}).items():
@@ -59,6 +61,11 @@ def identifier(name: str) -> str:
             "torch.ops requires an identifier: letters, digits and '_'",
         )
     return name
+
+
+def as_identifier(name: str) -> str:
+    """What stands for a name that torch takes and C++ does not: "my-ops" is my_ops."""
+    return name if name.isidentifier() else re.sub(r"\W", "_", name)
 
 
 def refuse(argument: str, value: Any, fix: str) -> None:

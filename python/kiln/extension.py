@@ -31,12 +31,19 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, str(path), loader=loader)
     assert spec is not None
+    # Python enters a module of one phase into sys.modules by itself. torch's load leaves the name
+    # to whom it belongs, a package that is installed perhaps.
+    before = sys.modules.get(name)
     try:
         module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
     except ImportError as error:
         raise load_error(path, str(error), headers) from None
-    loader.exec_module(module)
-    sys.modules[name] = module
+    finally:
+        if before is not None:
+            sys.modules[name] = before
+        else:
+            sys.modules.pop(name, None)
     return module
 
 

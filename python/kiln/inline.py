@@ -47,10 +47,11 @@ def load_inline(
     sycl_sources: Any = None,
     extra_sycl_cflags: Any = None,
     with_sycl: Optional[bool] = None,
+    for_torch: Optional[bool] = None,
 ) -> Any:
     """torch.utils.cpp_extension.load_inline, for sources written with torch's names, and for those
     with kiln/op.h, which is included where they do not. A source that names torch::, at:: or a
-    header of torch's is of the first kind.
+    header of torch's is of the first kind; for_torch=True says so without such a name.
 
     functions: names, or {name: text for help()}. Each that the source does not register with
     KILN_OP itself is registered, with the parameter names of its declaration.
@@ -71,7 +72,9 @@ def load_inline(
             "cuda_sources are for nvcc",
             "leave out one of them",
         )
-    if is_for_torch(cpp_sources, cuda_sources):
+    if for_torch is None:
+        for_torch = is_for_torch(cpp_sources, cuda_sources)
+    if for_torch:
         wrap = "torch::wrap_pybind_function" if with_pytorch_error_handling else ""
         texts = compose_for_torch(
             cpp_sources, cuda_sources, functions, bool(no_implicit_headers), wrap
@@ -90,9 +93,12 @@ def load_inline(
         flags += ["--build-dir", os.fspath(build_directory)]
     origin = Path("load_inline") / name
 
+    libraries: list[str] = []
+
     def again() -> types.ModuleType:
         built = build([*map(str, paths), "--name", name, *flags], verbose=verbose)
         if built.get("headers"):
+            libraries.append(built["library"])
             wants_module = is_python_module and built.get("python_module", False)
             return load_extension(
                 Path(built["library"]), built["name"], wants_module, built["headers"]
@@ -100,7 +106,9 @@ def load_inline(
         return attach(Path(built["library"]), origin, again, built.get("name", name))
 
     module = again()
-    return module if is_python_module else None
+    if is_python_module:
+        return module
+    return libraries[-1] if libraries else None  # torch returns the path of what it loaded
 
 
 _TORCH = re.compile(
@@ -109,9 +117,14 @@ _TORCH = re.compile(
 )
 
 
+def is_for_op_h(cpp_sources: Text, cuda_sources: Optional[Text]) -> bool:
+    text = "\n".join([*_pieces(cpp_sources), *_pieces(cuda_sources)])
+    return HEADER.search(text) is not None
+
+
 def is_for_torch(cpp_sources: Text, cuda_sources: Optional[Text]) -> bool:
     text = "\n".join([*_pieces(cpp_sources), *_pieces(cuda_sources)])
-    return not HEADER.search(text) and _TORCH.search(text) is not None
+    return not is_for_op_h(cpp_sources, cuda_sources) and _TORCH.search(text) is not None
 
 
 def compose_for_torch(

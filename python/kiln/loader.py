@@ -93,11 +93,14 @@ def load(
         inputs = [*map(str, files), "--name", identifier(os.fspath(name))]
         origin = files[0].resolve()
 
+    libraries: list[str] = []
+
     def again() -> types.ModuleType:
         if ready is not None:
             return attach(ready, origin, again)
         built = build([*inputs, *flags], verbose=verbose)
         if built.get("headers"):  # a source for torch.utils.cpp_extension
+            libraries.append(built["library"])
             wants_module = is_python_module and built.get("python_module", False)
             return load_extension(
                 Path(built["library"]), built["name"], wants_module, built["headers"]
@@ -107,7 +110,10 @@ def load(
     module = again()
     if tuned:
         module = _with_tuned(module, inputs[0], origin, flags, tuned, verbose)
-    return module if is_python_module else None
+    if is_python_module:
+        return module
+    # As torch does: the path of what was loaded.
+    return libraries[-1] if libraries else None
 
 
 def _with_tuned(

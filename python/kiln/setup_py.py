@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 import shutil
+import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -65,6 +67,21 @@ class BuildExtension(build_ext):
         Always with Ninja."""
         return type(cls.__name__, (cls,), {"options": {**cls.options, **options}})
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = {**self.options, **kwargs}
+        own = ("no_python_abi_suffix", "use_ninja")
+        super().__init__(*args, **{key: kwargs[key] for key in kwargs if key not in own})
+        # Subclasses read both; torch's names.
+        self.no_python_abi_suffix = bool(given.get("no_python_abi_suffix", False))
+        self.use_ninja = bool(given.get("use_ninja", True))
+
+    def _check_abi(self) -> tuple[str, Any]:
+        """The host compiler and its version; torch's subclasses call it. `kiln build` checks it."""
+        from torch.utils import cpp_extension
+        from torch.torch_version import TorchVersion
+
+        return cpp_extension.get_cxx_compiler(), TorchVersion("0.0.0")
+
     def build_extension(self, ext: Extension) -> None:
         if not ext.sources:
             raise KilnError(
@@ -75,8 +92,10 @@ class BuildExtension(build_ext):
         if not any(str(source).endswith(_ENDINGS) for source in ext.sources):
             super().build_extension(ext)
             return
-        words = [*ext.sources, "--name", identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
-        words += ["--build-dir", str(Path(self.build_temp).resolve() / f"kiln-{ext.name}")]
+        folder = Path(self.build_temp).resolve() / f"kiln-{ext.name}"
+        sources = [_as_cpp(source, folder) for source in ext.sources]
+        words = [*sources, "--name", identifier(ext.name.rpartition(".")[2]), *flags_of(ext)]
+        words += ["--build-dir", str(folder)]
         built = build(words, verbose=bool(self.verbose) and self.verbose > 1)
         headers = {"compat": "kiln's compat headers", "torch": "torch's own headers"}.get(
             built.get("headers", ""), "kiln/op.h"
@@ -95,7 +114,7 @@ class BuildExtension(build_ext):
 
     def get_ext_filename(self, fullname: str) -> str:
         name = super().get_ext_filename(fullname)
-        if not self.options.get("no_python_abi_suffix"):
+        if not self.no_python_abi_suffix:
             return name
         stem, suffix = name.rsplit(os.sep, 1)[-1].split(".", 1)[0], name.rsplit(".", 1)[-1]
         return str(Path(name).with_name(f"{stem}.{suffix}"))
@@ -104,15 +123,9 @@ class BuildExtension(build_ext):
 def flags_of(ext: Extension) -> list[str]:
     """The fields of a setuptools.Extension as flags of `kiln build`."""
     given = copy.copy(ext.extra_compile_args) or []
+    # Keys of other compilers (hipcc, sycl, nvcc_dlink) have no source here, as with torch.
     both = {"cxx": given, "nvcc": given} if not isinstance(given, dict) else given
-    unknown = sorted(set(both) - {"cxx", "nvcc"})
-    if unknown:
-        raise KilnError(
-            f"cannot build the extension {ext.name}",
-            f"extra_compile_args has '{unknown[0]}', and kiln starts no such compiler",
-            'the keys are "cxx" and "nvcc"',
-        )
-    found = [f"--cflag={flag}" for flag in both.get("cxx", ())]
+    found = [f"--cflag={flag}" for flag in [*_python_flags(), *both.get("cxx", ())]]
     found += [f"--cuda-flag={flag}" for flag in both.get("nvcc", ())]
     named = [
         *both.get("cxx", ()),
@@ -132,4 +145,26 @@ def flags_of(ext: Extension) -> list[str]:
     linked += [os.fspath(object_file) for object_file in ext.extra_objects or ()]
     linked += [f"-l{name}" for name in ext.libraries or ()]
     linked += list(ext.extra_link_args or ())
+    linked += shlex.split(os.environ.get("LDFLAGS", ""))
     return found + [f"--ldflag={flag}" for flag in linked]
+
+
+def _python_flags() -> list[str]:
+    """What setuptools adds for C++ sources: assert() is off if Python was built so, and the user's
+    own flags of the environment."""
+    built = shlex.split(sysconfig.get_config_var("CFLAGS") or "")
+    found = ["-DNDEBUG"] if "-DNDEBUG" in built else []
+    for name in ("CFLAGS", "CPPFLAGS"):
+        found += shlex.split(os.environ.get(name, ""))
+    return found
+
+
+def _as_cpp(source: Any, folder: Path) -> str:
+    """torch compiles .c files of an extension as C++."""
+    path = Path(source)
+    if path.suffix != ".c":
+        return os.fspath(source)
+    stand_in = folder / "c" / f"{path.stem}.c.cpp"
+    stand_in.parent.mkdir(parents=True, exist_ok=True)
+    stand_in.write_text(f'#include "{path.resolve()}"\n', encoding="utf-8")
+    return str(stand_in)

@@ -252,11 +252,36 @@ Result<Outcome> build_planned(Work& work) {
   return outcome;
 }
 
+Work new_work(const World& world) { return Work{world, {}, {}, {}, {}, {}, 0, {}, {}, {}}; }
+
+// The rest of kiln's headers first: they cost a second, torch's own a minute. Nothing where there
+// are none, or where they do not suffice either.
+std::optional<Outcome> with_more_headers(const Request& request, const World& world, Lack lack,
+                                         const Plan& tried) {
+  lack.added = headers_with(lack);
+  for (const std::string& header : tried.leaked) lack.added.erase(header);
+  if (lack.added.empty()) return std::nullopt;
+  Work again = new_work(world);
+  auto plan = make_plan(request, world, HeaderChoice{false, lack.added});
+  if (!plan) return std::nullopt;
+  again.plan = std::move(*plan);
+  auto outcome = build_planned(again);
+  if (!outcome) return std::nullopt;
+  remember_lack(again.plan, world, lack);
+  return std::move(*outcome);
+}
+
 // What the compat headers lack, torch's own have: the build begins anew with those, and the file is
-// remembered.
-Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error error) {
+// remembered. A name that torch does not have either is an error at once.
+Result<Outcome> with_other_headers(const Request& request, Work& work, Error error) {
   auto lack = what_compat_lacks(error, work.plan);
   if (!lack) return error;
+  if (auto outcome = with_more_headers(request, work.world, *lack, work.plan))
+    return std::move(*outcome);
+  if (is_in_torchs_scope(*lack))
+    if (auto package = torch_package(work.world);
+        package && !torch_knows(*package, lack->symbol, work.world.files))
+      return unknown_name(std::move(error), *lack, *package, work.world.files);
   if (request.compat == "require") {
     error.fix = lack->mixed ? "name its source instead of the object, or leave out "
                               "--compat=require to build with torch's own headers"
@@ -266,9 +291,9 @@ Result<Outcome> with_torchs_headers(const Request& request, Work& work, Error er
                                   lack->symbol);
     return error;
   }
-  work.note(fallback_note(*lack));
-  Work again{work.world, {}, {}, {}, {}, {}, 0, {}, {}, {}};
-  auto plan = make_plan(request, work.world, true);
+  work.note(fallback_note(*lack, work.plan.sources.size()));
+  Work again = new_work(work.world);
+  auto plan = make_plan(request, work.world, HeaderChoice{true, {}});
   if (!plan) {
     plan.error().why +=
         fmt::format("\nand {}: kiln's compat headers lack {}", lack->place, lack->symbol);
@@ -295,11 +320,11 @@ Result<Outcome> build(const Request& asked, const World& outside) {
     return Error{Fault::Usage, "cannot determine which headers to build with",
                  fmt::format("KILN_COMPAT is '{}'", request.compat),
                  "set it to auto, require or never, or unset it"};
-  Work work{world, {}, {}, {}, {}, {}, 0, {}, {}, {}};
+  Work work = new_work(world);
   TRY(work.plan, make_plan(request, world));
   auto outcome = build_planned(work);
   if (!outcome && work.plan.torch == TorchHeaders::Compat)
-    outcome = with_torchs_headers(request, work, std::move(outcome.error()));
+    outcome = with_other_headers(request, work, std::move(outcome.error()));
   if (outcome) outcome->seconds = sys::now_seconds() - begun;
   return outcome;
 }

@@ -20,10 +20,9 @@ HEADER = """
 #include <cstdint>
 #include <vector>
 namespace at { struct Tensor { void* impl; }; }
-namespace torch { using at::Tensor; }
+namespace torch { using at::Tensor; template <class T> struct class_ { class_(const char*) {} }; }
 namespace pybind11 {
 struct module_ { template <class... A> module_& def(A&&...) { return *this; } };
-template <class T> struct class_ { class_(module_&, const char*) {} };
 }
 namespace py = pybind11;
 #define PYBIND11_MODULE(name, m) void fill(pybind11::module_& m); \\
@@ -33,7 +32,7 @@ namespace py = pybind11;
 CLASSY = """#include <torch/extension.h>
 struct Own { int x; };
 PYBIND11_MODULE(more, m) {
-  py::class_<Own>(m, "Own");
+  torch::class_<Own>("Own");
 }
 """
 PLAIN = """#include <torch/extension.h>
@@ -112,7 +111,7 @@ def test_the_file_is_remembered_until_it_no_longer_names_it(build, tmp_path):
 
 def test_a_header_that_lacked_something_is_tried_again_after_its_edit(build, tmp_path):
     header = tmp_path / "own.h"
-    header.write_text("template <class M> void fill(M& m) {}\nusing Old = pybind11::class_<int>;\n")
+    header.write_text("template <class M> void fill(M& m) {}\nusing Old = torch::class_<int>;\n")
     source = PLAIN.replace("int64_t twice", '#include "own.h"\nint64_t twice')
     answer, said = build(text=source)
     assert answer["headers"] == "torch" and "own.h:2" in said
@@ -120,6 +119,36 @@ def test_a_header_that_lacked_something_is_tried_again_after_its_edit(build, tmp
     header.write_text("template <class M> void fill(M& m) {}\n")
     answer, said = build()
     assert answer["headers"] == "compat" and "torch's own" not in said
+
+
+def test_another_checkout_is_remembered_by_its_content(build, command, stand_in, tmp_path):
+    build(text=CLASSY)
+    other = tmp_path / "checkout" / "more.cpp"
+    other.parent.mkdir()
+    other.write_text(CLASSY)
+    env = os.environ | {
+        "KILN_PYTHON": str(stand_in.parent / "python3"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    line = [command, "build", other, "--json"]
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["headers"] == "torch" and "as before" in done.stderr
+
+
+def test_a_name_that_torch_does_not_know_is_an_error_at_once(build, stand_in):
+    ops = stand_in / "include" / "ATen" / "ops"
+    ops.mkdir(exist_ok=True)
+    (ops / "empty_like.h").write_text("")
+    text = "#include <torch/extension.h>\nat::Tensor f(at::Tensor x) { return torch::empty_lik(x); }\n"
+    answer, said = build(text=text)
+    assert "building with torch's own" not in said
+    assert "empty_lik" in answer["error"]["why"] and "more.cpp:2" in answer["error"]["why"]
+    assert answer["error"]["fix"] == "torch has no empty_lik either; did you mean empty_like?"
+
+
+def test_a_bad_flag_is_not_a_lack(build):
+    answer, said = build("--cflag=-fno-such-flag", text=PLAIN)
+    assert "compat headers lack" not in said and "-fno-such-flag" in answer["error"]["why"]
 
 
 def test_nothing_changed_is_no_build(build):

@@ -109,7 +109,15 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", [](int64_t x) { return x +
     path.write_text(text.replace("x + 1", "x + 2"))
     after = kiln.load("edited_ext", [path])
     assert before.f(1) == 2 and after.f(1) == 3
-    assert kiln.load("edited_ext", [path], is_python_module=False) is None
+    path.write_text(TAKES_OPS)
+    loaded = kiln.load("edited_ops", [path], is_python_module=False)
+    assert loaded.endswith("libedited_ops.so") and torch.ops.edited_ops.next(1) == 2
+
+
+TAKES_OPS = """#include <torch/extension.h>
+int64_t next_one(int64_t x) { return x + 1; }
+TORCH_LIBRARY(edited_ops, m) { m.def("next", &next_one); }
+"""
 
 
 def test_load_inline_takes_functions_in_every_form(command):

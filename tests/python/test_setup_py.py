@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+import sysconfig
 import sys
 import zipfile
 from pathlib import Path
@@ -218,12 +219,43 @@ def test_what_an_extension_cannot_have_is_told():
 
     with pytest.raises(kiln.KilnError, match="does not link device code"):
         kiln.CUDAExtension("x", ["a.cu"], dlink=True)
-    with pytest.raises(kiln.KilnError, match="extra_compile_args has 'sycl'"):
-        flags_of(kiln.CUDAExtension("x", ["a.cu"], extra_compile_args={"cxx": [], "sycl": []}))
+    others = {"cxx": ["-DA"], "sycl": ["-DB"], "hipcc": ["-DC"], "nvcc_dlink": ["-DD"]}
+    flags = flags_of(kiln.CUDAExtension("x", ["a.cu"], extra_compile_args=others))
+    assert "--cflag=-DA" in flags and not any(f.endswith(("-DB", "-DC", "-DD")) for f in flags)
     both = kiln.CUDAExtension(
         "x",
         ["a.cu"],
         py_limited_api=True,
         extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]},
     )
-    assert flags_of(both) == ["--cflag=-DPy_LIMITED_API=0x03090000"]
+    assert [f for f in flags_of(both) if "NDEBUG" not in f] == [
+        "--cflag=-DPy_LIMITED_API=0x03090000"
+    ]
+
+
+def test_flags_of_the_environment_and_of_python(monkeypatch):
+    from kiln.setup_py import flags_of
+
+    monkeypatch.setenv("CFLAGS", "-DFROM_ENV='a b'")
+    monkeypatch.setenv("LDFLAGS", "-L/nowhere -lm")
+    flags = flags_of(kiln.CUDAExtension("x", ["a.cu"]))
+    assert "--cflag=-DFROM_ENV=a b" in flags and "--ldflag=-lm" in flags
+    built_so = "-DNDEBUG" in (sysconfig.get_config_var("CFLAGS") or "").split()
+    assert ("--cflag=-DNDEBUG" in flags) == built_so
+
+
+def test_subclasses_find_what_torchs_class_has():
+    from setuptools import Distribution
+
+    class Own(kiln.BuildExtension):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, no_python_abi_suffix=True, use_ninja=False, **kwargs)
+
+    own = Own(Distribution())
+    assert own.no_python_abi_suffix and not own.use_ninja
+    assert own.get_ext_filename("a.b").endswith("b.so")
+    assert ".cpython" not in own.get_ext_filename("b")
+    compiler, _ = own._check_abi()
+    assert compiler
+    suffixed = kiln.BuildExtension.with_options(no_python_abi_suffix=True)(Distribution())
+    assert suffixed.no_python_abi_suffix

@@ -8,57 +8,13 @@
 #include <set>
 #include <span>
 
-#include "base/hash.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "binary/symbols.h"
-#include "project/own_cache.h"
+#include "build/plan/light_headers.h"
 
 namespace kiln::build {
 
 namespace {
-
-constexpr int kMemoryVersion = 1;
-constexpr size_t kSourceDigits = 16;
-
-Result<fs::path> memory_file(const fs::path& source, const World& world) {
-  TRY(fs::path cache, project::own_cache_folder(world.files, world.env));
-  return cache / "compat" / (hash_hex(source.string()).substr(0, kSourceDigits) + ".json");
-}
-
-// "/w/add.h" of "/w/add.h:14:7" and of "/w/add.h(14)".
-fs::path file_of(std::string_view place) {
-  for (size_t at = place.find_first_of(":("); at != std::string_view::npos;
-       at = place.find_first_of(":(", at + 1))
-    if (at + 1 < place.size() && place[at + 1] >= '0' && place[at + 1] <= '9')
-      return place.substr(0, at);
-  return place;
-}
-
-bool still_lacks(const std::string& hash, const std::string& symbol,
-                 const Result<std::string>& content) {
-  if (!content) return false;
-  return hash == hash_hex(*content) ||
-         (!symbol.empty() && content->find(symbol) != std::string::npos);
-}
-
-// A memory holds while the kiln is the same, and the source, and the header in which something was
-// lacking, are as they were or still name it.
-std::optional<Lack> remembered(const Source& source, const World& world) {
-  auto file = memory_file(source.file, world);
-  auto text = file ? world.files.read(*file) : Result<std::string>(std::string());
-  auto json = text ? parse_json(*text, "compat memory") : Result<Json>(Json());
-  if (!json || !json->is_object() || json->value("kiln_compat", 0) != kMemoryVersion)
-    return std::nullopt;
-  if (json->value("version", "") != KILN_VERSION_STRING) return std::nullopt;
-  std::string symbol = json->value("symbol", ""), header = json->value("header", "");
-  if (!still_lacks(json->value("content", ""), symbol, world.files.read(source.file)))
-    return std::nullopt;
-  if (!header.empty() &&
-      !still_lacks(json->value("header_content", ""), symbol, world.files.read(header)))
-    return std::nullopt;
-  return Lack{source.shown, json->value("place", ""), symbol};
-}
 
 struct Python {
   fs::path torch;    // the package
@@ -97,39 +53,6 @@ Result<Python> ask_python(const World& world, bool needs_torch) {
   if (without_torch && !needs_torch) return *without_torch;
   return Error{Fault::Environment, "cannot build with torch's own headers",
                "no python3 here has torch installed", "set KILN_PYTHON to the Python that has it"};
-}
-
-// Whose fault is it? A syntax error is the author's, and another minute with torch's headers
-// would not fix it.
-constexpr std::string_view kOwnSigns[] = {
-    "expected a ",  "expected an ", "expected ';'",
-    "expected '}'", "expected ‘",   "unrecognized token",
-    "unterminated", "stray ‘",      "was not declared in this scope; did you mean ‘std::"};
-
-std::string_view quoted(std::string_view line) {
-  for (auto [open, close] : {std::pair<std::string_view, std::string_view>{"\"", "\""},
-                             {"‘", "’"},
-                             {"'", "'"},
-                             {"`", "'"}}) {
-    size_t begin = line.find(open);
-    if (begin == std::string_view::npos) continue;
-    size_t end = line.find(close, begin + open.size());
-    if (end != std::string_view::npos)
-      return line.substr(begin + open.size(), end - begin - open.size());
-  }
-  return {};
-}
-
-// `namespace "pybind11" has no member "class_"`: the last quoted word says more than the first.
-std::string symbol_in(std::string_view message) {
-  if (size_t at = message.find(": No such file or directory"); at != std::string_view::npos) {
-    std::string_view name = text::trim(message.substr(0, at));
-    return std::string(
-        name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1));
-  }
-  size_t member = message.find("has no member");
-  if (member != std::string_view::npos) return std::string(quoted(message.substr(member)));
-  return std::string(quoted(message));
 }
 
 // A setup.py may name torch's folders itself, in include_dirs or among the flags.
@@ -181,8 +104,6 @@ bool comes_with_the_system(std::string_view library) {
   return false;
 }
 
-constexpr std::string_view kMixedSign = "is left open";
-
 }  // namespace
 
 bool holds_torchs_headers(const sys::Files& files, const fs::path& folder) {
@@ -191,16 +112,24 @@ bool holds_torchs_headers(const sys::Files& files, const fs::path& folder) {
   return false;
 }
 
+Result<fs::path> torch_package(const World& world) {
+  TRY(Python python, ask_python(world, true));
+  return python.torch;
+}
+
 Status choose_torch_headers(Plan& plan, const Request& request, const World& world,
-                            bool torchs_own) {
+                            const HeaderChoice& choice) {
+  bool torchs_own = choice.torchs_own;
   bool any = std::any_of(plan.sources.begin(), plan.sources.end(),
                          [](const Source& s) { return !s.facts.torch_header.empty(); });
   if (!any) return {};
-  std::set<std::string> leaked;
+  std::set<std::string> leaked = choice.added;
   for (const Source& source : plan.sources) {
     leaked.insert(source.facts.leaked.begin(), source.facts.leaked.end());
-    if (torchs_own || request.compat != "auto" || source.facts.torch_header.empty()) continue;
+    if (torchs_own || request.compat == "never" || source.facts.torch_header.empty()) continue;
     if (auto lack = remembered(source, world)) {
+      leaked.insert(lack->added.begin(), lack->added.end());
+      if (!lack->added.empty() || request.compat != "auto") continue;
       torchs_own = true;
       if (world.on_note)
         world.on_note(
@@ -212,11 +141,22 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
   plan.torch =
       torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
   if (plan.torch == TorchHeaders::Compat) leave_out_torchs_folders(plan, world.files);
-  bool wants_python = leaked.contains("Python.h");
+  bool wants_light = std::any_of(leaked.begin(), leaked.end(), needs_light_headers);
+  for (const Source& source : plan.sources)
+    for (const std::string& header : source.facts.torch_headers) {
+      // pybind11's own, in the compat headers' form, costs no look at Python.
+      if (header == "pybind11/pybind11.h" || header == "pybind11/stl.h") continue;
+      wants_light |= is_light_header(header);
+      plan.stable_torch |= is_stable_header(header);
+    }
+  bool wants_python = wants_light || leaked.contains("Python.h");
   if (plan.torch == TorchHeaders::Compat && !wants_python) return {};
-  TRY(Python python, ask_python(world, plan.torch == TorchHeaders::Torchs));
+  TRY(Python python, ask_python(world, wants_light || plan.torch == TorchHeaders::Torchs));
   plan.torch_package = python.torch;
   plan.python_include = python.include;
+  if (wants_light && plan.torch == TorchHeaders::Compat) {
+    TRY(plan.light_headers, make_light_folder(python.torch, world));
+  }
   plan.torch_has_cuda = world.files.state(python.torch / "lib" / "libtorch_cuda.so").is_file();
   return {};
 }
@@ -254,69 +194,6 @@ Status check_open_names(const Plan& plan, std::string_view library) {
   return {};
 }
 
-std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
-  if (error.fault != Fault::Work) return std::nullopt;
-  if (error.why.find(kMixedSign) != std::string::npos)
-    return Lack{plan.sources[0].shown, "", std::string(quoted(std::string_view(error.why))), true};
-  for (std::string_view line : text::lines(error.why)) {
-    size_t at = line.find("error");
-    bool undefined = line.find("undefined reference to") != std::string_view::npos;
-    if (at == std::string_view::npos && !undefined) continue;
-    for (std::string_view sign : kOwnSigns)
-      if (line.find(sign) != std::string_view::npos) return std::nullopt;
-    std::string_view message =
-        undefined ? line.substr(line.find("undefined reference")) : line.substr(at);
-    std::string place(text::trim(undefined ? line.substr(0, line.find("undefined reference"))
-                                           : line.substr(0, at)));
-    if (place.ends_with("fatal")) place.resize(place.size() - 5);
-    while (place.ends_with(':') || place.ends_with(' ')) place.pop_back();
-    std::string symbol = symbol_in(message);
-    if (symbol.empty()) symbol = text::trim(message);
-    Lack lack{plan.sources[0].shown, place, symbol};
-    for (const Source& source : plan.sources)
-      if (error.what.ends_with(source.file.filename().string())) lack.source = source.shown;
-    return lack;
-  }
-  return std::nullopt;
-}
-
-void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
-  for (const Source& source : plan.sources) {
-    if (source.shown != lack.source) continue;
-    auto file = memory_file(source.file, world);
-    auto content = world.files.read(source.file);
-    if (!file || !content) return;
-    Json memory = {{"kiln_compat", kMemoryVersion},
-                   {"version", KILN_VERSION_STRING},
-                   {"source", source.file.string()},
-                   {"symbol", lack.symbol},
-                   {"place", lack.place},
-                   {"content", hash_hex(*content)}};
-    fs::path header = file_of(lack.place);
-    auto of_header = header.is_absolute() && header != source.file ? world.files.read(header)
-                                                                   : Result<std::string>(Error{});
-    if (of_header) {
-      memory["header"] = header.string();
-      memory["header_content"] = hash_hex(*of_header);
-    }
-    (void)world.files.make_directories(file->parent_path());
-    (void)world.files.write(*file, dump(memory), sys::Durable::No);
-  }
-}
-
-std::string fallback_note(const Lack& lack) {
-  if (lack.mixed)
-    return fmt::format(
-        "{}: {} is in an object that was compiled with torch's own headers: building with those, "
-        "which "
-        "takes about a minute",
-        lack.source, lack.symbol);
-  return fmt::format(
-      "{}: kiln's compat headers lack {}: building with torch's own headers, which takes about a "
-      "minute",
-      lack.place.empty() ? lack.source : lack.place, lack.symbol);
-}
-
 std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
   std::vector<std::string> flags;
   if (plan.torch == TorchHeaders::None) return flags;
@@ -328,13 +205,19 @@ std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
                              "-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"})
       flags.emplace_back(name);
   if (plan.torch == TorchHeaders::Compat) {
+    if (plan.stable_torch) flags.push_back("-I" + plan.light_headers.string());
     flags.push_back("-I" + plan.home.compat().string());
+    if (!plan.stable_torch && !plan.light_headers.empty()) {
+      flags.emplace_back("-isystem");
+      flags.push_back(plan.light_headers.string());
+    }
     if (!plan.python_include.empty()) {
       flags.emplace_back("-isystem");
       flags.push_back(plan.python_include.string());
     }
     for (const std::string& header : plan.leaked) {
-      if (!cuda && header.starts_with("cuda_")) continue;
+      // C++ sources find CUDA's headers where there is a toolkit.
+      if (!cuda && header.starts_with("cuda") && plan.cuda_include.empty()) continue;
       flags.emplace_back("-include");
       flags.push_back(header);
     }
@@ -350,15 +233,20 @@ std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
 }
 
 std::vector<std::string> torch_link_words(const Plan& plan) {
-  if (plan.torch == TorchHeaders::Compat) return {plan.home.compat_archive().string()};
-  if (plan.torch != TorchHeaders::Torchs) return {};
+  if (plan.torch == TorchHeaders::None) return {};
+  const bool compat = plan.torch == TorchHeaders::Compat;
+  if (compat && !plan.stable_torch) return {plan.home.compat_archive().string()};
   std::string folder = (plan.torch_package / "lib").string();
-  std::vector<std::string> words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch",
-                                    "-ltorch_python"};
+  std::vector<std::string> words;
+  // The stable API calls functions of torch's libraries by name; those are in the process already.
+  if (compat)
+    words = {plan.home.compat_archive().string(), "-L" + folder, "-ltorch_cpu"};
+  else
+    words = {"-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"};
   // A torch for CPUs has no libtorch_cuda.so, and a source with kernels may still be built next to
   // it.
   if (!plan.cuda_include.empty() && plan.torch_has_cuda) {
-    words.emplace_back("-lc10_cuda");
+    if (!compat) words.emplace_back("-lc10_cuda");
     words.emplace_back("-ltorch_cuda");
   }
   return words;

@@ -27,8 +27,10 @@ constexpr const char* kRelocations = "-Wl,-z,relro";
 Words host_code_flags(const Plan& plan) {
   Words flags = {"-fPIC"};
   // A source that uses Python's C API may define its PyInit_ function by hand, without a mark that
-  // exports it.
+  // exports it. Functions that a source declares extern "C" are there for ctypes, as with torch.
   bool by_hand = std::find(plan.leaked.begin(), plan.leaked.end(), "Python.h") != plan.leaked.end();
+  if (plan.torch != TorchHeaders::None)
+    for (const Source& source : plan.sources) by_hand |= source.facts.extern_c;
   if (!by_hand) flags.emplace_back("-fvisibility=hidden");
   if (!is_clang(plan.host.path)) flags.emplace_back("-fno-gnu-unique");
   return flags;

@@ -368,7 +368,7 @@ std::vector<Root> choose_roots(const Plan& plan, const Wanted& wanted, const sys
 
 }  // namespace
 
-Result<Plan> make_plan(const Request& request, const World& world, bool torchs_own) {
+Result<Plan> make_plan(const Request& request, const World& world, const HeaderChoice& choice) {
   CHECK_OK(check_options(request));
   TRY(Wanted wanted, resolve_targets(request, world));
   CHECK_OK(check_options(wanted.request));
@@ -397,7 +397,7 @@ Result<Plan> make_plan(const Request& request, const World& world, bool torchs_o
   for (const auto* flags : {&plan.cuda_flags, &plan.environment_flags})
     if (std::string flag = relocatable_flag(*flags); !flag.empty())
       return no_relocatable_code(flag);
-  CHECK_OK(choose_torch_headers(plan, wanted.request, world, torchs_own));
+  CHECK_OK(choose_torch_headers(plan, wanted.request, world, choice));
   if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST"))
     keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);

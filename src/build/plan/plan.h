@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct Plan {
   TorchHeaders torch = TorchHeaders::None;  // for sources that include torch's headers
   std::vector<std::string> leaked;  // headers that torch's bring along and the sources rely on
   fs::path torch_package, python_include;  // of TorchHeaders::Torchs
+  fs::path light_headers;      // torch's own beside the compat headers; empty: none is included
+  bool stable_torch = false;  // a source uses torch's stable C++ API
   bool torch_has_cuda = false;
   fs::path build_dir;
   fs::path output;  // empty: none asked for
@@ -67,7 +70,11 @@ struct Plan {
   std::function<bool(const fs::path&)> is_program;
 };
 
-// torchs_own: the compat headers were tried and lacked something.
-Result<Plan> make_plan(const Request& request, const World& world, bool torchs_own = false);
+// What an attempt before this one taught: the compat headers lacked something.
+struct HeaderChoice {
+  bool torchs_own = false;
+  std::set<std::string> added = {};  // headers of kiln's that have it
+};
+Result<Plan> make_plan(const Request& request, const World& world, const HeaderChoice& choice = {});
 
 }  // namespace kiln::build

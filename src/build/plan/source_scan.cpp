@@ -145,10 +145,14 @@ SourceFacts scan_any(std::string_view code) {
   facts.extended_lambda = facts.own_lambda = lambdas.in_code || lambdas.in_macro;
   facts.macro_lambda = lambdas.in_macro;
   facts.defines_op = calls(code, "KILN_OP");
+  facts.extern_c = code.find("extern \"C\"") != std::string_view::npos;
   facts.defines_main = defines_main(code);
   facts.defines_python_module = calls(code, "PYBIND11_MODULE");
-  for (const Included& one : included_names(code))
-    if (facts.torch_header.empty() && is_torch_header(one.name)) facts.torch_header = one.name;
+  for (const Included& one : included_names(code)) {
+    if (!is_torch_header(one.name)) continue;
+    if (facts.torch_header.empty()) facts.torch_header = one.name;
+    facts.torch_headers.insert(one.name);
+  }
   return facts;
 }
 
@@ -196,6 +200,8 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
     facts.defines_main |= here.defines_main;
     facts.defines_python_module |= here.defines_python_module;
     if (facts.torch_header.empty()) facts.torch_header = here.torch_header;
+    facts.torch_headers.merge(here.torch_headers);
+    facts.extern_c |= is_source && here.extern_c;
     if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
     if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;
     for (const Included& one : included_names(code)) {

@@ -29,7 +29,9 @@ struct SourceFacts {
   std::string hopper_only;             // wgmma, setmaxnreg
   std::string blackwell_only;          // tcgen05, setmaxnreg
   std::string torch_header;            // the first of torch's that it includes, if any
-  bool defines_python_module = false;  // PYBIND11_MODULE(
+  bool extern_c = false;                // its own text says extern "C"
+  std::set<std::string> torch_headers;  // all of torch's that it includes
+  bool defines_python_module = false;   // PYBIND11_MODULE(
   // Headers that torch's bring along and that the text relies on, by the names it uses: "algorithm"
   // for std::sort.
   std::set<std::string> leaked;

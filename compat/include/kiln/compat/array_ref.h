@@ -47,6 +47,10 @@ class ArrayRef {
                         static_cast<int64_t>(size_));
     return data_[i];
   }
+  constexpr auto rbegin() const { return std::reverse_iterator<const T*>(end()); }
+  constexpr auto rend() const { return std::reverse_iterator<const T*>(begin()); }
+  constexpr const T* cbegin() const { return begin(); }
+  constexpr const T* cend() const { return end(); }
   const T& front() const { return at(0); }
   const T& back() const { return at(size_ - 1); }
   ArrayRef slice(size_t from, size_t count) const { return {data_ + from, count}; }
@@ -74,6 +78,12 @@ bool operator!=(const std::vector<T>& a, ArrayRef<T> b) {
   return !b.equals(a);
 }
 using IntArrayRef = ArrayRef<int64_t>;
+using IntList = IntArrayRef;
+// Symbolic sizes are numbers outside of torch.compile, which traces no C++.
+using SymInt = int64_t;
+using SymIntArrayRef = IntArrayRef;
+inline IntArrayRef asIntArrayRefUnchecked(IntArrayRef list) { return list; }
+inline IntArrayRef fromIntArrayRefUnchecked(IntArrayRef list) { return list; }
 
 class OptionalIntArrayRef {
  public:
@@ -99,5 +109,13 @@ class OptionalIntArrayRef {
 template <class T>
 inline ArrayRef<T> makeArrayRef(const std::vector<T>& list) {
   return list;
+}
+template <class T>
+inline ArrayRef<T> makeArrayRef(const T* data, size_t size) {
+  return ArrayRef<T>(data, size);
+}
+template <class T>
+inline ArrayRef<T> makeArrayRef(const T& one) {
+  return ArrayRef<T>(one);
 }
 }  // namespace c10

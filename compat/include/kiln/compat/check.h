@@ -10,12 +10,14 @@
 namespace at {
 inline namespace kc {
 class Tensor;
+class DeprecatedTypeProperties;
 }
 }  // namespace at
 
 namespace c10 {
 inline namespace kc {
 class Scalar;
+class TensorOptions;
 
 enum class ErrorKind {
   runtime,
@@ -58,6 +60,11 @@ KILN_ERROR(LinAlgError, linear_algebra)
 
 namespace detail {
 
+template <class T>
+struct StreamFor {
+  using type = std::basic_ostringstream<char, std::char_traits<char>, std::allocator<char>>;
+};
+
 // What std::ostream would print, piece by piece.
 class Message {
  public:
@@ -87,6 +94,14 @@ class Message {
   Message& put(MemoryFormat format);
   Message& put(const at::Tensor& tensor);
   Message& put(const Scalar& scalar);
+  Message& put(const TensorOptions& options);
+  Message& put(const at::DeprecatedTypeProperties& type);
+  template <class T>
+  Message& put(const complex<T>& value) {
+    return put('(').put(value.real()).put(',').put(value.imag()).put(')');
+  }
+  Message& put(std::string_view text_) { return put_text(text_.data(), text_.size()); }
+  Message& put(std::nullptr_t) { return put("nullptr"); }
   Message& put(Half value) { return put(static_cast<float>(value)); }
   Message& put(BFloat16 value) { return put(static_cast<float>(value)); }
   Message& put(std::nullopt_t) { return put("nullopt"); }
@@ -106,6 +121,18 @@ class Message {
   template <class T>
   Message& put(const std::optional<T>& value) {
     return value ? put(*value) : put("nullopt");
+  }
+  // What the source itself can print; those who write an operator<< get <sstream> (leaks.def).
+  template <class T, class = std::enable_if_t<std::is_class_v<T> || std::is_enum_v<T> ||
+                                              std::is_union_v<T>>>
+  Message& put(const T& value) {
+    if constexpr (std::is_enum_v<T> && std::is_convertible_v<T, long long>) {
+      return put(static_cast<long long>(value));
+    } else {
+      typename StreamFor<T>::type stream;
+      stream << value;
+      return put(stream.str());
+    }
   }
   std::string text;
 };
@@ -172,6 +199,15 @@ KILN_STREAMED(Device)
 KILN_STREAMED(DeviceType)
 KILN_STREAMED(Layout)
 KILN_STREAMED(MemoryFormat)
+KILN_STREAMED(Half)
+KILN_STREAMED(BFloat16)
+KILN_STREAMED(Scalar)
+KILN_STREAMED(TensorOptions)
+template <class S, class T>
+auto operator<<(S& stream, const complex<T>& value) -> decltype(stream.operator<<(1))& {
+  stream << '(' << value.real() << ',' << value.imag() << ')';
+  return stream;
+}
 }  // namespace kc
 }  // namespace c10
 namespace caffe2 {
@@ -247,3 +283,24 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 #define TORCH_CHECK_LT(a, b) KILN_TORCH_COMPARE(a, b, <)
 #define TORCH_CHECK_GE(a, b) KILN_TORCH_COMPARE(a, b, >=)
 #define TORCH_CHECK_GT(a, b) KILN_TORCH_COMPARE(a, b, >)
+#define TORCH_CHECK_ARG(condition, number, ...) \
+  TORCH_CHECK(condition, "invalid argument ", number, ": ", ##__VA_ARGS__)
+#define TORCH_CHECK_NOTNULL(value) ::c10::detail::not_null(KILN_HERE, #value, value)
+#define TORCH_CHECK_IF_NOT_ON_CUDA(condition, ...) \
+  if (!(condition)) {                              \
+  }
+#define TORCH_WARN_DEPRECATION(...) TORCH_WARN(__VA_ARGS__)
+#define TORCH_RETHROW(e, ...) throw
+#define TORCH_FORCE_INTERNAL_ASSERT(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
+namespace c10 {
+inline namespace kc {
+namespace detail {
+template <class T>
+T&& not_null(Place place, const char* text, T&& value) {
+  if (value == nullptr)
+    fail(place, ErrorKind::runtime, join("Check failed: '", text, "' Must be non NULL. "));
+  return static_cast<T&&>(value);
+}
+}  // namespace detail
+}  // namespace kc
+}  // namespace c10

@@ -26,6 +26,8 @@ class CUDAStream {
   }
   bool operator!=(const CUDAStream& o) const { return !(*this == o); }
   const CUDAStream& unwrap() const { return *this; }
+  DeviceType device_type() const { return kCUDA; }
+  int priority() const;
 
  private:
   cudaStream_t stream_;
@@ -36,6 +38,10 @@ class CUDAStream {
 CUDAStream getCurrentCUDAStream(DeviceIndex device = -1);
 CUDAStream getDefaultCUDAStream(DeviceIndex device = -1);
 CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device);
+// From torch's pool, through torch.cuda.Stream.
+CUDAStream getStreamFromPool(bool high_priority = false, DeviceIndex device = -1);
+CUDAStream getStreamFromPool(int priority, DeviceIndex device = -1);
+void setCurrentCUDAStream(CUDAStream stream);
 
 DeviceIndex current_device();
 DeviceIndex device_count() noexcept;
@@ -54,11 +60,13 @@ class OptionalCUDAGuard {
   OptionalCUDAGuard(const OptionalCUDAGuard&) = delete;
   ~OptionalCUDAGuard() { reset(); }
   void set_device(Device device) {
-    if (device.is_cuda()) set_index(device.index() < 0 ? current_device() : device.index());
+    if (device.is_cuda()) set_index(device.index() < 0 ? kc::current_device() : device.index());
   }
   void set_index(DeviceIndex index);
   void reset_device(Device device) { set_device(device); }
   void reset();
+  std::optional<Device> original_device() const;
+  std::optional<Device> current_device() const;
 
  private:
   int before_ = -1;
@@ -75,9 +83,43 @@ class CUDAGuard {
   void set_device(Device device) { guard_.set_device(device); }
   void set_index(DeviceIndex index) { guard_.set_index(index); }
   void reset_device(Device device) { guard_.set_device(device); }
+  Device original_device() const;
+  Device current_device() const { return Device(kCUDA, kc::current_device()); }
 
  private:
   OptionalCUDAGuard guard_;
+};
+
+// Device and current stream, until the end of the scope.
+class OptionalCUDAStreamGuard {
+ public:
+  OptionalCUDAStreamGuard() = default;
+  explicit OptionalCUDAStreamGuard(CUDAStream stream) { reset_stream(stream); }
+  explicit OptionalCUDAStreamGuard(const std::optional<CUDAStream>& stream);
+  OptionalCUDAStreamGuard(const OptionalCUDAStreamGuard&) = delete;
+  ~OptionalCUDAStreamGuard() { reset(); }
+  void reset_stream(CUDAStream stream);
+  void reset();
+
+ private:
+  cudaStream_t before_ = nullptr;
+  DeviceIndex device_ = -1;  // whose stream was set
+  OptionalCUDAGuard guard_;
+};
+class CUDAStreamGuard {
+ public:
+  explicit CUDAStreamGuard(CUDAStream stream) : guard_(stream), now_(stream) {}
+  CUDAStreamGuard(const CUDAStreamGuard&) = delete;
+  void reset_stream(CUDAStream stream) {
+    guard_.reset_stream(stream);
+    now_ = stream;
+  }
+  CUDAStream current_stream() const { return now_; }
+  Device current_device() const { return now_.device(); }
+
+ private:
+  OptionalCUDAStreamGuard guard_;
+  CUDAStream now_;
 };
 
 namespace impl {
@@ -102,6 +144,7 @@ class DeviceGuard {
   explicit DeviceGuard(Device device) { guard_.set_device(device); }
   DeviceGuard(const DeviceGuard&) = delete;
   void set_index(DeviceIndex index) { guard_.set_index(index); }
+  void reset_device(Device device) { guard_.set_device(device); }
 
  private:
   cuda::OptionalCUDAGuard guard_;
@@ -123,12 +166,16 @@ namespace at {
 namespace cuda {
 using c10::cuda::CUDAGuard;
 using c10::cuda::CUDAStream;
+using c10::cuda::CUDAStreamGuard;
 using c10::cuda::current_device;
 using c10::cuda::device_count;
 using c10::cuda::getCurrentCUDAStream;
 using c10::cuda::getDefaultCUDAStream;
 using c10::cuda::getStreamFromExternal;
+using c10::cuda::getStreamFromPool;
 using c10::cuda::OptionalCUDAGuard;
+using c10::cuda::OptionalCUDAStreamGuard;
+using c10::cuda::setCurrentCUDAStream;
 using c10::cuda::set_device;
 using c10::cuda::warp_size;
 inline namespace kc {
@@ -150,9 +197,16 @@ inline cudaDeviceProp* getCurrentDeviceProperties() {
 }
 #endif
 inline bool is_available() { return device_count() > 0; }
+inline int64_t getNumGPUs() { return device_count(); }
 template <class T>
-inline T ATenCeilDiv(T a, T b) {
+inline C10_HOST_DEVICE T ATenCeilDiv(T a, T b) {
   return (a + b - 1) / b;
+}
+// Whether all tensors are on the current device.
+inline bool check_device(ArrayRef<Tensor> tensors) {
+  for (const Tensor& one : tensors)
+    if (one.get_device() != current_device()) return false;
+  return true;
 }
 }  // namespace kc
 }  // namespace cuda
@@ -161,6 +215,11 @@ template <class T>
 C10_HOST_DEVICE T ceil_div(T a, T b) {
   return (a + b - 1) / b;
 }
+template <class T>
+C10_HOST_DEVICE T round_up(T a, T b) {
+  return ceil_div(a, b) * b;
+}
+inline bool hasCUDA() { return cuda::is_available(); }
 }  // namespace kc
 }  // namespace at
 namespace torch {

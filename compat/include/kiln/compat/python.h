@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of pybind11 do extension sources use? PYBIND11_MODULE with functions: names, defaults, docs,
-// overloads, lambdas. A class binding is not among it: its source is built with torch's own
-// headers.
+// overloads, lambdas. Classes and Python objects come from pybind11 itself: kiln/compat/pybind.h.
 #pragma once
 
 #include <kiln/compat/value.h>
+
+#ifndef KILN_COMPAT_PYBIND
 
 #ifndef __CUDA_ARCH__
 namespace kiln {
@@ -240,3 +241,4 @@ F&& wrap_pybind_function(F&& f) {
   void KILN_PY_JOIN(kiln_fill_, name)([[maybe_unused]] ::pybind11::module_ & variable)
 #endif
 #define PYBIND11_MODULE(name, variable, ...) KILN_PY_MODULE(name, variable)
+#endif  // KILN_COMPAT_PYBIND

@@ -151,6 +151,15 @@ class TensorOptions {
   bool is_cuda() const { return device().is_cuda(); }
   bool has_dtype() const { return dtype_ >= 0; }
   bool has_device() const { return device_type_ >= 0; }
+  bool has_layout() const { return layout_ >= 0; }
+  bool has_requires_grad() const { return grad_ >= 0; }
+  bool has_pinned_memory() const { return pinned_ >= 0; }
+  bool has_memory_format() const { return format_ >= 0; }
+  int device_index() const { return device().index(); }
+  bool is_sparse() const { return layout() == Layout::Sparse; }
+  bool type_equal(const TensorOptions& o) const {
+    return dtype() == o.dtype() && device().type() == o.device().type() && layout() == o.layout();
+  }
   std::optional<caffe2::TypeMeta> dtype_opt() const;
   std::optional<Device> device_opt() const;
   std::optional<Layout> layout_opt() const;

@@ -19,5 +19,9 @@ typedef CUstream_st* cudaStream_t;
 struct cudaDeviceProp;
 #else
 #define KILN_COMPAT_CUDA_HEADERS
+#ifdef __CUDACC__
+#include <cuda_runtime.h>  // nvcc includes it too, but after what comes by -include
+#else
 #include <cuda_runtime_api.h>
+#endif
 #endif

@@ -21,7 +21,7 @@ class DeprecatedTypeProperties;
 using TensorList = ArrayRef<Tensor>;
 using ITensorListRef = TensorList;
 using TensorBase = Tensor;
-struct Generator {};
+class Generator;
 
 namespace detail {
 // The std::optional without a value, from the archive: a default argument that instantiates nothing
@@ -100,8 +100,22 @@ class Tensor {
   bool is_cpu() const { return rep_ && device().is_cpu(); }
   bool is_meta() const { return false; }
   bool is_hip() const { return false; }
+  bool is_xpu() const { return false; }
+  bool is_mps() const { return false; }
+  bool is_xla() const { return false; }
+  bool is_privateuseone() const { return false; }
+  bool is_mkldnn() const { return false; }
   bool is_sparse() const { return false; }
+  bool is_sparse_csr() const { return false; }
   bool is_quantized() const { return false; }
+  bool is_nested() const { return false; }
+  bool is_variable() const { return true; }
+  bool has_storage() const { return rep_ != nullptr; }
+  bool is_alias_of(const Tensor& o) const;
+  IntArrayRef sym_strides() const { return strides(); }
+  int64_t sym_stride(int64_t d) const { return stride(d); }
+  int64_t sym_numel() const { return numel(); }
+  int64_t sym_storage_offset() const { return storage_offset(); }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
   bool is_complex() const { return isComplexType(scalar_type()); }
   bool is_signed() const {
@@ -191,7 +205,15 @@ class Tensor {
             const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
             const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
+  Tensor to(const DeprecatedTypeProperties& type, bool non_blocking = false,
+            bool copy = false) const;
+  Tensor to(caffe2::TypeMeta type, bool non_blocking = false, bool copy = false) const {
+    return to(type.toScalarType(), non_blocking, copy);
+  }
   Tensor toType(ScalarType type) const { return to(type); }
+  Tensor toType(const DeprecatedTypeProperties& type, bool non_blocking = false) const {
+    return to(type, non_blocking);
+  }
   Tensor toBackend(DeviceType) const = delete;
   Tensor cpu() const { return to(TensorOptions(kCPU)); }
   Tensor cuda() const { return to(TensorOptions(kCUDA)); }
@@ -345,7 +367,18 @@ struct NoGradGuard {
   ~NoGradGuard();
   bool before;
 };
-struct AutoDispatchBelowADInplaceOrView {};
+// Ops that are called below it do not reach the autograd kernels of the dispatcher again.
+class AutoDispatchBelowAutograd {
+ public:
+  AutoDispatchBelowAutograd();
+  ~AutoDispatchBelowAutograd();
+  AutoDispatchBelowAutograd(const AutoDispatchBelowAutograd&) = delete;
+
+ private:
+  void* guard_;
+};
+using AutoDispatchBelowADInplaceOrView = AutoDispatchBelowAutograd;
+using AutoNonVariableTypeMode = AutoDispatchBelowAutograd;
 
 // ---- indexing
 

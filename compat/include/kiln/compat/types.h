@@ -7,36 +7,8 @@
 // thrown here is not taken for torch's.
 #pragma once
 
+#include <kiln/compat/macros.h>
 #include <kiln/compat/std.h>
-
-#ifndef C10_HOST_DEVICE
-#ifdef __CUDACC__
-#define C10_HOST_DEVICE __host__ __device__
-#define C10_DEVICE __device__
-#define C10_HOST __host__
-#else
-#define C10_HOST_DEVICE
-#define C10_DEVICE
-#define C10_HOST
-#endif
-#endif
-#define C10_ALWAYS_INLINE inline __attribute__((always_inline))
-#define C10_LIKELY(e) __builtin_expect(static_cast<bool>(e), 1)
-#define C10_UNLIKELY(e) __builtin_expect(static_cast<bool>(e), 0)
-#define C10_UNUSED __attribute__((unused))
-#define C10_RESTRICT __restrict
-#define C10_API
-#define C10_EXPORT
-#define TORCH_API
-#define TORCH_CUDA_CPP_API
-#define TORCH_CUDA_CU_API
-#define C10_CUDA_API
-#ifdef __CUDACC__
-#define C10_LAUNCH_BOUNDS_0 __launch_bounds__(256, 4)
-#define C10_LAUNCH_BOUNDS_1(t) __launch_bounds__(t)
-#define C10_LAUNCH_BOUNDS_2(t, b) __launch_bounds__(t, b)
-#define C10_MAX_THREADS_PER_BLOCK(v) (((v) <= 1024) ? (v) : 256)
-#endif
 
 namespace c10 {
 inline namespace kc {
@@ -211,12 +183,22 @@ inline C10_HOST_DEVICE bool operator>(BFloat16& a, BFloat16& b) {
   return static_cast<float>(a) > static_cast<float>(b);
 }
 
-struct alignas(1) Float8_e4m3fn {
-  uint8_t x;
-};
-struct alignas(1) Float8_e5m2 {
-  uint8_t x;
-};
+// Conversions stand in float8.h, which few sources need.
+#define KILN_FLOAT8(T)                                                    \
+  struct alignas(1) T {                                                   \
+    uint8_t x;                                                            \
+    struct from_bits_t {};                                                \
+    static constexpr C10_HOST_DEVICE from_bits_t from_bits() {            \
+      return {};                                                          \
+    }                                                                     \
+    T() = default;                                                        \
+    constexpr C10_HOST_DEVICE T(uint8_t bits, from_bits_t) : x(bits) {}   \
+    inline C10_HOST_DEVICE T(float value);                                \
+    inline C10_HOST_DEVICE operator float() const;                        \
+  };
+KILN_FLOAT8(Float8_e4m3fn)
+KILN_FLOAT8(Float8_e5m2)
+#undef KILN_FLOAT8
 
 template <class T>
 struct alignas(2 * sizeof(T)) complex {
@@ -248,8 +230,25 @@ struct alignas(2 * sizeof(T)) complex {
   friend constexpr C10_HOST_DEVICE complex operator+(complex a, const complex& b) { return a += b; }
   friend constexpr C10_HOST_DEVICE complex operator-(complex a, const complex& b) { return a -= b; }
   friend constexpr C10_HOST_DEVICE complex operator*(complex a, const complex& b) { return a *= b; }
+  constexpr C10_HOST_DEVICE complex& operator/=(const complex& o) {
+    // Scaled by the larger part of the divisor, whose square may not fit.
+    const T a = o.real_ < T(0) ? -o.real_ : o.real_, b = o.imag_ < T(0) ? -o.imag_ : o.imag_;
+    if (a >= b) {
+      if (a == T(0) && b == T(0)) return *this = complex(real_ / a, imag_ / b);
+      const T ratio = o.imag_ / o.real_, scale = T(1) / (o.real_ + o.imag_ * ratio);
+      return *this = complex((real_ + imag_ * ratio) * scale, (imag_ - real_ * ratio) * scale);
+    }
+    const T ratio = o.real_ / o.imag_, scale = T(1) / (o.imag_ + o.real_ * ratio);
+    return *this = complex((real_ * ratio + imag_) * scale, (imag_ * ratio - real_) * scale);
+  }
+  friend constexpr C10_HOST_DEVICE complex operator/(complex a, const complex& b) { return a /= b; }
+  constexpr C10_HOST_DEVICE complex operator-() const { return complex(-real_, -imag_); }
+  constexpr C10_HOST_DEVICE complex operator+() const { return *this; }
   friend constexpr C10_HOST_DEVICE bool operator==(const complex& a, const complex& b) {
     return a.real_ == b.real_ && a.imag_ == b.imag_;
+  }
+  friend constexpr C10_HOST_DEVICE bool operator!=(const complex& a, const complex& b) {
+    return !(a == b);
   }
 };
 
@@ -293,6 +292,26 @@ constexpr ScalarType kByte = ScalarType::Byte, kChar = ScalarType::Char, kShort 
                      kQInt8 = ScalarType::QInt8, kQUInt8 = ScalarType::QUInt8,
                      kQInt32 = ScalarType::QInt32;
 
+#define KILN_FORALL_7(_) \
+  _(uint8_t, Byte) _(int8_t, Char) _(int16_t, Short) _(int, Int) _(int64_t, Long)
+#define AT_FORALL_INT_TYPES(_) KILN_FORALL_7(_)
+#define AT_FORALL_SCALAR_TYPES(_) KILN_FORALL_7(_) _(float, Float) _(double, Double)
+#define AT_FORALL_SCALAR_TYPES_AND(a, _) \
+  AT_FORALL_SCALAR_TYPES(_) _(::c10::impl::ScalarTypeToCPPTypeT<::c10::ScalarType::a>, a)
+#define AT_FORALL_SCALAR_TYPES_AND2(a, b, _) \
+  AT_FORALL_SCALAR_TYPES_AND(a, _) _(::c10::impl::ScalarTypeToCPPTypeT<::c10::ScalarType::b>, b)
+#define AT_FORALL_SCALAR_TYPES_AND3(a, b, c, _) \
+  AT_FORALL_SCALAR_TYPES_AND2(a, b, _)          \
+  _(::c10::impl::ScalarTypeToCPPTypeT<::c10::ScalarType::c>, c)
+#define AT_FORALL_COMPLEX_TYPES(_) \
+  _(::c10::complex<float>, ComplexFloat) _(::c10::complex<double>, ComplexDouble)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_)                                             \
+  AT_FORALL_SCALAR_TYPES(_)                                                                \
+  _(::c10::Half, Half)                                                                     \
+  _(::c10::complex<::c10::Half>, ComplexHalf) AT_FORALL_COMPLEX_TYPES(_) _(bool, Bool)     \
+  _(::c10::BFloat16, BFloat16) _(::c10::Float8_e5m2, Float8_e5m2)                          \
+  _(::c10::Float8_e4m3fn, Float8_e4m3fn)
+
 const char* toString(ScalarType type);  // "Float"
 int64_t elementSize(ScalarType type);
 constexpr bool isFloatingType(ScalarType t) {
@@ -316,9 +335,8 @@ struct ScalarTypeToCPPType;
 }
 #define X(cpp, name, number)                              \
   template <>                                             \
-  struct CppTypeToScalarType<cpp> {                       \
-    static constexpr ScalarType value = ScalarType::name; \
-  };                                                      \
+  struct CppTypeToScalarType<cpp>                         \
+      : std::integral_constant<ScalarType, ScalarType::name> {}; \
   namespace impl {                                        \
   template <>                                             \
   struct ScalarTypeToCPPType<ScalarType::name> {          \
@@ -328,9 +346,7 @@ struct ScalarTypeToCPPType;
 KILN_SCALAR_TYPES(X)
 #undef X
 template <>
-struct CppTypeToScalarType<long long> {
-  static constexpr ScalarType value = kLong;
-};
+struct CppTypeToScalarType<long long> : std::integral_constant<ScalarType, ScalarType::Long> {};
 namespace impl {
 template <ScalarType N>
 using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<N>::type;
@@ -339,15 +355,36 @@ using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<N>::type;
 enum class DeviceType : int8_t {
   CPU = 0,
   CUDA = 1,
+  MKLDNN = 2,
+  OPENGL = 3,
+  OPENCL = 4,
+  IDEEP = 5,
   HIP = 6,
+  FPGA = 7,
+  MAIA = 8,
   XLA = 9,
+  Vulkan = 10,
+  Metal = 11,
+  XPU = 12,
   MPS = 13,
   Meta = 14,
-  XPU = 12,
-  PrivateUse1 = 20
+  HPU = 15,
+  VE = 16,
+  Lazy = 17,
+  IPU = 18,
+  MTIA = 19,
+  PrivateUse1 = 20,
+  COMPILE_TIME_MAX_DEVICE_TYPES = 21
 };
 constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kMeta = DeviceType::Meta,
-                     kHIP = DeviceType::HIP, kXPU = DeviceType::XPU, kMPS = DeviceType::MPS;
+                     kHIP = DeviceType::HIP, kXPU = DeviceType::XPU, kMPS = DeviceType::MPS,
+                     kXLA = DeviceType::XLA, kHPU = DeviceType::HPU, kVE = DeviceType::VE,
+                     kLazy = DeviceType::Lazy, kIPU = DeviceType::IPU, kMTIA = DeviceType::MTIA,
+                     kMAIA = DeviceType::MAIA, kFPGA = DeviceType::FPGA,
+                     kMetal = DeviceType::Metal, kVulkan = DeviceType::Vulkan,
+                     kPrivateUse1 = DeviceType::PrivateUse1;
+constexpr int COMPILE_TIME_MAX_DEVICE_TYPES =
+    static_cast<int>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
 using DeviceIndex = int8_t;
 
 class Device {
@@ -363,6 +400,11 @@ class Device {
   constexpr bool is_cuda() const { return type_ == kCUDA; }
   constexpr bool is_cpu() const { return type_ == kCPU; }
   constexpr bool is_meta() const { return type_ == kMeta; }
+  constexpr bool is_hip() const { return type_ == kHIP; }
+  constexpr bool is_xpu() const { return type_ == kXPU; }
+  constexpr bool is_mps() const { return type_ == kMPS; }
+  constexpr bool is_xla() const { return type_ == kXLA; }
+  constexpr bool is_privateuseone() const { return type_ == kPrivateUse1; }
   constexpr bool operator==(const Device& o) const {
     return type_ == o.type_ && index_ == o.index_;
   }
@@ -428,7 +470,7 @@ inline namespace kc {
 using caffe2::TypeMeta;
 constexpr ScalarType typeMetaToScalarType(TypeMeta type) { return type.toScalarType(); }
 constexpr TypeMeta scalarTypeToTypeMeta(ScalarType type) { return type; }
-inline ScalarType promoteTypes(ScalarType a, ScalarType b);
+ScalarType promoteTypes(ScalarType a, ScalarType b);
 }  // namespace kc
 using std::in_place;
 using std::make_optional;

@@ -347,6 +347,21 @@ Function function_of(const F& f) {
   return functor_of(f, &F::operator());
 }
 
+// For sources with the real pybind11 (kiln/compat/pybind.h). A function runs within a PythonCall,
+// which it makes after its arguments were loaded.
+bool load_argument(const Type& type, PyObject* object, bool convert, Value& value);
+PyObject* result_object(const Value& value);  // a new reference
+class PythonCall {
+ public:
+  PythonCall();
+  ~PythonCall() noexcept(false);  // raises the first fault of a launch
+  PythonCall(const PythonCall&) = delete;
+
+ private:
+  void* call_;
+};
+void set_error_of_torch();  // in a catch block: the Python error that stands for it
+
 }  // namespace compat
 }  // namespace kiln
 #endif
