@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How do rows of ops.txt become members and functions of at::? `ops.py OPS FOLDER SOURCE` writes
-FOLDER/methods.h, FOLDER/functions.h and SOURCE, in which every op is one call of the dispatcher by
-name."""
+"""How do rows of ops.txt become members and functions of at::? `ops.py OPS FOLDER SOURCE [PREFIX]`
+writes FOLDER/PREFIXmethods.h, FOLDER/PREFIXfunctions.h and SOURCE, in which every op is one call of
+the dispatcher by name, and FOLDER/PREFIXnames.txt."""
 
 from __future__ import annotations
 
@@ -214,7 +214,8 @@ def body(op: Op, self_name: str) -> str:
 
 def main() -> None:
     rows, folder, source = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    methods, functions, definitions, seen = [], [], [], set()
+    prefix = sys.argv[4] if len(sys.argv) > 4 else ""
+    methods, functions, definitions, seen, names = [], [], [], set(), set()
     for row in rows.read_text().splitlines():
         if not row or row.startswith("#"):
             continue
@@ -222,6 +223,7 @@ def main() -> None:
         if op.name in BY_HAND:
             continue
         parameters = grouped(op)
+        names.add(cpp_name(op))
         if op.function:
             outs = [f"Tensor& {a.name}" for a in op.out]
             declared = ", ".join(outs + [parameter(a, True) for a in parameters])
@@ -237,17 +239,23 @@ def main() -> None:
             own = [a for a in parameters if a.name != "self"]
             declared = ", ".join(parameter(a, True) for a in own)
             defined = ", ".join(parameter(a, False) for a in own)
+            if (f"Tensor::{op.name}", defined) in seen:
+                continue
+            seen.add((f"Tensor::{op.name}", defined))
             methods.append(f"  {result_type(op)} {op.name}({declared}) const;")
             definitions.append(
                 f"{result_type(op)} Tensor::{op.name}({defined}) const {{ {body(op, '(*this)')} }}"
             )
     folder.mkdir(parents=True, exist_ok=True)
     head = "// SPDX-License-Identifier: Apache-2.0\n// Made by compat/ops.py from compat/ops.txt.\n"
-    write(folder / "methods.h", head + "\n".join(methods) + "\n")
-    write(folder / "functions.h", head + "\n".join(functions) + "\n")
+    write(folder / f"{prefix}methods.h", head + "\n".join(methods) + "\n")
+    write(folder / f"{prefix}functions.h", head + "\n".join(functions) + "\n")
+    write(folder / f"{prefix}names.txt", "\n".join(sorted(names)) + "\n")
+    more = "#include <kiln/compat/more_ops.h>\n" if prefix else ""
     write(
         source,
         head
+        + more
         + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\nusing namespace detail;\n'
         "\n" + "\n".join(definitions) + "\n\n}  // namespace kc\n}  // namespace at\n",
     )

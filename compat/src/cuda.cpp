@@ -85,8 +85,8 @@ void setCurrentCUDAStream(CUDAStream stream) {
   if (is_default) {
     Ref device = checked(PyTuple_New(1));
     PyTuple_SetItem(device.get(), 0, checked(PyLong_FromLongLong(stream.device_index())).take());
-    made = checked(PyObject_CallObject(torch_attribute("torch.cuda", "default_stream").get(),
-                                       device.get()));
+    made = checked(
+        PyObject_CallObject(torch_attribute("torch.cuda", "default_stream").get(), device.get()));
   } else {
     made = checked(PyObject_CallObject(torch_attribute("torch.cuda", "ExternalStream").get(),
                                        arguments.get()));

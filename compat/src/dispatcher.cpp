@@ -39,8 +39,7 @@ void call_operator(const char* name, const char* overload, Value* arguments, int
   Ref function = find_operator(name, overload);
   if (!function) throw_python_error();
   Ref tuple = checked(PyTuple_New(count));
-  for (int i = 0; i < count; i++)
-    PyTuple_SetItem(tuple.get(), i, object_from(arguments[i]).take());
+  for (int i = 0; i < count; i++) PyTuple_SetItem(tuple.get(), i, object_from(arguments[i]).take());
   Ref made = checked(PyObject_CallObject(function.get(), tuple.get()));
   if (result_type && !load(*result_type, made.get(), true, result))
     throw at::Error(c10::str(name, ": the result does not have the type that the source expects"));
@@ -69,8 +68,7 @@ AutoDispatchBelowAutograd::~AutoDispatchBelowAutograd() {
   WithGil gil;
   Ref guard(static_cast<PyObject*>(guard_));
   Ref arguments(PyTuple_New(3));
-  for (Py_ssize_t i = 0; i < 3; i++)
-    PyTuple_SetItem(arguments.get(), i, Ref::to(py_none()).take());
+  for (Py_ssize_t i = 0; i < 3; i++) PyTuple_SetItem(arguments.get(), i, Ref::to(py_none()).take());
   Ref leave(PyObject_GetAttrString(guard.get(), "__exit__"));
   Ref left(leave ? PyObject_CallObject(leave.get(), arguments.get()) : nullptr);
   if (!left) PyErr_Clear();

@@ -133,11 +133,14 @@ const Generator& getDefaultCUDAGenerator(DeviceIndex device) {
 
 Generator createCUDAGenerator(DeviceIndex device) {
   WithGil gil;
-  const bool counts = PySequence_Size(torch_attribute("torch.cuda", "default_generators").get()) <= 0;
+  const bool counts =
+      PySequence_Size(torch_attribute("torch.cuda", "default_generators").get()) <= 0;
   Ref arguments = checked(PyTuple_New(1));
-  const Device where = counts ? Device(kCPU) : Device(kCUDA, device < 0 ? c10::cuda::current_device() : device);
+  const Device where =
+      counts ? Device(kCPU) : Device(kCUDA, device < 0 ? c10::cuda::current_device() : device);
   PyTuple_SetItem(arguments.get(), 0, device_object(where).take());
-  Ref made = checked(PyObject_CallObject(torch_attribute("torch", "Generator").get(), arguments.get()));
+  Ref made =
+      checked(PyObject_CallObject(torch_attribute("torch", "Generator").get(), arguments.get()));
   return Generator(GeneratorState::wrap(static_cast<Ref&&>(made), counts));
 }
 

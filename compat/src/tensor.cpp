@@ -185,8 +185,8 @@ bool Tensor::is_same(const Tensor& o) const {
 
 bool Tensor::is_alias_of(const Tensor& o) const {
   auto storage = [](const Tensor& t) {
-    auto* rep = static_cast<kiln::detail::Rep*>(
-        reinterpret_cast<kiln::detail::TensorRep*>(t.unsafe_rep()));
+    auto* rep =
+        static_cast<kiln::detail::Rep*>(reinterpret_cast<kiln::detail::TensorRep*>(t.unsafe_rep()));
     return rep->region ? rep->region : rep->data;
   };
   return rep_ && o.rep_ && storage(*this) == storage(o);

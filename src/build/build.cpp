@@ -258,7 +258,7 @@ Work new_work(const World& world) { return Work{world, {}, {}, {}, {}, {}, 0, {}
 // are none, or where they do not suffice either.
 std::optional<Outcome> with_more_headers(const Request& request, const World& world, Lack lack,
                                          const Plan& tried) {
-  lack.added = headers_with(lack);
+  lack.added = headers_with(lack, tried, world.files);
   for (const std::string& header : tried.leaked) lack.added.erase(header);
   if (lack.added.empty()) return std::nullopt;
   Work again = new_work(world);

@@ -204,7 +204,7 @@ def build(command, *words):
 @pytest.mark.parametrize(
     ("line", "symbol"),
     [
-        ('PYBIND11_MODULE(x, m) { py::class_<int>(m, "Int"); }', "class_"),
+        ('struct Own {}; static auto own = torch::class_<Own>("a", "Own");', "class_"),
         ("#include <ATen/native/TensorIterator.h>", "ATen/native/TensorIterator.h"),
         ('struct Own {}; void f(Own) {} PYBIND11_MODULE(x, m) { m.def("f", &f); }', "cannot cross"),
     ],

@@ -55,14 +55,18 @@ double total(py::array_t<double> values) {
   for (py::ssize_t i = 0; i < values.size(); i++) sum += values.at(i);
   return sum;
 }
-torch::Tensor filled(std::vector<int64_t> sizes, py::object value, c10::optional<at::ScalarType> type) {
+torch::Tensor filled(std::vector<int64_t> sizes, py::object value,
+                     c10::optional<at::ScalarType> type) {
   auto options = torch::TensorOptions().dtype(type.value_or(torch::kFloat));
   return torch::full(sizes, value.cast<double>(), options);
 }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.doc() = "classes";
-  py::enum_<Mode>(m, "Mode").value("Sum", Mode::Sum).value("Product", Mode::Product).export_values();
+  py::enum_<Mode>(m, "Mode")
+      .value("Sum", Mode::Sum)
+      .value("Product", Mode::Product)
+      .export_values();
   py::class_<Accumulator>(m, "Accumulator", "adds up")
       .def(py::init<torch::Tensor, Mode>(), py::arg("start"), py::arg("mode") = Mode::Sum)
       .def("add", &Accumulator::add, py::return_value_policy::reference_internal)

@@ -139,7 +139,8 @@ def test_a_name_that_torch_does_not_know_is_an_error_at_once(build, stand_in):
     ops = stand_in / "include" / "ATen" / "ops"
     ops.mkdir(exist_ok=True)
     (ops / "empty_like.h").write_text("")
-    text = "#include <torch/extension.h>\nat::Tensor f(at::Tensor x) { return torch::empty_lik(x); }\n"
+    line = "at::Tensor f(at::Tensor x) { return torch::empty_lik(x); }"
+    text = f"#include <torch/extension.h>\n{line}\n"
     answer, said = build(text=text)
     assert "building with torch's own" not in said
     assert "empty_lik" in answer["error"]["why"] and "more.cpp:2" in answer["error"]["why"]

@@ -19,7 +19,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.attr("value") = VALUE; }
 FLAGS = [
     ["-O3 "],
     ["-DA=1 -DB=2"],
-    ["-DV=\\\"x\\\""],
+    ['-DV=\\"x\\"'],
     ["", "-DC"],
     ["'-DWORDS=a b'"],
     ["-Xcompiler -Wall", "--generate-line-info -g"],
@@ -33,9 +33,9 @@ def torchs_words(monkeypatch, tmp_path):
     monkeypatch.setattr(
         cpp_extension,
         "_run_ninja_build",
-        lambda folder, *_: text.append((Path(folder) / "build.ninja").read_text()),
+        lambda folder, *_, **__: text.append((Path(folder) / "build.ninja").read_text()),
     )
-    monkeypatch.setattr(cpp_extension, "_import_module_from_library", lambda *_: "loaded")
+    monkeypatch.setattr(cpp_extension, "_import_module_from_library", lambda *_, **__: "loaded")
     monkeypatch.setattr(cpp_extension, "verify_ninja_availability", lambda: None)
 
     def run(line: str, *args, **kwargs) -> list[str]:
@@ -55,8 +55,7 @@ def test_flags_are_the_words_of_a_shell_line(torchs_words, flags):
 
     torchs = torchs_words("post_cflags|cflags", extra_cflags=flags)
     ours = [
-        flag.partition("=")[2]
-        for flag in build_flags(flags, None, None, None, None, None, None)
+        flag.partition("=")[2] for flag in build_flags(flags, None, None, None, None, None, None)
     ]
     assert ours == torchs[len(torchs) - len(ours) :], (ours, torchs)
 

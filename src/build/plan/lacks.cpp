@@ -64,10 +64,10 @@ std::optional<Lack> remembered_in(const fs::path& file, const Source& source,
 // Whose fault is it? A syntax error is the author's, and another minute with torch's headers
 // would not fix it.
 constexpr std::string_view kOwnSigns[] = {
-    "expected a ",  "expected an ", "expected ';'",
-    "expected '}'", "expected ‘",   "unrecognized token",
-    "unterminated", "stray ‘",      "was not declared in this scope; did you mean ‘std::",
-    "unrecognized command", "nvcc fatal", "Unknown option"};
+    "expected a ",          "expected an ", "expected ';'",
+    "expected '}'",         "expected ‘",   "unrecognized token",
+    "unterminated",         "stray ‘",      "was not declared in this scope; did you mean ‘std::",
+    "unrecognized command", "nvcc fatal",   "Unknown option"};
 
 std::string_view quoted(std::string_view line) {
   for (auto [open, close] : {std::pair<std::string_view, std::string_view>{"\"", "\""},
@@ -81,6 +81,13 @@ std::string_view quoted(std::string_view line) {
       return line.substr(begin + open.size(), end - begin - open.size());
   }
   return {};
+}
+
+// gcc quotes by the locale, nvcc in a manner of its own; the inline namespace is kiln's.
+std::string plainly(std::string_view message) {
+  std::string out = text::replace_all(message, "::kc", "");
+  for (std::string_view quote : {"‘", "’", "\"", "`"}) out = text::replace_all(out, quote, "'");
+  return out;
 }
 
 // `namespace "pybind11" has no member "class_"`: the last quoted word says more than the first.
@@ -148,8 +155,10 @@ void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
                    {"added", lack.added},
                    {"content", hash_hex(*content)}};
     fs::path header = file_of(lack.place);
-    auto of_header = header.is_absolute() && header != source.file ? world.files.read(header)
-                                                                   : Result<std::string>(Error{});
+    const bool own = header.string().starts_with(plan.home.compat().string());
+    auto of_header = header.is_absolute() && header != source.file && !own
+                         ? world.files.read(header)
+                         : Result<std::string>(Error{});
     if (of_header) {
       memory["header"] = header.lexically_relative(source.file.parent_path()).string();
       memory["header_content"] = hash_hex(*of_header);
@@ -163,19 +172,23 @@ void remember_lack(const Plan& plan, const World& world, const Lack& lack) {
   }
 }
 
-std::set<std::string> headers_with(const Lack& lack) {
-  for (std::string_view sign : {"cannot cross from Python", "‘py’", "‘pybind11", "\"pybind11",
-                                "pybind11::", "\"py\""})
-    if (lack.message.find(sign) != std::string::npos) return {std::string(kPybindHeader)};
+std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys::Files& files) {
+  // A name per line.
+  auto more = files.read(plan.home.compat() / "kiln/compat/generated/more_names.txt");
+  for (std::string_view name : text::lines(more ? std::string_view(*more) : std::string_view()))
+    if (name == lack.symbol) return {"kiln/compat/more_ops.h"};
+  const std::string message = plainly(lack.message);
+  for (std::string_view sign : {"cannot cross from Python", "'py'", "'pybind11", "pybind11::"})
+    if (message.find(sign) != std::string::npos) return {std::string(kPybindHeader)};
   return {};
 }
 
 bool is_in_torchs_scope(const Lack& lack) {
-  const std::string message = text::replace_all(lack.message, "::kc", "");
+  const std::string message = plainly(lack.message);
   for (std::string_view sign :
-       {"member of ‘torch’", "member of ‘at’", "member of ‘c10’", "namespace \"torch\"",
-        "namespace \"at\"", "namespace \"c10\"", "‘class at::Tensor’ has no member",
-        "\"at::Tensor\" has no member", "‘struct at::Tensor’ has no member"})
+       {"member of 'torch'", "member of 'at'", "member of 'c10'", "namespace 'torch'",
+        "namespace 'at'", "namespace 'c10'", "'class at::Tensor' has no member",
+        "'at::Tensor' has no member", "'struct at::Tensor' has no member"})
     if (message.find(sign) != std::string::npos) return true;
   return false;
 }
@@ -213,7 +226,8 @@ Error unknown_name(Error error, const Lack& lack, const fs::path& package,
     if (entry.ends_with(".h") && entry.find("_native") == std::string::npos)
       ops.push_back(entry.substr(0, entry.size() - 2));
   error.fix = fmt::format("torch has no {} either", lack.symbol);
-  if (auto meant = text::closest(lack.symbol, ops)) error.fix += fmt::format("; did you mean {}?", *meant);
+  if (auto meant = text::closest(lack.symbol, ops))
+    error.fix += fmt::format("; did you mean {}?", *meant);
   return error;
 }
 
@@ -224,7 +238,8 @@ std::string fallback_note(const Lack& lack, size_t sources) {
                   : fmt::format("which takes about a minute for each of {} sources", sources);
   if (lack.mixed)
     return fmt::format(
-        "{}: {} is in an object that was compiled with torch's own headers: building with those, {}",
+        "{}: {} is in an object that was compiled with torch's own headers: building with those, "
+        "{}",
         lack.source, lack.symbol, long_time);
   return fmt::format("{}: kiln's compat headers lack {}: building with torch's own headers, {}",
                      lack.place.empty() ? lack.source : lack.place, lack.symbol, long_time);

@@ -17,11 +17,11 @@ inline constexpr std::string_view kMixedSign = "is left open";
 
 // What the compat headers turned out not to have.
 struct Lack {
-  std::string source;           // as the user wrote it
-  std::string place;            // "add.cu(12)"
-  std::string symbol;           // "class_", "torch/csrc/autograd/custom_function.h"
-  bool mixed = false;           // of an object that was compiled with torch's own headers
-  std::string message = "";     // the compiler's
+  std::string source;                // as the user wrote it
+  std::string place;                 // "add.cu(12)"
+  std::string symbol;                // "class_", "torch/csrc/autograd/custom_function.h"
+  bool mixed = false;                // of an object that was compiled with torch's own headers
+  std::string message = "";          // the compiler's
   std::set<std::string> added = {};  // headers of kiln's with which it builds after all
 };
 
@@ -29,7 +29,7 @@ struct Lack {
 std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan);
 
 // Headers of kiln's that may have it, and that only sources get that need them.
-std::set<std::string> headers_with(const Lack& lack);
+std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys::Files& files);
 
 // Is it a name in one of torch's namespaces or a member of Tensor? Then torch's headers decide at
 // once whether a build with them could help: the name is in one of them, or nowhere.

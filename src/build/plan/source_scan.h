@@ -26,9 +26,9 @@ struct SourceFacts {
   // What one architecture's `a` variant alone has; empty, or the word that was found. Said by the
   // text of the source and of headers below `own`: a library's headers hold such code for all who
   // include them.
-  std::string hopper_only;             // wgmma, setmaxnreg
-  std::string blackwell_only;          // tcgen05, setmaxnreg
-  std::string torch_header;            // the first of torch's that it includes, if any
+  std::string hopper_only;              // wgmma, setmaxnreg
+  std::string blackwell_only;           // tcgen05, setmaxnreg
+  std::string torch_header;             // the first of torch's that it includes, if any
   bool extern_c = false;                // its own text says extern "C"
   std::set<std::string> torch_headers;  // all of torch's that it includes
   bool defines_python_module = false;   // PYBIND11_MODULE(

@@ -11,7 +11,7 @@ namespace at {
 inline namespace kc {
 class Tensor;
 class DeprecatedTypeProperties;
-}
+}  // namespace kc
 }  // namespace at
 
 namespace c10 {
@@ -123,8 +123,8 @@ class Message {
     return value ? put(*value) : put("nullopt");
   }
   // What the source itself can print; those who write an operator<< get <sstream> (leaks.def).
-  template <class T, class = std::enable_if_t<std::is_class_v<T> || std::is_enum_v<T> ||
-                                              std::is_union_v<T>>>
+  template <class T,
+            class = std::enable_if_t<std::is_class_v<T> || std::is_enum_v<T> || std::is_union_v<T>>>
   Message& put(const T& value) {
     if constexpr (std::is_enum_v<T> && std::is_convertible_v<T, long long>) {
       return put(static_cast<long long>(value));
@@ -188,12 +188,12 @@ auto operator<<(S& stream, const ArrayRef<T>& value) -> decltype(stream.operator
   stream << detail::join(value).c_str();
   return stream;
 }
-#define KILN_STREAMED(T)                                                        \
-  template <class S>                                                            \
-  auto operator<<(S& stream, const T& value)->decltype(stream.operator<<(1))& { \
-    stream << detail::join(value).c_str();                                      \
-    return stream;                                                              \
-  }
+// Of these types exactly: a text converts to a Device, a pointer to a Scalar.
+template <class T>
+struct IsStreamed : std::false_type {};
+#define KILN_STREAMED(T) \
+  template <>            \
+  struct IsStreamed<T> : std::true_type {};
 KILN_STREAMED(ScalarType)
 KILN_STREAMED(Device)
 KILN_STREAMED(DeviceType)
@@ -203,6 +203,12 @@ KILN_STREAMED(Half)
 KILN_STREAMED(BFloat16)
 KILN_STREAMED(Scalar)
 KILN_STREAMED(TensorOptions)
+#undef KILN_STREAMED
+template <class S, class T, class = std::enable_if_t<IsStreamed<T>::value>>
+auto operator<<(S& stream, const T& value) -> decltype(stream.operator<<(1))& {
+  stream << detail::join(value).c_str();
+  return stream;
+}
 template <class S, class T>
 auto operator<<(S& stream, const complex<T>& value) -> decltype(stream.operator<<(1))& {
   stream << '(' << value.real() << ',' << value.imag() << ')';

@@ -175,8 +175,8 @@ using c10::cuda::getStreamFromExternal;
 using c10::cuda::getStreamFromPool;
 using c10::cuda::OptionalCUDAGuard;
 using c10::cuda::OptionalCUDAStreamGuard;
-using c10::cuda::setCurrentCUDAStream;
 using c10::cuda::set_device;
+using c10::cuda::setCurrentCUDAStream;
 using c10::cuda::warp_size;
 inline namespace kc {
 [[noreturn]] void no_such_device(int64_t device);

@@ -41,7 +41,7 @@ class TypedOperatorHandle<R(A...)> {
     Value result;
     call_operator(name_.name.c_str(), name_.overload_name.c_str(), values, at,
                   Invoker<R, A...>::result_type(), result);
-    if constexpr (!std::is_void_v<R>) return Caster<std::decay_t<R>>::take(result);
+    if constexpr (!std::is_void_v<R>) return Caster<std::decay_t<R> >::take(result);
   }
   template <class K>
   R redispatch(K, A... arguments) const = delete;
@@ -49,11 +49,11 @@ class TypedOperatorHandle<R(A...)> {
  private:
   template <class T>
   static void give(kiln::compat::Value& value, T&& argument) {
-    kiln::compat::Caster<std::decay_t<T>>::give(value, argument);
+    kiln::compat::Caster<std::decay_t<T> >::give(value, argument);
   }
   template <class T>
   static void give(kiln::compat::Value& value, ArrayRef<T> list) {
-    kiln::compat::Caster<std::vector<T>>::give(value, list.vec());
+    kiln::compat::Caster<std::vector<T> >::give(value, list.vec());
   }
 #endif
 

@@ -55,8 +55,9 @@
 #define KILN_NAMESPACE_2(a, b) namespace a::b {
 #define KILN_NAMESPACE_3(a, b, c) namespace a::b::c {
 #define KILN_NAMESPACE_OF(_1, _2, _3, name, ...) name
-#define HIDDEN_NAMESPACE_BEGIN(...) \
-  KILN_NAMESPACE_OF(__VA_ARGS__, KILN_NAMESPACE_3, KILN_NAMESPACE_2, KILN_NAMESPACE_1, )(__VA_ARGS__)
+#define HIDDEN_NAMESPACE_BEGIN(...)                                                      \
+  KILN_NAMESPACE_OF(__VA_ARGS__, KILN_NAMESPACE_3, KILN_NAMESPACE_2, KILN_NAMESPACE_1, ) \
+  (__VA_ARGS__)
 #define HIDDEN_NAMESPACE_END(...) }
 #define C10_WARP_SIZE 32
 #define C10_WARP_SIZE_UPPER_BOUND 32
@@ -68,7 +69,7 @@
 #define C10_MAX_THREADS_PER_BLOCK(v) (((v) <= 1024) ? (v) : 256)
 // As torch has it for compute capability 8.0: at least that many blocks, as far as threads allow.
 #define C10_MIN_BLOCKS_PER_SM(threads, blocks) \
-  ((((threads) * (blocks) <= 2048) ? (blocks) : ((2048 + (threads) - 1) / (threads))))
+  ((((threads) * (blocks) <= 2048) ? (blocks) : ((2048 + (threads)-1) / (threads))))
 #define CUDA_MAX_THREADS_PER_SM 2048
 #define CUDA_MAX_THREADS_PER_BLOCK 1024
 #define CUDA_THREADS_PER_BLOCK_FALLBACK 256

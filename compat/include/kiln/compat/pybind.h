@@ -82,10 +82,10 @@ struct KilnCaster {
  private:
   std::optional<T> held_;  // a Device has no default
 };
-#define KILN_PY_CASTER(T, text)                       \
-  template <>                                         \
-  struct type_caster<T> : KilnCaster<T> {             \
-    static constexpr auto name = const_name(text);    \
+#define KILN_PY_CASTER(T, text)                    \
+  template <>                                      \
+  struct type_caster<T> : KilnCaster<T> {          \
+    static constexpr auto name = const_name(text); \
   };
 KILN_PY_CASTER(at::Tensor, "torch.Tensor")
 KILN_PY_CASTER(at::ScalarType, "torch.dtype")

@@ -240,6 +240,9 @@ class Tensor {
   Tensor& operator/=(const Scalar& o) { return div_(o); }
 
 #include <kiln/compat/generated/methods.h>
+#ifdef KILN_COMPAT_MORE_OPS
+#include <kiln/compat/generated/more_methods.h>
+#endif
 
   detail::Rep* unsafe_rep() const { return rep_; }
   // Takes over one reference.

@@ -184,17 +184,15 @@ inline C10_HOST_DEVICE bool operator>(BFloat16& a, BFloat16& b) {
 }
 
 // Conversions stand in float8.h, which few sources need.
-#define KILN_FLOAT8(T)                                                    \
-  struct alignas(1) T {                                                   \
-    uint8_t x;                                                            \
-    struct from_bits_t {};                                                \
-    static constexpr C10_HOST_DEVICE from_bits_t from_bits() {            \
-      return {};                                                          \
-    }                                                                     \
-    T() = default;                                                        \
-    constexpr C10_HOST_DEVICE T(uint8_t bits, from_bits_t) : x(bits) {}   \
-    inline C10_HOST_DEVICE T(float value);                                \
-    inline C10_HOST_DEVICE operator float() const;                        \
+#define KILN_FLOAT8(T)                                                      \
+  struct alignas(1) T {                                                     \
+    uint8_t x;                                                              \
+    struct from_bits_t {};                                                  \
+    static constexpr C10_HOST_DEVICE from_bits_t from_bits() { return {}; } \
+    T() = default;                                                          \
+    constexpr C10_HOST_DEVICE T(uint8_t bits, from_bits_t) : x(bits) {}     \
+    inline C10_HOST_DEVICE T(float value);                                  \
+    inline C10_HOST_DEVICE operator float() const;                          \
   };
 KILN_FLOAT8(Float8_e4m3fn)
 KILN_FLOAT8(Float8_e5m2)
@@ -305,12 +303,12 @@ constexpr ScalarType kByte = ScalarType::Byte, kChar = ScalarType::Char, kShort 
   _(::c10::impl::ScalarTypeToCPPTypeT<::c10::ScalarType::c>, c)
 #define AT_FORALL_COMPLEX_TYPES(_) \
   _(::c10::complex<float>, ComplexFloat) _(::c10::complex<double>, ComplexDouble)
-#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_)                                             \
-  AT_FORALL_SCALAR_TYPES(_)                                                                \
-  _(::c10::Half, Half)                                                                     \
-  _(::c10::complex<::c10::Half>, ComplexHalf) AT_FORALL_COMPLEX_TYPES(_) _(bool, Bool)     \
-  _(::c10::BFloat16, BFloat16) _(::c10::Float8_e5m2, Float8_e5m2)                          \
-  _(::c10::Float8_e4m3fn, Float8_e4m3fn)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_)                          \
+  AT_FORALL_SCALAR_TYPES(_)                                             \
+  _(::c10::Half, Half)                                                  \
+  _(::c10::complex<::c10::Half>, ComplexHalf)                           \
+  AT_FORALL_COMPLEX_TYPES(_) _(bool, Bool) _(::c10::BFloat16, BFloat16) \
+      _(::c10::Float8_e5m2, Float8_e5m2) _(::c10::Float8_e4m3fn, Float8_e4m3fn)
 
 const char* toString(ScalarType type);  // "Float"
 int64_t elementSize(ScalarType type);
@@ -333,15 +331,14 @@ namespace impl {
 template <ScalarType N>
 struct ScalarTypeToCPPType;
 }
-#define X(cpp, name, number)                              \
-  template <>                                             \
-  struct CppTypeToScalarType<cpp>                         \
-      : std::integral_constant<ScalarType, ScalarType::name> {}; \
-  namespace impl {                                        \
-  template <>                                             \
-  struct ScalarTypeToCPPType<ScalarType::name> {          \
-    using type = cpp;                                     \
-  };                                                      \
+#define X(cpp, name, number)                                                                 \
+  template <>                                                                                \
+  struct CppTypeToScalarType<cpp> : std::integral_constant<ScalarType, ScalarType::name> {}; \
+  namespace impl {                                                                           \
+  template <>                                                                                \
+  struct ScalarTypeToCPPType<ScalarType::name> {                                             \
+    using type = cpp;                                                                        \
+  };                                                                                         \
   }
 KILN_SCALAR_TYPES(X)
 #undef X
@@ -380,9 +377,8 @@ constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kMeta = D
                      kHIP = DeviceType::HIP, kXPU = DeviceType::XPU, kMPS = DeviceType::MPS,
                      kXLA = DeviceType::XLA, kHPU = DeviceType::HPU, kVE = DeviceType::VE,
                      kLazy = DeviceType::Lazy, kIPU = DeviceType::IPU, kMTIA = DeviceType::MTIA,
-                     kMAIA = DeviceType::MAIA, kFPGA = DeviceType::FPGA,
-                     kMetal = DeviceType::Metal, kVulkan = DeviceType::Vulkan,
-                     kPrivateUse1 = DeviceType::PrivateUse1;
+                     kMAIA = DeviceType::MAIA, kFPGA = DeviceType::FPGA, kMetal = DeviceType::Metal,
+                     kVulkan = DeviceType::Vulkan, kPrivateUse1 = DeviceType::PrivateUse1;
 constexpr int COMPILE_TIME_MAX_DEVICE_TYPES =
     static_cast<int>(DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES);
 using DeviceIndex = int8_t;
