@@ -130,7 +130,9 @@ class Tensor {
   }
   bool is_non_overlapping_and_dense() const;
   MemoryFormat suggest_memory_format() const;
-  TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
+  TensorOptions options() const {
+    return TensorOptions(scalar_type()).device(device()).layout(layout());
+  }
   bool requires_grad() const;
   const Tensor& set_requires_grad(bool wanted) const;
   Tensor grad() const;
