@@ -87,7 +87,7 @@ Device CUDAGeneratorImpl::device() const {
 }
 
 std::pair<uint64_t, uint64_t> CUDAGeneratorImpl::philox_engine_inputs(uint64_t increment) {
-  refuse_capture();
+  if (!state_->counts) refuse_capture();  // a GPU is in use
   const uint64_t seed = current_seed(), offset = philox_offset_per_thread();
   set_philox_offset_per_thread(offset + (increment + 3) / 4 * 4);
   return {seed, offset};
