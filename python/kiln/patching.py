@@ -33,8 +33,8 @@ def patch_torch(undo: bool = False) -> None:
     for value in (load, load_inline, CUDAExtension, CppExtension, BuildExtension):
         name = value.__name__
         _before.setdefault(name, getattr(cpp_extension, name))
-    setattr(cpp_extension, "load", called_as(_before["load"], load))
-    setattr(cpp_extension, "load_inline", called_as(_before["load_inline"], _inline(load_inline)))
+    cpp_extension.load = called_as(_before["load"], load)
+    cpp_extension.load_inline = called_as(_before["load_inline"], _inline(load_inline))
     for extension in (CUDAExtension, CppExtension, BuildExtension):
         setattr(cpp_extension, extension.__name__, extension)
 

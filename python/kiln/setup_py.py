@@ -77,8 +77,8 @@ class BuildExtension(build_ext):
 
     def _check_abi(self) -> tuple[str, Any]:
         """The host compiler and its version; torch's subclasses call it. `kiln build` checks it."""
-        from torch.utils import cpp_extension
         from torch.torch_version import TorchVersion
+        from torch.utils import cpp_extension
 
         return cpp_extension.get_cxx_compiler(), TorchVersion("0.0.0")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sysconfig
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
