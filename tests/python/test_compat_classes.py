@@ -143,3 +143,17 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("counted", &counted); }
 """
     )
     assert kiln.load("maps_ext", [path]).counted("aba") == {"a": 2, "b": 1}
+
+
+def test_an_op_that_few_sources_use(command, tmp_path):
+    """Its declaration comes with the second attempt, too."""
+    path = tmp_path / "ops.cpp"
+    path.write_text(
+        """#include <torch/extension.h>
+at::Tensor f(at::Tensor x) { return torch::linalg_svdvals(x.clip(-1.0, 1.0).fliplr()); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }
+"""
+    )
+    x = torch.arange(6.0).reshape(2, 3) - 2
+    expected = torch.linalg.svdvals(x.clip(-1, 1).fliplr())
+    assert torch.allclose(kiln.load("few_ext", [path]).f(x), expected)
