@@ -111,7 +111,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", [](int64_t x) { return x +
     assert before.f(1) == 2 and after.f(1) == 3
     path.write_text(TAKES_OPS)
     loaded = kiln.load("edited_ops", [path], is_python_module=False)
-    assert loaded.endswith("libedited_ops.so") and torch.ops.edited_ops.next(1) == 2
+    assert "libedited_ops" in loaded and torch.ops.edited_ops.next(1) == 2
 
 
 TAKES_OPS = """#include <torch/extension.h>
