@@ -156,7 +156,7 @@ import torch.utils.cpp_extension as torch_ext
 before = torch_ext.load
 kiln.patch_torch()
 from torch.utils.cpp_extension import BuildExtension, load
-assert load is kiln.load and BuildExtension is kiln.BuildExtension
+assert load is not before and BuildExtension is kiln.BuildExtension
 ext = load(name="patched_ext", sources=["cust_add.cpp", "cust_add_kernel.cu"],
            extra_include_paths=["headers"], extra_cflags=["-DFACTOR=2"],
            extra_cuda_cflags=["-DFACTOR=2"])
