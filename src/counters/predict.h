@@ -2,8 +2,8 @@
 // How long would a launch take? Not a bound: an estimate to order variants by.
 //
 // No resource reaches its highest rate, blocks do not fill a GPU evenly, and a warp waits for what
-// it loads. Each of these adds to the bound by one constant, fitted to times of an H200;
-// docs/results/counters.md has the error.
+// it loads. Each of these adds to the bound by one constant, chosen by hand;
+// docs/results/counters.md has how well the order of variants agrees with times of an H200.
 #pragma once
 
 #include "counters/gpus.h"

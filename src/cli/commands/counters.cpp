@@ -360,8 +360,8 @@ Run setup(CLI::App& app) {
 }  // namespace
 }  // namespace counters_cli
 
-const Command counters_command = {
-    "counters", "Count what kernels do, line by line, and what limits them, without a GPU",
-    counters_cli::setup, Passes::ToScript};
+const Command counters_command = {"counters",
+                                  "Count what kernels do, line by line, and what limits them",
+                                  counters_cli::setup, Passes::ToScript};
 
 }  // namespace kiln::cli

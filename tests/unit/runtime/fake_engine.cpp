@@ -71,6 +71,7 @@ const KilnEngine kEngine = {KILN_ENGINE_ABI_VERSION,
                             last_message,
                             nullptr,
                             [] {},
+                            nullptr,
                             nullptr};
 
 }  // namespace

@@ -303,13 +303,14 @@ constexpr ScalarType kByte = ScalarType::Byte, kChar = ScalarType::Char, kShort 
   _(::c10::impl::ScalarTypeToCPPTypeT<::c10::ScalarType::c>, c)
 #define AT_FORALL_COMPLEX_TYPES(_) \
   _(::c10::complex<float>, ComplexFloat) _(::c10::complex<double>, ComplexDouble)
-#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_)                                  \
-  AT_FORALL_SCALAR_TYPES(_)                                                     \
-  _(::c10::Half, Half)                                                          \
-  _(::c10::complex<::c10::Half>, ComplexHalf)                                   \
-  AT_FORALL_COMPLEX_TYPES(_)                                                    \
-  _(bool, Bool) _(::c10::BFloat16, BFloat16) _(::c10::Float8_e5m2, Float8_e5m2) \
-      _(::c10::Float8_e4m3fn, Float8_e4m3fn)
+#define AT_FORALL_SCALAR_TYPES_WITH_COMPLEX(_) \
+  AT_FORALL_SCALAR_TYPES(_)                    \
+  _(::c10::Half, Half)                         \
+  _(::c10::complex<::c10::Half>, ComplexHalf)  \
+  AT_FORALL_COMPLEX_TYPES(_)                   \
+  _(bool, Bool)                                \
+  _(::c10::BFloat16, BFloat16)                 \
+  _(::c10::Float8_e5m2, Float8_e5m2) _(::c10::Float8_e4m3fn, Float8_e4m3fn)
 
 const char* toString(ScalarType type);  // "Float"
 int64_t elementSize(ScalarType type);
