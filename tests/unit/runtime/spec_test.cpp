@@ -42,7 +42,7 @@ static_assert(fit(add, "plus(Tensor a, Tensor b) -> (Tensor, Tensor)") == Fit::r
 static_assert(fit(add, "plus(Tensor a, Tensor b) -> int") == Fit::result_type);
 static_assert(fit(add, "plus(Tensor a, Tensor b) => Tensor") == Fit::syntax);
 static_assert(fit(scale, "x, by=2.5, *, times=2") == Fit::fits);
-static_assert(default_parameter(fit(scale, "x, by=2.5, *, times=[1, (2)]")) == 3);
+static_assert(kiln::detail::default_parameter(fit(scale, "x, by=2.5, *, times=[1, (2)]")) == 3);
 static_assert(fit(scale, "scale_(Tensor(a!) x, float by, *, SymInt times=1) -> ()") == Fit::fits);
 static_assert(fit(scale, "Tensor(a!) x, float by, int times") == Fit::fits);
 static_assert(fit(many,
