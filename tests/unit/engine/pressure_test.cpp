@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -245,6 +246,17 @@ TEST(Heap, MemoryStaysUntilEveryLaunchHasEndedThatBeganBefore) {
   EXPECT_EQ(heap.retired_count(), 1u) << "the third has never seen the first of them";
   third.end();
   EXPECT_EQ(heap.retired_count(), 0u);
+}
+
+TEST(Heap, AllocationsOfACheckedProcessAreFarApart) {
+  Heap heap;
+  heap.set_quarantine(1 << 20);
+  std::vector<uint64_t> begins;
+  for (int i = 0; i < 20; ++i)
+    begins.push_back(reinterpret_cast<uint64_t>(heap.allocate(4096, AllocationKind::Device)));
+  std::sort(begins.begin(), begins.end());
+  for (size_t i = 1; i < begins.size(); ++i) EXPECT_GE(begins[i] - begins[i - 1], 4u << 20);
+  for (uint64_t begin : begins) EXPECT_TRUE(heap.release(reinterpret_cast<void*>(begin)));
 }
 
 TEST(Heap, MoreLaunchesThanSlotsKeepTheirMemory) {
