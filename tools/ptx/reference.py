@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src/ptx/instructions.def"
 PAGE = ROOT / "docs/reference/ptx.md"
 ROW = re.compile(r'PTX_FORM\((.*?), "(.*?)", "(.*?)", "(.*?)", "(.*?)", "(.*?)", ".*?"\)$')
+BOUND = re.compile(r'PTX_BOUND\("(.*?)", "(.*?)", "(.*?)", "(.*?)"\)$')
 
 HEAD = """# PTX instructions supported by the engine
 
@@ -33,9 +34,19 @@ that is not listed is an error when its kernel is launched, with its name and so
   `wgmma.sp`), im2col copies.
 """
 
+BOUNDS_HEAD = [
+    "## Approximate results",
+    "",
+    "How far a GPU's result may be from the engine's, as PTX states it. The line that `-v` prints",
+    "after a run counts these instructions.",
+    "",
+    "| | modifier | type | bound |",
+    "|---|---|---|---|",
+]
+
 
 def page() -> str:
-    lines, count = [], 0
+    lines, bounds, count = [], [], 0
     for line in TABLE.read_text().splitlines():
         if row := ROW.match(line):
             _, mnemonic, modifiers, types, others, operands = (
@@ -43,6 +54,11 @@ def page() -> str:
             )
             lines.append(f"| {mnemonic} | {modifiers} | {types} | {others} | {operands} |")
             count += 1
+        elif row := BOUND.match(line):
+            if row[4]:  # without a bound: exact
+                bounds.append(f"| {row[1]} | {row[2]} | {row[3] or 'any other'} | {row[4]} |")
+        elif line.startswith("// PTX_BOUND"):
+            continue
         elif line.startswith("// ") and lines and not lines[-1]:
             title = re.sub(r" \(PTX ISA [^)]*\)| \([\d., ]*\)", "", line[3:]).split(":")[0]
             lines += [
@@ -53,7 +69,7 @@ def page() -> str:
             ]
         elif not line:
             lines.append("")
-    return HEAD + f"\n{count} forms.\n" + "\n".join([*lines, ""])
+    return HEAD + f"\n{count} forms.\n" + "\n".join([*lines, "", *BOUNDS_HEAD, *bounds, ""])
 
 
 def main() -> int:
