@@ -267,7 +267,7 @@ def test_from_python(command: Path, folder: Path) -> None:
     torch = pytest.importorskip("torch")
     import kiln
 
-    ops = kiln.load(folder / "counted.cu")
+    ops = kiln.load("counted_lines", [folder / "counted.cu"])
     seen = kiln.counters(ops.scaled, torch.randn(4096))
     assert seen.lines["counted.cu:7"].sectors_per_request == 4
     assert seen.launches[0].kernel.startswith("scale(")
