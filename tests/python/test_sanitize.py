@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +155,22 @@ def test_files_are_checked_before_anything_runs(
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 2 and "result:" not in done.stdout, done.stderr
     assert not (tmp_path / "gone").exists()
+
+
+def test_a_copy_of_a_source_is_named_by_its_own_path(command: Path) -> None:
+    """The second build takes all from the cache. The folders are shorter than that of kiln."""
+    program = (
+        "__global__ void one(int* y) { y[threadIdx.x + 1] = 1; }\n"
+        "int main() {\n"
+        "  int* y;\n"
+        "  cudaMalloc(&y, 256);\n"
+        f"  one<<<1, 64>>>(y);  // {time.time()}\n"
+        "  return cudaDeviceSynchronize() != cudaSuccess;\n"
+        "}\n"
+    )
+    for _ in range(2):
+        with tempfile.TemporaryDirectory(prefix="k", dir="/tmp") as folder:
+            (Path(folder) / "copied.cu").write_text(program)
+            found = findings(command, Path(folder), "copied.cu", code=1)
+            places = [place["stack"][0]["file"] for place in found[0]["places"]]
+            assert places == ["copied.cu"], folder

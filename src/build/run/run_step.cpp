@@ -114,8 +114,12 @@ class Runner {
   // What the result holds of the folders that it is made in.
   std::string place() const {
     const bool real_paths = step_.roots.empty() && !step_.source.empty();
-    // A fat binary holds the PTX with real paths.
-    if (step_.kind == StepKind::Fat) return real_paths ? "" : step_.roots[0].real;
+    // A fat binary holds the PTX with real paths: of the project, and of kiln's headers.
+    if (step_.kind == StepKind::Fat) {
+      std::string all;
+      for (const Root& root : step_.roots) all += root.real + '\n';
+      return all;
+    }
     // For a debugger: the folder in which the compiler ran.
     return real_paths ? world_.build_dir.string() : "";
   }

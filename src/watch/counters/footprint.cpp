@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "watch/counters/patterns.h"
+
 namespace kiln::watch {
 namespace {
-
-constexpr uint64_t kSectorBytes = 32;
 
 uint64_t bits_between(uint32_t first, uint32_t last) {
   const uint64_t above = last == 63 ? ~uint64_t{0} : (uint64_t{1} << (last + 1)) - 1;
