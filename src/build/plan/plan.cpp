@@ -92,7 +92,7 @@ Result<Wanted> resolve_targets(const Request& request, const World& world) {
     if (!state.exists)
       return Error{Fault::Usage, fmt::format("cannot build '{}'", target),
                    "there is no such file or folder",
-                   "kiln new NAME makes a project, kiln new --minimal NAME a single .cu"};
+                   "check the path, or start with kiln new NAME (--minimal: a single .cu)"};
     bool is_manifest = path.filename() == project::kManifestName;
     if (!state.is_directory && !is_manifest) {
       wanted.sources.push_back(target);
