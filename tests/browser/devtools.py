@@ -129,7 +129,8 @@ class Browser:
     def open(self, path: Path, ready: str, limit_s: float = 30) -> None:
         self.call("Page.navigate", url=path.resolve().as_uri())
         end = time.monotonic() + limit_s
-        while not self.run(ready):
+        # The page before may still be there, and lack what the expression asks for.
+        while not self.run(f"(() => {{ try {{ return {ready}; }} catch {{ return false; }} }})()"):
             if time.monotonic() > end:
                 raise RuntimeError(f"not ready after {limit_s} s: {ready}")
             time.sleep(0.05)
