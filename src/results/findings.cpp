@@ -108,7 +108,7 @@ std::string key_of(const Finding& finding) {
   return key;
 }
 
-// Only where a path begins: /a/b is no part of /x/a/b.
+// Only where a path begins: /x/a/b does not start with /a/b.
 static void shorten(std::string& text, const std::string& prefix, const std::string& shown) {
   constexpr std::string_view kBefore = " ('\"`";
   for (size_t at = text.find(prefix); at != text.npos; at = text.find(prefix, at)) {
