@@ -150,10 +150,11 @@ def flags_of(ext: Extension) -> list[str]:
 
 
 def _python_flags() -> list[str]:
-    """What setuptools adds for C++ sources: assert() is off if Python was built so, and the user's
-    own flags of the environment."""
+    """What setuptools adds for C++ sources: assert() is off if Python was built so, its level of
+    optimization, and the user's own flags of the environment."""
     built = shlex.split(sysconfig.get_config_var("CFLAGS") or "")
     found = ["-DNDEBUG"] if "-DNDEBUG" in built else []
+    found += [flag for flag in built if flag.startswith("-O")][-1:]
     for name in ("CFLAGS", "CPPFLAGS"):
         found += shlex.split(os.environ.get(name, ""))
     return found

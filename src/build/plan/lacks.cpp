@@ -63,11 +63,19 @@ std::optional<Lack> remembered_in(const fs::path& file, const Source& source,
 
 // Whose fault is it? A syntax error is the author's, and another minute with torch's headers
 // would not fix it.
-constexpr std::string_view kOwnSigns[] = {
-    "expected a ",          "expected an ", "expected ';'",
-    "expected '}'",         "expected ‘",   "unrecognized token",
-    "unterminated",         "stray ‘",      "was not declared in this scope; did you mean ‘std::",
-    "unrecognized command", "nvcc fatal",   "Unknown option"};
+constexpr std::string_view kOwnSigns[] = {"expected a ",
+                                          "expected an ",
+                                          "expected ';'",
+                                          "expected '}'",
+                                          "expected ‘",
+                                          "unrecognized token",
+                                          "unterminated",
+                                          "stray ‘",
+                                          "was not declared in this scope; did you mean ‘std::",
+                                          "unrecognized command",
+                                          "nvcc fatal",
+                                          "Unknown option",
+                                          "ptxas "};
 
 std::string_view quoted(std::string_view line) {
   for (auto [open, close] : {std::pair<std::string_view, std::string_view>{"\"", "\""},

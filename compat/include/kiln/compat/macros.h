@@ -35,6 +35,26 @@
 #define C10_CLANG_DIAGNOSTIC_POP()
 #define C10_CLANG_DIAGNOSTIC_IGNORE(flag)
 #define C10_CLANG_HAS_WARNING(flag) 0
+#define KILN_PRAGMA(text) _Pragma(#text)
+#define C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED(warning) \
+  _Pragma("GCC diagnostic push") KILN_PRAGMA(GCC diagnostic ignored warning)
+#define C10_DIAGNOSTIC_POP() _Pragma("GCC diagnostic pop")
+#define C10_DISABLE_COPY_AND_ASSIGN(name) \
+  name(const name&) = delete;             \
+  name& operator=(const name&) = delete
+#define C10_RETURN_MOVE_IF_OLD_COMPILER 0
+#define C10_HOST_CONSTEXPR_EXCEPT_WIN_CUDA constexpr
+#define CONSTEXPR_EXCEPT_WIN_CUDA constexpr
+#define C10_ALWAYS_INLINE_UNLESS_MOBILE C10_ALWAYS_INLINE
+#define C10_ERASE C10_ALWAYS_INLINE C10_ATTR_VISIBILITY_HIDDEN
+#define C10_ATTR_VISIBILITY_HIDDEN __attribute__((__visibility__("hidden")))
+// For the sanitizers of clang, which kiln does not build with.
+#define __ubsan_ignore_float_divide_by_zero__
+#define __ubsan_ignore_undefined__
+#define __ubsan_ignore_signed_int_overflow__
+#define __ubsan_ignore_pointer_overflow__
+#define __ubsan_ignore_function__
+#define __ubsan_ignore_float_cast_overflow__
 #define C10_HAS_CPP_ATTRIBUTE(x) __has_cpp_attribute(x)
 #define C10_API
 #define C10_EXPORT
@@ -60,6 +80,7 @@
   (__VA_ARGS__)
 #define HIDDEN_NAMESPACE_END(...) }
 #define C10_WARP_SIZE 32
+#define C10_WARP_SIZE_STATIC 32
 #define C10_WARP_SIZE_UPPER_BOUND 32
 #define C10_WARP_SIZE_LOWER_BOUND 32
 #ifdef __CUDACC__
