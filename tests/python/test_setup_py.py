@@ -228,7 +228,8 @@ def test_what_an_extension_cannot_have_is_told():
         py_limited_api=True,
         extra_compile_args={"cxx": ["-DPy_LIMITED_API=0x03090000"]},
     )
-    assert [f for f in flags_of(both) if "NDEBUG" not in f] == [
+    pythons = ("--cflag=-DNDEBUG", "--cflag=-O")
+    assert [f for f in flags_of(both) if not f.startswith(pythons)] == [
         "--cflag=-DPy_LIMITED_API=0x03090000"
     ]
 
@@ -242,6 +243,8 @@ def test_flags_of_the_environment_and_of_python(monkeypatch):
     assert "--cflag=-DFROM_ENV=a b" in flags and "--ldflag=-lm" in flags
     built_so = "-DNDEBUG" in (sysconfig.get_config_var("CFLAGS") or "").split()
     assert ("--cflag=-DNDEBUG" in flags) == built_so
+    levels = [f for f in (sysconfig.get_config_var("CFLAGS") or "").split() if f.startswith("-O")]
+    assert [f for f in flags if f.startswith("--cflag=-O")] == [f"--cflag={f}" for f in levels[-1:]]
 
 
 def test_subclasses_find_what_torchs_class_has():
