@@ -40,8 +40,8 @@ struct Call {
   Call* outer;  // an op that calls another library's op through torch
   Rep* first;
   ResultBuffers* buffers = nullptr;  // memory of the caller for the results
-  bool failed;       // a launch or runtime call of this op failed
-  char fault[2048];  // its text
+  bool failed;                       // a launch or runtime call of this op failed
+  char fault[2048];                  // its text
 
   Call(const OpRecord* op, bool from_torch);
   ~Call();

@@ -23,8 +23,7 @@ using ffi::Any;
 
 int tensor_results(const OpRecord* op) {
   int count = 0;
-  for (int i = 0; i < op->result_count; i++)
-    count += (op->result_kinds[i] & kBaseMask) == kTensor;
+  for (int i = 0; i < op->result_count; i++) count += (op->result_kinds[i] & kBaseMask) == kTensor;
   return count;
 }
 
@@ -54,7 +53,8 @@ int required_parameters(const OpRecord* op) {
   what.addf("cannot call %s with memory for its results", op->state->info.name);
   why.addf("the op has no fake rule, so nobody knows the sizes before it ran (%s:%d)", op->file,
            op->line);
-  fix.addf("add one: KILN_OP(%s, ...).fake(\"like(x)\"); docs/reference/fake-rules.md", op->function);
+  fix.addf("add one: KILN_OP(%s, ...).fake(\"like(x)\"); docs/reference/fake-rules.md",
+           op->function);
   add_error(text, what.c_str(), why.c_str(), fix.c_str());
   throw_text(static_cast<Text&&>(text));
 }

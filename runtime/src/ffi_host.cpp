@@ -2,7 +2,7 @@
 #include "ffi_host.h"
 
 #include "dynamic.h"
-#include "ffi_abi.h"
+#include "kiln/ffi_abi.h"
 #include "memory.h"
 
 namespace kiln::detail {

@@ -22,16 +22,24 @@ struct DtypeRow {
   uint8_t code, bits;
   Dtype dtype;
 };
-constexpr DtypeRow kDtypes[] = {
-    {ffi::kDlFloat, 32, Dtype::f32},       {ffi::kDlFloat, 16, Dtype::f16},
-    {ffi::kDlBfloat, 16, Dtype::bf16},     {ffi::kDlFloat, 64, Dtype::f64},
-    {ffi::kDlInt, 8, Dtype::i8},           {ffi::kDlInt, 16, Dtype::i16},
-    {ffi::kDlInt, 32, Dtype::i32},         {ffi::kDlInt, 64, Dtype::i64},
-    {ffi::kDlUint, 8, Dtype::u8},          {ffi::kDlUint, 16, Dtype::u16},
-    {ffi::kDlUint, 32, Dtype::u32},        {ffi::kDlUint, 64, Dtype::u64},
-    {ffi::kDlBool, 8, Dtype::bool8},       {ffi::kDlComplex, 32, Dtype::c32},
-    {ffi::kDlComplex, 64, Dtype::c64},     {ffi::kDlComplex, 128, Dtype::c128},
-    {ffi::kDlFloat8E5M2, 8, Dtype::f8e5m2}, {ffi::kDlFloat8E4M3Fn, 8, Dtype::f8e4m3}};
+constexpr DtypeRow kDtypes[] = {{ffi::kDlFloat, 32, Dtype::f32},
+                                {ffi::kDlFloat, 16, Dtype::f16},
+                                {ffi::kDlBfloat, 16, Dtype::bf16},
+                                {ffi::kDlFloat, 64, Dtype::f64},
+                                {ffi::kDlInt, 8, Dtype::i8},
+                                {ffi::kDlInt, 16, Dtype::i16},
+                                {ffi::kDlInt, 32, Dtype::i32},
+                                {ffi::kDlInt, 64, Dtype::i64},
+                                {ffi::kDlUint, 8, Dtype::u8},
+                                {ffi::kDlUint, 16, Dtype::u16},
+                                {ffi::kDlUint, 32, Dtype::u32},
+                                {ffi::kDlUint, 64, Dtype::u64},
+                                {ffi::kDlBool, 8, Dtype::bool8},
+                                {ffi::kDlComplex, 32, Dtype::c32},
+                                {ffi::kDlComplex, 64, Dtype::c64},
+                                {ffi::kDlComplex, 128, Dtype::c128},
+                                {ffi::kDlFloat8E5M2, 8, Dtype::f8e5m2},
+                                {ffi::kDlFloat8E4M3Fn, 8, Dtype::f8e4m3}};
 
 bool read_dtype(DlDtype from, int32_t& to) {
   for (const DtypeRow& row : kDtypes)
@@ -94,9 +102,10 @@ const char* kind_name(int32_t type) {
 }
 
 const char* wanted_name(uint32_t type) {
-  constexpr const char* kNames[] = {"None",   "a tensor", "an int",          "a float",
-                                    "a bool", "a string", "a dtype",         "a device",
-                                    "a list of tensors",  "a list of ints", "a list of floats"};
+  constexpr const char* kNames[] = {"None",           "a tensor",        "an int",
+                                    "a float",        "a bool",          "a string",
+                                    "a dtype",        "a device",        "a list of tensors",
+                                    "a list of ints", "a list of floats"};
   return type < sizeof kNames / sizeof *kNames ? kNames[type] : "another type";
 }
 
@@ -280,6 +289,7 @@ void FfiValues::take_default(int parameter) {
 void FfiValues::take(int parameter, const Any& from) {
   const KilnParameter& p = op_->state->info.parameters[parameter];
   KilnValue& to = values_[parameter];
+  if (from.type == ffi::kLeftOut) return take_default(parameter);
   if (from.type == ffi::kNone && (p.flags & KILN_PARAMETER_OPTIONAL)) return;
   to.type = p.type;
   bool fits = false;

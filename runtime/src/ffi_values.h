@@ -3,8 +3,8 @@
 // does not fit is refused by the parameter's name.
 #pragma once
 
-#include "ffi_abi.h"
 #include "kiln/abi.h"
+#include "kiln/ffi_abi.h"
 #include "kiln/register.h"
 
 namespace kiln::detail {

@@ -62,9 +62,13 @@ void add_tensor(Text& text, Dtype dtype, const int64_t* sizes, int ndim) {
 uint64_t copied_results() { return __atomic_load_n(&g_copied, __ATOMIC_RELAXED); }
 
 ResultBuffers::ResultBuffers(const KilnTensor* buffers, int count)
-    : buffers_(buffers), count_(count), states_(new State[static_cast<size_t>(count) + 1]()) {}
+    : buffers_(buffers), count_(count) {
+  // Not new[]: its check of the length raises the floor of libstdc++.
+  states_ = static_cast<State*>(calloc(static_cast<size_t>(count) + 1, sizeof(State)));
+  if (!states_) throw std::bad_alloc();
+}
 
-ResultBuffers::~ResultBuffers() { delete[] states_; }
+ResultBuffers::~ResultBuffers() { free(states_); }
 
 void ResultBuffers::prepare(Call& call) {
   for (int i = 0; i < count_; i++) {
@@ -75,8 +79,7 @@ void ResultBuffers::prepare(Call& call) {
       if (overlap(mine, extent_of(buffers_[k]))) {
         Text text;
         add_error(text, "two results were given the same memory",
-                  "each result of an op needs memory of its own",
-                  "pass a separate array for each");
+                  "each result of an op needs memory of its own", "pass a separate array for each");
         throw_text(static_cast<Text&&>(text));
       }
     const Device device = {static_cast<DeviceType>(buffers_[i].device_type),

@@ -152,9 +152,10 @@ using Dims = Span<const int64_t>;
 Tensor allocate(Dims sizes, Dims strides, Dtype dtype, Device device) {
   const Call* call = current_call();
   if (call && call->from_torch) return Tensor::adopt(torch_empty(sizes, strides, dtype, device));
-  void* given = call && call->buffers ? call->buffers->take(sizes, strides, dtype, device) : nullptr;
-  Rep* rep = new_rep(given ? Rep::Memory::borrowed : Rep::Memory::own,
-                     static_cast<int>(sizes.size()));
+  void* given =
+      call && call->buffers ? call->buffers->take(sizes, strides, dtype, device) : nullptr;
+  Rep* rep =
+      new_rep(given ? Rep::Memory::borrowed : Rep::Memory::own, static_cast<int>(sizes.size()));
   Tensor tensor = Tensor::adopt(rep);
   set_dims(rep, sizes, strides);
   rep->dtype = dtype;

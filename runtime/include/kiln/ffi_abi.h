@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What crosses a symbol __tvm_ffi_NAME? The structs of DLPack 1 and of TVM-FFI's C ABI (0.1), as
-// far as an op needs them. Layouts are facts of those ABIs; the declarations are kiln's own, so that
-// a library is built and loaded without either.
+// far as an op needs them. Layouts are facts of those ABIs; the declarations are kiln's own, so
+// that a library is built and loaded without either.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-namespace kiln::detail::ffi {
+namespace kiln::ffi {
 
 struct DlDevice {
   int32_t type;
@@ -42,6 +42,7 @@ struct DlTensor {
 };
 
 enum : int32_t {
+  kLeftOut = -100,  // kiln's own callers: the parameter's default
   kNone = 0,
   kInt = 1,
   kBool = 2,
@@ -103,4 +104,4 @@ struct ArrayObject {
   void (*free_items)(void*);
 };
 
-}  // namespace kiln::detail::ffi
+}  // namespace kiln::ffi
