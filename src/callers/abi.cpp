@@ -60,8 +60,7 @@ PyObject* call(PyObject* self, PyObject* const* args, intptr_t count, PyObject* 
   }
   try {
     PyObject* result = PythonCall(caller).run(args, count, names);
-    if (result || is_none(caller.next) ||
-        !PyErr_ExceptionMatches(caller.support.argument_error))
+    if (result || is_none(caller.next) || !PyErr_ExceptionMatches(caller.support.argument_error))
       return result;
     PyErr_Clear();
     return PyObject_Vectorcall(caller.next, args, static_cast<size_t>(count), names);
@@ -83,9 +82,9 @@ extern "C" __attribute__((visibility("default"))) PyObject* kiln_new_caller(
   caller->info = &library->ops[op];
   caller->otherwise = shared(otherwise).give();
   caller->next = shared(next).give();
-  PyObject** slots[] = {&caller->support.routes,     &caller->support.find_route,
-                        &caller->support.makers,     &caller->support.find_maker,
-                        &caller->support.fail,       &caller->support.number_of,
+  PyObject** slots[] = {&caller->support.routes,        &caller->support.find_route,
+                        &caller->support.makers,        &caller->support.find_maker,
+                        &caller->support.fail,          &caller->support.number_of,
                         &caller->support.argument_error};
   for (intptr_t i = 0; i < 7; i++) *slots[i] = shared(PyTuple_GetItem(support, i)).give();
   caller->first_array = -1;

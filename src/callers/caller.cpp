@@ -260,8 +260,8 @@ PyObject* PythonCall::run(PyObject* const* args, intptr_t count, PyObject* names
   if (out_ && !take_out()) return nullptr;
   ffi::Any answer = {};
   PyThreadState* state = PyEval_SaveThread();
-  const int failed = caller_.symbol(nullptr, values_.data(), static_cast<int32_t>(values_.size()),
-                                    &answer);
+  const int failed =
+      caller_.symbol(nullptr, values_.data(), static_cast<int32_t>(values_.size()), &answer);
   PyEval_RestoreThread(state);
   if (failed) {
     fail("op", "", nullptr, caller_.library->last_error());

@@ -17,12 +17,12 @@ using OpSymbol = int (*)(void* self, const ffi::Any* arguments, int32_t count, f
 
 // The Python side: kiln/_callers/arrays.py.
 struct Support {
-  PyObject* routes;     // dict: type of an array -> None (the other callable), True, or a callable
-  PyObject* find_route; // (array): fills `routes` for its type
-  PyObject* makers;     // dict: type of an array -> (callable of a capsule, versioned?)
+  PyObject* routes;      // dict: type of an array -> None (the other callable), True, or a callable
+  PyObject* find_route;  // (array): fills `routes` for its type
+  PyObject* makers;      // dict: type of an array -> (callable of a capsule, versioned?)
   PyObject* find_maker;
-  PyObject* fail;       // (kind, op, parameter, value, text): raises
-  PyObject* number_of;  // (parameter's type, value): a dtype or device as a number, or None
+  PyObject* fail;            // (kind, op, parameter, value, text): raises
+  PyObject* number_of;       // (parameter's type, value): a dtype or device as a number, or None
   PyObject* argument_error;  // the class of errors after which the next overload is tried
 };
 
@@ -34,7 +34,7 @@ struct Caller {
   PyObject* otherwise;  // what to call for torch's tensors; None where there is no torch
   PyObject* next;       // the callable of the next overload, or None
   std::vector<PyObject*> names;
-  int first_array;      // the first parameter that is a tensor; -1
+  int first_array;  // the first parameter that is a tensor; -1
   PyMethodDef method;
 };
 

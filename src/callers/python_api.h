@@ -23,7 +23,8 @@ void Py_DecRef(PyObject*);
 PyObject* PyObject_Type(PyObject*);
 PyObject* PyObject_GetAttrString(PyObject*, const char*);
 PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t count, PyObject* names);
-PyObject* PyObject_VectorcallMethod(PyObject* name, PyObject* const*, size_t count, PyObject* names);
+PyObject* PyObject_VectorcallMethod(PyObject* name, PyObject* const*, size_t count,
+                                    PyObject* names);
 PyObject* PyDict_GetItemWithError(PyObject*, PyObject* key);  // borrowed
 PyObject* PyCapsule_New(void*, const char* name, void (*destroy)(PyObject*));
 void* PyCapsule_GetPointer(PyObject*, const char* name);

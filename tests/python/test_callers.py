@@ -126,7 +126,10 @@ def test_what_an_op_cannot_take(ops, arrays, kind):
         (lambda ops, a: ops.mixed(a, a, beta=1.0), "no parameter 'beta'"),
         (lambda ops, a: ops.mixed(a, a, 1.0), "more arguments than parameters"),
         (lambda ops, a: ops.mixed(a, a, alpha="x"), r"(?s)pass alpha.*str does not fit.*schema"),
-        (lambda ops, a: ops.mixed(a, a, out=a[:5].copy()), r"(?s)does not fit.*f32\[1000\].*f32\[5"),
+        (
+            lambda ops, a: ops.mixed(a, a, out=a[:5].copy()),
+            r"(?s)does not fit.*f32\[1000\].*f32\[5",
+        ),
         (lambda ops, a: ops.without_rule(a, out=a.copy()), r"(?s)no fake rule.*\.fake\("),
         (lambda ops, a: ops.into(a, a, out=a), "returns no array"),
         (lambda ops, a: ops.swapped(a, a, out=a[:1]), "array for each result"),
@@ -194,8 +197,8 @@ def test_an_op_library_needs_nothing_new(ops):
     path = str(library_of(ops).path)
     needed = subprocess.run(["readelf", "-d", path], capture_output=True, text=True).stdout
     names = {line.split("[")[1].rstrip("]") for line in needed.splitlines() if "NEEDED" in line}
-    assert names <= {"libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libdl.so.2",
-                     "libpthread.so.0", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2"}  # fmt: skip
+    allowed = {"libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libdl.so.2"}
+    assert {name for name in names if not name.startswith("ld-linux")} <= allowed
     symbols = subprocess.run(["nm", "-D", path], capture_output=True, text=True).stdout
     for name in ("mixed", "swapped", "scaled.between", "scaled.by", "count"):
         assert f" W __tvm_ffi_{name}\n" in symbols

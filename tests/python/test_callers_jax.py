@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do ops run under jax.jit with the bits that NumPy gets? In a Python of its own: jax takes 635 MB.
-"""
+"""Do ops run under jax.jit with the bits that NumPy gets? In a Python of its own, for jax takes
+635 MB."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def find_route(value: Any) -> bool:
 
 
 def find_maker(value: Any) -> bool:
-    """How results become arrays of the library that `value` is from; NumPy's where there is none."""
+    """How results become arrays of the library of `value`; NumPy's where there is none."""
     if value is None or type(value).__name__ == "PyCapsule":
         import numpy as owner
     else:

@@ -50,7 +50,7 @@ def _check(schema: Schema, record: OpRecord, values: dict[str, Any]) -> None:
     if not record.fake:
         raise KilnError(
             what,
-            f"XLA wants the sizes of results before the call, and the op has no fake rule ({place})",
+            f"XLA asks for the sizes of results first, and the op has no fake rule ({place})",
             'add one: KILN_OP(...).fake("like(x)"); docs/reference/fake-rules.md',
         )
     for one in schema.parameters:
@@ -145,7 +145,9 @@ def _register(
     words = ["args" if kinds[one] == "tensor" else f"attrs.{one}" for one in order]
     # jax-tvm-ffi passes all arrays in one run; where numbers stand between them, and where an
     # argument was left out, a function in Python puts them in order.
-    runs = [word for at, word in enumerate(words) if at == 0 or word != "args" or words[at - 1] != word]
+    runs = [
+        word for at, word in enumerate(words) if at == 0 or word != "args" or words[at - 1] != word
+    ]
     if runs.count("args") > 1 or len(order) != len(schema.parameters):
         function, runs = _ordered(function, schema, order, kinds)
     jax_tvm_ffi.register_ffi_target(name, function, [*runs, "rets"], platform=platform)

@@ -23,7 +23,9 @@ class ArrayOp:
         self._records: list[OpRecord] = [op for op in library.ops if op.name == name]
         self.__call__ = caller_of(library, name)  # type: ignore[method-assign]
         self.__doc__ = "\n\n".join(
-            "\n\n".join(part for part in (op.schema, op.doc, f"Source: {op.file}:{op.line}") if part)
+            "\n\n".join(
+                part for part in (op.schema, op.doc, f"Source: {op.file}:{op.line}") if part
+            )
             for op in self._records
         )
 

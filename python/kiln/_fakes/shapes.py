@@ -47,7 +47,9 @@ class _Evaluation:
                 return [Shape(one.sizes, self.dtype(result.dtype, one.dtype)) for one in like]
             return Shape(like.sizes, self.dtype(result.dtype, like.dtype))
         if result.kind == "broadcast":
-            given = [self.values[t.name] if t.index is None else self.value(t) for t in result.tensors]
+            given = [
+                self.values[t.name] if t.index is None else self.value(t) for t in result.tensors
+            ]
             shapes = [one for one in given if one is not None]
             return Shape(
                 broadcast([one.sizes for one in shapes]),

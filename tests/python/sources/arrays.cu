@@ -44,7 +44,8 @@ Tensor scaled_by(const Tensor& a, kiln::Str how, const Tensor& b) {
 }
 KILN_OP(scaled_by, "scaled.by(Tensor a, str how, Tensor b) -> Tensor").fake("like(a)");
 
-int64_t count(kiln::TensorList tensors, kiln::Span<const int64_t> numbers, bool twice, kiln::Str s) {
+int64_t count(kiln::TensorList tensors, kiln::Span<const int64_t> numbers, bool twice,
+              kiln::Str s) {
   int64_t total = int64_t(s.size());
   for (const Tensor& one : tensors) total += one.numel();
   for (int64_t one : numbers) total += one;
