@@ -70,7 +70,7 @@ class Target {
   virtual void constant_word(Reg to, uint64_t bits) = 0;
   virtual void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) = 0;
   virtual void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) = 0;
-  virtual void load_lane(Reg to, Reg base, uint32_t lane, uint32_t bytes) {
+  virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) {
     Reg value = word();
     load_word(value, base, 0, bytes);
     set_lane(to, value, lane, bytes);
@@ -92,7 +92,9 @@ class Target {
   virtual void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void select(Reg to, Reg mask, Reg a, Reg b) = 0;
   // The lanes of the mask; the others stay.
-  virtual void blend(Reg to, Reg from, Reg mask) { select(to, mask, from, to); }
+  virtual void blend(const Reg& to, const Reg& from, const Reg& mask) {
+    select(to, mask, from, to);
+  }
   virtual void canonicalize(Reg value, Reg nan) = 0;  // NaNs of f32 become `nan`
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
   // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.

@@ -152,7 +152,7 @@ class A64 final : public Target {
       cc_.ins(v(to).s(lane), w(word));
   }
 
-  void load_lane(Reg to, Reg base, uint32_t lane, uint32_t bytes) override {
+  void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
     bytes == 8 ? cc_.ld1(v(to).d(lane), a64::ptr(x(base)))
                : cc_.ld1(v(to).s(lane), a64::ptr(x(base)));
   }
@@ -195,7 +195,7 @@ class A64 final : public Target {
     cc_.bsl(chosen.b16(), v(a).b16(), v(b).b16());
     cc_.mov(v(to).b16(), chosen.b16());
   }
-  void blend(Reg to, Reg from, Reg mask) override {
+  void blend(const Reg& to, const Reg& from, const Reg& mask) override {
     cc_.bit(v(to).b16(), v(from).b16(), v(mask).b16());
   }
   void canonicalize(Reg value, Reg nan) override {
