@@ -183,6 +183,7 @@ uint32_t Entry::run() {
     if (lane) {
       for (size_t i = 0; i < made_.prepared.size(); ++i) {
         const Pattern2& steps = made_.prepared[i].steps;
+        // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): prepare() has filled it
         table_[i] += static_cast<uint64_t>(rise(steps, lane, row_lanes_) -
                                            rise(steps, lane - made_.lanes, row_lanes_));
       }
