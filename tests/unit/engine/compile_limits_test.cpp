@@ -154,8 +154,8 @@ TEST(CompiledLoops, ChildrenCompileWhateverOtherThreadsCompile) {
                 Session session(kRounds);
                 std::vector<float> in(64, 1.0f), out(64);
                 const int code = session
-                                     .launch("k", {{1, 1, 1}, {64, 1, 1}},
-                                             session.allow(in, "in"), session.allow(out, "out"))
+                                     .launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(in, "in"),
+                                             session.allow(out, "out"))
                                      .code;
                 return code == 0 && out[0] == 1.0f ? 0 : 1;
               }),
@@ -170,9 +170,10 @@ TEST(CompiledLoops, ChildrenCompileWhateverOtherThreadsCompile) {
 // Two lanes stay in the loop for ever, which the mask of a pass cannot show.
 TEST(CompiledLoops, WithMasksReachTheStepLimit) {
   const std::string text = kernel_text(
-      "u64 p", "mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.f32 %f1, 0f3F800000;\n"
-               "L: fma.rn.f32 %f1, %f1, %f1, %f1; add.u32 %r2, %r2, 2; xor.b32 %r3, %r2, %r1;"
-               "add.f32 %f2, %f1, %f1; and.b32 %r4, %r3, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra L;");
+      "u64 p",
+      "mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.f32 %f1, 0f3F800000;\n"
+      "L: fma.rn.f32 %f1, %f1, %f1, %f1; add.u32 %r2, %r2, 2; xor.b32 %r3, %r2, %r1;"
+      "add.f32 %f2, %f1, %f1; and.b32 %r4, %r3, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra L;");
   setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
   setenv("KILN_ENGINE_COMPILE", "always", 1);
   Session session(text);
