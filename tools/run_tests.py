@@ -16,8 +16,11 @@ from steps import Step, close, run_steps
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
-# Readers of untrusted bytes and all of the engine; the other units under ASan are `make test-asan`.
-ASAN_UNITS = ("base", "binary", "cudart", "engine", "ptx", "watch")
+# What makes pytest use every core; without it one test runs after the other.
+XDIST = BUILD / "test-tools"
+# Under ASan: readers of untrusted bytes and a quarter of the engine's tests; all is `make test-asan`.
+ASAN_UNITS = ("base", "binary", "cudart", "engine", "ptx")
+ASAN_PARTS = "unit[.](base|binary|cudart|engine[.]0|ptx)"
 ASAN_FUZZ = ("fuzz_binary_smoke", "fuzz_grammar_smoke", "fuzz_smoke")
 
 
@@ -37,6 +40,8 @@ def ctest(preset: str, junit: Path, *options: str) -> list[str]:
 
 def pytest(junit: Path, *paths: str) -> list[str]:
     python = os.environ["KILN_PYTHON"]
+    # By file: what a file builds once for its tests is built once.
+    parallel = ["-n", JOBS, "--dist", "loadfile"] if (XDIST / "xdist").is_dir() else []
     return [
         python,
         "-m",
@@ -47,6 +52,7 @@ def pytest(junit: Path, *paths: str) -> list[str]:
         "-p",
         "no:cacheprovider",
         f"--junitxml={junit}",
+        *parallel,
         *paths,
     ]
 
@@ -57,7 +63,7 @@ def all_steps() -> list[Step]:
     results = BUILD / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     stage = BUILD / "release/stage"
-    staged = {"PYTHONPATH": str(stage), "KILN_BIN": str(stage / "kiln/bin/kiln")}
+    staged = {"PYTHONPATH": f"{stage}:{XDIST}", "KILN_BIN": str(stage / "kiln/bin/kiln")}
     no_stage = "" if (ROOT / "python/CMakeLists.txt").exists() else "no Python package yet"
 
     steps = [
@@ -101,7 +107,7 @@ def all_steps() -> list[Step]:
         Step(tsan, ["tools/build", "tsan", "test_engine"], 1200, beside=units),
         Step(
             "units of the engine under tsan",
-            ctest("tsan", results / "tsan.xml", "-R", "^unit[.]engine$"),
+            ctest("tsan", results / "tsan.xml", "-R", "^unit[.]engine[.]"),
             900,
             results / "tsan.xml",
             [tsan],
@@ -113,7 +119,7 @@ def all_steps() -> list[Step]:
                 "asan",
                 results / "asan.xml",
                 "-R",
-                f"^(unit[.]({'|'.join(ASAN_UNITS)})$|fuzz[.])",
+                f"^({ASAN_PARTS}$|fuzz[.])",
             ),
             900,
             results / "asan.xml",

@@ -7,7 +7,9 @@ must not wait for it.
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from typing import Any
 
 from .errors import SetupError
@@ -15,6 +17,11 @@ from .errors import SetupError
 OLDEST = (2, 7)
 # Before this one, libtorch's C shim hands over neither lists nor strings.
 OLDEST_WITH_LISTS = (2, 10)
+
+
+def has_torch() -> bool:
+    """Is torch installed? Without it, ops take arrays of other libraries."""
+    return sys.modules.get("torch") is not None or importlib.util.find_spec("torch") is not None
 
 
 def torch_module() -> Any:

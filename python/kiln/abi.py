@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does an op library tell about itself? The structs of kiln/abi.h, read through ctypes.
 
-Only what Python needs: names, schemas, rules, texts, and the functions that register with torch.
-Ops are called through torch's dispatcher, never from here.
+Only what Python needs: names, schemas, rules, texts, the functions that register with torch, and
+the addresses that kiln._callers hands on. Ops are called through torch's dispatcher or from there.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class _Library(ctypes.Structure):
         ("synchronize", ctypes.c_void_p),
         ("register_torch", ctypes.CFUNCTYPE(ctypes.c_int)),
         ("torch_status", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("use_stream", ctypes.c_void_p),
+        ("copied_results", ctypes.CFUNCTYPE(ctypes.c_uint64)),
     ]
 
 
@@ -83,8 +85,10 @@ class Library:
             ) from None
         entry.restype = ctypes.POINTER(_Library)
         self._table: _Library = entry().contents
-        if self._table.abi_version != ABI_VERSION or self._table.struct_bytes < ctypes.sizeof(
-            _Library
+        # What follows torch_status is newer than the first libraries.
+        if (
+            self._table.abi_version != ABI_VERSION
+            or self._table.struct_bytes < _Library.use_stream.offset
         ):
             raise LoadError(
                 f"cannot load {self.path}",
@@ -112,6 +116,30 @@ class Library:
         """Where the library's table of ops lies, and how many it has: for C code that reads it."""
         table = ctypes.cast(self._table.ops, ctypes.c_void_p).value
         return table or 0, self._table.op_count
+
+    def ffi_symbol(self, index: int) -> tuple[int, int]:
+        """The addresses of __tvm_ffi_NAME of op `index`, and of the library's table."""
+        op = self.ops[index]
+        name = f"__tvm_ffi_{op.name}{'.' if op.overload else ''}{op.overload}"
+        try:
+            symbol = ctypes.cast(self._handle[name], ctypes.c_void_p).value
+        except AttributeError:
+            raise LoadError(
+                f"cannot call {op.name} with arrays",
+                f"{self.path} has no symbol {name}: an earlier kiln built it",
+                "build it again",
+            ) from None
+        return symbol or 0, ctypes.addressof(self._table)
+
+    def takes_arrays(self) -> bool:
+        """Does it have the symbols? Libraries of an earlier kiln do not."""
+        return bool(self._table.struct_bytes >= ctypes.sizeof(_Library))
+
+    def copied_results(self) -> int:
+        """How many results were copied into memory that callers gave for them."""
+        if not self.takes_arrays():
+            return 0
+        return int(self._table.copied_results())
 
     def register_torch(self) -> None:
         """Hands the ops to the torch of this process. Safe to repeat."""

@@ -80,6 +80,10 @@ class SetupError(KilnError):
     """Something that kiln stands on is missing or of the wrong version: the command, or torch."""
 
 
+class ArgumentError(KilnError, TypeError):
+    """An argument does not fit the schema of the op."""
+
+
 class RuleError(KilnError):
     """A fake rule that does not parse, or that does not fit the op it belongs to."""
 

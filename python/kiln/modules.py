@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ._torch import torch_module
+from ._torch import has_torch, torch_module
 from .abi import Library
 from .command import PACKAGE
 from .errors import LoadError
@@ -54,8 +54,12 @@ def attach(
     mapped.
     """
     with _lock:
-        torch_module()
         name_engine()
+        if not has_torch():
+            from ._callers.plain_module import plain_module
+
+            return plain_module(path, again)
+        torch_module()
         if namespace is None:
             before = next((one for one in _loaded.values() if one.origin == origin), None)
         else:

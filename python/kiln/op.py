@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional
 
 from torch._ops import OpOverload, OpOverloadPacket
 
+from ._callers.arrays import caller_of
 from ._fakes.rules import compile_rule, default_fake
 from ._no_backward import allow_traced_gradients, refuse_traced_gradients
 from ._overloads import callable_of
@@ -120,7 +121,7 @@ class Op(OpOverloadPacket):
         names = self.overloads() if name is None else [name]
         return [getattr(self, one) for one in names]
 
-    def _kiln_describe(self, records: Sequence[OpRecord]) -> None:
+    def _kiln_describe(self, records: Sequence[OpRecord], library: Library) -> None:
         """Takes what a library says of this op; at a reload, what the newest says."""
         shadowed = [record.overload for record in records if record.overload in _OWN_NAMES]
         if shadowed:
@@ -132,6 +133,8 @@ class Op(OpOverloadPacket):
         packet = _packet(self._qualified_op_name)
         self._op, self._overload_names = packet._op, packet._overload_names
         call = callable_of(self._kiln_overloads(), packet._op)
+        if library.takes_arrays():
+            call = caller_of(library, self.__name__, call)
         self.__call__ = call  # type: ignore[method-assign]
         self._kiln_records = tuple(records)
         self.__doc__ = _doc(self, records)
@@ -220,7 +223,7 @@ def ops_of(library: Library) -> dict[str, Op]:
     names = list(dict.fromkeys(record.name for record in library.ops))
     ops = {name: op_named(library.namespace, name) for name in names}
     for name, op in ops.items():
-        op._kiln_describe([record for record in library.ops if record.name == name])
+        op._kiln_describe([record for record in library.ops if record.name == name], library)
     return ops
 
 

@@ -12,6 +12,7 @@ namespace kiln::detail {
 enum class Backend : int { real = 0, engine = 1 };  // the index into KilnFrontEntry::target
 
 struct Call;
+class ResultBuffers;
 
 // A TensorRep with what only the runtime needs.
 struct Rep : TensorRep {
@@ -38,8 +39,9 @@ struct Call {
   bool from_torch;
   Call* outer;  // an op that calls another library's op through torch
   Rep* first;
-  bool failed;       // a launch or runtime call of this op failed
-  char fault[2048];  // its text
+  ResultBuffers* buffers = nullptr;  // memory of the caller for the results
+  bool failed;                       // a launch or runtime call of this op failed
+  char fault[2048];                  // its text
 
   Call(const OpRecord* op, bool from_torch);
   ~Call();

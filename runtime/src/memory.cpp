@@ -114,6 +114,14 @@ void memory_copy(void* to, DeviceType to_type, const void* from, DeviceType from
     require(cuda("cudaMemcpy", to, from, bytes, kCopyDefault), "cannot copy between host and GPU");
 }
 
+void memory_copy_in_order(void* to, const void* from, Device device, size_t bytes) {
+  if (device.type == DeviceType::cpu)
+    memcpy(to, from, bytes);
+  else
+    require(cuda("cudaMemcpyAsync", to, from, bytes, kCopyDefault, t_stream),
+            "cannot copy memory on the GPU");
+}
+
 void memory_zero(Device device, void* data, size_t bytes, cudaStream_t stream) {
   if (device.type == DeviceType::cpu)
     memset(data, 0, bytes);

@@ -22,6 +22,8 @@ void use_stream(cudaStream_t stream);
 cudaStream_t used_stream();
 void memory_copy(void* to, DeviceType to_type, const void* from, DeviceType from_type,
                  size_t bytes);
+// On one device; on a GPU in the order of the stream above.
+void memory_copy_in_order(void* to, const void* from, Device device, size_t bytes);
 void memory_zero(Device device, void* data, size_t bytes, cudaStream_t stream);
 void memory_synchronize(Device device);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do an op's tensors live? In torch when torch called, else in memory of the device.
+// Where do an op's tensors live? In torch when torch called, else in memory of the caller or of the
+// device.
 #include "kiln/tensor.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "call.h"
 #include "memory.h"
+#include "result_buffers.h"
 #include "torch.h"
 
 namespace kiln::detail {
@@ -150,12 +152,19 @@ using Dims = Span<const int64_t>;
 Tensor allocate(Dims sizes, Dims strides, Dtype dtype, Device device) {
   const Call* call = current_call();
   if (call && call->from_torch) return Tensor::adopt(torch_empty(sizes, strides, dtype, device));
-  Rep* rep = new_rep(Rep::Memory::own, static_cast<int>(sizes.size()));
+  void* given =
+      call && call->buffers ? call->buffers->take(sizes, strides, dtype, device) : nullptr;
+  Rep* rep =
+      new_rep(given ? Rep::Memory::borrowed : Rep::Memory::own, static_cast<int>(sizes.size()));
   Tensor tensor = Tensor::adopt(rep);
   set_dims(rep, sizes, strides);
   rep->dtype = dtype;
   rep->device = device;
   set_metadata(rep);
+  if (given) {
+    rep->data = given;
+    return tensor;
+  }
   int64_t span = rep->numel ? 1 : 0;  // elements from the first to the last
   for (size_t d = 0; d < sizes.size() && span; d++) span += (sizes[d] - 1) * strides[d];
   if (span) {

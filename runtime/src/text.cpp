@@ -275,7 +275,9 @@ void bad_access(const TensorRep* rep, const char* method, Dtype wanted, int want
     text.add("on a tensor that is not contiguous: sizes ")
         .add_sizes(rep->sizes, static_cast<size_t>(rep->ndim));
     text.add(", strides ").add_sizes(rep->strides, static_cast<size_t>(rep->ndim));
-    text.add("\n  fix: pass x.contiguous(), or read it through view<T, N>(), which takes strides");
+    text.add(
+        "\n  fix: pass x.contiguous() (NumPy: np.ascontiguousarray(x)), or read it through view<T, "
+        "N>(), which takes strides");
   }
   throw_text(static_cast<Text&&>(text));
 }

@@ -15,8 +15,8 @@ namespace kiln::fuzz {
 bool ptx(const uint8_t* data, size_t size);
 
 // PTX that the bytes generate. It is parsed, printed, parsed and printed again: both prints must be
-// equal. What decodes runs, as it was written and as it was printed, and both must leave the same
-// bytes; else the process aborts.
+// equal. What decodes runs, compiled as it was written and interpreted as it was printed, and both
+// must leave the same bytes; else the process aborts.
 struct Tried {
   bool parsed = false;
   uint32_t launched = 0;  // kernels

@@ -21,7 +21,7 @@ from pathlib import Path
 SOURCE_SUFFIXES = {".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".def", ".inc", ".S"}
 # Names of a row that are no rows themselves.
 PARTS = {"runtime ABI", "runtime sources"}
-RUNTIME_ABI = {"kiln/abi.h", "kiln/engine_abi.h"}
+RUNTIME_ABI = {"kiln/abi.h", "kiln/engine_abi.h", "kiln/ffi_abi.h"}
 # Neither group: an #include of a macro.
 INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\b\s*(?:<([^>]+)>|"([^"]+)")?')
 # The C library's part of the C++ standard, in its C spelling.

@@ -143,6 +143,10 @@ typedef struct KilnLibrary {
    * their results in its order. Null is the default stream. Check struct_bytes: the first
    * libraries end before it. */
   int (*use_stream)(void* stream);
+
+  /* How many results were copied into memory that a caller of __tvm_ffi_<op> gave for them, since
+   * the library was loaded. The others were written there by the kernel itself. */
+  uint64_t (*copied_results)(void);
 } KilnLibrary;
 
 #define KILN_LIBRARY_SYMBOL "kiln_library"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <kiln/fake_rule.h>
+#include <kiln/ffi_symbol.h>
 #include <kiln/op_name.h>
 #include <kiln/spec.h>
 #include <kiln/tensor.h>
@@ -436,6 +437,7 @@ struct DeviceOp {
       "",                                                                                          \
       nullptr,                                                                                     \
       nullptr};                                                                                    \
+  KILN_FFI_FUNCTION(KILN_JOIN(kiln_names_, id), KILN_JOIN(kiln_record_, id), id)                   \
   [[maybe_unused]] static ::kiln::detail::OpHandle<KILN_JOIN(kiln_names_, id)> KILN_JOIN(kiln_op_, \
                                                                                          id) =     \
       ::kiln::detail::OpHandle<KILN_JOIN(kiln_names_, id)>(&KILN_JOIN(kiln_record_, id))

@@ -11,40 +11,62 @@ constexpr double kMoved = 10;       // a vector of 32 lanes to the frame or from
 constexpr double kStep = 9;         // an Op, compiled
 constexpr double kScalar = 12;      // interpreted: an Op on scalars,
 constexpr double kLanes = 48;       // on lanes,
+constexpr double kApart = 70;       // and more of it where some lanes are elsewhere;
 constexpr double kAccess = 45;      // a load or a store of base and step,
 constexpr double kRowAccess = 110;  // the same of several rows,
-constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses
+constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
+constexpr double kGather = 190, kGatherOnce = 10;     // and compiled, of a pass as well
 constexpr double kRounds = 4;                         // of a loop, at least
 constexpr double kMargin = 1.2;                       // what an estimate may be wrong by
 
-}  // namespace
-
-bool pays(const Plan& plan, const Emitted& made) {
+// What the interpreter does in place of one Op; of lanes that go apart also a copy of the Op, and
+// taking over its result.
+double interpreted(const Plan& plan, const Step& step) {
   const bool rows = plan.row_lanes < kWarpSize;
-  double interpreted = 0;
-  for (const Step& step : plan.steps) {
-    const Does does = step.meaning.does;
-    if (does == Does::Load || does == Does::Store) {
-      if (step.op.x & (kAddressAffine | kAddressRows))
-        interpreted += rows ? kRowAccess : kAccess;
-      else
-        interpreted += step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
-    } else {
-      interpreted += step.op.effect == Effect::Scalar || !step.d ? kScalar : kLanes;
+  const Does does = step.meaning.does;
+  if (does == Does::Load || does == Does::Store) {
+    if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
+    return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
+  }
+  if (step.op.effect == Effect::Scalar || !step.d) return kScalar;
+  return plan.masked ? kLanes + kApart : kLanes;
+}
+
+double gathered(const Plan& plan, const Step& step) {
+  return is_gather(plan, step) ? kGather * bytes_of(step.meaning.type) / 4 : 0;
+}
+
+struct Costs {
+  double interpreted = 0, entering = kEntry, each = 0;
+
+  explicit Costs(const Plan& plan) {
+    for (const Step& step : plan.steps) {
+      interpreted += kiln::engine::interpreted(plan, step);
+      each += kStep + gathered(plan, step);
+    }
+    for (const Variable& v : plan.variables) {
+      if (v.home && v.kept == Kept::Vector)
+        entering += (v.input + v.written) * kMoved * v.bytes / 4;
     }
   }
-  double moved = 0;
-  for (const Variable& v : plan.variables) {
-    if (v.home && v.kept == Kept::Vector) moved += (v.input + v.written) * kMoved * v.bytes / 4;
+  bool pay(const Plan& plan) const {
+    const double rounds = plan.phase.loops ? kRounds : 1;
+    return (entering + each * rounds) * kMargin < interpreted * rounds;
   }
+};
+
+}  // namespace
+
+bool may_pay(const Plan& plan) { return Costs(plan).pay(plan); }
+
+bool pays(const Plan& plan, const Emitted& made) {
+  Costs costs(plan);
   const double passes = static_cast<double>(kWarpSize) / made.lanes;
-  const double entering = kEntry + passes * kPass +
-                          kGuard * static_cast<double>(made.guards.size()) +
-                          kPlace * static_cast<double>(made.prepared.size()) + moved;
-  const double each = kStep * static_cast<double>(plan.steps.size()) +
-                      passes * kReach * static_cast<double>(made.reaches.size());
-  const double rounds = plan.phase.loops ? kRounds : 1;
-  return (entering + each * rounds) * kMargin < interpreted * rounds;
+  costs.entering += passes * kPass + kGuard * static_cast<double>(made.guards.size()) +
+                    kPlace * static_cast<double>(made.prepared.size());
+  costs.each += passes * (kReach * static_cast<double>(made.reaches.size()) +
+                          kGatherOnce * static_cast<double>(gathers(plan)));
+  return costs.pay(plan);
 }
 
 }  // namespace kiln::engine

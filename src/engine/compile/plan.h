@@ -43,6 +43,7 @@ struct Variable {
   bool decides = false;    // a branch does
   bool lazy = false;       // its NaNs are made canonical where their bits can be seen
   bool quiet = false;      // its NaNs are quiet
+  bool blended = false;    // written for the lanes that run alone
   Kept kept = Kept::Unknown;
   Pattern2 steps;
   uint64_t constant = 0;
@@ -86,12 +87,31 @@ struct Plan {
   // Lanes may disagree at a branch: all go up to it together, and if they do, the interpreter goes
   // on there.
   bool lanes_decide = false;
+  // A loop that lanes leave one after the other, or that some lanes of a warp come to: those that
+  // do not run keep their values (emit_masks.cpp).
+  bool masked = false;
 };
 
+// What the code may take for granted.
+struct Taken {
+  bool patterns = true;   // that values go on to look as they do in this warp
+  bool all_lanes = true;  // that all lanes run
+};
 // Nothing: the phase cannot be compiled.
-std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp);
+std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken);
 
-// Are the 32 lanes at `lanes` base + step * column + row_step * row?
-bool has_pattern(const std::byte* lanes, uint32_t bytes, uint32_t row_lanes, const Pattern2& steps);
+// Does it load from an address for each lane?
+bool is_gather(const Plan& plan, const Step& step);
+int64_t gathers(const Plan& plan);
+
+// How far each lane is above the first: step * column + row_step * row (patterns.cpp).
+struct Rises {
+  Rises(const Pattern2& steps, uint32_t row_lanes);
+  // Do the 32 values at `lanes` rise so?
+  bool hold(const std::byte* lanes, uint32_t bytes) const;
+
+  uint64_t wide[kWarpSize];
+  uint32_t narrow[kWarpSize];
+};
 
 }  // namespace kiln::engine

@@ -2,8 +2,8 @@
 #include "engine/compile/stretches.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <optional>
 
 #include "engine/compile/cost.h"
@@ -15,6 +15,10 @@ constexpr size_t kMostWords = 96;  // of a table
 constexpr size_t kMostSavedBytes = 16 << 10;
 // A stretch whose code is mostly left again at once is worth nothing.
 constexpr uint32_t kMissesAllowed = 16;
+// So often it has to be left before other code is made as well.
+constexpr uint32_t kMissesBefore = 4;
+// Rounds of a loop with masks before the interpreter takes over. A turn there has 2,048.
+constexpr uint64_t kMaskedRounds = 1 << 16;
 
 int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
   return steps.step * int64_t{lane % row_lanes} + steps.row_step * int64_t{lane / row_lanes};
@@ -22,7 +26,8 @@ int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
 
 class Entry {
  public:
-  Entry(Stretch& stretch, Warp& warp) : stretch_(stretch), made_(*stretch.made), warp_(warp) {
+  Entry(Stretch& stretch, Compiled& compiled, Warp& warp)
+      : stretch_(stretch), compiled_(compiled), made_(*compiled.made), warp_(warp) {
     const Program& program = stretch.tiers->program();
     row_lanes_ = program.narrow_rows ? warp.block->grid->block_dim.x : kWarpSize;
   }
@@ -46,6 +51,7 @@ class Entry {
   void put_back() const;
 
   Stretch& stretch_;
+  Compiled& compiled_;
   const Emitted& made_;
   Warp& warp_;
   uint32_t row_lanes_;
@@ -60,7 +66,7 @@ bool Entry::guards_hold() const {
       uint32_t bits;
       std::memcpy(&bits, at, 4);
       if (bits != 0 && bits != kFullMask) return false;
-    } else if (!has_pattern(at, guard.bytes, row_lanes_, guard.steps)) {
+    } else if (!guard.rises.hold(at, guard.bytes)) {
       return false;
     }
   }
@@ -126,7 +132,7 @@ bool Entry::reach(size_t index, uint64_t* words) {
     move = reinterpret_cast<uint64_t>(warp_.block->shared);
   } else {
     Worker::CachedRegion& cached = touched_by(at.op);
-    std::atomic<uint64_t>& seen = stretch_.seen[index];
+    std::atomic<uint64_t>& seen = compiled_.seen[index];
     const uint64_t last = seen.load(std::memory_order_relaxed);
     if (last && (last < cached.begin || last >= cached.end)) {
       if (auto region = warp_.block->grid->memory.find(last, 1, at.writes))
@@ -138,7 +144,7 @@ bool Entry::reach(size_t index, uint64_t* words) {
     begin = cached.begin;
     size = cached.end - cached.begin;
   }
-  if (size < at.span) return false;
+  if (size < at.span || (begin & (at.align - 1)) != 0) return false;
   words[0] = begin;
   words[1] = size - at.span;
   words[2] = move;
@@ -170,90 +176,123 @@ void Entry::put_back() const {
 }
 
 uint32_t Entry::run() {
-  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(stretch_.memory.begin()));
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
   uint32_t exit = 0;
+  const uint32_t own = made_.lanes == kWarpSize ? kFullMask : (1u << made_.lanes) - 1;
   for (uint32_t lane = 0; lane < kWarpSize; lane += made_.lanes) {
     if (lane) {
       for (size_t i = 0; i < made_.prepared.size(); ++i) {
         const Pattern2& steps = made_.prepared[i].steps;
+        // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): prepare() has filled it
         table_[i] += static_cast<uint64_t>(rise(steps, lane, row_lanes_) -
                                            rise(steps, lane - made_.lanes, row_lanes_));
       }
     }
+    if ((warp_.mask >> lane & own) == 0) continue;
     Pass pass{warp_.registers,
               warp_.registers + size_t{lane} * 4,
               warp_.registers + size_t{lane} * 8,
               table_,
-              static_cast<uint64_t>(warp_.turn),
+              made_.masked ? kMaskedRounds : static_cast<uint64_t>(warp_.turn),
               0,
               lane,
+              warp_.mask,
               &warp_};
     exit = code(&pass);
     if (exit == 0) {
       for (size_t i = 0; i < made_.reaches.size(); ++i)
-        stretch_.seen[i].store(0, std::memory_order_relaxed);
+        compiled_.seen[i].store(0, std::memory_order_relaxed);
       put_back();
       return 0;
     }
-    left = pass.budget;
+    left = made_.masked ? static_cast<uint64_t>(warp_.turn) : pass.budget;
     ran = pass.ran;
   }
   return exit;
 }
 
 // False: it cannot be compiled.
-bool compile(Stretch& stretch, Warp& warp) noexcept {
+bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
   try {
     const Flow& flow = stretch.tiers->flow();
-    std::optional<Plan> plan = make_plan(flow, stretch.phase, warp);
+    std::optional<Plan> plan = make_plan(flow, stretch.phase, warp, compiled.taken);
     if (!plan) return false;
-    auto made = emit(flow, *plan);
-    if (!made) return false;
     // Whoever asks for compiled code from the first block on (a test) gets all of it.
-    if (warp.block->grid->settings.compile_after != 0 && !pays(*plan, *made)) return false;
+    const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
+    if (has_to_pay && !may_pay(*plan)) return false;
+    auto made = emit(flow, *plan);
+    if (!made || (has_to_pay && !pays(*plan, *made))) return false;
     size_t saved = 0;
     for (const Emitted::Saved& each : made->saved) saved += each.bytes;
     if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)
       return false;
-    if (!stretch.memory.fill(made->bytes)) return false;
-    stretch.code_bytes = made->bytes.size();
-    stretch.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
+    if (!compiled.memory.fill(made->bytes)) return false;
+    compiled.code_bytes = made->bytes.size();
+    compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};
-    stretch.made = std::move(made);
+    compiled.made = std::move(made);
   } catch (...) {
     return false;  // no memory: the interpreter goes on
   }
   return true;
 }
 
-Stretch::State compile_timed(Stretch& stretch, Warp& warp) noexcept {
-  const auto begin = std::chrono::steady_clock::now();
-  const Stretch::State state = compile(stretch, warp) ? Stretch::State::Ready : Stretch::State::Off;
-  stretch.compiling_ns = static_cast<uint64_t>(
-      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
-  stretch.state.store(state, std::memory_order_release);
+// Of this thread: others may run on its core meanwhile.
+uint64_t cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
+  const uint64_t begin = cpu_ns();
+  const Compiled::State state =
+      compile(stretch, compiled, warp) ? Compiled::State::Ready : Compiled::State::Off;
+  compiled.compiling_ns = cpu_ns() - begin;
+  compiled.state.store(state, std::memory_order_release);
   return state;
 }
 
 // Null: the interpreter has to go on.
-const Op* enter(Stretch& stretch, Warp& warp, bool* done) {
-  Entry entry(stretch, warp);
+const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
+  Entry entry(stretch, compiled, warp);
   // Counts of several threads may get lost: they are for people, and an atomic addition is slow.
-  const uint32_t count = stretch.entered.load(std::memory_order_relaxed);
-  stretch.entered.store(count + 1, std::memory_order_relaxed);
+  const uint32_t count = compiled.entered.load(std::memory_order_relaxed);
+  compiled.entered.store(count + 1, std::memory_order_relaxed);
   const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
   if (exit == 0) {
-    const uint32_t missed = stretch.missed.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (missed > kMissesAllowed && missed > count / 4)
-      stretch.state.store(Stretch::State::Off, std::memory_order_relaxed);
+    const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (missed > kMissesAllowed && missed > count / 4 * 3)
+      compiled.state.store(Compiled::State::Off, std::memory_order_relaxed);
     return nullptr;
   }
   *done = true;
   warp.turn = static_cast<int32_t>(entry.left);
   warp.steps += entry.ran;
-  const Exit& left = stretch.made->exits[exit - 1];
+  const Exit& left = compiled.made->exits[exit - 1];
   const Op* next = &stretch.tiers->all()[left.target];
   return left.backward ? warp.yield(next) : next;
+}
+
+// Compiles it where nobody has. Null: the interpreter, or other code, has to go on.
+const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
+  Compiled::State state = compiled.state.load(std::memory_order_acquire);
+  if (state == Compiled::State::New &&
+      compiled.state.compare_exchange_strong(state, Compiled::State::Compiling)) {
+    state = compile_timed(stretch, compiled, warp);
+  }
+  return state == Compiled::State::Ready ? enter(stretch, compiled, warp, done) : nullptr;
+}
+
+const Op* run_compiled(Stretch& stretch, Warp& warp, bool* done) {
+  if (warp.mask != kFullMask)
+    return stretch.phase.loops ? try_code(stretch, stretch.some, warp, done) : nullptr;
+  for (Compiled& each : stretch.versions) {
+    const Op* next = try_code(stretch, each, warp, done);
+    // What has never run, or always runs, leaves nothing to the others.
+    if (*done || each.missed.load(std::memory_order_relaxed) <= kMissesBefore) return next;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -261,27 +300,12 @@ const Op* enter(Stretch& stretch, Warp& warp, bool* done) {
 const Op* run_stretch(Warp& warp, const Op* op) {
   Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
   const Tiers& tiers = *stretch.tiers;
-  const uint32_t index = stretch.phase.begin;
-  if (warp.mask == kFullMask) {
-    Stretch::State state = stretch.state.load(std::memory_order_acquire);
-    if (state == Stretch::State::New &&
-        stretch.state.compare_exchange_strong(state, Stretch::State::Compiling)) {
-      state = compile_timed(stretch, warp);
-    }
-    if (state == Stretch::State::Ready) {
-      bool done = false;
-      const Op* next = enter(stretch, warp, &done);
-      if (done) return next;
-    }
-  }
-  const Op* original = tiers.original(index);
-  if (op != &tiers.all()[index]) {  // a copy that writes elsewhere, to be blended (step_masked)
-    Op redirected = *original;
-    redirected.d = op->d;
-    redirected.run(warp, &redirected);
-    return op + 1;
-  }
-  return tiers.replaced(original->run(warp, original));
+  bool done = false;
+  const Op* next = run_compiled(stretch, warp, &done);
+  if (done) return next;
+  const Op* original = tiers.original(stretch.phase.begin);
+  return tiers.replaced(warp.mask == kFullMask ? original->run(warp, original)
+                                               : warp.step_masked(original));
 }
 
 }  // namespace kiln::engine

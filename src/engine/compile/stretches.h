@@ -16,11 +16,11 @@ namespace kiln::engine {
 
 class Tiers;
 
-struct Stretch {
+// Machine code of a phase, and what came of it.
+struct Compiled {
   enum class State : uint8_t { New, Compiling, Ready, Off };
 
-  Tiers* tiers = nullptr;
-  Phase phase;
+  Taken taken;
   std::atomic<State> state{State::New};
   std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
@@ -28,6 +28,20 @@ struct Stretch {
   // By index of Emitted::reaches: an address of the region that served last; 0: none yet.
   std::unique_ptr<std::atomic<uint64_t>[]> seen;
   CodeMemory memory;
+};
+
+struct Stretch {
+  Tiers* tiers = nullptr;
+  Phase phase;
+  // For all lanes: values look as in the first warp, as in a later one for which that does not
+  // hold, or in any way.
+  Compiled versions[3];
+  Compiled some;  // of loops: for warps some of whose lanes are elsewhere
+
+  Stretch() {
+    versions[2].taken.patterns = false;
+    some.taken = {false, false};
+  }
 };
 
 // The Ops of a program, some of them replaced.

@@ -28,7 +28,8 @@ struct Pass {
   uint64_t budget;  // backward branches that may be taken; what is left of them
   uint64_t ran;     // Ops of the loops that were taken
   uint32_t first_lane;
-  void* warp;  // for handlers
+  uint32_t mask;  // of the warp: lanes that run
+  void* warp;     // for handlers
 };
 // Returns the number of the exit taken.
 using Code = uint32_t (*)(Pass*);
@@ -69,6 +70,11 @@ class Target {
   virtual void constant_word(Reg to, uint64_t bits) = 0;
   virtual void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) = 0;
   virtual void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) = 0;
+  virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) {
+    Reg value = word();
+    load_word(value, base, 0, bytes);
+    set_lane(to, value, lane, bytes);
+  }
 
   // Vectors. False: this CPU has no such operation, and nothing was emitted.
   virtual bool unary(Does does, Number type, Reg to, Reg a) = 0;
@@ -85,6 +91,10 @@ class Target {
   virtual void narrow(Reg to, Reg low, Reg high) = 0;
   virtual void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void select(Reg to, Reg mask, Reg a, Reg b) = 0;
+  // The lanes of the mask; the others stay.
+  virtual void blend(const Reg& to, const Reg& from, const Reg& mask) {
+    select(to, mask, from, to);
+  }
   virtual void canonicalize(Reg value, Reg nan) = 0;  // NaNs of f32 become `nan`
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
   // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.

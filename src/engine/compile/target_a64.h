@@ -152,6 +152,11 @@ class A64 final : public Target {
       cc_.ins(v(to).s(lane), w(word));
   }
 
+  void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
+    bytes == 8 ? cc_.ld1(v(to).d(lane), a64::ptr(x(base)))
+               : cc_.ld1(v(to).s(lane), a64::ptr(x(base)));
+  }
+
   void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
   bool unary(Does does, Number type, Reg to, Reg a) override;
   bool binary(Does does, Number type, Reg to, Reg a, Reg b) override;
@@ -189,6 +194,9 @@ class A64 final : public Target {
     cc_.mov(chosen.b16(), v(mask).b16());
     cc_.bsl(chosen.b16(), v(a).b16(), v(b).b16());
     cc_.mov(v(to).b16(), chosen.b16());
+  }
+  void blend(const Reg& to, const Reg& from, const Reg& mask) override {
+    cc_.bit(v(to).b16(), v(from).b16(), v(mask).b16());
   }
   void canonicalize(Reg value, Reg nan) override {
     Vec is_number = cc_.newVecQ();

@@ -45,6 +45,7 @@ void Tiers::replace() {
     stretch->phase = phase;
     ops_[phase.begin].run = &run_stretch;
     ops_[phase.begin].data = stretch.get();
+    ops_[phase.begin].effect = Effect::MaskAware;  // it looks at the mask itself
     stretches_.push_back(std::move(stretch));
   }
   use(ops_.data());
@@ -55,13 +56,22 @@ CompiledFacts Tiers::facts() const {
   if (Tiering::ops() == program_.ops.data()) return out;  // still being looked for, or none
   out.stretches = static_cast<uint32_t>(stretches_.size());
   for (const auto& stretch : stretches_) {
-    const Stretch::State state = stretch->state.load(std::memory_order_acquire);
-    out.compiled += stretch->code_bytes.load() != 0;
-    out.given_up += state == Stretch::State::Off;
-    out.entered += stretch->entered.load(std::memory_order_relaxed);
-    out.missed += stretch->missed.load(std::memory_order_relaxed);
-    out.compiling_ns += stretch->compiling_ns.load();
-    out.code_bytes += stretch->code_bytes.load();
+    bool has_code = false, is_off = true;
+    const auto add = [&](const Compiled& each) {
+      has_code |= each.code_bytes.load() != 0;
+      out.entered += each.entered.load(std::memory_order_relaxed);
+      out.missed += each.missed.load(std::memory_order_relaxed);
+      out.compiling_ns += each.compiling_ns.load();
+      out.code_bytes += each.code_bytes.load();
+    };
+    for (const Compiled& each : stretch->versions) {
+      add(each);
+      is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
+    }
+    add(stretch->some);
+    out.masked += stretch->some.entered.load() - stretch->some.missed.load();
+    out.compiled += has_code;
+    out.given_up += is_off;
   }
   return out;
 }

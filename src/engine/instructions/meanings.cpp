@@ -2,24 +2,39 @@
 // Which handlers does the compiler know? Asked when a program has run long enough to be compiled.
 #include "engine/decode/meanings.h"
 
-namespace kiln::engine {
+#include <atomic>
+#include <memory>
 
+namespace kiln::engine {
+namespace {
+
+std::unique_ptr<const Meanings> describe_all() {
+  auto all = std::make_unique<Meanings>();
+  describe_float(*all);
+  describe_rounded(*all);
+  describe_integer(*all);
+  describe_bits(*all);
+  describe_compare(*all);
+  describe_select(*all);
+  describe_convert(*all);
+  describe_memory(*all);
+  describe_move(*all);
+  describe_control(*all);
+  return all;
+}
+
+}  // namespace
+
+// Not a static of the function: if a thread forks while another one makes it, the child would wait
+// for a thread that it does not have. Two threads may both make it; one of them is used.
 const Meaning* meaning_of(Handler handler) {
-  static const Meanings kAll = [] {
-    Meanings all;
-    describe_float(all);
-    describe_rounded(all);
-    describe_integer(all);
-    describe_bits(all);
-    describe_compare(all);
-    describe_select(all);
-    describe_convert(all);
-    describe_memory(all);
-    describe_move(all);
-    describe_control(all);
-    return all;
-  }();
-  return kAll.find(handler);
+  static std::atomic<const Meanings*> known{nullptr};
+  const Meanings* all = known.load(std::memory_order_acquire);
+  if (!all) {
+    auto made = describe_all();
+    all = known.compare_exchange_strong(all, made.get()) ? made.release() : all;
+  }
+  return all->find(handler);
 }
 
 }  // namespace kiln::engine

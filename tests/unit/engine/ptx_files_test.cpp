@@ -18,7 +18,7 @@ struct WatchesAll : Sink {
   uint32_t wanted() const override { return ~0u; }
 };
 
-void check(const std::string& path, bool for_rows, Sink* sink = nullptr) {
+void check_file(const std::string& path, bool for_rows, Sink* sink = nullptr) {
   Case c = read_case(path);
   ASSERT_FALSE(c.outputs.empty()) << "a case without an expected output proves nothing";
   // Aligned as cuMemAlloc aligns.
@@ -60,12 +60,12 @@ void check(const std::string& path, bool for_rows, Sink* sink = nullptr) {
   }
 }
 
-TEST_P(PtxFile, GivesTheExpectedBits) { check(GetParam(), false); }
-TEST_P(PtxFile, GivesTheExpectedBitsWhereRowsFillWarps) { check(GetParam(), true); }
+TEST_P(PtxFile, GivesTheExpectedBits) { check_file(GetParam(), false); }
+TEST_P(PtxFile, GivesTheExpectedBitsWhereRowsFillWarps) { check_file(GetParam(), true); }
 TEST_P(PtxFile, GivesTheExpectedBitsWhenWatched) {
   WatchesAll sink;
-  check(GetParam(), false, &sink);
-  check(GetParam(), true, &sink);
+  check_file(GetParam(), false, &sink);
+  check_file(GetParam(), true, &sink);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, PtxFile, testing::ValuesIn(case_files()), [](const auto& given) {

@@ -58,7 +58,7 @@ std::string bytes_of(std::initializer_list<T> values) {
   return bytes;
 }
 
-std::string refusal(const std::string& file, std::optional<int32_t> as = std::nullopt) {
+std::string refused_file(const std::string& file, std::optional<int32_t> as = std::nullopt) {
   const Result<Array> array = parse(file, as);
   EXPECT_FALSE(array);
   return array ? "" : array.error().why;
@@ -116,47 +116,50 @@ TEST(Npy, ScalarsAndEmptyArrays) {
 
 TEST(Npy, HostileFilesAreRefusedWithTheirOffset) {
   const std::string good = npy(dict("<f4", "(2,)"), "12345678");
-  EXPECT_THAT(refusal(""), HasSubstr("at byte 0: it does not start"));
-  EXPECT_THAT(refusal("PK\3\4aaaaaaaaaaaa"), HasSubstr("at byte 0"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(2,)"), "12345678", 4)),
+  EXPECT_THAT(refused_file(""), HasSubstr("at byte 0: it does not start"));
+  EXPECT_THAT(refused_file("PK\3\4aaaaaaaaaaaa"), HasSubstr("at byte 0"));
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(2,)"), "12345678", 4)),
               HasSubstr("at byte 6: format version 4"));
-  EXPECT_THAT(refusal(good.substr(0, 9)), HasSubstr("at byte 8: the file ends"));
-  EXPECT_THAT(refusal(good.substr(0, 40)), HasSubstr("at byte 8: the header claims"));
-  EXPECT_THAT(refusal(good.substr(0, good.size() - 1)), HasSubstr("takes 8 bytes; the file has 7"));
-  EXPECT_THAT(refusal(good + "x"), HasSubstr("takes 8 bytes; the file has 9"));
+  EXPECT_THAT(refused_file(good.substr(0, 9)), HasSubstr("at byte 8: the file ends"));
+  EXPECT_THAT(refused_file(good.substr(0, 40)), HasSubstr("at byte 8: the header claims"));
+  EXPECT_THAT(refused_file(good.substr(0, good.size() - 1)),
+              HasSubstr("takes 8 bytes; the file has 7"));
+  EXPECT_THAT(refused_file(good + "x"), HasSubstr("takes 8 bytes; the file has 9"));
   std::string huge_header = npy(dict("<f4", "(2,)"), "12345678", 2);
   std::memset(huge_header.data() + 8, 0xff, 4);
-  EXPECT_THAT(refusal(huge_header), HasSubstr("at byte 8: the header claims 4294967295 bytes"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(4611686018427387904, 4)"), "")), HasSubstr("is too large"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(0, 4611686018427387904, 4)"), "")),
+  EXPECT_THAT(refused_file(huge_header),
+              HasSubstr("at byte 8: the header claims 4294967295 bytes"));
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(4611686018427387904, 4)"), "")),
               HasSubstr("is too large"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(99999999999999999999,)"), "")),
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(0, 4611686018427387904, 4)"), "")),
+              HasSubstr("is too large"));
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(99999999999999999999,)"), "")),
               HasSubstr("a size of at most 63 bits"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(-1,)"), "")), HasSubstr("a size of at most 63 bits"));
-  EXPECT_THAT(refusal(npy(dict("|O", "(1,)"), "12345678")), HasSubstr("Python objects"));
-  EXPECT_THAT(refusal(npy(dict("<U4", "(1,)"), "12345678")),
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(-1,)"), "")), HasSubstr("a size of at most 63 bits"));
+  EXPECT_THAT(refused_file(npy(dict("|O", "(1,)"), "12345678")), HasSubstr("Python objects"));
+  EXPECT_THAT(refused_file(npy(dict("<U4", "(1,)"), "12345678")),
               HasSubstr("dtype '<U4' is not supported"));
-  EXPECT_THAT(refusal(npy(dict("<f16", "(1,)"), "12345678")),
+  EXPECT_THAT(refused_file(npy(dict("<f16", "(1,)"), "12345678")),
               HasSubstr("dtype '<f16' is not supported"));
-  EXPECT_THAT(refusal(npy(dict("|V1", "(1,)"), "1")), HasSubstr("either fp8"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(1,)"), "1234"), KILN_BF16),
+  EXPECT_THAT(refused_file(npy(dict("|V1", "(1,)"), "1")), HasSubstr("either fp8"));
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(1,)"), "1234"), KILN_BF16),
               HasSubstr("4 bytes; bf16 has 2"));
-  EXPECT_THAT(refusal(npy(dict("|b1", "(3,)"), std::string("\0\1\2", 3))),
+  EXPECT_THAT(refused_file(npy(dict("|b1", "(3,)"), std::string("\0\1\2", 3))),
               HasSubstr("the byte 2 is neither"));
-  EXPECT_THAT(
-      refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")),
-      HasSubstr("records with several fields"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'shape': (1,), }", "1234")),
+  EXPECT_THAT(refused_file(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }",
+                               "1234")),
+              HasSubstr("records with several fields"));
+  EXPECT_THAT(refused_file(npy("{'descr': '<f4', 'shape': (1,), }", "1234")),
               HasSubstr("before it ends"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'descr': '<f4', 'shape': (1,), }", "1234")),
+  EXPECT_THAT(refused_file(npy("{'descr': '<f4', 'descr': '<f4', 'shape': (1,), }", "1234")),
               HasSubstr("'descr' is not"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'evil': 1}", "1234")), HasSubstr("'evil' is not"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", "1234")),
+  EXPECT_THAT(refused_file(npy("{'descr': '<f4', 'evil': 1}", "1234")), HasSubstr("'evil' is not"));
+  EXPECT_THAT(refused_file(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,)}", "1234")),
               HasSubstr("True or False"));
-  EXPECT_THAT(refusal(npy("{'descr': '<f4", "1234")),
+  EXPECT_THAT(refused_file(npy("{'descr': '<f4", "1234")),
               HasSubstr("a short string with a closing quote"));
-  EXPECT_THAT(refusal(npy(dict("<f4", "(1,)") + "x", "1234")), HasSubstr("nothing more"));
-  EXPECT_THAT(refusal(npy("__import__('os')", "1234")),
+  EXPECT_THAT(refused_file(npy(dict("<f4", "(1,)") + "x", "1234")), HasSubstr("nothing more"));
+  EXPECT_THAT(refused_file(npy("__import__('os')", "1234")),
               HasSubstr("at byte 10: the header should have a '{'"));
 }
 

@@ -41,7 +41,7 @@ std::vector<std::string> shown(const std::string& op, const Texts& texts) {
   return lines;
 }
 
-std::string refusal(const std::string& op, const Texts& texts) {
+std::string refused_call(const std::string& op, const Texts& texts) {
   const Result<std::vector<Output>> outputs = called(op, texts);
   EXPECT_FALSE(outputs);
   return outputs ? "" : format(outputs.error());
@@ -93,49 +93,51 @@ TEST(OpCall, OverloadsByHowTheNumberIsWritten) {
   EXPECT_THAT(shown("scale", {"ones:f32:4", "3"}), ElementsAre("result = 12"));
   EXPECT_THAT(shown("scale", {"ones:f32:4", "3.5"}), ElementsAre("result = 14"));
   EXPECT_THAT(shown("scale.float", {"ones:f32:4", "3"}), ElementsAre("result = 12"));
-  EXPECT_THAT(refusal("scale.int", {"ones:f32:4", "3.5"}),
+  EXPECT_THAT(refused_call("scale.int", {"ones:f32:4", "3.5"}),
               HasSubstr("'value' expects int, got '3.5'"));
   EXPECT_THAT(
-      refusal("scale", {"ones:f32:4", "abc"}),
+      refused_call("scale", {"ones:f32:4", "abc"}),
       AllOf(HasSubstr("no overload of scale matches"),
             HasSubstr("scale.int(Tensor x, SymInt value) -> SymInt: 'value' expects int"),
             HasSubstr("scale.float(Tensor x, float value) -> float: 'value' expects float")));
-  EXPECT_THAT(refusal("clash", {"abc"}),
+  EXPECT_THAT(refused_call("clash", {"abc"}),
               AllOf(HasSubstr("several overloads of clash match"), HasSubstr("clash.a, clash.b"),
                     HasSubstr("name the overload")));
 }
 
 TEST(OpCall, WrongArgumentsSayWhy) {
-  EXPECT_THAT(refusal("ad", {}),
+  EXPECT_THAT(refused_call("ad", {}),
               AllOf(HasSubstr("no op 'ad' in the library"), HasSubstr("did you mean add?")));
-  EXPECT_THAT(refusal("add", {"ones:f32:4"}),
+  EXPECT_THAT(refused_call("add", {"ones:f32:4"}),
               AllOf(HasSubstr("cannot call add(Tensor a, Tensor b"),
                     HasSubstr("'b' is missing; it expects Tensor")));
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "3"}), HasSubstr("write full=3:f32:SHAPE"));
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "b"}), HasSubstr("write KIND:DTYPE:SHAPE"));
-  EXPECT_THAT(refusal("add", {"ones:f33:4", "ones:f32:4"}), HasSubstr("unknown dtype 'f33'"));
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "2"}),
+  EXPECT_THAT(refused_call("add", {"ones:f32:4", "3"}), HasSubstr("write full=3:f32:SHAPE"));
+  EXPECT_THAT(refused_call("add", {"ones:f32:4", "b"}), HasSubstr("write KIND:DTYPE:SHAPE"));
+  EXPECT_THAT(refused_call("add", {"ones:f33:4", "ones:f32:4"}), HasSubstr("unknown dtype 'f33'"));
+  EXPECT_THAT(refused_call("add", {"ones:f32:4", "ones:f32:4", "2"}),
               HasSubstr("it takes 2 positional arguments; '2' is one too many"));
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:4", "alpa=2"}),
+  EXPECT_THAT(refused_call("add", {"ones:f32:4", "ones:f32:4", "alpa=2"}),
               HasSubstr("did you mean 'alpha'?"));
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "a=ones:f32:4"}), HasSubstr("'a' is given twice"));
-  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "c=ones:f32:4"}),
+  EXPECT_THAT(refused_call("add", {"ones:f32:4", "a=ones:f32:4"}), HasSubstr("'a' is given twice"));
+  EXPECT_THAT(refused_call("add", {"a=ones:f32:4", "c=ones:f32:4"}),
               AllOf(HasSubstr("why: unknown parameter 'c'"),
                     HasSubstr("fix: its parameters: a, b, alpha")));
-  EXPECT_THAT(refusal("add", {"a=ones:f32:4", "ones:f32:4"}), HasSubstr("follows a named one"));
-  EXPECT_THAT(refusal("add", {"none", "ones:f32:4"}), HasSubstr("'a' is not optional"));
-  EXPECT_THAT(refusal("add", {"ones:f32:4@cuda", "ones:f32:4"}), HasSubstr("no GPU"));
-  EXPECT_THAT(refusal("add", {"no/such/file.npy", "ones:f32:4"}), HasSubstr("no/such/file.npy"));
+  EXPECT_THAT(refused_call("add", {"a=ones:f32:4", "ones:f32:4"}),
+              HasSubstr("follows a named one"));
+  EXPECT_THAT(refused_call("add", {"none", "ones:f32:4"}), HasSubstr("'a' is not optional"));
+  EXPECT_THAT(refused_call("add", {"ones:f32:4@cuda", "ones:f32:4"}), HasSubstr("no GPU"));
+  EXPECT_THAT(refused_call("add", {"no/such/file.npy", "ones:f32:4"}),
+              HasSubstr("no/such/file.npy"));
 }
 
 TEST(OpCall, AFailureOfTheOpHasItsWords) {
-  EXPECT_EQ(refusal("fails", {}), "error: fails failed\n  why: it always fails");
-  EXPECT_THAT(refusal("add", {"ones:f32:4", "ones:f32:5"}), HasSubstr("add: shapes differ"));
+  EXPECT_EQ(refused_call("fails", {}), "error: fails failed\n  why: it always fails");
+  EXPECT_THAT(refused_call("add", {"ones:f32:4", "ones:f32:5"}), HasSubstr("add: shapes differ"));
 }
 
 TEST(OpCall, AResultThatCannotBeIsRefused) {
-  EXPECT_THAT(refusal("bad_result", {"0"}), HasSubstr("shape -5"));
-  EXPECT_THAT(refusal("bad_result", {"1"}), HasSubstr("unknown dtype, number 99"));
+  EXPECT_THAT(refused_call("bad_result", {"0"}), HasSubstr("shape -5"));
+  EXPECT_THAT(refused_call("bad_result", {"1"}), HasSubstr("unknown dtype, number 99"));
 }
 
 TEST(OpCall, AnOpThatWritesToItsConstInputIsSeen) {

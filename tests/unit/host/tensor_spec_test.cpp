@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Array made(const std::string& text, uint64_t seed = 0) {
+Array made_of(const std::string& text, uint64_t seed = 0) {
   Result<TensorSpec> spec = parse_tensor_spec(text);
   EXPECT_TRUE(spec) << (spec ? "" : format(spec.error()));
   if (!spec) return {};
@@ -27,7 +27,7 @@ Array made(const std::string& text, uint64_t seed = 0) {
 }
 
 // The elements in row-major order of the view.
-std::vector<std::string> elements(const Array& array) {
+std::vector<std::string> elements_of(const Array& array) {
   std::vector<std::string> texts;
   const DType& type = array.type();
   for_each_element(array.layout, [&](int64_t, int64_t offset) {
@@ -37,55 +37,55 @@ std::vector<std::string> elements(const Array& array) {
   return texts;
 }
 
-std::vector<std::string> elements(const std::string& text) { return elements(made(text)); }
+std::vector<std::string> elements_of(const std::string& text) { return elements_of(made_of(text)); }
 
-std::string refusal(const std::string& text) {
+std::string refused_spec(const std::string& text) {
   Result<TensorSpec> spec = parse_tensor_spec(text);
   EXPECT_FALSE(spec) << text;
   return spec ? "" : format(spec.error());
 }
 
 TEST(TensorSpec, Shapes) {
-  EXPECT_THAT(made("zeros:f32:4x5").layout.sizes, ElementsAre(4, 5));
-  EXPECT_THAT(made("zeros:f32:2^10").layout.sizes, ElementsAre(1024));
-  EXPECT_THAT(made("zeros:f32:3x2^2x1").layout.sizes, ElementsAre(3, 4, 1));
-  EXPECT_THAT(made("zeros:f32:scalar").layout.sizes, ElementsAre());
-  EXPECT_EQ(element_count(made("zeros:f32:scalar")), 1);
-  EXPECT_EQ(element_count(made("zeros:f32:0")), 0);
-  EXPECT_EQ(element_count(made("zeros:f32:3x0x2")), 0);
-  EXPECT_THAT(made("zeros:f32:3x0x2").layout.strides, ElementsAre(2, 2, 1));
+  EXPECT_THAT(made_of("zeros:f32:4x5").layout.sizes, ElementsAre(4, 5));
+  EXPECT_THAT(made_of("zeros:f32:2^10").layout.sizes, ElementsAre(1024));
+  EXPECT_THAT(made_of("zeros:f32:3x2^2x1").layout.sizes, ElementsAre(3, 4, 1));
+  EXPECT_THAT(made_of("zeros:f32:scalar").layout.sizes, ElementsAre());
+  EXPECT_EQ(element_count(made_of("zeros:f32:scalar")), 1);
+  EXPECT_EQ(element_count(made_of("zeros:f32:0")), 0);
+  EXPECT_EQ(element_count(made_of("zeros:f32:3x0x2")), 0);
+  EXPECT_THAT(made_of("zeros:f32:3x0x2").layout.strides, ElementsAre(2, 2, 1));
 }
 
 TEST(TensorSpec, Kinds) {
-  EXPECT_THAT(elements("arange:i64:5"), ElementsAre("0", "1", "2", "3", "4"));
-  EXPECT_THAT(elements("arange=10,-3:i16:3"), ElementsAre("10", "7", "4"));
-  EXPECT_THAT(elements("arange=0.5,0.25:f64:3"), ElementsAre("0.5", "0.75", "1"));
-  EXPECT_THAT(elements("ones:bf16:2"), ElementsAre("1", "1"));
-  EXPECT_THAT(elements("ones:bool:2"), ElementsAre("true", "true"));
-  EXPECT_THAT(elements("zeros:c64:1"), ElementsAre("0+0j"));
-  EXPECT_THAT(elements("full=3:f32:2"), ElementsAre("3", "3"));
-  EXPECT_THAT(elements("full=0.1:f32:1"), ElementsAre("0.1"));
-  EXPECT_THAT(elements("full=1,-2:c128:1"), ElementsAre("1-2j"));
-  EXPECT_THAT(elements("full=18446744073709551615:u64:1"), ElementsAre("18446744073709551615"));
-  EXPECT_THAT(elements("full=-128:i8:1"), ElementsAre("-128"));
-  EXPECT_THAT(elements("full=-inf:f16:1"), ElementsAre("-inf"));
-  EXPECT_THAT(elements("full=nan:f8e4m3:1"), ElementsAre("nan"));
-  EXPECT_THAT(elements("full=448:f8e4m3:1"), ElementsAre("448"));
-  EXPECT_THAT(elements("eye:i32:2x3"), ElementsAre("1", "0", "0", "0", "1", "0"));
-  EXPECT_THAT(elements("eye:f32:2x2:t"), ElementsAre("1", "0", "0", "1"));
-  EXPECT_THAT(elements("empty:f32:1"), ElementsAre("nan"));
-  EXPECT_THAT(elements("empty:u8:1"), ElementsAre("165"));
+  EXPECT_THAT(elements_of("arange:i64:5"), ElementsAre("0", "1", "2", "3", "4"));
+  EXPECT_THAT(elements_of("arange=10,-3:i16:3"), ElementsAre("10", "7", "4"));
+  EXPECT_THAT(elements_of("arange=0.5,0.25:f64:3"), ElementsAre("0.5", "0.75", "1"));
+  EXPECT_THAT(elements_of("ones:bf16:2"), ElementsAre("1", "1"));
+  EXPECT_THAT(elements_of("ones:bool:2"), ElementsAre("true", "true"));
+  EXPECT_THAT(elements_of("zeros:c64:1"), ElementsAre("0+0j"));
+  EXPECT_THAT(elements_of("full=3:f32:2"), ElementsAre("3", "3"));
+  EXPECT_THAT(elements_of("full=0.1:f32:1"), ElementsAre("0.1"));
+  EXPECT_THAT(elements_of("full=1,-2:c128:1"), ElementsAre("1-2j"));
+  EXPECT_THAT(elements_of("full=18446744073709551615:u64:1"), ElementsAre("18446744073709551615"));
+  EXPECT_THAT(elements_of("full=-128:i8:1"), ElementsAre("-128"));
+  EXPECT_THAT(elements_of("full=-inf:f16:1"), ElementsAre("-inf"));
+  EXPECT_THAT(elements_of("full=nan:f8e4m3:1"), ElementsAre("nan"));
+  EXPECT_THAT(elements_of("full=448:f8e4m3:1"), ElementsAre("448"));
+  EXPECT_THAT(elements_of("eye:i32:2x3"), ElementsAre("1", "0", "0", "0", "1", "0"));
+  EXPECT_THAT(elements_of("eye:f32:2x2:t"), ElementsAre("1", "0", "0", "1"));
+  EXPECT_THAT(elements_of("empty:f32:1"), ElementsAre("nan"));
+  EXPECT_THAT(elements_of("empty:u8:1"), ElementsAre("165"));
 }
 
 TEST(TensorSpec, RandomKindsFollowTheSeed) {
-  EXPECT_EQ(elements("randn:f32:100:seed=3"), elements("randn:f32:100:seed=3"));
-  EXPECT_NE(elements("randn:f32:100:seed=3"), elements("randn:f32:100:seed=4"));
-  EXPECT_EQ(elements(made("randn:f32:9", 5)), elements("randn:f32:9:seed=5"));
-  for (const std::string& value : elements("rand:bf16:1000")) {
+  EXPECT_EQ(elements_of("randn:f32:100:seed=3"), elements_of("randn:f32:100:seed=3"));
+  EXPECT_NE(elements_of("randn:f32:100:seed=3"), elements_of("randn:f32:100:seed=4"));
+  EXPECT_EQ(elements_of(made_of("randn:f32:9", 5)), elements_of("randn:f32:9:seed=5"));
+  for (const std::string& value : elements_of("rand:bf16:1000")) {
     EXPECT_GE(std::stod(value), 0);
     EXPECT_LT(std::stod(value), 1);
   }
-  for (const std::string& value : elements("randint=-2,3:i8:100")) {
+  for (const std::string& value : elements_of("randint=-2,3:i8:100")) {
     EXPECT_GE(std::stoi(value), -2);
     EXPECT_LT(std::stoi(value), 3);
   }
@@ -93,40 +93,40 @@ TEST(TensorSpec, RandomKindsFollowTheSeed) {
 
 // A thread must not change a value: the array is large enough for several.
 TEST(TensorSpec, ThreadsDoNotChangeTheValues) {
-  const Array large = made("randn:f32:2^20:seed=1");
-  const Array one_row = made("randn:f32:2^20x1:seed=1:strides=1,0");
+  const Array large = made_of("randn:f32:2^20:seed=1");
+  const Array one_row = made_of("randn:f32:2^20x1:seed=1:strides=1,0");
   EXPECT_EQ(large.storage, one_row.storage);
 }
 
 TEST(TensorSpec, StridedViewsHavePoisonBetween) {
-  const Array array = made("arange:f32:2x3:strides=8,2:offset=1");
-  EXPECT_THAT(elements(array), ElementsAre("0", "1", "2", "3", "4", "5"));
+  const Array array = made_of("arange:f32:2x3:strides=8,2:offset=1");
+  EXPECT_THAT(elements_of(array), ElementsAre("0", "1", "2", "3", "4", "5"));
   EXPECT_EQ(array.layout.offset, 1);
   EXPECT_EQ(array.storage.size(), 4u * (1 + 8 + 4 + 1));
   Array whole = array;
   whole.layout = {Dims(1, 14), Dims(1, 1), 0};
-  EXPECT_THAT(elements(whole), ElementsAre("nan", "0", "nan", "1", "nan", "2", "nan", "nan", "nan",
-                                           "3", "nan", "4", "nan", "5"));
+  EXPECT_THAT(elements_of(whole), ElementsAre("nan", "0", "nan", "1", "nan", "2", "nan", "nan",
+                                              "nan", "3", "nan", "4", "nan", "5"));
 }
 
 TEST(TensorSpec, TransposedIsTheSameTensorOtherwiseInMemory) {
-  const Array array = made("arange:i32:2x3:t");
+  const Array array = made_of("arange:i32:2x3:t");
   EXPECT_THAT(array.layout.strides, ElementsAre(1, 2));
-  EXPECT_THAT(elements(array), ElementsAre("0", "1", "2", "3", "4", "5"));
-  EXPECT_THAT(made("zeros:f32:5x2x3:t").layout.strides, ElementsAre(6, 1, 2));
+  EXPECT_THAT(elements_of(array), ElementsAre("0", "1", "2", "3", "4", "5"));
+  EXPECT_THAT(made_of("zeros:f32:5x2x3:t").layout.strides, ElementsAre(6, 1, 2));
 }
 
 TEST(TensorSpec, StrideZeroRepeats) {
-  const Array array = made("arange:f32:2x3:strides=0,1");
-  EXPECT_THAT(elements(array), ElementsAre("0", "1", "2", "0", "1", "2"));
+  const Array array = made_of("arange:f32:2x3:strides=0,1");
+  EXPECT_THAT(elements_of(array), ElementsAre("0", "1", "2", "0", "1", "2"));
   EXPECT_EQ(array.storage.size(), 12u);
 }
 
 TEST(TensorSpec, OffsetMisaligns) {
-  const Array array = made("ones:f16:4:offset=3");
+  const Array array = made_of("ones:f16:4:offset=3");
   EXPECT_EQ(array.layout.offset, 3);
   EXPECT_EQ(array.storage.size(), 14u);
-  EXPECT_THAT(elements(array), ElementsAre("1", "1", "1", "1"));
+  EXPECT_THAT(elements_of(array), ElementsAre("1", "1", "1", "1"));
 }
 
 TEST(TensorSpec, Devices) {
@@ -138,37 +138,37 @@ TEST(TensorSpec, Devices) {
 }
 
 TEST(TensorSpec, WrongOnesSayWhy) {
-  EXPECT_THAT(refusal("ran:f32:4"), HasSubstr("'ran' is not a kind of tensor"));
-  EXPECT_THAT(refusal("randn"), HasSubstr("a tensor is KIND:DTYPE:SHAPE"));
-  EXPECT_THAT(refusal("randn:f32"), HasSubstr("for example randn:f32:1024x1024"));
-  EXPECT_THAT(refusal("randn:f33:4"), HasSubstr("unknown dtype 'f33'"));
-  EXPECT_THAT(refusal("randn:i32:4"), HasSubstr("randint=0,10:i32"));
-  EXPECT_THAT(refusal("ones:f32:4xx5"), HasSubstr("'' is not a size"));
-  EXPECT_THAT(refusal("ones:f32:-4"), HasSubstr("'-4' is not a size"));
-  EXPECT_THAT(refusal("ones:f32:99999999999999999999"), HasSubstr("is not a size"));
-  EXPECT_THAT(refusal("ones:f32:2^40x2^40"), HasSubstr("too many elements"));
-  EXPECT_THAT(refusal("ones:f32:0x2^40x2^40"), HasSubstr("too many elements"));
-  EXPECT_THAT(refusal("ones:f32:4:color=3"), HasSubstr("unknown option 'color=3'"));
-  EXPECT_THAT(refusal("ones:f32:4:strides=1,1"), HasSubstr("2 strides for 1 dimensions"));
-  EXPECT_THAT(refusal("ones:f32:4:strides=-1"), HasSubstr("'-1' is not a stride"));
-  EXPECT_THAT(refusal("ones:f32:2^30:strides=2^40"), HasSubstr("is too large"));
-  EXPECT_THAT(refusal("ones:f32:2^40:strides=0:offset=2^62"), HasSubstr("is too large"));
-  EXPECT_THAT(refusal("ones:f32:4x4:strides=4,1:t"), HasSubstr("leave one of them out"));
-  EXPECT_THAT(refusal("ones:f32:4:t"), HasSubstr("two dimensions"));
-  EXPECT_THAT(refusal("full:f32:4"), HasSubstr("takes 1 to 2 numbers"));
-  EXPECT_THAT(refusal("full=300:u8:4"), HasSubstr("300 does not fit in u8"));
-  EXPECT_THAT(refusal("full=2:bool:4"), HasSubstr("2 does not fit in bool"));
-  EXPECT_THAT(refusal("full=1.5:i32:4"), HasSubstr("'1.5' is not an integer"));
-  EXPECT_THAT(refusal("full=1,2:f32:4"), HasSubstr("imaginary"));
-  EXPECT_THAT(refusal("randint=5,5:i32:4"), HasSubstr("LOW below HIGH"));
-  EXPECT_THAT(refusal("randint=5:i32:4"), HasSubstr("takes 2 to 2"));
-  EXPECT_THAT(refusal("eye:f32:4"), HasSubstr("two dimensions"));
-  EXPECT_THAT(refusal("ones:f32:4@tpu"), HasSubstr("unknown device 'tpu'"));
-  EXPECT_THAT(refusal("ones:f32:4@cuda:x"), HasSubstr("unknown device"));
-  EXPECT_THAT(refusal("a.npy:as=f99"), HasSubstr("unknown dtype 'f99'"));
+  EXPECT_THAT(refused_spec("ran:f32:4"), HasSubstr("'ran' is not a kind of tensor"));
+  EXPECT_THAT(refused_spec("randn"), HasSubstr("a tensor is KIND:DTYPE:SHAPE"));
+  EXPECT_THAT(refused_spec("randn:f32"), HasSubstr("for example randn:f32:1024x1024"));
+  EXPECT_THAT(refused_spec("randn:f33:4"), HasSubstr("unknown dtype 'f33'"));
+  EXPECT_THAT(refused_spec("randn:i32:4"), HasSubstr("randint=0,10:i32"));
+  EXPECT_THAT(refused_spec("ones:f32:4xx5"), HasSubstr("'' is not a size"));
+  EXPECT_THAT(refused_spec("ones:f32:-4"), HasSubstr("'-4' is not a size"));
+  EXPECT_THAT(refused_spec("ones:f32:99999999999999999999"), HasSubstr("is not a size"));
+  EXPECT_THAT(refused_spec("ones:f32:2^40x2^40"), HasSubstr("too many elements"));
+  EXPECT_THAT(refused_spec("ones:f32:0x2^40x2^40"), HasSubstr("too many elements"));
+  EXPECT_THAT(refused_spec("ones:f32:4:color=3"), HasSubstr("unknown option 'color=3'"));
+  EXPECT_THAT(refused_spec("ones:f32:4:strides=1,1"), HasSubstr("2 strides for 1 dimensions"));
+  EXPECT_THAT(refused_spec("ones:f32:4:strides=-1"), HasSubstr("'-1' is not a stride"));
+  EXPECT_THAT(refused_spec("ones:f32:2^30:strides=2^40"), HasSubstr("is too large"));
+  EXPECT_THAT(refused_spec("ones:f32:2^40:strides=0:offset=2^62"), HasSubstr("is too large"));
+  EXPECT_THAT(refused_spec("ones:f32:4x4:strides=4,1:t"), HasSubstr("leave one of them out"));
+  EXPECT_THAT(refused_spec("ones:f32:4:t"), HasSubstr("two dimensions"));
+  EXPECT_THAT(refused_spec("full:f32:4"), HasSubstr("takes 1 to 2 numbers"));
+  EXPECT_THAT(refused_spec("full=300:u8:4"), HasSubstr("300 does not fit in u8"));
+  EXPECT_THAT(refused_spec("full=2:bool:4"), HasSubstr("2 does not fit in bool"));
+  EXPECT_THAT(refused_spec("full=1.5:i32:4"), HasSubstr("'1.5' is not an integer"));
+  EXPECT_THAT(refused_spec("full=1,2:f32:4"), HasSubstr("imaginary"));
+  EXPECT_THAT(refused_spec("randint=5,5:i32:4"), HasSubstr("LOW below HIGH"));
+  EXPECT_THAT(refused_spec("randint=5:i32:4"), HasSubstr("takes 2 to 2"));
+  EXPECT_THAT(refused_spec("eye:f32:4"), HasSubstr("two dimensions"));
+  EXPECT_THAT(refused_spec("ones:f32:4@tpu"), HasSubstr("unknown device 'tpu'"));
+  EXPECT_THAT(refused_spec("ones:f32:4@cuda:x"), HasSubstr("unknown device"));
+  EXPECT_THAT(refused_spec("a.npy:as=f99"), HasSubstr("unknown dtype 'f99'"));
   std::string many = "ones:f32:1";
   for (int i = 0; i < 64; ++i) many += "x1";
-  EXPECT_THAT(refusal(many), HasSubstr("65 dimensions"));
+  EXPECT_THAT(refused_spec(many), HasSubstr("65 dimensions"));
 }
 
 TEST(TensorSpec, WhatDoesNotFitInMemoryIsAnErrorOfTheEnvironment) {

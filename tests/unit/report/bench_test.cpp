@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "count_of.h"
 #include "report/cold.h"
 #include "report/profile.h"
 
@@ -20,12 +21,6 @@ using testing::Not;
 
 const std::string kHostile = "<script>alert(1)</script>\"'&";
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-size_t count_of(const std::string& text, std::string_view what) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++found;
-  return found;
-}
 
 Contender contender(std::string name, double us) {
   Contender out;

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "count_of.h"
+
 namespace kiln::report {
 namespace {
 
@@ -38,12 +40,6 @@ BuildReport report(std::vector<BuildStep> steps) {
   out.available_bytes = 3'500'000'000;
   out.steps = std::move(steps);
   return out;
-}
-
-size_t count_of(const std::string& text, std::string_view what) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++found;
-  return found;
 }
 
 TEST(Lanes, StepsThatOverlapAreApart) {

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // A coordinate that is not a number makes a browser drop the whole element.
 void expect_drawable(const std::string& chart) {
@@ -44,11 +44,11 @@ TEST(Charts, OnePointAndTheSameTwice) {
 }
 
 TEST(Charts, NumbersAtTheEdges) {
-  expect_drawable(density_chart({line("a", {kNan, 1, 2})}, "us"));
+  expect_drawable(density_chart({line("a", {kNothing, 1, 2})}, "us"));
   expect_drawable(density_chart({line("a", {-1e12, 1e-9, 1e12})}, "us"));
-  expect_drawable(line_chart({line("a", {kNan, 1, 2})}, {"x", "y"}));
+  expect_drawable(line_chart({line("a", {kNothing, 1, 2})}, {"x", "y"}));
   expect_drawable(line_chart({line("a", {0, -1, 1e12})}, {"x", "y", true, true}));
-  expect_drawable(waterfall({{"a", kNan, 1, ""}, {"b", 1, kNan, ""}}, "time"));
+  expect_drawable(waterfall({{"a", kNothing, 1, ""}, {"b", 1, kNothing, ""}}, "time"));
 }
 
 TEST(Charts, NamesAreText) {

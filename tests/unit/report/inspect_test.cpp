@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/json.h"
+#include "count_of.h"
 
 namespace kiln::report {
 namespace {
@@ -14,13 +15,7 @@ using results::Inspection;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kHostile = "</script><script>alert(1)</script>\"'&\x01";
-
-size_t count_of(const std::string& text, std::string_view what) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++found;
-  return found;
-}
+const std::string kHostileName = "</script><script>alert(1)</script>\"'&\x01";
 
 // What the script of a page reads.
 Json data_of(const std::string& page) {
@@ -118,11 +113,11 @@ TEST(InspectPage, ManyRows) {
 }
 
 TEST(InspectPage, HostileNamesAreText) {
-  const std::string page = inspect_page(whole(kHostile));
+  const std::string page = inspect_page(whole(kHostileName));
   EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
   EXPECT_EQ(count_of(page, "<script"), 2u);  // its data and its own
   EXPECT_EQ(count_of(page, "</script>"), 2u);
-  EXPECT_EQ(data_of(page)["kernels"][0]["name"], kHostile);
+  EXPECT_EQ(data_of(page)["kernels"][0]["name"], kHostileName);
 }
 
 TEST(BytesPicture, NothingOneAndEveryGroup) {
@@ -139,7 +134,7 @@ TEST(BytesPicture, NothingOneAndEveryGroup) {
 
 // A browser reads it as XML, which forbids control characters.
 TEST(BytesPicture, HostileNamesAreText) {
-  const std::string picture = bytes_picture(whole(kHostile).file);
+  const std::string picture = bytes_picture(whole(kHostileName).file);
   EXPECT_THAT(picture, Not(HasSubstr("<script")));
   EXPECT_THAT(picture, Not(HasSubstr("\x01")));
 }

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "count_of.h"
+
 namespace kiln::report {
 namespace {
 
@@ -12,12 +14,6 @@ using results::TuneResult;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-size_t count_of(const std::string& text, std::string_view what) {
-  size_t found = 0;
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++found;
-  return found;
-}
 
 TuneResult tuned(size_t count, const std::string& word = "4") {
   TuneResult out;

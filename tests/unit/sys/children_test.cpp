@@ -9,7 +9,7 @@
 namespace kiln::sys {
 namespace {
 
-ChildSpec shell(const std::string& script, bool talks = false) {
+ChildSpec shell_child(const std::string& script, bool talks = false) {
   ChildSpec spec;
   spec.arguments = {"/bin/sh", "-c", script};
   spec.talks = talks;
@@ -26,7 +26,7 @@ std::vector<ChildEvent> until_end(Children& children) {
 
 TEST(Children, TellWhatEachWroteAndHowItEnded) {
   Children children;
-  ASSERT_TRUE(children.start(shell("echo data; echo complaint >&2; exit 3")));
+  ASSERT_TRUE(children.start(shell_child("echo data; echo complaint >&2; exit 3")));
   const auto events = until_end(children);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].child, 1);
@@ -39,8 +39,8 @@ TEST(Children, RunSideBySide) {
   Children children;
   // The first waits for a file that the second makes.
   ASSERT_TRUE(children.start(
-      shell("f=/tmp/kiln-children-$PPID; while [ ! -e $f ]; do sleep 0.01; done; rm $f")));
-  ASSERT_TRUE(children.start(shell("touch /tmp/kiln-children-$PPID")));
+      shell_child("f=/tmp/kiln-children-$PPID; while [ ! -e $f ]; do sleep 0.01; done; rm $f")));
+  ASSERT_TRUE(children.start(shell_child("touch /tmp/kiln-children-$PPID")));
   const auto events = until_end(children);
   EXPECT_EQ(children.running(), 0u);
   ASSERT_EQ(events.size(), 2u);
@@ -51,7 +51,7 @@ TEST(Children, RunSideBySide) {
 TEST(Children, TalkLineByLine) {
   Children children;
   auto child =
-      children.start(shell("while read line; do echo \"heard $line\"; done; exit 0", true));
+      children.start(shell_child("while read line; do echo \"heard $line\"; done; exit 0", true));
   ASSERT_TRUE(child);
   ASSERT_TRUE(children.say(*child, "one"));
   auto events = children.wait(10);
@@ -67,7 +67,7 @@ TEST(Children, TalkLineByLine) {
 
 TEST(Children, OneThatWentAwayDoesNotEndThisProcess) {
   Children children;
-  auto child = children.start(shell("exec <&-; sleep 0.2", true));
+  auto child = children.start(shell_child("exec <&-; sleep 0.2", true));
   ASSERT_TRUE(child);
   ::usleep(100000);
   EXPECT_FALSE(children.say(*child, std::string(1 << 20, 'x')));
@@ -84,7 +84,7 @@ TEST(Children, AProgramThatIsNotThereIsAnError) {
 
 TEST(Children, TheWaitEndsInTime) {
   Children children;
-  ASSERT_TRUE(children.start(shell("sleep 30")));
+  ASSERT_TRUE(children.start(shell_child("sleep 30")));
   EXPECT_TRUE(children.wait(0.05).empty());
 }
 
@@ -92,7 +92,7 @@ TEST(Children, TheWaitEndsInTime) {
 // called.
 TEST(Children, WhatCannotBecomeItsProgramIsAnErrorOfTheStart) {
   Children children;
-  ChildSpec spec = shell("true");
+  ChildSpec spec = shell_child("true");
   spec.directory = "/nowhere/at/all";
   auto child = children.start(spec);
   ASSERT_FALSE(child);
@@ -101,7 +101,7 @@ TEST(Children, WhatCannotBecomeItsProgramIsAnErrorOfTheStart) {
   spec.directory.clear();
   spec.arguments[0] = "/etc/passwd";
   EXPECT_FALSE(children.start(spec));
-  ASSERT_TRUE(children.start(shell("true")));
+  ASSERT_TRUE(children.start(shell_child("true")));
   EXPECT_EQ(until_end(children).size(), 1u);
 }
 

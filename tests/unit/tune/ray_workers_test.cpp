@@ -7,7 +7,7 @@
 namespace kiln::tune {
 namespace {
 
-Result<std::unique_ptr<RayWorkers>> open(const std::string& script) {
+Result<std::unique_ptr<RayWorkers>> open_ray(const std::string& script) {
   RayPlan plan;
   plan.bridge = {"/bin/sh", "-c", script};
   plan.env = sys::Environment::of_this_process();
@@ -20,7 +20,7 @@ constexpr const char* kReady =
     R"(read open; echo '{"ready": {"builders": 3, "lanes": [{"name": "A"}, {"name": "B"}]}}';)";
 
 TEST(RayWorkers, SayWhoThereIs) {
-  auto workers = open(std::string(kReady) + "read more");
+  auto workers = open_ray(std::string(kReady) + "read more");
   ASSERT_TRUE(workers) << format(workers.error());
   EXPECT_EQ((*workers)->builders(), 3u);
   ASSERT_EQ((*workers)->lanes().size(), 2u);
@@ -28,7 +28,7 @@ TEST(RayWorkers, SayWhoThereIs) {
 }
 
 TEST(RayWorkers, AnErrorIsPassedOn) {
-  auto workers = open(
+  auto workers = open_ray(
       R"(read open; echo '{"error": {"what": "cannot use Ray", "why": "it is not installed"}}'
       read x)");
   ASSERT_FALSE(workers);
@@ -37,14 +37,14 @@ TEST(RayWorkers, AnErrorIsPassedOn) {
 }
 
 TEST(RayWorkers, AnEndBeforeTheAnswerIsAnError) {
-  auto workers = open("echo 'no module named kiln' >&2; exit 1");
+  auto workers = open_ray("echo 'no module named kiln' >&2; exit 1");
   ASSERT_FALSE(workers);
   EXPECT_EQ(workers.error().what, "the connection to Ray ended");
   EXPECT_EQ(workers.error().why, "no module named kiln");
 }
 
 TEST(RayWorkers, AnswersBecomeEvents) {
-  auto workers = open(std::string(kReady) + R"(
+  auto workers = open_ray(std::string(kReady) + R"(
     read build; echo '{"built": 7, "answer": {"library": "l.so"}}';
     read measure; echo '{"lane_ended": 1, "id": 7, "words": "gone"}';
     read restart; echo '{"measured": 8, "lane": 0, "answer": {"us": 3}}'
@@ -74,7 +74,7 @@ TEST(RayWorkers, AnswersBecomeEvents) {
 }
 
 TEST(RayWorkers, LinesThatAreNobodysAnswerArePassedOver) {
-  auto workers = open(std::string("echo 'a library says hello';") + kReady + R"(
+  auto workers = open_ray(std::string("echo 'a library says hello';") + kReady + R"(
     read build; echo 'half a line {'; echo '[1]'; echo '{"built": "seven"}'
     echo '{"built": 7, "lane": "x", "answer": 3}'; read end)");
   ASSERT_TRUE(workers) << format(workers.error());

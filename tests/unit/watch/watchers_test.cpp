@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do watchers make of events? Recorded ones: no kernel runs here.
+// What do watchers make of events? RecordedRun ones: no kernel runs here.
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -13,8 +13,8 @@ namespace {
 using namespace engine;
 
 // A kernel of three instructions, two of them of one line.
-struct Recorded {
-  Recorded() {
+struct RecordedRun {
+  RecordedRun() {
     module.files[1] = "k.cu";
     program.name = "_Z1kPf";
     program.module = &module;
@@ -51,7 +51,7 @@ std::vector<Json> lines_of(const std::string& text) {
 }
 
 TEST(AccessTrace, WritesALineForEachAccess) {
-  Recorded r;
+  RecordedRun r;
   std::string text;
   int ended = 0;
   AccessTrace trace([&](std::string_view line) { text += line; }, [&] { ++ended; }, 10);
@@ -95,7 +95,7 @@ TEST(AccessTrace, WritesALineForEachAccess) {
 }
 
 TEST(AccessTrace, CountsWhatItLeavesOut) {
-  Recorded r;
+  RecordedRun r;
   std::string text;
   AccessTrace trace([&](std::string_view line) { text += line; }, [] {}, 2);
   AccessEvent event;
@@ -110,7 +110,7 @@ TEST(AccessTrace, CountsWhatItLeavesOut) {
 }
 
 TEST(AccessTrace, ARowOfABlockIsItsLanes) {
-  Recorded r;
+  RecordedRun r;
   std::string text;
   AccessTrace trace([&](std::string_view line) { text += line; }, [] {}, 10);
   AccessEvent event;
@@ -125,7 +125,7 @@ TEST(AccessTrace, ARowOfABlockIsItsLanes) {
 }
 
 TEST(LineCounts, AddsUpTheInstructionsOfALine) {
-  Recorded r;
+  RecordedRun r;
   LineCounts::Table seen;
   LineCounts counts([&](const LineCounts::Table& table) { seen = table; });
   for (int i = 0; i < 3; ++i) counts.on(InstructionEvent{r.actor(0, 0xff), kFullMask});

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does compiled code stay within what the system and the user allow? Without memory, without pages
+// that can be executed, in the child of a fork, and in loops that do not end.
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "engine/compile/facts.h"
+#include "harness.h"
+#include "scarcity.h"
+
+namespace kiln::engine {
+namespace {
+
+// Each lane takes a number of rounds of its own, between 1 and 13, and loads in each.
+const std::string kRounds = kernel_text(
+    "u64 p, u64 q",
+    "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, 7;"
+    "rem.u32 %r3, %r2, 13; mov.u32 %r4, 0; mov.f32 %f1, 0f00000000; mov.u32 %r7, %r1;\n"
+    "L: and.b32 %r5, %r7, 63; mul.wide.u32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3;"
+    "ld.global.f32 %f2, [%rd4]; fma.rn.f32 %f1, %f1, %f2, %f2; mad.lo.u32 %r7, %r7, 5, 1;"
+    "add.u32 %r4, %r4, 1; setp.le.u32 %p1, %r4, %r3; @%p1 bra L;\n"
+    "mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd2, %rd5; st.global.f32 [%rd6], %f1;");
+
+struct Answer {
+  int code = 0;
+  std::vector<float> out = std::vector<float>(64);
+  CompiledFacts facts;
+};
+
+Answer answer(const char* compile, uint64_t no_memory_from = ~uint64_t{0}, bool* lacked = nullptr) {
+  std::vector<float> in(64);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i) / 32;
+  Answer out;
+  Session session(kRounds);
+  float *from = session.allow(in, "in", false), *to = session.allow(out.out, "out");
+  setenv("KILN_ENGINE_THREADS", "1", 1);
+  setenv("KILN_ENGINE_COMPILE", "0", 1);
+  session.launch("k", {{1, 1, 1}, {64, 1, 1}}, from, to);  // decodes
+  std::fill(out.out.begin(), out.out.end(), 0.0f);
+  setenv("KILN_ENGINE_COMPILE", compile, 1);
+  {
+    NoMemory none(no_memory_from, false);
+    try {
+      out.code = session.launch("k", {{1, 1, 1}, {64, 1, 1}}, from, to).code;
+    } catch (const std::bad_alloc&) {  // of the launch, whose caller would answer it
+      out.code = kMemoryAllocation;
+    }
+    if (lacked) *lacked = none.happened();
+  }
+  unsetenv("KILN_ENGINE_COMPILE");
+  unsetenv("KILN_ENGINE_THREADS");
+  if (auto program = session.image.kernel("k", {true, 0})) out.facts = compiled_facts(**program);
+  return out;
+}
+
+#if defined(__aarch64__)
+constexpr bool kCompiles = true;
+#else
+constexpr bool kCompiles = false;
+#endif
+
+TEST(CompiledLoops, RunWithMasksWhereLanesLeaveOneAfterTheOther) {
+  const Answer compiled = answer("always"), interpreted = answer("0");
+  EXPECT_EQ(compiled.out, interpreted.out);
+  if (!kCompiles) return;
+  EXPECT_GT(compiled.facts.entered, compiled.facts.missed);
+  EXPECT_EQ(interpreted.facts.entered, 0u);
+}
+
+TEST(CompiledLoops, GoOnInTheInterpreterWithoutMemory) {
+  const Answer wanted = answer("0");
+  uint32_t right = 0, refused = 0;
+  bool lacked = true;
+  for (uint64_t first = 0; lacked; ++first) {
+    const Answer got = answer("always", first, &lacked);
+    if (got.code != 0) {
+      ++refused;  // the launch itself had no memory
+      continue;
+    }
+    ASSERT_EQ(got.out, wanted.out) << "without allocation " << first;
+    right += lacked;
+  }
+  if (!kCompiles) return;
+  EXPECT_GT(right, 20u);  // of those that compiling asks for
+  EXPECT_LT(refused, 20u);
+}
+
+// In a process of its own: a filter stays.
+int status_of_child(int (*run)()) {
+  const pid_t child = fork();
+  if (child == 0) _exit(run());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+bool refuse_executable_memory() {
+  constexpr auto kNumber = static_cast<uint32_t>(offsetof(seccomp_data, nr));
+  constexpr auto kRights = static_cast<uint32_t>(offsetof(seccomp_data, args[2]));
+  sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kNumber),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kRights),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(steps), steps};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(CompiledLoops, GoOnInTheInterpreterWithoutExecutableMemory) {
+  const int status = status_of_child([] {
+    const Answer wanted = answer("0");
+    if (!refuse_executable_memory()) return 77;
+    const Answer got = answer("always");
+    return got.code != 0 ? 1 : got.out != wanted.out ? 2 : got.facts.compiled ? 3 : 0;
+  });
+  if (status == 77) GTEST_SKIP() << "this system has no seccomp filters";
+  EXPECT_EQ(status, 0);
+}
+
+TEST(CompiledLoops, ChildrenCompileWhateverOtherThreadsCompile) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's own locks do not survive a fork beside threads";
+#endif
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+      Session session(kRounds);
+      std::vector<float> in(64), out(64);
+      session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(in, "in"),
+                     session.allow(out, "out"));
+    }
+  });
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(status_of_child([] {
+                alarm(60);
+                Session session(kRounds);
+                std::vector<float> in(64, 1.0f), out(64);
+                const int code = session
+                                     .launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(in, "in"),
+                                             session.allow(out, "out"))
+                                     .code;
+                return code == 0 && out[0] == 1.0f ? 0 : 1;
+              }),
+              0)
+        << i;
+  }
+  stop = true;
+  other.join();
+  unsetenv("KILN_ENGINE_COMPILE");
+}
+
+// Two lanes stay in the loop for ever, which the mask of a pass cannot show.
+TEST(CompiledLoops, WithMasksReachTheStepLimit) {
+  const std::string text = kernel_text(
+      "u64 p",
+      "mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.f32 %f1, 0f3F800000;\n"
+      "L: fma.rn.f32 %f1, %f1, %f1, %f1; add.u32 %r2, %r2, 2; xor.b32 %r3, %r2, %r1;"
+      "add.f32 %f2, %f1, %f1; and.b32 %r4, %r3, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra L;");
+  setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  Session session(text);
+  const LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0});
+  unsetenv("KILN_ENGINE_COMPILE");
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+  EXPECT_NE(outcome.text.find("Step limit reached"), std::string::npos) << outcome.text;
+}
+
+}  // namespace
+}  // namespace kiln::engine
