@@ -140,14 +140,13 @@ std::string sweep_table(const std::vector<BenchResult>& results, const Sweep& sw
     std::vector<std::string>& row = rows.emplace_back();
     for (const std::string& axis : sweep.varying) {
       const auto number = axis_number(axes[axis]);
-      row.push_back(number ? fmt::format("<span data-value=\"{}\">{}</span>", *number,
-                                         escape(axes[axis]))
-                           : escape(axes[axis]));
+      row.push_back(
+          number ? fmt::format("<span data-value=\"{}\">{}</span>", *number, escape(axes[axis]))
+                 : escape(axes[axis]));
     }
     for (const std::string& name : names) {
       const auto found = std::ranges::find(result.contenders, name, &Contender::name);
-      row.push_back(found == result.contenders.end() ? ""
-                                                     : sortable_time(found->cold.median_ns));
+      row.push_back(found == result.contenders.end() ? "" : sortable_time(found->cold.median_ns));
     }
     if (compared && !result.comparisons.empty()) {
       const results::Comparison& first = result.comparisons.front();

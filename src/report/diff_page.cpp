@@ -34,9 +34,9 @@ bool differs(const KernelDiff& kernel) {
 
 std::string change_tag(const KernelDiff& kernel) {
   const std::string name(results::name_of(kernel.change));
-  return fmt::format("<span class=\"tag {}\">{}</span>", name,
-                     kernel.change == Change::Same ? "same figures"
-                                                   : text::replace_all(name, "_", " "));
+  return fmt::format(
+      "<span class=\"tag {}\">{}</span>", name,
+      kernel.change == Change::Same ? "same figures" : text::replace_all(name, "_", " "));
 }
 
 std::string count_text(int64_t count) {
@@ -64,11 +64,12 @@ std::string figure_cell(const KernelDiff& kernel, const std::string& name) {
 
 std::string name_cell(const KernelDiff& kernel, std::optional<size_t> section) {
   const KernelName name = split_name(kernel.name);
-  const std::string text = section ? fmt::format("<a href=\"#kernel{}\">{}</a>", *section,
-                                                 escape(name.function))
-                                   : escape(name.function);
-  return fmt::format("<div class=\"kernel\" title=\"{}\">{}<span class=\"arguments\">{}</span></div>",
-                     escape(kernel.name), text, escape(name.arguments));
+  const std::string text =
+      section ? fmt::format("<a href=\"#kernel{}\">{}</a>", *section, escape(name.function))
+              : escape(name.function);
+  return fmt::format(
+      "<div class=\"kernel\" title=\"{}\">{}<span class=\"arguments\">{}</span></div>",
+      escape(kernel.name), text, escape(name.arguments));
 }
 
 // Columns: what differs in any kernel; registers and instructions always.
@@ -143,7 +144,8 @@ std::string kernel_section(const KernelDiff& kernel, size_t index, size_t& lines
   const bool both = kernel.change != Change::Added && kernel.change != Change::Removed;
   for (const Figure& figure : kernel.figures) {
     if (!figure.before && !figure.after) continue;
-    rows.push_back({escape(figure.name), kernel.change == Change::Added ? "" : count_text(figure.before),
+    rows.push_back({escape(figure.name),
+                    kernel.change == Change::Added ? "" : count_text(figure.before),
                     kernel.change == Change::Removed ? "" : count_text(figure.after),
                     both && figure.delta() ? delta_text(figure) : ""});
   }
@@ -191,8 +193,7 @@ std::string scope_notes(const FileDiff& diff) {
 std::string summary_text(const FileDiff& diff, const std::vector<const KernelDiff*>& changed) {
   if (diff.kernels.empty()) return "Neither file contains kernels in SASS.";
   const size_t same = diff.kernels.size() - changed.size();
-  if (changed.empty())
-    return fmt::format("No kernel changed ({} compared).", grouped(same));
+  if (changed.empty()) return fmt::format("No kernel changed ({} compared).", grouped(same));
   std::vector<std::string> parts;
   for (const Change change : {Change::MoreResources, Change::FewerResources, Change::Mixed,
                               Change::Added, Change::Removed, Change::Same}) {
@@ -231,9 +232,9 @@ std::string diff_page(const FileDiff& diff) {
     }
   };
   std::ranges::stable_sort(changed, {}, rank);
-  std::string body = fmt::format("<h1>{} → {}</h1>\n<p class=\"card\" id=\"summary\">{}</p>\n",
-                                 escape(diff.before), escape(diff.after),
-                                 summary_text(diff, changed));
+  std::string body =
+      fmt::format("<h1>{} → {}</h1>\n<p class=\"card\" id=\"summary\">{}</p>\n",
+                  escape(diff.before), escape(diff.after), summary_text(diff, changed));
   body += scope_notes(diff);
   if (!changed.empty()) body += kernels_table(changed);
   body += bytes_section(diff);

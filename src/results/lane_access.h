@@ -17,11 +17,11 @@ struct LaneAddress {
 };
 
 struct LaneAccess {
-  std::string kind, space;  // "load", "shared"
-  std::string where;        // the tensor; may be empty
-  int64_t line = 0;         // of the source
-  int64_t bytes = 0;        // of each lane
-  int64_t turns = 0;        // of shared memory: how often it has to serve the access
+  std::string kind, space;         // "load", "shared"
+  std::string where;               // the tensor; may be empty
+  int64_t line = 0;                // of the source
+  int64_t bytes = 0;               // of each lane
+  int64_t turns = 0;               // of shared memory: how often it has to serve the access
   std::vector<LaneAddress> lanes;  // those that take part
 };
 

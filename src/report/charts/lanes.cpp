@@ -40,9 +40,8 @@ std::string lane_cell(double x, double y, double width, std::string_view fill) {
 }
 
 std::string cell_number(double x, double y, int64_t number) {
-  return fmt::format(
-      "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\" fill=\"#222\">{}</text>\n", x + kCell / 2,
-      y + 13, number);
+  return fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\" fill=\"#222\">{}</text>\n",
+                     x + kCell / 2, y + 13, number);
 }
 
 std::string lanes_row(const LaneAccess& access) {
@@ -78,9 +77,9 @@ Sectors sectors_of(const LaneAccess& access) {
 
 std::string sectors_row(const LaneAccess& access) {
   const Sectors sectors = sectors_of(access);
-  const double step = std::min(
-      kLaneStep * 2, (kSheetWidth - 2 * kEdge) / static_cast<double>(std::max<size_t>(
-                                                     sectors.size(), 1)));
+  const double step =
+      std::min(kLaneStep * 2, (kSheetWidth - 2 * kEdge) /
+                                  static_cast<double>(std::max<size_t>(sectors.size(), 1)));
   std::map<int64_t, double> place;
   for (const auto& [sector, bytes] : sectors)
     place.emplace(sector, kEdge + static_cast<double>(place.size()) * step);
@@ -98,9 +97,9 @@ std::string sectors_row(const LaneAccess& access) {
       auto last = first;
       int64_t count = 1;
       while (++last != bytes.end() && *last == *first + count) ++count;
-      out += fmt::format(
-          "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>\n",
-          place[sector] + at(*first), kMemoryTop, at(count), kCell, ray_color(sector));
+      out +=
+          fmt::format("<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>\n",
+                      place[sector] + at(*first), kMemoryTop, at(count), kCell, ray_color(sector));
       first = last;
     }
   }
@@ -121,9 +120,10 @@ std::string banks_row(const LaneAccess& access) {
   for (size_t bank = 0; bank < words.size(); ++bank) {
     const size_t wanted = words[bank].size();
     const double x = kEdge + static_cast<double>(bank) * kLaneStep;
-    out += lane_cell(x, kMemoryTop, kCell, !wanted       ? "#ffffff"
-                                           : wanted == 1 ? "#cfe3f3"
-                                                         : "#f3c9b5");
+    out += lane_cell(x, kMemoryTop, kCell,
+                     !wanted       ? "#ffffff"
+                     : wanted == 1 ? "#cfe3f3"
+                                   : "#f3c9b5");
     if (wanted) out += cell_number(x, kMemoryTop, static_cast<int64_t>(wanted));
   }
   return out;
@@ -132,8 +132,8 @@ std::string banks_row(const LaneAccess& access) {
 }  // namespace
 
 std::string lanes_text(const LaneAccess& access) {
-  const std::string head = fmt::format("line {}: {} of {} bytes per lane", access.line, access.kind,
-                                       access.bytes);
+  const std::string head =
+      fmt::format("line {}: {} of {} bytes per lane", access.line, access.kind, access.bytes);
   if (access.space == "shared")
     return fmt::format("{} in shared memory, {} lanes, {} turn{}", head, access.lanes.size(),
                        access.turns, access.turns == 1 ? "" : "s");

@@ -70,7 +70,11 @@ std::string timeline_picture(const std::vector<TimeSpan>& spans, const std::vect
     ticks += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1:.0f}\"/>"
         "<text x=\"{0:.1f}\" y=\"11\" text-anchor=\"{2}\">{3}</text>",
-        x, whole, at == 0 ? "start" : x > kTimeWidth - 40 ? "end" : "middle", tick_name(at));
+        x, whole,
+        at == 0               ? "start"
+        : x > kTimeWidth - 40 ? "end"
+                              : "middle",
+        tick_name(at));
   }
   for (const LaneName& lane : lanes)
     names += fmt::format("<text class=\"lane\" x=\"4\" y=\"{:.0f}\">{}</text>",

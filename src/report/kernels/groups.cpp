@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -50,7 +51,7 @@ Json range_of(const std::vector<KernelFacts>& kernels, const FunctionGroup& grou
 }
 
 uint64_t percent_of(const KernelFacts& kernel) {
-  return kernel.fit ? static_cast<uint64_t>(kernel.fit->fraction * 100 + 0.5) : 0;
+  return kernel.fit ? static_cast<uint64_t>(std::lround(kernel.fit->fraction * 100)) : 0;
 }
 
 Json sums_of(const std::vector<KernelFacts>& kernels, const FunctionGroup& group) {

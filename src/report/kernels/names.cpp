@@ -3,21 +3,21 @@
 // their own, so only what stands outside of all brackets separates the parts of a name.
 #include "report/kernels/names.h"
 
-#include <cctype>
-
 namespace kiln::report {
 namespace {
 
 constexpr std::string_view kUnnamed = "(anonymous namespace)", kOperator = "operator";
 
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 // "operator<<", "operator()" and the like: brackets that open nothing.
 size_t length_of_operator(std::string_view text, size_t at) {
-  if (at > 0 && (isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_'))
-    return 0;
+  if (at > 0 && is_word(text[at - 1])) return 0;
   if (!text.substr(at).starts_with(kOperator)) return 0;
   size_t end = at + kOperator.size();
-  if (text.substr(end).starts_with("()") || text.substr(end).starts_with("[]"))
-    return end + 2 - at;
+  if (text.substr(end).starts_with("()") || text.substr(end).starts_with("[]")) return end + 2 - at;
   const size_t first = end;
   while (end < text.size() && std::string_view("<>=-").find(text[end]) != std::string_view::npos)
     ++end;

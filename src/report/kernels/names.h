@@ -8,8 +8,8 @@
 namespace kiln::report {
 
 struct KernelName {
-  std::string function;   // "at::native::reduce_kernel": the same for every instance of a template
-  std::string arguments;  // "<512, 1, float>"; empty if it is not an instance
+  std::string function;    // "at::native::reduce_kernel": the same for every instance of a template
+  std::string arguments;   // "<512, 1, float>"; empty if it is not an instance
   std::string parameters;  // "(float const*, int)", and what follows them
 };
 
