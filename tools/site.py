@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How do the pages of docs/ become a site that works without a network?
 
-tools/docs [FOLDER]: build/site unless FOLDER is given. docs/README.md, the index that people read
+tools/docs [FOLDER]: build/site unless FOLDER is given. Pages of the gallery come from build/gallery
+(tools/gallery.py). docs/README.md, the index that people read
 in the repository, decides which pages there are and in which order. Warnings of mkdocs, such as a
 link without a target, end the build.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
+from gallery import with_pictures
 from lessons import write_notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,6 +90,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """A hook of mkdocs. Sources are in the repository and not on the site: their names stay,
     without a link. The README there is the first page here."""
     markdown = _OUTSIDE.sub(r"\1", markdown)
+    if page.file.src_uri == "gallery.md" and (ROOT / "build" / "gallery").is_dir():
+        markdown = with_pictures(markdown)
     if re.fullmatch(r"learn/\d\d-.*\.md", page.file.src_uri):
         name = f"{Path(page.file.src_uri).stem}.ipynb"
         # As HTML: the notebook is written after mkdocs has looked for its links' targets.
@@ -106,6 +110,10 @@ def on_post_build(config: Any) -> None:
     """A hook of mkdocs."""
     notebooks = Path(config["site_dir"]) / "learn"
     write_notebooks(notebooks)
+    gallery = Path(config["site_dir"]) / "gallery"
+    for page in sorted((ROOT / "build" / "gallery").glob("*.html")):
+        gallery.mkdir(exist_ok=True)
+        shutil.copyfile(page, gallery / page.name)
     shutil.copyfile(ROOT / "tools" / "site_worker.js", Path(config["site_dir"]) / _WORKER)
     index = Path(config["site_dir"]) / "404.html"  # for servers; it would load the script too
     index.unlink(missing_ok=True)

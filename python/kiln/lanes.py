@@ -16,11 +16,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ._lane_picture import Picture, banks_picture, sectors_picture
+from . import _measure
 from .errors import KilnError
 
 SECTOR_BYTES = 32  # what global memory is fetched in
 BANKS, BANK_BYTES = 32, 4  # of shared memory
+
+
+class Picture:
+    """An SVG that a notebook shows; `text` says the same in words."""
+
+    def __init__(self, svg: str, text: str) -> None:
+        self.svg, self.text = svg, text
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        Path(path).write_text(self.svg, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -68,6 +84,14 @@ class Access:
     def needed_turns(self) -> int:
         return max(1, self.bytes // BANK_BYTES)
 
+    def draw(self) -> Picture:
+        """Lanes above, sectors or banks below, a line from each lane to what it touches."""
+        lanes = [{"lane": lane, "address": at} for lane, at in sorted(self.addresses.items())]
+        turns = self.turns if self.space == "shared" else 0
+        value = {"kind": self.kind, "space": self.space, "where": self.where, "line": self.line,
+                 "bytes": self.bytes, "turns": turns, "lanes": lanes}  # fmt: skip
+        return Picture(_measure.render("lanes-svg", value), _measure.render("lanes-text", value))
+
     def _words(self, lanes: Sequence[int]) -> dict[int, set[int]]:
         """Of each bank: the words that these lanes want."""
         words: dict[int, set[int]] = {}
@@ -113,10 +137,7 @@ class Trace:
                 "the trace has no such access",
                 "it has: " + ", ".join(f"line {a} {b} {c}" for a, b, c in seen),
             )
-        one = fits[index]
-        if one.space == "shared":
-            return banks_picture(one.kind, one.line, one.bytes, one.addresses, one.turns)
-        return sectors_picture(one.kind, one.line, one.bytes, one.addresses, one.where)
+        return fits[index].draw()
 
     def rows(self) -> list[dict[str, Any]]:
         """One per source line, kind and space, with the sums over all warps."""

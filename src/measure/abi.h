@@ -44,7 +44,8 @@ int kiln_measure_abi_version(void);
 char* kiln_measure_run(const char* options_json, const KilnContender* contenders, int count);
 
 /* A result, or an array of them, for reading. kind: "text", "markdown", "csv", "html",
- * "profile-text", "profile-html", "cold-text", "cold-html", "tune-html". */
+ * "profile-text", "profile-html", "cold-text", "cold-html", "tune-html", "lanes-text",
+ * "lanes-svg". */
 char* kiln_measure_render(const char* kind, const char* json);
 
 /* The values of a tensor spec ("randn:f32:2^20"), as `kiln call` makes them: {"dtype": torch's

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report/bench.h"
+#include "report/charts/lanes.h"
 #include "report/cold.h"
 #include "report/profile.h"
 #include "report/tune.h"
@@ -50,9 +51,13 @@ Result<std::string> render(std::string_view kind, const Json& value) {
     TRY(const results::TuneResult tune, results::read_tune(value, kSource));
     return report::tune_page(tune);
   }
+  if (kind == "lanes-text" || kind == "lanes-svg") {
+    TRY(const results::LaneAccess access, results::read_lane_access(value, "the access"));
+    return kind == "lanes-text" ? report::lanes_text(access) : report::lanes_picture(access);
+  }
   return Error{Fault::Usage, fmt::format("cannot show a result as '{}'", kind),
                "the forms are text, explain, markdown, csv, html, profile-text, profile-html, "
-               "cold-text, cold-html, tune-html",
+               "cold-text, cold-html, tune-html, lanes-text, lanes-svg",
                "choose one of these"};
 }
 

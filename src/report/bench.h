@@ -20,6 +20,9 @@ std::string bench_csv(const std::vector<results::BenchResult>& results);
 std::string bench_page(const std::vector<results::BenchResult>& results,
                        const std::vector<results::BenchResult>& history);
 
+// Results of one op over the values of an axis: a chart and a table. "" where there are none.
+std::string axis_section(const std::vector<results::BenchResult>& results);
+
 // What a timer would say that is started and stopped without care.
 struct NaiveTime {
   std::string how;

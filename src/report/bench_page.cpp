@@ -8,7 +8,8 @@
 
 #include "base/units.h"
 #include "report/bench.h"
-#include "report/charts.h"
+#include "report/charts/charts.h"
+#include "report/look.h"
 #include "report/page.h"
 
 namespace kiln::report {
@@ -170,7 +171,7 @@ std::string machine_table(const BenchResult& result) {
   for (const char* name : {"torch", "python"}) add(name, results::fact_of(result.versions, name));
   add("kiln", result.kiln.value_or(""));
   add("date", result.date.value_or(""));
-  return table(rows);
+  return table(rows, "tt");
 }
 
 }  // namespace
@@ -182,19 +183,24 @@ std::string bench_page(const std::vector<BenchResult>& results,
       "<h1>Benchmarks</h1>\n<p class=\"soft\">{}</p>\n",
       engine ? "CPU engine time: how long the CPU takes to run the kernel's PTX. Not GPU time."
              : "GPU time between events, cold L2, medians with 95 % intervals.");
-  for (const BenchResult& result : results) {
-    body += "<section class=\"card\">\n<h2 style=\"margin-top:0\">" +
-            escape(result.title.value_or("")) + "</h2>\n";
+  body += axis_section(results);
+  // A sweep has its chart and table; what each run looked like is there for those who ask.
+  const bool many = results.size() > 3;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const BenchResult& result = results[i];
+    body +=
+        fmt::format("<details class=\"card\" id=\"result{}\"{}><summary><h2>{}</h2></summary>\n", i,
+                    many ? "" : " open", escape(result.title.value_or("")));
     if (!result.correct.value_or("").empty())
       body += "<p class=\"soft\">Correct: " + escape(*result.correct) + "</p>\n";
-    body += contenders_table(result) + verdicts(result) + distributions(result) + "</section>\n";
+    body += contenders_table(result) + verdicts(result) + distributions(result) + "</details>\n";
   }
   body += roofline(results) + history_charts(results, history);
   if (results.empty())
     body += "<p>No result.</p>\n";
   else
     body += "<h2>Where</h2>\n" + machine_table(results.front());
-  return page({.title = "kiln bench", .body = body});
+  return page({.title = "kiln bench", .body = body, .style = kLook_bench_css});
 }
 
 }  // namespace kiln::report

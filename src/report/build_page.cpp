@@ -8,14 +8,14 @@
 
 #include "base/units.h"
 #include "report/build.h"
+#include "report/charts/timeline.h"
 #include "report/look.h"
 #include "report/page.h"
 
 namespace kiln::report {
 namespace {
 
-constexpr int kChartWidth = 1200, kChartLeft = 10, kChartTop = 20, kLane = 34;
-constexpr double kLetter = 6.5;  // pixels, of a label in a bar
+constexpr double kBuildLane = 34;
 
 // The wide bars are steps, the narrow ones below them the programs that each ran.
 struct BarColor {
@@ -53,60 +53,26 @@ std::string colors_key() {
 
 std::string seconds_cell(double seconds) { return time_text(seconds * 1e9); }
 
-std::string step_bar(double x, double y, double width, double height, std::string_view color,
-                     std::string_view tip) {
-  return fmt::format(
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
-      "fill=\"{}\"><title>{}</title></rect>",
-      x, y, std::max(width, 1.0), height, color, escape(tip));
-}
-
-std::string time_axis(double span_s, int height) {
-  std::string out;
-  for (int tick = 0; tick <= 10; ++tick)
-    out += fmt::format(
-        "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"16\" y2=\"{1}\"/>"
-        "<text x=\"{0:.1f}\" y=\"11\" text-anchor=\"{2}\">{3:.2f} s</text>",
-        kChartLeft + (kChartWidth - 2 * kChartLeft) * tick / 10.0, height,
-        tick == 0    ? "start"
-        : tick == 10 ? "end"
-                     : "middle",
-        span_s * tick / 10);
-  return out;
-}
-
 std::string steps_chart(const std::vector<results::BuildStep>& steps) {
   const int64_t zero = first_ns(steps);
-  const auto since = [&](int64_t ns) { return static_cast<double>(ns - zero) / 1e9; };
-  double span_s = 1e-3;
-  for (const results::BuildStep& step : steps)
-    span_s = std::max(span_s, since(step.begin_ns) + step.seconds);
-  const double scale = (kChartWidth - 2 * kChartLeft) / span_s;
+  const auto since_us = [&](int64_t ns) { return static_cast<double>(ns - zero) / 1e3; };
   const std::vector<size_t> lanes = lanes_of(steps);
-  const size_t count = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end()) + 1;
-  const int height = static_cast<int>(count) * kLane + kChartTop + 10;
-  std::string out = time_axis(span_s, height);
+  std::vector<TimeSpan> spans;
   for (size_t i = 0; i < steps.size(); ++i) {
     const results::BuildStep& step = steps[i];
-    const double x = kChartLeft + since(step.begin_ns) * scale,
-                 y = kChartTop + static_cast<double>(lanes[i]) * kLane;
-    out += step_bar(x, y, step.seconds * scale, 16, color_of_step(step),
-                    fmt::format("{}: {} ({})", step.what, seconds_cell(step.seconds), step.cache));
+    const double top = static_cast<double>(lanes[i]) * kBuildLane;
+    spans.push_back({since_us(step.begin_ns), step.seconds * 1e6, top, 16,
+                     std::string(color_of_step(step)), step.what,
+                     fmt::format("{} ({})", seconds_cell(step.seconds), step.cache)});
     for (const results::ProgramRun& run : step.commands)
-      out += step_bar(kChartLeft + since(run.begin_ns) * scale, y + 17, run.seconds * scale, 8,
-                      color_of_program(run.program),
-                      fmt::format("{}: {}, {} of CPU, {}", run.program, seconds_cell(run.seconds),
-                                  seconds_cell(run.cpu_seconds),
-                                  bytes_text(static_cast<double>(run.peak_bytes))));
-    const auto room = static_cast<size_t>(std::max(0.0, step.seconds * scale / kLetter));
-    if (room > 4)
-      out += fmt::format("<text class=\"in\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x + 4, y + 12,
-                         escape(shortened(step.what, room)));
+      spans.push_back({since_us(run.begin_ns), run.seconds * 1e6, top + 17, 8,
+                       std::string(color_of_program(run.program)), run.program,
+                       fmt::format("{}, {} of CPU, {}", seconds_cell(run.seconds),
+                                   seconds_cell(run.cpu_seconds),
+                                   bytes_text(static_cast<double>(run.peak_bytes))),
+                       false});
   }
-  return fmt::format(
-      "<div class=\"wide\"><svg class=\"steps\" viewBox=\"0 0 {} {}\" role=\"img\" "
-      "aria-label=\"steps over time\">{}</svg></div>\n",
-      kChartWidth, height, out);
+  return timeline_picture(spans, {}, "steps of the build over time");
 }
 
 std::string steps_table(const std::vector<results::BuildStep>& steps) {
@@ -148,7 +114,10 @@ std::string build_page(const results::BuildReport& report) {
     body +=
         steps_chart(report.steps) + colors_key() + "<h2>Steps</h2>\n" + steps_table(report.steps);
   body += headers_table(report.headers);
-  return page({.title = "kiln build " + report.name, .body = body, .style = kLook_build_css});
+  return page({.title = "kiln build " + report.name,
+               .body = body,
+               .style = kLook_timeline_css,
+               .script = kLook_timeline_js});
 }
 
 }  // namespace kiln::report

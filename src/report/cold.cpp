@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "report/charts.h"
+#include "report/charts/charts.h"
 #include "report/page.h"
 
 namespace kiln::report {

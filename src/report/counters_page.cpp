@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "base/units.h"
-#include "report/charts.h"
+#include "report/charts/charts.h"
 #include "report/counters.h"
 #include "report/look.h"
 #include "report/page.h"

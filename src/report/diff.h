@@ -16,4 +16,7 @@ struct DiffStyle {
 // Only what differs: figures with both values, the mix, changed blocks of instructions.
 std::string diff_text(const results::FileDiff& diff, const DiffStyle& style);
 
+// One page to attach to a pull request: changed kernels first, then each with its code.
+std::string diff_page(const results::FileDiff& diff);
+
 }  // namespace kiln::report

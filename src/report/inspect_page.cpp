@@ -7,39 +7,17 @@
 
 #include "base/units.h"
 #include "report/inspect.h"
+#include "report/kernels/groups.h"
 #include "report/look.h"
 #include "report/page.h"
 
 namespace kiln::report {
 namespace {
 
-std::string fit_text(const std::optional<results::Fit>& fit) {
-  if (!fit) return "?";
-  if (fit->blocks == 0) return "does not fit";
-  return fmt::format("{:.0f} % ({} x {}, {})", fit->fraction * 100, fit->blocks, fit->block_threads,
-                     fit->limiter);
-}
+// Of JSON: with 6,000 instructions of code and 2,000 symbols, a page stays below a megabyte.
+constexpr size_t kMaxKernelBytes = 300'000;
 
 // The keys of this and the next function are those of look/inspect.js.
-Json kernel_data(const results::KernelFacts& kernel) {
-  return {{"name", kernel.name},
-          {"symbol", kernel.symbol},
-          {"arch", kernel.arch},
-          {"registers", kernel.registers},
-          {"shared", kernel.shared_bytes},
-          {"reserved", kernel.reserved_shared_bytes},
-          {"stack", kernel.stack_bytes},
-          {"spills", fmt::format("{} / {}", kernel.spill_store_bytes, kernel.spill_load_bytes)},
-          {"constant", kernel.constant_bytes},
-          {"parameters", kernel.parameter_bytes},
-          {"barriers", kernel.barriers},
-          {"bounds", kernel.bounds},
-          {"instructions", kernel.instructions},
-          {"occupancy", fit_text(kernel.fit)},
-          {"mix", kernel.mix},
-          {"listing", kernel.listing}};
-}
-
 Json code_data(const results::Code& code) {
   Json lines = Json::array(), frames = Json::array(), labels = Json::array();
   for (const results::CodeLine& line : code.lines)
@@ -61,16 +39,14 @@ Json code_data(const results::Code& code) {
       {"labels", std::move(labels)}, {"ptx_first", code.ptx_first}, {"ptx", code.ptx}};
 }
 
-Json page_data(const results::Inspection& inspection) {
-  Json kernels = Json::array(), files = Json::array(), code = Json::array();
-  for (const results::KernelFacts& kernel : inspection.kernels)
-    kernels.push_back(kernel_data(kernel));
+Json page_data(const results::Inspection& inspection, Json kernels) {
+  Json files = Json::array(), code = Json::array();
   for (const results::SourceText& file : inspection.files)
     files.push_back({{"path", file.path},
                      {"lines", file.lines ? Json(*file.lines) : Json()},
                      {"why", file.why}});
   for (const results::Code& one : inspection.code) code.push_back(code_data(one));
-  return {{"kernels", std::move(kernels)},
+  return {{"groups", std::move(kernels)},
           {"files", std::move(files)},
           {"names", inspection.names},
           {"code", std::move(code)}};
@@ -130,11 +106,60 @@ std::string symbols_section(const results::Symbols& symbols) {
   return out;
 }
 
-std::string kernels_section(const results::Inspection& inspection) {
-  std::string out = "<div class=\"scroll\"><table id=\"kernels\"></table></div>\n";
-  if (const size_t left_out = inspection.kernel_count - inspection.kernels.size())
-    out += soft(fmt::format("{} more: kiln inspect --kernels", grouped(left_out)));
+std::string kernels_section(const KernelGroups& kernels) {
+  std::string out =
+      "<p class=\"choose\"><label>filter <input id=\"filter\" type=\"search\" "
+      "placeholder=\"name or part of it\"></label>"
+      "<label>architecture <select id=\"arch\"><option value=\"\">all</option></select></label>"
+      "<label><input id=\"spilling\" type=\"checkbox\"> with spills</label>"
+      "<span id=\"matches\" class=\"soft\" role=\"status\"></span></p>\n"
+      "<div class=\"scroll\"><table id=\"kernels\"></table></div>\n";
+  if (const size_t left_out = kernels.functions - kernels.groups.size())
+    out += soft(fmt::format("{} more functions: kiln inspect --kernels", grouped(left_out)));
   return out;
+}
+
+std::string images_table(const results::FileBytes& file) {
+  uint64_t most = 1;
+  for (const results::ImageBytes& image : file.images) most = std::max(most, image.packed_bytes);
+  std::vector<std::vector<std::string>> rows = {{"image", "count", "size", "unpacked", ""}};
+  for (const results::ImageBytes& image : file.images)
+    rows.push_back(
+        {escape(image.label), grouped(image.count),
+         bytes_text(static_cast<double>(image.packed_bytes)),
+         image.compression == "none"
+             ? ""
+             : fmt::format("{} ({})", bytes_text(static_cast<double>(image.unpacked_bytes)),
+                           escape(image.compression)),
+         fmt::format("<div class=\"meter\" style=\"width:{:.1f}%\"></div>",
+                     100.0 * static_cast<double>(image.packed_bytes) / static_cast<double>(most))});
+  return rows.size() > 1 ? "<div class=\"images\">" + table(rows, "tnnnt") + "</div>" : "";
+}
+
+// A tile for each GPU: whether the file runs on it, by colour and by words.
+std::string gpu_tiles(const std::vector<results::GpuService>& gpus) {
+  if (gpus.empty()) return soft("No GPU code.");
+  std::string out = "<h3>GPUs</h3>\n<ul class=\"gpus\">\n";
+  for (const results::GpuService& gpu : gpus) {
+    const auto [kind, text] = gpu.service == results::Service::Native
+                                  ? std::pair("native", "runs " + gpu.by)
+                              : gpu.service == results::Service::Jit
+                                  ? std::pair("jit", "compiles " + gpu.by + " when loaded")
+                                  : std::pair("none", std::string("cannot run it"));
+    out += fmt::format("<li class=\"{}\"><b>{}</b> <span>{}</span><small>{}</small></li>\n", kind,
+                       escape(gpu.arch), escape(gpu.names), escape(text));
+  }
+  return out + "</ul>\n";
+}
+
+std::string overview_section(const results::Inspection& inspection) {
+  std::string out =
+      bytes_picture(inspection.file) + images_table(inspection.file) + gpu_tiles(inspection.gpus);
+  if (inspection.notes.empty()) return out;
+  out += "<ul class=\"soft\">\n";
+  for (const std::string& note : inspection.notes)
+    out += fmt::format("<li>{}</li>\n", escape(note));
+  return out + "</ul>\n";
 }
 
 std::string code_section(const results::Inspection& inspection) {
@@ -155,19 +180,21 @@ std::string code_section(const results::Inspection& inspection) {
 }  // namespace
 
 std::string inspect_page(const results::Inspection& inspection) {
-  std::string body = folded(
-      "overview", "Overview",
-      bytes_picture(inspection.file) + "<pre>" + escape(inspection.images_text) + "</pre>", true);
-  if (inspection.kernel_count)
-    body += folded("table", fmt::format("Kernels ({})", grouped(inspection.kernel_count)),
-                   kernels_section(inspection), true);
+  std::string body = folded("overview", "Overview", overview_section(inspection), true);
+  KernelGroups kernels = group_kernels(inspection.kernels, kMaxKernelBytes);
+  if (!inspection.kernels.empty())
+    body += folded("table",
+                   fmt::format("Kernels ({} of {} function{})", grouped(inspection.kernels.size()),
+                               grouped(kernels.functions), kernels.functions == 1 ? "" : "s"),
+                   kernels_section(kernels), true);
   if (!inspection.code.empty())
     body += folded("code", "Source, PTX and SASS", code_section(inspection), true);
   if (inspection.symbols)
     body += folded("symbols", "Symbols and libraries", symbols_section(*inspection.symbols), false);
   const std::string header = fmt::format(
       "<header><h1>{}</h1>\n"
-      "<input id=\"search\" type=\"search\" placeholder=\"search\" aria-label=\"search\">\n"
+      "<input id=\"search\" type=\"search\" placeholder=\"search everything\" "
+      "aria-label=\"search\">\n"
       "<button id=\"theme\">light / dark</button></header>\n",
       escape(inspection.file.name));
   return page({.title = inspection.file.name,
@@ -175,7 +202,7 @@ std::string inspect_page(const results::Inspection& inspection) {
                .style = kLook_inspect_css,
                .script = kLook_inspect_js,
                .header = header,
-               .data = page_data(inspection)});
+               .data = page_data(inspection, std::move(kernels.groups))});
 }
 
 }  // namespace kiln::report

@@ -106,22 +106,27 @@ std::string page(const PageParts& parts) {
   if (!parts.data.is_null())
     out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
                        embedded(parts.data));
+  if (!parts.script.empty() || parts.body.find("class=\"sortable\"") != std::string::npos)
+    out += fmt::format("<script>\n{}</script>\n", kLook_page_js);
   if (!parts.script.empty()) out += fmt::format("<script>\n{}</script>\n", parts.script);
   return out + "</body>\n</html>\n";
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view columns) {
-  std::string out = "<div class=\"wide\"><table>\n";
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view columns,
+                  std::string_view kind) {
+  if (rows.empty()) return "";
+  std::string out = fmt::format("<div class=\"wide\"><table{}>\n<thead>",
+                                kind.empty() ? "" : fmt::format(" class=\"{}\"", kind));
   for (size_t i = 0; i < rows.size(); ++i) {
     out += "<tr>";
     for (size_t k = 0; k < rows[i].size(); ++k) {
       const bool number = k < columns.size() ? columns[k] == 'n' : k > 0;
-      out += fmt::format("<{0}{2}>{1}</{0}>", i == 0 ? "th" : "td", rows[i][k],
-                         number ? " class=\"num\"" : "");
+      out += fmt::format("<{0}{3}{2}>{1}</{0}>", i == 0 ? "th" : "td", rows[i][k],
+                         number ? " class=\"num\"" : "", i == 0 ? " scope=\"col\"" : "");
     }
-    out += "</tr>\n";
+    out += i == 0 ? "</tr></thead>\n<tbody>\n" : "</tr>\n";
   }
-  return out + "</table></div>\n";
+  return out + "</tbody></table></div>\n";
 }
 
 }  // namespace kiln::report

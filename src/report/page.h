@@ -32,7 +32,10 @@ struct PageParts {
 std::string page(const PageParts& parts);
 
 // <table>; the first row is the head. Cells are HTML. `columns` has a letter for each: "t" text,
-// "n" a number; the first is text and the others are numbers where it says nothing.
-std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view columns = "");
+// "n" a number; the first is text and the others are numbers where it says nothing. A `kind` of
+// "sortable" lets readers sort by a column: by the numbers its cells begin with, or by data-value
+// of an element in a cell.
+std::string table(const std::vector<std::vector<std::string>>& rows, std::string_view columns = "",
+                  std::string_view kind = "");
 
 }  // namespace kiln::report

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/units.h"
+#include "report/charts/timeline.h"
 #include "report/look.h"
 #include "report/page.h"
 #include "report/profile.h"
@@ -15,22 +16,17 @@ namespace {
 
 constexpr double kFlameWidth = 1060, kFlameRow = 20;
 
-double extent(const results::Profile& profile) {
-  double end = 1;
-  for (const results::ProfileSpan& span : profile.timeline)
-    end = std::max(end, span.begin_us + span.us);
-  return end;
-}
-
 // One rectangle; its text is shown where it fits.
 std::string box(double x, double y, double width, int series, const std::string& name,
                 const std::string& facts) {
   std::string out = fmt::format(
-      "<g class=\"box\" tabindex=\"0\"><rect class=\"bar s{}\" x=\"{:.2f}\" y=\"{:.0f}\" "
+      "<g class=\"box\" tabindex=\"0\" role=\"img\" aria-label=\"{}\"><rect class=\"bar s{}\" "
+      "x=\"{:.2f}\" y=\"{:.0f}\" "
       "width=\"{:.2f}\" "
       "height=\"{:.0f}\" rx=\"2\"/>"
       "<title>{}\n{}</title>",
-      series, x, y, std::max(0.7, width - 0.5), kFlameRow - 3, escape(name), escape(facts));
+      escape(name + ", " + facts), series, x, y, std::max(0.7, width - 0.5), kFlameRow - 3,
+      escape(name), escape(facts));
   const auto room = static_cast<size_t>(std::max(0.0, (width - 8) / 7));
   if (room >= 4)
     out += fmt::format("<text class=\"in\" x=\"{:.2f}\" y=\"{:.0f}\">{}</text>", x + 4, y + 13,
@@ -72,35 +68,25 @@ std::string flame_graph(const results::Profile& profile) {
       "<h2>Where the host's time went</h2>\n"
       "<p class=\"soft\">Width is CPU time; each op is drawn below its caller. "
       "Orange: kernels it launched. Point at a box for figures.</p>\n"
-      "<div class=\"wide\"><svg class=\"boxes flame\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" "
+      "<div class=\"wide\"><svg class=\"boxes flame\" viewBox=\"0 0 {} {:.0f}\" role=\"group\" "
       "aria-label=\"flame graph\">{}</svg></div>\n",
       kFlameWidth, (deepest + 1) * kFlameRow + 4, boxes);
 }
 
 std::string timeline(const results::Profile& profile) {
   if (profile.timeline.empty()) return "";
-  std::map<std::string, int> lanes;
-  std::vector<std::string> order;
-  for (const results::ProfileSpan& span : profile.timeline)
-    if (lanes.emplace(span.lane, static_cast<int>(order.size())).second) order.push_back(span.lane);
-  const double end = extent(profile), left = 90, scale = (kFlameWidth - left - 4) / end;
-  std::string boxes;
-  for (const results::ProfileSpan& span : profile.timeline)
-    boxes += box(left + span.begin_us * scale, lanes[span.lane] * kFlameRow, span.us * scale,
-                 span.kind == "kernel" ? 2 : 1, span.name,
-                 fmt::format("{} at {}", us_text(span.us), us_text(span.begin_us)));
-  std::string names;
-  for (size_t i = 0; i < order.size(); ++i)
-    names += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>", left - 8,
-                         static_cast<double>(i) * kFlameRow + 13, escape(order[i]));
-  return fmt::format(
-      "<h2>Timeline</h2>\n<p class=\"soft\">{} in total. Zoom with the buttons or the mouse wheel; "
-      "drag to move.</p>\n"
-      "<p><button data-zoom=\"2\">zoom in</button> <button data-zoom=\"0.5\">zoom out</button> "
-      "<button data-zoom=\"0\">fit</button></p>\n"
-      "<div class=\"wide\" id=\"timeline\"><svg class=\"boxes\" viewBox=\"0 0 {} {:.0f}\" "
-      "role=\"img\" aria-label=\"timeline\">{}{}</svg></div>\n",
-      us_text(end), kFlameWidth, static_cast<double>(order.size()) * kFlameRow + 6, names, boxes);
+  std::map<std::string, size_t> order;
+  std::vector<LaneName> lanes;
+  std::vector<TimeSpan> spans;
+  for (const results::ProfileSpan& span : profile.timeline) {
+    const auto [found, added] = order.emplace(span.lane, lanes.size());
+    const double top = static_cast<double>(found->second) * kFlameRow;
+    if (added) lanes.push_back({span.lane, top});
+    spans.push_back({span.begin_us, span.us, top, kFlameRow - 3,
+                     span.kind == "kernel" ? "#e8923a" : "#5b9bd5", span.name,
+                     fmt::format("{} at {}", us_text(span.us), us_text(span.begin_us))});
+  }
+  return "<h2>Timeline</h2>\n" + timeline_picture(spans, lanes, "ops and kernels over time");
 }
 
 std::string launch_text(const results::ProfileKernel& kernel) {
@@ -148,10 +134,11 @@ std::string profile_page(const results::Profile& profile) {
                                                  gpu ? "GPU self" : "", "shapes; grid x block"}};
   tree_rows(profile.tree, 0, rows);
   body += "<h2>Ops</h2>\n<div class=\"ops\">" + table(rows) + "</div>\n";
+  const std::string style = std::string(kLook_timeline_css) + std::string(kLook_profile_css);
   return page({.title = "kiln profile: " + profile.title,
                .body = body,
-               .style = kLook_profile_css,
-               .script = kLook_profile_js});
+               .style = style,
+               .script = kLook_timeline_js});
 }
 
 }  // namespace kiln::report

@@ -43,6 +43,7 @@ Json heat_data(const TuneResult& result) {
              {"at", axis_values(outcome, params)}};
     if (outcome.us) one["us"] = *outcome.us;
     if (outcome.reason) one["reason"] = *outcome.reason;
+    if (outcome.facts) one["facts"] = *outcome.facts;
     outcomes.push_back(std::move(one));
   }
   return {{"params", std::move(params)}, {"outcomes", std::move(outcomes)}};
@@ -77,7 +78,7 @@ std::string outcomes_table(std::vector<TuneOutcome> all) {
                     fact_text(one, "blocks"), fact_text(one, "occupancy"),
                     fact_text(one, "spill_bytes"), fact_text(one, "build_s"),
                     one.us ? "" : escape(one.fate + (one.reason ? ": " + *one.reason : ""))});
-  return "<h2>All configurations</h2>\n<div id=\"all\">" + table(rows) + "</div>\n";
+  return "<h2>All configurations</h2>\n<div id=\"all\">" + table(rows, "", "sortable") + "</div>\n";
 }
 
 }  // namespace
@@ -100,8 +101,8 @@ std::string tune_page(const TuneResult& result) {
         "<h2>Heat map</h2>\n<p class=\"soft\">A cell shows the best over all other defines; hover "
         "for details.</p>\n"
         "<p class=\"choose\"><label>rows <select id=\"rows\"></select></label><label>columns "
-        "<select id=\"columns\"></select></label></p>\n<div class=\"wide\" "
-        "id=\"heat\"></div>\n";
+        "<select id=\"columns\"></select></label><label>colour by <select "
+        "id=\"by\"></select></label></p>\n<div class=\"wide\" id=\"heat\"></div>\n";
   body += finalists_table(result.finalists) + outcomes_table(result.outcomes);
   return page({.title = "kiln tune: " + title,
                .body = body,

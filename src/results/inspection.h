@@ -78,11 +78,20 @@ struct Symbols {
   size_t needed_count = 0, defined_count = 0;
 };
 
+enum class Service { Native, Jit, None };
+
+// Does a GPU run the file's device code?
+struct GpuService {
+  std::string arch, names;  // "9.0", "H100, H200"
+  Service service = Service::None;
+  std::string by;  // the image that it runs or compiles: "sm_90"
+};
+
 struct Inspection {
   FileBytes file;
-  std::string images_text;  // which GPUs run it, from which images
-  size_t kernel_count = 0;
-  std::vector<KernelFacts> kernels;  // not all of them: a page stays small
+  std::vector<GpuService> gpus;    // every GPU that kiln knows; empty without device code
+  std::vector<std::string> notes;  // drivers, GPUs of this machine, damaged images
+  std::vector<KernelFacts> kernels;
   std::vector<SourceText> files;
   std::vector<std::string> names;  // of inlined functions; each once, since they are long
   std::vector<Code> code;

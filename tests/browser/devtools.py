@@ -148,6 +148,14 @@ class Browser:
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def press(self, key: str) -> None:
+        """A key, for what has the focus: Enter, Tab, a letter."""
+        codes = {"Enter": (13, "\r"), "Tab": (9, ""), " ": (32, " ")}
+        code, text = codes.get(key, (ord(key[0]), key))
+        facts = {"key": key, "windowsVirtualKeyCode": code, "text": text}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **facts)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
     def hover(self, selector: str) -> None:
         x, y = self._place_of(selector)
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

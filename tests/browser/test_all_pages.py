@@ -13,6 +13,7 @@ PAGES = {
     ("bench", "--html"): ["bench", "cold"],
     ("build", "--html"): ["build-timeline"],
     ("counters", "--html"): ["counters"],
+    ("diff", "--html"): ["diff"],
     ("inspect", "--html"): ["inspect"],
     ("inspect", "--svg"): ["inspect-svg"],
     ("profile", "--html"): ["profile"],

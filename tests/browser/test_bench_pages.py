@@ -222,8 +222,8 @@ def cold() -> dict:
 @pytest.fixture(scope="module")
 def pages(render: Callable[..., Path]) -> dict[str, Path]:
     sweep = [
-        result(f"my_add(f32 2^{bits})", 12 * 2**bits / 3.9e6 + 4, 2**bits)
-        for bits in (20, 22, 24, 26)
+        {**result(f"my_add(f32 2^{n})", 12 * 2**n / 3.9e6 + 4, 2**n), "axes": {"n": f"2^{n}"}}
+        for n in (20, 22, 24, 26)
     ]
     past = [result("my_add(f32 2^20)", 7 + 0.1 * i, 2**20) for i in range(8)]
     return {
@@ -259,9 +259,10 @@ def test_a_page(browser: Browser, pages: dict[str, Path], name: str) -> None:
 
 def test_the_benchmark_page_has_its_parts(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["bench"], READY)
-    text = browser.run("document.body.innerText")
+    text = browser.run("document.body.textContent")
     for word in (
         "my_add(f32 2^20)",
+        "my_add over n",
         "FASTER",
         "competing process",
         "Roofline",
@@ -271,18 +272,32 @@ def test_the_benchmark_page_has_its_parts(browser: Browser, pages: dict[str, Pat
     ):
         assert word in text
     assert browser.run("document.querySelectorAll('path.area').length") == 8
-    assert (
-        browser.run("document.querySelectorAll('circle.mark').length") == 8 + 8
-    )  # the sweep's points, and the past
+    # The sweep's points, over the axis and in the roofline, and the past.
+    assert browser.run("document.querySelectorAll('circle.mark').length") == 8 + 8 + 8
+
+
+def test_a_link_of_the_summary_opens_its_result(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["bench"], READY)
+    assert browser.run("document.getElementById('result2').open") is False
+    browser.click("a[href='#result2']")
+    assert browser.run("new Promise((done) => setTimeout(() => done(result2.open)))") is True
 
 
 def test_the_timeline_zooms(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["profile"], READY)
     assert "4000 GB/s" in browser.run("document.body.textContent")
-    width = "document.querySelector('#timeline svg').clientWidth"
-    before = browser.run(width)
+    width = "document.querySelector('.timeline svg').clientWidth"
+    ticks = "[...document.querySelectorAll('.ticks text')].map(n => n.textContent)"
+    before, first = browser.run(width), browser.run(ticks)
     browser.click("[data-zoom='2']")
     assert browser.run(width) == pytest.approx(2 * before, rel=0.02)
+    # More ticks, each a round number; names are not stretched.
+    assert len(browser.run(ticks)) > len(first)
+    assert first[:2] == ["0", "20 us"]
+    assert browser.run("document.querySelector('.timeline svg').getScreenCTM().a") == 1
+    browser.run("document.querySelector('.timeline').focus()")
+    browser.press("+")
+    assert browser.run(width) == pytest.approx(4 * before, rel=0.02)
     browser.click("[data-zoom='0']")
     assert browser.run(width) == pytest.approx(before, rel=0.02)
     assert browser.run(

@@ -123,9 +123,22 @@ def test_the_search_knows_every_page(site: Path):
     index = site / "search" / "search_index.json"
     known = {one["location"].split("#")[0] for one in json.loads(index.read_text())["docs"]}
     written = {str(path.relative_to(site)) for path in site.rglob("*.html")}
+    written = {one for one in written if not one.startswith("gallery/")}  # examples, not prose
     assert written <= known | {"index.html"}
     # From a disk a page may not read the index as a file, only as a script.
     assert (site / "search" / "search_index.js").is_file()
+
+
+def test_the_gallery_has_a_page_of_every_command_that_writes_one():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import gallery
+
+    text = gallery.SOURCE.read_text(encoding="utf-8")
+    commands = set(re.findall(r"^kiln (\w+) .*--html", text, re.MULTILINE))
+    assert commands == {"bench", "build", "counters", "diff", "inspect", "profile", "sanitize",
+                        "tune"}  # fmt: skip
+    shown = Page(gallery.with_pictures(text))
+    assert [f"gallery/{name}" for name in gallery.pages(text)] == shown.loads
 
 
 def test_every_page_of_the_docs_is_on_the_site(site: Path):

@@ -12,6 +12,7 @@
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
+#include "cli/options.h"
 #include "report/diff.h"
 #include "sys/machine.h"
 #include "sys/pager.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct Options {
   build::Request request;
-  std::string before, after, kernel, member;
+  std::string before, after, kernel, member, html;
   bool sass = false, no_pager = false;
 };
 
@@ -59,7 +60,21 @@ Result<Sides> open_both(Options& options, Context& context, const inspect::Analy
   return Sides{std::move(first), std::move(second)};
 }
 
+// Blocks of instructions that differ, where SASS was asked for.
+Status add_code(results::FileDiff& diff, const Sides& sides, const std::vector<std::string>& archs,
+                const Options& options, Context& context) {
+  inspect::CodeOptions code{archs, options.kernel, 0};
+  TRY(auto old_code, inspect::list_code(sides.before, code, sys::real_files(),
+                                        sys::real_processes(), context.env));
+  TRY(auto new_code,
+      inspect::list_code(sides.after, code, sys::real_files(), sys::real_processes(), context.env));
+  inspect::add_blocks(diff, old_code, new_code);
+  if (!new_code.note.empty()) context.note("note: " + new_code.note);
+  return {};
+}
+
 Result<int> run(Options& options, Context& context) {
+  TRY(const bool out_taken, check_outputs({{"--html", options.html}}, context));
   inspect::AnalyseOptions read;
   read.threads = sys::usable_cores(sys::real_files());
   bool sources = options.before.ends_with(".cu") || options.after.ends_with(".cu");
@@ -67,22 +82,15 @@ Result<int> run(Options& options, Context& context) {
     for (std::string_view word : text::split_any(options.request.arch, " ,;"))
       read.archs.emplace_back(word);
   TRY(const Sides sides, open_both(options, context, read));
-  const auto& [before, after] = sides;
-  results::FileDiff diff = inspect::compare_files(before, after, options.kernel);
-  if (options.sass) {
-    inspect::CodeOptions code{read.archs, options.kernel, 0};
-    TRY(auto old_code,
-        inspect::list_code(before, code, sys::real_files(), sys::real_processes(), context.env));
-    TRY(auto new_code,
-        inspect::list_code(after, code, sys::real_files(), sys::real_processes(), context.env));
-    inspect::add_blocks(diff, old_code, new_code);
-    if (!new_code.note.empty()) context.note("note: " + new_code.note);
-  }
+  results::FileDiff diff = inspect::compare_files(sides.before, sides.after, options.kernel);
+  if (options.sass) CHECK_OK(add_code(diff, sides, read.archs, options, context));
+  if (!options.html.empty()) CHECK_OK(write_output(options.html, report::diff_page(diff), context));
   if (context.json) {
     context.print_json(results::to_json(diff));
     return 0;
   }
   context.end_progress();
+  if (out_taken) return 0;
   report::DiffStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
@@ -98,6 +106,8 @@ Run setup(CLI::App& app) {
       ->type_name("");
   app.add_option("AFTER", options->after, "The newer one")->required()->type_name("");
   app.add_flag("--sass", options->sass, "Also compare instructions, block by block");
+  app.add_option("--html", options->html, "Write one self-contained page to this file")
+      ->type_name("FILE");
   app.add_option("--kernel", options->kernel, "Only kernels with this text in their name")
       ->type_name("TEXT");
   app.add_option("--member", options->member, "The file of a wheel, archive or package")

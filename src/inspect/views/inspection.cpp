@@ -14,7 +14,7 @@ namespace kiln::inspect {
 namespace {
 
 // What a page lists of each kind at most.
-constexpr size_t kMaxKernelRows = 3000, kMaxSymbolRows = 2000;
+constexpr size_t kMaxSymbolRows = 2000;
 
 using FrameKey = std::vector<std::tuple<size_t, uint32_t, std::string>>;
 
@@ -163,6 +163,17 @@ results::Symbols symbols_of(const SymbolView& view) {
   return out;
 }
 
+std::vector<results::GpuService> gpus_of(const Analysis& analysis) {
+  std::vector<results::GpuService> out;
+  for (const Served& served : served_gpus(analysis.images.images)) {
+    const auto service = served.service == Service::Native ? results::Service::Native
+                         : served.service == Service::Jit  ? results::Service::Jit
+                                                           : results::Service::None;
+    out.push_back({dotted(served.gpu->arch), std::string(served.gpu->names), service, served.by});
+  }
+  return out;
+}
+
 }  // namespace
 
 results::FileBytes file_bytes_of(const Analysis& analysis) {
@@ -183,9 +194,12 @@ results::Inspection inspection_of(const PageInput& input, Sources& sources) {
   const Analysis& analysis = input.analysis;
   results::Inspection out;
   out.file = file_bytes_of(analysis);
-  TextStyle plain;
-  plain.block_threads = input.block_threads;
-  out.images_text = images_and_gpus_text(analysis, input.gpus, plain);
+  if (!analysis.images.images.empty()) {
+    out.gpus = gpus_of(analysis);
+    for (const auto& [what, text] : service_notes(analysis, input.gpus))
+      out.notes.push_back(what + ": " + text);
+  }
+  for (const std::string& fault : analysis.images.faults) out.notes.push_back("damaged: " + fault);
   Numbered numbered(sources, out);
   std::map<std::pair<size_t, std::string>, int> listing_of;
   for (const CodeImage& image : input.code.images)
@@ -197,9 +211,8 @@ results::Inspection inspection_of(const PageInput& input, Sources& sources) {
   for (const std::string& note : {sources.note(), input.code.note})
     if (!note.empty()) out.code_notes.push_back(note);
   Demangler demangle;
-  out.kernel_count = analysis.kernels.rows.size();
+  out.kernels.reserve(analysis.kernels.rows.size());
   for (const KernelRow& row : analysis.kernels.rows) {
-    if (out.kernels.size() == kMaxKernelRows) break;
     const auto found = listing_of.find({row.image, row.name});
     out.kernels.push_back(kernel_of(row, demangle, input.block_threads,
                                     found == listing_of.end() ? -1 : found->second));

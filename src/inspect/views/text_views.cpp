@@ -125,15 +125,8 @@ std::string service_text(const Analysis& analysis, const std::vector<uint32_t>& 
   list(Service::Native, "native");
   list(Service::Jit, "by JIT");
   list(Service::None, "not");
-  const DriverFloor& floor = analysis.floor;
-  if (floor.sass)
-    out += fmt::format("  driver  {} or newer for SASS ({})\n", floor.sass, floor.why_sass);
-  if (floor.ptx)
-    out += fmt::format("  driver  {} or newer for JIT ({})\n", floor.ptx, floor.why_ptx);
-  if (gpus.empty()) out += "  here    no GPU\n";
-  for (uint32_t arch : gpus)
-    out += fmt::format("  here    {}: {}\n", dotted(arch),
-                       here_text(service_for(analysis.images.images, arch)));
+  for (const auto& [what, text] : service_notes(analysis, gpus))
+    out += fmt::format("  {:<8}{}\n", what, text);
   return out;
 }
 
@@ -158,6 +151,22 @@ std::vector<std::string> mix_items(const binary::SassCounts& counts) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> service_notes(const Analysis& analysis,
+                                                               const std::vector<uint32_t>& gpus) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const DriverFloor& floor = analysis.floor;
+  if (floor.sass)
+    out.emplace_back("driver",
+                     fmt::format("{} or newer for SASS ({})", floor.sass, floor.why_sass));
+  if (floor.ptx)
+    out.emplace_back("driver", fmt::format("{} or newer for JIT ({})", floor.ptx, floor.why_ptx));
+  if (gpus.empty()) out.emplace_back("here", "no GPU");
+  for (uint32_t arch : gpus)
+    out.emplace_back("here", fmt::format("{}: {}", dotted(arch),
+                                         here_text(service_for(analysis.images.images, arch))));
+  return out;
+}
 
 std::string TextStyle::bold(std::string_view text) const {
   return color ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
@@ -191,20 +200,14 @@ bool name_matches(const std::string& filter, const std::string& mangled,
          demangled.find(filter) != demangled.npos;
 }
 
-std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
-                                 const TextStyle& style) {
-  std::string out = images_text(analysis);
-  if (!analysis.images.images.empty()) out += service_text(analysis, gpus, style);
-  return out;
-}
-
 std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
                           const TextStyle& style) {
   std::string out =
       style.bold(analysis.file.name) + ": " + std::string(name_of(analysis.file.kind));
   if (!analysis.machine.empty()) out += ", " + analysis.machine;
   out += fmt::format(", {} bytes\n", grouped(analysis.file.bytes.size()));
-  out += picture_text(analysis, style) + images_and_gpus_text(analysis, gpus, style);
+  out += picture_text(analysis, style) + images_text(analysis);
+  if (!analysis.images.images.empty()) out += service_text(analysis, gpus, style);
   if (style.verbose) {
     out += "pieces\n";
     for (const Piece& piece : analysis.pieces)

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "inspect/analysis.h"
 
@@ -22,9 +24,9 @@ struct TextStyle {
 std::string overview_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
                           const TextStyle& style);
 
-// Of it the images and the GPUs alone, for where a drawing shows the rest.
-std::string images_and_gpus_text(const Analysis& analysis, const std::vector<uint32_t>& gpus,
-                                 const TextStyle& style);
+// What the file's device code needs: "driver" and a version, "here" and what this machine does.
+std::vector<std::pair<std::string, std::string>> service_notes(const Analysis& analysis,
+                                                               const std::vector<uint32_t>& gpus);
 
 // Rows by kernel, then by architecture. `filter` is searched in mangled and demangled names; empty:
 // all.

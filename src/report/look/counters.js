@@ -2,14 +2,8 @@
 // What does the page of `kiln counters --html` do? Sums of a chosen metric by line; PTX; a warp.
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = (id) => document.getElementById(id);
-  const make = (tag, kind, text) => {
-    const node = document.createElement(tag);
-    if (kind) node.className = kind;
-    if (text !== undefined) node.textContent = text;
-    return node;
-  };
+  const { byId: $, make, pressable } = kiln;
+  const data = kiln.data();
   const ids = data.metrics.map(([id]) => id);
   const of = (counts, name) => counts[ids.indexOf(name)] || 0;
   const sum = (counts, names) => names.reduce((all, name) => all + of(counts, name), 0);
@@ -99,7 +93,7 @@
         row.dataset.at = key;
         row.append(heatCell(one ? value(one, metric) : 0, most), make("td", "number", number),
           make("td", "", text ? text[number - 1] : ""));
-        if (one) row.addEventListener("click", () => choose(key));
+        if (one) pressable(row, () => choose(key));
         table.append(row);
       }
     }
@@ -125,7 +119,7 @@
       const row = make("tr", sample >= 0 ? "has" : "");
       row.append(heatCell(value(counts, metric), most), make("td", "number", line), make("td", "", ptx));
       if (outer) row.title = `inlined into ${outer}`;
-      if (sample >= 0) row.addEventListener("click", () => {
+      if (sample >= 0) pressable(row, () => {
         for (const other of table.rows) other.classList.toggle("chosen", other === row);
         drawWarp(data.samples[sample]);
       });

@@ -2,14 +2,8 @@
 // What does the page of `kiln inspect --html` do? Tables from the data in it; source, PTX and SASS linked by line.
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = (id) => document.getElementById(id);
-  const make = (tag, kind, text) => {
-    const node = document.createElement(tag);
-    if (kind) node.className = kind;
-    if (text !== undefined) node.textContent = text;
-    return node;
-  };
+  const { byId: $, make, pressable, sortable } = kiln;
+  const data = kiln.data();
 
   // ---- light and dark
   const root = document.documentElement;
@@ -17,43 +11,137 @@
     root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   $("theme").addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });
 
-  // ---- kernels
-  const sharedText = (kernel) => (kernel.reserved ? `${kernel.shared} + ${kernel.reserved}` : String(kernel.shared));
-  const columns = [  // title, what it means, text, left-aligned
-    ["arch", "", (k) => k.arch, true],
-    ["regs", "registers a thread", (k) => k.registers],
-    ["occupancy", "blocks that fit on a multiprocessor x threads a block, and what limits them", (k) => k.occupancy, true],
-    ["bounds", "__launch_bounds__: threads a block, least blocks a multiprocessor where the PTX tells", (k) => k.bounds, true],
-    ["shared", "static shared memory, bytes: the kernel's + the driver's", sharedText],
-    ["stack", "bytes a thread", (k) => k.stack],
-    ["spills", "bytes of spill stores / loads", (k) => k.spills],
-    ["const", "bytes of constant bank 0", (k) => k.constant],
-    ["params", "bytes of parameters", (k) => k.parameters],
-    ["bar", "barriers", (k) => k.barriers],
-    ["instr", "instructions", (k) => k.instructions],
-    ["mix", "instructions by class", (k) => k.mix, true],
+  // ---- kernels: a body of the table for each function, whose instances fold
+  const span = ([low, high]) => (low === high ? `${high}` : `${low} to ${high}`);
+  const percents = (range) => `${span(range)} %`;
+  const total = ([, high]) => high;
+  // title, meaning, text of an instance, text of a group, key to sort by, kind
+  const columns = [
+    ["arch", "", (k) => k.arch, (g) => g.archs, (k) => k.arch, (g) => g.archs, "text"],
+    ["regs", "registers per thread", (k) => k.registers, (g) => span(g.registers),
+      (k) => k.registers, (g) => total(g.registers)],
+    ["occupancy", "blocks that fit on a multiprocessor x threads per block, and what limits them",
+      (k) => k.occupancy, (g) => percents(g.occupancy), (k) => parseFloat(k.occupancy) || 0,
+      (g) => g.occupancy[0], "text"],
+    ["bounds", "__launch_bounds__: threads per block, least blocks per multiprocessor",
+      (k) => k.bounds, () => "", (k) => k.bounds, () => "", "text"],
+    ["shared", "static shared memory, bytes: the kernel's + the driver's",
+      (k) => (k.reserved ? `${k.shared} + ${k.reserved}` : `${k.shared}`), (g) => span(g.shared),
+      (k) => k.shared, (g) => total(g.shared)],
+    ["stack", "bytes per thread", (k) => k.stack, (g) => span(g.stack), (k) => k.stack,
+      (g) => total(g.stack)],
+    ["spills", "bytes of spill stores / loads", (k) => `${k.stores} / ${k.loads}`,
+      (g) => span(g.spills), (k) => k.stores + k.loads, (g) => total(g.spills)],
+    ["const", "bytes of constant bank 0", (k) => k.constant, () => "", (k) => k.constant, () => ""],
+    ["params", "bytes of parameters", (k) => k.parameters_bytes, () => "",
+      (k) => k.parameters_bytes, () => ""],
+    ["bar", "barriers", (k) => k.barriers, () => "", (k) => k.barriers, () => ""],
+    ["instr", "instructions", (k) => k.instructions, (g) => span(g.instructions),
+      (k) => k.instructions, (g) => total(g.instructions)],
+    ["mix", "instructions by class", (k) => k.mix, () => "", (k) => k.mix, () => "", "text mix soft"],
   ];
-  const kernelRows = [];
+  const KEYS = ["arguments", "parameters", "listing", "arch", "registers", "occupancy", "bounds",
+    "shared", "reserved", "stack", "stores", "loads", "constant", "parameters_bytes", "barriers",
+    "instructions", "mix"];
+  const kernels = [];  // {row, body, text, kernel}
+  const cells = (row, of, which, key) => {
+    for (const column of columns) {
+      const cell = make("td", column[6] || "", String(column[which](of)));
+      cell.dataset.value = column[key](of);
+      cell.dataset.label = column[0];
+      row.append(cell);
+    }
+  };
+  // A break is allowed where a reader would make one.
+  const nameOf = (name, kernel) => {
+    const cell = make("td", "name");
+    cell.append(make("b", "", name), make("span", "soft", kernel.arguments),
+      make("span", "soft", kernel.parameters));
+    cell.dataset.value = name + kernel.arguments;
+    return cell;
+  };
+  const instanceRow = (group, kernel, kind) => {
+    const row = make("tr", kernel.listing >= 0 ? `row ${kind}` : kind);
+    row.append(nameOf(kind ? "" : group.name, kernel));
+    cells(row, kernel, 2, 4);
+    if (kernel.listing >= 0)
+      pressable(row, () => { show(kernel.listing); $("code").open = true; });
+    kernels.push({ row, kernel,
+      text: `${group.name}${kernel.arguments}${kernel.parameters} ${kernel.arch}`.toLowerCase() });
+    return row;
+  };
+  const fold = (body, open) => {
+    const button = body.rows[0].querySelector("button.fold");
+    if (button) button.setAttribute("aria-expanded", open);
+    body.classList.toggle("folded", !open);
+  };
+  const groupBody = (group) => {
+    const body = make("tbody");
+    const rows = group.rows.map((row) => Object.fromEntries(row.map((one, i) => [KEYS[i], one])));
+    if (group.count === 1) {
+      body.append(instanceRow(group, rows[0], ""));
+      return body;
+    }
+    const head = make("tr", "group"), name = make("td", "name"), button = make("button", "fold");
+    button.type = "button";
+    button.append(make("b", "", group.name), make("span", "soft", ` ${group.count} instances`));
+    button.addEventListener("click", () => fold(body, body.classList.contains("folded")));
+    name.append(button);
+    name.dataset.value = group.name;
+    head.append(name);
+    cells(head, group.sums, 3, 5);
+    body.append(head, ...rows.map((kernel) => instanceRow(group, kernel, "instance")));
+    if (rows.length < group.count) {
+      const more = make("tr", "instance rest"), cell = make("td", "name soft",
+        `${group.count - rows.length} more: kiln inspect --kernels --kernel TEXT`);
+      cell.colSpan = columns.length + 1;
+      more.append(cell);
+      body.append(more);
+    }
+    fold(body, data.groups.length === 1 && rows.length <= 40);
+    return body;
+  };
   const fillKernels = () => {
     const table = $("kernels");
     if (!table) return;
     const head = make("tr");
     head.append(make("th", "name", "kernel"));
-    for (const [title, meaning, , left] of columns) {
-      const cell = make("th", left ? "text" : "", title);
+    for (const [title, meaning, , , , , kind] of columns) {
+      const cell = make("th", kind ? "text" : "", title);
       cell.title = meaning;
       head.append(cell);
     }
-    table.append(head);
-    for (const kernel of data.kernels) {
-      const row = make("tr", kernel.listing >= 0 ? "row" : "");
-      row.append(make("td", "name", kernel.name));
-      for (const [title, , text, left] of columns)
-        row.append(make("td", title === "mix" ? "text mix soft" : left ? "text" : "", String(text(kernel))));
-      if (kernel.listing >= 0) row.addEventListener("click", () => { show(kernel.listing); $("code").open = true; });
-      table.append(row);
-      kernelRows.push([row, kernel]);
+    for (const cell of head.cells) cell.scope = "col";
+    table.createTHead().append(head);
+    table.append(...data.groups.map(groupBody));
+    sortable(table);
+    const archs = new Set(kernels.map(({ kernel }) => kernel.arch));
+    for (const arch of [...archs].sort()) $("arch").append(make("option", "", arch));
+    for (const id of ["filter", "arch", "spilling"]) $(id).addEventListener("input", filterKernels);
+  };
+  const filterKernels = () => {
+    if (!$("kernels")) return;
+    const words = [$("search").value, $("filter").value].map((word) => word.toLowerCase());
+    const arch = $("arch").value, spilling = $("spilling").checked;
+    const asked = words.some(Boolean) || arch || spilling;
+    let shown = 0;
+    for (const { row, kernel, text } of kernels) {
+      const fits = words.every((word) => text.includes(word)) && (!arch || kernel.arch === arch) &&
+        (!spilling || kernel.stores + kernel.loads > 0);
+      row.classList.toggle("hidden", !fits);
+      shown += fits;
     }
+    for (const body of $("kernels").tBodies) {
+      const some = [...body.rows].some((row) =>
+        !row.classList.contains("hidden") && !row.matches(".group, .rest"));
+      body.classList.toggle("hidden", !some);
+      // What was found is shown, also in a group that was folded.
+      if (asked && words.some(Boolean) && some && body.rows[0].matches(".group")) {
+        const name = body.rows[0].textContent.toLowerCase();
+        if (!words.every((word) => name.includes(word))) fold(body, true);
+      }
+    }
+    $("matches").textContent = asked ? `${shown} shown` : "";
   };
 
   // ---- source, PTX, SASS
@@ -192,7 +280,7 @@
     shown = index;
     const code = data.code[index];
     $("pick").value = String(index);
-    for (const [row, kernel] of kernelRows) row.classList.toggle("chosen", kernel.listing === index);
+    for (const { row, kernel } of kernels) row.classList.toggle("chosen", kernel.listing === index);
     const files = [...new Set(code.frames.flatMap((frames) => frames.map(([file]) => file)))];
     $("file").replaceChildren(...files.map((file) => {
       const option = make("option", "", data.files[file].path);
@@ -209,8 +297,7 @@
   // ---- search: kernels whose name has it, lines of code that have it
   const search = () => {
     const word = $("search").value.toLowerCase();
-    for (const [row, kernel] of kernelRows)
-      row.classList.toggle("hidden", word !== "" && !(kernel.name + " " + kernel.symbol + " " + kernel.arch).toLowerCase().includes(word));
+    filterKernels();
     let first = null;
     for (const line of document.querySelectorAll(".lines .line")) {
       const found = word.length > 1 && line.textContent.toLowerCase().includes(word);

@@ -1,76 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the page of `kiln tune --html` do? A reader chooses two axes; tables sort by a click.
+// What does the page of `kiln tune --html` do? A reader chooses the two axes of the heat map, and
+// what colours it: the time, or without a GPU what is known from building and checking.
+"use strict";
 (() => {
-  const data = JSON.parse(document.getElementById('data').textContent);
-  const rows = document.getElementById('rows'), columns = document.getElementById('columns');
-  const names = Object.keys(data.params), place = document.getElementById('heat');
-  const best = Math.min(...data.outcomes.filter(o => o.us).map(o => o.us));
-  const text = us => us < 1000 ? us.toPrecision(4) + ' us' : (us / 1000).toPrecision(4) + ' ms';
-  const element = (tag, words, kind) => {
-    const e = document.createElement(tag);
-    e.textContent = words;
-    if (kind) e.className = kind;
-    return e;
+  const { byId, make } = kiln;
+  const data = kiln.data(), names = Object.keys(data.params);
+  const rows = byId("rows"), columns = byId("columns"), by = byId("by"), place = byId("heat");
+  const time = (us) => us < 1000 ? `${us.toPrecision(4)} us` : `${(us / 1000).toPrecision(4)} ms`;
+  const fact = (name) => (outcome) => outcome.facts && outcome.facts[name];
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  // name, value of an outcome, text, whether more is better
+  const metrics = [
+    ["time", (outcome) => outcome.us, time, false],
+    ["occupancy", fact("occupancy"), percent, true],
+    ["blocks per SM", fact("blocks"), String, true],
+    ["spill bytes", fact("spill_bytes"), (n) => `${n} B spilled`, false],
+    ["registers", fact("registers"), (n) => `${n} registers`, false],
+    ["shared memory", fact("shared_bytes"), (n) => `${(n / 1024).toPrecision(3)} KiB`, false],
+    ["build time", fact("build_s"), (n) => `${n.toPrecision(2)} s`, false],
+  ].map(([name, value, text, more]) => {
+    const usable = (outcome) =>
+      ["timed", "checked"].includes(outcome.fate) && Number.isFinite(value(outcome));
+    const all = data.outcomes.filter(usable).map(value);
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    return { name, value, text, more, usable, count: all.length, low, high };
+  }).filter((metric) => metric.count);
+  // The first that tells variants apart: equal cells show nothing.
+  let metric = metrics.find((one) => one.low < one.high) || metrics[0];
+
+  const heatOf = (value) => {
+    if (metric.name === "time") return Math.max(0, 1 - (value / metric.low - 1));
+    if (metric.low === metric.high) return 0.5;
+    const share = (value - metric.low) / (metric.high - metric.low);
+    return metric.more ? share : 1 - share;
   };
-  function cell(found) {
-    const timed = found.filter(o => o.us).sort((a, b) => a.us - b.us);
-    if (!timed.length) {
-      const right = found.some(o => o.fate === 'checked');
-      const fates = [...new Set(found.map(o => o.fate))].join(', ');
-      const e = element('td', right ? 'correct' : fates, 'cell none');
-      const fate = o => o.text + ': ' + o.fate + (o.reason ? ' (' + o.reason + ')' : '');
-      e.title = found.map(fate).join('\n') || 'not tried';
-      return e;
+  const described = (outcome) =>
+    `${outcome.text}: ${outcome.fate}${outcome.reason ? ` (${outcome.reason})` : ""}`;
+  const note = (outcome, value, best) => {
+    if (metric.name === "time") return best ? "fastest" : `${(value / metric.low).toFixed(2)}x`;
+    return outcome.fate === "checked" ? "correct" : outcome.fate;
+  };
+  const cell = (found) => {
+    const known = metric ? found.filter(metric.usable) : [];
+    if (!known.length) {
+      const right = found.some((outcome) => outcome.fate === "checked");
+      const fates = [...new Set(found.map((outcome) => outcome.fate))].join(", ");
+      const empty = make("td", "cell none", right ? "correct" : fates);
+      empty.title = found.map(described).join("\n") || "not tried";
+      return empty;
     }
-    const first = timed[0], slowest = timed[timed.length - 1];
-    const e = element('td', text(first.us), 'cell' + (first.us === best ? ' best' : ''));
-    e.style.setProperty('--heat', Math.max(0, 1 - (first.us / best - 1)).toFixed(3));
-    e.append(element('small', first.us === best ? 'fastest' : (first.us / best).toFixed(2) + 'x'));
-    e.title = first.text + ': ' + text(first.us);
-    if (timed.length > 1) e.title += '\nslowest here ' + text(slowest.us);
-    return e;
-  }
-  function draw() {
-    const y = rows.value, x = columns.value, table = document.createElement('table');
-    table.className = 'heat';
+    const direction = metric.more ? -1 : 1;
+    known.sort((a, b) => direction * (metric.value(a) - metric.value(b)));
+    const first = known[0], value = metric.value(first);
+    const best = value === (metric.more ? metric.high : metric.low) && metric.low < metric.high;
+    const timed = metric.name === "time";
+    const node = make("td", `cell${timed && value === metric.low ? " best" : ""}`,
+      metric.text(value));
+    node.style.setProperty("--heat", heatOf(value).toFixed(3));
+    node.append(make("small", "", note(first, value, best)));
+    node.title = known.slice(0, 6).map((one) =>
+      `${one.text}: ${metric.text(metric.value(one))}`).join("\n");
+    return node;
+  };
+  const draw = () => {
+    const y = rows.value, x = columns.value, table = make("table", "heat");
     const head = table.createTHead().insertRow();
-    head.append(element('th', y + ' \\ ' + x));
-    data.params[x].forEach(v => head.append(element('th', v)));
+    table.createCaption().textContent = metric ? `${metric.name}, ${y} by ${x}` : `${y} by ${x}`;
+    head.append(make("th", "", `${y} \\ ${x}`));
+    for (const value of data.params[x]) {
+      const top = make("th", "", value);
+      top.scope = "col";
+      head.append(top);
+    }
     const body = table.createTBody();
-    data.params[y].forEach(v => {
-      const row = body.insertRow();
-      row.append(element('th', v));
+    for (const v of data.params[y]) {
+      const row = body.insertRow(), side = make("th", "", v);
+      side.scope = "row";
+      row.append(side);
       for (const w of data.params[x])
-        row.append(cell(data.outcomes.filter(o => o.at[y] === v && o.at[x] === w)));
-    });
+        row.append(cell(data.outcomes.filter((one) => one.at[y] === v && one.at[x] === w)));
+    }
     place.replaceChildren(table);
-  }
+  };
   for (const [box, wanted] of [[rows, 0], [columns, Math.min(1, names.length - 1)]]) {
-    names.forEach((n, i) => {
-      const o = element('option', n);
-      o.selected = i === wanted;
-      box.append(o);
+    names.forEach((name, i) => {
+      const option = make("option", "", name);
+      option.selected = i === wanted;
+      box.append(option);
     });
-    box.addEventListener('change', draw);
+    box.addEventListener("change", draw);
   }
-  draw();
-  document.querySelectorAll('#all th').forEach((th, k) => {
-    th.style.cursor = 'pointer';
-    th.addEventListener('click', () => {
-      const table = th.closest('table'), lines = [...table.rows].slice(1);
-      const down = th.dataset.down !== '1';
-      table.querySelectorAll('th').forEach(t => delete t.dataset.down);
-      th.dataset.down = down ? '1' : '0';
-      // Numbers first, by value; then words.
-      const key = r => {
-        const t = r.cells[k].textContent, n = parseFloat(t);
-        return isNaN(n) ? [1, t] : [0, n];
-      };
-      lines.sort((a, b) => {
-        const p = key(a), q = key(b), order = p[1] < q[1] ? -1 : p[1] > q[1] ? 1 : 0;
-        return (down ? 1 : -1) * (p[0] - q[0] || order);
-      });
-      lines.forEach(r => r.parentNode.append(r));
-    });
+  for (const one of metrics) by.append(make("option", "", one.name));
+  if (metric) by.value = metric.name;
+  by.addEventListener("change", () => {
+    metric = metrics.find((one) => one.name === by.value);
+    draw();
   });
+  draw();
 })();

@@ -56,8 +56,39 @@ TEST(BenchPage, NothingOneAndMany) {
   std::vector<BenchResult> many;
   for (int i = 1; i <= 60; ++i) many.push_back(result({contender("a", i), contender("b", i)}));
   const std::string page = bench_page(many, many);
-  EXPECT_EQ(count_of(page, "<section class=\"card\">"), 60u);
+  EXPECT_EQ(count_of(page, "<details class=\"card\""), 60u);
   EXPECT_THAT(page, HasSubstr("History"));
+}
+
+TEST(BenchPage, AnAxisIsAChartWithATable) {
+  std::vector<BenchResult> sweep;
+  for (const char* dtype : {"f16", "f32"})
+    for (int bits : {10, 14, 18}) {
+      sweep.push_back(result({contender("my_add", bits), contender("torch.add", 2 * bits)}));
+      sweep.back().axes = Json{{"n", "2^" + std::to_string(bits)}, {"dtype", dtype}};
+      sweep.back().comparisons = {{"my_add", "torch.add", "FASTER", {0.5, 0.5, 0.5}, 0, {}}};
+    }
+  const std::string page = bench_page(sweep, {});
+  EXPECT_THAT(page, HasSubstr("<h2>my_add over dtype, n</h2>"));
+  // Both dtypes of both contenders, each with three sizes.
+  EXPECT_THAT(page, HasSubstr("my_add, dtype=f16</span>"));
+  EXPECT_THAT(page, HasSubstr("torch.add, dtype=f32</span>"));
+  EXPECT_EQ(count_of(page, "<circle class=\"mark"), 12u);
+  EXPECT_THAT(page, HasSubstr("<span data-value=\"262144\">2^18</span>"));
+  EXPECT_THAT(page, HasSubstr("<a href=\"#result5\">"));
+  sweep.resize(1);
+  EXPECT_THAT(bench_page(sweep, {}), Not(HasSubstr(" over ")));
+}
+
+TEST(BenchPage, AnAxisOfWordsHasATableAlone) {
+  std::vector<BenchResult> sweep;
+  for (const char* dtype : {"f16", "f32"}) {
+    sweep.push_back(result({contender("my_add", 5)}));
+    sweep.back().axes = Json{{"dtype", dtype}};
+  }
+  const std::string page = bench_page(sweep, {});
+  EXPECT_THAT(page, HasSubstr("<h2>my_add over dtype</h2>"));
+  EXPECT_EQ(count_of(page, "<circle class=\"mark"), 0u);
 }
 
 TEST(BenchPage, NumbersAtTheEdges) {
@@ -145,7 +176,7 @@ TEST(ProfilePage, NothingAndHostileNames) {
   EXPECT_THAT(empty, AllOf(Not(HasSubstr("<svg")), HasSubstr("<h2>Ops</h2>")));
   const std::string page = profile_page(profile(kHostile));
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<script>alert")), HasSubstr("flame graph")));
-  EXPECT_EQ(count_of(page, "<script"), 1u);  // its own
+  EXPECT_EQ(count_of(page, "<script"), 2u);  // what all pages have, and its own
 }
 
 TEST(ProfileText, EqualSiblingsAreOneLine) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are charts drawn from nothing, one point, many, and numbers that are none?
-#include "report/charts.h"
+#include "report/charts/charts.h"
 
 #include <gmock/gmock.h>
 

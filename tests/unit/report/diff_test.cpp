@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the text of a comparison show what differs, and nothing else?
+// Do text and page of a comparison show what differs, and nothing else?
 #include "report/diff.h"
 
 #include <gmock/gmock.h>
@@ -72,6 +72,37 @@ TEST(DiffText, OtherCodeWithTheSameFigures) {
   KernelDiff kernel = grown();
   kernel.change = Change::Same;
   EXPECT_THAT(diff_text(diff_of({kernel}), {}), HasSubstr("fat: different code, same figures\n"));
+}
+
+TEST(DiffPage, ChangedKernelsWithBothValues) {
+  KernelDiff small = grown();
+  small.name = "thin<int>(int*)";
+  small.change = Change::FewerResources;
+  small.figures = {{"registers", 40, 32}};
+  const std::string page = diff_page(diff_of({small, grown(), KernelDiff{}}));
+  EXPECT_THAT(page,
+              HasSubstr("2 kernels changed: 1 more resources, 1 fewer resources; 1 unchanged."));
+  EXPECT_THAT(page, HasSubstr("32 → 40 <span class=\"delta more\">+8</span>"));
+  EXPECT_THAT(page, HasSubstr("40 → 32 <span class=\"delta less\">−8</span>"));
+  EXPECT_THAT(page, HasSubstr("<div class=\"plus\">+ FADD R1, R1, R1</div>"));
+  EXPECT_THAT(page, Not(HasSubstr("MOV R1, R2")));  // of a block that did not change
+  // What a reviewer has to see comes first.
+  EXPECT_LT(page.find("#kernel0\">fat"), page.find("#kernel1\">thin"));
+}
+
+TEST(DiffPage, NothingChangedAndNothingThere) {
+  EXPECT_THAT(diff_page(diff_of({KernelDiff{}})), HasSubstr("No kernel changed (1 compared)."));
+  EXPECT_THAT(diff_page(diff_of({})), HasSubstr("Neither file contains kernels in SASS."));
+}
+
+TEST(DiffPage, ManyKernelsAndHostileNames) {
+  KernelDiff kernel = grown();
+  kernel.name = "</table><script>alert(1)</script>";
+  kernel.blocks[1].lines.resize(300, {'+', "FADD R1, R1, R1"});
+  const std::string page = diff_page(diff_of(std::vector<KernelDiff>(5000, kernel)));
+  EXPECT_LT(page.size(), 1'000'000u);
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, HasSubstr("3,500 more: kiln diff --json"));
 }
 
 }  // namespace

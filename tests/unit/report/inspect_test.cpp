@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "count_of.h"
+#include "report/kernels/names.h"
 
 namespace kiln::report {
 namespace {
@@ -34,14 +35,15 @@ Inspection whole(const std::string& name) {
               {{Group::Sass, 200}, {Group::HostCode, 100}},
               1,
               {{"sm_90", "zstd", 2, 100, 400}}};
-  out.images_text = name;
+  out.gpus = {{name, name, results::Service::Native, name},
+              {name, name, results::Service::Jit, name}};
+  out.notes = {name};
   results::KernelFacts kernel;
   kernel.name = kernel.symbol = kernel.arch = kernel.bounds = kernel.mix = name;
   kernel.registers = 32;
   kernel.fit = results::Fit{4, 256, 0.5, name};
   kernel.listing = 0;
   out.kernels = {kernel};
-  out.kernel_count = 1;
   out.files = {{name, std::vector<std::string>{name}, ""}, {name, std::nullopt, name}};
   out.names = {name};
   results::Code code;
@@ -70,13 +72,14 @@ TEST(InspectPage, AFileWithoutDeviceCode) {
   EXPECT_THAT(page, HasSubstr("id=\"overview\""));
   for (const char* section : {"id=\"table\"", "id=\"code\"", "id=\"symbols\""})
     EXPECT_THAT(page, Not(HasSubstr(section)));
-  EXPECT_EQ(data_of(page)["kernels"].size(), 0u);
+  EXPECT_EQ(data_of(page)["groups"].size(), 0u);
 }
 
 TEST(InspectPage, TheScriptGetsKernelsAndCode) {
   const Json data = data_of(inspect_page(whole("k")));
-  EXPECT_EQ(data["kernels"][0]["registers"], 32);
-  EXPECT_EQ(data["kernels"][0]["occupancy"], "50 % (4 x 256, k)");
+  const Json& row = data["groups"][0]["rows"][0];
+  EXPECT_EQ(row[4], 32);
+  EXPECT_EQ(row[5], "50 % (4 x 256, k)");
   EXPECT_EQ(data["files"][1]["lines"], Json());
   EXPECT_EQ(data["code"][0]["lines"][0], Json::array({"k", 7, 3, 0, 1}));
   EXPECT_EQ(data["code"][0]["frames"][0], (Json::array({{0, 1, 0}, {1, 2}})));
@@ -86,38 +89,106 @@ TEST(InspectPage, TheScriptGetsKernelsAndCode) {
 TEST(InspectPage, AKernelThatDoesNotFitOrIsNotKnown) {
   Inspection file = whole("k");
   file.kernels[0].fit->blocks = 0;
-  EXPECT_EQ(data_of(inspect_page(file))["kernels"][0]["occupancy"], "does not fit");
+  const auto shown = [&] { return data_of(inspect_page(file))["groups"][0]["rows"][0][5]; };
+  EXPECT_EQ(shown(), "does not fit");
   file.kernels[0].fit.reset();
-  EXPECT_EQ(data_of(inspect_page(file))["kernels"][0]["occupancy"], "?");
+  EXPECT_EQ(shown(), "?");
 }
 
 TEST(InspectPage, SaysWhatItLeavesOut) {
   Inspection file = whole("k");
-  file.kernel_count = 109'126;
   file.code_left_out = 12;
   file.symbols->needed_count = 1001;
   const std::string page = inspect_page(file);
-  EXPECT_THAT(page, HasSubstr("Kernels (109,126)"));
-  EXPECT_THAT(page, HasSubstr("109,125 more: kiln inspect --kernels"));
   EXPECT_THAT(page, HasSubstr("12 more kernels"));
   EXPECT_THAT(page, HasSubstr("1,000 more: kiln inspect --symbols"));
 }
 
-TEST(InspectPage, ManyRows) {
+TEST(InspectPage, ManySymbols) {
   Inspection file = whole("k");
-  file.kernels.resize(3000, file.kernels[0]);
   file.symbols->defined.resize(2000, {'T', "f", ""});
+  EXPECT_EQ(count_of(inspect_page(file), "<tr class=\"symbol\">"), 2001u);
+}
+
+// As many as the libraries of PyTorch have: 400 templates, and names as long as theirs.
+TEST(InspectPage, AHundredThousandKernels) {
+  Inspection file = whole("k");
+  for (int i = 0; i < 130'000; ++i) {
+    results::KernelFacts& kernel = file.kernels.emplace_back(file.kernels[0]);
+    kernel.name = "void at::native::elementwise_kernel_" + std::to_string(i % 400) + "<" +
+                  std::to_string(i) +
+                  ", at::native::functor<c10::Half, std::array<char*, 3ul> > >" +
+                  "(at::TensorIteratorBase&, float const*, unsigned long)";
+    kernel.arch = i % 2 ? "sm_90" : "sm_80";
+    kernel.registers = static_cast<uint64_t>(i % 200);
+    kernel.listing = -1;
+  }
   const std::string page = inspect_page(file);
-  EXPECT_EQ(data_of(page)["kernels"].size(), 3000u);
-  EXPECT_EQ(count_of(page, "<tr class=\"symbol\">"), 2001u);
+  EXPECT_LT(page.size(), 1'000'000u);
+  EXPECT_THAT(page, HasSubstr("Kernels (130,001 of 401 functions)"));
+  const Json groups = data_of(page)["groups"];
+  ASSERT_EQ(groups.size(), 401u);
+  EXPECT_EQ(groups[1]["name"], "at::native::elementwise_kernel_0");
+  EXPECT_EQ(groups[1]["count"], 325);
+  EXPECT_EQ(groups[1]["sums"]["archs"], "sm_80");
+  EXPECT_GT(groups[1]["rows"].size(), 1u);
+}
+
+TEST(InspectPage, MoreFunctionsThanAPageHolds) {
+  Inspection file = whole("k");
+  for (int i = 0; i < 20'000; ++i) {
+    results::KernelFacts& kernel = file.kernels.emplace_back(file.kernels[0]);
+    kernel.name = "function_" + std::to_string(i) + "()";
+  }
+  file.kernels.push_back(file.kernels.back());  // two of the last: it comes first
+  const std::string page = inspect_page(file);
+  EXPECT_LT(page.size(), 1'000'000u);
+  const Json groups = data_of(page)["groups"];
+  EXPECT_EQ(groups[0]["name"], "function_19999");
+  EXPECT_THAT(page, HasSubstr("more functions: kiln inspect --kernels"));
+}
+
+TEST(InspectPage, InstancesOfATemplateAreOneGroup) {
+  Inspection file = whole("void f<int>(int)");
+  file.kernels.push_back(file.kernels[0]);
+  file.kernels[1].name = "void f<float>(float)";
+  file.kernels[1].registers = 40;
+  file.kernels[1].spill_load_bytes = 8;
+  file.kernels[1].listing = -1;
+  const Json groups = data_of(inspect_page(file))["groups"];
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0]["name"], "f");
+  EXPECT_EQ(groups[0]["count"], 2);
+  EXPECT_EQ(groups[0]["sums"]["registers"], Json::array({32, 40}));
+  EXPECT_EQ(groups[0]["sums"]["spills"], Json::array({0, 8}));
+  EXPECT_EQ(groups[0]["rows"][1][0], "<float>");
+  EXPECT_EQ(groups[0]["rows"][1][1], "(float)");
+}
+
+TEST(SplitName, FunctionArgumentsParameters) {
+  const auto parts = [](std::string_view name) {
+    const KernelName split = split_name(name);
+    return split.function + "|" + split.arguments + "|" + split.parameters;
+  };
+  EXPECT_EQ(parts("add_kernel(float const*, int)"), "add_kernel||(float const*, int)");
+  EXPECT_EQ(parts("void a::f<4, b<c> >(int, d<e>)"), "a::f|<4, b<c> >|(int, d<e>)");
+  EXPECT_EQ(parts("void (anonymous namespace)::f<int>(int)"),
+            "(anonymous namespace)::f|<int>|(int)");
+  EXPECT_EQ(parts("void f<(a)1>(int)"), "f|<(a)1>|(int)");
+  EXPECT_EQ(parts("g::operator()(int)"), "g::operator()||(int)");
+  EXPECT_EQ(parts("bool operator< <int>(int)"), "operator<|<int>|(int)");
+  EXPECT_EQ(parts("void c<t>::f<u>(t)"), "c::f|<u>|(t)");
+  EXPECT_EQ(parts("plain_name"), "plain_name||");
+  EXPECT_EQ(parts("broken<name("), "broken<name(||");
+  EXPECT_EQ(parts(""), "||");
 }
 
 TEST(InspectPage, HostileNamesAreText) {
   const std::string page = inspect_page(whole(kHostileName));
   EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
-  EXPECT_EQ(count_of(page, "<script"), 2u);  // its data and its own
-  EXPECT_EQ(count_of(page, "</script>"), 2u);
-  EXPECT_EQ(data_of(page)["kernels"][0]["name"], kHostileName);
+  EXPECT_EQ(count_of(page, "<script"), 3u);  // its data, what all pages have, its own
+  EXPECT_EQ(count_of(page, "</script>"), 3u);
+  EXPECT_EQ(data_of(page)["code"][0]["name"], kHostileName);
 }
 
 TEST(BytesPicture, NothingOneAndEveryGroup) {

@@ -73,11 +73,13 @@ TEST(Page, HasTheLookAndOnlyWhatWasAsked) {
 
 TEST(Table, NumbersAreAlignedRightUnlessSaidOtherwise) {
   EXPECT_EQ(table({{"a", "b"}}),
-            "<div class=\"wide\"><table>\n<tr><th>a</th>"
-            "<th class=\"num\">b</th></tr>\n</table></div>\n");
+            "<div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">a</th>"
+            "<th scope=\"col\" class=\"num\">b</th></tr></thead>\n<tbody>\n"
+            "</tbody></table></div>\n");
   EXPECT_THAT(table({{"a", "b", "c"}, {"1", "2", "3"}}, "ntt"),
               HasSubstr("<td class=\"num\">1</td><td>2</td><td>3</td>"));
-  EXPECT_EQ(table({}), "<div class=\"wide\"><table>\n</table></div>\n");
+  EXPECT_EQ(table({}), "");
+  EXPECT_THAT(table({{"a"}, {"1"}}, "", "sortable"), HasSubstr("<table class=\"sortable\">"));
 }
 
 }  // namespace

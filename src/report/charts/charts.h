@@ -36,4 +36,12 @@ struct Bar {
 };
 std::string waterfall(const std::vector<Bar>& bars, std::string_view unit);
 
+// Bars to the right of a middle line for more, to the left for less.
+struct ChangeBar {
+  std::string name;
+  double change = 0;
+  std::string label;  // beside the name: "10 → 14"
+};
+std::string change_chart(const std::vector<ChangeBar>& bars, std::string_view what);
+
 }  // namespace kiln::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are densities, lines and waterfalls drawn? As SVG, with axes whose ticks are round numbers.
-#include "report/charts.h"
+#include "report/charts/charts.h"
 
 #include <fmt/format.h>
 
@@ -242,6 +242,31 @@ std::string waterfall(const std::vector<Bar>& given, std::string_view unit) {
     top += kRow;
   }
   return svg(out, top + 6, std::string("waterfall, ") + std::string(unit));
+}
+
+std::string change_chart(const std::vector<ChangeBar>& bars, std::string_view what) {
+  constexpr double kRow = 22, kNames = 300, kMiddle = 590, kReach = 230;
+  double most = 1e-300;
+  for (const ChangeBar& bar : bars) most = std::max(most, std::abs(finite_or_zero(bar.change)));
+  std::string out;
+  double top = 4;
+  for (const ChangeBar& bar : bars) {
+    const double change = finite_or_zero(bar.change);
+    const double width = std::max(1.5, std::abs(change) / most * kReach);
+    const bool more = change >= 0;
+    out += fmt::format(
+        "<text class=\"name\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{} ({})</text>"
+        "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{}\" "
+        "rx=\"2\"/><text x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"{}\">{}{}</text>",
+        kNames, top + 14, escape(bar.name), escape(bar.label), more ? "plus" : "minus",
+        more ? kMiddle : kMiddle - width, top + 3, width, kRow - 8,
+        more ? kMiddle + width + 5 : kMiddle - width - 5, top + 14, more ? "start" : "end",
+        more ? "+" : "−", tick_text(std::abs(change)));
+    top += kRow;
+  }
+  out += fmt::format("<line class=\"axis\" x1=\"{0}\" x2=\"{0}\" y1=\"2\" y2=\"{1:.0f}\"/>",
+                     kMiddle, top);
+  return svg(out, top + 6, what);
 }
 
 }  // namespace kiln::report
