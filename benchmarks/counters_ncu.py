@@ -179,7 +179,9 @@ def keep(result: dict[str, Any], first: int, rows: list[dict[str, Any]]) -> None
 def usable(ncu: Ncu, one: dict[str, Any], group: Group) -> list[Group]:
     """The group as it works on this machine, by one launch: by replay of kernels, else of the
     program; none where neither works."""
-    group = group._replace(metrics=ncu.known(group.metrics) if group.name == "sass" else group.metrics)
+    group = group._replace(
+        metrics=ncu.known(group.metrics) if group.name == "sass" else group.metrics
+    )
     plain = group._replace(metrics=[m for m in group.metrics if not m.startswith("memory_")])
     whole = plain._replace(options=[*group.options, "--replay-mode", "application"])
     for way in (group, plain, whole):
@@ -190,13 +192,32 @@ def usable(ncu: Ncu, one: dict[str, Any], group: Group) -> list[Group]:
     return []
 
 
-def count(jobs: list[dict[str, Any]], out: Path, seconds: float, most: int) -> dict[str, Any]:
+# Which programs a group runs; groups that are not in it run none, an empty list means all.
+Plan = dict[str, list[str]]
+
+
+def read_plan(text: str) -> Plan:
+    """Of "memory,sass=unseen+large": the group memory of all programs, sass of two."""
+    plan: Plan = {}
+    for word in text.split(","):
+        name, _, programs = word.partition("=")
+        plan[name] = programs.split("+") if programs else []
+    return plan
+
+
+def count(
+    jobs: list[dict[str, Any]], out: Path, seconds: float, most: int, plan: Plan | None = None
+) -> dict[str, Any]:
     """Of each program {launches: [{kernel, metrics}]} or {why}. `most`: of a public program."""
     ncu = Ncu(out, seconds)
     result: dict[str, Any] = {}
-    for group in [one for each in GROUPS for one in usable(ncu, jobs[0], each)]:
+    wanted = [each for each in GROUPS if plan is None or each.name in plan]
+    for group in [one for each in wanted for one in usable(ncu, jobs[0], each)]:
+        named = (plan or {}).get(group.name)
         for one in jobs:
-            if group.suffix and not one.get("repeat"):
+            if named and one["name"] not in named:
+                continue
+            if group.suffix and not named and not one.get("repeat"):
                 continue
             collect(ncu, one, group, most, result.setdefault(one["name"], {}))
             (out / "ncu.json").write_text(json.dumps(result, indent=1))

@@ -86,6 +86,7 @@ static void describe(Fields& field, ModelledTraffic& traffic) {
   field("read_bytes", traffic.read_bytes);
   field("written_bytes", traffic.written_bytes);
   field("least_l2_read_sectors", traffic.least_l2_read_sectors);
+  field.maybe("busiest_atomic_updates", traffic.busiest_atomic_updates);
 }
 
 template <class Fields>

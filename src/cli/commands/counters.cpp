@@ -213,9 +213,10 @@ Result<size_t> check_baseline(const Options& options, const results::CounterRepo
     const std::string percent =
         change.before > 0 ? fmt::format(" ({:+.1f} %)", 100 * (change.now / change.before - 1))
                           : "";
-    context.note(fmt::format("{}. {}: {} {} -> {}{}, {}", change.launch, change.kernel,
-                             change.metric, number_text(change.before), number_text(change.now),
-                             percent, change.worse ? "worse" : "better"));
+    context.note(fmt::format("{}. {}: {}{} {} -> {}{}, {}", change.launch, change.kernel,
+                             change.at.empty() ? "" : change.at + ": ", change.metric,
+                             number_text(change.before), number_text(change.now), percent,
+                             change.worse ? "worse" : "better"));
   }
   if (changes.empty()) context.note("equal to the baseline " + name);
   return worse;

@@ -53,8 +53,8 @@ void measure(const char* name, int blocks, int threads, Launch launch) {
     check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
     best = ms < best ? ms : best;
   }
-  std::printf("{\"kernel\":\"%s\",\"blocks\":%d,\"threads\":%d,\"us\":%.3f}\n", name, blocks, threads,
-              1e3 * best);
+  std::printf("{\"kernel\":\"%s\",\"blocks\":%d,\"threads\":%d,\"us\":%.3f}\n", name, blocks,
+              threads, 1e3 * best);
 }
 
 int main() {
@@ -65,7 +65,8 @@ int main() {
     for (int blocks : {1, kFew, kMany})
       measure("nothing", blocks, threads, [&] { nothing<<<blocks, threads>>>(null_out); });
     measure("with_shared", kMany, threads, [&] { with_shared<<<kMany, threads>>>(null_out); });
-    measure("many_values<32>", kMany, threads, [&] { many_values<32><<<kMany, threads>>>(floats, 0); });
+    measure("many_values<32>", kMany, threads,
+            [&] { many_values<32><<<kMany, threads>>>(floats, 0); });
     if (threads <= 256)
       measure("many_values<128>", kMany, threads,
               [&] { many_values<128><<<kMany, threads>>>(floats, 0); });

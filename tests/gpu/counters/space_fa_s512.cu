@@ -20,7 +20,8 @@ struct Tile {
 };
 
 template <int M, int N, int WARPS, bool HELD>
-__global__ void __launch_bounds__(32 * WARPS) attend(const __grid_constant__ fa::PortableWork work) {
+__global__ void __launch_bounds__(32 * WARPS)
+    attend(const __grid_constant__ fa::PortableWork work) {
   extern __shared__ __align__(128) char tiles[];
   fa::portable_forward<fa::Bf16, Tile<M, N, WARPS, HELD>, false>(
       work, static_cast<uint32_t>(__cvta_generic_to_shared(tiles)));
@@ -54,8 +55,8 @@ int main(int count, char** words) {
   work.heads_per_key = fa::Divisor::of(1);
   work.scale_log2 = 0.1275f;
   Launches all;
-#define VARIANT(m, n, warps, held)                 \
-  all.add(#m "x" #n "_" #warps "_" #held,          \
+#define VARIANT(m, n, warps, held)        \
+  all.add(#m "x" #n "_" #warps "_" #held, \
           [=] { launch<m, n, warps, held>(work, kBatch * kHeads); });
   VARIANT(64, 16, 4, false)
   VARIANT(64, 32, 4, false)

@@ -73,7 +73,8 @@ __global__ void shared_counts(const int* keys, int* b, int n) {
   __shared__ int bins[96];
   if (threadIdx.x < 96) bins[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = global_thread(); i < n; i += gridDim.x * blockDim.x) atomicAdd(&bins[keys[i] % 96], 1);
+  for (int i = global_thread(); i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&bins[keys[i] % 96], 1);
   __syncthreads();
   if (threadIdx.x < 96) atomicAdd(&b[threadIdx.x], bins[threadIdx.x]);
 }
@@ -113,8 +114,7 @@ __global__ void matrices(const uint16_t* a, uint32_t* b) {
   __shared__ __align__(16) uint16_t tile[32][24];
   for (int i = threadIdx.x; i < 32 * 16; i += blockDim.x) tile[i / 16][i % 16] = a[i];
   __syncthreads();
-  const auto at = static_cast<uint32_t>(
-      __cvta_generic_to_shared(&tile[threadIdx.x % 32][0]));
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(&tile[threadIdx.x % 32][0]));
   uint32_t r[4];
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -150,8 +150,7 @@ __global__ void scan_block(const int* a, int* b) {
   __syncthreads();
   for (int step = 1; step < 256; step *= 2) {
     const int mine = part[now][threadIdx.x];
-    part[1 - now][threadIdx.x] =
-        threadIdx.x >= step ? mine + part[now][threadIdx.x - step] : mine;
+    part[1 - now][threadIdx.x] = threadIdx.x >= step ? mine + part[now][threadIdx.x - step] : mine;
     now = 1 - now;
     __syncthreads();
   }
