@@ -69,21 +69,25 @@ struct Stretch {
   std::vector<Part> parts;
 };
 
+// A division is many instructions, most of them for numbers near the ends of the range, which few
+// kernels have: what an instruction of PTX runs as a rule is less.
+constexpr double kMostOfOne = 12;
+
 // How many instructions the GPU issues for those of a stretch, each time it runs. ptxas may unroll
 // a loop, which shows as several copies of most lines: those run so much less often.
 double issued_by(const Stretch& stretch) {
   std::vector<uint32_t> copies;
-  double all = 0;
   for (const Stretch::Part& part : stretch.parts) {
     if (!part.site->sass_instructions) return times_of(stretch.parts.size());
-    const uint32_t found = *part.site->sass_instructions;
-    all += found;
-    if (found) copies.push_back(found);
+    if (*part.site->sass_instructions) copies.push_back(*part.site->sass_instructions);
   }
-  if (copies.empty()) return all;
+  if (copies.empty()) return 0;
   const auto middle = copies.begin() + static_cast<std::ptrdiff_t>(copies.size() / 2);
   std::nth_element(copies.begin(), middle, copies.end());
-  return all / *middle;
+  double all = 0;
+  for (const uint32_t found : copies)
+    all += std::min(kMostOfOne, static_cast<double>(found) / static_cast<double>(*middle));
+  return all;
 }
 
 // Clocks from the first instruction to the last result. After a barrier nothing goes on before all
@@ -112,8 +116,7 @@ double longest_chain(const Stretch& stretch, const Latencies& clocks) {
 
 }  // namespace
 
-Chain chain_of(const results::CounterLaunch& launch,
-               const Programs& programs,
+Chain chain_of(const results::CounterLaunch& launch, const Programs& programs,
                const Latencies& latencies) {
   Chain out;
   Stretch now;

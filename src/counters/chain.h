@@ -24,8 +24,7 @@ struct Chain {
   double clocks = 0;
   double instructions = 0;  // that the GPU issues, where the cubin tells; else those of PTX
 };
-Chain chain_of(const results::CounterLaunch& launch,
-               const Programs& programs,
+Chain chain_of(const results::CounterLaunch& launch, const Programs& programs,
                const Latencies& latencies);
 
 }  // namespace kiln::counters

@@ -61,11 +61,11 @@ double lines_per_sector(const results::WarpSample& sample) {
   return sectors.empty() ? 0.25 : real(lines.size()) / real(sectors.size());
 }
 
-double lines_looked_up(const results::CounterLaunch& launch) {
+// `metric`: the sectors of loads or of stores.
+double lines_looked_up(const results::CounterLaunch& launch, Metric metric) {
   double lines = 0;
   for (const results::CounterSite& site : launch.sites) {
-    const uint64_t sectors =
-        site.counts[Metric::global_ld_sectors] + site.counts[Metric::global_st_sectors];
+    const uint64_t sectors = site.counts[metric];
     if (sectors) lines += real(sectors) * (site.sample ? lines_per_sector(*site.sample) : 0.25);
   }
   return lines;
@@ -81,11 +81,18 @@ double partial_sectors(const results::CounterLaunch& launch) {
   return sectors;
 }
 
-// Of a load, by where the model of caches finds its sectors.
-Latencies latencies_of(const results::ModelledTraffic& traffic, const Counts& counts) {
+// Of a load, by where the model of caches finds its sectors. A request waits for the farthest of
+// its lines.
+Latencies latencies_of(const results::ModelledTraffic& traffic, const Counts& counts,
+                       double lines) {
   const double sectors = std::max(1.0, real(counts[Metric::global_ld_sectors]));
-  const double beyond_l1 = std::min(1.0, real(traffic.l2_read_sectors) / sectors);
-  const double from_dram = std::min(beyond_l1, real(traffic.dram_read_bytes) / 32 / sectors);
+  const double requests = std::max(1.0, real(counts[Metric::global_ld_requests]));
+  const auto share_of_requests = [&](double of_sectors) {
+    return 1 - std::pow(1 - std::min(1.0, of_sectors / sectors), std::max(1.0, lines / requests));
+  };
+  const double beyond_l1 = share_of_requests(real(traffic.l2_read_sectors));
+  const double from_dram =
+      std::min(beyond_l1, share_of_requests(real(traffic.dram_read_bytes) / 32));
   Latencies out;
   out.arithmetic = kArithmetic;
   out.shared = kShared;
@@ -141,9 +148,11 @@ void predict_time(const results::CounterLaunch& launch, const Programs& programs
   const auto per_multiprocessor = [&](double clocks) {
     return uneven * clocks / multiprocessors / clocks_of_us;
   };
-  const Chain chain = chain_of(launch, programs, latencies_of(launch.traffic, counts));
+  const double load_lines = lines_looked_up(launch, Metric::global_ld_sectors);
+  const Chain chain = chain_of(launch, programs, latencies_of(launch.traffic, counts, load_lines));
   const double passes = real(counts[Metric::shared_ld_wavefronts]) +
-                        real(counts[Metric::shared_st_wavefronts]) + lines_looked_up(launch);
+                        real(counts[Metric::shared_st_wavefronts]) + load_lines +
+                        lines_looked_up(launch, Metric::global_st_sectors);
   const double clocks_of_warp = chain.clocks / (blocks * warps_of_block) + kClocksOfBlockTurnover;
   // A few waves end together; of many the last one is filled by blocks that start early.
   double waves = blocks / (resident * multiprocessors);

@@ -18,7 +18,7 @@ constexpr uint32_t kAlways = 7;  // the guard that is always true
 void note_instruction(uint64_t low, uint64_t high, SassOfLine& line) {
   const binary::SassOpcode& opcode = binary::opcode_of(low);
   const uint32_t guard = low >> 12 & 7;
-  ++line.instructions;
+  if (opcode.mnemonic != "NOP") ++line.instructions;
   if ((opcode.mnemonic == "BRA" && guard != kAlways) || opcode.mnemonic == "BRX") ++line.branches;
   if (opcode.mnemonic == "LDS") {
     ++line.shared_loads;

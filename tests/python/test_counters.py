@@ -116,6 +116,18 @@ def test_requirements_and_baselines(command: Path, folder: Path) -> None:
     assert "global_ld_sectors 9 ->" in run(
         command, *words, "--baseline", "old.json", code=1, cwd=folder
     )
+    # One line alone: the launch as a whole is as before, and lines that only moved are not changes.
+    saved = json.loads(text)
+    line = next(one for one in saved["launches"][0]["lines"] if one["at"] == "counted.cu:7")
+    line["metrics"]["global_ld_sectors"] -= 1
+    (folder / "line.json").write_text(json.dumps(saved))
+    named = run(command, *words, "--baseline", "line.json", code=1, cwd=folder)
+    assert "counted.cu:7: global_ld_sectors 1023 -> 1024" in named, named
+    for one in saved["launches"][0]["lines"]:
+        one["at"] = one["at"].replace(":", ":1")
+    line["metrics"]["global_ld_sectors"] += 1
+    (folder / "line.json").write_text(json.dumps(saved))
+    run(command, *words, "--baseline", "line.json", cwd=folder)
     (folder / "old.json").write_text(text.replace('"version": "', '"version": "0.'))
     assert "it was saved by kiln 0." in run(
         command, *words, "--baseline", "old.json", code=2, cwd=folder
@@ -225,11 +237,11 @@ def test_predicted_order_of_variants(command: Path, tmp_path: Path) -> None:
         'KILN_OP(copied, "a").fake("like(a)");\n'
     )
     words = [str(command), "tune", "stride.cu", "copied", "randn:f32:2^20", "--json"]
-    words += ["--vary", "STRIDE=33,1,5", "--predict"]
+    words += ["--vary", "STRIDE=33,5,17", "--predict"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     variants = json.loads(done.stdout)["variants"]
-    assert [one["defines"] for one in variants] == [["STRIDE=1"], ["STRIDE=5"], ["STRIDE=33"]]
+    assert [one["defines"] for one in variants] == [["STRIDE=5"], ["STRIDE=17"], ["STRIDE=33"]]
     assert all(one["us"] >= one["bound_us"] > 0 for one in variants)
 
 
