@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <fstream>
 #include <memory>
 
 #include "base/text.h"
@@ -88,6 +89,16 @@ bool is_library(const fs::path& path) {
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
 }
 
+// What `kiln build --program` made: it runs as it is, whatever sources it came from.
+bool is_built_program(const fs::path& path) {
+  const sys::FileState state = sys::real_files().state(path);
+  if (!state.is_file() || !state.is_executable || is_library(path)) return false;
+  std::ifstream file(path, std::ios::binary);
+  char start[4] = {};
+  file.read(start, sizeof start);
+  return std::string_view(start, sizeof start) == "\177ELF";
+}
+
 // The words of the process to watch.
 Result<sys::ProcessSpec> process_for(const Options& options, Context& context) {
   sys::ProcessSpec spec;
@@ -100,13 +111,14 @@ Result<sys::ProcessSpec> process_for(const Options& options, Context& context) {
     return spec;
   }
   TRY(spec.env, program_environment(context.env));
-  bool program = false;
-  if (sys::real_files().state(path).is_file() && !is_library(path)) {
+  bool program = is_built_program(path);
+  const bool built_before = program || is_library(path);
+  if (sys::real_files().state(path).is_file() && !built_before) {
     const build::SourceFacts facts = build::scan_source(sys::real_files(), path, {});
     program = facts.defines_main && !facts.defines_op;
   }
   fs::path built = path;
-  if (!is_library(path)) {
+  if (!built_before) {
     build::Request request = options.request;
     request.targets = {options.target};
     request.program = program;
@@ -253,7 +265,8 @@ void add_file(CLI::App& app, const char* name, std::string& to, const char* text
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target,
-                 "A .cu file with ops or with main, a project folder, a library, or a script (.py)")
+                 "A .cu file with ops or with main, a project folder, a library, a program that "
+                 "kiln built, or a script (.py)")
       ->required()
       ->option_text(" ");
   app.add_option("WORDS", options->words,

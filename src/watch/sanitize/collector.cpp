@@ -47,6 +47,7 @@ const KnownLaunch* Collector::launch_named(uint64_t number) const {
 }
 
 Finding* Collector::found(Rule rule, SiteId first, SiteId second, std::string_view text) {
+  if (news_ && on_more_) on_more_();
   const auto number = static_cast<uint32_t>(rule);
   counts_.resize(results::rules().size());
   ++counts_[number];

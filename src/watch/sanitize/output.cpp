@@ -55,12 +55,20 @@ constexpr size_t kFirstWrites = 20;
 class Output : public engine::Sink {
  public:
   Output(Collector& collector, std::string folder)
-      : collector_(collector), folder_(std::move(folder)) {}
+      : collector_(collector), folder_(std::move(folder)) {
+    if (!folder_.empty()) collector_.on_more([this] { write_news(false); });
+  }
 
-  uint32_t wanted() const override { return engine::kHostEvents; }
+  // Blocks: else a launch that is killed takes its findings along.
+  uint32_t wanted() const override {
+    return engine::kHostEvents | (folder_.empty() ? 0u : uint32_t{engine::kBlockEvents});
+  }
   void on(const engine::LaunchEvent& event) override {
     if (!event.ended) own_process();
     if (event.ended) write_news(false);
+  }
+  void on(const engine::BlockEvent&) override {
+    if (!folder_.empty()) write_news(false);
   }
   void on(const engine::HostEvent&) override {
     own_process();
