@@ -3,6 +3,7 @@
 // that is kept once.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,12 @@
 #include "ptx/module.h"
 
 namespace kiln::ptx {
+
+// A place in the source, as .loc names it.
+struct SourcePoint {
+  uint32_t file = 0, line = 0, column = 0;
+  auto operator<=>(const SourcePoint&) const = default;
+};
 
 class Cursor {
  public:
@@ -44,12 +51,12 @@ class Cursor {
   bool initializer(Variable* variable);
   // `caller`: where the function that the line belongs to was called; file 0 when it was not
   // inlined.
-  bool location(const Token& at, SourceLine* source, SourceLine* caller);
+  bool location(const Token& at, SourcePoint* point, SourcePoint* caller);
   bool parameters(std::vector<Variable>* out);
 
  private:
   bool initial_value(Variable* variable, uint32_t depth);
-  bool inlined_at(SourceLine* caller);
+  bool point_at(SourcePoint* point);  // file, line and column
 
   Lexer lexer_;
   Token current_;
