@@ -3,11 +3,11 @@
 // that is kept once.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "base/result.h"
 #include "ptx/lexer.h"
@@ -18,7 +18,9 @@ namespace kiln::ptx {
 // A place in the source, as .loc names it.
 struct SourcePoint {
   uint32_t file = 0, line = 0, column = 0;
-  auto operator<=>(const SourcePoint&) const = default;
+  bool operator<(const SourcePoint& other) const {
+    return std::tie(file, line, column) < std::tie(other.file, other.line, other.column);
+  }
 };
 
 class Cursor {
