@@ -404,7 +404,8 @@ extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan) {
   std::unique_ptr<Target> target = make_target();
-  if (!target) return nullptr;
+  // A strip would reach over several rows.
+  if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
   return Emitter(flow, plan, *target).run();
 }
 
