@@ -96,7 +96,7 @@ class Target {
     select(to, mask, from, to);
   }
   virtual void select_bits(Reg to, Reg bits, Reg a, Reg b) = 0;  // each by itself
-  virtual void canonicalize(Reg value, Reg nan) = 0;  // NaNs of f32 become `nan`
+  virtual void canonicalize(Reg value, Reg nan) = 0;             // NaNs of f32 become `nan`
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
   // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.
   virtual void mask_to_bits(Reg word, Reg mask, uint32_t first) = 0;

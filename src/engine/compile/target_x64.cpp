@@ -29,10 +29,8 @@ void X64::lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) {
     cc_.vextracti128(half, v(vector), 1);
     lane -= in_half;
   }
-  if (bytes == 8)
-    lane ? cc_.vpextrq(x(to), half, lane) : cc_.vmovq(x(to), half);
-  else
-    lane ? cc_.vpextrd(w(to), half, lane) : cc_.vmovd(w(to), half);
+  // Not VMOVD for lane 0: of a vector that is on the stack asmjit 1.9 makes a load to a vector.
+  bytes == 8 ? cc_.vpextrq(x(to), half, lane) : cc_.vpextrd(w(to), half, lane);
 }
 
 void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
@@ -319,9 +317,7 @@ bool has_target() {
          __builtin_cpu_supports("bmi2");
 }
 
-std::unique_ptr<Target> make_target() {
-  return has_target() ? std::make_unique<X64>() : nullptr;
-}
+std::unique_ptr<Target> make_target() { return has_target() ? std::make_unique<X64>() : nullptr; }
 
 }  // namespace kiln::engine
 #endif

@@ -208,9 +208,7 @@ class X64 final : public Target {
 
  private:
   // 32 bytes behind the code.
-  Mem in_memory(const void* data) {
-    return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32);
-  }
+  Mem in_memory(const void* data) { return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32); }
   Mem everywhere(uint32_t bits) {
     std::array<uint32_t, 8> lanes;
     lanes.fill(bits);

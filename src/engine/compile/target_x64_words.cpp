@@ -6,7 +6,7 @@
 namespace kiln::engine {
 namespace {
 
-// What vcmpps is told; it makes no exception of a NaN.
+// The operand of vcmpps; none of these raises an exception for a NaN.
 x86::VCmpImm float_condition(Comparison comparison) {
   switch (comparison) {
     case Comparison::Eq:
@@ -92,8 +92,8 @@ void X64::compare_integers(Comparison comparison, Number type, const Reg& to, Re
     if (when == x86::CondCode::kL || when == x86::CondCode::kGE) std::swap(l, r);
     wide ? cc_.vpcmpgtq(v(to), l, r) : cc_.vpcmpgtd(v(to), l, r);
   }
-  const bool inverse = when == x86::CondCode::kNE || when == x86::CondCode::kLE ||
-                       when == x86::CondCode::kGE;
+  const bool inverse =
+      when == x86::CondCode::kNE || when == x86::CondCode::kLE || when == x86::CondCode::kGE;
   if (inverse) unary(Does::Not, type, to, to);
 }
 
