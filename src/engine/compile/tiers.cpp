@@ -26,7 +26,7 @@ void Tiers::rise() noexcept {
   try {
     replace();
   } catch (...) {
-    // No memory: the interpreter goes on.
+    // No memory: the interpreter continues.
   }
 }
 

@@ -32,7 +32,7 @@ void Collector::on(const LaunchEvent& event) {
   }
   running_ = event;
   ++findings_.launches;
-  // Names of launches long ago are lost before the memory of the process is.
+  // Names of old launches are dropped before the process runs out of memory.
   if (launches_.size() >= kMostLaunches) {
     const uint64_t oldest = event.number - std::min<uint64_t>(event.number, kMostLaunches / 2);
     std::erase_if(launches_, [&](const auto& entry) { return entry.first < oldest; });

@@ -178,7 +178,7 @@ void MemoryChecker::bad_write(const FaultEvent& fault) {
 
 void MemoryChecker::bad_address(const FaultEvent& fault) {
   const SiteId site = collector_.sites().id_of(fault.by);
-  // The check of the View's index in the same line has said it better.
+  // The View's own index check of this line has already reported it, in better words.
   if (index_lines_.contains(collector_.sites()[site].line_id)) return;
   const bool global = fault.space != ptx::Space::Shared && fault.space != ptx::Space::Local;
   const FreedMemory::Freed* freed = global ? freed_.find(fault.address) : nullptr;

@@ -48,7 +48,7 @@ void show_paths_of_here(results::Findings& findings) {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Where each launch has new findings, not each rewrites the file.
+// If every launch has new findings, not every launch rewrites the file.
 constexpr auto kBetweenWrites = std::chrono::seconds(1);
 constexpr size_t kFirstWrites = 20;
 
@@ -123,7 +123,7 @@ class Output : public engine::Sink {
     }
   }
 
-  // Whole or not at all: a reader may come at any time.
+  // Replaced in one step: somebody may read it at any time.
   void write_file() {
     namespace fs = std::filesystem;
     results::Findings all = collector_.findings();
