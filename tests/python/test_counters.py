@@ -137,7 +137,7 @@ def test_requirements_and_baselines(command: Path, folder: Path) -> None:
 def test_bad_input(command: Path, folder: Path) -> None:
     words = ["counted.cu", "scaled", "randn:f32:64"]
     assert "unknown GPU 'H300'" in run(command, *words, "--gpu", "H300", code=2, cwd=folder)
-    assert "there is no metric 'sector'" in run(
+    assert "unknown metric 'sector'" in run(
         command, *words, "--require", "sector == 1", code=2, cwd=folder
     )
     assert "no kernel has 'other'" in run(command, *words, "--kernel", "other", code=2, cwd=folder)
@@ -205,7 +205,7 @@ def test_a_kernel_that_faults(command: Path, tmp_path: Path) -> None:
     words = [str(command), "counters", "faults.cu", "--json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "why: it ended with code 5" in done.stderr
+    assert "why: it ended with exit code 5" in done.stderr
     assert "kiln sanitize finds faults" in done.stderr
     good, bad = json.loads(done.stdout)["launches"]
     assert good["metrics"]["global_st_sectors"] == 4 and good["code"] == 0

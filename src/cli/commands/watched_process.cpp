@@ -129,9 +129,10 @@ Error failure_of(const WatchTarget& target, WatchedProcess::Kind kind,
   if (done.timed_out)
     return {Fault::Work, target.cannot(), past_limit(limit_s),
             "look for an endless loop, use smaller inputs, or give it more time"};
-  const std::string alone = kind == Kind::Script ? "python3 " + target.name
-                            : kind == Kind::Op   ? "kiln call " + target.name
-                                                 : "kiln run " + target.name;
+  std::string alone = kind == Kind::Script ? "python3 " + target.name
+                      : kind == Kind::Op   ? "kiln call " + target.name
+                                           : "kiln run " + target.name;
+  if (target.command != "sanitize") alone += "; kiln sanitize finds faults";
   if (done.signal)
     return {Fault::Work, what, "it was ended by " + named_signal(done.signal),
             "check that it runs on its own: " + alone};
