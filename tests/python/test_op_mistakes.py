@@ -177,7 +177,7 @@ MISTAKES = {
     ),
     "fake rule, the last of many words, on a line of its own": (
         ADD + 'KILN_OP(add, "a")\n    .fake("f32[max(a.shape[0], 8), lenn(a)]");\n',
-        5, "unknown word 'lenn' in the fake rule", "a parameter of the op",
+        4, "unknown word 'lenn' in the fake rule", "a parameter of the op",
     ),
     "fake rule, bracket": (
         ADD + 'KILN_OP(add, "a").fake("f32[a.shape[0]");\n',

@@ -30,7 +30,7 @@ void add_up(const results::CounterReport& report, PredictedVariant& out) {
   }
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string summary_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 Status predict(const TunePlan& plan, const PredictRequest& asked, const counters::Gpu& gpu,
                Context& context, PredictedVariant& variant) {
@@ -61,7 +61,7 @@ Result<results::TunePrediction> predict_variants(const TunePlan& plan, const Pre
     if (Status done = predict(plan, asked, *gpu, context, variant); !done) {
       // A wrong op or argument is wrong in every variant.
       if (done.error().fault != Fault::Work) return std::move(done.error());
-      variant.why = first_line(done.error().why.empty() ? done.error().what : done.error().why);
+      variant.why = summary_of(done.error().why.empty() ? done.error().what : done.error().why);
     }
     out.variants.push_back(std::move(variant));
   }

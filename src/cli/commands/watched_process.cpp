@@ -18,7 +18,7 @@ namespace kiln::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Kind = WatchedProcess::Kind;
+using WatchKind = WatchedProcess::Kind;
 
 bool names_library(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -45,7 +45,7 @@ Result<WatchedProcess> script_process(const WatchTarget& target, Context& contex
   if (!sys::real_files().state(context.directory / target.name).is_file())
     return Error{Fault::Usage, target.cannot(), "there is no such file", "check the path"};
   TRY(Python python, find_python(context, target.cannot()));
-  WatchedProcess out{Kind::Script, {}};
+  WatchedProcess out{WatchKind::Script, {}};
   out.spec.env = std::move(python.env);
   out.spec.arguments = {python.program, target.name};
   return out;
@@ -65,7 +65,7 @@ Result<std::string> built_file(const WatchTarget& target, bool program, Context&
 Result<WatchedProcess> built_process(const WatchTarget& target, Context& context) {
   const fs::path path = context.directory / target.name;
   const bool program = is_executable_file(path) || holds_program(path);
-  WatchedProcess out{program ? Kind::Program : Kind::Op, {}};
+  WatchedProcess out{program ? WatchKind::Program : WatchKind::Op, {}};
   if (!program && target.arguments.empty() && sys::real_files().state(path).exists)
     return Error{Fault::Usage, target.cannot(), "no op was named",
                  fmt::format("kiln {} {} OP ARGS", target.command, target.name)};
@@ -107,8 +107,8 @@ bool has_failed(const sys::ProcessResult& done) {
 Error error_of_kiln(const std::string& output, int exit_code, Error otherwise) {
   const std::string text = "\n" + output;
   const size_t at = text.rfind("\nerror: ");
-  const bool has_code = exit_code >= static_cast<int>(Fault::Work) &&
-                        exit_code <= static_cast<int>(Fault::Bug);
+  const bool has_code =
+      exit_code >= static_cast<int>(Fault::Work) && exit_code <= static_cast<int>(Fault::Bug);
   if (at == std::string::npos || !has_code) return otherwise;
   Error out{static_cast<Fault>(exit_code), "", "", ""};
   for (std::string_view line : text::lines(std::string_view(text).substr(at + 1))) {
@@ -129,16 +129,16 @@ Error failure_of(const WatchTarget& target, WatchedProcess::Kind kind,
   if (done.timed_out)
     return {Fault::Work, target.cannot(), past_limit(limit_s),
             "look for an endless loop, use smaller inputs, or give it more time"};
-  std::string alone = kind == Kind::Script ? "python3 " + target.name
-                      : kind == Kind::Op   ? "kiln call " + target.name
-                                           : "kiln run " + target.name;
+  std::string alone = kind == WatchKind::Script ? "python3 " + target.name
+                      : kind == WatchKind::Op   ? "kiln call " + target.name
+                                                : "kiln run " + target.name;
   if (target.command != "sanitize") alone += "; kiln sanitize finds faults";
   if (done.signal)
     return {Fault::Work, what, "it was ended by " + named_signal(done.signal),
             "check that it runs on its own: " + alone};
   const Error plain{Fault::Work, what, fmt::format("it ended with exit code {}", done.exit_code),
                     "check that it runs on its own: " + alone};
-  return kind == Kind::Op ? error_of_kiln(done.out, done.exit_code, plain) : plain;
+  return kind == WatchKind::Op ? error_of_kiln(done.out, done.exit_code, plain) : plain;
 }
 
 }  // namespace kiln::cli
