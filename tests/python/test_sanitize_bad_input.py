@@ -96,7 +96,7 @@ def test_findings_of_a_launch_that_is_killed_are_kept(command: Path, source: Pat
     done = sanitize(command, source, "--limit", "3", "--", "stuck")
     assert done.returncode == 1
     assert "error[out-of-bounds]" in done.stdout and "--> bad.cu:7" in done.stdout
-    assert "was killed after 3 s (--limit)" in done.stderr
+    assert "it did not finish in 3 s (--limit)" in done.stderr
 
 
 def test_a_step_limit_names_the_line_of_an_endless_loop(command: Path, source: Path) -> None:

@@ -166,13 +166,13 @@ void add_watch(const Options& options, const fs::path& folder, const Context& co
 
 // The exit code, once the findings are printed.
 int verdict(const Findings& findings, const Options& options, const std::optional<Error>& failure,
-            Context& context) {
+            bool killed, Context& context) {
   const auto some = [&](const auto& what) { return std::ranges::any_of(findings.findings, what); };
   const std::vector<std::string> on = split(options.fail_on);
   const bool found = some([&](const Finding& one) { return fails(one, on); });
   // A fault that was found explains why the process failed.
   const bool explained = some([](const Finding& one) { return one.severity == "error"; });
-  if (failure && !explained) context.warn(format(*failure));
+  if (failure && (killed || !explained)) context.warn(format(*failure));
   if (findings.checks.empty())
     context.warn(
         fmt::format("warning: {} ran nothing on the engine: nothing was checked", options.target));
@@ -212,7 +212,7 @@ Result<int> run(const Options& options, Context& context) {
     context.print_json(to_json(findings));
   else if (!quiet_for_file && !findings.checks.empty())
     context.print(report::findings_text(findings));
-  return verdict(findings, options, failure, context);
+  return verdict(findings, options, failure, done.timed_out, context);
 }
 
 void add_file(CLI::App& app, const char* name, std::string& to, const char* text) {
